@@ -1,0 +1,266 @@
+"""Element types: TensorFlow's names, wire numbers and NumPy counterparts. Torch's are in `ops/values.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+REF_OFFSET = 100
+
+
+class DType:
+    """The type of a tensor's elements. Equal to its wire number, its name and its NumPy dtype where TensorFlow's is."""
+
+    __slots__ = ("_enum", "_name", "_numpy", "__weakref__")
+
+    def __init__(self, type_enum: int, name: str | None = None, numpy_type: Any = None) -> None:
+        if name is None:  # the public spelling DType(1)
+            known = _BY_ENUM.get(int(type_enum))
+            if known is None:
+                raise TypeError(f"type_enum is not a valid types_pb2.DataType: {type_enum!r}")
+            name, numpy_type = known._name, known._numpy
+        self._enum = int(type_enum)
+        self._name = name
+        self._numpy = numpy_type
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def as_datatype_enum(self) -> int:
+        return self._enum
+
+    @property
+    def as_numpy_dtype(self) -> Any:
+        """The NumPy scalar type; `object` for strings, variants and resources as TensorFlow does."""
+        return self._numpy
+
+    @property
+    def _is_ref_dtype(self) -> bool:
+        return self._enum > REF_OFFSET
+
+    is_ref = _is_ref_dtype
+
+    @property
+    def _as_ref(self) -> DType:
+        return self if self._is_ref_dtype else _BY_ENUM[self._enum + REF_OFFSET]
+
+    @property
+    def base_dtype(self) -> DType:
+        return _BY_ENUM[self._enum - REF_OFFSET] if self._enum > REF_OFFSET else self
+
+    @property
+    def real_dtype(self) -> DType:
+        base = self.base_dtype
+        if base is complex64:
+            return float32
+        if base is complex128:
+            return float64
+        return self
+
+    @property
+    def is_numpy_compatible(self) -> bool:
+        return self.base_dtype not in (resource, variant)
+
+    @property
+    def is_floating(self) -> bool:
+        return self.base_dtype in _FLOATS
+
+    @property
+    def is_complex(self) -> bool:
+        return self.base_dtype in (complex64, complex128)
+
+    @property
+    def is_integer(self) -> bool:
+        return self.base_dtype in _INTEGERS
+
+    @property
+    def is_quantized(self) -> bool:
+        return self.base_dtype in _QUANTIZED
+
+    @property
+    def is_bool(self) -> bool:
+        return self.base_dtype is bool_
+
+    @property
+    def is_unsigned(self) -> bool:
+        return self.base_dtype in _UNSIGNED
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.is_floating or self.is_integer or self.is_complex
+
+    @property
+    def size(self) -> int:
+        base = self.base_dtype
+        if base in (string, resource, variant):
+            return 1
+        return np.dtype(base._numpy).itemsize
+
+    @property
+    def min(self) -> Any:
+        return self._limit("min")
+
+    @property
+    def max(self) -> Any:
+        return self._limit("max")
+
+    def _limit(self, which: str) -> Any:
+        base = self.base_dtype
+        if base is bool_:
+            return which == "max"
+        if base.is_integer or base.is_quantized:
+            return getattr(np.iinfo(base._numpy), which)
+        if base.is_floating:
+            # numpy.finfo does not know bfloat16 and the float8 types.
+            return getattr(ml_dtypes.finfo(base._numpy), which)
+        raise TypeError(f"Cannot find {which}imum value of {self!r}.")
+
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        return (self.min, self.max)
+
+    def is_compatible_with(self, other: Any) -> bool:
+        other = as_dtype(other)
+        return self._enum in (other._enum, other.base_dtype._enum)
+
+    def __eq__(self, other: object) -> bool:
+        if other is None:
+            return False
+        if type(other) is DType:
+            return self._enum == other._enum
+        try:
+            return self._enum == as_dtype(other)._enum
+        except TypeError:
+            return False
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return self._enum
+
+    def __int__(self) -> int:
+        return self._enum
+
+    def __repr__(self) -> str:
+        return f"tf.{self._name}"
+
+    def __str__(self) -> str:
+        return f"<dtype: {self._name!r}>"
+
+    def __reduce__(self) -> Any:
+        return as_dtype, (self._name,)
+
+
+_BY_ENUM: dict[int, DType] = {}
+_BY_NAME: dict[str, DType] = {}
+
+
+def _register(enum: int, name: str, numpy_type: Any) -> DType:
+    dtype = DType(enum, name, numpy_type)
+    ref = DType(enum + REF_OFFSET, name + "_ref", numpy_type)
+    for each in (dtype, ref):
+        _BY_ENUM[each._enum] = each
+        _BY_NAME[each._name] = each
+    return dtype
+
+
+float32 = _register(1, "float32", np.float32)
+float64 = _register(2, "float64", np.float64)
+int32 = _register(3, "int32", np.int32)
+uint8 = _register(4, "uint8", np.uint8)
+int16 = _register(5, "int16", np.int16)
+int8 = _register(6, "int8", np.int8)
+string = _register(7, "string", np.object_)
+complex64 = _register(8, "complex64", np.complex64)
+int64 = _register(9, "int64", np.int64)
+bool_ = _register(10, "bool", np.bool_)
+qint8 = _register(11, "qint8", np.int8)
+quint8 = _register(12, "quint8", np.uint8)
+qint32 = _register(13, "qint32", np.int32)
+bfloat16 = _register(14, "bfloat16", ml_dtypes.bfloat16)
+qint16 = _register(15, "qint16", np.int16)
+quint16 = _register(16, "quint16", np.uint16)
+uint16 = _register(17, "uint16", np.uint16)
+complex128 = _register(18, "complex128", np.complex128)
+float16 = _register(19, "float16", np.float16)
+resource = _register(20, "resource", np.object_)
+variant = _register(21, "variant", np.object_)
+uint32 = _register(22, "uint32", np.uint32)
+uint64 = _register(23, "uint64", np.uint64)
+
+half = float16
+double = float64
+
+_FLOATS = frozenset((float16, bfloat16, float32, float64))
+_QUANTIZED = frozenset((qint8, quint8, qint16, quint16, qint32))
+_UNSIGNED = frozenset((uint8, uint16, uint32, uint64))
+_INTEGERS = frozenset((int8, int16, int32, int64)) | _UNSIGNED
+
+for _alias, _target in (("half", float16), ("float", float32), ("double", float64)):
+    _BY_NAME[_alias] = _target
+    _BY_NAME[_alias + "_ref"] = _target._as_ref
+
+QUANTIZED_DTYPES = _QUANTIZED | {each._as_ref for each in _QUANTIZED}
+
+# Sets that op definitions use for their type attributes.
+FLOATS = (bfloat16, float16, float32, float64)
+COMPLEX = (complex64, complex128)
+SIGNED_INTS = (int8, int16, int32, int64)
+INTS = (*SIGNED_INTS, uint8, uint16, uint32, uint64)
+REAL = (*FLOATS, *INTS)
+INEXACT = (*FLOATS, *COMPLEX)
+NUMERIC = (*REAL, *COMPLEX)
+INDEX = (int32, int64)
+
+_BY_NUMPY: dict[Any, DType] = {
+    np.dtype(each._numpy): each
+    for each in (float16, bfloat16, float32, float64, *INTS, complex64, complex128, bool_)
+}
+_BY_PYTHON: dict[Any, DType] = {float: float32, bool: bool_, int: int32, str: string, bytes: string, object: string, complex: complex128}
+
+
+def as_dtype(type_value: Any) -> DType:
+    """The DType that `type_value` (a DType, wire number, name, NumPy or Python type) stands for.
+
+    Raises:
+        TypeError: there is none.
+    """
+    if type(type_value) is DType:
+        return type_value
+    if isinstance(type_value, (int, np.integer)) and not isinstance(type_value, bool) and int(type_value) in _BY_ENUM:
+        return _BY_ENUM[int(type_value)]
+    if isinstance(type_value, str) and type_value in _BY_NAME:
+        return _BY_NAME[type_value]
+    if isinstance(type_value, type) and type_value in _BY_PYTHON:
+        return _BY_PYTHON[type_value]
+    if type_value is not None:
+        known = getattr(type_value, "stoker_dtype", None) or getattr(type_value, "dtype", None)
+        if type(known) is DType:
+            return known
+        try:
+            numpy_type = np.dtype(type_value)
+        except (TypeError, ValueError, SyntaxError):
+            pass
+        else:
+            if numpy_type in _BY_NUMPY:
+                return _BY_NUMPY[numpy_type]
+            if numpy_type.kind in "SUO":
+                return string
+    raise TypeError(f"Cannot convert the argument `type_value`: {type_value!r} to a TensorFlow DType.")
+
+
+class DTypeSet(tuple[DType, ...]):
+    """The dtypes a type attribute allows, with the one it has when nothing says otherwise."""
+
+    default: DType | None
+
+    def __new__(cls, dtypes: Iterable[DType], default: DType | None = None) -> DTypeSet:
+        self = super().__new__(cls, dtypes)
+        self.default = default
+        return self

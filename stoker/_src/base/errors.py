@@ -1,0 +1,219 @@
+"""The exceptions a program meets on a bad day.
+
+    Exception
+    └── OpError                      node_def, op, message, error_code
+        ├── CancelledError            1   the operation was cancelled (a queue was closed, a session ended)
+        ├── UnknownError              2   nothing more precise is known
+        ├── InvalidArgumentError      3   a value, shape or dtype the op cannot take
+        ├── DeadlineExceededError     4   RunOptions.timeout_in_ms ran out
+        ├── NotFoundError             5   a file, key, device or resource is not there
+        ├── AlreadyExistsError        6   something to be created is there already
+        ├── PermissionDeniedError     7   the caller may not do this
+        ├── ResourceExhaustedError    8   memory, disk or a stated limit ran out
+        ├── FailedPreconditionError   9   an uninitialized variable or table was read
+        ├── AbortedError             10   a concurrent action won
+        ├── OutOfRangeError          11   the input has ended
+        ├── UnimplementedError       12   this combination is not supported
+        ├── InternalError            13   a defect of ours
+        ├── UnavailableError         14   a server does not answer
+        ├── DataLossError            15   a file is damaged
+        └── UnauthenticatedError     16   the caller could not be identified
+
+Class names, codes and attributes are TensorFlow's. `OpError.__str__` adds the node and the user's line that made it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+OK = 0
+CANCELLED = 1
+UNKNOWN = 2
+INVALID_ARGUMENT = 3
+DEADLINE_EXCEEDED = 4
+NOT_FOUND = 5
+ALREADY_EXISTS = 6
+PERMISSION_DENIED = 7
+RESOURCE_EXHAUSTED = 8
+FAILED_PRECONDITION = 9
+ABORTED = 10
+OUT_OF_RANGE = 11
+UNIMPLEMENTED = 12
+INTERNAL = 13
+UNAVAILABLE = 14
+DATA_LOSS = 15
+UNAUTHENTICATED = 16
+
+
+class OpError(Exception):
+    """A failure of one operation, or of a service call made on its behalf.
+
+    Attributes:
+        node_def: the NodeDef of the op that failed, or None.
+        op: the Operation that failed, or None when it is not in the graph (or there is none).
+        message: what went wrong, without the location.
+        error_code: one of the integer codes of this module.
+    """
+
+    error_code: int = UNKNOWN
+
+    def __init__(self, node_def: Any, op: Any, message: str, error_code: int | None = None) -> None:
+        super().__init__(message)
+        self._node_def = node_def
+        self._op = op
+        self._message = message
+        if error_code is not None:
+            self.error_code = error_code
+
+    @property
+    def message(self) -> str:
+        return self._message
+
+    @property
+    def op(self) -> Any:
+        return self._op
+
+    @property
+    def node_def(self) -> Any:
+        if self._node_def is None and self._op is not None:
+            return self._op.node_def
+        return self._node_def
+
+    @property
+    def experimental_payloads(self) -> dict[str, bytes]:
+        return {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.node_def, self._message, self.error_code)
+
+    def __str__(self) -> str:
+        if self._op is None:
+            return self._message
+        lines = [self._message, f'  node "{self._op.name}", made at {self._op.user_line}']
+        inputs = [f'"{t.name}"' for t in self._op.inputs]
+        if inputs:
+            lines.append("  inputs: " + ", ".join(inputs))
+        return "\n".join(lines)
+
+
+def _rebuild(cls: type[OpError], node_def: Any, message: str, code: int) -> OpError:
+    """Unpickling: an error crosses processes without its graph."""
+    if cls is OpError:
+        return OpError(node_def, None, message, code)
+    return cls(node_def, None, message)
+
+
+_CLASSES: dict[int, type[OpError]] = {}
+
+
+def _coded(code: int):
+    def attach(cls: type[OpError]) -> type[OpError]:
+        cls.error_code = code
+        _CLASSES[code] = cls
+        return cls
+
+    return attach
+
+
+class _CodedError(OpError):
+    def __init__(self, node_def: Any, op: Any, message: str, *args: Any) -> None:
+        # A trailing positional argument (TensorFlow passes the status payloads there) is accepted and unused.
+        super().__init__(node_def, op, message)
+
+
+@_coded(CANCELLED)
+class CancelledError(_CodedError):
+    """The operation or step was cancelled."""
+
+
+@_coded(UNKNOWN)
+class UnknownError(OpError):
+    """An error of unknown kind; `error_code` may say more."""
+
+
+@_coded(INVALID_ARGUMENT)
+class InvalidArgumentError(_CodedError):
+    """An operation received a value, shape or dtype that it cannot take."""
+
+
+@_coded(DEADLINE_EXCEEDED)
+class DeadlineExceededError(_CodedError):
+    """A time limit ran out before the operation finished."""
+
+
+@_coded(NOT_FOUND)
+class NotFoundError(_CodedError):
+    """A requested file, key, device or resource does not exist."""
+
+
+@_coded(ALREADY_EXISTS)
+class AlreadyExistsError(_CodedError):
+    """Something that was to be created exists already."""
+
+
+@_coded(PERMISSION_DENIED)
+class PermissionDeniedError(_CodedError):
+    """The caller has no permission for the operation."""
+
+
+@_coded(RESOURCE_EXHAUSTED)
+class ResourceExhaustedError(_CodedError):
+    """Memory, disk space or a stated limit ran out."""
+
+
+@_coded(FAILED_PRECONDITION)
+class FailedPreconditionError(_CodedError):
+    """The system is not in the state the operation needs, such as a variable read before it was initialized."""
+
+
+@_coded(ABORTED)
+class AbortedError(_CodedError):
+    """The operation was aborted, usually by a concurrent one."""
+
+
+@_coded(OUT_OF_RANGE)
+class OutOfRangeError(_CodedError):
+    """The operation went past the end of its input."""
+
+
+@_coded(UNIMPLEMENTED)
+class UnimplementedError(_CodedError):
+    """The operation is not supported for these arguments."""
+
+
+@_coded(INTERNAL)
+class InternalError(_CodedError):
+    """An invariant of the system does not hold: a defect."""
+
+
+@_coded(UNAVAILABLE)
+class UnavailableError(_CodedError):
+    """A service does not answer at the moment; trying again may help."""
+
+
+@_coded(DATA_LOSS)
+class DataLossError(_CodedError):
+    """Data is damaged or lost beyond recovery."""
+
+
+@_coded(UNAUTHENTICATED)
+class UnauthenticatedError(_CodedError):
+    """The request carries no valid credentials."""
+
+
+def exception_type_from_error_code(error_code: int) -> type[OpError]:
+    """The exception class of an integer code."""
+    return _CLASSES[error_code]
+
+
+def error_code_from_exception_type(cls: type[OpError]) -> int:
+    """The integer code of an exception class."""
+    return next(code for code, known in _CLASSES.items() if known is cls)
+
+
+def make_error(code: int, message: str, op: Any = None) -> OpError:
+    """An error of the class that stands for `code`."""
+    cls = _CLASSES.get(code)
+    if cls is None:
+        return UnknownError(None, op, message, code)
+    return cls(None, op, message)
