@@ -219,10 +219,17 @@ NUMERIC = (*REAL, *COMPLEX)
 INDEX = (int32, int64)
 
 _BY_NUMPY: dict[Any, DType] = {
-    np.dtype(each._numpy): each
-    for each in (float16, bfloat16, float32, float64, *INTS, complex64, complex128, bool_)
+    np.dtype(each._numpy): each for each in (float16, bfloat16, float32, float64, *INTS, complex64, complex128, bool_)
 }
-_BY_PYTHON: dict[Any, DType] = {float: float32, bool: bool_, int: int32, str: string, bytes: string, object: string, complex: complex128}
+_BY_PYTHON: dict[Any, DType] = {
+    float: float32,
+    bool: bool_,
+    int: int32,
+    str: string,
+    bytes: string,
+    object: string,
+    complex: complex128,
+}
 
 
 def as_dtype(type_value: Any) -> DType:
