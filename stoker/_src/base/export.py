@@ -1,0 +1,46 @@
+"""Public names, stated beside what they name; `scripts/api_gen` writes the public modules from them.
+
+    @export("nn.relu", v1="nn.relu6")     tf.nn.relu in both namespaces, and one more in 1.x
+    @export(v2="math.log", v1=("log", "math.log"))
+    export_constant(__name__, "float32", "float32", "dtypes.float32")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+Names = str | Iterable[str]
+Object = TypeVar("Object", bound=Callable[..., Any])
+
+# namespace -> public dotted name -> (module, attribute)
+EXPORTS: dict[str, dict[str, tuple[str, str]]] = {"v1": {}, "v2": {}}
+
+
+def _names(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _register(namespace: str, name: str, module: str, attribute: str) -> None:
+    table = EXPORTS[namespace]
+    if table.get(name, (module, attribute)) != (module, attribute):
+        raise ValueError(f"{namespace} name {name!r} is claimed by {table[name]} and by {(module, attribute)}")
+    table[name] = (module, attribute)
+
+
+def export(*names: str, v1: Names = (), v2: Names = ()) -> Callable[[Object], Object]:
+    """Gives a function or class its public names: `names` in both namespaces, `v1` and `v2` in one of them."""
+
+    def attach(item: Object) -> Object:
+        export_constant(item.__module__, item.__qualname__, *names, v1=v1, v2=v2)
+        return item
+
+    return attach
+
+
+def export_constant(module: str, attribute: str, *names: str, v1: Names = (), v2: Names = ()) -> None:
+    """Gives attribute `attribute` of `module` its public names."""
+    for name in (*names, *_names(v1)):
+        _register("v1", name, module, attribute)
+    for name in (*names, *_names(v2)):
+        _register("v2", name, module, attribute)

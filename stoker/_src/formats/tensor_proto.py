@@ -1,0 +1,140 @@
+"""TensorProto to and from NumPy, in every encoding TensorFlow writes.
+
+A TensorProto holds its elements either as `tensor_content` (little-endian bytes) or in the typed field of its dtype,
+where a list shorter than the shape repeats its last element.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import DType, as_dtype
+from stoker._src.base.errors import InvalidArgumentError
+
+MAX_ELEMENTS = 1 << 31  # a TensorProto cannot be larger than 2 GiB; a shape beyond that is a lie
+
+_FIELDS: dict[DType, str] = {
+    dtypes.float32: "float_val",
+    dtypes.float64: "double_val",
+    dtypes.string: "string_val",
+    dtypes.complex64: "scomplex_val",
+    dtypes.complex128: "dcomplex_val",
+    dtypes.int64: "int64_val",
+    dtypes.bool_: "bool_val",
+    dtypes.float16: "half_val",
+    dtypes.bfloat16: "half_val",
+    dtypes.uint32: "uint32_val",
+    dtypes.uint64: "uint64_val",
+}
+for _dtype in (
+    dtypes.int32,
+    dtypes.int16,
+    dtypes.int8,
+    dtypes.uint8,
+    dtypes.uint16,
+    dtypes.qint8,
+    dtypes.quint8,
+    dtypes.qint16,
+    dtypes.quint16,
+    dtypes.qint32,
+):
+    _FIELDS[_dtype] = "int_val"
+
+
+def shape_proto(dims: Any) -> Any:
+    return TensorShapeProto(dim=[TensorShapeProto.Dim(size=int(size)) for size in dims])
+
+
+def to_tensor_proto(array: np.ndarray, dtype: DType) -> Any:
+    """The TensorProto that TensorFlow itself would write for `array`.
+
+    Arrays of more than one element travel as `tensor_content`; single elements and strings in their typed field.
+    """
+    proto = TensorProto(dtype=dtype.as_datatype_enum, tensor_shape=shape_proto(array.shape))
+    field = _FIELDS[dtype]
+    if dtype is dtypes.string:
+        proto.string_val.extend(_as_bytes(item) for item in array.ravel())
+        return proto
+    if array.size > 1:
+        proto.tensor_content = np.ascontiguousarray(array).tobytes()
+        return proto
+    flat = array.ravel()
+    if field == "half_val":
+        proto.half_val.extend(flat.view(np.uint16).tolist())
+    elif dtype.is_complex:
+        getattr(proto, field).extend(part for item in flat.tolist() for part in (item.real, item.imag))
+    else:
+        getattr(proto, field).extend(flat.tolist())
+    return proto
+
+
+def _as_bytes(item: Any) -> bytes:
+    return item.encode() if isinstance(item, str) else bytes(item)
+
+
+def from_tensor_proto(proto: Any) -> np.ndarray:
+    """The array a TensorProto holds; strings as an object array of bytes.
+
+    Raises:
+        InvalidArgumentError: the contents do not fit the dtype and shape.
+    """
+    try:
+        dtype = as_dtype(proto.dtype)
+    except TypeError:
+        raise InvalidArgumentError(None, None, f"TensorProto has the unknown dtype {proto.dtype}.") from None
+    dims = [dim.size for dim in proto.tensor_shape.dim]
+    if proto.tensor_shape.unknown_rank or any(size < 0 for size in dims):
+        raise InvalidArgumentError(None, None, f"TensorProto's shape is not fully known: {dims}.")
+    count = 1
+    for size in dims:
+        count *= size
+    if count > MAX_ELEMENTS:
+        raise InvalidArgumentError(None, None, f"TensorProto's shape {dims} has {count} elements, too many for a message.")
+    field = _FIELDS.get(dtype)
+    if field is None:
+        raise InvalidArgumentError(None, None, f"TensorProto of dtype {dtype.name} has no NumPy form.")
+    if proto.tensor_content and dtype is not dtypes.string:
+        return _from_content(proto.tensor_content, dtype, dims, count)
+    return _repeat_last(_typed_values(getattr(proto, field), dtype), dims, count, dtype)
+
+
+def _from_content(content: bytes, dtype: DType, dims: list[int], count: int) -> np.ndarray:
+    expected = count * dtype.size
+    if len(content) != expected:
+        raise InvalidArgumentError(
+            None, None, f"TensorProto of shape {dims} and dtype {dtype.name} needs {expected} bytes but has {len(content)}."
+        )
+    return np.frombuffer(content, dtype=dtype.as_numpy_dtype).reshape(dims).copy()
+
+
+def _typed_values(values: Any, dtype: DType) -> np.ndarray:
+    if dtype is dtypes.string:
+        array = np.empty(len(values), dtype=object)
+        array[:] = list(values)
+        return array
+    if dtype in (dtypes.float16, dtypes.bfloat16):
+        return np.array(values, dtype=np.uint16).view(dtype.as_numpy_dtype)
+    if dtype.is_complex:
+        flat = np.array(values, dtype=np.float64)
+        return (flat[0::2] + 1j * flat[1::2]).astype(dtype.as_numpy_dtype)
+    # Out-of-range values of the wide wire field wrap, as a C cast does.
+    wide = np.array(values, dtype=np.int64 if dtype.is_integer and dtype is not dtypes.uint64 else None)
+    return wide.astype(dtype.as_numpy_dtype)
+
+
+def _repeat_last(flat: np.ndarray, dims: list[int], count: int, dtype: DType) -> np.ndarray:
+    if len(flat) > count:
+        raise InvalidArgumentError(None, None, f"TensorProto of shape {dims} holds {len(flat)} values.")
+    if len(flat) < count:
+        if len(flat) == 0:
+            blank = b"" if dtype is dtypes.string else 0
+            filled = np.empty(count, dtype=dtype.as_numpy_dtype)
+            filled[:] = blank
+            return filled.reshape(dims)
+        flat = np.concatenate([flat, np.repeat(flat[-1:], count - len(flat))])
+    return flat.reshape(dims)

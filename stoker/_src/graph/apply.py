@@ -1,0 +1,159 @@
+"""Calling an op definition: binding arguments, converting inputs, working out attributes, adding the node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.base.dtypes import DType
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor, dtype_of
+from stoker._src.graph.definition import MISSING, Arg, OpDefinition, set_apply
+from stoker._src.graph.tensor import Tensor
+
+
+def apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
+    """Adds the op to the current target and returns its outputs (the Operation when it has none).
+
+    Inputs may be given by position or name; everything else by name is an attribute. Values that are no tensors become
+    constants named after the argument, inside the new op's name scope.
+
+    Raises:
+        TypeError: missing or unknown arguments, or inputs whose dtypes do not agree.
+        ValueError: an attribute out of range, or shapes that do not fit.
+    """
+    bound = _bind(definition, args, kwargs)
+    target = context.target()
+    unique = target.op_name(name, definition.name)
+    attrs: dict[str, Any] = {}
+    for key, value in kwargs.items():
+        if value is not None or definition.attrs[key].kind == "shape":
+            attrs[key] = definition.check_attr(key, value)
+    tensor_type = target.tensor_type
+    inputs: list[Tensor] = []
+    for arg, value in zip(definition.inputs, bound):
+        if type(value) is tensor_type and not arg.is_list and not arg.is_ref:
+            dtype = value.dtype.base_dtype
+            expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr)
+            if expected is None:
+                attrs[arg.type_attr] = definition.check_attr(arg.type_attr, dtype)
+            elif expected is not dtype:
+                raise _mismatch(definition, arg, dtype, expected)
+            inputs.append(value)
+        elif arg.is_list:
+            inputs.extend(_convert_list(definition, arg, value, attrs, target, unique))
+        else:
+            inputs.append(_convert(definition, arg, value, attrs, target, unique))
+    for key, spec in definition.attrs.items():
+        if key not in attrs:
+            if spec.default is MISSING:
+                raise TypeError(f"{definition.name}() is missing the attribute {key!r}.")
+            attrs[key] = spec.default
+    op = target.add(definition, inputs, attrs, unique)
+    if not definition.outputs:
+        return op
+    if definition.single:
+        return op.outputs[0]
+    return definition.pack_outputs(op.outputs, attrs)
+
+
+def _bind(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The inputs in order; what is left in `kwargs` are attributes."""
+    if len(args) > len(definition.inputs):
+        raise TypeError(f"{definition.name}() takes {len(definition.inputs)} inputs but {len(args)} were given; attributes go by name.")
+    bound = list(args)
+    for arg in definition.inputs[len(args) :]:
+        if arg.name not in kwargs:
+            raise TypeError(f"{definition.name}() is missing the input {arg.name!r}.")
+        bound.append(kwargs.pop(arg.name))
+    for key in kwargs:
+        if key not in definition.attrs:
+            raise TypeError(f"{definition.name}() has no input or attribute {key!r}.")
+    return bound
+
+
+def _mismatch(definition: OpDefinition, arg: Arg, found: DType, expected: DType) -> TypeError:
+    if arg.type_attr is None:
+        return TypeError(f"Input '{arg.name}' of '{definition.name}' Op has type {found.name} that does not match expected type of {expected.name}.")
+    first = next((other.name for other in definition.inputs if other.type_attr == arg.type_attr), arg.name)
+    if first == arg.name:
+        return TypeError(f"Input '{arg.name}' of '{definition.name}' Op has type {found.name} that does not match attr '{arg.type_attr}' = {expected.name}.")
+    return TypeError(f"Input '{arg.name}' of '{definition.name}' Op has type {found.name} that does not match type {expected.name} of argument '{first}'.")
+
+
+def _convert(definition: OpDefinition, arg: Arg, value: Any, attrs: dict[str, Any], target: Any, unique: str) -> Tensor:
+    expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr)
+    hint = None
+    if expected is None and arg.type_attr is not None:
+        default = definition.attrs[arg.type_attr].default
+        hint = None if default is MISSING else default
+    tensor = _tensor(definition, arg, value, expected, hint, target, unique, arg.name)
+    dtype = tensor.dtype.base_dtype
+    if expected is None:
+        attrs[arg.type_attr] = definition.check_attr(arg.type_attr, dtype)  # type: ignore[index,arg-type]
+    elif dtype is not expected:
+        raise _mismatch(definition, arg, dtype, expected)
+    if arg.is_ref and not tensor.dtype._is_ref_dtype:
+        raise TypeError(f"'{definition.name}' Op requires that input '{arg.name}' be a mutable tensor (e.g.: a tf.Variable)")
+    return tensor
+
+
+def _tensor(
+    definition: OpDefinition, arg: Arg, value: Any, expected: DType | None, hint: Any, target: Any, unique: str, label: str
+) -> Tensor:
+    if isinstance(value, Tensor):
+        return convert_to_tensor(value)
+    found = dtype_of(value)
+    if expected is not None and found is not None and found is not expected and not _plain_array(value):
+        raise _mismatch(definition, arg, found, expected)
+    try:
+        with target.name_scope(unique + "/"):
+            return convert_to_tensor(value, expected, label, dtype_hint=hint, as_ref=arg.is_ref)
+    except (TypeError, ValueError) as error:
+        if expected is None:
+            raise
+        raise type(error)(f"Tried to convert '{label}' to a tensor and failed. Error: {error}") from error
+
+
+def _plain_array(value: Any) -> bool:
+    """NumPy values are converted to the wanted dtype (as TensorFlow does); tensors and variables never are."""
+    return type(value).__module__ == "numpy"
+
+
+def _convert_list(
+    definition: OpDefinition, arg: Arg, values: Any, attrs: dict[str, Any], target: Any, unique: str
+) -> list[Tensor]:
+    if not isinstance(values, (list, tuple)):
+        raise TypeError(f"Expected list for '{arg.name}' argument to '{definition.name}' Op, not {values!r}.")
+    tensors: list[Tensor] = []
+    if arg.list_attr is not None:
+        expected_list = attrs.get(arg.list_attr)
+        if expected_list is not None and len(expected_list) != len(values):
+            raise ValueError(f"'{definition.name}' Op expects {len(expected_list)} tensors for '{arg.name}', not {len(values)}.")
+        for i, value in enumerate(values):
+            expected = None if expected_list is None else expected_list[i]
+            tensors.append(_tensor(definition, arg, value, expected, None, target, unique, f"{arg.name}_{i}"))
+        attrs[arg.list_attr] = definition.check_attr(arg.list_attr, [tensor.dtype.base_dtype for tensor in tensors])
+        return tensors
+    if arg.number_attr in attrs and attrs[arg.number_attr] != len(values):
+        raise ValueError(f"List argument '{arg.name}' to '{definition.name}' Op with length {len(values)} must match length {attrs[arg.number_attr]} of the earlier argument.")
+    attrs[arg.number_attr] = definition.check_attr(arg.number_attr, len(values))  # type: ignore[index,arg-type]
+    expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr)
+    if expected is None:  # whoever brings a dtype decides for the plain values beside it
+        expected = next((dtype for value in values if (dtype := dtype_of(value)) is not None), None)
+    for i, value in enumerate(values):
+        tensor = _tensor(definition, arg, value, expected, None, target, unique, f"{arg.name}_{i}")
+        if expected is None:
+            expected = tensor.dtype.base_dtype
+        elif tensor.dtype.base_dtype is not expected:
+            found = ", ".join(getattr(v, "dtype", tensor.dtype).name for v in tensors + [tensor])
+            raise TypeError(f"Tensors in list passed to '{arg.name}' of '{definition.name}' Op have types [{found}] that don't all match.")
+        tensors.append(tensor)
+    if arg.type_attr is not None and arg.type_attr not in attrs:
+        if expected is not None:
+            attrs[arg.type_attr] = definition.check_attr(arg.type_attr, expected)
+        elif definition.attrs[arg.type_attr].default is MISSING:
+            raise ValueError(f"'{definition.name}' Op needs at least one tensor in '{arg.name}' to know its dtype.")
+    return tensors
+
+
+set_apply(apply_op)

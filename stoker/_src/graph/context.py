@@ -1,0 +1,122 @@
+"""Where ops go: the thread's current graph, or the eager executor.
+
+A target has `add(definition, inputs, attrs, name)`. Graphs are targets; the eager executor of the runtime registers
+itself as one (`set_eager_target`), so nothing in `graph` or `ops` knows how values are computed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_GRAPH, _EAGER = "graph", "eager"
+
+
+class _ThreadState(threading.local):
+    """What is current in this thread. `stack` holds graphs, or the word "eager" where eager mode was entered."""
+
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+        self.global_graph: Any = None
+
+
+_state = _ThreadState()
+_eager_by_default = False
+_eager_target: Any = None
+_new_graph: Callable[[], Any] = lambda: None  # noqa: E731
+
+
+def set_graph_factory(factory: Callable[[], Any]) -> None:
+    global _new_graph
+    _new_graph = factory
+
+
+def set_eager_target(target: Any) -> None:
+    global _eager_target
+    _eager_target = target
+
+
+def set_eager_by_default(enabled: bool) -> None:
+    """Whether ops made outside of any graph run at once (2.x) or go to the thread's global graph (1.x)."""
+    global _eager_by_default
+    _eager_by_default = enabled
+
+
+def eager_by_default() -> bool:
+    return _eager_by_default
+
+
+def executing_eagerly() -> bool:
+    stack = _state.stack
+    if stack:
+        return stack[-1] is _EAGER
+    return _eager_by_default
+
+
+def target() -> Any:
+    """The graph (or the eager executor) that the next op goes to."""
+    stack = _state.stack
+    if stack:
+        top = stack[-1]
+        return _eager_target if top is _EAGER else top
+    if _eager_by_default:
+        return _eager_target
+    graph = _state.global_graph
+    if graph is None:
+        graph = _state.global_graph = _new_graph()
+    return graph
+
+
+def get_default_graph() -> Any:
+    """The innermost graph made current by `as_default`, else this thread's global graph."""
+    for entry in reversed(_state.stack):
+        if entry is not _EAGER:
+            return entry
+    if _state.global_graph is None:
+        _state.global_graph = _new_graph()
+    return _state.global_graph
+
+
+def has_default_graph() -> bool:
+    return any(entry is not _EAGER for entry in _state.stack)
+
+
+def reset_default_graph() -> None:
+    """Forgets this thread's global graph; the next op starts an empty one.
+
+    Raises:
+        AssertionError: inside a `with graph.as_default()` block.
+    """
+    if any(entry is not _EAGER for entry in _state.stack):
+        raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs. If you need a cleared graph, exit the nesting and create a new graph.")
+    _state.global_graph = None
+
+
+@contextmanager
+def _entered(entry: Any) -> Iterator[Any]:
+    _state.stack.append(entry)
+    try:
+        yield entry
+    finally:
+        _state.stack.pop()
+
+
+def enter_graph(graph: Any):
+    return _entered(graph)
+
+
+def enter_eager():
+    """A context in which ops run at once."""
+    return _entered(_EAGER)
+
+
+def outermost_context() -> Any:
+    """The outermost entry that is not a function being traced: a graph, or None for eager mode."""
+    for entry in reversed(_state.stack):
+        if entry is _EAGER:
+            return None
+        if not entry.building_function:
+            return entry
+    return None if _eager_by_default else get_default_graph()

@@ -1,0 +1,469 @@
+"""One op, one definition: its type, and beside it the functions that say what it does.
+
+    MATMUL = define("MatMul(a: T, b: T) -> (product: T)", T=NUMERIC, transpose_a=False, transpose_b=False)
+
+    @MATMUL.kernel    values in, values out
+    @MATMUL.shape     static shapes in, static shapes out
+    @MATMUL.grad      the gradient, built from other ops
+
+The signature string is the node's type. Inputs and outputs are `name: type`, where a type is
+
+    T            the dtype that attribute T holds
+    float32      a fixed dtype
+    N * T        N tensors of dtype T (N is an int attribute, found by counting)
+    [Tlist]      one tensor for each dtype in the list attribute Tlist
+    Ref(T)       a reference (1.x variables); the kernel receives the variable object
+    host T       an index-like input: the kernel receives plain Python numbers (`tensor.tolist()`), computed once
+                 when the input is a constant
+
+Keyword arguments are the attributes: a tuple of dtypes (what a type attribute allows), a default value, or an
+`AttrSpec` where there is no default to tell the kind (`INT`, `SHAPE`, `STRING`, ...).
+
+Calling the definition adds the op to the current graph, or runs it at once in eager mode.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import re
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from stoker._src.base.dtypes import DType, DTypeSet, as_dtype
+from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape, as_shape
+from stoker._src.base.shapes import broadcast as broadcast_shapes
+
+MISSING: Any = object()
+
+
+class Trait(enum.Flag):
+    """What the planner must know of an op beyond its type."""
+
+    NONE = 0
+    VIEW = enum.auto()  # an output may share memory with an input
+    STATEFUL = enum.auto()  # not a function of its inputs alone: never folded, never merged with its like
+    READS = enum.auto()  # reads the variables among its inputs
+    WRITES = enum.auto()  # changes the variables among its inputs, in place
+    BLOCKING = enum.auto()  # may wait for another run (queues, Python code)
+    RETAINS = enum.auto()  # keeps an input beyond the run (queues, tables): gets values nobody will change
+    SOURCE = enum.auto()  # makes a resource handle (variable, queue, table): evaluated once, when planning
+
+
+VIEW, STATEFUL, READS, WRITES = Trait.VIEW, Trait.STATEFUL, Trait.READS, Trait.WRITES
+BLOCKING, RETAINS, SOURCE = Trait.BLOCKING, Trait.RETAINS, Trait.SOURCE
+
+
+@dataclass(frozen=True)
+class AttrSpec:
+    """The kind of an attribute, what it may be, and its default (MISSING when it must be given).
+
+    Kinds are GraphDef's: int, float, bool, string, type, shape, tensor, func and list(...) of them.
+    """
+
+    kind: str
+    default: Any = MISSING
+    allowed: tuple[Any, ...] = ()
+    minimum: int | None = None
+
+    def __call__(self, default: Any = MISSING, *, allowed: Sequence[Any] = (), minimum: int | None = None) -> AttrSpec:
+        return replace(self, default=default, allowed=tuple(allowed), minimum=minimum)
+
+
+INT, FLOAT, BOOL, STRING = AttrSpec("int"), AttrSpec("float"), AttrSpec("bool"), AttrSpec("string")
+TYPE, SHAPE, TENSOR, FUNC = AttrSpec("type"), AttrSpec("shape"), AttrSpec("tensor"), AttrSpec("func")
+INTS, FLOATS_LIST, BOOLS, STRINGS = (AttrSpec(f"list({kind})") for kind in ("int", "float", "bool", "string"))
+TYPES, SHAPES, FUNCS = (AttrSpec(f"list({kind})") for kind in ("type", "shape", "func"))
+ANY: tuple[DType, ...] = ()
+
+
+def one_of(*dtypes: DType, default: DType | None = None) -> DTypeSet:
+    """A type attribute that allows `dtypes`, with a default."""
+    return DTypeSet(dtypes, default)
+
+
+def _attr_spec(value: Any) -> AttrSpec:
+    if isinstance(value, AttrSpec):
+        return value
+    if isinstance(value, DTypeSet):
+        return AttrSpec("type", MISSING if value.default is None else value.default, tuple(value))
+    if isinstance(value, tuple):
+        return AttrSpec("type", MISSING, value)
+    if isinstance(value, DType):
+        return AttrSpec("type", value)
+    for kind, types in (("bool", bool), ("int", int), ("float", float), ("string", (str, bytes)), ("shape", Shape)):
+        if isinstance(value, types):
+            return AttrSpec(kind, value)
+    raise TypeError(f"{value!r} does not tell the kind of an attribute; use INT, SHAPE, INTS, ...")
+
+
+_REQUIREMENTS: dict[str, Callable[[Any], Any]] = {
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "type": as_dtype,
+    "shape": as_shape,
+}
+
+
+def _as_text(value: Any) -> str | bytes:
+    """Attribute strings are text inside the program; bytes that are not UTF-8 stay bytes."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
+    raise TypeError(f"Expected string, got {value!r} of type {type(value).__name__} instead.")
+
+
+@dataclass(frozen=True)
+class Arg:
+    """One input or output of an op."""
+
+    name: str
+    dtype: DType | None = None  # fixed type
+    type_attr: str | None = None
+    number_attr: str | None = None  # a list of that many
+    list_attr: str | None = None  # a list, one for each dtype of that attribute
+    is_ref: bool = False
+    host: bool = False
+
+    @property
+    def is_list(self) -> bool:
+        return self.number_attr is not None or self.list_attr is not None
+
+    def dtypes(self, attrs: dict[str, Any]) -> list[DType]:
+        """The dtypes this argument has in a node with `attrs`."""
+        if self.list_attr is not None:
+            return list(attrs[self.list_attr])
+        dtype = self.dtype if self.dtype is not None else attrs[self.type_attr]
+        if self.is_ref:
+            dtype = dtype._as_ref
+        return [dtype] * (attrs[self.number_attr] if self.number_attr is not None else 1)
+
+
+_SIGNATURE = re.compile(r"\s*(\w+)\s*\((.*)\)\s*->\s*\((.*)\)\s*", re.DOTALL)
+_ARG = re.compile(
+    r"(?P<name>\w+)\s*:\s*(?P<host>host\s+)?"
+    r"(?:\[(?P<list>\w+)\]|(?P<ref>Ref\()?\s*(?:(?P<number>\w+)\s*\*\s*)?(?P<type>\w+)\s*\)?)"
+)
+
+
+def _parse_args(text: str, attrs: dict[str, AttrSpec]) -> tuple[Arg, ...]:
+    args = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = _ARG.fullmatch(part)
+        if match is None:
+            raise ValueError(f"cannot read {part!r} as an argument")
+        name, host, list_attr = match["name"], bool(match["host"]), match["list"]
+        if list_attr:
+            args.append(Arg(name, list_attr=list_attr, host=host))
+            continue
+        is_attr = match["type"] in attrs
+        args.append(
+            Arg(
+                name,
+                dtype=None if is_attr else as_dtype(match["type"]),
+                type_attr=match["type"] if is_attr else None,
+                number_attr=match["number"],
+                is_ref=bool(match["ref"]),
+                host=host,
+            )
+        )
+    return tuple(args)
+
+
+Kernel = Callable[..., Any]
+ShapeRule = Callable[..., Any]
+Gradient = Callable[..., Any]
+
+
+@dataclass(eq=False)
+class OpDefinition:
+    """An op's type and the functions registered for it. Made by `define`."""
+
+    name: str
+    inputs: tuple[Arg, ...]
+    outputs: tuple[Arg, ...]
+    attrs: dict[str, AttrSpec]
+    traits: Trait = Trait.NONE
+    kernel_fn: Kernel | None = None
+    kernel_attrs: tuple[str, ...] = ()
+    needs_context: bool = False
+    shape_fn: ShapeRule | None = None
+    shape_attrs: tuple[str, ...] = ()
+    value_inputs: frozenset[str] = frozenset()
+    shape_inputs: frozenset[str] = frozenset()
+    gradient_fn: Gradient | None = None
+    differentiable: bool = True
+    batch_fn: Kernel | None = None
+    batch_key: Callable[..., Any] | None = None
+    result_type: Any = None
+    plain: bool = field(default=False)  # every input is a single tensor: no grouping needed
+    single: bool = field(default=False)  # exactly one output tensor
+
+    def __post_init__(self) -> None:
+        self.plain = not any(arg.is_list for arg in self.inputs)
+        self.single = len(self.outputs) == 1 and not self.outputs[0].is_list
+        if len(self.outputs) > 1:
+            self.result_type = namedtuple(self.name, [arg.name for arg in self.outputs])
+        # Attributes that inputs determine are never passed by name.
+        self.inferred = frozenset(
+            attr
+            for arg in self.inputs
+            for attr in (arg.type_attr, arg.number_attr, arg.list_attr)
+            if attr is not None
+        )
+
+    # -- facets --------------------------------------------------------------------------------------------------
+
+    def kernel(self, function: Kernel) -> Kernel:
+        """Registers what the op does with values.
+
+        Inputs arrive in order: torch tensors, NumPy object arrays for strings, plain numbers for `host` inputs, the
+        resource object for references and handles, a list for list inputs. Keyword-only parameters are attributes of
+        those names; one named `ctx` receives the node's `NodeContext` (its session's resources and its own state).
+        Returns one value, or a tuple with one entry for each output (a list for a list output).
+        """
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):  # a torch builtin has no signature and takes no attributes
+            parameters = []
+        names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        if _accepts_attrs(function):
+            self.needs_context = "ctx" in names
+            self.kernel_attrs = tuple(name for name in names if name != "ctx")
+        unknown = [name for name in self.kernel_attrs if name not in self.attrs]
+        if unknown:
+            raise TypeError(f"{self.name}: the kernel takes {unknown}, which are not attributes of the op")
+        self.kernel_fn = function
+        return function
+
+    def shape(self, function: ShapeRule | None = None, *, values: Sequence[str] = (), as_shapes: Sequence[str] = ()):
+        """Registers the static shape rule: input `Shape`s in order, attributes by keyword as the rule names them.
+
+        Inputs named in `values` arrive as a NumPy array when their value is known at construction, else as None;
+        those in `as_shapes` (vectors of sizes) as the `Shape` they spell, with what is known of it.
+        Returns a Shape, or a tuple with one for each output (a list for a list output).
+        """
+
+        def register(function: ShapeRule) -> ShapeRule:
+            parameters = inspect.signature(function).parameters.values()
+            self.shape_attrs = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+            for name in (*values, *as_shapes):
+                if all(arg.name != name for arg in self.inputs):
+                    raise TypeError(f"{self.name} has no input {name!r}")
+            self.value_inputs, self.shape_inputs = frozenset(values), frozenset(as_shapes)
+            self.shape_fn = function
+            return function
+
+        return register if function is None else register(function)
+
+    def grad(self, function: Gradient) -> Gradient:
+        """Registers the gradient: (op, gradient of each output...) -> gradient (or None) of each input."""
+        self.gradient_fn = function
+        return function
+
+    def not_differentiable(self) -> OpDefinition:
+        """States that no gradient flows through the op. (An op with neither facet raises LookupError.)"""
+        self.differentiable = False
+        return self
+
+    def batch(self, key: Callable[..., Any]) -> Callable[[Kernel], Kernel]:
+        """Registers a kernel for many nodes of this op at once, as optimizer updates are.
+
+        Nodes of one run with an equal `key(op)` that do not depend on each other become one call; the kernel receives
+        a list in place of each input, and the attributes (which the key must make equal) as the plain kernel does.
+        """
+
+        def register(function: Kernel) -> Kernel:
+            self.batch_fn, self.batch_key = function, key
+            return function
+
+        return register
+
+    # -- using the type ------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
+        return _apply(self, args, kwargs, name)
+
+    def group(self, flat: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+        """A node's flat inputs as its arguments: list inputs gathered into lists."""
+        if self.plain:
+            return list(flat)
+        return _group(self.inputs, flat, attrs)
+
+    def group_outputs(self, flat: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+        return _group(self.outputs, flat, attrs)
+
+    def output_dtypes(self, attrs: dict[str, Any]) -> list[DType]:
+        if self.single:
+            return self.outputs[0].dtypes(attrs)
+        return [dtype for arg in self.outputs for dtype in arg.dtypes(attrs)]
+
+    def flatten_results(self, results: Any) -> list[Any]:
+        """What a kernel or shape rule returned, as a flat list with one entry for each output tensor."""
+        if self.single:
+            return [results]
+        if not self.outputs:
+            return []
+        if len(self.outputs) == 1:
+            return list(results)
+        flat: list[Any] = []
+        for arg, result in zip(self.outputs, results):
+            flat.extend(result) if arg.is_list else flat.append(result)
+        return flat
+
+    def pack_outputs(self, flat: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        """The output tensors of a node as the caller of the op wants them."""
+        if self.single:
+            return flat[0]
+        groups = _group(self.outputs, flat, attrs)
+        return groups[0] if len(groups) == 1 else self.result_type(*groups)
+
+    def check_attr(self, name: str, value: Any) -> Any:
+        """`value` as the canonical value of attribute `name`.
+
+        Raises:
+            TypeError: a value of the wrong kind.
+            ValueError: a value outside what the definition allows.
+        """
+        spec = self.attrs[name]
+        if spec.kind.startswith("list("):
+            if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+                raise TypeError(f"Expected list for attr {name} of {self.name}, got {value!r}.")
+            checked = tuple(self._check_one(name, spec.kind[5:-1], item) for item in value)
+            for item in checked:
+                self._check_allowed(spec, name, item)
+            if spec.minimum is not None and len(checked) < spec.minimum:
+                raise ValueError(f"Attr '{name}' of '{self.name}' Op passed list of length {len(checked)} less than minimum {spec.minimum}.")
+            return checked
+        checked = self._check_one(name, spec.kind, value)
+        self._check_allowed(spec, name, checked)
+        if spec.minimum is not None and checked < spec.minimum:
+            raise ValueError(f"Attr '{name}' of '{self.name}' Op passed {checked} less than minimum {spec.minimum}.")
+        return checked
+
+    def _check_one(self, name: str, kind: str, value: Any) -> Any:
+        if kind == "string":
+            return _as_text(value)
+        if kind == "bool" and not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
+            raise TypeError(f"Expected bool for argument '{name}' of '{self.name}', not {value!r}.")
+        if kind == "int" and (isinstance(value, (bool, float, str)) or value is None):
+            raise TypeError(f"Expected int for argument '{name}' of '{self.name}', not {value!r}.")
+        if kind == "float" and isinstance(value, (bool, str)):
+            raise TypeError(f"Expected float for argument '{name}' of '{self.name}', not {value!r}.")
+        convert = _REQUIREMENTS.get(kind)
+        if convert is None:
+            return value
+        try:
+            return convert(value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"Attr '{name}' of '{self.name}': {error}") from None
+
+    def _check_allowed(self, spec: AttrSpec, name: str, value: Any) -> None:
+        if spec.allowed and value not in spec.allowed:
+            if isinstance(value, DType):
+                allowed = ", ".join(dtype.name for dtype in spec.allowed)
+                raise TypeError(
+                    f"Value passed to parameter '{name}' of '{self.name}' has DataType {value.name} "
+                    f"not in list of allowed values: {allowed}"
+                )
+            allowed = ", ".join(repr(item) for item in spec.allowed)
+            raise ValueError(f"Value for attr '{name}' of {value!r} is not in the list of allowed values: {allowed} ({self.name})")
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+def _accepts_attrs(function: Kernel) -> bool:
+    """Python functions declare attributes as keyword-only parameters; torch builtins' keywords are not ours."""
+    return inspect.isfunction(function) and not (function.__module__ or "").startswith("torch")
+
+
+def _group(args: tuple[Arg, ...], flat: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+    groups: list[Any] = []
+    position = 0
+    for arg in args:
+        if not arg.is_list:
+            groups.append(flat[position])
+            position += 1
+            continue
+        count = attrs[arg.number_attr] if arg.number_attr is not None else len(attrs[arg.list_attr])
+        groups.append(list(flat[position : position + count]))
+        position += count
+    return groups
+
+
+# -- registry ----------------------------------------------------------------------------------------------------
+
+_REGISTRY: dict[str, OpDefinition] = {}
+
+
+def define(signature: str, traits: Trait = Trait.NONE, /, **attrs: Any) -> OpDefinition:
+    """Defines an op (see the module's description) and registers it under its name."""
+    match = _SIGNATURE.fullmatch(signature)
+    if match is None:
+        raise ValueError(f"cannot read the op signature {signature!r}")
+    name = match[1]
+    if name in _REGISTRY:
+        raise ValueError(f"{name} is defined twice")
+    specs = {key: _attr_spec(value) for key, value in attrs.items()}
+    inputs, outputs = _parse_args(match[2], specs), _parse_args(match[3], specs)
+    for arg in (*inputs, *outputs):
+        if arg.number_attr is not None and arg.number_attr not in specs:
+            specs[arg.number_attr] = AttrSpec("int", minimum=0)
+        if arg.list_attr is not None and arg.list_attr not in specs:
+            specs[arg.list_attr] = AttrSpec("list(type)")
+    definition = _REGISTRY[name] = OpDefinition(name, inputs, outputs, specs, traits)
+    return definition
+
+
+def find_definition(name: str) -> OpDefinition | None:
+    return _REGISTRY.get(name)
+
+
+def all_definitions() -> dict[str, OpDefinition]:
+    """Every op, by name."""
+    return dict(_REGISTRY)
+
+
+# Set by graph/apply.py, which needs the Graph; definitions are read before there is one.
+_apply: Callable[..., Any] = lambda *_: None  # noqa: E731
+
+
+def set_apply(function: Callable[..., Any]) -> None:
+    global _apply
+    _apply = function
+
+
+# -- shape rules many ops share ----------------------------------------------------------------------------------
+
+
+def unchanged(x: Shape, *_: Shape) -> Shape:
+    """The shape of the first input."""
+    return x
+
+
+def broadcasting(x: Shape, y: Shape) -> Shape:
+    return broadcast_shapes(x, y)
+
+
+def scalar(*_: Shape) -> Shape:
+    return SCALAR
+
+
+def unknown(*_: Any) -> Shape:
+    return UNKNOWN_SHAPE
+
+
+def all_merged(inputs: Sequence[Shape]) -> Shape:
+    """One list input whose shapes must all agree."""
+    merged = UNKNOWN_SHAPE
+    for shape in inputs:
+        merged = merged.merge(shape)
+    return merged

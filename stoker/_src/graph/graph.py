@@ -1,0 +1,487 @@
+"""`Graph`: nodes with unique names, the scopes that shape new nodes, and collections."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from stoker._src.base.devices import DeviceSpec, canonical_name, merge_device
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.graph import context
+from stoker._src.graph.definition import OpDefinition, find_definition
+from stoker._src.graph.shape_inference import infer_shapes
+from stoker._src.graph.source_lines import user_frames
+from stoker._src.graph.tensor import Operation, Tensor
+
+_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
+_SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
+
+# GraphDefs say they were written by this version: the newest that TensorFlow 1.15 knows.
+PRODUCER_VERSION = 134
+
+
+class _Controller:
+    """One `with control_dependencies(...)` block: what new ops must wait for, and which ops it has seen."""
+
+    def __init__(self, inputs: list[Operation], *, new_stack: bool) -> None:
+        self.inputs = inputs
+        self.new_stack = new_stack
+        self.seen: set[Operation] = set()
+
+
+class Graph:
+    """A set of operations. Not safe for construction from several threads; running it is."""
+
+    building_function = False
+    tensor_type = Tensor
+
+    def __init__(self) -> None:
+        self._ops: list[Operation] = []
+        self._by_name: dict[str, Operation] = {}
+        self._names_in_use: dict[str, int] = {}
+        self._scope = ""
+        self._controllers: list[_Controller] = []
+        self._devices: list[Any] = []
+        self._colocation: list[Operation] = []
+        self._attr_overrides: dict[str, Any] = {}
+        self._gradient_overrides: dict[str, str] = {}
+        self._collections: dict[Any, list[Any]] = {}
+        self._finalized = False
+        self._seed: int | None = None
+        self._unfeedable: set[Tensor] = set()
+        self._unfetchable: set[Any] = set()
+        self._functions: dict[str, Any] = {}
+        self._container = ""
+        self._sessions = threading.local()
+        self.changes = 0
+        """Grows with every change to existing nodes; plans made before are stale."""
+
+    # -- adding nodes --------------------------------------------------------------------------------------------
+
+    def add(self, definition: OpDefinition, inputs: list[Tensor], attrs: dict[str, Any], name: str) -> Operation:
+        """Adds a node whose inputs and attributes are converted and complete. `name` is its unique, full name.
+
+        Raises:
+            ValueError: the inputs' shapes do not fit the op.
+            RuntimeError: the graph is finalized.
+        """
+        if self._finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified.")
+        inputs = self._adopt(inputs, name)
+        if self._attr_overrides:
+            attrs.update(self._attr_overrides)
+        if self._gradient_overrides and definition.name in self._gradient_overrides:
+            attrs["_gradient_op_type"] = self._gradient_overrides[definition.name]
+        op = Operation(self, definition, name, inputs, attrs, self._control_inputs_for(inputs), user_frames())
+        try:
+            shapes = infer_shapes(op)
+        except InvalidArgumentError as error:
+            found = ", ".join(str(tensor.static_shape) for tensor in inputs)
+            raise ValueError(f"{error.message} (node '{name}', op {definition.name}, input shapes: {found})") from error
+        for tensor, shape in zip(op.outputs, shapes):
+            tensor._static_shape = shape
+        self._register(op)
+        if self._devices or self._colocation:
+            self._place(op)
+        return op
+
+    def _register(self, op: Operation) -> None:
+        op._id = len(self._ops)
+        self._ops.append(op)
+        self._by_name[op.name] = op
+        for tensor in op._inputs:
+            tensor._consumers.append(op)
+        for control in op._control_inputs:
+            control._control_outputs.append(op)
+        for controller in self._controllers:
+            controller.seen.add(op)
+
+    def _adopt(self, inputs: list[Tensor], name: str) -> list[Tensor]:
+        """Checks that the inputs are this graph's. Function graphs capture foreign ones instead."""
+        for tensor in inputs:
+            if tensor.op.graph is not self:
+                raise ValueError(f'Tensor("{tensor.name}") must be from the same graph as the op {name!r}.')
+        return inputs
+
+    def _control_inputs_for(self, inputs: list[Tensor]) -> list[Operation]:
+        """What the open blocks ask for, less what an input already waits for (as TensorFlow prunes it)."""
+        if not self._controllers:
+            return []
+        found: list[Operation] = []
+        input_ops = {tensor.op for tensor in inputs}
+        for controller in self._controllers:
+            if not controller.seen.isdisjoint(input_ops):
+                continue
+            found.extend(op for op in controller.inputs if op not in input_ops and op not in found)
+        return found
+
+    def add_constant(self, array: Any, dtype: Any, name: str | None) -> Tensor:
+        """A Const node. Python functions make many: this skips the general path of calling a definition."""
+        definition = find_definition("Const")
+        assert definition is not None
+        return self.add(definition, [], {"value": array, "dtype": dtype}, self.op_name(name, "Const")).outputs[0]
+
+    def capture_eager(self, tensor: Any) -> Tensor:
+        """An eager tensor used in this graph: its value as a constant. Function graphs make it an input instead."""
+        return self.add_constant(tensor.static_array(), tensor.dtype, None)
+
+    def note_change(self) -> None:
+        self.changes += 1
+
+    # -- names ---------------------------------------------------------------------------------------------------
+
+    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+        """`name` inside the current scope, with a suffix when it is taken. Case does not distinguish names."""
+        if self._scope:
+            name = f"{self._scope}/{name}"
+        key = name.lower()
+        count = self._names_in_use.get(key, 0)
+        if mark_as_used:
+            self._names_in_use[key] = count + 1
+        if count == 0:
+            return name
+        base, base_key = name, key
+        while key in self._names_in_use:
+            name = f"{base}_{count}"
+            key = name.lower()
+            count += 1
+        if mark_as_used:
+            self._names_in_use[base_key] = count
+            self._names_in_use[key] = 1
+        return name
+
+    def op_name(self, name: str | None, op_type: str) -> str:
+        """The unique name for a new op; a `name` that ends in a slash is used as it is, without the slash."""
+        if name and name[-1] == "/":
+            return name[:-1]
+        name = name or op_type
+        if not (_OP_NAME if not self._scope else _SCOPE_NAME).match(name):
+            raise ValueError(f"'{name}' is not a valid node name")
+        return self.unique_name(name)
+
+    @contextmanager
+    def name_scope(self, name: str | None) -> Iterator[str]:
+        """Prefixes the names of ops made inside; yields the prefix with its slash."""
+        if name:
+            if isinstance(name, bytes):
+                name = name.decode()
+            if self._scope:
+                if not _SCOPE_NAME.match(name):
+                    raise ValueError(f"'{name}' is not a valid scope name")
+            elif not _OP_NAME.match(name):
+                raise ValueError(f"'{name}' is not a valid root scope name")
+        outer = self._scope
+        if not name:
+            scope = ""
+        elif name[-1] == "/":
+            scope = name[:-1]
+        else:
+            scope = self.unique_name(name)
+        self._scope = scope
+        try:
+            yield scope + "/" if scope else ""
+        finally:
+            self._scope = outer
+
+    def get_name_scope(self) -> str:
+        return self._scope
+
+    # -- scopes --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def control_dependencies(self, control_inputs: Any) -> Iterator[None]:
+        """Ops made inside run after `control_inputs` (operations, tensors, variables). None clears outer ones."""
+        if control_inputs is None:
+            outer, self._controllers = self._controllers, []
+            with self._no_control_flow():
+                try:
+                    yield
+                finally:
+                    self._controllers = outer
+            return
+        ops: list[Operation] = []
+        for item in control_inputs:
+            op = self._control_op(item)
+            if op is not None and op not in ops:
+                ops.append(op)
+        controller = _Controller(ops, new_stack=False)
+        self._controllers.append(controller)
+        try:
+            yield
+        finally:
+            self._controllers.remove(controller)
+
+    @contextmanager
+    def _no_control_flow(self) -> Iterator[None]:
+        yield
+
+    def _control_op(self, item: Any) -> Operation | None:
+        element = self.as_graph_element(item)
+        return element.op if isinstance(element, Tensor) else element
+
+    @contextmanager
+    def device(self, device_name_or_function: Any) -> Iterator[None]:
+        """Places ops made inside. A function receives each op and returns its device; None clears outer devices."""
+        self._devices.append(device_name_or_function)
+        try:
+            yield
+        finally:
+            self._devices.pop()
+
+    def _place(self, op: Operation) -> None:
+        # Innermost first: what an inner block states wins, and a function sees what was settled inside of it.
+        for spec in reversed(self._devices):
+            if spec is None:
+                break
+            if callable(spec) and not isinstance(spec, DeviceSpec):
+                op._device = canonical_name(spec(op))
+            else:
+                op._device = merge_device(spec, op._device)
+        if self._colocation:
+            groups = list(op.attrs.get("_class", ()))
+            for other in self._colocation:
+                groups.extend(g.decode() for g in other.colocation_groups() if g.decode() not in groups)
+            op.attrs["_class"] = tuple(sorted(set(groups)))
+            op._device = self._colocation[-1]._device or op._device
+
+    @contextmanager
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
+        """Places ops made inside with `op`. None lifts outer colocation."""
+        if op is None and not ignore_existing:
+            raise ValueError("Trying to reset colocation (op is None) but ignore_existing is not True")
+        saved, devices = self._colocation, self._devices
+        target = None if op is None else self._control_op(op)
+        self._colocation = ([] if ignore_existing else list(saved)) + ([] if target is None else [target])
+        if target is not None and ignore_existing:
+            self._devices = []
+        try:
+            yield
+        finally:
+            self._colocation, self._devices = saved, devices
+
+    @contextmanager
+    def gradient_override_map(self, op_type_map: dict[str, str]) -> Iterator[None]:
+        """Ops of the given types made inside use the gradient registered under the mapped name."""
+        if not isinstance(op_type_map, dict):
+            raise TypeError("op_type_map must be a dictionary mapping strings to strings")
+        for key, value in op_type_map.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise TypeError("op_type_map must be a dictionary mapping strings to strings")
+        saved = self._gradient_overrides
+        self._gradient_overrides = {**saved, **op_type_map}
+        try:
+            yield
+        finally:
+            self._gradient_overrides = saved
+
+    @contextmanager
+    def _attr_scope(self, attrs: dict[str, Any]) -> Iterator[None]:
+        """Ops made inside carry these attributes; a None removes one set outside."""
+        saved = self._attr_overrides
+        merged = {**saved, **attrs}
+        self._attr_overrides = {key: value for key, value in merged.items() if value is not None}
+        try:
+            yield
+        finally:
+            self._attr_overrides = saved
+
+    @contextmanager
+    def container(self, container_name: str) -> Iterator[str]:
+        """The resource container for stateful ops made inside."""
+        saved, self._container = self._container, container_name
+        try:
+            yield container_name
+        finally:
+            self._container = saved
+
+    @contextmanager
+    def as_default(self) -> Iterator[Graph]:
+        with context.enter_graph(self):
+            yield self
+
+    # -- looking things up ---------------------------------------------------------------------------------------
+
+    def get_operations(self) -> list[Operation]:
+        return list(self._ops)
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        if not isinstance(name, str):
+            raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
+        return self.as_graph_element(name, allow_tensor=False, allow_operation=True)
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        if not isinstance(name, str):
+            raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
+        return self.as_graph_element(name, allow_tensor=True, allow_operation=False)
+
+    def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
+        """The Tensor or Operation that `obj` is, names, or stands for (as variables do).
+
+        Raises:
+            TypeError: `obj` is of another kind, or of a kind that is not allowed.
+            ValueError: it is not in this graph, or the name is malformed.
+            KeyError: no such name.
+        """
+        kinds = " or ".join(k for k, allowed in (("Tensor", allow_tensor), ("Operation", allow_operation)) if allowed)
+        if not kinds:
+            raise ValueError("allow_tensor and allow_operation can't both be False.")
+        if hasattr(obj, "_as_graph_element"):
+            obj = obj._as_graph_element() or obj
+        if isinstance(obj, bytes):
+            obj = obj.decode()
+        if isinstance(obj, str):
+            return self._element_by_name(obj, kinds, allow_tensor, allow_operation)
+        if isinstance(obj, Tensor) and allow_tensor:
+            if obj.graph is not self:
+                raise ValueError(f"Tensor {obj} is not an element of this graph.")
+            return obj
+        if isinstance(obj, Operation) and allow_operation:
+            if obj.graph is not self:
+                raise ValueError(f"Operation {obj} is not an element of this graph.")
+            return obj
+        raise TypeError(f"Can not convert a {type(obj).__name__} into a {kinds}.")
+
+    def _element_by_name(self, name: str, kinds: str, allow_tensor: bool, allow_operation: bool) -> Any:
+        if ":" in name and allow_tensor:
+            op_name, _, index = name.partition(":")
+            if not index.isdigit() or ":" in index:
+                raise ValueError(f'The name {name!r} looks a like a Tensor name, but is not a valid one. Tensor names must be of the form "<op_name>:<output_index>".')
+            op = self._by_name.get(op_name)
+            if op is None:
+                raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, does not exist in the graph.")
+            if int(index) >= len(op.outputs):
+                raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, exists but only has {len(op.outputs)} outputs.")
+            return op.outputs[int(index)]
+        if ":" in name:
+            raise ValueError(f"Name {name!r} appears to refer to a Tensor, not a {kinds}.")
+        op = self._by_name.get(name)
+        if allow_operation:
+            if op is None:
+                raise KeyError(f"The name {name!r} refers to an Operation not in the graph.")
+            return op
+        if op is not None:
+            raise ValueError(f'The name {name!r} refers to an Operation, not a {kinds}. Tensor names must be of the form "<op_name>:<output_index>".')
+        raise ValueError(f'The name {name!r} looks like an (invalid) Operation name, not a {kinds}. Tensor names must be of the form "<op_name>:<output_index>".')
+
+    # -- collections ---------------------------------------------------------------------------------------------
+
+    def add_to_collection(self, name: Any, value: Any) -> None:
+        if self._finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified.")
+        self._collections.setdefault(name, []).append(value)
+
+    def add_to_collections(self, names: Any, value: Any) -> None:
+        """Stores `value` once in each of the named collections."""
+        names = (names,) if isinstance(names, str) else names
+        for name in dict.fromkeys(names):
+            self.add_to_collection(name, value)
+
+    def get_collection_ref(self, name: Any) -> list[Any]:
+        return self._collections.setdefault(name, [])
+
+    def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
+        """A copy of the collection; with `scope`, the items whose name matches it (re.match)."""
+        items = self._collections.get(name, [])
+        if scope is None:
+            return list(items)
+        pattern = re.compile(scope)
+        return [item for item in items if hasattr(item, "name") and pattern.match(item.name)]
+
+    def get_all_collection_keys(self) -> list[str]:
+        return [key for key in self._collections if isinstance(key, str)]
+
+    @property
+    def collections(self) -> list[str]:
+        return self.get_all_collection_keys()
+
+    def clear_collection(self, name: Any) -> None:
+        self._collections.pop(name, None)
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    @property
+    def seed(self) -> int | None:
+        return self._seed
+
+    @seed.setter
+    def seed(self, seed: int | None) -> None:
+        self._seed = seed
+
+    @property
+    def _last_id(self) -> int:
+        return len(self._ops)
+
+    @property
+    def version(self) -> int:
+        """Grows as operations are added."""
+        return len(self._ops)
+
+    @property
+    def finalized(self) -> bool:
+        return self._finalized
+
+    def finalize(self) -> None:
+        """Makes the graph read-only."""
+        self._finalized = True
+
+    def _unsafe_unfinalize(self) -> None:
+        self._finalized = False
+
+    def prevent_feeding(self, tensor: Tensor) -> None:
+        self._unfeedable.add(tensor)
+
+    def is_feedable(self, tensor: Tensor) -> bool:
+        return tensor not in self._unfeedable
+
+    def prevent_fetching(self, op: Any) -> None:
+        self._unfetchable.add(op)
+
+    def is_fetchable(self, tensor_or_op: Any) -> bool:
+        if isinstance(tensor_or_op, Tensor):
+            return tensor_or_op not in self._unfetchable and tensor_or_op.op not in self._unfetchable
+        return tensor_or_op not in self._unfetchable
+
+    @property
+    def graph_def_versions(self) -> Any:
+        from tensorboard.compat.proto.versions_pb2 import VersionDef
+
+        return VersionDef(producer=PRODUCER_VERSION)
+
+    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False, use_pybind11_proto: bool = False) -> Any:
+        """This graph as a GraphDef; with `from_version`, only the nodes added since."""
+        from stoker._src.graph.graph_def import graph_def_of
+
+        return graph_def_of(self, from_version=from_version, add_shapes=add_shapes)
+
+    # -- the default session -------------------------------------------------------------------------------------
+
+    def default_session(self) -> Any:
+        return current_session()
+
+
+class _Sessions(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+
+
+_sessions = _Sessions()
+
+
+def current_session() -> Any:
+    """The session made current by `with session:` or `as_default`, or None."""
+    return _sessions.stack[-1] if _sessions.stack else None
+
+
+@contextmanager
+def enter_session(session: Any) -> Iterator[Any]:
+    _sessions.stack.append(session)
+    try:
+        yield session
+    finally:
+        _sessions.stack.remove(session)
+
+
+context.set_graph_factory(Graph)

@@ -1,0 +1,68 @@
+"""Graphs out to GraphDef. (The way in is `importer.py`.)"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorboard.compat.proto.graph_pb2 import GraphDef
+from tensorboard.compat.proto.node_def_pb2 import NodeDef
+from tensorboard.compat.proto.op_def_pb2 import OpDef
+
+from stoker._src.base.shapes import TensorShape
+from stoker._src.graph.attr_values import to_attr_value
+from stoker._src.graph.definition import MISSING, Arg, OpDefinition
+from stoker._src.graph.graph import PRODUCER_VERSION, Graph
+from stoker._src.graph.tensor import Operation
+
+
+def node_def_of(op: Operation) -> Any:
+    node = NodeDef(name=op.name, op=op.type, device=op.device)
+    node.input.extend(tensor._as_node_def_input() for tensor in op._inputs)
+    node.input.extend("^" + control.name for control in op._control_inputs)
+    specs = op.definition.attrs
+    for key, value in op.attrs.items():
+        spec = specs.get(key)
+        dtype = op.attrs.get("dtype") if spec is not None and spec.kind == "tensor" else None
+        node.attr[key].CopyFrom(to_attr_value(value, None if spec is None else spec.kind, dtype))
+    return node
+
+
+def graph_def_of(graph: Graph, *, from_version: int | None = None, add_shapes: bool = False) -> Any:
+    """The GraphDef of `graph` (only nodes added since `from_version`), with its function library."""
+    proto = GraphDef()
+    proto.versions.producer = PRODUCER_VERSION
+    for op in graph._ops[from_version or 0 :]:
+        node = node_def_of(op)
+        if add_shapes and op.outputs:
+            shapes = node.attr["_output_shapes"].list
+            shapes.shape.extend(TensorShape(tensor.static_shape).as_proto() for tensor in op.outputs)
+        proto.node.append(node)
+    for function in graph._functions.values():
+        proto.library.function.append(function.to_function_def())
+    return proto
+
+
+def op_def_of(definition: OpDefinition) -> Any:
+    """TensorFlow's description of an op type."""
+    proto = OpDef(name=definition.name)
+    for args, target in ((definition.inputs, proto.input_arg), (definition.outputs, proto.output_arg)):
+        for arg in args:
+            _fill_arg(target.add(), arg)
+    for name, spec in definition.attrs.items():
+        attr = proto.attr.add(name=name, type=spec.kind)
+        if spec.default is not MISSING:
+            attr.default_value.CopyFrom(to_attr_value(spec.default, spec.kind))
+        if spec.allowed:
+            attr.allowed_values.CopyFrom(to_attr_value(spec.allowed, f"list({spec.kind.removeprefix('list(').rstrip(')')})"))
+        if spec.minimum is not None:
+            attr.has_minimum, attr.minimum = True, spec.minimum
+    return proto
+
+
+def _fill_arg(proto: Any, arg: Arg) -> None:
+    proto.name, proto.is_ref = arg.name, arg.is_ref
+    if arg.dtype is not None:
+        proto.type = arg.dtype.as_datatype_enum
+    proto.type_attr = arg.type_attr or ""
+    proto.number_attr = arg.number_attr or ""
+    proto.type_list_attr = arg.list_attr or ""

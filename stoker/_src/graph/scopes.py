@@ -1,0 +1,128 @@
+"""The scopes programs open: name_scope, device, control_dependencies, colocation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from stoker._src.base.export import export
+from stoker._src.graph import context
+from stoker._src.graph.tensor import Tensor
+
+
+def graph_of(values: Any) -> Any:
+    """The graph that the tensors among `values` belong to; the current one when there are none.
+
+    Raises:
+        ValueError: they belong to different graphs.
+    """
+    current = context.get_default_graph()
+    if current.building_function:
+        return current
+    found = None
+    for value in values or ():
+        op = getattr(value, "op", None)
+        graph = getattr(op, "graph", None)
+        if graph is None or getattr(value, "is_eager", False):
+            continue
+        if found is not None and graph is not found:
+            raise ValueError(f"{value} must be from the same graph as the other inputs.")
+        found = graph
+    return current if found is None else found
+
+
+@contextmanager
+def name_scope(name: str | None, default_name: str | None = None, values: Any = None) -> Iterator[str]:
+    """Prefixes the names of ops made inside, in the graph of `values`; yields the prefix with its slash."""
+    target = context.target()
+    name = default_name if name is None else name
+    if values:
+        for value in values:
+            if type(value) is Tensor and value.op.graph is not target and not getattr(target, "building_function", True):
+                graph = graph_of(values)
+                with graph.as_default(), graph.name_scope(name) as scope:
+                    yield scope
+                return
+    with target.name_scope(name) as scope:
+        yield scope
+
+
+@export(v1="name_scope")
+class NameScope:
+    """Prefixes the names of ops made inside, in the graph of `values`. Yields the prefix with its slash.
+
+    Raises:
+        TypeError: neither a name nor a default name, or a name that is no string.
+    """
+
+    def __init__(self, name: Any, default_name: str | None = None, values: Any = None) -> None:
+        if not (name is None or isinstance(name, (str, bytes))):
+            raise TypeError(f"name for name_scope must be a string, got {name!r}.")
+        if name is None and default_name is None and values is not None:
+            raise ValueError(f"At least one of name ({name}) and default_name ({default_name}) must be provided.")
+        self._name = default_name if name is None else name
+        self._values = values
+
+    @property
+    def name(self) -> Any:
+        return self._name
+
+    def __enter__(self) -> str:
+        self._open = name_scope(self._name, None, self._values)
+        return self._open.__enter__()
+
+    def __exit__(self, *exc: Any) -> Any:
+        return self._open.__exit__(*exc)
+
+
+@export(v2="name_scope")
+class NameScopeV2(NameScope):
+    """Prefixes the names of ops made inside. Yields the prefix with its slash."""
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise ValueError("name for name_scope must be a string.")
+        super().__init__(name)
+
+
+@export("control_dependencies")
+def control_dependencies(control_inputs: Any) -> Any:
+    """Ops made inside run after `control_inputs`; None lifts outer dependencies. Does nothing in eager mode."""
+    if context.executing_eagerly():
+        if callable(control_inputs):
+            control_inputs()
+        return nullcontext()
+    return context.get_default_graph().control_dependencies(control_inputs)
+
+
+@export(v1="device")
+def device(device_name_or_function: Any) -> Any:
+    """Places ops made inside: a device name, a function from operation to name, or None to lift outer placement."""
+    return context.target().device(device_name_or_function)
+
+
+@export(v2="device")
+def device_v2(device_name: Any) -> Any:
+    """Places ops made inside on a device, by name.
+
+    Raises:
+        RuntimeError: given a function.
+    """
+    if callable(device_name):
+        raise RuntimeError("tf.device does not support functions.")
+    return device(device_name)
+
+
+@export(v1="colocate_with")
+def colocate_with(op: Any, ignore_existing: bool = False) -> Any:
+    """Places ops made inside with `op`."""
+    if context.executing_eagerly():
+        return nullcontext()
+    return context.get_default_graph().colocate_with(op, ignore_existing)
+
+
+@export(v1="container")
+def container(container_name: str) -> Any:
+    """The resource container for stateful ops made inside."""
+    return context.get_default_graph().container(container_name)

@@ -1,0 +1,45 @@
+"""Which line of the user's program made an op."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType
+
+import stoker
+
+_PACKAGE = os.path.dirname(os.path.abspath(stoker.__file__)) + os.sep
+_LIMIT = 24
+
+# A code object and the instruction it was at: the line number is worked out only when somebody asks.
+Frames = tuple[tuple[CodeType, int], ...]
+
+
+def user_frames() -> Frames:
+    """The caller's frames outside of this package, innermost first."""
+    frame = sys._getframe(2)
+    package = _PACKAGE
+    found = []
+    while frame is not None and len(found) < _LIMIT:
+        code = frame.f_code
+        if not code.co_filename.startswith(package):
+            found.append((code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(found)
+
+
+def line_number(code: CodeType, instruction: int) -> int:
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def describe(frames: Frames) -> str:
+    """`train.py:41 in build_model`, or that the op has no user line (it came from a file)."""
+    if not frames:
+        return "an unknown place"
+    code, instruction = frames[0]
+    line = line_number(code, instruction)
+    where = os.path.basename(code.co_filename)
+    return f"{where}:{line} in {code.co_name}" if code.co_name != "<module>" else f"{where}:{line}"

@@ -1,0 +1,103 @@
+"""Values that are known before anything runs: constants, and small pure computations on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape
+from stoker._src.graph.definition import STATEFUL
+from stoker._src.graph.tensor import Operation, Tensor
+
+_UNKNOWN: Any = object()
+_LIMIT = 4096  # elements: what is worth computing while a graph is built
+
+# Runs a pure kernel on arrays: (op, arrays) -> arrays or None. Set by the ops room.
+_evaluate: Callable[[Operation, list[np.ndarray]], list[np.ndarray] | None] = lambda op, arrays: None  # noqa: E731
+
+# Static shape readers for ops whose result is a shape or part of one, filled by the ops room: op type -> function.
+SHAPE_READERS: dict[str, Callable[[Operation, int], Shape]] = {}
+# Values of ops that depend only on the static shape of their input (Shape, Size, Rank): op type -> function.
+VALUE_READERS: dict[str, Callable[[Operation], Any]] = {}
+
+
+def set_evaluate(function: Callable[[Operation, list[np.ndarray]], list[np.ndarray] | None]) -> None:
+    global _evaluate
+    _evaluate = function
+
+
+def constant_value(tensor: Any, partial: bool = False) -> Any:
+    """The NumPy value of `tensor` if it can be known without running, else None.
+
+    With `partial`, a stack whose elements are known only in part gives an object array with None for the others.
+    """
+    if hasattr(tensor, "numpy") and not isinstance(tensor, Tensor):
+        return np.asarray(tensor)
+    static = getattr(tensor, "static_array", None)  # an eager tensor
+    if static is not None:
+        return static()
+    value = _value_of(tensor.op, 0)
+    if value is _UNKNOWN:
+        if partial and tensor.op.type == "Pack":
+            return np.array([constant_value(each) for each in tensor.op.inputs], dtype=object)
+        return None
+    return value[tensor.value_index]
+
+
+def _value_of(op: Operation, depth: int) -> Any:
+    """The arrays of all outputs of `op`, or _UNKNOWN. Remembered on the op."""
+    if op.static_value is not None:
+        return op.static_value
+    found = _UNKNOWN
+    if op.type == "Const":
+        found = [op.attrs["value"]]
+    elif op.type in VALUE_READERS:
+        value = VALUE_READERS[op.type](op)
+        found = _UNKNOWN if value is None else [value]
+    elif _worth_evaluating(op, depth):
+        arrays = []
+        for tensor in op._inputs:
+            value = _value_of(tensor.op, depth + 1)
+            if value is _UNKNOWN:
+                return _UNKNOWN  # an input may become known by set_shape: not remembered
+            arrays.append(value[tensor.value_index])
+        if sum(array.size for array in arrays) <= _LIMIT:
+            results = _evaluate(op, arrays)
+            found = _UNKNOWN if results is None else results
+    if found is not _UNKNOWN:
+        op.static_value = found
+    return found
+
+
+def _worth_evaluating(op: Operation, depth: int) -> bool:
+    definition = op.definition
+    return (
+        bool(op._inputs)
+        and depth < 64
+        and not definition.traits & STATEFUL
+        and all((size := t.static_shape.size) is None or size <= _LIMIT for t in op.outputs)
+    )
+
+
+def constant_value_as_shape(tensor: Any) -> Shape:
+    """The shape that a vector of sizes spells, with None for sizes that are unknown or -1."""
+    if isinstance(tensor, (list, tuple)):
+        raise TypeError("expected one tensor")
+    value = constant_value(tensor)
+    if value is not None:
+        if value.ndim == 0:
+            if value == -1:
+                return UNKNOWN_SHAPE
+            raise ValueError(f"Received a scalar with value '{value}' as shape; require a statically known scalar with value '-1' to describe an unknown shape.")
+        return Shape(None if size < 0 else int(size) for size in value.tolist())
+    reader = SHAPE_READERS.get(tensor.op.type)
+    if reader is not None:
+        return reader(tensor.op, tensor.value_index)
+    length = tensor.static_shape.of_rank(1)[0]
+    return UNKNOWN_SHAPE if length is None else Shape((None,) * length)
+
+
+def public_constant_value_as_shape(tensor: Any) -> TensorShape:
+    return TensorShape(constant_value_as_shape(tensor))

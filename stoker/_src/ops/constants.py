@@ -1,0 +1,281 @@
+"""Constants and placeholders, and the conversion of Python values to tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import DType, as_dtype
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import Dimension, Shape, TensorShape, as_shape
+from stoker._src.graph import context
+from stoker._src.graph.conversion import register_tensor_conversion_function
+from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, TENSOR, TYPE, VIEW, define
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.values import from_numpy, to_numpy
+
+# ---- Const ------------------------------------------------------------------------------------------------------
+
+CONST = define("Const() -> (output: dtype)", value=TENSOR, dtype=TYPE).not_differentiable()
+
+
+@CONST.kernel
+def const_kernel(*, value: np.ndarray, dtype: DType) -> Any:
+    """The value itself. The planner calls this once; nobody writes to what it returns."""
+    return from_numpy(value)
+
+
+@CONST.shape
+def const_shape(*, value: np.ndarray) -> Shape:
+    return Shape(value.shape)
+
+
+# ---- Placeholder ------------------------------------------------------------------------------------------------
+
+PLACEHOLDER = define("Placeholder() -> (output: dtype)", STATEFUL, dtype=TYPE, shape=SHAPE(Shape(None))).not_differentiable()
+
+
+@PLACEHOLDER.kernel
+def placeholder_kernel(*, dtype: DType, shape: Shape) -> Any:
+    described = f"dtype {dtype.name}" + ("" if shape.dims is None else f" and shape {shape}")
+    raise InvalidArgumentError(None, None, f"You must feed a value for placeholder tensor with {described}: pass it in feed_dict.")
+
+
+@PLACEHOLDER.shape
+def placeholder_shape(*, shape: Shape) -> Shape:
+    return shape
+
+
+PLACEHOLDER_WITH_DEFAULT = define("PlaceholderWithDefault(input: dtype) -> (output: dtype)", VIEW, dtype=ANY, shape=SHAPE)
+PLACEHOLDER_WITH_DEFAULT.kernel(lambda input: input)
+
+
+@PLACEHOLDER_WITH_DEFAULT.shape
+def placeholder_with_default_shape(input: Shape, *, shape: Shape) -> Shape:
+    input.merge(shape)
+    return shape
+
+
+@PLACEHOLDER_WITH_DEFAULT.grad
+def placeholder_with_default_grad(op: Any, g: Tensor) -> Tensor:
+    return g
+
+
+def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
+    """A value that every run must feed.
+
+    Raises:
+        RuntimeError: in eager mode, which has nothing to feed.
+    """
+    if context.executing_eagerly():
+        raise RuntimeError("tf.placeholder() is not compatible with eager execution.")
+    return PLACEHOLDER(dtype=as_dtype(dtype), shape=as_shape(shape), name=name)
+
+
+def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
+    """A value that a run may feed; `input` otherwise."""
+    return PLACEHOLDER_WITH_DEFAULT(input, shape=as_shape(shape), name=name)
+
+
+# ---- from Python values -----------------------------------------------------------------------------------------
+
+
+def _python_dtype(value: Any) -> DType | None:
+    """TensorFlow's type for plain numbers: int32 and float32 (int64 when the number needs it)."""
+    while isinstance(value, (list, tuple)):
+        if not value:
+            return dtypes.float32
+        value = next((item for item in value if not isinstance(item, (list, tuple)) or item), value[0])
+    if isinstance(value, bool):
+        return dtypes.bool_
+    if isinstance(value, (int, Dimension)):
+        return dtypes.int32
+    if isinstance(value, float):
+        return dtypes.float32
+    return None
+
+
+def _flat(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _flat(item)
+    else:
+        yield value
+
+
+def _check_elements(value: Any, dtype: DType) -> None:
+    """No silent promotion: an element of another kind is refused, as TensorFlow does."""
+    for item in _flat(value):
+        if isinstance(item, (np.ndarray, np.generic, Dimension)):
+            continue
+        if dtype is dtypes.string:
+            fits = isinstance(item, (str, bytes))
+        elif dtype is dtypes.bool_:
+            fits = isinstance(item, bool)
+        elif dtype.is_integer or dtype.is_quantized:
+            fits = isinstance(item, int) and not isinstance(item, bool)
+        elif dtype.is_complex:
+            fits = isinstance(item, (int, float, complex)) and not isinstance(item, bool)
+        else:
+            fits = isinstance(item, (int, float)) and not isinstance(item, bool)
+        if not fits:
+            raise TypeError(f"Expected {dtype.name}, got {item!r} of type '{type(item).__name__}' instead.")
+
+
+def to_array(value: Any, dtype: DType | None = None) -> tuple[np.ndarray, DType]:
+    """A Python or NumPy value as an array of a TensorFlow dtype.
+
+    Raises:
+        TypeError: elements of another kind than `dtype`, or of no kind that tensors hold.
+        ValueError: a ragged list, None, or a value that does not fit.
+    """
+    if value is None:
+        raise ValueError("None values not supported.")
+    if isinstance(value, torch.Tensor):
+        value = to_numpy(value.detach())
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _from_array(np.asarray(value), dtype)
+    if dtype is not None:
+        _check_elements(value, dtype)
+    guessed = dtype or _python_dtype(value)
+    if dtype is None and isinstance(value, (list, tuple)) and guessed is not None:
+        guessed = _widest(value, guessed)
+    try:
+        if guessed is dtypes.string:
+            array = np.array(value, dtype=object)
+        elif guessed is not None:
+            array = np.array(_plain(value), dtype=guessed.as_numpy_dtype)
+        else:
+            array = np.array(value)
+    except OverflowError:
+        if dtype is None and guessed is dtypes.int32:
+            return np.array(_plain(value), dtype=np.int64), dtypes.int64
+        raise ValueError(f"{value!r} does not fit in {guessed.name if guessed else 'any dtype'}.") from None
+    except (ValueError, TypeError) as error:
+        if "inhomogeneous" in str(error):
+            raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {value!r}.") from None
+        raise TypeError(f"Failed to convert {value!r} (type {type(value).__name__}) to a tensor: {error}") from None
+    if guessed is None:
+        return _from_array(array, None)
+    if guessed is dtypes.string:
+        array = _bytes_array(array)
+    return array, guessed
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Dimension):
+        return value.value
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _widest(value: Any, guessed: DType) -> DType:
+    """[1, 2.0] is float32; mixtures of other kinds are refused."""
+    if guessed is dtypes.int32 and any(isinstance(item, (float, np.floating)) for item in _flat(value)):
+        return dtypes.float32
+    kinds = [item.dtype for item in _flat(value) if isinstance(item, (np.ndarray, np.generic))]
+    if kinds:
+        return as_dtype(np.result_type(*kinds))
+    if guessed in (dtypes.int32, dtypes.float32):
+        for item in _flat(value):
+            if isinstance(item, (str, bytes, bool)):
+                raise TypeError(f"Expected {guessed.name}, got {item!r} of type '{type(item).__name__}' instead.")
+            if isinstance(item, complex):
+                return dtypes.complex128
+    return guessed
+
+
+def _from_array(array: np.ndarray, dtype: DType | None) -> tuple[np.ndarray, DType]:
+    found = as_dtype(array.dtype)
+    if found is dtypes.string:
+        array = _bytes_array(array)
+    if dtype is None or dtype is found:
+        return array, found
+    if (dtype is dtypes.string) != (found is dtypes.string):
+        raise TypeError(f"Expected {dtype.name}, got an array of {found.name} instead.")
+    return array.astype(dtype.as_numpy_dtype), dtype
+
+
+def _bytes_array(array: np.ndarray) -> np.ndarray:
+    """An object array whose elements are bytes."""
+    result = np.empty(array.shape, dtype=object)
+    for index, item in np.ndenumerate(array):
+        if isinstance(item, str):
+            item = item.encode()
+        elif not isinstance(item, bytes):
+            raise TypeError(f"Expected string, got {item!r} of type '{type(item).__name__}' instead.")
+        result[index] = item
+    return result
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = "Const", verify_shape: bool = False) -> Tensor:
+    """A constant tensor.
+
+    Args:
+        value: a Python, NumPy or torch value.
+        dtype: its dtype; by default int32 or float32 for Python numbers.
+        shape: a shape to give it; a single element fills it (with `verify_shape`, the value must have that shape).
+        name: the op's name.
+        verify_shape: see `shape`.
+
+    Raises:
+        TypeError: `verify_shape` and another shape; elements that are not of `dtype`.
+        ValueError: too many or too few elements for `shape`.
+    """
+    array, found = to_array(value, None if dtype is None else as_dtype(dtype).base_dtype)
+    if shape is not None:
+        array = _reshaped(array, as_shape(shape), verify_shape)
+    return constant_of(array, found, name)
+
+
+def constant_of(array: np.ndarray, dtype: DType, name: str | None = "Const") -> Tensor:
+    """A constant of an array that is already right."""
+    target = context.target()
+    return target.add_constant(array, dtype, name)
+
+
+def _reshaped(array: np.ndarray, shape: Shape, verify_shape: bool) -> np.ndarray:
+    if not shape.known:
+        raise ValueError(f"The shape of a constant must be fully known, got {shape}.")
+    wanted = tuple(shape)
+    if verify_shape and array.shape != wanted:
+        raise TypeError(f"Expected Tensor's shape: {wanted}, got {array.shape}.")
+    if array.size == shape.size:
+        return array.reshape(wanted)  # type: ignore[arg-type]
+    if array.size > shape.size:  # type: ignore[operator]
+        raise ValueError(f"Too many elements provided. Needed at most {shape.size}, but received {array.size}")
+    if array.size == 0:
+        raise ValueError(f"A constant of shape {shape} cannot be filled from no elements.")
+    # As in TensorFlow 1, the last element repeats.
+    flat = np.concatenate([array.ravel(), np.repeat(array.ravel()[-1:], shape.size - array.size)])  # type: ignore[operator]
+    return flat.reshape(wanted)  # type: ignore[arg-type]
+
+
+def _convert(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Tensor:
+    return constant(value, dtype, name=name or "Const")
+
+
+def _convert_sequence(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+    if any(isinstance(item, Tensor) or hasattr(item, "_dense_var_to_tensor") for item in _flat(value)):
+        return NotImplemented  # packed by the array ops
+    return constant(value, dtype, name=name or "Const")
+
+
+def _convert_shape(value: TensorShape, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Tensor:
+    shape = as_shape(value)
+    if not shape.known:
+        raise ValueError(f"Cannot convert a partially known TensorShape to a Tensor: {value}")
+    if dtype not in (None, dtypes.int32, dtypes.int64):
+        raise TypeError(f"Cannot convert a TensorShape to dtype {dtype.name}")
+    return constant(list(shape), dtype or dtypes.int32, name=name or "shape_as_tensor")
+
+
+register_tensor_conversion_function((list, tuple), _convert_sequence, 100)
+register_tensor_conversion_function(TensorShape, _convert_shape, 50)
+register_tensor_conversion_function(object, _convert, 200)
+register_tensor_conversion_function((np.ndarray, np.generic, torch.Tensor, int, float, str, bytes, complex, bool), _convert, 90)
+

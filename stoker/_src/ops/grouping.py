@@ -1,0 +1,70 @@
+"""Ops that order others: no_op, group, tuple."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.base.export import export
+from stoker._src.graph import context
+from stoker._src.graph.definition import define
+from stoker._src.graph.scopes import control_dependencies, name_scope
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array import identity
+
+NO_OP = define("NoOp() -> ()").not_differentiable()
+NO_OP.kernel(lambda: None)
+
+
+@export("no_op")
+def no_op(name: str | None = None) -> Any:
+    """Does nothing; control dependencies make it wait."""
+    return NO_OP(name=name)
+
+
+@export("group")
+def group(*inputs: Any, **kwargs: Any) -> Any:
+    """One op that is done when all of `inputs` (operations, tensors, nested lists) are. None in eager mode.
+
+    Raises:
+        ValueError: keyword arguments other than `name`.
+        TypeError: an input that is neither.
+    """
+    from stoker._src.base import nest
+
+    name = kwargs.pop("name", None)
+    if kwargs:
+        raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}")
+    if context.executing_eagerly():
+        return None
+    with name_scope(name, "group_deps", None) as scope:
+        ops = []
+        for item in nest.flatten(inputs, expand_composites=True):
+            if not hasattr(item, "device") and not hasattr(item, "op"):
+                raise TypeError(f"'inputs' should be zero or more (nested) Tensors. Received '{item}' with type '{type(item)}'.")
+            ops.append(item)
+        with control_dependencies(ops):
+            return NO_OP(name=scope)
+
+
+@export(v1="tuple")
+def tuple_v1(tensors: Any, name: str | None = None, control_inputs: Any = None) -> list[Any]:
+    """`tensors`, each available only when all of them (and `control_inputs`) are."""
+    if context.executing_eagerly():
+        return list(tensors)
+    with name_scope(name, "tuple", tensors) as scope:
+        waits: list[Any] = [t.op for t in tensors if t is not None]
+        for item in control_inputs or ():
+            if isinstance(item, Tensor):
+                item = item.op
+            if not isinstance(item, Operation):
+                raise TypeError(f"'control_inputs' must only contain Operation or Tensor. Received: {type(item)}")
+            waits.append(item)
+        if not waits:
+            raise ValueError(f"'tensors' must have at least one Tensor. Received: {tensors}.")
+        gate = group(*waits)
+        results = []
+        for tensor in tensors:
+            with control_dependencies([gate]):
+                results.append(None if tensor is None else identity(tensor))
+        del scope
+        return results

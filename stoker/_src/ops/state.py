@@ -1,0 +1,223 @@
+"""Variables as ops: reference variables of 1.x and resource variables.
+
+Both kinds hold their value in a `VariableState`, which a session (or eager mode) owns. Kernels that write do so in place:
+the planner has made sure that nobody still needs the old value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base.dtypes import NUMERIC, DType
+from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError
+from stoker._src.base.shapes import SCALAR, Shape
+from stoker._src.graph.definition import (
+    ANY,
+    READS,
+    SHAPE,
+    SOURCE,
+    STATEFUL,
+    TYPE,
+    WRITES,
+    OpDefinition,
+    define,
+    scalar,
+)
+from stoker._src.graph.tensor import Operation, Tensor
+
+
+class VariableState:
+    """The value of one variable. `value` is None until it is initialized."""
+
+    __slots__ = ("dtype", "name", "shape", "value")
+
+    def __init__(self, name: str, dtype: DType, shape: Shape) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.value: Any = None
+
+    def read(self) -> Any:
+        """The value, which the caller must not change.
+
+        Raises:
+            FailedPreconditionError: the variable is not initialized.
+        """
+        value = self.value
+        if value is None:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"Attempting to use uninitialized value {self.name}: run its initializer "
+                "(tf.global_variables_initializer()) or restore a checkpoint first.",
+            )
+        return value
+
+    def assign(self, value: Any, *, validate_shape: bool = True) -> None:
+        """Takes over a copy of `value`, in place where the shape allows."""
+        old = self.value
+        if isinstance(value, np.ndarray):
+            self._check(value.shape, validate_shape)
+            self.value = value.copy()
+            return
+        if old is not None and old.shape == value.shape and old.dtype == value.dtype:
+            old.copy_(value)
+            return
+        self._check(value.shape, validate_shape)
+        self.value = value.clone(memory_format=torch.contiguous_format)
+
+    def _check(self, shape: Any, validate: bool) -> None:
+        if validate and not self.shape.compatible(Shape(shape)):
+            raise InvalidArgumentError(
+                None, None, f"Assign requires shapes of both tensors to match. lhs shape= {self.shape} rhs shape= {Shape(shape)} (variable {self.name})"
+            )
+
+    def __repr__(self) -> str:
+        return f"<variable {self.name} {self.dtype.name}{self.shape}>"
+
+
+def _variable(ctx: Any, kind: str, container: str, shared_name: str, dtype: DType, shape: Shape) -> VariableState:
+    name = shared_name or ctx.name
+    return ctx.resources.lookup_or_create(container, kind, name, lambda: VariableState(name, dtype, shape))
+
+
+# ---- reference variables ----------------------------------------------------------------------------------------
+
+VARIABLE_V2 = define(
+    "VariableV2() -> (ref: Ref(dtype))", SOURCE | STATEFUL, shape=SHAPE, dtype=TYPE, container="", shared_name=""
+).not_differentiable()
+
+
+@VARIABLE_V2.kernel
+def variable_kernel(*, shape: Shape, dtype: DType, container: str, shared_name: str, ctx: Any) -> VariableState:
+    # A scalar shape in a graph of old TensorFlow also means "unknown"; the first assignment settles it.
+    return _variable(ctx, "variable", container, shared_name, dtype, shape)
+
+
+@VARIABLE_V2.shape
+def variable_shape(*, shape: Shape) -> Shape:
+    return shape
+
+
+ASSIGN = define(
+    "Assign(ref: Ref(T), value: T) -> (output_ref: Ref(T))",
+    WRITES | STATEFUL,
+    T=ANY,
+    validate_shape=True,
+    use_locking=True,
+).not_differentiable()
+
+
+@ASSIGN.kernel
+def assign_kernel(ref: VariableState, value: Any, *, validate_shape: bool) -> VariableState:
+    if not validate_shape and ref.value is not None and ref.value.shape != value.shape:
+        ref.value = None
+    ref.assign(value, validate_shape=validate_shape)
+    return ref
+
+
+@ASSIGN.shape
+def assign_shape(ref: Shape, value: Shape, *, validate_shape: bool) -> Shape:
+    return ref.merge(value) if validate_shape else value
+
+
+def _in_place(name: str, update: Callable[[torch.Tensor, torch.Tensor], Any], argument: str = "value") -> OpDefinition:
+    definition = define(
+        f"{name}(ref: Ref(T), {argument}: T) -> (output_ref: Ref(T))", WRITES | STATEFUL, T=NUMERIC, use_locking=False
+    ).not_differentiable()
+
+    def kernel(ref: VariableState, value: torch.Tensor) -> VariableState:
+        target = ref.read()
+        _same_shape(ref, target, value)
+        update(target, value)
+        return ref
+
+    kernel.__name__ = f"{name.lower()}_kernel"
+    definition.kernel(kernel)
+    definition.shape(lambda ref, value: ref.merge(value))
+    return definition
+
+
+def _same_shape(state: VariableState, target: torch.Tensor, value: torch.Tensor) -> None:
+    if target.shape != value.shape:
+        raise InvalidArgumentError(
+            None, None, f"Variable {state.name} has shape {Shape(target.shape)} but the update has shape {Shape(value.shape)}."
+        )
+
+
+ASSIGN_ADD = _in_place("AssignAdd", torch.Tensor.add_)
+ASSIGN_SUB = _in_place("AssignSub", torch.Tensor.sub_)
+
+IS_VARIABLE_INITIALIZED = define(
+    "IsVariableInitialized(ref: Ref(dtype)) -> (is_initialized: bool)", READS | STATEFUL, dtype=ANY
+).not_differentiable()
+IS_VARIABLE_INITIALIZED.kernel(lambda ref: torch.tensor(ref.value is not None))
+IS_VARIABLE_INITIALIZED.shape(scalar)
+
+# ---- resource variables -----------------------------------------------------------------------------------------
+
+VAR_HANDLE_OP = define(
+    "VarHandleOp() -> (resource: resource)", SOURCE | STATEFUL, container="", shared_name="", dtype=TYPE, shape=SHAPE
+).not_differentiable()
+
+
+@VAR_HANDLE_OP.kernel
+def var_handle_kernel(*, container: str, shared_name: str, dtype: DType, shape: Shape, ctx: Any) -> VariableState:
+    return _variable(ctx, "resource_variable", container, shared_name, dtype, shape)
+
+
+@VAR_HANDLE_OP.shape
+def var_handle_shape() -> Shape:
+    return SCALAR
+
+
+READ_VARIABLE_OP = define("ReadVariableOp(resource: resource) -> (value: dtype)", READS | STATEFUL, dtype=TYPE)
+READ_VARIABLE_OP.kernel(VariableState.read)
+
+
+@READ_VARIABLE_OP.shape
+def read_variable_shape(resource: Shape) -> Shape:
+    return Shape(None)
+
+
+@READ_VARIABLE_OP.grad
+def read_variable_grad(op: Operation, g: Tensor) -> Tensor:
+    return g
+
+
+ASSIGN_VARIABLE_OP = define(
+    "AssignVariableOp(resource: resource, value: dtype) -> ()", WRITES | STATEFUL, dtype=ANY, validate_shape=False
+).not_differentiable()
+
+
+@ASSIGN_VARIABLE_OP.kernel
+def assign_variable_kernel(resource: VariableState, value: Any) -> None:
+    resource.assign(value)
+
+
+def _resource_in_place(name: str, update: Callable[[torch.Tensor, torch.Tensor], Any]) -> OpDefinition:
+    definition = define(f"{name}(resource: resource, value: dtype) -> ()", WRITES | STATEFUL, dtype=NUMERIC).not_differentiable()
+
+    def kernel(resource: VariableState, value: torch.Tensor) -> None:
+        target = resource.read()
+        _same_shape(resource, target, value)
+        update(target, value)
+
+    kernel.__name__ = f"{name.lower()}_kernel"
+    definition.kernel(kernel)
+    return definition
+
+
+ASSIGN_ADD_VARIABLE_OP = _resource_in_place("AssignAddVariableOp", torch.Tensor.add_)
+ASSIGN_SUB_VARIABLE_OP = _resource_in_place("AssignSubVariableOp", torch.Tensor.sub_)
+
+VAR_IS_INITIALIZED_OP = define(
+    "VarIsInitializedOp(resource: resource) -> (is_initialized: bool)", READS | STATEFUL
+).not_differentiable()
+VAR_IS_INITIALIZED_OP.kernel(lambda resource: torch.tensor(resource.value is not None))
+VAR_IS_INITIALIZED_OP.shape(scalar)
+

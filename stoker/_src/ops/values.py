@@ -1,0 +1,125 @@
+"""What flows between kernels: torch tensors, NumPy object arrays of bytes for strings, Python objects for resources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import DType
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.definition import Trait
+from stoker._src.graph.shape_inference import set_shapes_by_kernel
+from stoker._src.graph.static_values import set_evaluate
+from stoker._src.graph.tensor import Operation
+
+_TORCH: dict[DType, torch.dtype] = {
+    dtypes.float16: torch.float16,
+    dtypes.bfloat16: torch.bfloat16,
+    dtypes.float32: torch.float32,
+    dtypes.float64: torch.float64,
+    dtypes.complex64: torch.complex64,
+    dtypes.complex128: torch.complex128,
+    dtypes.bool_: torch.bool,
+    dtypes.int8: torch.int8,
+    dtypes.int16: torch.int16,
+    dtypes.int32: torch.int32,
+    dtypes.int64: torch.int64,
+    dtypes.uint8: torch.uint8,
+    dtypes.uint16: torch.uint16,
+    dtypes.uint32: torch.uint32,
+    dtypes.uint64: torch.uint64,
+    dtypes.qint8: torch.int8,
+    dtypes.quint8: torch.uint8,
+    dtypes.qint16: torch.int16,
+    dtypes.quint16: torch.uint16,
+    dtypes.qint32: torch.int32,
+}
+_BY_TORCH = {kind: dtype for dtype, kind in reversed(list(_TORCH.items()))}
+
+
+def torch_dtype(dtype: DType) -> torch.dtype:
+    """The torch dtype that holds elements of `dtype`."""
+    try:
+        return _TORCH[dtype.base_dtype]
+    except KeyError:
+        raise TypeError(f"{dtype.name} elements are not numbers") from None
+
+
+def dtype_of_torch(kind: torch.dtype) -> DType:
+    try:
+        return _BY_TORCH[kind]
+    except KeyError:
+        raise TypeError(f"torch dtype {kind} has no TensorFlow counterpart") from None
+
+
+def from_numpy(array: np.ndarray) -> Any:
+    """A kernel's view of an array: torch shares its memory where it can; object arrays (strings) stay as they are."""
+    kind = array.dtype
+    if kind == np.object_:
+        return array
+    if kind == ml_dtypes.bfloat16:
+        return torch.from_numpy(np.ascontiguousarray(array).view(np.int16)).view(torch.bfloat16)
+    if not array.flags.writeable or any(stride < 0 for stride in array.strides) or kind.byteorder == ">":
+        array = np.array(array, dtype=kind.newbyteorder("="))
+    return torch.from_numpy(array)
+
+
+def to_numpy(value: Any) -> Any:
+    """The array of a kernel's value, sharing memory on the CPU."""
+    if isinstance(value, torch.Tensor):
+        if value.device.type != "cpu":
+            value = value.cpu()
+        if value.dtype == torch.bfloat16:
+            return value.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+        return value.resolve_conj().resolve_neg().numpy()
+    return value
+
+
+def host_value(value: Any) -> Any:
+    """An index-like input as plain Python numbers (nested lists)."""
+    return value.tolist()
+
+
+def _pure(op: Operation) -> bool:
+    skip = Trait.STATEFUL | Trait.SOURCE | Trait.READS | Trait.WRITES | Trait.BLOCKING
+    return op.definition.kernel_fn is not None and not op.definition.traits & skip
+
+
+def call_kernel(op: Operation, values: list[Any]) -> list[Any]:
+    """Runs a pure op's kernel on the values of its flat inputs; one value for each output."""
+    definition = op.definition
+    arguments = definition.group(values, op.attrs)
+    for i, arg in enumerate(definition.inputs):
+        if arg.host:
+            arguments[i] = [host_value(v) for v in arguments[i]] if arg.is_list else host_value(arguments[i])
+    results = definition.kernel_fn(*arguments, **{name: op.attrs[name] for name in definition.kernel_attrs})  # type: ignore[misc]
+    return definition.flatten_results(results)
+
+
+def _evaluate(op: Operation, arrays: list[np.ndarray]) -> list[np.ndarray] | None:
+    if not _pure(op) or op.definition.needs_context:
+        return None
+    try:
+        return [np.asarray(to_numpy(value)) for value in call_kernel(op, [from_numpy(array) for array in arrays])]
+    except Exception:
+        # Bad values are reported when the graph runs, with the node they belong to.
+        return None
+
+
+def _shapes_by_kernel(op: Operation) -> list[Shape] | None:
+    if not _pure(op) or op.definition.needs_context or any(arg.host for arg in op.definition.inputs):
+        return None
+    try:
+        empty = [torch.empty(list(t.static_shape), dtype=torch_dtype(t.dtype), device="meta") for t in op._inputs]  # type: ignore[arg-type]
+        return [Shape(value.shape) for value in call_kernel(op, empty)]
+    except Exception:
+        # Not every kernel runs without data; the shape is then found when the op runs.
+        return None
+
+
+set_evaluate(_evaluate)
+set_shapes_by_kernel(_shapes_by_kernel)
