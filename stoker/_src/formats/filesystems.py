@@ -1,0 +1,277 @@
+"""Files behind one small interface: the local disk by plain `os`, every other scheme by fsspec.
+
+`resolve("scheme://...")` gives the file system and the path in it. Every method raises `tf.errors` kinds only.
+`gfile.py` builds TensorFlow's file functions on this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
+
+from stoker._src.base import errors
+
+
+class FileStatistics(NamedTuple):
+    """What `stat` tells of a file: length in bytes, time of last change in nanoseconds, whether it is a directory."""
+
+    length: int
+    mtime_nsec: int
+    is_directory: bool
+
+
+_BY_ERRNO: dict[int, type[errors.OpError]] = {
+    errno.ENOENT: errors.NotFoundError,
+    errno.ENODEV: errors.NotFoundError,
+    errno.ENXIO: errors.NotFoundError,
+    errno.ESRCH: errors.NotFoundError,
+    errno.EEXIST: errors.AlreadyExistsError,
+    errno.EACCES: errors.PermissionDeniedError,
+    errno.EPERM: errors.PermissionDeniedError,
+    errno.EROFS: errors.PermissionDeniedError,
+    errno.EISDIR: errors.FailedPreconditionError,
+    errno.ENOTDIR: errors.FailedPreconditionError,
+    errno.ENOTEMPTY: errors.FailedPreconditionError,
+    errno.EBUSY: errors.FailedPreconditionError,
+    errno.EPIPE: errors.FailedPreconditionError,
+    errno.EBADF: errors.FailedPreconditionError,
+    errno.EINVAL: errors.InvalidArgumentError,
+    errno.ENAMETOOLONG: errors.InvalidArgumentError,
+    errno.E2BIG: errors.InvalidArgumentError,
+    errno.ENOSPC: errors.ResourceExhaustedError,
+    errno.EMFILE: errors.ResourceExhaustedError,
+    errno.ENFILE: errors.ResourceExhaustedError,
+    errno.EDQUOT: errors.ResourceExhaustedError,
+    errno.ENOMEM: errors.ResourceExhaustedError,
+    errno.EMLINK: errors.ResourceExhaustedError,
+    errno.EFBIG: errors.OutOfRangeError,
+    errno.EXDEV: errors.UnimplementedError,
+    errno.ENOSYS: errors.UnimplementedError,
+    errno.ENOTSUP: errors.UnimplementedError,
+    errno.ETIMEDOUT: errors.DeadlineExceededError,
+    errno.ECONNREFUSED: errors.UnavailableError,
+    errno.EHOSTUNREACH: errors.UnavailableError,
+    errno.ENETUNREACH: errors.UnavailableError,
+    errno.EINTR: errors.UnavailableError,
+    errno.ESTALE: errors.AbortedError,
+    errno.EDEADLK: errors.AbortedError,
+    errno.ECANCELED: errors.CancelledError,
+}
+# fsspec's implementations raise these without an errno.
+_BY_CLASS: tuple[tuple[type[BaseException], int], ...] = (
+    (FileNotFoundError, errno.ENOENT),
+    (FileExistsError, errno.EEXIST),
+    (IsADirectoryError, errno.EISDIR),
+    (NotADirectoryError, errno.ENOTDIR),
+    (PermissionError, errno.EACCES),
+    (TimeoutError, errno.ETIMEDOUT),
+    (NotImplementedError, errno.ENOSYS),
+)
+
+
+def raise_for(error: BaseException, path: str) -> NoReturn:
+    """Raises the `tf.errors` kind that stands for an OS error met at `path`."""
+    number = getattr(error, "errno", None)
+    if number is None:
+        number = next((code for cls, code in _BY_CLASS if isinstance(error, cls)), None)
+    if number is None:
+        raise errors.UnknownError(None, None, f"{path}; {error}") from error
+    raise _BY_ERRNO.get(number, errors.UnknownError)(None, None, f"{path}; {os.strerror(number)}") from error
+
+
+@contextlib.contextmanager
+def mapped(path: str) -> Iterator[None]:
+    """OS errors of the block become `tf.errors` kinds that name `path`."""
+    try:
+        yield
+    except errors.OpError:
+        raise
+    except (OSError, NotImplementedError) as error:
+        raise_for(error, path)
+    except ValueError as error:  # a NUL byte in the name
+        raise errors.InvalidArgumentError(None, None, f"{path!r}; {error}") from error
+
+
+class LocalFileSystem:
+    """The machine's own files."""
+
+    def open_read(self, path: str) -> BinaryIO:
+        with mapped(path):
+            return open(path, "rb")
+
+    def open_write(self, path: str, append: bool) -> BinaryIO:
+        with mapped(path):
+            return open(path, "ab" if append else "wb")
+
+    def stat(self, path: str) -> FileStatistics:
+        with mapped(path):
+            status = os.stat(path)
+        return FileStatistics(status.st_size, status.st_mtime_ns, (status.st_mode & 0o170000) == 0o040000)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def isdir(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def listdir(self, path: str) -> list[str]:
+        with mapped(path):
+            return os.listdir(path)
+
+    def scan(self, path: str) -> list[tuple[str, bool]]:
+        """(name, is a directory) of every entry."""
+        with mapped(path), os.scandir(path) as entries:
+            return [(entry.name, entry.is_dir()) for entry in entries]
+
+    def mkdir(self, path: str) -> None:
+        with mapped(path):
+            os.mkdir(path)
+
+    def remove(self, path: str) -> None:
+        with mapped(path):
+            # unlink(2) on a directory is EISDIR on Linux and EPERM elsewhere.
+            if os.path.isdir(path) and not os.path.islink(path):
+                raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+            os.unlink(path)
+
+    def rmdir(self, path: str) -> None:
+        with mapped(path):
+            os.rmdir(path)
+
+    def rename(self, source: str, target: str) -> None:
+        with mapped(source):
+            os.replace(source, target)
+
+    def is_link(self, path: str) -> bool:
+        return os.path.islink(path)
+
+
+class FsspecFileSystem:
+    """Files of a scheme that fsspec knows."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+
+    def open_read(self, path: str) -> BinaryIO:
+        with mapped(path):
+            if self._backend.isdir(path):
+                raise IsADirectoryError
+            return cast(BinaryIO, self._backend.open(path, "rb"))
+
+    def open_write(self, path: str, append: bool) -> BinaryIO:
+        with mapped(path):
+            if self._backend.isdir(path):
+                raise IsADirectoryError
+            return cast(BinaryIO, self._backend.open(path, "ab" if append else "wb"))
+
+    def stat(self, path: str) -> FileStatistics:
+        with mapped(path):
+            status = self._backend.info(path)
+            modified = None
+            with contextlib.suppress(NotImplementedError, FileNotFoundError):
+                modified = self._backend.modified(path)
+        seconds = modified.timestamp() if modified is not None else 0
+        return FileStatistics(status.get("size") or 0, int(seconds * 1e9), status["type"] == "directory")
+
+    def exists(self, path: str) -> bool:
+        with mapped(path):
+            return bool(self._backend.exists(path))
+
+    def isdir(self, path: str) -> bool:
+        with mapped(path):
+            return bool(self._backend.isdir(path))
+
+    def listdir(self, path: str) -> list[str]:
+        return [name for name, _ in self.scan(path)]
+
+    def scan(self, path: str) -> list[tuple[str, bool]]:
+        """(name, is a directory) of every entry."""
+        with mapped(path):
+            # Object stores cache listings; a program that just wrote a file must see it.
+            self._backend.invalidate_cache()
+            entries = self._backend.ls(path, detail=True)
+        own = path.rstrip("/")
+        found = [(str(entry["name"]).rstrip("/"), entry["type"] == "directory") for entry in entries]
+        return [
+            (name.rsplit("/", 1)[-1], is_directory) for name, is_directory in found if name.strip("/") != own.strip("/")
+        ]
+
+    def mkdir(self, path: str) -> None:
+        with mapped(path):
+            self._backend.mkdir(path, create_parents=False)
+
+    def remove(self, path: str) -> None:
+        with mapped(path):
+            if self._backend.isdir(path):
+                raise IsADirectoryError
+            self._backend.rm_file(path)
+
+    def rmdir(self, path: str) -> None:
+        with mapped(path), contextlib.suppress(FileNotFoundError):
+            # Object stores have no directories: one is gone with its last file.
+            self._backend.rmdir(path)
+
+    def rename(self, source: str, target: str) -> None:
+        with mapped(source):
+            if not self._backend.exists(source):
+                raise FileNotFoundError
+            self._backend.mv(source, target, recursive=self._backend.isdir(source))
+
+    def is_link(self, path: str) -> bool:
+        return False
+
+
+FileSystem = LocalFileSystem | FsspecFileSystem
+
+LOCAL = LocalFileSystem()
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://")
+_ALIASES = {"ram": "memory"}  # TensorFlow's own in-memory scheme
+
+
+class Location(NamedTuple):
+    """A path taken apart: where it is, the path there, and the prefix that results carry."""
+
+    system: FileSystem
+    path: str
+    prefix: str
+
+    def at(self, path: str) -> Location:
+        return self._replace(path=path)
+
+    @property
+    def full(self) -> str:
+        return self.prefix + self.path
+
+
+def resolve(path: str) -> Location:
+    """Finds the file system of a path by its scheme; none and `file://` are the local one.
+
+    Raises:
+        UnimplementedError: nothing installed serves the scheme.
+    """
+    match = _SCHEME.match(path)
+    if match is None:
+        return Location(LOCAL, path, "")
+    scheme, prefix = match.group(1), match.group(0)
+    if scheme == "file":
+        return Location(LOCAL, path[match.end() :], prefix)
+    import fsspec  # slow to import, and seldom needed
+
+    try:
+        backend = fsspec.filesystem(_ALIASES.get(scheme, scheme))
+    except (ValueError, ImportError, TypeError) as error:
+        raise errors.UnimplementedError(
+            None, None, f"File system scheme '{scheme}' not implemented (file: '{path}'): {error}"
+        ) from error
+    return Location(FsspecFileSystem(backend), path[match.end() :], prefix)
+
+
+def registered_schemes() -> list[str]:
+    """Every scheme that may be used; the empty one is the local disk."""
+    import fsspec
+
+    return ["", "file", *_ALIASES, *(name for name in fsspec.available_protocols() if name not in ("file", "local"))]
