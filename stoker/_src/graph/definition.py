@@ -49,11 +49,13 @@ class Trait(enum.Flag):
     WRITES = enum.auto()  # changes the variables among its inputs, in place
     BLOCKING = enum.auto()  # may wait for another run (queues, Python code)
     RETAINS = enum.auto()  # keeps an input beyond the run (queues, tables): gets values nobody will change
+    PASSES = enum.auto()  # returns its first input as it is: dropped from plans
     SOURCE = enum.auto()  # makes a resource handle (variable, queue, table): evaluated once, when planning
 
 
 VIEW, STATEFUL, READS, WRITES = Trait.VIEW, Trait.STATEFUL, Trait.READS, Trait.WRITES
 BLOCKING, RETAINS, SOURCE = Trait.BLOCKING, Trait.RETAINS, Trait.SOURCE
+PASSES = Trait.PASSES | Trait.VIEW
 
 
 @dataclass(frozen=True)

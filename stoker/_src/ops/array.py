@@ -13,7 +13,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, VIEW, define, one_of, unchanged
+from stoker._src.graph.definition import ANY, PASSES, VIEW, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value
 from stoker._src.graph.tensor import Operation, Tensor
@@ -23,12 +23,12 @@ from stoker._src.ops.values import torch_dtype
 
 # ---- Identity, StopGradient -------------------------------------------------------------------------------------
 
-IDENTITY = define("Identity(input: T) -> (output: T)", VIEW, T=ANY)
+IDENTITY = define("Identity(input: T) -> (output: T)", PASSES, T=ANY)
 IDENTITY.kernel(lambda input: input)
 IDENTITY.shape(unchanged)
 IDENTITY.grad(lambda op, g: g)
 
-STOP_GRADIENT = define("StopGradient(input: T) -> (output: T)", VIEW, T=ANY).not_differentiable()
+STOP_GRADIENT = define("StopGradient(input: T) -> (output: T)", PASSES, T=ANY).not_differentiable()
 STOP_GRADIENT.kernel(lambda input: input)
 STOP_GRADIENT.shape(unchanged)
 
@@ -350,3 +350,44 @@ def _packed_shape(op: Operation, index: int) -> Shape:
 
 
 SHAPE_READERS["Pack"] = _packed_shape
+
+# ---- ConcatV2 ---------------------------------------------------------------------------------------------------
+
+CONCAT_V2 = define(
+    "ConcatV2(values: N * T, axis: host Tidx) -> (output: T)", T=ANY, Tidx=one_of(*INDEX, default=dtypes.int32)
+)
+
+
+@CONCAT_V2.kernel
+def concat_kernel(values: list[Any], axis: int) -> Any:
+    if isinstance(values[0], np.ndarray):
+        return np.concatenate(values, axis)
+    return torch.cat(values, axis)
+
+
+@CONCAT_V2.shape(values=["axis"])
+def concat_shape(values: list[Shape], axis: np.ndarray | None) -> Shape:
+    merged = UNKNOWN_SHAPE
+    if axis is None:
+        ranks = {each.rank for each in values} - {None}
+        return Shape((None,) * ranks.pop()) if len(ranks) == 1 else UNKNOWN_SHAPE
+    for each in values:
+        if each.dims is not None:
+            at = each.normalize_axis(int(axis))
+            merged = merged.merge(Shape(each.dims[:at] + (None,) + each.dims[at + 1 :]))
+    if merged.dims is None:
+        return UNKNOWN_SHAPE
+    at = merged.normalize_axis(int(axis))
+    sizes = [each[at] for each in values]
+    total = None if None in sizes else sum(sizes)
+    return Shape((*merged.dims[:at], total, *merged.dims[at + 1 :]))
+
+
+@export("concat")
+def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
+    """The tensors joined along `axis`."""
+    if not isinstance(values, (list, tuple)):
+        values = [values]
+    if len(values) == 1:
+        return identity(values[0], name=name)
+    return CONCAT_V2(list(values), axis, name=name)

@@ -10,10 +10,11 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
 from stoker._src.base.shapes import Dimension, Shape, TensorShape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import register_tensor_conversion_function
-from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, TENSOR, TYPE, VIEW, define
+from stoker._src.graph.definition import ANY, PASSES, SHAPE, STATEFUL, TENSOR, TYPE, define
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.values import from_numpy, to_numpy
 
@@ -49,7 +50,7 @@ def placeholder_shape(*, shape: Shape) -> Shape:
     return shape
 
 
-PLACEHOLDER_WITH_DEFAULT = define("PlaceholderWithDefault(input: dtype) -> (output: dtype)", VIEW, dtype=ANY, shape=SHAPE)
+PLACEHOLDER_WITH_DEFAULT = define("PlaceholderWithDefault(input: dtype) -> (output: dtype)", PASSES, dtype=ANY, shape=SHAPE)
 PLACEHOLDER_WITH_DEFAULT.kernel(lambda input: input)
 
 
@@ -64,6 +65,7 @@ def placeholder_with_default_grad(op: Any, g: Tensor) -> Tensor:
     return g
 
 
+@export(v1="placeholder")
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
     """A value that every run must feed.
 
@@ -75,6 +77,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
     return PLACEHOLDER(dtype=as_dtype(dtype), shape=as_shape(shape), name=name)
 
 
+@export(v1="placeholder_with_default")
 def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
     """A value that a run may feed; `input` otherwise."""
     return PLACEHOLDER_WITH_DEFAULT(input, shape=as_shape(shape), name=name)
@@ -212,6 +215,7 @@ def _bytes_array(array: np.ndarray) -> np.ndarray:
     return result
 
 
+@export(v1="constant")
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = "Const", verify_shape: bool = False) -> Tensor:
     """A constant tensor.
 
@@ -230,6 +234,12 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
     if shape is not None:
         array = _reshaped(array, as_shape(shape), verify_shape)
     return constant_of(array, found, name)
+
+
+@export(v2="constant")
+def constant_v2(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
+    """A constant tensor; a single element fills `shape`."""
+    return constant(value, dtype, shape, name)
 
 
 def constant_of(array: np.ndarray, dtype: DType, name: str | None = "Const") -> Tensor:

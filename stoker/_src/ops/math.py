@@ -9,6 +9,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INEXACT, NUMERIC, REAL, SIGNED_INTS, DType, as_dtype
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, OpDefinition, all_merged, broadcasting, define, unchanged
@@ -112,6 +113,23 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
         if wider is not None:
             x, y = cast(x, wider), cast(y, wider)
         return REAL_DIV(x, y, name=scope)
+
+
+FLOOR_DIV = _binary("FloorDiv", torch.floor_divide, REAL).not_differentiable()
+
+
+@FLOOR_DIV.kernel
+def floor_div_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if not x.dtype.is_floating_point and not bool(torch.all(y)):
+        raise InvalidArgumentError(None, None, "Integer division by zero")
+    return torch.div(x, y, rounding_mode="floor")
+
+
+@export("math.floordiv", v1="floordiv")
+def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y rounded towards minus infinity."""
+    with name_scope(name, "floordiv", [x, y]) as scope:
+        return FLOOR_DIV(x, y, name=scope)
 
 
 # ---- Maximum, Pow and the unary functions -----------------------------------------------------------------------
@@ -313,12 +331,11 @@ def _operator(name: str, function: Callable[..., Tensor]) -> None:
             other = convert_to_tensor(other, self.dtype.base_dtype, name="x")
             return function(other, self, name=scope)
 
-    dunder = {"matmul": "matmul", "mod": "mod"}.get(name, name)
-    setattr(Tensor, f"__{dunder}__", forward)
-    setattr(Tensor, f"__r{dunder}__", reflected)
+    setattr(Tensor, f"__{name}__", forward)
+    setattr(Tensor, f"__r{name}__", reflected)
 
 
-for _name, _function in (("add", ADD_V2), ("sub", SUB), ("mul", MUL), ("truediv", truediv), ("pow", POW)):
+for _name, _function in (("add", ADD_V2), ("sub", SUB), ("mul", MUL), ("truediv", truediv), ("floordiv", FLOOR_DIV), ("pow", POW)):
     _operator(_name, _function)
 
 

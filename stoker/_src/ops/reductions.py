@@ -82,13 +82,13 @@ def mean_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool)
 @MEAN.grad
 def mean_grad(op: Operation, g: Tensor) -> Any:
     x, axes = op.inputs
-    spread = _spread(g, x, axes, op.attr("keep_dims"))
     before, after = x.static_shape.size, op.outputs[0].static_shape.size
     if before is not None and after:
         factor = convert_to_tensor(before // after, dtypes.int32)
     else:
         factor = math.cast(ranges.size(x), dtypes.int32) // math.maximum(ranges.size(op.outputs[0]), 1)
-    return math.realdiv(spread, math.cast(factor, g.dtype.base_dtype)), None
+    # Dividing before spreading: one division for each output, not for each input.
+    return _spread(math.realdiv(g, math.cast(factor, g.dtype.base_dtype)), x, axes, op.attr("keep_dims")), None
 
 
 def _spread(g: Tensor, x: Tensor, axes: Tensor, keep_dims: bool) -> Tensor:

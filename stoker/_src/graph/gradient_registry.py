@@ -1,0 +1,64 @@
+"""Which function computes an op's gradient: a user's registration, the override of a scope, or the definition's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stoker._src.base.export import export
+from stoker._src.graph.definition import find_definition
+from stoker._src.graph.source_lines import describe, user_frames
+
+Gradient = Callable[..., Any]
+
+_REGISTERED: dict[str, tuple[Gradient | None, str]] = {}
+
+
+@export("RegisterGradient")
+class RegisterGradient:
+    """Decorator: the gradient function of an op type, or of a name used in `gradient_override_map`."""
+
+    def __init__(self, op_type: str) -> None:
+        if not isinstance(op_type, str):
+            raise TypeError("op_type must be a string")
+        self._op_type = op_type
+
+    def __call__(self, f: Gradient) -> Gradient:
+        _register(self._op_type, f)
+        return f
+
+
+@export("no_gradient", v1=("NotDifferentiable", "NoGradient"))
+def not_differentiable(op_type: str) -> None:
+    """States that gradients stop at ops of this type."""
+    if not isinstance(op_type, str):
+        raise TypeError("op_type must be a string")
+    _register(op_type, None)
+
+
+def _register(op_type: str, function: Gradient | None) -> None:
+    definition = find_definition(op_type)
+    known = definition is not None and (definition.gradient_fn is not None or not definition.differentiable)
+    if op_type in _REGISTERED or known:
+        where = _REGISTERED[op_type][1] if op_type in _REGISTERED else "its definition"
+        raise KeyError(f"Registering two gradient with name '{op_type}'! (Previous registration was in {where})")
+    _REGISTERED[op_type] = (function, describe(user_frames()))
+
+
+def gradient_function(op: Any) -> Gradient | None:
+    """The gradient function of `op`, or None where gradients stop.
+
+    Raises:
+        LookupError: there is none and nothing says that gradients stop.
+    """
+    override = op.attrs.get("_gradient_op_type")
+    name = op.type if override is None else override
+    if name in _REGISTERED:
+        return _REGISTERED[name][0]
+    definition = op.definition if override is None else find_definition(name)
+    if definition is not None:
+        if definition.gradient_fn is not None:
+            return definition.gradient_fn
+        if not definition.differentiable:
+            return None
+    raise LookupError(f"gradient registry has no entry for: {name}")

@@ -1,0 +1,294 @@
+"""`tf.gradients`: adds to the graph the ops that compute derivatives, walking it backwards."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.export import export
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.gradient_registry import gradient_function
+from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import array, grouping, math
+
+Gradient = Tensor | IndexedSlices | None
+
+_TRAINABLE = frozenset((*dtypes.FLOATS, *dtypes.COMPLEX, dtypes.resource, dtypes.variant))
+
+
+@export(v1="AggregationMethod")
+class AggregationMethod:
+    """How gradients that meet are added. All three compute the same sum; the names are kept for programs that say one."""
+
+    ADD_N = 0
+    DEFAULT = ADD_N
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+@export("UnconnectedGradients")
+class UnconnectedGradients:
+    """What `gradients` returns for an x that no y depends on."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def is_trainable(tensor: Any) -> bool:
+    return tensor.dtype.base_dtype in _TRAINABLE
+
+
+@export(v1="gradients")
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: Any = UnconnectedGradients.NONE,
+) -> list[Gradient]:
+    """The derivative of the sum of `ys` with respect to each of `xs`.
+
+    Args:
+        ys: a tensor or list of tensors to differentiate.
+        xs: a tensor, variable or list of them to differentiate with respect to.
+        grad_ys: gradients of `ys` to start from (ones where None), one for each.
+        name: the name scope of the new ops.
+        colocate_gradients_with_ops: place the gradient of each op with the op.
+        gate_gradients: compute all gradients of an op before any is used.
+        aggregation_method: an `AggregationMethod`.
+        stop_gradients: tensors to take for constants.
+        unconnected_gradients: "none" or "zero", for xs that no y depends on.
+
+    Returns:
+        For each x a Tensor, an IndexedSlices (for lookups) or None.
+
+    Raises:
+        LookupError: an op on the way has no gradient.
+        ValueError: arguments that do not fit together.
+        RuntimeError: in eager mode; use `tf.GradientTape`.
+    """
+    if context.executing_eagerly():
+        raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead.")
+    if aggregation_method not in (None, 0, 1, 2):
+        raise ValueError(f"Invalid `aggregation_method` specified: {aggregation_method}.")
+    if unconnected_gradients not in ("none", "zero"):
+        raise ValueError(f"Unknown value for unconnected_gradients: {unconnected_gradients!r}")
+    targets = _as_list(ys)
+    sources = _as_list(xs)
+    starts = [None] * len(targets) if grad_ys is None else _as_list(grad_ys)
+    if len(starts) != len(targets):
+        raise ValueError(f"Must pass one grad_y for each y in ys: {len(starts)} gradients for {len(targets)} tensors.")
+    stops = [] if stop_gradients is None else _as_list(stop_gradients)
+    with name_scope(name, "gradients", [*targets, *sources, *stops, *starts]) as scope:
+        targets = [convert_to_tensor(y, name="y") for y in targets]
+        sources = [_differentiated(x) for x in sources]
+        stops = [_differentiated(x) for x in stops]
+        walk = _Walk(targets, sources, stops, scope, colocate_gradients_with_ops, gate_gradients)
+        walk.start(starts)
+        walk.run()
+        return [walk.result(x, unconnected_gradients) for x in sources]
+
+
+@export(v2="gradients")
+def gradients_v2(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: Any = UnconnectedGradients.NONE,
+) -> list[Gradient]:
+    """The derivative of the sum of `ys` with respect to each of `xs`, placing each gradient with its op."""
+    return gradients(ys, xs, grad_ys, name, True, gate_gradients, aggregation_method, stop_gradients, unconnected_gradients)
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _differentiated(x: Any) -> Any:
+    """The tensor that stands for x in the graph: a variable's handle or reference."""
+    as_source = getattr(x, "_gradient_source", None)
+    if as_source is not None:
+        return as_source()
+    if isinstance(x, IndexedSlices):
+        return x.values
+    return convert_to_tensor(x, name="x")
+
+
+class _Walk:
+    """One backward pass. `pending[op]` counts the consumers on the way whose gradients are not known yet."""
+
+    def __init__(
+        self, ys: list[Tensor], xs: list[Tensor], stops: list[Tensor], scope: str, colocate: bool, gate: bool
+    ) -> None:
+        self.ys, self.xs, self.scope, self.colocate, self.gate = ys, xs, scope, colocate, gate
+        self.stop_ops = self._stop_ops(stops)
+        self.between = self._between(stops)
+        self.pending: dict[Operation, int] = {}
+        for op in self.between:
+            if op in self.stop_ops:
+                continue
+            for tensor in op._inputs:
+                if tensor.op in self.between:
+                    self.pending[tensor.op] = self.pending.get(tensor.op, 0) + 1
+        self.gradients: dict[Tensor, list[Any]] = {}
+
+    def _stop_ops(self, stops: list[Tensor]) -> set[Operation]:
+        """Ops at which to stop: those of `stops`, and sources that do not depend on another source."""
+        found = {tensor.op for tensor in stops}
+        source_ops = {x.op for x in self.xs}
+        below: set[Operation] = set()
+        for op in source_ops:
+            queue = deque(t.op for t in op._inputs)
+            seen: set[Operation] = set()
+            while queue:
+                each = queue.popleft()
+                if each in source_ops:
+                    below.add(op)
+                    break
+                if each not in seen:
+                    seen.add(each)
+                    queue.extend(t.op for t in each._inputs)
+        return found | (source_ops - below)
+
+    def _between(self, stops: list[Tensor]) -> set[Operation]:
+        """Ops on a differentiable path from some x to some y."""
+        reached: set[Operation] = set()
+        queue = deque(x.op for x in self.xs)
+        while queue:
+            op = queue.popleft()
+            if op in reached:
+                continue
+            reached.add(op)
+            for tensor in op.outputs:
+                if is_trainable(tensor):
+                    queue.extend(tensor._consumers)
+        between: set[Operation] = set()
+        queue = deque(y.op for y in self.ys)
+        while queue:
+            op = queue.popleft()
+            if op in reached and op not in between:
+                between.add(op)
+                queue.extend(tensor.op for tensor in op._inputs)
+        return between
+
+    def start(self, grad_ys: Sequence[Any]) -> None:
+        for i, (y, given) in enumerate(zip(self.ys, grad_ys)):
+            if given is None:
+                if y.dtype.is_complex:
+                    raise TypeError(f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = {y.dtype!r})")
+                if not is_trainable(y):
+                    continue
+                one = convert_to_tensor(1, y.dtype.base_dtype, name=f"grad_ys_{i}")
+                given = array.fill(array.shape(y), one)
+            elif isinstance(given, IndexedSlices):
+                pass
+            else:
+                given = convert_to_tensor(given, name=f"grad_ys_{i}")
+                if given.dtype.base_dtype is not y.dtype.base_dtype:
+                    raise TypeError(f"Gradient type {given.dtype.name} generated for tensor {y} with type {y.dtype.name} must match.")
+                if not given.static_shape.compatible(y.static_shape):
+                    raise ValueError(f"grad_ys {given.shape} does not fit the shape {y.shape} of {y}.")
+            self.gradients.setdefault(y, []).append(given)
+
+    def run(self) -> None:
+        ready = deque(
+            op for op in dict.fromkeys(y.op for y in self.ys) if op in self.between and not self.pending.get(op, 0)
+        )
+        while ready:
+            op = ready.popleft()
+            if op not in self.stop_ops:
+                self._through(op)
+            for tensor in op._inputs:
+                source = tensor.op
+                if op in self.stop_ops or source not in self.between:
+                    continue
+                self.pending[source] -= 1
+                if self.pending[source] == 0:
+                    ready.append(source)
+
+    def _through(self, op: Operation) -> None:
+        """Computes the gradients of an op's inputs from those of its outputs."""
+        incoming = [self._aggregate(tensor) for tensor in op.outputs]
+        if all(g is None for g in incoming):
+            return
+        try:
+            function = gradient_function(op)
+        except LookupError:
+            raise LookupError(
+                f"No gradient defined for operation '{op.name}' (op type: {op.type}), made at {op.user_line}."
+            ) from None
+        if function is None:
+            return
+        with self._placed(op):
+            for i, g in enumerate(incoming):
+                if g is None and is_trainable(op.outputs[i]) and op.outputs[i].dtype.base_dtype not in (dtypes.resource, dtypes.variant):
+                    incoming[i] = array.zeros_like(op.outputs[i])
+            with name_scope(op.name + "_grad"):
+                results = function(op, *incoming)
+                results = list(results) if isinstance(results, (list, tuple)) else [results]
+                if len(results) != len(op._inputs):
+                    raise ValueError(f"Num gradients {len(results)} generated for op {op.name} (type {op.type}) do not match num inputs {len(op._inputs)}")
+                if self.gate and sum(g is not None for g in results) > 1:
+                    results = grouping.tuple_v1(results)
+        for tensor, g in zip(op._inputs, results):
+            if g is not None:
+                self._check(tensor, g, op)
+                self.gradients.setdefault(tensor, []).append(g)
+
+    def _placed(self, op: Operation) -> Any:
+        return op.graph.colocate_with(op, ignore_existing=True) if self.colocate else nullcontext()
+
+    def _check(self, tensor: Tensor, g: Any, op: Operation) -> None:
+        if tensor.dtype.base_dtype in (dtypes.resource, dtypes.variant):
+            return
+        if isinstance(g, Tensor):
+            if g.dtype.base_dtype is not tensor.dtype.base_dtype:
+                raise ValueError(f"Gradient type {g.dtype.name} generated for op {op.name} does not match the type {tensor.dtype.base_dtype.name} of its input {tensor.name}.")
+            if not g.static_shape.compatible(tensor.static_shape):
+                raise ValueError(f"Incompatible shapes between op input and calculated input gradient. Forward operation: {op.name}. Input: {tensor.name} of shape {tensor.shape}, gradient of shape {g.shape}.")
+            if g.static_shape.rank is None or not g.static_shape.known:
+                g.set_shape(tensor.static_shape)
+
+    def _aggregate(self, tensor: Tensor) -> Any:
+        """The sum of the gradients that reached `tensor`, as one tensor; IndexedSlices stay sparse."""
+        terms = self.gradients.get(tensor)
+        if not terms:
+            return None
+        if len(terms) > 1:
+            terms[:] = [aggregate(terms)]
+        return terms[0]
+
+    def result(self, x: Tensor, unconnected: str) -> Any:
+        found = self._aggregate(x)
+        if found is None and unconnected == UnconnectedGradients.ZERO:
+            return array.zeros_like(x)
+        return found
+
+
+def aggregate(terms: list[Any]) -> Any:
+    """The sum of gradients: AddN for tensors, concatenation when all are IndexedSlices."""
+    if len(terms) == 1:
+        return terms[0]
+    if all(isinstance(term, IndexedSlices) for term in terms):
+        values = array.concat([term.values for term in terms], 0)
+        indices = array.concat([math.cast(term.indices, _index_dtype(terms)) for term in terms], 0)
+        return IndexedSlices(values, indices, terms[0].dense_shape)
+    return math.ADD_N([convert_to_tensor(term) for term in terms])
+
+
+def _index_dtype(terms: list[IndexedSlices]) -> Any:
+    return dtypes.int64 if any(term.indices.dtype is dtypes.int64 for term in terms) else dtypes.int32

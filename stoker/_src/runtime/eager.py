@@ -1,0 +1,278 @@
+"""Eager mode: an op runs the moment it is called, with the same kernels, and a tape may watch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import DType
+from stoker._src.base.shapes import Shape, TensorShape
+from stoker._src.graph import context
+from stoker._src.graph.definition import OpDefinition, Trait
+from stoker._src.graph.source_lines import describe, user_frames
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.values import dtype_of_torch, from_numpy, host_value, to_numpy
+from stoker._src.runtime.emit import copied
+from stoker._src.runtime.failures import explain_failure
+from stoker._src.runtime.resources import NodeContext, ResourceManager
+
+
+class EagerTensor(Tensor):
+    """A tensor with a value. `numpy()` and `torch()` give it without copying where the layout allows."""
+
+    is_eager = True
+
+    def __init__(self, value: Any, dtype: DType) -> None:
+        self._value = value
+        self.dtype = dtype
+        self._id = None
+
+    @property
+    def op(self) -> Any:  # type: ignore[override]
+        raise AttributeError("Tensor.op is undefined when eager execution is enabled.")
+
+    @property
+    def graph(self) -> Any:
+        raise AttributeError("Tensor.graph is undefined when eager execution is enabled.")
+
+    @property
+    def name(self) -> str:
+        raise AttributeError("Tensor.name is undefined when eager execution is enabled.")
+
+    @property
+    def value_index(self) -> int:  # type: ignore[override]
+        raise AttributeError("Tensor.value_index is undefined when eager execution is enabled.")
+
+    def consumers(self) -> Any:
+        raise NotImplementedError("Tensor.consumers is undefined when eager execution is enabled.")
+
+    @property
+    def device(self) -> str:
+        kind = "CPU" if not isinstance(self._value, torch.Tensor) or self._value.device.type == "cpu" else "GPU"
+        return f"/job:localhost/replica:0/task:0/device:{kind}:0"
+
+    backing_device = device
+
+    @property
+    def static_shape(self) -> Shape:
+        return Shape(getattr(self._value, "shape", ()))
+
+    _static_shape = static_shape  # type: ignore[assignment]
+
+    @property
+    def shape(self) -> TensorShape:
+        return TensorShape(self.static_shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.static_shape)
+
+    def set_shape(self, shape: Any) -> None:
+        if not self.shape.is_compatible_with(shape):
+            raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {shape}")
+
+    def numpy(self) -> Any:
+        """The value as an array (a NumPy scalar or bytes for a single element); changing it changes no tensor."""
+        array = to_numpy(copied(self._value)) if isinstance(self._value, torch.Tensor) else self._value
+        return array if array.ndim else array[()]
+
+    def torch(self) -> torch.Tensor:
+        """The value as a torch tensor, which shares memory with this one.
+
+        Raises:
+            TypeError: strings and resources have no torch form.
+        """
+        if not isinstance(self._value, torch.Tensor):
+            raise TypeError(f"A tensor of dtype {self.dtype.name} has no torch form.")
+        return self._value
+
+    def static_array(self) -> Any:
+        return np.asarray(to_numpy(self._value))
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+        raise NotImplementedError("eval is not supported when eager execution is enabled, is .numpy() what you're looking for?")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype=dtype)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.torch().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self.torch().__dlpack_device__()
+
+    def _single(self, action: str) -> Any:
+        value = self.numpy()
+        if getattr(value, "size", 1) != 1:
+            raise TypeError(f"Only a tensor of one element can be {action}; this one has shape {self.shape}.")
+        return value.item() if hasattr(value, "item") else value
+
+    def __int__(self) -> int:
+        return int(self._single("an int"))
+
+    def __float__(self) -> float:
+        return float(self._single("a float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._single("a complex"))
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer or self.ndim:
+            raise TypeError("only integer scalar tensors can be converted to a scalar index")
+        return int(self._single("an index"))
+
+    def __bool__(self) -> bool:
+        value = self.numpy()
+        if getattr(value, "size", 1) != 1:
+            raise ValueError("The truth value of an array with more than one element is ambiguous.")
+        return bool(value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.numpy(), spec) if not self.ndim else format(str(self), spec)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("Scalar tensor has no `len()`")
+        return self.static_shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("Cannot iterate over a scalar tensor.")
+        return (EagerTensor(self._value[i] if isinstance(self._value, torch.Tensor) else np.asarray(self._value[i], dtype=object), self.dtype) for i in range(len(self)))
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __deepcopy__(self, memo: Any) -> EagerTensor:
+        return EagerTensor(copied(self._value), self.dtype)
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self.numpy(), self.dtype)
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={self.numpy()!r}>"
+
+    def __str__(self) -> str:
+        return f"tf.Tensor({self.numpy()}, shape={self.shape}, dtype={self.dtype.name})"
+
+
+def _rebuild(array: Any, dtype: DType) -> EagerTensor:
+    return EagerTensor(from_numpy(np.asarray(array)), dtype)
+
+
+class EagerOperation:
+    """What a gradient function sees of an op that has run: its type, inputs, outputs and attributes."""
+
+    __slots__ = ("attrs", "definition", "inputs", "name", "outputs")
+
+    def __init__(self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], outputs: list[Any], name: str) -> None:
+        self.definition = definition
+        self.inputs = inputs
+        self.attrs = attrs
+        self.outputs = outputs
+        self.name = name
+
+    @property
+    def type(self) -> str:
+        return self.definition.name
+
+    @property
+    def _inputs(self) -> list[Any]:
+        return self.inputs
+
+    @property
+    def user_line(self) -> str:
+        return describe(user_frames())
+
+    def attr(self, name: str) -> Any:
+        return self.attrs[name]
+
+    def get_attr(self, name: str) -> Any:
+        from stoker._src.graph.attr_values import public_value
+
+        return public_value(self.attrs[name])
+
+
+class _Tapes(threading.local):
+    def __init__(self) -> None:
+        self.active: list[Any] = []
+
+
+tapes = _Tapes()
+
+
+class EagerExecutor:
+    """The target of ops in eager mode. Owns eager mode's resources."""
+
+    building_function = False
+    tensor_type = EagerTensor
+
+    def __init__(self) -> None:
+        self.resources = ResourceManager()
+        self._states: dict[Any, NodeContext] = {}
+
+    def op_name(self, name: str | None, op_type: str) -> str:
+        return (name or op_type).rstrip("/")
+
+    @contextmanager
+    def name_scope(self, name: str | None) -> Iterator[str]:
+        yield (name.rstrip("/") + "/") if name else ""
+
+    def device(self, device: Any) -> Any:
+        return nullcontext()
+
+    def add_constant(self, array: Any, dtype: DType, name: str | None) -> EagerTensor:
+        return EagerTensor(from_numpy(np.array(array) if dtype is not dtypes.string else array), dtype)
+
+    def capture_eager(self, tensor: EagerTensor) -> EagerTensor:
+        return tensor
+
+    def add(self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], name: str) -> EagerOperation:
+        """Runs the op. Inputs and attributes are converted and complete."""
+        record = EagerOperation(definition, inputs, attrs, [], name)
+        values = [tensor._value for tensor in inputs]
+        arguments = values if definition.plain else definition.group(values, attrs)
+        for i, arg in enumerate(definition.inputs):
+            if arg.host:
+                arguments[i] = [host_value(v) for v in arguments[i]] if arg.is_list else host_value(arguments[i])
+        keywords = {key: attrs[key] for key in definition.kernel_attrs}
+        if definition.needs_context:
+            keywords["ctx"] = self._context(definition, attrs, name)
+        try:
+            results = definition.kernel_fn(*arguments, **keywords)  # type: ignore[misc]
+        except Exception as error:
+            raise explain_failure(error, None, [tensor._value for tensor in inputs]) from error
+        flat = definition.flatten_results(results)
+        outputs = [EagerTensor(value, dtype) for value, dtype in zip(flat, definition.output_dtypes(attrs))]
+        if definition.traits & Trait.READS:
+            # Whoever holds the result must not see later writes to the variable.
+            for tensor in outputs:
+                tensor._value = copied(tensor._value)
+        record.outputs = outputs
+        if tapes.active:
+            for tape in tapes.active:
+                tape.record(record)
+        return record
+
+    def _context(self, definition: OpDefinition, attrs: dict[str, Any], name: str) -> NodeContext:
+        """The state of a stateful op: shared by calls with equal attributes, as TensorFlow's kernel cache does."""
+        key = (definition.name, tuple(sorted((k, repr(v)) for k, v in attrs.items())))
+        found = self._states.get(key)
+        if found is None:
+            found = self._states[key] = NodeContext(name, self.resources)
+        return found
+
+
+executor = EagerExecutor()
+context.set_eager_target(executor)
+
+
+def eager_tensor(value: Any) -> EagerTensor:
+    """A torch tensor as an eager tensor, sharing memory."""
+    return EagerTensor(value, dtype_of_torch(value.dtype))

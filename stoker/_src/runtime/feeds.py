@@ -1,0 +1,80 @@
+"""Feeds: from what a caller passes to what kernels take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.shapes import Shape, TensorShape
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.constants import _bytes_array
+from stoker._src.ops.values import from_numpy, torch_dtype
+
+
+def converter(tensor: Tensor) -> Callable[[Any], Any]:
+    """The function that checks and converts values fed for `tensor`."""
+    dtype = tensor.dtype.base_dtype
+    if dtype in (dtypes.resource, dtypes.variant):
+        return lambda value: value
+    numpy_type = np.dtype(dtype.as_numpy_dtype)
+    dims = tensor.static_shape.dims
+    exact = None if dims is None or None in dims else dims
+    plain = dtype not in (dtypes.string, dtypes.bfloat16)
+
+    def convert(value: Any) -> Any:
+        if plain and type(value) is np.ndarray and value.dtype == numpy_type:
+            array = value
+        elif isinstance(value, torch.Tensor):
+            return _torch_feed(tensor, value)
+        else:
+            array = _as_array(tensor, value, numpy_type)
+        if array.shape != exact:
+            _check_shape(tensor, array.shape)
+        if plain and array.flags.writeable:
+            try:
+                return torch.from_numpy(array)
+            except ValueError:  # negative strides
+                pass
+        return from_numpy(array)
+
+    return convert
+
+
+def _as_array(tensor: Tensor, value: Any, numpy_type: np.dtype) -> np.ndarray:
+    if isinstance(value, Tensor) and not getattr(value, "is_eager", False):
+        raise TypeError(
+            "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python scalars, "
+            "strings, lists, numpy ndarrays, or TensorHandles. For reference, the tensor object was "
+            f"{value} which was passed to the feed with key {tensor}."
+        )
+    if isinstance(value, int) and not isinstance(value, bool) and numpy_type.kind in "iu":
+        info = np.iinfo(numpy_type)
+        if not info.min <= value <= info.max:
+            raise TypeError(
+                f"Type of feed value {value} with type {type(value)} is not compatible with Tensor type "
+                f"{numpy_type}. Try explicitly setting the type of the feed tensor to a larger type (e.g. int64)."
+            )
+    try:
+        array = np.asarray(value, dtype=numpy_type)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"Cannot feed {value!r:.200} for Tensor {tensor.name!r} of dtype {tensor.dtype.name}: {error}") from None
+    if numpy_type == np.object_:
+        array = _bytes_array(array)
+    return array
+
+
+def _torch_feed(tensor: Tensor, value: torch.Tensor) -> torch.Tensor:
+    _check_shape(tensor, value.shape)
+    return value.detach().to(torch_dtype(tensor.dtype))
+
+
+def _check_shape(tensor: Tensor, shape: Any) -> None:
+    if not tensor.static_shape.compatible(Shape(shape)):
+        raise ValueError(
+            f"Cannot feed value of shape {tuple(shape)!r} for Tensor {tensor.name!r}, "
+            f"which has shape '{TensorShape(tensor.static_shape)}'"
+        )

@@ -1,0 +1,406 @@
+"""From (fetches, feeds) to a list of instructions: prune, order, fold, settle aliasing, group updates.
+
+The result is what `emit.py` turns into straight-line Python. Nothing here knows an op by name: an op's definition says all
+that matters (its traits, kernel and batch kernel).
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.graph.definition import Trait
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.values import host_value
+
+_FOLD_LIMIT = 1 << 20  # elements a folded constant may have
+_NOT_FOLDABLE = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
+
+
+class Value:
+    """A value in a plan: produced by an instruction, fed, or constant. Has a Python name only when emitted."""
+
+    __slots__ = ("constant", "handle", "is_constant", "label", "last_use", "position", "roots")
+
+    def __init__(self, label: str, position: int, *, handle: bool = False) -> None:
+        self.label = label
+        self.handle = handle  # a variable or another resource, not data
+        self.position = position  # index of the instruction that makes it; -1 for feeds and constants
+        self.last_use = position
+        self.is_constant = False
+        self.constant: Any = None
+        # What its memory may belong to: variable states, or the marks FEED and CONSTANT.
+        self.roots: frozenset[Any] = frozenset()
+
+
+FEED, CONSTANT, EVERYTHING = "feed", "constant", "everything"
+
+
+@dataclass
+class Instruction:
+    """One line of a plan.
+
+    `arguments` are Values, Host (a Value whose plain numbers the kernel wants), or lists of those; `results` mirrors the
+    definition's outputs (lists for list outputs). A `read` fetches a variable's value; `copies` makes it safe to keep.
+    """
+
+    op: Operation | None
+    kind: str  # "kernel", "read", "batch", "copy"
+    kernel: Any
+    arguments: list[Any]
+    keywords: dict[str, Any] = field(default_factory=dict)
+    results: list[Any] = field(default_factory=list)
+    copies: bool = False
+    copied: set[Value] = field(default_factory=set)  # arguments the kernel gets a copy of
+    blocking: bool = False
+
+
+@dataclass(frozen=True)
+class Host:
+    value: Value
+
+
+def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> set[Operation]:
+    """The operations that must run: backwards from the fetches, stopping at fed tensors."""
+    needed: set[Operation] = set()
+    stack = [t.op for t in fetches if t not in feeds] + list(targets)
+    while stack:
+        op = stack.pop()
+        if op in needed:
+            continue
+        needed.add(op)
+        for tensor in op._inputs:
+            if tensor not in feeds and tensor.op not in needed:
+                stack.append(tensor.op)
+        for control in op._control_inputs:
+            if control not in needed:
+                stack.append(control)
+    return needed
+
+
+def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
+    """Creation order, moved only where an edge made later (a control input added by hand) demands it.
+
+    Raises:
+        InvalidArgumentError: there is a cycle.
+    """
+    ordered = sorted(ops, key=lambda op: op._id)
+    backwards = any(
+        source._id >= op._id
+        for op in ordered
+        for source in (*(t.op for t in op._inputs if t not in feeds), *op._control_inputs)
+    )
+    if not backwards:
+        return ordered
+    waiting: dict[Operation, int] = {}
+    followers: dict[Operation, list[Operation]] = {}
+    for op in ordered:
+        sources = {t.op for t in op._inputs if t not in feeds} | set(op._control_inputs)
+        waiting[op] = len(sources)
+        for source in sources:
+            followers.setdefault(source, []).append(op)
+    ready = [(op._id, op) for op in ordered if waiting[op] == 0]
+    heapq.heapify(ready)
+    result = []
+    while ready:
+        _, op = heapq.heappop(ready)
+        result.append(op)
+        for follower in followers.get(op, ()):
+            waiting[follower] -= 1
+            if waiting[follower] == 0:
+                heapq.heappush(ready, (follower._id, follower))
+    if len(result) < len(ordered):
+        stuck = next(op for op in ordered if waiting[op] > 0)
+        raise InvalidArgumentError(None, stuck, f"The graph has a cycle through '{stuck.name}' ({len(ordered) - len(result)} nodes wait for each other).")
+    return result
+
+
+class Planner:
+    """Builds the instructions of one plan. `node_context(op)` gives kernels that ask for it their `ctx`."""
+
+    def __init__(self, fetches: list[Tensor], targets: list[Operation], feeds: list[Tensor], node_context: Any) -> None:
+        self.fetches, self.targets, self.feeds = fetches, targets, feeds
+        self.node_context = node_context
+        self.values: dict[Tensor, Value] = {}
+        self.instructions: list[Instruction] = []
+        self.feed_values: list[Value] = []
+        self.results: list[Value] = []
+        self.reads_variables = self.writes_variables = self.blocks = False
+        self._labels: dict[str, int] = {}
+
+    def build(self) -> Planner:
+        fed = set(self.feeds)
+        for tensor in self.feeds:
+            value = self._value("feed", -1, tensor)
+            value.roots = frozenset((FEED,))
+            self.values[tensor] = value
+            self.feed_values.append(value)
+        for op in self._grouped(in_order(prune(self.fetches, self.targets, fed), fed)):
+            if isinstance(op, list):
+                self._batch(op)
+            else:
+                self._plan(op)
+        for tensor in self.fetches:
+            self.results.append(self._fetched(tensor))
+        self._settle()
+        return self
+
+    # -- one op --------------------------------------------------------------------------------------------------
+
+    def _plan(self, op: Operation) -> None:
+        definition = op.definition
+        traits = definition.traits
+        if definition.kernel_fn is None:
+            raise InvalidArgumentError(None, op, f"Op type {definition.name} cannot be executed: it has no kernel.")
+        if traits & Trait.SOURCE:
+            self._constants(op, [definition.kernel_fn(**self._keywords(op))])
+            return
+        arguments = self._arguments(op)
+        if traits & Trait.PASSES:
+            passed = arguments[0]
+            self.values.setdefault(op.outputs[0], passed)
+            return
+        if not op.outputs and not op._inputs and not traits:
+            return  # NoOp: ordering alone
+        if not traits & _NOT_FOLDABLE and self._fold(op, arguments):
+            return
+        instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
+        self._append(instruction, traits)
+        self._name_results(instruction, op)
+
+    def _keywords(self, op: Operation) -> dict[str, Any]:
+        definition = op.definition
+        keywords = {name: op.attrs[name] for name in definition.kernel_attrs}
+        if definition.needs_context:
+            keywords["ctx"] = self.node_context(op)
+        return keywords
+
+    def _arguments(self, op: Operation) -> list[Any]:
+        definition = op.definition
+        groups = definition.group(op._inputs, op.attrs)
+        arguments: list[Any] = []
+        for arg, group in zip(definition.inputs, groups):
+            if arg.is_list:
+                arguments.append([self._argument(arg, tensor) for tensor in group])
+            else:
+                arguments.append(self._argument(arg, group))
+        return arguments
+
+    def _argument(self, arg: Any, tensor: Tensor) -> Any:
+        value = self._read(tensor) if tensor.dtype._is_ref_dtype and not arg.is_ref else self.values[tensor]
+        return Host(value) if arg.host else value
+
+    def _read(self, tensor: Tensor) -> Value:
+        """The value of a reference: read from the variable at this point of the plan."""
+        source = self.values[tensor]
+        if FEED in source.roots:
+            return source  # a fed reference is fed its value
+        instruction = Instruction(tensor.op, "read", None, [source])
+        self._append(instruction, Trait.READS)
+        value = self._value("read", len(self.instructions) - 1)
+        instruction.results = [value]
+        return value
+
+    def _append(self, instruction: Instruction, traits: Trait) -> None:
+        if traits & Trait.READS:
+            self.reads_variables = True
+        if traits & Trait.WRITES:
+            self.writes_variables = True
+        if traits & Trait.BLOCKING:
+            instruction.blocking = self.blocks = True
+        self.instructions.append(instruction)
+
+    def _name_results(self, instruction: Instruction, op: Operation) -> None:
+        position = len(self.instructions) - 1
+        flat = []
+        for tensor in op.outputs:
+            value = self._value(op.type, position, tensor)
+            self.values.setdefault(tensor, value)  # a fed output keeps its feed
+            flat.append(value)
+        instruction.results = op.definition.group_outputs(flat, op.attrs)
+        if op.definition.traits & Trait.WRITES and op.outputs and op.outputs[0].dtype._is_ref_dtype:
+            # Assign and its like return the reference they wrote to, which is known already.
+            reference = instruction.arguments[0]
+            if reference.is_constant:
+                self.values[op.outputs[0]] = reference
+                instruction.results = []
+
+    # -- constants -----------------------------------------------------------------------------------------------
+
+    def _constants(self, op: Operation, constants: list[Any]) -> None:
+        for tensor, constant in zip(op.outputs, constants):
+            value = self._value(op.type, -1, tensor)
+            value.is_constant, value.constant = True, constant
+            value.roots = frozenset((CONSTANT,))
+            self.values.setdefault(tensor, value)
+
+    def _fold(self, op: Operation, arguments: list[Any]) -> bool:
+        """Runs a pure op on constants now. Leaves it to the run when it fails, so that the error names the node."""
+        if not all(_is_constant(argument) for argument in arguments):
+            return False
+        if op.definition.needs_context or any(isinstance(v, Operation) for v in op.attrs.values()):
+            return False
+        try:
+            results = op.definition.kernel_fn(*[_constant(a) for a in arguments], **self._keywords(op))  # type: ignore[misc]
+        except Exception:
+            return False
+        flat = op.definition.flatten_results(results)
+        if any(_elements(result) > _FOLD_LIMIT for result in flat) and op._inputs:
+            return False
+        self._constants(op, flat)
+        return True
+
+    # -- groups of updates ---------------------------------------------------------------------------------------
+
+    def _grouped(self, ops: list[Operation]) -> list[Any]:
+        """Ops that one batch kernel can run together become a list, at the place of the last of them."""
+        groups: dict[Any, list[int]] = {}
+        for position, op in enumerate(ops):
+            if op.definition.batch_key is not None:
+                groups.setdefault((op.definition, op.definition.batch_key(op)), []).append(position)
+        replaced: dict[int, Any] = {}
+        for positions in groups.values():
+            if len(positions) > 1 and _movable(ops, positions):
+                for position in positions[:-1]:
+                    replaced[position] = None
+                replaced[positions[-1]] = [ops[position] for position in positions]
+        if not replaced:
+            return ops
+        return [item for i, op in enumerate(ops) if (item := replaced.get(i, op)) is not None]
+
+    def _batch(self, ops: list[Operation]) -> None:
+        definition = ops[0].definition
+        columns = zip(*[self._arguments(op) for op in ops])
+        instruction = Instruction(ops[0], "batch", definition.batch_fn, [list(c) for c in columns], self._keywords(ops[0]))
+        self._append(instruction, definition.traits)
+        for op in ops:
+            if op.outputs:  # the references the updates were given
+                self.values[op.outputs[0]] = self.values[op._inputs[0]]
+
+    # -- results and aliasing ------------------------------------------------------------------------------------
+
+    def _fetched(self, tensor: Tensor) -> Value:
+        return self._read(tensor) if tensor.dtype._is_ref_dtype else self.values[tensor]
+
+    def _settle(self) -> None:
+        """Finds which values may share a variable's memory, and copies where someone could see it change.
+
+        A value read before a write (or before a wait, when other runs may write) and used at it or later is copied when
+        it is read; what a caller gets, or a queue keeps, never shares memory with variables, feeds or constants.
+        """
+        writes: list[tuple[int, frozenset[Any]]] = []
+        retained: list[tuple[int, Value]] = []
+        for position, instruction in enumerate(self.instructions):
+            inputs = list(_values_of(instruction.arguments))
+            for value in inputs:
+                value.last_use = max(value.last_use, position)
+            traits = Trait.READS if instruction.kind == "read" else instruction.op.definition.traits  # type: ignore[union-attr]
+            touched = frozenset(id(v.constant) if v.is_constant else EVERYTHING for v in inputs if v.handle)
+            roots: frozenset[Any] = frozenset()
+            if traits & Trait.READS:
+                roots = touched
+            if traits & Trait.VIEW:
+                roots = roots.union(*[value.roots for value in inputs])
+            for value in _values_of(instruction.results):
+                value.roots = roots
+            if traits & Trait.WRITES:
+                writes.append((position, touched or frozenset((EVERYTHING,))))
+            if traits & Trait.BLOCKING:
+                writes.append((position, frozenset((EVERYTHING,))))
+            if traits & Trait.RETAINS:
+                retained.extend((position, value) for value in inputs if value.roots)
+        end = len(self.instructions)
+        for value in self.results:
+            value.last_use = end
+        self._copy_reads(writes)
+        self._copy_kept(retained)
+
+    def _copy_reads(self, writes: list[tuple[int, frozenset[Any]]]) -> None:
+        last_uses: dict[int, int] = {}  # position of a read -> the last use of anything that shares its memory
+        shares: dict[Value, set[int]] = {}
+        for position, instruction in enumerate(self.instructions):
+            if instruction.op is None:
+                continue
+            results = list(_values_of(instruction.results))
+            reading = instruction.kind == "read" or instruction.op.definition.traits & Trait.READS
+            origins = {position} if reading else set()
+            if instruction.kind != "read" and instruction.op.definition.traits & Trait.VIEW:
+                for value in _values_of(instruction.arguments):
+                    origins |= shares.get(value, set())
+            for value in results:
+                shares[value] = origins
+                for origin in origins:
+                    last_uses[origin] = max(last_uses.get(origin, -1), value.last_use)
+        for origin, last_use in last_uses.items():
+            instruction = self.instructions[origin]
+            roots = frozenset().union(*[value.roots for value in _values_of(instruction.results)])
+            for position, written in writes:
+                if origin < position <= last_use and (EVERYTHING in written or EVERYTHING in roots or roots & written):
+                    instruction.copies = True
+                    for value in _values_of(instruction.results):
+                        value.roots = frozenset()
+                    break
+        # Views of a copied read share nothing that matters any more.
+        for value, origins in shares.items():
+            if origins and all(self.instructions[origin].copies for origin in origins):
+                value.roots = value.roots & {FEED, CONSTANT}
+
+    def _copy_kept(self, retained: list[tuple[int, Value]]) -> None:
+        for position, value in retained:
+            if value.roots and not value.handle:
+                self.instructions[position].copied.add(value)
+
+    def _value(self, label: str, position: int, tensor: Tensor | None = None) -> Value:
+        self._labels[label] = count = self._labels.get(label, 0) + 1
+        return Value(f"{label}_{count}", position, handle=tensor is not None and _is_handle(tensor))
+
+
+def _movable(ops: list[Operation], positions: list[int]) -> bool:
+    """Whether all but the last of these ops can wait for the last: nothing from the first on needs what they do."""
+    members = {ops[position] for position in positions}
+    variables = {tensor for op in members for tensor in op._inputs if _is_handle(tensor)}
+    for op in ops[positions[0] : positions[-1] + 1]:
+        if any(t.op in members for t in op._inputs) or not members.isdisjoint(op._control_inputs):
+            return False
+        if op not in members and not variables.isdisjoint(op._inputs):
+            return False
+    return True
+
+
+def _is_handle(tensor: Tensor) -> bool:
+    return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
+
+
+def _values_of(items: Any):
+    for item in items:
+        if isinstance(item, list):
+            yield from _values_of(item)
+        elif isinstance(item, Host):
+            yield item.value
+        elif isinstance(item, Value):
+            yield item
+
+
+def _is_constant(argument: Any) -> bool:
+    if isinstance(argument, list):
+        return all(_is_constant(item) for item in argument)
+    value = argument.value if isinstance(argument, Host) else argument
+    return value.is_constant and isinstance(value.constant, (torch.Tensor, np.ndarray))
+
+
+def _constant(argument: Any) -> Any:
+    if isinstance(argument, list):
+        return [_constant(item) for item in argument]
+    if isinstance(argument, Host):
+        return host_value(argument.value.constant)
+    return argument.constant
+
+
+def _elements(result: Any) -> int:
+    return result.numel() if isinstance(result, torch.Tensor) else getattr(result, "size", 1)

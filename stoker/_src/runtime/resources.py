@@ -1,0 +1,60 @@
+"""What outlives a run: variables, queues, tables, by container and name, and the state of single nodes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class ResourceManager:
+    """Resources of one session (or of eager mode). Safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._resources: dict[tuple[str, str, str], Any] = {}
+
+    def lookup_or_create(self, container: str, kind: str, name: str, create: Callable[[], Any]) -> Any:
+        key = (container or "", kind, name)
+        with self._lock:
+            found = self._resources.get(key)
+            if found is None:
+                found = self._resources[key] = create()
+            return found
+
+    def lookup(self, container: str, kind: str, name: str) -> Any:
+        with self._lock:
+            return self._resources.get((container or "", kind, name))
+
+    def remove(self, container: str, kind: str, name: str) -> Any:
+        with self._lock:
+            return self._resources.pop((container or "", kind, name), None)
+
+    def reset(self, containers: list[str] | None = None) -> None:
+        """Forgets the resources of `containers`, or of all."""
+        with self._lock:
+            for key in list(self._resources):
+                if containers is None or key[0] in containers:
+                    resource = self._resources.pop(key)
+                    if hasattr(resource, "close"):
+                        resource.close(cancel_pending=True)
+
+    def of_kind(self, kind: str) -> list[Any]:
+        with self._lock:
+            return [value for (_, each, _), value in self._resources.items() if each == kind]
+
+
+class NodeContext:
+    """What a kernel that asks for `ctx` receives: the owner's resources, and a place for the node's own state.
+
+    `state` starts as None and belongs to one node in one session: a random op keeps its generator there.
+    """
+
+    __slots__ = ("device", "name", "resources", "session", "state")
+
+    def __init__(self, name: str, resources: ResourceManager, session: Any = None, device: Any = None) -> None:
+        self.name = name
+        self.resources = resources
+        self.session = session
+        self.device = device
+        self.state: Any = None

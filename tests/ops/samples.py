@@ -1,0 +1,300 @@
+"""One sample of an op, and the runner that takes it through everything an op must do.
+
+    Sample("MatMul", [f32(2, 3), f32(3, 4)], reference=np.matmul)
+    Sample("MatMul", [f32(32, 784), f32(128, 10)], raises=(InvalidArgumentError, "784 and 128"))
+
+`check_sample` compares the graph's value with the reference, the static shape with the real one (also with unknown sizes),
+eager mode with graph mode, the gradient with finite differences, memory sharing with what the definition states, and the
+GraphDef round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stoker.compat.v1 as tf
+from stoker._src.base.dtypes import as_dtype
+from stoker._src.base.shapes import Shape
+from stoker._src.graph import context
+from stoker._src.graph.definition import Trait, find_definition
+from stoker._src.graph.tensor import Tensor
+
+_random = np.random.RandomState(20)
+
+
+def f32(*shape: int) -> np.ndarray:
+    return np.asarray(_random.uniform(0.2, 2.0, shape) * np.where(_random.rand(*shape) < 0.5, -1, 1)).astype(np.float32)
+
+
+def f64(*shape: int) -> np.ndarray:
+    return f32(*shape).astype(np.float64)
+
+
+def positive(*shape: int) -> np.ndarray:
+    return np.abs(f64(*shape))
+
+
+def i32(*shape: int, low: int = -5, high: int = 6) -> np.ndarray:
+    return np.asarray(_random.randint(low, high, shape)).astype(np.int32)
+
+
+def i64(*shape: int, low: int = -5, high: int = 6) -> np.ndarray:
+    return i32(*shape, low=low, high=high).astype(np.int64)
+
+
+def booleans(*shape: int) -> np.ndarray:
+    return np.asarray(_random.rand(*shape) < 0.5)
+
+
+def c128(*shape: int) -> np.ndarray:
+    return f64(*shape) + 1j * f64(*shape)
+
+
+@dataclass
+class Sample:
+    """Inputs (arrays; lists of arrays for list inputs) and attributes of one op, with what it must give.
+
+    `reference` takes the inputs and attributes (by keyword, if it names them) and returns the output, or a tuple of outputs.
+    `gradient` False says that the op has none; a tuple names the inputs (by position) to differentiate. `static` False says
+    that the static shape cannot be known. `host` inputs (shapes, axes) are always constants.
+    """
+
+    op: str
+    inputs: list[Any]
+    attrs: dict[str, Any] = field(default_factory=dict)
+    reference: Callable[..., Any] | None = None
+    raises: tuple[type[Exception], str] | None = None
+    gradient: bool | tuple[int, ...] = True
+    static: bool = True
+    rtol: float = 1e-5
+    atol: float = 1e-6
+
+    def __str__(self) -> str:
+        shapes = ",".join(str(np.shape(x)) if not isinstance(x, list) else "[..]" for x in self.inputs)
+        return f"{self.op}-{shapes}-{self.attrs}" if self.attrs else f"{self.op}-{shapes}"
+
+
+def samples(table: list[Sample]) -> Any:
+    """Parametrizes a test over a table of samples."""
+    return pytest.mark.parametrize("sample", table, ids=str)
+
+
+def _call(sample: Sample, inputs: list[Any]) -> list[Tensor]:
+    definition = find_definition(sample.op)
+    assert definition is not None, f"{sample.op} is not defined"
+    outputs = definition(*inputs, **sample.attrs)
+    flat: list[Any] = []
+    for each in outputs if isinstance(outputs, tuple) else [outputs]:
+        flat.extend(each) if isinstance(each, list) else flat.append(each)
+    return flat
+
+
+def _expected(sample: Sample) -> list[Any]:
+    assert sample.reference is not None
+    results = sample.reference(*sample.inputs)
+    flat: list[Any] = []
+    for each in results if isinstance(results, tuple) else [results]:
+        flat.extend(each) if isinstance(each, list) else flat.append(each)
+    return flat
+
+
+def _compare(found: Any, expected: Any, sample: Sample) -> None:
+    found, expected = np.asarray(found), np.asarray(expected)
+    if expected.dtype.kind in "OSU":
+        assert found.tolist() == expected.tolist()
+        return
+    assert found.shape == expected.shape, f"shape {found.shape} instead of {expected.shape}"
+    np.testing.assert_allclose(
+        found.astype(np.complex128), expected.astype(np.complex128), rtol=sample.rtol, atol=sample.atol, equal_nan=True
+    )
+
+
+def check_sample(sample: Sample) -> None:
+    """All checks on one sample."""
+    if sample.raises is not None:
+        _check_error(sample)
+        return
+    graph_values = _check_graph(sample)
+    _check_eager(sample, graph_values)
+    if sample.static:
+        _check_unknown_sizes(sample)
+    if sample.gradient is not False:
+        _check_gradient(sample)
+    _check_round_trip(sample, graph_values)
+
+
+def _check_error(sample: Sample) -> None:
+    kind, text = sample.raises  # type: ignore[misc]
+    with tf.Graph().as_default(), tf.Session() as session, pytest.raises((kind, ValueError), match=text):
+        placeholders, feeds = _placeholders(sample, known=False)
+        session.run(_call(sample, placeholders), feeds)
+    with context.enter_eager(), pytest.raises((kind, ValueError, TypeError), match=text):
+        _call(sample, sample.inputs)
+
+
+def _leaves(sample: Sample) -> list[Any]:
+    return [leaf for item in sample.inputs for leaf in (item if isinstance(item, list) else [item])]
+
+
+def _is_host(sample: Sample, position: int) -> bool:
+    definition = find_definition(sample.op)
+    assert definition is not None
+    return definition.inputs[position].host
+
+
+def _placeholders(sample: Sample, known: bool) -> tuple[list[Any], dict[Any, Any]]:
+    """Placeholders for all data inputs (with unknown sizes unless `known`); index-like inputs stay constants."""
+    feeds: dict[Any, Any] = {}
+
+    def make(value: Any) -> Any:
+        array = np.asarray(value)
+        shape = array.shape if known else [None] * array.ndim
+        tensor = tf.placeholder(as_dtype(array.dtype), shape)
+        feeds[tensor] = array
+        return tensor
+
+    made = []
+    for position, item in enumerate(sample.inputs):
+        if _is_host(sample, position):
+            made.append(item)
+        else:
+            made.append([make(leaf) for leaf in item] if isinstance(item, list) else make(item))
+    return made, feeds
+
+
+def _check_graph(sample: Sample) -> list[Any]:
+    """Value against the reference; static shape and dtype against the real ones."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        placeholders, feeds = _placeholders(sample, known=True)
+        outputs = _call(sample, placeholders)
+        values = session.run(outputs, feeds)
+        for tensor, value in zip(outputs, values):
+            static = tensor.static_shape
+            assert static.compatible(Shape(np.shape(value))), f"static shape {static}, real shape {np.shape(value)}"
+            if sample.static:
+                assert static.known, f"static shape {static} of {sample.op} is not fully known"
+            if tensor.dtype.is_numeric:
+                assert as_dtype(np.asarray(value).dtype) is tensor.dtype.base_dtype or tensor.dtype.is_quantized
+    if sample.reference is not None:
+        expected = _expected(sample)
+        assert len(expected) == len(values)
+        for value, reference in zip(values, expected):
+            _compare(value, reference, sample)
+    return values
+
+
+def _check_unknown_sizes(sample: Sample) -> None:
+    """With sizes unknown, the static shape still fits and the value is the same."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        placeholders, feeds = _placeholders(sample, known=False)
+        outputs = _call(sample, placeholders)
+        for tensor, value in zip(outputs, session.run(outputs, feeds)):
+            assert tensor.static_shape.compatible(Shape(np.shape(value)))
+
+
+def _check_eager(sample: Sample, graph_values: list[Any]) -> None:
+    """Eager mode gives what graph mode gives, and shares memory with inputs only where the definition says so."""
+    definition = find_definition(sample.op)
+    assert definition is not None
+    with context.enter_eager():
+        inputs = [
+            [tf.convert_to_tensor(leaf) for leaf in item] if isinstance(item, list) else tf.convert_to_tensor(item)
+            for item in sample.inputs
+        ]
+        outputs = _call(sample, inputs)
+        for output, value in zip(outputs, graph_values):
+            _compare(output.numpy(), value, sample)
+        if not definition.traits & Trait.VIEW:
+            _check_fresh(inputs, outputs)
+
+
+def _check_fresh(inputs: list[Any], outputs: list[Any]) -> None:
+    flat = [leaf for item in inputs for leaf in (item if isinstance(item, list) else [item])]
+    owned = {_storage(leaf._value) for leaf in flat} - {None}
+    for output in outputs:
+        assert _storage(output._value) not in owned, "the kernel returned memory of its input: declare VIEW"
+
+
+def _storage(value: Any) -> Any:
+    return value.untyped_storage().data_ptr() if hasattr(value, "untyped_storage") and value.numel() else None
+
+
+def _check_gradient(sample: Sample) -> None:
+    """The gradient of a random projection of the outputs against central differences, in float64."""
+    wide = [
+        [_widen(leaf) for leaf in item] if isinstance(item, list) else _widen(item) for item in sample.inputs
+    ]
+    chosen = sample.gradient if isinstance(sample.gradient, tuple) else range(len(wide))
+    with tf.Graph().as_default(), tf.Session() as session:
+        flat_tensors: list[tuple[Tensor, np.ndarray]] = []
+        arguments: list[Any] = []
+        for position, item in enumerate(wide):
+            leaves = item if isinstance(item, list) else [item]
+            if _is_host(sample, position):
+                arguments.append(item)
+                continue
+            made = [tf.placeholder(as_dtype(leaf.dtype), leaf.shape) for leaf in leaves]
+            arguments.append(made if isinstance(item, list) else made[0])
+            if position in chosen:
+                flat_tensors.extend((t, leaf) for t, leaf in zip(made, leaves) if leaf.dtype == np.float64)
+            else:
+                flat_tensors.extend((t, leaf) for t, leaf in zip(made, leaves) if False)
+        feeds = _feeds(arguments, wide, sample)
+        outputs = [t for t in _call(sample, arguments) if t.dtype.base_dtype == tf.float64]
+        if not outputs or not flat_tensors:
+            return
+        rng = np.random.RandomState(3)
+        weights = [rng.uniform(0.5, 1.5, np.shape(v)) for v in session.run(outputs, feeds)]
+        total = tf.add_n([tf.reduce_sum(o * w) for o, w in zip(outputs, weights)])
+        gradients = tf.gradients(total, [t for t, _ in flat_tensors])
+        for (tensor, value), gradient in zip(flat_tensors, gradients):
+            assert gradient is not None, f"no gradient for an input of {sample.op}"
+            found = session.run(tf.convert_to_tensor(gradient), feeds)
+            assert found.shape == value.shape
+            expected = _differences(session, total, tensor, value, feeds)
+            np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
+
+
+def _feeds(arguments: list[Any], wide: list[Any], sample: Sample) -> dict[Any, Any]:
+    feeds: dict[Any, Any] = {}
+    for position, (argument, item) in enumerate(zip(arguments, wide)):
+        if _is_host(sample, position):
+            continue
+        pairs = zip(argument, item) if isinstance(item, list) else [(argument, item)]
+        feeds.update(pairs)
+    return feeds
+
+
+def _widen(leaf: Any) -> np.ndarray:
+    array = np.asarray(leaf)
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def _differences(session: Any, total: Tensor, tensor: Tensor, value: np.ndarray, feeds: dict[Any, Any]) -> np.ndarray:
+    step = 1e-6
+    result = np.zeros_like(value)
+    for index in np.ndindex(*value.shape):
+        up, down = value.copy(), value.copy()
+        up[index] += step
+        down[index] -= step
+        result[index] = (session.run(total, {**feeds, tensor: up}) - session.run(total, {**feeds, tensor: down})) / (2 * step)
+    return result
+
+
+def _check_round_trip(sample: Sample, graph_values: list[Any]) -> None:
+    """The op written to a GraphDef and read back computes the same."""
+    with tf.Graph().as_default() as graph:
+        constants = [
+            [tf.constant(leaf) for leaf in item] if isinstance(item, list) else tf.constant(item) for item in sample.inputs
+        ]
+        names = [tensor.name for tensor in _call(sample, constants)]
+        graph_def = graph.as_graph_def()
+    with tf.Graph().as_default(), tf.Session() as session:
+        tensors = tf.import_graph_def(graph_def, return_elements=names, name="")
+        for value, reference in zip(session.run(tensors), graph_values):
+            _compare(value, reference, sample)
