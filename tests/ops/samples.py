@@ -137,14 +137,20 @@ def _check_error(sample: Sample) -> None:
         _call(sample, sample.inputs)
 
 
-def _leaves(sample: Sample) -> list[Any]:
-    return [leaf for item in sample.inputs for leaf in (item if isinstance(item, list) else [item])]
-
-
 def _is_host(sample: Sample, position: int) -> bool:
     definition = find_definition(sample.op)
     assert definition is not None
     return definition.inputs[position].host
+
+
+def _each(sample: Sample, make: Callable[[Any], Any]) -> list[Any]:
+    """The inputs with `make` applied: to each element of a list input, to the whole of any other."""
+    definition = find_definition(sample.op)
+    assert definition is not None
+    return [
+        [make(leaf) for leaf in item] if arg.is_list else make(item)
+        for arg, item in zip(definition.inputs, sample.inputs)
+    ]
 
 
 def _placeholders(sample: Sample, known: bool) -> tuple[list[Any], dict[Any, Any]]:
@@ -202,10 +208,7 @@ def _check_eager(sample: Sample, graph_values: list[Any]) -> None:
     definition = find_definition(sample.op)
     assert definition is not None
     with context.enter_eager():
-        inputs = [
-            [tf.convert_to_tensor(leaf) for leaf in item] if isinstance(item, list) else tf.convert_to_tensor(item)
-            for item in sample.inputs
-        ]
+        inputs = _each(sample, tf.convert_to_tensor)
         outputs = _call(sample, inputs)
         for output, value in zip(outputs, graph_values):
             _compare(output.numpy(), value, sample)
@@ -226,9 +229,7 @@ def _storage(value: Any) -> Any:
 
 def _check_gradient(sample: Sample) -> None:
     """The gradient of a random projection of the outputs against central differences, in float64."""
-    wide = [
-        [_widen(leaf) for leaf in item] if isinstance(item, list) else _widen(item) for item in sample.inputs
-    ]
+    wide = _each(sample, _widen)
     chosen = sample.gradient if isinstance(sample.gradient, tuple) else range(len(wide))
     with tf.Graph().as_default(), tf.Session() as session:
         flat_tensors: list[tuple[Tensor, np.ndarray]] = []
@@ -242,8 +243,6 @@ def _check_gradient(sample: Sample) -> None:
             arguments.append(made if isinstance(item, list) else made[0])
             if position in chosen:
                 flat_tensors.extend((t, leaf) for t, leaf in zip(made, leaves) if leaf.dtype == np.float64)
-            else:
-                flat_tensors.extend((t, leaf) for t, leaf in zip(made, leaves) if False)
         feeds = _feeds(arguments, wide, sample)
         outputs = [t for t in _call(sample, arguments) if t.dtype.base_dtype == tf.float64]
         if not outputs or not flat_tensors:
@@ -289,10 +288,7 @@ def _differences(session: Any, total: Tensor, tensor: Tensor, value: np.ndarray,
 def _check_round_trip(sample: Sample, graph_values: list[Any]) -> None:
     """The op written to a GraphDef and read back computes the same."""
     with tf.Graph().as_default() as graph:
-        constants = [
-            [tf.constant(leaf) for leaf in item] if isinstance(item, list) else tf.constant(item) for item in sample.inputs
-        ]
-        names = [tensor.name for tensor in _call(sample, constants)]
+        names = [tensor.name for tensor in _call(sample, _each(sample, tf.constant))]
         graph_def = graph.as_graph_def()
     with tf.Graph().as_default(), tf.Session() as session:
         tensors = tf.import_graph_def(graph_def, return_elements=names, name="")

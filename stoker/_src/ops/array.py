@@ -12,7 +12,7 @@ from stoker._src.base.dtypes import INDEX, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, as_shape
-from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor, register_tensor_conversion_function
 from stoker._src.graph.definition import ANY, PASSES, VIEW, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value
@@ -350,6 +350,33 @@ def _packed_shape(op: Operation, index: int) -> Shape:
 
 
 SHAPE_READERS["Pack"] = _packed_shape
+
+def _packed(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+    """A list with tensors in it (at any depth), as one tensor."""
+    if not _holds_tensors(value):
+        return NotImplemented
+    if dtype is None:
+        dtype = next((found for item in _leaves(value) if (found := dtype_of(item)) is not None), None)
+    parts = [
+        _packed(item, dtype) if isinstance(item, (list, tuple)) and _holds_tensors(item) else convert_to_tensor(item, dtype)
+        for item in value
+    ]
+    return PACK(parts, name=name or "packed")
+
+
+def _leaves(value: Any) -> Any:
+    for item in value:
+        if isinstance(item, (list, tuple)):
+            yield from _leaves(item)
+        else:
+            yield item
+
+
+def _holds_tensors(value: Any) -> bool:
+    return any(is_tensor(item) for item in _leaves(value))
+
+
+register_tensor_conversion_function((list, tuple), _packed, 99)
 
 # ---- ConcatV2 ---------------------------------------------------------------------------------------------------
 

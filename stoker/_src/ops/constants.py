@@ -269,12 +269,6 @@ def _convert(value: Any, dtype: DType | None = None, name: str | None = None, as
     return constant(value, dtype, name=name or "Const")
 
 
-def _convert_sequence(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
-    if any(isinstance(item, Tensor) or hasattr(item, "_dense_var_to_tensor") for item in _flat(value)):
-        return NotImplemented  # packed by the array ops
-    return constant(value, dtype, name=name or "Const")
-
-
 def _convert_shape(value: TensorShape, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Tensor:
     shape = as_shape(value)
     if not shape.known:
@@ -284,8 +278,6 @@ def _convert_shape(value: TensorShape, dtype: DType | None = None, name: str | N
     return constant(list(shape), dtype or dtypes.int32, name=name or "shape_as_tensor")
 
 
-register_tensor_conversion_function((list, tuple), _convert_sequence, 100)
 register_tensor_conversion_function(TensorShape, _convert_shape, 50)
 register_tensor_conversion_function(object, _convert, 200)
-register_tensor_conversion_function((np.ndarray, np.generic, torch.Tensor, int, float, str, bytes, complex, bool), _convert, 90)
 

@@ -15,6 +15,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, OpDefinition, all_merged, broadcasting, define, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import array
 from stoker._src.ops.broadcasting import reduce_to_inputs
 from stoker._src.ops.values import torch_dtype
 
@@ -350,3 +351,20 @@ for _dunder, _definition in (("__lt__", LESS), ("__le__", LESS_EQUAL), ("__gt__"
     _comparison_operator(_dunder, _definition)
 
 Tensor.__neg__ = negative  # type: ignore[attr-defined]
+
+
+@export("add_n", "math.add_n")
+def add_n(inputs: Any, name: str | None = None) -> Any:
+    """The sum of tensors of one shape and dtype.
+
+    Raises:
+        ValueError: no inputs, or inputs that do not agree.
+    """
+    if not isinstance(inputs, (list, tuple)):
+        inputs = [inputs]
+    if not inputs:
+        raise ValueError("inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape")
+    tensors = [convert_to_tensor(item) for item in inputs]
+    if len(tensors) == 1:
+        return array.identity(tensors[0], name=name) if name else tensors[0]
+    return ADD_N(tensors, name=name)

@@ -1,0 +1,261 @@
+"""`import_graph_def`: nodes of a GraphDef become ops of the current graph.
+
+Everything in the message is untrusted: op types, attributes and inputs are checked against our definitions before a node is
+made, and nothing of it is ever executed or used as a Python name.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import nullcontext
+from typing import Any
+
+from tensorboard.compat.proto.graph_pb2 import GraphDef
+
+from stoker._src.base.errors import OpError
+from stoker._src.base.export import export
+from stoker._src.graph import context
+from stoker._src.graph.attr_values import from_attr_value
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import MISSING, OpDefinition, find_definition
+from stoker._src.graph.function_library import import_library
+from stoker._src.graph.graph import Graph
+from stoker._src.graph.tensor import Operation, Tensor
+
+CONSUMER_VERSION = 2500
+_NODE_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
+
+
+@export("graph_util.import_graph_def", v1="import_graph_def")
+def import_graph_def(
+    graph_def: Any,
+    input_map: dict[str, Any] | None = None,
+    return_elements: Any = None,
+    name: str | None = None,
+    op_dict: Any = None,
+    producer_op_list: Any = None,
+) -> list[Any] | None:
+    """Adds the nodes of `graph_def` to the current graph, under the name scope `name` ("import" by default).
+
+    Args:
+        graph_def: a GraphDef.
+        input_map: tensors to use in place of inputs of those names (`"x:0"`, `"^op"`).
+        return_elements: names of operations and tensors of `graph_def` to return.
+        name: the prefix; "" for none.
+        op_dict: accepted and unused, as in TensorFlow.
+        producer_op_list: the producer's OpList: attributes it had defaults for and we do not know are dropped.
+
+    Raises:
+        TypeError: arguments of the wrong type.
+        ValueError: the GraphDef does not make sense; the message says which node and why.
+    """
+    if not isinstance(graph_def, GraphDef):
+        graph_def = _as_graph_def(graph_def)
+    input_map = dict(input_map or {})
+    if not all(isinstance(key, (str, bytes)) for key in input_map):
+        raise TypeError("Argument `input_map` must be a dictionary mapping strings to Tensor objects.")
+    if return_elements is not None and (
+        isinstance(return_elements, (str, bytes)) or not all(isinstance(e, (str, bytes)) for e in return_elements)
+    ):
+        raise TypeError("Argument `return_elements` must be a list of strings.")
+    if graph_def.versions.min_consumer > CONSUMER_VERSION:
+        raise ValueError(
+            f"GraphDef min consumer version {graph_def.versions.min_consumer} above current version {CONSUMER_VERSION}: "
+            "the graph was written by a newer program than this one can read."
+        )
+    graph = context.get_default_graph()
+    prefix = "import" if name is None else name
+    if prefix:
+        with graph.name_scope(prefix) as scope:
+            importer = _Importer(graph, graph_def, input_map, producer_op_list, scope)
+            importer.run()
+    else:
+        importer = _Importer(graph, graph_def, input_map, producer_op_list, "")
+        importer.run()
+    if importer.unused:
+        raise ValueError(f"Attempted to map inputs that were not found in graph_def: [{', '.join(sorted(importer.unused))}]")
+    if return_elements is None:
+        return None
+    return [importer.element(element.decode() if isinstance(element, bytes) else element) for element in return_elements]
+
+
+def _as_graph_def(message: Any) -> Any:
+    """A GraphDef of another protobuf package (TensorFlow's own, in the same process)."""
+    if not hasattr(message, "SerializeToString"):
+        raise TypeError("graph_def must be a GraphDef proto.")
+    return GraphDef.FromString(message.SerializeToString())
+
+
+def split_input(text: str) -> tuple[str, int]:
+    """`"x:1"` -> ("x", 1), `"^x"` -> ("x", -1).
+
+    Raises:
+        ValueError: not the form of an input.
+    """
+    if text.startswith("^"):
+        return text[1:], -1
+    node, _, index = text.partition(":")
+    if not node or (index and not index.isdigit()) or (":" in text and not index):
+        raise ValueError(f"{text!r} is not an input: expected 'node', 'node:index' or '^node'.")
+    return node, int(index or 0)
+
+
+class _Importer:
+    """One import: checks every node, orders them, makes the ops."""
+
+    def __init__(self, graph: Graph, graph_def: Any, input_map: dict[Any, Any], producer_op_list: Any, scope: str) -> None:
+        self.graph, self.graph_def, self.scope = graph, graph_def, scope
+        self.input_map: dict[str, Any] = {}
+        for key, value in input_map.items():
+            key = key.decode() if isinstance(key, bytes) else key
+            self.input_map[key.removesuffix(":0") if not key.startswith("^") else key] = value
+        self.unused = set(self.input_map)
+        self.producer = {op.name: op for op in producer_op_list.op} if producer_op_list is not None else {}
+        self.ops: dict[str, Operation] = {}
+
+    def run(self) -> None:
+        import_library(self.graph, self.graph_def.library)
+        for node in self._in_order():
+            try:
+                self.ops[node.name] = self._make(node)
+            except (ValueError, TypeError, KeyError, OpError) as error:
+                message = error.message if isinstance(error, OpError) else str(error)
+                raise ValueError(f"Node '{node.name}' (op {node.op}): {message}") from error
+
+    def _in_order(self) -> list[Any]:
+        """The nodes, each after its inputs.
+
+        Raises:
+            ValueError: two nodes of one name, a missing input, or a cycle.
+        """
+        nodes = {}
+        for node in self.graph_def.node:
+            if not _NODE_NAME.match(node.name):
+                raise ValueError(f"Node '{node.name}': this is not a valid node name.")
+            if node.name in nodes:
+                raise ValueError(f"Node '{node.name}' is not unique: the GraphDef has two nodes of that name.")
+            nodes[node.name] = node
+        waiting: dict[str, int] = {}
+        followers: dict[str, list[str]] = {}
+        for node in nodes.values():
+            sources = set()
+            for text in node.input:
+                source, index = split_input(text)
+                if text.removesuffix(":0") in self.input_map and index >= 0:
+                    continue
+                if source not in nodes:
+                    raise ValueError(f"Node '{node.name}': Unknown input node '{text}'.")
+                sources.add(source)
+            waiting[node.name] = len(sources)
+            for source in sources:
+                followers.setdefault(source, []).append(node.name)
+        ready = [name for name in nodes if waiting[name] == 0]
+        ordered = []
+        for name in ready:
+            ordered.append(nodes[name])
+            for follower in followers.get(name, ()):
+                waiting[follower] -= 1
+                if waiting[follower] == 0:
+                    ready.append(follower)
+        if len(ordered) < len(nodes):
+            stuck = sorted(name for name in nodes if waiting[name] > 0)
+            raise ValueError(f"The GraphDef has a cycle through {', '.join(stuck[:5])} ({len(stuck)} nodes wait for each other).")
+        return ordered
+
+    def _make(self, node: Any) -> Operation:
+        definition = find_definition(node.op)
+        if definition is None:
+            raise ValueError(f"Op type not registered '{node.op}': stoker does not know this op.")
+        attrs = self._attrs(definition, node)
+        inputs: list[Tensor] = []
+        controls: list[Operation] = []
+        for text in node.input:
+            source, index = split_input(text)
+            if index < 0:
+                controls.append(self.ops[source])
+                continue
+            inputs.append(self._input(text, source, index))
+        self._check_inputs(definition, attrs, inputs)
+        name = self.graph.unique_name(node.name) if self.scope else self._root_name(node.name)
+        with self.graph.control_dependencies(controls) if controls else nullcontext():
+            op = self.graph.add(definition, inputs, attrs, name)
+        op._frames = ()
+        for control in controls:
+            if control not in op._control_inputs:
+                op._add_control_input(control)
+        if node.device:
+            op._set_device(node.device if not op.device else op.device)
+        return op
+
+    def _root_name(self, name: str) -> str:
+        if name in self.graph._by_name:
+            raise ValueError(f"Node name '{name}' already exists in the Graph")
+        return self.graph.unique_name(name)
+
+    def _attrs(self, definition: OpDefinition, node: Any) -> dict[str, Any]:
+        attrs: dict[str, Any] = {}
+        for key, proto in node.attr.items():
+            spec = definition.attrs.get(key)
+            if spec is None:
+                if key.startswith("_"):
+                    attrs[key] = from_attr_value(proto)
+                    continue
+                if self._is_producer_default(node.op, key, proto) or _is_default_like(proto):
+                    continue
+                raise ValueError(f"NodeDef mentions attr '{key}' not in Op<{definition.name}>.")
+            value = from_attr_value(proto)
+            attrs[key] = definition.check_attr(key, value)
+        for key, spec in definition.attrs.items():
+            if key not in attrs:
+                if spec.default is MISSING:
+                    raise ValueError(f"NodeDef missing attr '{key}' from Op<{definition.name}>.")
+                attrs[key] = spec.default
+        if "_class" in attrs and self.scope:
+            attrs["_class"] = tuple(
+                f"loc:@{self.scope}{group[5:]}" if isinstance(group, str) and group.startswith("loc:@") else group
+                for group in attrs["_class"]
+            )
+        return attrs
+
+    def _is_producer_default(self, op_type: str, key: str, proto: Any) -> bool:
+        producer = self.producer.get(op_type)
+        return producer is not None and any(a.name == key and a.default_value == proto for a in producer.attr)
+
+    def _input(self, text: str, source: str, index: int) -> Tensor:
+        key = text.removesuffix(":0")
+        if key in self.input_map:
+            self.unused.discard(key)
+            return convert_to_tensor(self.input_map[key])
+        op = self.ops[source]
+        if index >= len(op.outputs):
+            raise ValueError(f"input '{text}' does not exist: '{source}' has {len(op.outputs)} outputs.")
+        return op.outputs[index]
+
+    def _check_inputs(self, definition: OpDefinition, attrs: dict[str, Any], inputs: list[Tensor]) -> None:
+        expected = [(arg, dtype) for arg in definition.inputs for dtype in arg.dtypes(attrs)]
+        if len(expected) != len(inputs):
+            raise ValueError(f"expects {len(expected)} inputs but has {len(inputs)}.")
+        for (arg, dtype), tensor in zip(expected, inputs):
+            if tensor.dtype.base_dtype is not dtype.base_dtype:
+                raise ValueError(f"Input '{arg.name}' was passed {tensor.dtype.name} from {tensor.name} incompatible with expected {dtype.name}.")
+            if arg.is_ref and not tensor.dtype._is_ref_dtype:
+                raise ValueError(f"Input '{arg.name}' must be a reference, but {tensor.name} is not one.")
+
+    def element(self, name: str) -> Any:
+        if ":" in name:
+            source, index = split_input(name)
+            op = self.ops.get(source)
+            if op is None or index >= len(op.outputs):
+                raise ValueError(f"Requested return_element '{name}' not found in graph_def.")
+            return op.outputs[index]
+        if name not in self.ops:
+            raise ValueError(f"Requested return_element '{name}' not found in graph_def.")
+        return self.ops[name]
+
+
+def _is_default_like(proto: Any) -> bool:
+    """Attributes of a newer producer that change nothing: false, zero, empty."""
+    which = proto.WhichOneof("value")
+    if which in ("b", "i", "f", "s"):
+        return not getattr(proto, which)
+    return which == "list" and not any(len(getattr(proto.list, f)) for f in ("s", "i", "f", "b", "type", "shape"))

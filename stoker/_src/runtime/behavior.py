@@ -1,0 +1,119 @@
+"""1.x or 2.x behaviour of the process: eager execution, resource variables, shapes of integers."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from stoker._src.base import settings, shapes
+from stoker._src.base.export import export
+from stoker._src.graph import context
+from stoker._src.runtime import eager as eager  # registers itself as the target of eager ops
+
+_importing_compat = False
+
+
+def lazy_namespace(name: str) -> Any:
+    """`stoker.compat.v1` as an attribute: loaded when first used, so that a 2.x program that reaches it stays one."""
+    global _importing_compat
+    if name not in ("v1", "v2"):
+        raise AttributeError(f"module 'stoker.compat' has no attribute {name!r}")
+    _importing_compat = True
+    try:
+        return importlib.import_module(f"stoker.compat.{name}")
+    finally:
+        _importing_compat = False
+
+
+def entered_v1() -> None:
+    """Called when `stoker.compat.v1` is imported: by name, it chooses 1.x behaviour."""
+    if not _importing_compat:
+        disable_v2_behavior()
+
+
+@export(v1="disable_v2_behavior")
+def disable_v2_behavior() -> None:
+    """1.x behaviour: graphs, reference variables, shapes of Dimension objects."""
+    context.set_eager_by_default(False)
+    shapes.set_v2_tensorshape(False)
+    settings.use_resource_variables = False
+    settings.tensor_equality = False
+
+
+@export(v1="enable_v2_behavior")
+def enable_v2_behavior() -> None:
+    """2.x behaviour: eager execution, resource variables, shapes of integers, `==` element by element."""
+    context.set_eager_by_default(True)
+    shapes.set_v2_tensorshape(True)
+    settings.use_resource_variables = True
+    settings.tensor_equality = True
+
+
+@export(v1="enable_eager_execution")
+def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> None:
+    """Ops run when they are called. Must come before the first graph of the program.
+
+    Raises:
+        ValueError: the default graph has operations already.
+    """
+    if context.has_default_graph() or (not context.eager_by_default() and context.get_default_graph().version):
+        raise ValueError("tf.enable_eager_execution must be called at program startup.")
+    context.set_eager_by_default(True)
+    settings.use_resource_variables = True
+
+
+@export(v1="disable_eager_execution")
+def disable_eager_execution() -> None:
+    """Ops go to the default graph, as in 1.x."""
+    context.set_eager_by_default(False)
+
+
+@export("executing_eagerly")
+def executing_eagerly() -> bool:
+    """Whether ops run when they are called."""
+    return context.executing_eagerly()
+
+
+@export(v1="enable_resource_variables")
+def enable_resource_variables() -> None:
+    """Variables are resource variables unless they say otherwise."""
+    settings.use_resource_variables = True
+
+
+@export(v1="disable_resource_variables")
+def disable_resource_variables() -> None:
+    """Variables are reference variables unless they say otherwise."""
+    settings.use_resource_variables = False
+
+
+@export(v1="resource_variables_enabled")
+def resource_variables_enabled() -> bool:
+    """Whether variables are resource variables by default."""
+    return settings.use_resource_variables
+
+
+@export(v1="enable_v2_tensorshape")
+def enable_v2_tensorshape() -> None:
+    """Iterating a TensorShape gives integers."""
+    shapes.set_v2_tensorshape(True)
+
+
+@export(v1="disable_v2_tensorshape")
+def disable_v2_tensorshape() -> None:
+    """Iterating a TensorShape gives Dimension objects."""
+    shapes.set_v2_tensorshape(False)
+
+
+@export(v1="enable_tensor_equality")
+def enable_tensor_equality() -> None:
+    """`==` between tensors compares element by element."""
+    settings.tensor_equality = True
+
+
+@export(v1="disable_tensor_equality")
+def disable_tensor_equality() -> None:
+    """`==` between tensors compares identity."""
+    settings.tensor_equality = False
+
+
+enable_v2_behavior()

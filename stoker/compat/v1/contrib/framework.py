@@ -1,0 +1,3 @@
+"""Public names of tf.contrib.framework."""
+
+from stoker._src.graph.conversion import is_tensor as is_tensor

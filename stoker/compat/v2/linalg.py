@@ -1,0 +1,3 @@
+"""Public names of tf.linalg."""
+
+from stoker._src.ops.linalg import matmul as matmul
