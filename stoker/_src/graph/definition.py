@@ -249,7 +249,8 @@ class OpDefinition:
         """Registers the static shape rule: input `Shape`s in order, attributes by keyword as the rule names them.
 
         Inputs named in `values` arrive as a NumPy array when their value is known at construction, else as None;
-        those in `as_shapes` (vectors of sizes) as the `Shape` they spell, with what is known of it.
+        those in `as_shapes` (vectors of sizes) as the `Shape` they spell, with what is known of it. A keyword named `op`
+        receives the operation itself, for the rare rule that must look at what made its inputs (variable handles).
         Returns a Shape, or a tuple with one for each output (a list for a list output).
         """
 

@@ -14,7 +14,7 @@ import torch
 
 from stoker._src.base.dtypes import NUMERIC, DType
 from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError
-from stoker._src.base.shapes import SCALAR, Shape
+from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import (
     ANY,
     READS,
@@ -80,8 +80,14 @@ class VariableState:
         return f"<variable {self.name} {self.dtype.name}{self.shape}>"
 
 
+# A variable of this shared name belongs to whoever holds its handle: eager mode's variables, as in TensorFlow.
+ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+
+
 def _variable(ctx: Any, kind: str, container: str, shared_name: str, dtype: DType, shape: Shape) -> VariableState:
     name = shared_name or ctx.name
+    if name == ANONYMOUS:
+        return VariableState(container, dtype, shape)
     return ctx.resources.lookup_or_create(container, kind, name, lambda: VariableState(name, dtype, shape))
 
 
@@ -180,8 +186,17 @@ READ_VARIABLE_OP.kernel(VariableState.read)
 
 
 @READ_VARIABLE_OP.shape
-def read_variable_shape(resource: Shape) -> Shape:
-    return Shape(None)
+def read_variable_shape(resource: Shape, *, op: Operation) -> Shape:
+    return handle_shape(op._inputs[0])
+
+
+def handle_shape(handle: Tensor) -> Shape:
+    """The shape of the variable that a handle stands for, as far as the graph says."""
+    noted = getattr(handle, "handle_shape", None)  # set on handles that enter a function
+    if noted is not None:
+        return noted
+    made_by = getattr(handle, "op", None)
+    return made_by.attrs["shape"] if made_by is not None and made_by.type == "VarHandleOp" else UNKNOWN_SHAPE
 
 
 @READ_VARIABLE_OP.grad
