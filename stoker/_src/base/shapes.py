@@ -259,7 +259,9 @@ class Dimension:
         return self // other
 
     def __truediv__(self, other: Any) -> Any:
-        raise TypeError(f"unsupported operand type(s) for /: 'Dimension' and '{type(other).__name__}', please use // instead")
+        raise TypeError(
+            f"unsupported operand type(s) for /: 'Dimension' and '{type(other).__name__}', please use // instead"
+        )
 
     def __mod__(self, other: Any) -> Any:
         return self._arithmetic(other, operator.mod)
@@ -459,9 +461,7 @@ class TensorShape:
 
         if self._shape.dims is None:
             return TensorShapeProto(unknown_rank=True)
-        return TensorShapeProto(
-            dim=[TensorShapeProto.Dim(size=-1 if dim is None else dim) for dim in self._shape.dims]
-        )
+        return TensorShapeProto(dim=[TensorShapeProto.Dim(size=-1 if dim is None else dim) for dim in self._shape.dims])
 
     def __eq__(self, other: object) -> Any:
         try:

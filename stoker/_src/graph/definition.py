@@ -215,10 +215,7 @@ class OpDefinition:
             self.result_type = namedtuple(self.name, [arg.name for arg in self.outputs])
         # Attributes that inputs determine are never passed by name.
         self.inferred = frozenset(
-            attr
-            for arg in self.inputs
-            for attr in (arg.type_attr, arg.number_attr, arg.list_attr)
-            if attr is not None
+            attr for arg in self.inputs for attr in (arg.type_attr, arg.number_attr, arg.list_attr) if attr is not None
         )
 
     # -- facets --------------------------------------------------------------------------------------------------
@@ -343,7 +340,9 @@ class OpDefinition:
             for item in checked:
                 self._check_allowed(spec, name, item)
             if spec.minimum is not None and len(checked) < spec.minimum:
-                raise ValueError(f"Attr '{name}' of '{self.name}' Op passed list of length {len(checked)} less than minimum {spec.minimum}.")
+                raise ValueError(
+                    f"Attr '{name}' of '{self.name}' Op passed list of length {len(checked)} less than minimum {spec.minimum}."
+                )
             return checked
         checked = self._check_one(name, spec.kind, value)
         self._check_allowed(spec, name, checked)
@@ -377,7 +376,9 @@ class OpDefinition:
                     f"not in list of allowed values: {allowed}"
                 )
             allowed = ", ".join(repr(item) for item in spec.allowed)
-            raise ValueError(f"Value for attr '{name}' of {value!r} is not in the list of allowed values: {allowed} ({self.name})")
+            raise ValueError(
+                f"Value for attr '{name}' of {value!r} is not in the list of allowed values: {allowed} ({self.name})"
+            )
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

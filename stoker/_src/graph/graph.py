@@ -349,12 +349,18 @@ class Graph:
         if ":" in name and allow_tensor:
             op_name, _, index = name.partition(":")
             if not index.isdigit() or ":" in index:
-                raise ValueError(f'The name {name!r} looks a like a Tensor name, but is not a valid one. Tensor names must be of the form "<op_name>:<output_index>".')
+                raise ValueError(
+                    f'The name {name!r} looks a like a Tensor name, but is not a valid one. Tensor names must be of the form "<op_name>:<output_index>".'
+                )
             op = self._by_name.get(op_name)
             if op is None:
-                raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, does not exist in the graph.")
+                raise KeyError(
+                    f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, does not exist in the graph."
+                )
             if int(index) >= len(op.outputs):
-                raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, exists but only has {len(op.outputs)} outputs.")
+                raise KeyError(
+                    f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, exists but only has {len(op.outputs)} outputs."
+                )
             return op.outputs[int(index)]
         if ":" in name:
             raise ValueError(f"Name {name!r} appears to refer to a Tensor, not a {kinds}.")
@@ -364,8 +370,12 @@ class Graph:
                 raise KeyError(f"The name {name!r} refers to an Operation not in the graph.")
             return op
         if op is not None:
-            raise ValueError(f'The name {name!r} refers to an Operation, not a {kinds}. Tensor names must be of the form "<op_name>:<output_index>".')
-        raise ValueError(f'The name {name!r} looks like an (invalid) Operation name, not a {kinds}. Tensor names must be of the form "<op_name>:<output_index>".')
+            raise ValueError(
+                f'The name {name!r} refers to an Operation, not a {kinds}. Tensor names must be of the form "<op_name>:<output_index>".'
+            )
+        raise ValueError(
+            f'The name {name!r} looks like an (invalid) Operation name, not a {kinds}. Tensor names must be of the form "<op_name>:<output_index>".'
+        )
 
     # -- collections ---------------------------------------------------------------------------------------------
 
@@ -451,7 +461,9 @@ class Graph:
 
         return VersionDef(producer=PRODUCER_VERSION)
 
-    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False, use_pybind11_proto: bool = False) -> Any:
+    def as_graph_def(
+        self, from_version: int | None = None, add_shapes: bool = False, use_pybind11_proto: bool = False
+    ) -> Any:
         """This graph as a GraphDef; with `from_version`, only the nodes added since."""
         from stoker._src.graph.graph_def import graph_def_of
 

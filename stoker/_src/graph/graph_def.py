@@ -53,7 +53,9 @@ def op_def_of(definition: OpDefinition) -> Any:
         if spec.default is not MISSING:
             attr.default_value.CopyFrom(to_attr_value(spec.default, spec.kind))
         if spec.allowed:
-            attr.allowed_values.CopyFrom(to_attr_value(spec.allowed, f"list({spec.kind.removeprefix('list(').rstrip(')')})"))
+            attr.allowed_values.CopyFrom(
+                to_attr_value(spec.allowed, f"list({spec.kind.removeprefix('list(').rstrip(')')})")
+            )
         if spec.minimum is not None:
             attr.has_minimum, attr.minimum = True, spec.minimum
     return proto

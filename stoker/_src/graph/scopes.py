@@ -39,7 +39,11 @@ def name_scope(name: str | None, default_name: str | None = None, values: Any = 
     name = default_name if name is None else name
     if values:
         for value in values:
-            if type(value) is Tensor and value.op.graph is not target and not getattr(target, "building_function", True):
+            if (
+                type(value) is Tensor
+                and value.op.graph is not target
+                and not getattr(target, "building_function", True)
+            ):
                 graph = graph_of(values)
                 with graph.as_default(), graph.name_scope(name) as scope:
                     yield scope

@@ -112,12 +112,18 @@ def reshape_shape(tensor: Shape, shape: Shape) -> Shape:
         known *= 1 if size is None else size
     if not missing:
         if known != total:
-            raise InvalidArgumentError(None, None, f"Cannot reshape a tensor with {total} elements to shape {shape} ({known} elements).")
+            raise InvalidArgumentError(
+                None, None, f"Cannot reshape a tensor with {total} elements to shape {shape} ({known} elements)."
+            )
         return shape
     if known == 0 or total % known:
         if known == 0 and total == 0:
             return shape
-        raise InvalidArgumentError(None, None, f"Cannot reshape a tensor with {total} elements to shape {shape}: {total} is not divisible by {known}.")
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Cannot reshape a tensor with {total} elements to shape {shape}: {total} is not divisible by {known}.",
+        )
     dims: list[Dim] = list(shape.dims)
     dims[missing[0]] = total // known
     return Shape(dims)
@@ -217,7 +223,9 @@ def ones_like_kernel(x: Any) -> Any:
     return torch.ones_like(x)
 
 
-def _like(tensor: Any, dtype: Any, optimize: bool, name: str | None, number: int, default: str, definition: Any) -> Tensor:
+def _like(
+    tensor: Any, dtype: Any, optimize: bool, name: str | None, number: int, default: str, definition: Any
+) -> Tensor:
     with name_scope(name, default, [tensor]) as scope:
         tensor = convert_to_tensor(tensor, name="tensor")
         wanted = tensor.dtype.base_dtype if dtype is None else as_dtype(dtype).base_dtype
@@ -271,7 +279,9 @@ def transpose_shape(x: Shape, perm: np.ndarray | None) -> Shape:
         return UNKNOWN_SHAPE if x.rank is None else Shape((None,) * x.rank)
     x = x.of_rank(len(perm))
     if sorted(perm.tolist()) != list(range(len(perm))):
-        raise InvalidArgumentError(None, None, f"perm {perm.tolist()} is not a permutation of the {len(perm)} dimensions.")
+        raise InvalidArgumentError(
+            None, None, f"perm {perm.tolist()} is not a permutation of the {len(perm)} dimensions."
+        )
     return Shape(x[int(axis)] for axis in perm)
 
 
@@ -351,6 +361,7 @@ def _packed_shape(op: Operation, index: int) -> Shape:
 
 SHAPE_READERS["Pack"] = _packed_shape
 
+
 def _packed(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
     """A list with tensors in it (at any depth), as one tensor."""
     if not _holds_tensors(value):
@@ -358,7 +369,9 @@ def _packed(value: Any, dtype: DType | None = None, name: str | None = None, as_
     if dtype is None:
         dtype = next((found for item in _leaves(value) if (found := dtype_of(item)) is not None), None)
     parts = [
-        _packed(item, dtype) if isinstance(item, (list, tuple)) and _holds_tensors(item) else convert_to_tensor(item, dtype)
+        _packed(item, dtype)
+        if isinstance(item, (list, tuple)) and _holds_tensors(item)
+        else convert_to_tensor(item, dtype)
         for item in value
     ]
     return PACK(parts, name=name or "packed")

@@ -336,7 +336,14 @@ def _operator(name: str, function: Callable[..., Tensor]) -> None:
     setattr(Tensor, f"__r{name}__", reflected)
 
 
-for _name, _function in (("add", ADD_V2), ("sub", SUB), ("mul", MUL), ("truediv", truediv), ("floordiv", FLOOR_DIV), ("pow", POW)):
+for _name, _function in (
+    ("add", ADD_V2),
+    ("sub", SUB),
+    ("mul", MUL),
+    ("truediv", truediv),
+    ("floordiv", FLOOR_DIV),
+    ("pow", POW),
+):
     _operator(_name, _function)
 
 
@@ -363,7 +370,9 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
     if not isinstance(inputs, (list, tuple)):
         inputs = [inputs]
     if not inputs:
-        raise ValueError("inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape")
+        raise ValueError(
+            "inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape"
+        )
     tensors = [convert_to_tensor(item) for item in inputs]
     if len(tensors) == 1:
         return array.identity(tensors[0], name=name) if name else tensors[0]

@@ -73,7 +73,9 @@ class VariableState:
     def _check(self, shape: Any, validate: bool) -> None:
         if validate and not self.shape.compatible(Shape(shape)):
             raise InvalidArgumentError(
-                None, None, f"Assign requires shapes of both tensors to match. lhs shape= {self.shape} rhs shape= {Shape(shape)} (variable {self.name})"
+                None,
+                None,
+                f"Assign requires shapes of both tensors to match. lhs shape= {self.shape} rhs shape= {Shape(shape)} (variable {self.name})",
             )
 
     def __repr__(self) -> str:
@@ -151,7 +153,9 @@ def _in_place(name: str, update: Callable[[torch.Tensor, torch.Tensor], Any], ar
 def _same_shape(state: VariableState, target: torch.Tensor, value: torch.Tensor) -> None:
     if target.shape != value.shape:
         raise InvalidArgumentError(
-            None, None, f"Variable {state.name} has shape {Shape(target.shape)} but the update has shape {Shape(value.shape)}."
+            None,
+            None,
+            f"Variable {state.name} has shape {Shape(target.shape)} but the update has shape {Shape(value.shape)}.",
         )
 
 
@@ -215,7 +219,9 @@ def assign_variable_kernel(resource: VariableState, value: Any) -> None:
 
 
 def _resource_in_place(name: str, update: Callable[[torch.Tensor, torch.Tensor], Any]) -> OpDefinition:
-    definition = define(f"{name}(resource: resource, value: dtype) -> ()", WRITES | STATEFUL, dtype=NUMERIC).not_differentiable()
+    definition = define(
+        f"{name}(resource: resource, value: dtype) -> ()", WRITES | STATEFUL, dtype=NUMERIC
+    ).not_differentiable()
 
     def kernel(resource: VariableState, value: torch.Tensor) -> None:
         target = resource.read()
@@ -235,4 +241,3 @@ VAR_IS_INITIALIZED_OP = define(
 ).not_differentiable()
 VAR_IS_INITIALIZED_OP.kernel(lambda resource: torch.tensor(resource.value is not None))
 VAR_IS_INITIALIZED_OP.shape(scalar)
-

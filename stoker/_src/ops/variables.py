@@ -248,7 +248,9 @@ class Variable(metaclass=_VariableType):
         if collections is None:
             collections = [GraphKeys.GLOBAL_VARIABLES]
         if not isinstance(collections, (list, tuple, set)):
-            raise ValueError(f"collections argument to Variable constructor must be a list, tuple, or set. Got {collections!r} of type {type(collections)}")
+            raise ValueError(
+                f"collections argument to Variable constructor must be a list, tuple, or set. Got {collections!r} of type {type(collections)}"
+            )
         if self._trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
             collections = [*collections, GraphKeys.TRAINABLE_VARIABLES]
         context.get_default_graph().add_to_collections(collections, self)
@@ -263,7 +265,9 @@ class Variable(metaclass=_VariableType):
 
     def _dense_var_to_tensor(self, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
         if dtype is not None and dtype.base_dtype is not self._dtype.base_dtype:
-            raise ValueError(f"Incompatible type conversion requested to type '{dtype.name}' for variable of type '{self._dtype.name}' ({self.name})")
+            raise ValueError(
+                f"Incompatible type conversion requested to type '{dtype.name}' for variable of type '{self._dtype.name}' ({self.name})"
+            )
         return self._element if as_ref else self.value()
 
     def initialized_value(self) -> Tensor:
@@ -382,7 +386,14 @@ class RefVariable(Variable):
             return
         if initial_value is None:
             raise ValueError("initial_value must be specified.")
-        self._settle({"trainable": trainable, "synchronization": synchronization, "aggregation": aggregation, "constraint": constraint})
+        self._settle(
+            {
+                "trainable": trainable,
+                "synchronization": synchronization,
+                "aggregation": aggregation,
+                "constraint": constraint,
+            }
+        )
         graph = context.get_default_graph()
         with control_dependencies(None), name_scope(name, "Variable", None) as scope:
             made = scope[:-1]
@@ -420,12 +431,16 @@ class RefVariable(Variable):
         result = state.ASSIGN(self._element, value, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
-    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
         """Adds `delta`; returns the new value (the op, with `read_value` False)."""
         result = state.ASSIGN_ADD(self._element, delta, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
         """Subtracts `delta`; returns the new value (the op, with `read_value` False)."""
         result = state.ASSIGN_SUB(self._element, delta, use_locking=use_locking, name=name)
         return result if read_value else result.op
@@ -473,7 +488,14 @@ class ResourceVariable(Variable):
             return
         if initial_value is None:
             raise ValueError("initial_value must be specified.")
-        self._settle({"trainable": trainable, "synchronization": synchronization, "aggregation": aggregation, "constraint": constraint})
+        self._settle(
+            {
+                "trainable": trainable,
+                "synchronization": synchronization,
+                "aggregation": aggregation,
+                "constraint": constraint,
+            }
+        )
         self._caching_device = caching_device
         self._validate_shape = validate_shape
         if context.executing_eagerly():
@@ -487,7 +509,9 @@ class ResourceVariable(Variable):
             self._initial_value = initial
             static = as_shape(shape) if shape is not None else (initial.static_shape if validate_shape else Shape(None))
             self._dtype, self._static, self._name = initial.dtype.base_dtype, static, made
-            self._element = state.VAR_HANDLE_OP(dtype=self._dtype, shape=static, shared_name=made, container=graph._container, name=scope)
+            self._element = state.VAR_HANDLE_OP(
+                dtype=self._dtype, shape=static, shared_name=made, container=graph._container, name=scope
+            )
             with name_scope("IsInitialized"):
                 self._is_initialized_op = state.VAR_IS_INITIALIZED_OP(self._element)
             with name_scope("Assign") as assign_scope, graph.colocate_with(self._element.op):
@@ -500,7 +524,9 @@ class ResourceVariable(Variable):
         initial = _initial_tensor(initial_value, dtype, "initial_value")
         self._name = name or "Variable"
         self._dtype, self._static = initial.dtype.base_dtype, initial.static_shape if shape is None else as_shape(shape)
-        self._element = state.VAR_HANDLE_OP(dtype=self._dtype, shape=self._static, shared_name=ANONYMOUS, container=self._name)
+        self._element = state.VAR_HANDLE_OP(
+            dtype=self._dtype, shape=self._static, shared_name=ANONYMOUS, container=self._name
+        )
         state.ASSIGN_VARIABLE_OP(self._element, initial)
         self._initial_value = self._initializer_op = self._snapshot = None
 
@@ -521,7 +547,9 @@ class ResourceVariable(Variable):
     def _checked(self, value: Any) -> Any:
         value = convert_to_tensor(value, self._dtype)
         if not self._static.compatible(value.static_shape):
-            raise ValueError(f"Cannot assign value to variable '{self.name}': Shape mismatch. The variable shape {self.shape}, and the assigned value shape {value.shape} are incompatible.")
+            raise ValueError(
+                f"Cannot assign value to variable '{self.name}': Shape mismatch. The variable shape {self.shape}, and the assigned value shape {value.shape} are incompatible."
+            )
         return value
 
     def _after(self, update: Any, read_value: bool) -> Any:
@@ -533,15 +561,21 @@ class ResourceVariable(Variable):
         with control_dependencies([update]):
             return self._read()
 
-    def assign(self, value: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True) -> Any:
+    def assign(
+        self, value: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+    ) -> Any:
         """Sets the value; returns it (the op, with `read_value` False)."""
         return self._after(state.ASSIGN_VARIABLE_OP(self._element, self._checked(value), name=name), read_value)
 
-    def assign_add(self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_add(
+        self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+    ) -> Any:
         """Adds `delta`; returns the new value (the op, with `read_value` False)."""
         return self._after(state.ASSIGN_ADD_VARIABLE_OP(self._element, self._checked(delta), name=name), read_value)
 
-    def assign_sub(self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_sub(
+        self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+    ) -> Any:
         """Subtracts `delta`; returns the new value (the op, with `read_value` False)."""
         return self._after(state.ASSIGN_SUB_VARIABLE_OP(self._element, self._checked(delta), name=name), read_value)
 
@@ -654,7 +688,9 @@ def local_variables_initializer() -> Any:
 
 
 @export(v1="assign")
-def assign(ref: Any, value: Any, validate_shape: bool | None = None, use_locking: bool | None = None, name: str | None = None) -> Any:
+def assign(
+    ref: Any, value: Any, validate_shape: bool | None = None, use_locking: bool | None = None, name: str | None = None
+) -> Any:
     """Sets a variable; returns its new value."""
     if isinstance(ref, ResourceVariable):
         return ref.assign(value, name=name)
@@ -675,4 +711,3 @@ def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str 
     if isinstance(ref, ResourceVariable):
         return ref.assign_sub(value, name=name)
     return state.ASSIGN_SUB(ref, value, use_locking=use_locking, name=name)
-
