@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.graph import Graph, current_session, enter_session
