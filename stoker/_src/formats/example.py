@@ -1,16 +1,16 @@
 """Serialized Example and SequenceExample batches into NumPy arrays.
 
 These are the cores of TensorFlow's ParseExampleV2 and ParseSequenceExampleV2: pure functions from bytes and a list of
-wanted features to arrays, with TensorFlow's readings of odd messages and the wording of its refusals. The grammar that is
-accepted stands in native/features.h, examples.c and sequences.c. Any bytes give a result or InvalidArgumentError, in
-time and memory proportional to their size (and, for padded columns, to rows times the longest row).
+wanted features to arrays, with TensorFlow's readings of odd messages and the wording of its refusals. The grammar that
+is accepted stands in native/features.h, examples.c and sequences.c. Any bytes give a result or InvalidArgumentError,
+in time and memory proportional to their size (and, for padded columns, to rows times the longest row).
 
     columns = parse_examples(batch, [FixedLength("x", float32, (64,)), Sparse("tags", string)])
     columns[0]          # float32 [batch, 64]
     columns[1].indices  # int64 [n, 2]
 
-Dtypes are float32, int64 and string, the three kinds of list a Feature can hold; strings come as object arrays of bytes.
-Arrays are fresh, writable and C-contiguous.
+Dtypes are float32, int64 and string, the three kinds of list a Feature can hold; strings come as object arrays of
+bytes. Arrays are fresh, writable and C-contiguous.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ def parse_examples(
     """Parses a batch of Examples.
 
     A feature is missing where its name is not there or its Feature is empty; a Feature with an empty list is there,
-    with no values. Of two entries of one name the later counts.
+    with no values. Of two entries of one name the later counts; an empty Feature is passed over by FixedLength and
+    Padded, and replaces earlier ones for Sparse and Ragged.
 
     Args:
         serialized: bytes of each Example: a sequence or a one-dimensional object array.
@@ -209,9 +210,9 @@ def _parse_examples(
     _check_names(names, rows)
     keys = _distinct_keys(features, (FixedLength, Padded, Sparse, Ragged))
     wanted = tuple(
-        (key, _kind(each), _size(each.shape), _fallback(each))
+        (key, _kind(each), _size(each.shape), _fallback(each), False)
         if isinstance(each, FixedLength)
-        else (key, _kind(each), -1, None)
+        else (key, _kind(each), -1, None, not single and not isinstance(each, Padded))
         for key, each in zip(keys, features)
     )
     failure, columns = native.parse_examples(rows, wanted)
@@ -367,9 +368,9 @@ def _example_column(
             f"Error while parsing feature with key {key}: number of elements should be divisible by {stride}, "
             f"found {counts[row]} instead"
             if single
-            else f"Name: {_name(names, row)}, Key: {key}, Index: {row}.  Number of {_VALUE_NAMES[_kind(feature)]} values "
-            f"is not a multiple of stride length. Saw {counts[row]} values but output shape is: "
-            f"{_shape_text(feature.shape, '?,')}",
+            else f"Name: {_name(names, row)}, Key: {key}, Index: {row}.  "
+            f"Number of {_VALUE_NAMES[_kind(feature)]} values is not a multiple of stride length. "
+            f"Saw {counts[row]} values but output shape is: {_shape_text(feature.shape, '?,')}",
         )
     return _padded(values, counts // stride, feature)
 

@@ -45,10 +45,30 @@ def _chunk(row: bytes, at: int, end: int) -> Span:
     return at, at + length
 
 
-def _tagged_chunk(row: bytes, at: int, end: int, tag: int) -> Span:
+def _entered(row: bytes, at: int, end: int) -> Span:
+    """As `_chunk`, but a chunk that claims more than is left ends with what holds it."""
+    length, at = _varint(row, at, end)
+    length &= 0xFFFF_FFFF
+    return (at, end) if length > 0x7FFF_FFFF or length > end - at else (at, at + length)
+
+
+def _filled(row: bytes, at: int, end: int) -> Span:
+    """As `_entered`, but a chunk that claims something must hold something."""
+    start, stop = _entered(row, at, end)
+    if start == stop and _varint(row, at, end)[0] & 0xFFFF_FFFF:
+        raise _Refused(BAD_LIST)
+    return start, stop
+
+
+def _tag(row: bytes, at: int, end: int, tag: int) -> int:
+    """Past the tag in its one-byte spelling, which must stand here."""
     if at >= end or row[at] != tag:
         raise _Refused(BAD_LIST)
-    return _chunk(row, at + 1, end)
+    return at + 1
+
+
+def _tagged_chunk(row: bytes, at: int, end: int, tag: int) -> Span:
+    return _chunk(row, _tag(row, at, end, tag), end)
 
 
 def _skip(row: bytes, at: int, end: int, tag: int) -> int:
@@ -56,7 +76,7 @@ def _skip(row: bytes, at: int, end: int, tag: int) -> int:
     if wire_type == 0:
         return _varint(row, at, end)[1]
     if wire_type == 2:
-        return _chunk(row, at, end)[1]
+        return _entered(row, at, end)[1]
     size = {1: 8, 5: 4}.get(wire_type)
     if size is None or size > end - at:
         raise _Refused(BAD_LIST)
@@ -68,46 +88,50 @@ def _top_level(row: bytes, fields: tuple[int, ...]) -> list[tuple[int, Span]]:
     found = []
     at, end = 0, len(row)
     while at < end:
-        tag, at = _varint(row, at, end)
-        tag &= 0xFFFF_FFFF
-        if tag in fields:
-            chunk = _chunk(row, at, end)
-            found.append((tag, chunk))
+        if row[at] in fields:
+            chunk = _entered(row, at + 1, end)
+            found.append((row[at], chunk))
             at = chunk[1]
         else:
+            tag, at = _varint(row, at, end)
             at = _skip(row, at, end, tag)
     return found
 
 
-def _entries(row: bytes, span: Span, either_order: bool) -> list[tuple[bytes, Span]]:
+def _entries(row: bytes, span: Span, any_order: bool) -> list[tuple[bytes, Span]]:
     """(key, value) of each entry of a map."""
     found = []
     at, end = span
     while at < end:
-        start, at = _tagged_chunk(row, at, end, 0x0A)
-        if either_order and start < at and row[start] == 0x12:
-            value = _tagged_chunk(row, start, at, 0x12)
-            last = key = _tagged_chunk(row, value[1], at, 0x0A)
+        inner, at = _entered(row, _tag(row, at, end, 0x0A), end)
+        if any_order:
+            parts = {0x0A: (inner, inner), 0x12: (inner, inner)}
+            for _ in range(2):
+                tag, inner = _varint(row, inner, at)
+                tag &= 0xFFFF_FFFF
+                if tag not in parts:
+                    raise _Refused(BAD_LIST)
+                parts[tag] = _chunk(row, inner, at)
+                inner = parts[tag][1]
+            key, value = parts[0x0A], parts[0x12]
         else:
-            key = _tagged_chunk(row, start, at, 0x0A)
-            last = value = _tagged_chunk(row, key[1], at, 0x12)
-        if last[1] != at:
+            key = _tagged_chunk(row, inner, at, 0x0A)
+            value = _tagged_chunk(row, key[1], at, 0x12)
+            inner = value[1]
+        if inner != at:
             raise _Refused(BAD_LIST)
         found.append((row[key[0] : key[1]], value))
     return found
 
 
-def _list_span(row: bytes, feature: Span, wanted: int, exact: bool) -> Span:
+def _list_span(row: bytes, feature: Span, wanted: int) -> Span:
     at, end = feature
     kind = _KIND_OF_TAG.get(row[at])
     if kind is None:
         raise _Refused(UNSUPPORTED)
     if kind != wanted:
         raise _Refused(WRONG_KIND, kind)
-    span = _chunk(row, at + 1, end)
-    if exact and span[1] != end:
-        raise _Refused(BAD_LIST)
-    return span
+    return _entered(row, at + 1, end)
 
 
 def _values(row: bytes, span: Span, kind: int, exact: bool) -> list[Any]:
@@ -121,11 +145,10 @@ def _values(row: bytes, span: Span, kind: int, exact: bool) -> list[Any]:
         return values
     packed = at < end and row[at] == 0x0A
     if packed:
-        start, at = _chunk(row, at + 1, end)
-        if exact and (at != end or (kind == FLOATS and (at - start) % 4)):
-            raise _Refused(BAD_LIST)
-        at, end = start, at
+        at, end = _chunk(row, at + 1, end)
         if kind == FLOATS:
+            if exact and (end - at) % 4:
+                raise _Refused(BAD_LIST)
             # Raw words, so that the bits of a NaN survive.
             return list(struct.unpack_from(f"<{(end - at) // 4}I", row, at))
     while at < end:
@@ -154,7 +177,7 @@ def _counts(values: list[int]) -> bytearray:
     return bytearray(array("q", values).tobytes())
 
 
-def _find_features(row: bytes, names: dict[bytes, int]) -> tuple[dict[int, Span], Failure | None]:
+def _find_features(row: bytes, names: dict[bytes, tuple[int, bool]]) -> tuple[dict[int, Span], Failure | None]:
     try:
         entries = [entry for _, span in _top_level(row, (0x0A,)) for entry in _entries(row, span, True)]
     except _Refused:
@@ -162,27 +185,27 @@ def _find_features(row: bytes, names: dict[bytes, int]) -> tuple[dict[int, Span]
     found: dict[int, Span] = {}
     unsupported = None
     for key, value in entries:
-        feature = names.get(key)
-        if feature is None or value[0] == value[1]:
+        feature, empty_hides = names.get(key, (-1, False))
+        if feature < 0 or (value[0] == value[1] and not empty_hides):
             continue
-        if row[value[0]] not in _KIND_OF_TAG:
+        if value[0] < value[1] and row[value[0]] not in _KIND_OF_TAG:
             unsupported = (UNSUPPORTED, -1, feature, -1, 0)
         found[feature] = value
     return found, unsupported
 
 
 def parse_examples(
-    rows: tuple[bytes, ...], features: tuple[tuple[bytes, int, int, Any], ...]
+    rows: tuple[bytes, ...], features: tuple[tuple[bytes, int, int, Any, bool], ...]
 ) -> tuple[Failure | None, list[Any] | None]:
     """See `native_parse_examples` in native/examples.c."""
-    names = {key: k for k, (key, _, _, _) in enumerate(features)}
+    names = {key: (k, empty_hides) for k, (key, _, _, _, empty_hides) in enumerate(features)}
     values: list[list[Any]] = [[] for _ in features]
     counts: list[list[int]] = [[] for _ in features]
-    fallbacks = [
+    fallbacks: list[Any] = [
         list(struct.unpack(f"<{size}{'I' if kind == FLOATS else 'q'}", fallback))
         if kind != BYTES and size >= 0 and fallback is not None
         else fallback
-        for _, kind, size, fallback in features
+        for _, kind, size, fallback, _ in features
     ]
     for r, row in enumerate(rows):
         try:
@@ -191,10 +214,10 @@ def parse_examples(
             return (refused.args[0], r, -1, -1, 0), None
         if unsupported is not None:
             return (UNSUPPORTED, r, unsupported[2], -1, 0), None
-        for k, (_, kind, size, _) in enumerate(features):
-            if k in found:
+        for k, (_, kind, size, _, _) in enumerate(features):
+            if k in found and found[k][0] < found[k][1]:
                 try:
-                    new = _values(row, _list_span(row, found[k], kind, False), kind, False)
+                    new = _values(row, _list_span(row, found[k], kind), kind, False)
                 except _Refused as refused:
                     problem, *detail = refused.args
                     return (problem, r, k, -1, detail[0] if detail else 0), None
@@ -209,7 +232,7 @@ def parse_examples(
             values[k] += new
             counts[k].append(len(new))
     columns = []
-    for k, (_, kind, size, _) in enumerate(features):
+    for k, (_, kind, size, _, _) in enumerate(features):
         column = _to_columns(values[k], kind)
         columns.append(column if size >= 0 else (column, _counts(counts[k])))
     return None, columns
@@ -243,15 +266,15 @@ def parse_sequence_examples(
                 step = -1
                 try:
                     if group == 0:
-                        new = _feature_values(row, found[0][k], kind, False)
+                        new, _ = _feature_values(row, found[0][k], kind)
                         values += new
                         counts.append(len(new))
                         continue
                     at, end = found[1][k]
                     while at < end:
                         step += 1
-                        start, at = _tagged_chunk(row, at, end, 0x0A)
-                        new = _feature_values(row, (start, at), kind, True)
+                        feature_span = _filled(row, _tag(row, at, end, 0x0A), end)
+                        new, at = _feature_values(row, feature_span, kind)
                         values += new
                         steps.append(len(new))
                     counts.append(len(steps) - before)
@@ -269,12 +292,19 @@ def parse_sequence_examples(
     return None, columns[0], columns[1]
 
 
-def _feature_values(row: bytes, feature: Span, kind: int, exact: bool) -> list[Any]:
-    """The values of a Feature in a SequenceExample, where an unknown kind is a wrong one and an empty one has none."""
+def _feature_values(row: bytes, feature: Span, kind: int) -> tuple[list[Any], int]:
+    """The values of a Feature in a SequenceExample, and where what was looked at ends.
+
+    An unknown kind is a wrong one here, and an empty Feature has no values.
+    """
     if feature[0] == feature[1]:
-        return []
+        return [], feature[0]
     try:
-        return _values(row, _list_span(row, feature, kind, exact), kind, exact)
+        _list_span(row, feature, kind)
+        at, end = _filled(row, feature[0] + 1, feature[1])
+        if kind != BYTES and at < end and row[at] == 0x0A:
+            end = _chunk(row, at + 1, end)[1]
+        return _values(row, (at, end), kind, True), end
     except _Refused as refused:
         if refused.args[0] == UNSUPPORTED:
             raise _Refused(WRONG_KIND, 0) from None

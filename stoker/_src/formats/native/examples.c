@@ -2,9 +2,10 @@
  *
  *   Example  := (0x0a chunk(Features) | unknown field)*       several Features are read as one
  *   Features := (0x0a chunk(Entry))*
- *   Entry    := key value | value key                         key = 0x0a chunk, value = 0x12 chunk(Feature)
+ *   Entry    := two of: 0x0a chunk (key), 0x12 chunk(Feature)  of two alike the later counts, and the other is empty
  *
- * Where a name comes twice the later entry counts, except that an empty Feature counts as no entry at all.
+ * Where a name comes twice the later entry counts. An empty Feature counts as no entry at all, unless the column says
+ * that it hides earlier ones: TensorFlow does the one for dense and the other for sparse and ragged features.
  * Features that nobody asked for are passed over unread.
  */
 #include "features.h"
@@ -12,44 +13,51 @@
 typedef struct {
   Kind kind;
   Py_ssize_t size;         /* values per row, or -1: any number */
+  int empty_hides;         /* of a variable size only */
   PyObject *fallback;      /* of a fixed size: bytes (numbers) or a tuple of bytes to use where it is missing, or None */
   PyObject *fixed;         /* bytearray that numbers of a fixed size go to, else NULL */
   Vector values;           /* all other values; a Span with a NULL start stands for a fallback value */
   int64_t *counts;         /* of a variable size: values per row */
 } Column;
 
-static Problem walk_features(Span features, const Names *names, Span *found, Py_ssize_t *at_fault) {
+static Problem walk_features(Span features, const Names *names, const Column *columns, Span *found,
+                             Py_ssize_t *at_fault) {
   while (features.at != features.end) {
-    Span entry, key, value;
-    if (!read_tagged_chunk(&features, TAG_1_CHUNK, &entry)) return MALFORMED;
-    bool ok = entry.at != entry.end && *entry.at == TAG_2_CHUNK
-                  ? read_tagged_chunk(&entry, TAG_2_CHUNK, &value) && read_tagged_chunk(&entry, TAG_1_CHUNK, &key)
-                  : read_tagged_chunk(&entry, TAG_1_CHUNK, &key) && read_tagged_chunk(&entry, TAG_2_CHUNK, &value);
-    if (!ok || entry.at != entry.end) return MALFORMED;
-    Py_ssize_t k = names_find(names, key);
-    if (k < 0 || value.at == value.end) continue;
-    if (*value.at != TAG_1_CHUNK && *value.at != TAG_2_CHUNK && *value.at != TAG_3_CHUNK) {
-      /* Even where a later entry replaces it; but the rest of the row must be well formed to be worth that message. */
-      *at_fault = k;
+    Span entry;
+    if (!take_tag(&features, TAG_1_CHUNK) || !enter_chunk(&features, &entry)) return MALFORMED;
+    Span key = {entry.at, entry.at}, value = key;
+    for (int i = 0; i < 2; i++) {
+      uint64_t tag;
+      if (!read_varint(&entry, &tag)) return MALFORMED;
+      if ((uint32_t)tag != TAG_1_CHUNK && (uint32_t)tag != TAG_2_CHUNK) return MALFORMED;
+      if (!read_chunk(&entry, (uint32_t)tag == TAG_1_CHUNK ? &key : &value)) return MALFORMED;
     }
+    if (entry.at != entry.end) return MALFORMED;
+    Py_ssize_t k = names_find(names, key);
+    if (k < 0) continue;
+    if (value.at == value.end) {
+      if (columns[k].empty_hides) found[k] = value;
+      continue;
+    }
+    /* Even where a later entry replaces it; but the rest of the row must be well formed to be worth that message. */
+    if (*value.at != TAG_1_CHUNK && *value.at != TAG_2_CHUNK && *value.at != TAG_3_CHUNK) *at_fault = k;
     found[k] = value;
   }
   return FINE;
 }
 
 /* Where each wanted Feature of a row stands; a NULL start where it does not. */
-static Problem find_features(Span row, const Names *names, Span *found, Py_ssize_t *at_fault) {
+static Problem find_features(Span row, const Names *names, const Column *columns, Span *found, Py_ssize_t *at_fault) {
   memset(found, 0, (size_t)names->count * sizeof *found);
   *at_fault = -1;
   while (row.at != row.end) {
     uint64_t tag;
-    if (!read_varint(&row, &tag)) return MALFORMED;
-    if ((uint32_t)tag == TAG_1_CHUNK) {
-      Span features;
-      if (!read_chunk(&row, &features)) return MALFORMED;
-      Problem problem = walk_features(features, names, found, at_fault);
+    Span features;
+    if (take_tag(&row, TAG_1_CHUNK)) {
+      if (!enter_chunk(&row, &features)) return MALFORMED;
+      Problem problem = walk_features(features, names, columns, found, at_fault);
       if (problem) return problem;
-    } else if (!skip_payload(&row, (uint32_t)tag)) {
+    } else if (!read_varint(&row, &tag) || !skip_payload(&row, (uint32_t)tag)) {
       return MALFORMED;
     }
   }
@@ -77,7 +85,7 @@ static Problem take_missing(Column *column, Py_ssize_t row) {
 static Problem take_feature(Column *column, Py_ssize_t row, Span feature, long long *detail) {
   Span list;
   Kind found;
-  Problem problem = feature_list(feature, column->kind, false, &list, &found);
+  Problem problem = feature_list(feature, column->kind, &list, &found);
   if (problem) {
     *detail = problem == WRONG_KIND ? found : 0;
     return problem;
@@ -86,7 +94,7 @@ static Problem take_feature(Column *column, Py_ssize_t row, Span feature, long l
   if (column->fixed) {
     char *to = PyByteArray_AS_STRING(column->fixed) + (size_t)row * size * item_size(column->kind);
     problem = column->kind == FLOATS ? decode_floats(list, false, (float *)to, size, &count)
-                                     : decode_ints(list, false, (int64_t *)to, size, &count);
+                                     : decode_ints(list, (int64_t *)to, size, &count);
   } else {
     size_t before = column->values.count;
     problem = append_values(list, column->kind, false, &column->values);
@@ -107,10 +115,10 @@ static void take_rows(const Span *rows, Py_ssize_t row_count, const Names *names
   for (Py_ssize_t r = 0; r < row_count; r++) {
     Py_ssize_t k = -1;
     long long detail = 0;
-    Problem problem = find_features(rows[r], names, found, &k);
+    Problem problem = find_features(rows[r], names, columns, found, &k);
     if (!problem) {
       for (k = 0; k < names->count; k++) {
-        problem = found[k].at ? take_feature(&columns[k], r, found[k], &detail) : take_missing(&columns[k], r);
+        problem = found[k].at != found[k].end ? take_feature(&columns[k], r, found[k], &detail) : take_missing(&columns[k], r);
         if (problem) break;
       }
     }
@@ -154,12 +162,13 @@ static PyObject *column_to_python(const Column *column, Py_ssize_t row_count) {
   return pair;
 }
 
-/* One (key, kind, size, fallback) of the caller, checked so that nothing later needs to be. */
+/* One (key, kind, size, fallback, empty_hides) of the caller, checked so that nothing later needs to be. */
 static bool column_make(Column *column, PyObject *feature, Py_ssize_t row_count, PyObject **key) {
   int kind;
-  if (!PyArg_ParseTuple(feature, "SinO", key, &kind, &column->size, &column->fallback)) return false;
-  if (kind < BYTES || kind > INTS || column->size < -1) {
-    PyErr_SetString(PyExc_ValueError, "kind must be 1, 2 or 3 and size at least -1");
+  if (!PyArg_ParseTuple(feature, "SinOp", key, &kind, &column->size, &column->fallback, &column->empty_hides))
+    return false;
+  if (kind < BYTES || kind > INTS || column->size < -1 || (column->size >= 0 && column->empty_hides)) {
+    PyErr_SetString(PyExc_ValueError, "kind must be 1, 2 or 3, size at least -1, and empty_hides false where it is not -1");
     return false;
   }
   column->kind = (Kind)kind;
@@ -191,7 +200,7 @@ static bool column_make(Column *column, PyObject *feature, Py_ssize_t row_count,
 
 /* parse_examples(rows, features) -> (failure, columns)
  *
- * rows: tuple of bytes. features: tuple of (key, kind, size, fallback) with distinct keys.
+ * rows: tuple of bytes. features: tuple of (key, kind, size, fallback, empty_hides) with distinct keys.
  * failure: None, or (problem, row, feature, step, detail); columns is then None.
  * columns: per feature, of a fixed size: bytearray of numbers or list of bytes, rows after one another;
  *          of a variable size: (that, bytearray of int64 counts per row).

@@ -17,7 +17,7 @@ bool vector_reserve(Vector *vector, size_t more, size_t item) {
 
 void vector_free(Vector *vector) { free(vector->data); }
 
-Problem feature_list(Span feature, Kind wanted, bool exact, Span *list, Kind *found) {
+Problem feature_list(Span feature, Kind wanted, Span *list, Kind *found) {
   switch (*feature.at) {
     case TAG_1_CHUNK: *found = BYTES; break;
     case TAG_2_CHUNK: *found = FLOATS; break;
@@ -26,8 +26,7 @@ Problem feature_list(Span feature, Kind wanted, bool exact, Span *list, Kind *fo
   }
   if (*found != wanted) return WRONG_KIND;
   feature.at++;
-  if (!read_chunk(&feature, list)) return BAD_LIST;
-  return exact && feature.at != feature.end ? BAD_LIST : FINE;
+  return enter_chunk(&feature, list) ? FINE : BAD_LIST;
 }
 
 Problem decode_floats(Span list, bool exact, float *to, size_t room, size_t *count) {
@@ -38,7 +37,7 @@ Problem decode_floats(Span list, bool exact, float *to, size_t room, size_t *cou
     list.at++;
     if (!read_chunk(&list, &packed)) return BAD_LIST;
     size_t found = span_size(packed) / sizeof(float);
-    if (exact && (span_size(packed) % sizeof(float) || list.at != list.end)) return BAD_LIST;
+    if (exact && span_size(packed) % sizeof(float)) return BAD_LIST;
     if (found) memcpy(to, packed.at, (found < room ? found : room) * sizeof(float));
     *count = found;
     return FINE;
@@ -52,14 +51,14 @@ Problem decode_floats(Span list, bool exact, float *to, size_t room, size_t *cou
   return FINE;
 }
 
-Problem decode_ints(Span list, bool exact, int64_t *to, size_t room, size_t *count) {
+Problem decode_ints(Span list, int64_t *to, size_t room, size_t *count) {
   *count = 0;
   if (list.at == list.end) return FINE;
   bool packed = *list.at == TAG_1_CHUNK;
   Span in = list;
   if (packed) {
     list.at++;
-    if (!read_chunk(&list, &in) || (exact && list.at != list.end)) return BAD_LIST;
+    if (!read_chunk(&list, &in)) return BAD_LIST;
   }
   while (in.at != in.end) {
     uint64_t value;
@@ -81,7 +80,7 @@ Problem append_values(Span list, Kind kind, bool exact, Vector *values) {
   if (kind == FLOATS) {
     problem = decode_floats(list, exact, (float *)to, most, &found);
   } else if (kind == INTS) {
-    problem = decode_ints(list, exact, (int64_t *)to, most, &found);
+    problem = decode_ints(list, (int64_t *)to, most, &found);
   } else {
     while (list.at != list.end) {
       Span value;

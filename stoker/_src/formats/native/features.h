@@ -8,8 +8,8 @@
  *              | (0x08 varint)*              integers, one by one
  *
  * This is narrower than protobuf's own reading and in places wider, on purpose: it is what TensorFlow's parser takes.
- * In an Example and in the context of a SequenceExample it looks at the first list of a Feature and at the first packed
- * chunk of a list and does not look at what follows them; in feature lists anything that follows is refused (`exact`).
+ * It looks at the first list of a Feature and at the first packed chunk of a list, and not at what follows them; in a
+ * feature list the next step is taken to start there.
  */
 #ifndef STOKER_FEATURES_H
 #define STOKER_FEATURES_H
@@ -54,16 +54,16 @@ static inline size_t item_size(Kind kind) {
   return kind == BYTES ? sizeof(Span) : kind == FLOATS ? sizeof(float) : sizeof(int64_t);
 }
 
-/* The list of a Feature. FINE, UNSUPPORTED, BAD_LIST, or WRONG_KIND with *found set. `exact`: nothing may follow it. */
-Problem feature_list(Span feature, Kind wanted, bool exact, Span *list, Kind *found);
+/* The list of a Feature, which must not be empty. FINE, UNSUPPORTED, BAD_LIST, or WRONG_KIND with *found set. */
+Problem feature_list(Span feature, Kind wanted, Span *list, Kind *found);
 
-/* Appends a list's values. FINE, BAD_LIST or NO_MEMORY. */
+/* Appends a list's values. FINE, BAD_LIST or NO_MEMORY. `exact`: packed floats must come in fours of bytes. */
 Problem append_values(Span list, Kind kind, bool exact, Vector *values);
 
 /* Decodes a list of numbers straight to where they belong. *count is how many the list holds; at most `room` are
  * written. */
 Problem decode_floats(Span list, bool exact, float *to, size_t room, size_t *count);
-Problem decode_ints(Span list, bool exact, int64_t *to, size_t room, size_t *count);
+Problem decode_ints(Span list, int64_t *to, size_t room, size_t *count);
 
 /* The names to look for, and where each stands among them. */
 typedef struct {

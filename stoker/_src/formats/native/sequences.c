@@ -27,7 +27,7 @@ typedef struct {
 static bool walk_entries(Span entries, Group *group) {
   while (entries.at != entries.end) {
     Span entry, key, value;
-    if (!read_tagged_chunk(&entries, TAG_1_CHUNK, &entry)) return false;
+    if (!take_tag(&entries, TAG_1_CHUNK) || !enter_chunk(&entries, &entry)) return false;
     if (!read_tagged_chunk(&entry, TAG_1_CHUNK, &key) || !read_tagged_chunk(&entry, TAG_2_CHUNK, &value)) return false;
     if (entry.at != entry.end) return false;
     Py_ssize_t k = names_find(&group->names, key);
@@ -42,43 +42,73 @@ static bool find_entries(Span row, Group *context, Group *lists) {
   while (row.at != row.end) {
     uint64_t tag;
     Span chunk;
-    if (!read_varint(&row, &tag)) return false;
-    if ((uint32_t)tag == TAG_1_CHUNK || (uint32_t)tag == TAG_2_CHUNK) {
-      if (!read_chunk(&row, &chunk)) return false;
-      if (!walk_entries(chunk, (uint32_t)tag == TAG_1_CHUNK ? context : lists)) return false;
-    } else if (!skip_payload(&row, (uint32_t)tag)) {
+    if (take_tag(&row, TAG_1_CHUNK)) {
+      if (!enter_chunk(&row, &chunk) || !walk_entries(chunk, context)) return false;
+    } else if (take_tag(&row, TAG_2_CHUNK)) {
+      if (!enter_chunk(&row, &chunk) || !walk_entries(chunk, lists)) return false;
+    } else if (!read_varint(&row, &tag) || !skip_payload(&row, (uint32_t)tag)) {
       return false;
     }
   }
   return true;
 }
 
-static Problem append_feature(Column *column, Span feature, bool exact, long long *detail) {
-  Span list;
+/* As enter_chunk, but a chunk that claims something must hold something. */
+static bool enter_filled(Span *in, Span *chunk) {
+  Span peek = *in;
+  uint64_t claimed;
+  return read_varint(&peek, &claimed) && enter_chunk(in, chunk) && (chunk->at != chunk->end || !(uint32_t)claimed);
+}
+
+/* The list of a Feature that is not empty; an unknown kind is a wrong one here. */
+static Problem filled_list(Span feature, Kind wanted, Span *list, long long *detail) {
   Kind found = 0;
-  if (feature.at == feature.end) return FINE;
-  Problem problem = feature_list(feature, column->kind, exact, &list, &found);
-  if (problem == UNSUPPORTED) problem = WRONG_KIND; /* detail 0 */
-  if (problem) {
-    *detail = problem == WRONG_KIND ? found : 0;
-    return problem;
+  Problem problem = feature_list(feature, wanted, list, &found);
+  if (problem == UNSUPPORTED || problem == WRONG_KIND) {
+    *detail = found;
+    return WRONG_KIND;
   }
-  return append_values(list, column->kind, exact, &column->values);
+  feature.at++;
+  return problem || !enter_filled(&feature, list) ? BAD_LIST : FINE;
 }
 
 static Problem take_context(Column *column, Py_ssize_t row, Span feature, long long *detail) {
+  Span list;
+  if (feature.at == feature.end) return FINE;
+  Problem problem = filled_list(feature, column->kind, &list, detail);
+  if (problem) return problem;
   size_t before = column->values.count;
-  Problem problem = append_feature(column, feature, false, detail);
+  problem = append_values(list, column->kind, true, &column->values);
   column->counts[row] = (int64_t)(column->values.count - before);
   return problem;
 }
 
+/* Takes the list of a step, and leaves `steps` where the next one should start: after the packed chunk, or else after
+ * the list. That the step itself may have said that it is longer is not looked at. */
+static Problem next_list(Span *steps, Kind wanted, Span *list, long long *detail) {
+  Span rest = *steps, feature; /* `rest` goes past the step, `steps` only past what is looked at */
+  list->at = list->end = NULL;
+  if (!enter_filled(&rest, &feature)) return BAD_LIST;
+  steps->at = feature.at;
+  if (feature.at == feature.end) return FINE;
+  Problem problem = filled_list(feature, wanted, list, detail);
+  if (problem) return problem;
+  if (wanted != BYTES && list->at != list->end && *list->at == TAG_1_CHUNK) {
+    Span packed, in = {list->at + 1, list->end};
+    if (!read_chunk(&in, &packed)) return BAD_LIST;
+    list->end = packed.end;
+  }
+  steps->at = list->end;
+  return FINE;
+}
+
 static Problem take_steps(Column *column, Py_ssize_t row, Span steps, Py_ssize_t *step, long long *detail) {
   for (*step = 0; steps.at != steps.end; ++*step) {
-    Span feature;
     size_t before = column->values.count;
-    if (!read_tagged_chunk(&steps, TAG_1_CHUNK, &feature)) return BAD_LIST;
-    Problem problem = append_feature(column, feature, true, detail);
+    Span list;
+    if (!take_tag(&steps, TAG_1_CHUNK)) return BAD_LIST;
+    Problem problem = next_list(&steps, column->kind, &list, detail);
+    if (!problem) problem = append_values(list, column->kind, true, &column->values);
     if (problem) return problem;
     if (!vector_reserve(&column->steps, 1, sizeof(int64_t))) return NO_MEMORY;
     ((int64_t *)column->steps.data)[column->steps.count++] = (int64_t)(column->values.count - before);

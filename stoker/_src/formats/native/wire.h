@@ -56,11 +56,29 @@ static inline bool read_chunk(Span *in, Span *chunk) {
   return true;
 }
 
-/* The one tag byte that may stand here, and its chunk. */
-static inline bool read_tagged_chunk(Span *in, uint8_t tag, Span *chunk) {
+/* As read_chunk, but a chunk that claims more than is left (or 2^31 and more) just ends with what holds it: how
+ * TensorFlow enters the messages it walks through. */
+static inline bool enter_chunk(Span *in, Span *chunk) {
+  uint64_t length;
+  if (!read_varint(in, &length)) return false;
+  length &= UINT32_MAX;
+  if (length > INT32_MAX || length > span_size(*in)) length = span_size(*in);
+  chunk->at = in->at;
+  chunk->end = in->at + length;
+  in->at = chunk->end;
+  return true;
+}
+
+/* Takes the tag if it stands here in its one-byte spelling. */
+static inline bool take_tag(Span *in, uint8_t tag) {
   if (in->at == in->end || *in->at != tag) return false;
   in->at++;
-  return read_chunk(in, chunk);
+  return true;
+}
+
+/* The one tag byte that may stand here, and its chunk. */
+static inline bool read_tagged_chunk(Span *in, uint8_t tag, Span *chunk) {
+  return take_tag(in, tag) && read_chunk(in, chunk);
 }
 
 static inline bool skip_bytes(Span *in, size_t count) {
@@ -76,7 +94,7 @@ static inline bool skip_payload(Span *in, uint32_t tag) {
   switch (tag & 7) {
     case 0: return read_varint(in, &ignored);
     case 1: return skip_bytes(in, 8);
-    case 2: return read_chunk(in, &chunk);
+    case 2: return enter_chunk(in, &chunk);
     case 5: return skip_bytes(in, 4);
     default: return false;
   }
