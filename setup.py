@@ -1,4 +1,4 @@
-"""The C extension, which pyproject.toml cannot express. Without a compiler the package works, more slowly."""
+"""The C extensions, which pyproject.toml cannot express. Without a compiler the package works, more slowly."""
 
 from glob import glob
 
@@ -12,6 +12,12 @@ setup(
             depends=sorted(glob("stoker/_src/formats/native/*.h")),
             extra_compile_args=["-O3", "-std=c11"],
             optional=True,
-        )
+        ),
+        Extension(
+            "stoker._src.formats.images._native",
+            sources=["stoker/_src/formats/images/native.c"],
+            extra_compile_args=["-O3", "-std=c11"],
+            optional=True,
+        ),
     ]
 )

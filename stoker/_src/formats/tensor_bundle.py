@@ -1,0 +1,524 @@
+"""Checkpoint files of TensorFlow's V2 format: `prefix.index` and `prefix.data-0000N-of-0000M`.
+
+The index is a sorted string table. Its empty key holds the header; a tensor's name holds where its bytes are (shard,
+offset, size, masked CRC-32C). A partitioned tensor's entry lists its slices instead, and each slice has an entry of its
+own under an ordered-code key. Data files are the tensors' bytes end to end, little-endian, in the order of writing.
+Strings are stored as varint lengths, the masked CRC-32C of the lengths (as uint32, or uint64 for those past 4 GiB), and
+the bytes.
+
+Files appear complete or not at all: everything is written under temporary names and renamed at the end, the index last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import secrets
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any, BinaryIO
+
+import google_crc32c
+import numpy as np
+
+from stoker._src.base import dtypes
+from stoker._src.base.errors import (
+    AlreadyExistsError,
+    DataLossError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    UnimplementedError,
+)
+from stoker._src.formats import gfile
+from stoker._src.formats.filesystems import mapped, resolve
+from stoker._src.formats.ordered_code import Extent, encode_slice_key
+from stoker._src.formats.protos import BundleEntryProto, BundleHeaderProto
+from stoker._src.formats.sstable import Table, TableWriter, decode_varint, encode_varint, mask
+from stoker._src.formats.tensor_slices import TensorInfo, assemble, box, cut_shape, slice_from_proto, slice_to_proto
+
+HEADER_KEY = b""
+_PRODUCER = 1
+_MIN_CONSUMER_KNOWN = 1
+_COPY_CHUNK = 1 << 24
+
+
+def index_filename(prefix: str) -> str:
+    """The name of a bundle's index file."""
+    return f"{prefix}.index"
+
+
+def data_filename(prefix: str, shard: int, num_shards: int) -> str:
+    """The name of one of a bundle's data files."""
+    return f"{prefix}.data-{shard:05d}-of-{num_shards:05d}"
+
+
+# ---- bytes of one tensor ----
+
+
+def _masked_crc32c(data: np.ndarray) -> int:
+    """The stored checksum of uint8 [n], without a copy: the library takes what cannot be written to."""
+    sealed = data.view()
+    sealed.flags.writeable = False
+    return mask(google_crc32c.value(sealed))  # pyright: ignore[reportArgumentType]
+
+
+def _encode_strings(array: np.ndarray) -> tuple[list[bytes], int]:
+    """(pieces to write, masked CRC of the entry)."""
+    elements = [each.encode() if isinstance(each, str) else bytes(each) for each in array.reshape(-1).tolist()]
+    lengths = b"".join(struct.pack("<I" if len(each) < 1 << 32 else "<Q", len(each)) for each in elements)
+    crc = google_crc32c.value(lengths)
+    checksum = struct.pack("<I", mask(crc))
+    crc = google_crc32c.extend(crc, checksum)
+    body = b"".join(elements)
+    crc = google_crc32c.extend(crc, body)
+    return [b"".join(encode_varint(len(each)) for each in elements), checksum, body], mask(crc)
+
+
+def _decode_strings(data: bytes, count: int, name: str) -> tuple[np.ndarray, int]:
+    """(object array of bytes, masked CRC of the entry as it should be)."""
+    lengths, at = [], 0
+    for _ in range(count):
+        length, at = decode_varint(data, at)
+        lengths.append(length)
+    packed = b"".join(struct.pack("<I" if each < 1 << 32 else "<Q", each) for each in lengths)
+    crc = google_crc32c.value(packed)
+    checksum = data[at : at + 4]
+    if checksum != struct.pack("<I", mask(crc)):
+        raise DataLossError(None, None, f"The length checksum does not match for tensor {name}")
+    crc = google_crc32c.extend(crc, checksum)
+    at += 4
+    if sum(lengths) != len(data) - at:
+        raise DataLossError(
+            None, None, f"The strings of tensor {name} have {sum(lengths)} bytes, the file has {len(data) - at}"
+        )
+    crc = google_crc32c.extend(crc, data[at:])
+    array = np.empty(count, object)
+    for index, length in enumerate(lengths):
+        array[index] = data[at : at + length]
+        at += length
+    return array, mask(crc)
+
+
+def _checked_dtype(array: np.ndarray, dtype: Any, name: str) -> dtypes.DType:
+    chosen = dtypes.as_dtype(array.dtype if dtype is None else dtype).base_dtype
+    if chosen in (dtypes.resource, dtypes.variant):
+        raise UnimplementedError(None, None, f"Tensor {name} of dtype {chosen.name} cannot be stored in a checkpoint")
+    if chosen is not dtypes.string and np.dtype(chosen.as_numpy_dtype) != array.dtype:
+        raise InvalidArgumentError(
+            None, None, f"Tensor {name} is given as {chosen.name}, but its array has dtype {array.dtype}"
+        )
+    return chosen
+
+
+# ---- files ----
+
+
+def _open_temporary(path: str) -> tuple[BinaryIO, str]:
+    temporary = f"{path}.tempstate{secrets.randbits(64)}"
+    location = resolve(temporary)
+    return location.system.open_write(location.path, append=False), temporary
+
+
+def _settle(sink: BinaryIO, path: str) -> None:
+    """Gets a finished file onto the disk."""
+    with mapped(path):
+        sink.flush()
+        with contextlib.suppress(AttributeError, OSError, NotImplementedError):
+            os.fsync(sink.fileno())  # fails for files that are not on a disk of this machine
+        sink.close()
+
+
+def _settle_directory(path: str) -> None:
+    location = resolve(path)
+    if location.prefix in ("", "file://"):
+        with mapped(path):
+            descriptor = os.open(os.path.dirname(location.path) or ".", os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def _write_index(prefix: str, num_shards: int, entries: dict[bytes, Any]) -> None:
+    header = BundleHeaderProto(num_shards=num_shards)
+    header.version.producer = _PRODUCER
+    sink, temporary = _open_temporary(index_filename(prefix))
+    try:
+        table = TableWriter(sink)
+        table.add(HEADER_KEY, header.SerializeToString(deterministic=True))
+        for key in sorted(entries):
+            table.add(key, entries[key].SerializeToString(deterministic=True))
+        table.finish()
+        _settle(sink, temporary)
+        gfile.rename(temporary, index_filename(prefix), overwrite=True)
+    except BaseException:
+        _discard(sink, temporary)
+        raise
+    _settle_directory(prefix)
+
+
+def _discard(sink: BinaryIO, temporary: str) -> None:
+    with contextlib.suppress(OSError, OpError):
+        sink.close()
+    with contextlib.suppress(OpError):
+        gfile.remove(temporary)
+
+
+class BundleWriter:
+    """Writes a bundle of one shard. Use as a context manager: leaving it finishes, an exception discards.
+
+    Args:
+        prefix: path of the files without their endings. Its directory is made.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._entries: dict[bytes, Any] = {}
+        self._offset = 0
+        directory = os.path.dirname(prefix)
+        if directory:
+            gfile.makedirs(directory)
+        self._sink, self._temporary = _open_temporary(data_filename(prefix, 0, 1))
+        self._open = True
+
+    def add(self, name: str, array: Any, dtype: Any = None) -> None:
+        """Adds a whole tensor.
+
+        Args:
+            name: its key.
+            array: its value; strings as an array of bytes objects.
+            dtype: its dtype, where NumPy's does not tell (quantized types).
+
+        Raises:
+            InvalidArgumentError: the name is taken or empty, or the dtype does not fit.
+        """
+        array = np.asarray(array)
+        self._add(name.encode(), name, array, _checked_dtype(array, dtype, name))
+
+    def _add(self, key: bytes, name: str, array: np.ndarray, dtype: dtypes.DType) -> None:
+        if not self._open:
+            raise FailedPreconditionError(None, None, f"Adding {name} to a bundle that is finished")
+        if key == HEADER_KEY or key in self._entries:
+            raise InvalidArgumentError(None, None, f"Adding duplicate key: {name!r}")
+        entry = BundleEntryProto(dtype=dtype.as_datatype_enum, offset=self._offset)
+        entry.shape.SetInParent()
+        for size in array.shape:
+            entry.shape.dim.add(size=size)
+        if dtype is dtypes.string:
+            pieces, entry.crc32c = _encode_strings(array)
+        else:
+            # Bytes without a copy where the array allows; ml_dtypes' arrays have no buffer of their own.
+            flat = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).reshape(-1)
+            data = flat.view(np.uint8)
+            pieces, entry.crc32c = [data.data], _masked_crc32c(data)
+        entry.size = sum(len(piece) for piece in pieces)
+        with mapped(self._temporary):
+            for piece in pieces:
+                self._sink.write(piece)
+        self._offset += entry.size
+        self._entries[key] = entry
+
+    def add_slice(
+        self, name: str, full_shape: Sequence[int], extents: Sequence[Extent], array: Any, dtype: Any = None
+    ) -> None:
+        """Adds one slice of a partitioned tensor.
+
+        Args:
+            name: key of the whole tensor.
+            full_shape: its shape.
+            extents: (start, length) of the slice along each dimension; length -1 is the whole dimension.
+            array: the slice's value.
+            dtype: as in `add`.
+
+        Raises:
+            InvalidArgumentError: the slice does not fit the shape, the array or what was added before.
+        """
+        array = np.asarray(array)
+        chosen = _checked_dtype(array, dtype, name)
+        cut = cut_shape(extents, full_shape, name)
+        # Along a dimension that it covers, TensorFlow stores a slice without numbers only if it was given so.
+        normal = tuple((0, -1) if length < 0 else (start, length) for start, length in extents)
+        if array.shape != cut:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Slice {list(extents)} of tensor {name} has shape {list(cut)}, its value {list(array.shape)}",
+            )
+        if all(length < 0 for _, length in normal):
+            self.add(name, array, dtype)  # a slice that is the whole is stored as the whole
+            return
+        whole = self._entries.get(name.encode())
+        if whole is None:
+            whole = BundleEntryProto(dtype=chosen.as_datatype_enum)
+            whole.shape.SetInParent()
+            for size in full_shape:
+                whole.shape.dim.add(size=size)
+        elif (
+            not whole.slices
+            or whole.dtype != chosen.as_datatype_enum
+            or [dim.size for dim in whole.shape.dim] != list(full_shape)
+        ):
+            raise InvalidArgumentError(
+                None, None, f"Slice {list(extents)} of tensor {name} disagrees with what was added before"
+            )
+        self._add(encode_slice_key(name, normal), name, array, chosen)
+        whole.slices.append(slice_to_proto(normal))
+        self._entries[name.encode()] = whole
+
+    def finish(self) -> None:
+        """Makes the files appear under their names."""
+        if not self._open:
+            return
+        self._open = False
+        try:
+            _settle(self._sink, self._temporary)
+            gfile.rename(self._temporary, data_filename(self._prefix, 0, 1), overwrite=True)
+        except BaseException:
+            _discard(self._sink, self._temporary)
+            raise
+        _write_index(self._prefix, 1, self._entries)
+
+    def discard(self) -> None:
+        """Leaves no files behind."""
+        if self._open:
+            self._open = False
+            _discard(self._sink, self._temporary)
+
+    def __enter__(self) -> BundleWriter:
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.discard()
+
+
+class BundleReader:
+    """Reads a bundle. Use as a context manager, or call `close`. Not for use by several threads at once.
+
+    Args:
+        prefix: path of the files without their endings.
+
+    Raises:
+        NotFoundError: there is no index file.
+        DataLossError: it is damaged.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._shards: dict[int, tuple[BinaryIO, int]] = {}
+        self._entries: dict[bytes, Any] = {}
+        location = resolve(index_filename(prefix))
+        with contextlib.closing(location.system.open_read(location.path)) as source, mapped(location.full):
+            table = dict(Table(source, location.full).items())
+        try:
+            header = BundleHeaderProto.FromString(table.pop(HEADER_KEY))
+        except KeyError:
+            raise DataLossError(None, None, f"{location.full}: the header entry is missing") from None
+        except Exception as error:
+            raise DataLossError(None, None, f"{location.full}: the header entry is damaged: {error}") from error
+        if header.version.min_consumer > _MIN_CONSUMER_KNOWN:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"{location.full}: written for readers of version {header.version.min_consumer} and later, "
+                f"this one is {_MIN_CONSUMER_KNOWN}",
+            )
+        if header.num_shards <= 0:
+            raise DataLossError(None, None, f"{location.full}: {header.num_shards} shards")
+        self.num_shards = header.num_shards
+        self._swapped = header.endianness == BundleHeaderProto.BIG
+        self._raw = table
+
+    def keys(self) -> list[str]:
+        """The names of all tensors, sorted."""
+        return [key.decode(errors="surrogateescape") for key in self._raw if key[:1] != b"\0"]
+
+    def __contains__(self, name: str) -> bool:
+        return name.encode(errors="surrogateescape") in self._raw
+
+    def _entry(self, key: bytes, name: str) -> Any:
+        entry = self._entries.get(key)
+        if entry is None:
+            raw = self._raw.get(key)
+            if raw is None:
+                raise NotFoundError(None, None, f"Key {name} not found in checkpoint")
+            try:
+                entry = BundleEntryProto.FromString(raw)
+            except Exception as error:
+                raise DataLossError(None, None, f"Entry for key {name} not parseable: {error}") from error
+            self._entries[key] = entry
+        return entry
+
+    def info(self, name: str) -> TensorInfo:
+        """Dtype, shape and slices of a tensor.
+
+        Raises:
+            NotFoundError: there is no such tensor.
+        """
+        entry = self._entry(name.encode(errors="surrogateescape"), name)
+        try:
+            dtype = dtypes.as_dtype(entry.dtype)
+        except TypeError:
+            raise UnimplementedError(None, None, f"Tensor {name} has a dtype with the number {entry.dtype}") from None
+        shape = tuple(dim.size for dim in entry.shape.dim)
+        if min(shape, default=0) < 0:
+            raise DataLossError(None, None, f"Tensor {name} has the shape {list(shape)}")
+        return TensorInfo(dtype, shape, tuple(slice_from_proto(each) for each in entry.slices))
+
+    def read(self, name: str) -> np.ndarray:
+        """The value of a whole tensor, put together if it is partitioned. Strings are an object array of bytes.
+
+        Raises:
+            NotFoundError: there is no such tensor, or a slice of it is missing.
+            DataLossError: its bytes are damaged.
+        """
+        info = self.info(name)
+        if not info.slices:
+            return self._value(self._entry(name.encode(errors="surrogateescape"), name), info.dtype, name)
+        return self.read_slice(name, [(0, -1)] * len(info.shape))
+
+    def read_slice(self, name: str, extents: Sequence[Extent]) -> np.ndarray:
+        """A box of a tensor, whichever way it is partitioned; only slices that overlap it are read.
+
+        Args:
+            name: the tensor.
+            extents: (start, length) along each dimension; length -1 is the whole dimension.
+        """
+        info = self.info(name)
+        if not info.slices:
+            return self.read(name)[box(extents, info.shape, name)]
+
+        def entry_of(part: tuple[Extent, ...]) -> Any:
+            return self._entry(encode_slice_key(name, part), f"{name} {list(part)}")
+
+        def verify(part: tuple[Extent, ...], shape: tuple[int, ...]) -> None:
+            self._check_size(entry_of(part), info.dtype, math.prod(shape), name)
+
+        return assemble(name, info, extents, verify, lambda part: self._value(entry_of(part), info.dtype, name))
+
+    def _check_size(self, entry: Any, dtype: dtypes.DType, count: int, name: str) -> None:
+        """Raises unless the entry's bytes can be `count` elements and lie in the file; nothing is allocated before."""
+        if entry.dtype != dtype.as_datatype_enum:
+            raise DataLossError(None, None, f"A slice of tensor {name} has another dtype than the tensor")
+        if dtype in (dtypes.resource, dtypes.variant):
+            raise UnimplementedError(None, None, f"Tensor {name} has dtype {dtype.name}")
+        fits = entry.size >= count + 4 if dtype is dtypes.string else entry.size == count * dtype.size
+        if not fits:
+            raise DataLossError(
+                None, None, f"Tensor {name}: {entry.size} bytes are stored for {count} elements of {dtype.name}"
+            )
+        _, size = self._shard(entry, name)
+        if entry.offset < 0 or entry.size > size - entry.offset:
+            raise DataLossError(
+                None,
+                None,
+                f"Tensor {name}: bytes {entry.offset} to {entry.offset + entry.size} of "
+                f"{data_filename(self._prefix, entry.shard_id, self.num_shards)}, which has {size}",
+            )
+
+    def _value(self, entry: Any, dtype: dtypes.DType, name: str) -> np.ndarray:
+        shape = tuple(dim.size for dim in entry.shape.dim)
+        if min(shape, default=0) < 0:
+            raise DataLossError(None, None, f"Tensor {name} has a slice of shape {list(shape)}")
+        count = math.prod(shape)
+        self._check_size(entry, dtype, count, name)
+        data = self._bytes(entry, name)
+        if dtype is dtypes.string:
+            array, crc = _decode_strings(data.tobytes(), count, name)
+        else:
+            crc = _masked_crc32c(data)
+            array = data.view(dtype.as_numpy_dtype)
+            if self._swapped:
+                array = array.byteswap()
+        if crc != entry.crc32c:
+            raise DataLossError(
+                None,
+                None,
+                f"Checksum does not match for tensor {name}: stored {entry.crc32c:#010x} vs. calculated on the restored "
+                f"bytes {crc:#010x}",
+            )
+        return array.reshape(shape)
+
+    def _shard(self, entry: Any, name: str) -> tuple[BinaryIO, int]:
+        """The data file of an entry, and its size."""
+        shard = entry.shard_id
+        if shard not in self._shards:
+            if not 0 <= shard < self.num_shards:
+                raise DataLossError(None, None, f"Tensor {name} is in shard {shard} of {self.num_shards}")
+            location = resolve(data_filename(self._prefix, shard, self.num_shards))
+            source = location.system.open_read(location.path)
+            with mapped(location.full):
+                self._shards[shard] = (source, source.seek(0, os.SEEK_END))
+        return self._shards[shard]
+
+    def _bytes(self, entry: Any, name: str) -> np.ndarray:
+        source, _ = self._shard(entry, name)
+        # A buffer of NumPy's is aligned and writable, so that the array needs no copy.
+        buffer = np.empty(entry.size, np.uint8)
+        with mapped(data_filename(self._prefix, entry.shard_id, self.num_shards)):
+            source.seek(entry.offset)
+            view, at = memoryview(buffer), 0
+            while at < entry.size:
+                chunk = source.readinto(view[at : at + _COPY_CHUNK])  # pyright: ignore[reportAttributeAccessIssue]
+                if not chunk:
+                    raise DataLossError(None, None, f"Tensor {name}: the file ends {entry.size - at} bytes early")
+                at += chunk
+        return buffer
+
+    def close(self) -> None:
+        """Closes the data files."""
+        shards, self._shards = self._shards, {}
+        for source, _ in shards.values():
+            source.close()
+
+    def __enter__(self) -> BundleReader:
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        self.close()
+
+
+def merge_bundles(prefixes: Iterable[str], merged_prefix: str) -> None:
+    """Makes one bundle of several: their data files become its shards, and their slices come together.
+
+    The data files are renamed, the old index files removed; afterwards only the merged bundle is there.
+
+    Raises:
+        InvalidArgumentError: a tensor is whole in more than one of them.
+    """
+    prefixes = list(prefixes)
+    entries: dict[bytes, Any] = {}
+    files: list[str] = []
+    for prefix in prefixes:
+        with BundleReader(prefix) as reader:
+            for key in reader._raw:
+                entry = BundleEntryProto()
+                entry.CopyFrom(reader._entry(key, key.decode(errors="replace")))
+                present = entries.get(key)
+                if present is None:
+                    if not entry.slices:
+                        entry.shard_id += len(files)
+                    entries[key] = entry
+                elif present.slices and entry.slices:
+                    present.slices.extend(entry.slices)
+                else:
+                    raise InvalidArgumentError(None, None, f"Key {key!r} is in more than one of {prefixes}")
+            files += [data_filename(prefix, shard, reader.num_shards) for shard in range(reader.num_shards)]
+    directory = os.path.dirname(merged_prefix)
+    if directory:
+        gfile.makedirs(directory)
+    targets = [data_filename(merged_prefix, shard, len(files)) for shard in range(len(files))]
+    if len(set(files)) != len(files):
+        raise AlreadyExistsError(None, None, f"A bundle is named twice: {prefixes}")
+    for source, target in zip(files, targets):
+        if source != target:
+            gfile.rename(source, target, overwrite=True)
+    _write_index(merged_prefix, len(files), entries)
+    for prefix in prefixes:
+        if prefix != merged_prefix:
+            gfile.remove(index_filename(prefix))
