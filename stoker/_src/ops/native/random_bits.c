@@ -86,35 +86,36 @@ DEFINE_FILL(fill_normal_double, double, 2, NORMAL_DOUBLE)
 DEFINE_TRUNCATED(fill_truncated_float, float, 4, truncated_float_group)
 DEFINE_TRUNCATED(fill_truncated_double, double, 2, truncated_double_group)
 
-/* One number per output, output `first + i` into out[i]; parameter (first + i) / samples. */
+enum { MOST_PARAMETERS = 3 };
+
+/* One number per output, output `first + i` into out[i]; its parameters are at (first + i) / samples. */
 typedef struct {
-    Py_buffer out, parameters, more_parameters;
+    Py_buffer out, parameters[MOST_PARAMETERS];
     Stream stream;
     uint64_t samples, first;
 } PerOutput;
 
 static void release_per_output(PerOutput *job) {
     PyBuffer_Release(&job->out);
-    if (job->parameters.obj) PyBuffer_Release(&job->parameters);
-    if (job->more_parameters.obj) PyBuffer_Release(&job->more_parameters);
+    for (int i = 0; i < MOST_PARAMETERS; i++)
+        if (job->parameters[i].obj) PyBuffer_Release(&job->parameters[i]);
 }
 
-static int parse_per_output(PyObject *args, PerOutput *job, int buffers) {
+static int parse_per_output(PyObject *args, PerOutput *job, int parameters) {
+    static const char *const FORMATS[] = {"w*KKKKKy*", "w*KKKKKy*y*", "w*KKKKKy*y*y*"};
     unsigned long long key, low, high, samples, first;
     memset(job, 0, sizeof *job);
-    if (buffers == 1) {
-        if (!PyArg_ParseTuple(args, "w*KKKKKy*", &job->out, &key, &low, &high, &samples, &first, &job->parameters))
-            return 0;
-    } else if (!PyArg_ParseTuple(args, "w*KKKKKy*y*", &job->out, &key, &low, &high, &samples, &first,
-                                 &job->parameters, &job->more_parameters)) {
+    if (!PyArg_ParseTuple(args, FORMATS[parameters - 1], &job->out, &key, &low, &high, &samples, &first,
+                          &job->parameters[0], &job->parameters[1], &job->parameters[2]))
         return 0;
-    }
     job->stream.key = key, job->stream.low = low, job->stream.high = high;
     job->samples = samples, job->first = first;
     uint64_t outputs = (uint64_t)job->out.len / sizeof(double);
-    uint64_t parameters = (uint64_t)job->parameters.len / sizeof(double);
-    if (outputs > 0 && (samples == 0 || (first + outputs - 1) / samples >= parameters ||
-                        (buffers == 2 && job->more_parameters.len != job->parameters.len))) {
+    int enough = 1;
+    for (int i = 0; i < parameters && outputs > 0; i++)
+        enough &= samples > 0 &&
+                  (first + outputs - 1) / samples < (uint64_t)job->parameters[i].len / sizeof(double);
+    if (!enough) {
         release_per_output(job);
         PyErr_SetString(PyExc_ValueError, "more outputs than the parameters and the number of samples allow");
         return 0;
@@ -122,16 +123,16 @@ static int parse_per_output(PyObject *args, PerOutput *job, int buffers) {
     return 1;
 }
 
-#define DEFINE_PER_OUTPUT(NAME, BUFFERS, EXPRESSION)                       \
+#define DEFINE_PER_OUTPUT(NAME, PARAMETERS, EXPRESSION)                       \
     static PyObject *NAME(PyObject *self, PyObject *args) {                \
         PerOutput job;                                                     \
         (void)self;                                                        \
-        if (!parse_per_output(args, &job, BUFFERS)) return NULL;           \
+        if (!parse_per_output(args, &job, PARAMETERS)) return NULL;           \
         Py_BEGIN_ALLOW_THREADS;                                            \
         double *out = job.out.buf;                                         \
-        const double *a = job.parameters.buf, *b = job.more_parameters.buf; \
+        const double *a = job.parameters[0].buf, *b = job.parameters[1].buf, *c = job.parameters[2].buf; \
         uint64_t count = (uint64_t)job.out.len / sizeof(double);           \
-        (void)b;                                                           \
+        (void)b, (void)c;                                                           \
         for (uint64_t i = 0; i < count; i++) {                             \
             uint64_t index = job.first + i, at = index / job.samples;      \
             out[i] = EXPRESSION;                                           \
@@ -143,7 +144,88 @@ static int parse_per_output(PyObject *args, PerOutput *job, int buffers) {
 
 DEFINE_PER_OUTPUT(fill_gamma, 1, gamma_number(stream_at(job.stream, index * 256), a[at]))
 DEFINE_PER_OUTPUT(fill_poisson, 1, poisson_number(stream_at(job.stream, index * 256), a[at]))
-DEFINE_PER_OUTPUT(fill_binomial, 2, binomial_number(job.stream, index, a[at], b[at]))
+DEFINE_PER_OUTPUT(fill_binomial, 3, binomial_number(job.stream, index, a[at], b[at], c[at]))
+
+static PyObject *shuffle(PyObject *self, PyObject *args) {
+    Py_buffer order, words;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*y*", &order, &words)) return NULL;
+    uint64_t size = (uint64_t)order.len / sizeof(int64_t);
+    int enough = size < 2 || (uint64_t)words.len / sizeof(uint32_t) >= size - 1;
+    if (enough) {
+        Py_BEGIN_ALLOW_THREADS;
+        int64_t *at = order.buf;
+        const uint32_t *word = words.buf;
+        for (uint64_t i = 0; i + 1 < size; i++) {
+            uint64_t j = i + word[i] % (size - i);
+            int64_t kept = at[i];
+            at[i] = at[j];
+            at[j] = kept;
+        }
+        Py_END_ALLOW_THREADS;
+    }
+    PyBuffer_Release(&order);
+    PyBuffer_Release(&words);
+    if (!enough) {
+        PyErr_SetString(PyExc_ValueError, "one word per swap is needed");
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static void categorical_row(const double *scores, Py_ssize_t classes, double *sums, Words *words, int64_t *out,
+                            Py_ssize_t samples) {
+    double largest = -INFINITY, total = 0.0;
+    for (Py_ssize_t j = 0; j < classes; j++)
+        if (isfinite(scores[j]) && scores[j] > largest) largest = scores[j];
+    for (Py_ssize_t j = 0; j < classes; j++) {
+        if (isfinite(scores[j])) total += exp(scores[j] - largest);
+        sums[j] = total;
+    }
+    for (Py_ssize_t i = 0; i < samples; i++) {
+        uint32_t first = next_word(words), second = next_word(words);
+        double sought = unit_double(first, second) * total;
+        Py_ssize_t begin = 0, end = classes; /* the first sum above the number sought */
+        while (begin < end) {
+            Py_ssize_t middle = begin + (end - begin) / 2;
+            if (sums[middle] > sought)
+                end = middle;
+            else
+                begin = middle + 1;
+        }
+        out[i] = begin;
+    }
+}
+
+static PyObject *fill_categorical(PyObject *self, PyObject *args) {
+    Py_buffer out, scores;
+    unsigned long long key, low, high;
+    Py_ssize_t classes;
+    double *sums = NULL;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*KKKy*n", &out, &key, &low, &high, &scores, &classes)) return NULL;
+    Py_ssize_t outputs = out.len / (Py_ssize_t)sizeof(int64_t);
+    Py_ssize_t batch = classes > 0 ? scores.len / (Py_ssize_t)sizeof(double) / classes : 0;
+    if (outputs > 0 && (batch <= 0 || outputs % batch != 0)) {
+        PyErr_SetString(PyExc_ValueError, "outputs do not divide among the rows");
+    } else if (outputs > 0 && (sums = PyMem_Malloc((size_t)classes * sizeof(double))) == NULL) {
+        PyErr_NoMemory();
+    } else if (outputs > 0) {
+        Stream stream = {key, low, high};
+        Py_BEGIN_ALLOW_THREADS;
+        Words words = words_from(stream);
+        Py_ssize_t samples = outputs / batch;
+        for (Py_ssize_t row = 0; row < batch; row++)
+            categorical_row((const double *)scores.buf + row * classes, classes, sums, &words,
+                            (int64_t *)out.buf + row * samples, samples);
+        Py_END_ALLOW_THREADS;
+    }
+    PyMem_Free(sums);
+    PyBuffer_Release(&out);
+    PyBuffer_Release(&scores);
+    if (PyErr_Occurred()) return NULL;
+    Py_RETURN_NONE;
+}
 
 static PyMethodDef METHODS[] = {
     {"fill_bits", fill_bits, METH_VARARGS, "fill_bits(out, key, low, high): raw 32-bit words."},
@@ -157,7 +239,9 @@ static PyMethodDef METHODS[] = {
     {"fill_gamma", fill_gamma, METH_VARARGS, "fill_gamma(out, key, low, high, samples, first, alpha)"},
     {"fill_poisson", fill_poisson, METH_VARARGS, "fill_poisson(out, key, low, high, samples, first, rate)"},
     {"fill_binomial", fill_binomial, METH_VARARGS,
-     "fill_binomial(out, key, low, high, samples, first, counts, probs)"},
+     "fill_binomial(out, key, low, high, samples, first, counts, probs, means)"},
+    {"shuffle", shuffle, METH_VARARGS, "shuffle(order, words): Fisher-Yates on int64, in place."},
+    {"fill_categorical", fill_categorical, METH_VARARGS, "fill_categorical(out, key, low, high, scores, classes)"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -149,15 +149,15 @@ static double binomial_large(Doubles *doubles, double count, double p) {
     }
 }
 
-/* Small means take 42 blocks per number from the stream, large ones 256. */
-static double binomial_number(Stream stream, uint64_t index, double count, double p) {
+/* `mean` is count * min(p, 1 - p) as the parameters' own type rounds it. Small means take 42 blocks per number from the stream, large ones 256. */
+static double binomial_number(Stream stream, uint64_t index, double count, double p, double mean) {
     if (isnan(count) || isnan(p)) return NAN;
     if (!(count > 0.0) || p <= 0.0) return 0.0;
     if (p >= 1.0 || isinf(count)) return count;
     int flipped = p > 0.5;
     double q = flipped ? 1.0 - p : p;
     double result;
-    if (count * q < 10.0) {
+    if (mean < 10.0) {
         Doubles doubles = doubles_from(stream_at(stream, index * 42));
         result = binomial_small(&doubles, count, q);
     } else {

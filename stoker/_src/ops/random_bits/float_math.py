@@ -7,6 +7,8 @@ arithmetic. `native/float_math.h` is the compiled twin.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 _HEX = float.fromhex
@@ -66,3 +68,20 @@ def sincos_float(argument: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     sine = np.where((quadrant & 2) != 0, -sine, sine)
     cosine = np.where(((quadrant + 1) & 2) != 0, -cosine, cosine)
     return sine.astype(np.float32), cosine.astype(np.float32)
+
+
+_EXP_STEPS = 32
+_EXP_TABLE = [math.pow(2.0, step / _EXP_STEPS) for step in range(_EXP_STEPS)]
+_EXP_C0 = _HEX("0x1.c6af84b912394p-5") / _EXP_STEPS / _EXP_STEPS / _EXP_STEPS
+_EXP_C1 = _HEX("0x1.ebfce50fac4f3p-3") / _EXP_STEPS / _EXP_STEPS
+_EXP_C2 = _HEX("0x1.62e42ff0c52d6p-1") / _EXP_STEPS
+
+
+def exp_float(x: float) -> float:
+    """Exponential of one float32 number in [-80, 80], rounded to float32: 2**(k/32) times a cubic polynomial."""
+    z = _HEX("0x1.71547652b82fep+0") * _EXP_STEPS * x
+    k = round(z)
+    r = z - k
+    y = _EXP_C2 * r + 1.0
+    y = (_EXP_C0 * r + _EXP_C1) * (r * r) + y
+    return float(np.float32(y * math.ldexp(_EXP_TABLE[k % _EXP_STEPS], k // _EXP_STEPS)))

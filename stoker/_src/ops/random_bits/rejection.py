@@ -49,7 +49,9 @@ def binomial(stream: Stream, samples: int, counts: np.ndarray, probs: np.ndarray
     Hormann, "The generation of binomial random variates" (1993).
     """
     counts, probs = np.broadcast_arrays(counts, probs)
-    return _per_output(stream, samples, [counts, probs], _binomial_number, "fill_binomial")
+    # The choice between the two methods is made on a product rounded to the parameters' type, as TensorFlow does.
+    means = counts * np.minimum(probs, 1 - probs)
+    return _per_output(stream, samples, [counts, probs, means], _binomial_number, "fill_binomial")
 
 
 def binomial_reserve(samples: int, batches: int) -> int:
@@ -195,7 +197,7 @@ def _stirling_tail(k: float) -> float:
     return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1.0)
 
 
-def _binomial_number(stream: Stream, index: int, count: float, p: float) -> float:
+def _binomial_number(stream: Stream, index: int, count: float, p: float, mean: float) -> float:
     if math.isnan(count) or math.isnan(p):
         return math.nan
     if not count > 0.0 or p <= 0.0:
@@ -204,7 +206,7 @@ def _binomial_number(stream: Stream, index: int, count: float, p: float) -> floa
         return count
     flipped = p > 0.5
     q = 1.0 - p if flipped else p
-    if count * q < 10.0:
+    if mean < 10.0:
         result = _binomial_small(Doubles(stream.skip(_SMALL_BINOMIAL_SPACING * index)), count, q)
     else:
         result = _binomial_large(Doubles(stream.skip(RESERVED_PER_OUTPUT * index)), count, q)
