@@ -13,6 +13,7 @@ scalar functions are its Python twin.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,7 +24,7 @@ import numpy as np
 _compiled: Any = None
 if not os.environ.get("STOKER_NO_NATIVE"):
     try:
-        from stoker._src.formats.native import hashing as _compiled
+        _compiled = importlib.import_module("stoker._src.formats.native.hashing")
     except ImportError:  # built without a compiler: the Python forms give the same values, slower
         _compiled = None
 

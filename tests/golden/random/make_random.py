@@ -49,65 +49,48 @@ def stored(value):
     return value.view(np.uint16) if value.dtype.name == "bfloat16" else value
 
 
-def executions(name, make, count=3):
-    """What one op gives in its first `count` executions in one session."""
+def executions(name, op, **inputs):
+    """What one op with the common seeds gives in its first three executions in one session."""
     with tf.Graph().as_default():
-        tensor = make()
+        tensor = op(**inputs, **SEEDS)
         with v1.Session() as session:
-            for execution in range(count):
+            for execution in range(3):
                 arrays[f"{name}/{execution}"] = stored(session.run(tensor))
 
 
 def stateful():
     for n in (1, 3, 4, 5, 10, 301):
         for dtype in FLOATS:
-            executions(f"uniform/{dtype.name}/{n}", lambda: raw.RandomUniform(shape=[n], dtype=dtype, **SEEDS))
-            executions(f"normal/{dtype.name}/{n}", lambda: raw.RandomStandardNormal(shape=[n], dtype=dtype, **SEEDS))
-            executions(f"truncated/{dtype.name}/{n}", lambda: raw.TruncatedNormal(shape=[n], dtype=dtype, **SEEDS))
-        for dtype in (tf.int32, tf.int64):
-            executions(
-                f"int/{dtype.name}/{n}",
-                lambda: raw.RandomUniformInt(
-                    shape=[n], minval=tf.constant(-7, dtype), maxval=tf.constant(1000, dtype), **SEEDS
-                ),
-            )
-        executions(f"shuffle/{n}", lambda: raw.RandomShuffle(value=tf.range(n), **SEEDS))
+            executions(f"uniform/{dtype.name}/{n}", raw.RandomUniform, shape=[n], dtype=dtype)
+            executions(f"normal/{dtype.name}/{n}", raw.RandomStandardNormal, shape=[n], dtype=dtype)
+            executions(f"truncated/{dtype.name}/{n}", raw.TruncatedNormal, shape=[n], dtype=dtype)
+        for kind in (np.int32, np.int64):
+            name = f"int/{np.dtype(kind).name}/{n}"
+            executions(name, raw.RandomUniformInt, shape=[n], minval=kind(-7), maxval=kind(1000))
+        executions(f"shuffle/{n}", raw.RandomShuffle, value=np.arange(n, dtype=np.int32))
     logits = np.random.RandomState(0).randn(7, 11).astype(np.float32)
     logits[2, 3] = -INF
     arrays["logits"] = logits
     for n in (1, 3, 8, 61):
-        executions(f"multinomial/{n}", lambda: raw.Multinomial(logits=logits, num_samples=n, **SEEDS))
+        executions(f"multinomial/{n}", raw.Multinomial, logits=logits, num_samples=n)
         for kind in (np.float32, np.float64):
-            name = np.dtype(kind).name
-            executions(f"gamma/{name}/{n}", lambda: raw.RandomGamma(shape=[n], alpha=np.array(ALPHA, kind), **SEEDS))
-            executions(
-                f"poisson/{name}/{n}",
-                lambda: raw.RandomPoissonV2(shape=[n], rate=np.array(RATE, kind), dtype=tf.int64, **SEEDS),
-            )
-            means, deviations, lows, highs = np.array(BOUNDED, kind).T
-            executions(
-                f"bounded/{name}/{n}",
-                lambda: raw.ParameterizedTruncatedNormal(
-                    shape=[10, n], means=means, stdevs=deviations, minvals=lows, maxvals=highs, **SEEDS
-                ),
-            )
-    one = np.array([[0.5], [2.0], [-1.0], [1.5]], np.float32)
-    executions(
-        "bounded_one/12",
-        lambda: raw.ParameterizedTruncatedNormal(
-            shape=[12], means=one[0], stdevs=one[1], minvals=one[2], maxvals=one[3], **SEEDS
-        ),
-    )
-    executions(
-        "bounded_one/4x3",
-        lambda: raw.ParameterizedTruncatedNormal(
-            shape=[4, 3], means=one[0], stdevs=one[1], minvals=one[2], maxvals=one[3], **SEEDS
-        ),
-    )
-    extreme = np.int32(-(2**31)), np.int32(2**31 - 1)
-    executions("int_extreme/32", lambda: raw.RandomUniformInt(shape=[9], minval=extreme[0], maxval=extreme[1], **SEEDS))
-    wide = np.int64(-(2**63)), np.int64(2**63 - 1)
-    executions("int_extreme/64", lambda: raw.RandomUniformInt(shape=[9], minval=wide[0], maxval=wide[1], **SEEDS))
+            name = f"{np.dtype(kind).name}/{n}"
+            executions(f"gamma/{name}", raw.RandomGamma, shape=[n], alpha=np.array(ALPHA, kind))
+            executions(f"poisson/{name}", raw.RandomPoissonV2, shape=[n], rate=np.array(RATE, kind), dtype=tf.int64)
+            executions(f"bounded/{name}", raw.ParameterizedTruncatedNormal, shape=[10, n], **bounds(BOUNDED, kind))
+    for shape in ([12], [4, 3]):
+        name = "x".join(map(str, shape))
+        one = bounds([[0.5, 2.0, -1.0, 1.5]], np.float32)
+        executions(f"bounded_one/{name}", raw.ParameterizedTruncatedNormal, shape=shape, **one)
+    for kind in (np.int32, np.int64):
+        low, high = kind(np.iinfo(kind).min), kind(np.iinfo(kind).max)
+        bits = np.iinfo(kind).bits
+        executions(f"int_extreme/{bits}", raw.RandomUniformInt, shape=[9], minval=low, maxval=high)
+
+
+def bounds(rows, kind):
+    names = ("means", "stdevs", "minvals", "maxvals")
+    return dict(zip(names, np.array(rows, kind).T, strict=True))
 
 
 def large():

@@ -124,7 +124,7 @@ def _plain(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[np.
 
 
 def _between(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[np.floating]:
-    """Uniforms between the bounds, kept in proportion to the normal density; the judging uniforms are a second block."""
+    """Uniforms between the bounds, kept in proportion to the normal density; a second block judges the first."""
     t = draw.dtype
     nearest = t(0) if bottom < 0 else bottom * bottom
     while True:

@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.ops.random_bits import native
 from stoker._src.ops.random_bits.fills import unit_doubles
-from stoker._src.ops.random_bits.native import compiled
 from stoker._src.ops.random_bits.philox import RESERVED_PER_OUTPUT, Stream, bits, philox_blocks
 
 
@@ -29,8 +29,8 @@ def permutation(stream: Stream, size: int) -> np.ndarray:
     if size < 2:
         return order
     words = bits(stream, size - 1)
-    if compiled is not None:
-        compiled.shuffle(order, words)
+    if native.compiled is not None:
+        native.compiled.shuffle(order, words)
         return order
     shuffled = order.tolist()
     for i, word in enumerate(words.tolist()):
@@ -59,8 +59,8 @@ def categorical(stream: Stream, logits: np.ndarray, samples: int) -> np.ndarray:
         raise InvalidArgumentError(None, None, f"num_classes should be positive, got {classes}")
     out = np.empty((batch, samples), np.int64)
     scores = np.ascontiguousarray(logits, np.float64)
-    if compiled is not None:
-        compiled.fill_categorical(out, *stream.words, scores, classes)
+    if native.compiled is not None:
+        native.compiled.fill_categorical(out, *stream.words, scores, classes)
         return out
     uniforms = unit_doubles(philox_blocks(stream, -(-batch * samples // 2))).reshape(-1)[: batch * samples]
     for row, draws in enumerate(uniforms.reshape(batch, samples)):

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.ops.random_bits import native
 from stoker._src.ops.random_bits.float_math import log_float, sincos_float
-from stoker._src.ops.random_bits.native import compiled, fill
 from stoker._src.ops.random_bits.philox import RESERVED_PER_OUTPUT, Stream, bits, philox_blocks
 
 _MANTISSA_BITS = {torch.float16: 10, torch.bfloat16: 7, torch.float32: 23}
@@ -90,8 +90,10 @@ def _unsigned(dtype: torch.dtype) -> type[np.uint32] | type[np.uint64]:
 
 def _uniform_float(stream: Stream, count: int, mantissa_bits: int) -> np.ndarray:
     out = np.empty(count, np.float32)
-    if compiled is not None:
-        fill(compiled.fill_uniform_float, out, stream, mantissa_bits, outputs_per_group=4, blocks_per_group=1)
+    if native.compiled is not None:
+        native.fill(
+            native.compiled.fill_uniform_float, out, stream, mantissa_bits, outputs_per_group=4, blocks_per_group=1
+        )
         return out
     return _unit_floats(bits(stream, count), mantissa_bits)
 
@@ -102,9 +104,9 @@ def _unit_floats(words: np.ndarray, mantissa_bits: int = 23) -> np.ndarray:
 
 
 def _uniform_double(stream: Stream, count: int) -> np.ndarray:
-    if compiled is not None:
+    if native.compiled is not None:
         out = np.empty(count, np.float64)
-        fill(compiled.fill_uniform_double, out, stream, outputs_per_group=2, blocks_per_group=1)
+        native.fill(native.compiled.fill_uniform_double, out, stream, outputs_per_group=2, blocks_per_group=1)
         return out
     return unit_doubles(philox_blocks(stream, -(-count // 2))).reshape(-1)[:count]
 
@@ -131,17 +133,17 @@ def box_muller_double(u: float, v: float) -> tuple[float, float]:
 
 
 def _normal_float(stream: Stream, count: int) -> np.ndarray:
-    if compiled is not None:
+    if native.compiled is not None:
         out = np.empty(count, np.float32)
-        fill(compiled.fill_normal_float, out, stream, outputs_per_group=4, blocks_per_group=1)
+        native.fill(native.compiled.fill_normal_float, out, stream, outputs_per_group=4, blocks_per_group=1)
         return out
     return _normals_of(philox_blocks(stream, -(-count // 4)), np.float32)[:count]
 
 
 def _normal_double(stream: Stream, count: int) -> np.ndarray:
-    if compiled is not None:
+    if native.compiled is not None:
         out = np.empty(count, np.float64)
-        fill(compiled.fill_normal_double, out, stream, outputs_per_group=2, blocks_per_group=1)
+        native.fill(native.compiled.fill_normal_double, out, stream, outputs_per_group=2, blocks_per_group=1)
         return out
     return _normals_of(philox_blocks(stream, -(-count // 2)), np.float64)[:count]
 
@@ -158,12 +160,16 @@ def _normals_of(blocks: np.ndarray, dtype: type) -> np.ndarray:
 def _truncated(stream: Stream, count: int, dtype: type) -> np.ndarray:
     per_group = 4 if dtype is np.float32 else 2
     spacing = per_group * RESERVED_PER_OUTPUT // 4  # 256 words per output, four to a block
-    if compiled is not None:
+    if native.compiled is not None:
         out = np.empty(count, dtype)
-        function = compiled.fill_truncated_float if dtype is np.float32 else compiled.fill_truncated_double
-        fill(function, out, stream, outputs_per_group=per_group, blocks_per_group=spacing)
+        function = (
+            native.compiled.fill_truncated_float if dtype is np.float32 else native.compiled.fill_truncated_double
+        )
+        native.fill(function, out, stream, outputs_per_group=per_group, blocks_per_group=spacing)
         return out
-    groups = [_truncated_group(stream.skip(group * spacing), per_group, dtype) for group in range(-(-count // per_group))]
+    groups = [
+        _truncated_group(stream.skip(group * spacing), per_group, dtype) for group in range(-(-count // per_group))
+    ]
     return np.concatenate(groups)[:count] if groups else np.empty(0, dtype)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 compiled: Any = None
 if not os.environ.get("STOKER_NO_NATIVE"):
     try:
-        from stoker._src.ops.native import random_bits as compiled
+        compiled = importlib.import_module("stoker._src.ops.native.random_bits")
     except ImportError:  # built without a compiler: the NumPy forms give the same numbers, slower
         compiled = None
 

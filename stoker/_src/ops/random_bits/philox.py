@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stoker._src.ops.random_bits.native import compiled, fill
+from stoker._src.ops.random_bits import native
 
 _MASK_32 = 0xFFFFFFFF
 _MASK_64 = 0xFFFFFFFFFFFFFFFF
@@ -65,10 +65,10 @@ def philox_blocks(stream: Stream, count: int) -> np.ndarray:
 
 def bits(stream: Stream, count: int) -> np.ndarray:
     """The next `count` 32-bit words. Consumes ceil(count / 4) blocks."""
-    if compiled is None:
+    if native.compiled is None:
         return philox_blocks(stream, -(-count // 4)).reshape(-1)[:count]
     out = np.empty(count, np.uint32)
-    fill(compiled.fill_bits, out, stream, outputs_per_group=4, blocks_per_group=1)
+    native.fill(native.compiled.fill_bits, out, stream, outputs_per_group=4, blocks_per_group=1)
     return out
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from stoker._src.ops.random_bits import native
 from stoker._src.ops.random_bits.fills import box_muller_double, unit_doubles
-from stoker._src.ops.random_bits.native import compiled, share
 from stoker._src.ops.random_bits.philox import RESERVED_PER_OUTPUT, Stream, philox_blocks
 
 # A binomial of small mean uses so few uniforms that TensorFlow spaces its outputs more closely.
@@ -69,17 +69,17 @@ def _per_output(
     shape = parameters[0].shape
     flat = [np.ascontiguousarray(parameter, np.float64).reshape(-1) for parameter in parameters]
     out = np.empty(flat[0].size * samples, np.float64)
-    if compiled is not None:
-        function = getattr(compiled, compiled_name)
+    if native.compiled is not None:
+        function = getattr(native.compiled, compiled_name)
 
         def fill_piece(first: int, last: int) -> None:
             function(out[first:last], *stream.words, samples, first, *flat)
 
-        share(fill_piece, out.size, per_thread=_OUTPUTS_PER_THREAD)
+        native.share(fill_piece, out.size, per_thread=_OUTPUTS_PER_THREAD)
     else:
         for index in range(out.size):
             out[index] = number(stream, index, *(float(parameter[index // samples]) for parameter in flat))
-    return np.ascontiguousarray(out.reshape(-1, samples).T).reshape(samples, *shape)
+    return np.ascontiguousarray(out.reshape(flat[0].size, samples).T).reshape(samples, *shape)
 
 
 class Doubles:

@@ -19,7 +19,7 @@ def op_seeds(
     """`tf.compat.v1.get_seed`: (None, None) where neither seed is given.
 
     Args:
-        global_seed: of the graph (`tf.compat.v1.set_random_seed`), or in eager mode of the context (`tf.random.set_seed`).
+        global_seed: of the graph (`tf.compat.v1.set_random_seed`); in eager mode of the context (`tf.random.set_seed`).
         op_seed: the argument of the op.
         next_op_seed: asked, once, where there is a global seed and no op seed. What it answers:
             - a graph, TensorFlow 2: how often this graph has been asked before (0, 1, ...; function bodies, which are
