@@ -107,6 +107,9 @@ def test_a_row_without_finite_logits_gives_the_number_of_classes(twin):
 def test_threads_do_not_change_numbers(monkeypatch):
     """A fill split among any number of threads gives the numbers of one thread."""
     expected = fills.normal(Stream(3, 4), 10_001, torch.float32)
+    logits = np.linspace(0, 1, 60).reshape(20, 3)
+    drawn = choices.categorical(Stream(3, 4), logits, 5)
+    monkeypatch.setattr(choices, "_WORK_PER_THREAD", 10)
     monkeypatch.setattr(native, "_OUTPUTS_PER_THREAD", 1000)
     pieces = []
 
@@ -116,6 +119,7 @@ def test_threads_do_not_change_numbers(monkeypatch):
     for threads in (1, 2, 3, 7):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
         assert torch.equal(fills.normal(Stream(3, 4), 10_001, torch.float32), expected)
+        np.testing.assert_array_equal(choices.categorical(Stream(3, 4), logits, 5), drawn)
         pieces.clear()
         native.share(work, 10_001, 4, per_thread=1000)
         assert sorted(pieces)[0][0] == 0 and sorted(pieces)[-1][1] == 10_001
@@ -216,4 +220,4 @@ def test_compiled_functions_check_their_buffers():
     with pytest.raises(ValueError, match="one word per swap"):
         native.compiled.shuffle(np.arange(5), np.zeros(3, np.uint32))
     with pytest.raises(ValueError, match="divide among the rows"):
-        native.compiled.fill_categorical(np.empty(5, np.int64), 1, 2, 3, np.zeros((2, 3)), 3)
+        native.compiled.fill_categorical(np.empty(5, np.int64), 1, 2, 3, np.zeros((2, 3)), 3, False)

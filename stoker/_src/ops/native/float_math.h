@@ -37,9 +37,8 @@ static inline uint32_t bits_of_float(float value) {
     return bits;
 }
 
-/* log(x) = k ln 2 + log(c) + log1p(z/c - 1), c the centre of one of 16 intervals of the mantissa. */
-static inline float log_float(float x) {
-    uint32_t bits = bits_of_float(x);
+/* Of a float given by its bits. log(x) = k ln 2 + log(c) + log1p(z/c - 1), c the centre of one of 16 intervals of the mantissa. */
+static inline float log_of_bits(uint32_t bits) {
     uint32_t above = bits - 0x3f330000u;
     uint32_t entry = (above >> 19) & 15u;
     int32_t exponent = (int32_t)above >> 23;

@@ -201,9 +201,10 @@ static PyObject *fill_categorical(PyObject *self, PyObject *args) {
     Py_buffer out, scores;
     unsigned long long key, low, high;
     Py_ssize_t classes;
+    int skip_one;
     double *sums = NULL;
     (void)self;
-    if (!PyArg_ParseTuple(args, "w*KKKy*n", &out, &key, &low, &high, &scores, &classes)) return NULL;
+    if (!PyArg_ParseTuple(args, "w*KKKy*np", &out, &key, &low, &high, &scores, &classes, &skip_one)) return NULL;
     Py_ssize_t outputs = out.len / (Py_ssize_t)sizeof(int64_t);
     Py_ssize_t batch = classes > 0 ? scores.len / (Py_ssize_t)sizeof(double) / classes : 0;
     if (outputs > 0 && (batch <= 0 || outputs % batch != 0)) {
@@ -214,6 +215,7 @@ static PyObject *fill_categorical(PyObject *self, PyObject *args) {
         Stream stream = {key, low, high};
         Py_BEGIN_ALLOW_THREADS;
         Words words = words_from(stream);
+        if (skip_one) next_word(&words), next_word(&words);
         Py_ssize_t samples = outputs / batch;
         for (Py_ssize_t row = 0; row < batch; row++)
             categorical_row((const double *)scores.buf + row * classes, classes, sums, &words,
@@ -241,7 +243,8 @@ static PyMethodDef METHODS[] = {
     {"fill_binomial", fill_binomial, METH_VARARGS,
      "fill_binomial(out, key, low, high, samples, first, counts, probs, means)"},
     {"shuffle", shuffle, METH_VARARGS, "shuffle(order, words): Fisher-Yates on int64, in place."},
-    {"fill_categorical", fill_categorical, METH_VARARGS, "fill_categorical(out, key, low, high, scores, classes)"},
+    {"fill_categorical", fill_categorical, METH_VARARGS,
+     "fill_categorical(out, key, low, high, scores, classes, skip_one): the first float64 may be skipped."},
     {NULL, NULL, 0, NULL},
 };
 

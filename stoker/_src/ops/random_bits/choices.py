@@ -14,6 +14,9 @@ from stoker._src.ops.random_bits import native
 from stoker._src.ops.random_bits.fills import unit_doubles
 from stoker._src.ops.random_bits.philox import RESERVED_PER_OUTPUT, Stream, bits, philox_blocks
 
+# Samples and classes in a thread's rows, together, for which starting a thread pays.
+_WORK_PER_THREAD = 1 << 14
+
 
 def permutation_reserve(size: int) -> int:
     """Blocks that RandomShuffle moves its generator by: enough for one word per swap. None for 0 or 1 elements."""
@@ -60,7 +63,13 @@ def categorical(stream: Stream, logits: np.ndarray, samples: int) -> np.ndarray:
     out = np.empty((batch, samples), np.int64)
     scores = np.ascontiguousarray(logits, np.float64)
     if native.compiled is not None:
-        native.compiled.fill_categorical(out, *stream.words, scores, classes)
+
+        def fill_rows(first: int, last: int) -> None:
+            blocks, odd = divmod(first * samples, 2)
+            words = stream.skip(blocks).words
+            native.compiled.fill_categorical(out[first:last], *words, scores[first:last], classes, odd)
+
+        native.share(fill_rows, batch, per_thread=max(1, _WORK_PER_THREAD // (samples + classes + 1)))
         return out
     uniforms = unit_doubles(philox_blocks(stream, -(-batch * samples // 2))).reshape(-1)[: batch * samples]
     for row, draws in enumerate(uniforms.reshape(batch, samples)):
