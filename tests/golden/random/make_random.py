@@ -180,6 +180,33 @@ def generator():
     arrays["generator/three"] = tf.random.Generator.from_seed([1, 2, 3], alg=1).state.numpy()
 
 
+def candidates():
+    """Candidate samplers: the three outputs of three executions."""
+    true_classes = np.int64([[3, 70], [0, 5]])
+    samplers = {"uniform": raw.UniformCandidateSampler, "log_uniform": raw.LogUniformCandidateSampler}
+    for name, op in samplers.items():
+        for unique in (False, True):
+            for n, range_max in ((1, 2**40), (7, 100), (40, 100), (100, 100), (500, 10**6)):
+                with tf.Graph().as_default():
+                    outputs = op(
+                        true_classes=true_classes,
+                        num_true=2,
+                        num_sampled=n,
+                        unique=unique,
+                        range_max=range_max,
+                        **SEEDS,
+                    )
+                    with v1.Session() as session:
+                        for execution in range(3):
+                            for part, value in zip(outputs._fields, session.run(outputs), strict=True):
+                                arrays[f"candidates/{name}/{int(unique)}/{n}/{range_max}/{part}/{execution}"] = value
+    hits = raw.ComputeAccidentalHits(
+        true_classes=true_classes, sampled_candidates=np.int64([5, 3, 9, 70, 5, 0]), num_true=2
+    )
+    for part, value in zip(hits._fields, hits, strict=True):
+        arrays[f"hits/{part}"] = value.numpy()
+
+
 def seeds():
     """The seed pair each op gets, in graphs and in eager mode."""
     values = [None, 0, 5, 9, 2**31 - 1, 2**31 + 7, -3]
@@ -202,6 +229,7 @@ stateful()
 large()
 stateless()
 generator()
+candidates()
 np.savez_compressed(HERE / "random.npz", **arrays)
 (HERE / "digests.json").write_text(json.dumps(digests, indent=1) + "\n")
 (HERE / "seeds.json").write_text(json.dumps(seeds(), default=lambda value: int(value)) + "\n")
