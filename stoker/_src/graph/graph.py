@@ -51,6 +51,7 @@ class Graph:
         self._collections: dict[Any, list[Any]] = {}
         self._finalized = False
         self._seed: int | None = None
+        self._random_ops = 0
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Any] = set()
         self._functions: dict[str, Any] = {}
@@ -420,6 +421,11 @@ class Graph:
     @seed.setter
     def seed(self, seed: int | None) -> None:
         self._seed = seed
+
+    def next_random_op(self) -> int:
+        """How many random ops without a seed of their own were made before: their op seed under a graph seed."""
+        self._random_ops += 1
+        return self._random_ops - 1
 
     @property
     def _last_id(self) -> int:

@@ -270,6 +270,10 @@ class EagerExecutor:
                 tape.record(record)
         return record
 
+    def forget_states(self) -> None:
+        """Stateful ops start anew: `tf.random.set_seed` was called."""
+        self._states.clear()
+
     def _context(self, definition: OpDefinition, attrs: dict[str, Any], name: str) -> NodeContext:
         """The state of a stateful op: shared by calls with equal attributes, as TensorFlow's kernel cache does."""
         key = (definition.name, tuple(sorted((k, repr(v)) for k, v in attrs.items())))
