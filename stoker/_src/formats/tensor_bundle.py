@@ -32,10 +32,9 @@ from stoker._src.base.errors import (
     OpError,
     UnimplementedError,
 )
-from stoker._src.formats import gfile
+from stoker._src.formats import gfile, protos
 from stoker._src.formats.filesystems import mapped, resolve
 from stoker._src.formats.ordered_code import Extent, encode_slice_key
-from stoker._src.formats.protos import BundleEntryProto, BundleHeaderProto
 from stoker._src.formats.sstable import Table, TableWriter, decode_varint, encode_varint, mask
 from stoker._src.formats.tensor_slices import TensorInfo, assemble, box, cut_shape, slice_from_proto, slice_to_proto
 
@@ -143,7 +142,7 @@ def _settle_directory(path: str) -> None:
 
 
 def _write_index(prefix: str, num_shards: int, entries: dict[bytes, Any]) -> None:
-    header = BundleHeaderProto(num_shards=num_shards)
+    header = protos.BundleHeaderProto(num_shards=num_shards)
     header.version.producer = _PRODUCER
     sink, temporary = _open_temporary(index_filename(prefix))
     try:
@@ -203,7 +202,7 @@ class BundleWriter:
             raise FailedPreconditionError(None, None, f"Adding {name} to a bundle that is finished")
         if key == HEADER_KEY or key in self._entries:
             raise InvalidArgumentError(None, None, f"Adding duplicate key: {name!r}")
-        entry = BundleEntryProto(dtype=dtype.as_datatype_enum, offset=self._offset)
+        entry = protos.BundleEntryProto(dtype=dtype.as_datatype_enum, offset=self._offset)
         entry.shape.SetInParent()
         for size in array.shape:
             entry.shape.dim.add(size=size)
@@ -252,7 +251,7 @@ class BundleWriter:
             return
         whole = self._entries.get(name.encode())
         if whole is None:
-            whole = BundleEntryProto(dtype=chosen.as_datatype_enum)
+            whole = protos.BundleEntryProto(dtype=chosen.as_datatype_enum)
             whole.shape.SetInParent()
             for size in full_shape:
                 whole.shape.dim.add(size=size)
@@ -316,7 +315,7 @@ class BundleReader:
         with contextlib.closing(location.system.open_read(location.path)) as source, mapped(location.full):
             table = dict(Table(source, location.full).items())
         try:
-            header = BundleHeaderProto.FromString(table.pop(HEADER_KEY))
+            header = protos.BundleHeaderProto.FromString(table.pop(HEADER_KEY))
         except KeyError:
             raise DataLossError(None, None, f"{location.full}: the header entry is missing") from None
         except Exception as error:
@@ -331,7 +330,7 @@ class BundleReader:
         if header.num_shards <= 0:
             raise DataLossError(None, None, f"{location.full}: {header.num_shards} shards")
         self.num_shards = header.num_shards
-        self._swapped = header.endianness == BundleHeaderProto.BIG
+        self._swapped = header.endianness == protos.BundleHeaderProto.BIG
         self._raw = table
 
     def keys(self) -> list[str]:
@@ -348,7 +347,7 @@ class BundleReader:
             if raw is None:
                 raise NotFoundError(None, None, f"Key {name} not found in checkpoint")
             try:
-                entry = BundleEntryProto.FromString(raw)
+                entry = protos.BundleEntryProto.FromString(raw)
             except Exception as error:
                 raise DataLossError(None, None, f"Entry for key {name} not parseable: {error}") from error
             self._entries[key] = entry
@@ -439,8 +438,8 @@ class BundleReader:
             raise DataLossError(
                 None,
                 None,
-                f"Checksum does not match for tensor {name}: stored {entry.crc32c:#010x} vs. calculated on the restored "
-                f"bytes {crc:#010x}",
+                f"Checksum does not match for tensor {name}: stored {entry.crc32c:#010x} vs. calculated on the "
+                f"restored bytes {crc:#010x}",
             )
         return array.reshape(shape)
 
@@ -462,7 +461,7 @@ class BundleReader:
         buffer = np.empty(entry.size, np.uint8)
         with mapped(data_filename(self._prefix, entry.shard_id, self.num_shards)):
             source.seek(entry.offset)
-            view, at = memoryview(buffer), 0
+            view, at = buffer.data, 0
             while at < entry.size:
                 chunk = source.readinto(view[at : at + _COPY_CHUNK])  # pyright: ignore[reportAttributeAccessIssue]
                 if not chunk:
@@ -497,7 +496,7 @@ def merge_bundles(prefixes: Iterable[str], merged_prefix: str) -> None:
     for prefix in prefixes:
         with BundleReader(prefix) as reader:
             for key in reader._raw:
-                entry = BundleEntryProto()
+                entry = protos.BundleEntryProto()
                 entry.CopyFrom(reader._entry(key, key.decode(errors="replace")))
                 present = entries.get(key)
                 if present is None:
