@@ -17,7 +17,7 @@ import os
 import secrets
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import google_crc32c
 import numpy as np
@@ -42,6 +42,12 @@ HEADER_KEY = b""
 _PRODUCER = 1
 _MIN_CONSUMER_KNOWN = 1
 _COPY_CHUNK = 1 << 24
+# By wire number. Resources and variants have no bytes of their own.
+_STORABLE = {
+    number: dtype
+    for number, dtype in ((number, dtypes.as_dtype(number)) for number in range(1, 24))
+    if dtype not in (dtypes.resource, dtypes.variant)
+}
 
 
 def index_filename(prefix: str) -> str:
@@ -103,13 +109,20 @@ def _decode_strings(data: bytes, count: int, name: str) -> tuple[np.ndarray, int
 
 def _checked_dtype(array: np.ndarray, dtype: Any, name: str) -> dtypes.DType:
     chosen = dtypes.as_dtype(array.dtype if dtype is None else dtype).base_dtype
-    if chosen in (dtypes.resource, dtypes.variant):
+    if chosen.as_datatype_enum not in _STORABLE:
         raise UnimplementedError(None, None, f"Tensor {name} of dtype {chosen.name} cannot be stored in a checkpoint")
     if chosen is not dtypes.string and np.dtype(chosen.as_numpy_dtype) != array.dtype:
         raise InvalidArgumentError(
             None, None, f"Tensor {name} is given as {chosen.name}, but its array has dtype {array.dtype}"
         )
     return chosen
+
+
+def _set_shape(entry: Any, shape: Sequence[int]) -> None:
+    entry.shape.SetInParent()  # the shape of a scalar is written too
+    add = entry.shape.dim.add
+    for size in shape:
+        add(size=size)
 
 
 # ---- files ----
@@ -203,9 +216,7 @@ class BundleWriter:
         if key == HEADER_KEY or key in self._entries:
             raise InvalidArgumentError(None, None, f"Adding duplicate key: {name!r}")
         entry = protos.BundleEntryProto(dtype=dtype.as_datatype_enum, offset=self._offset)
-        entry.shape.SetInParent()
-        for size in array.shape:
-            entry.shape.dim.add(size=size)
+        _set_shape(entry, array.shape)
         if dtype is dtypes.string:
             pieces, entry.crc32c = _encode_strings(array)
         else:
@@ -252,9 +263,7 @@ class BundleWriter:
         whole = self._entries.get(name.encode())
         if whole is None:
             whole = protos.BundleEntryProto(dtype=chosen.as_datatype_enum)
-            whole.shape.SetInParent()
-            for size in full_shape:
-                whole.shape.dim.add(size=size)
+            _set_shape(whole, full_shape)
         elif (
             not whole.slices
             or whole.dtype != chosen.as_datatype_enum
@@ -296,6 +305,33 @@ class BundleWriter:
             self.discard()
 
 
+class _Entry(NamedTuple):
+    """An index entry, parsed."""
+
+    info: TensorInfo
+    count: int  # elements
+    shard: int
+    offset: int
+    size: int
+    crc32c: int
+
+
+def _parse_entry(raw: bytes, name: str) -> _Entry:
+    try:
+        proto = protos.BundleEntryProto.FromString(raw)
+    except Exception as error:
+        raise DataLossError(None, None, f"Entry for key {name} not parseable: {error}") from error
+    dtype = _STORABLE.get(proto.dtype)
+    if dtype is None:
+        raise UnimplementedError(None, None, f"Tensor {name} has a dtype with the number {proto.dtype}")
+    shape = tuple([dim.size for dim in proto.shape.dim])
+    if shape and min(shape) < 0:
+        raise DataLossError(None, None, f"Tensor {name} has the shape {list(shape)}")
+    slices = tuple([slice_from_proto(each) for each in proto.slices]) if proto.slices else ()
+    info = TensorInfo(dtype, shape, slices)
+    return _Entry(info, math.prod(shape), proto.shard_id, proto.offset, proto.size, proto.crc32c)
+
+
 class BundleReader:
     """Reads a bundle. Use as a context manager, or call `close`. Not for use by several threads at once.
 
@@ -310,7 +346,7 @@ class BundleReader:
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._shards: dict[int, tuple[BinaryIO, int]] = {}
-        self._entries: dict[bytes, Any] = {}
+        self._entries: dict[bytes, _Entry] = {}
         location = resolve(index_filename(prefix))
         with contextlib.closing(location.system.open_read(location.path)) as source, mapped(location.full):
             table = dict(Table(source, location.full).items())
@@ -340,17 +376,13 @@ class BundleReader:
     def __contains__(self, name: str) -> bool:
         return name.encode(errors="surrogateescape") in self._raw
 
-    def _entry(self, key: bytes, name: str) -> Any:
+    def _entry(self, key: bytes, name: str) -> _Entry:
         entry = self._entries.get(key)
         if entry is None:
             raw = self._raw.get(key)
             if raw is None:
                 raise NotFoundError(None, None, f"Key {name} not found in checkpoint")
-            try:
-                entry = protos.BundleEntryProto.FromString(raw)
-            except Exception as error:
-                raise DataLossError(None, None, f"Entry for key {name} not parseable: {error}") from error
-            self._entries[key] = entry
+            entry = self._entries[key] = _parse_entry(raw, name)
         return entry
 
     def info(self, name: str) -> TensorInfo:
@@ -359,15 +391,7 @@ class BundleReader:
         Raises:
             NotFoundError: there is no such tensor.
         """
-        entry = self._entry(name.encode(errors="surrogateescape"), name)
-        try:
-            dtype = dtypes.as_dtype(entry.dtype)
-        except TypeError:
-            raise UnimplementedError(None, None, f"Tensor {name} has a dtype with the number {entry.dtype}") from None
-        shape = tuple(dim.size for dim in entry.shape.dim)
-        if min(shape, default=0) < 0:
-            raise DataLossError(None, None, f"Tensor {name} has the shape {list(shape)}")
-        return TensorInfo(dtype, shape, tuple(slice_from_proto(each) for each in entry.slices))
+        return self._entry(name.encode(errors="surrogateescape"), name).info
 
     def read(self, name: str) -> np.ndarray:
         """The value of a whole tensor, put together if it is partitioned. Strings are an object array of bytes.
@@ -376,10 +400,10 @@ class BundleReader:
             NotFoundError: there is no such tensor, or a slice of it is missing.
             DataLossError: its bytes are damaged.
         """
-        info = self.info(name)
-        if not info.slices:
-            return self._value(self._entry(name.encode(errors="surrogateescape"), name), info.dtype, name)
-        return self.read_slice(name, [(0, -1)] * len(info.shape))
+        entry = self._entry(name.encode(errors="surrogateescape"), name)
+        if not entry.info.slices:
+            return self._value(entry, name)
+        return self.read_slice(name, [(0, -1)] * len(entry.info.shape))
 
     def read_slice(self, name: str, extents: Sequence[Extent]) -> np.ndarray:
         """A box of a tensor, whichever way it is partitioned; only slices that overlap it are read.
@@ -392,46 +416,46 @@ class BundleReader:
         if not info.slices:
             return self.read(name)[box(extents, info.shape, name)]
 
-        def entry_of(part: tuple[Extent, ...]) -> Any:
+        def entry_of(part: tuple[Extent, ...]) -> _Entry:
             return self._entry(encode_slice_key(name, part), f"{name} {list(part)}")
 
         def verify(part: tuple[Extent, ...], shape: tuple[int, ...]) -> None:
-            self._check_size(entry_of(part), info.dtype, math.prod(shape), name)
+            entry = entry_of(part)
+            if entry.info.dtype != info.dtype or entry.info.shape != shape:
+                raise DataLossError(
+                    None,
+                    None,
+                    f"Slice {list(part)} of tensor {name} is stored as {entry.info.dtype.name} "
+                    f"{list(entry.info.shape)}, and the tensor is {info.dtype.name} {list(info.shape)}",
+                )
+            self._check_size(entry, name)
 
-        return assemble(name, info, extents, verify, lambda part: self._value(entry_of(part), info.dtype, name))
+        return assemble(name, info, extents, verify, lambda part: self._value(entry_of(part), name))
 
-    def _check_size(self, entry: Any, dtype: dtypes.DType, count: int, name: str) -> None:
-        """Raises unless the entry's bytes can be `count` elements and lie in the file; nothing is allocated before."""
-        if entry.dtype != dtype.as_datatype_enum:
-            raise DataLossError(None, None, f"A slice of tensor {name} has another dtype than the tensor")
-        if dtype in (dtypes.resource, dtypes.variant):
-            raise UnimplementedError(None, None, f"Tensor {name} has dtype {dtype.name}")
-        fits = entry.size >= count + 4 if dtype is dtypes.string else entry.size == count * dtype.size
-        if not fits:
+    def _check_size(self, entry: _Entry, name: str) -> None:
+        """Raises unless the entry's bytes fit its dtype and shape and lie in the file; nothing is allocated before."""
+        dtype, count = entry.info.dtype, entry.count
+        if not (entry.size >= count + 4 if dtype is dtypes.string else entry.size == count * dtype.size):
             raise DataLossError(
                 None, None, f"Tensor {name}: {entry.size} bytes are stored for {count} elements of {dtype.name}"
             )
-        _, size = self._shard(entry, name)
+        _, size = self._shard(entry.shard, name)
         if entry.offset < 0 or entry.size > size - entry.offset:
             raise DataLossError(
                 None,
                 None,
                 f"Tensor {name}: bytes {entry.offset} to {entry.offset + entry.size} of "
-                f"{data_filename(self._prefix, entry.shard_id, self.num_shards)}, which has {size}",
+                f"{data_filename(self._prefix, entry.shard, self.num_shards)}, which has {size}",
             )
 
-    def _value(self, entry: Any, dtype: dtypes.DType, name: str) -> np.ndarray:
-        shape = tuple(dim.size for dim in entry.shape.dim)
-        if min(shape, default=0) < 0:
-            raise DataLossError(None, None, f"Tensor {name} has a slice of shape {list(shape)}")
-        count = math.prod(shape)
-        self._check_size(entry, dtype, count, name)
+    def _value(self, entry: _Entry, name: str) -> np.ndarray:
+        self._check_size(entry, name)
         data = self._bytes(entry, name)
-        if dtype is dtypes.string:
-            array, crc = _decode_strings(data.tobytes(), count, name)
+        if entry.info.dtype is dtypes.string:
+            array, crc = _decode_strings(data.tobytes(), entry.count, name)
         else:
             crc = _masked_crc32c(data)
-            array = data.view(dtype.as_numpy_dtype)
+            array = data.view(entry.info.dtype.as_numpy_dtype)
             if self._swapped:
                 array = array.byteswap()
         if crc != entry.crc32c:
@@ -441,11 +465,10 @@ class BundleReader:
                 f"Checksum does not match for tensor {name}: stored {entry.crc32c:#010x} vs. calculated on the "
                 f"restored bytes {crc:#010x}",
             )
-        return array.reshape(shape)
+        return array.reshape(entry.info.shape)
 
-    def _shard(self, entry: Any, name: str) -> tuple[BinaryIO, int]:
-        """The data file of an entry, and its size."""
-        shard = entry.shard_id
+    def _shard(self, shard: int, name: str) -> tuple[BinaryIO, int]:
+        """A data file and its size."""
         if shard not in self._shards:
             if not 0 <= shard < self.num_shards:
                 raise DataLossError(None, None, f"Tensor {name} is in shard {shard} of {self.num_shards}")
@@ -455,11 +478,11 @@ class BundleReader:
                 self._shards[shard] = (source, source.seek(0, os.SEEK_END))
         return self._shards[shard]
 
-    def _bytes(self, entry: Any, name: str) -> np.ndarray:
-        source, _ = self._shard(entry, name)
+    def _bytes(self, entry: _Entry, name: str) -> np.ndarray:
+        source, _ = self._shard(entry.shard, name)
         # A buffer of NumPy's is aligned and writable, so that the array needs no copy.
         buffer = np.empty(entry.size, np.uint8)
-        with mapped(data_filename(self._prefix, entry.shard_id, self.num_shards)):
+        with mapped(name):
             source.seek(entry.offset)
             view, at = buffer.data, 0
             while at < entry.size:
@@ -495,9 +518,9 @@ def merge_bundles(prefixes: Iterable[str], merged_prefix: str) -> None:
     files: list[str] = []
     for prefix in prefixes:
         with BundleReader(prefix) as reader:
-            for key in reader._raw:
-                entry = protos.BundleEntryProto()
-                entry.CopyFrom(reader._entry(key, key.decode(errors="replace")))
+            for key, raw in reader._raw.items():
+                _parse_entry(raw, key.decode(errors="replace"))  # raises if it is damaged
+                entry = protos.BundleEntryProto.FromString(raw)
                 present = entries.get(key)
                 if present is None:
                     if not entry.slices:
