@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker._src.base import dtypes
@@ -34,6 +34,7 @@ def test_outcomes_equal_tensorflows():
         assert outcome(record, options, columns) == expected, (record, options, columns)
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=8), min_size=1, max_size=5))
 def test_quoted_fields_come_back(fields):
     """Any bytes survive quoting."""
@@ -41,6 +42,7 @@ def test_quoted_fields_come_back(fields):
     assert split_record(record) == fields
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=30), st.booleans())
 def test_any_bytes_give_fields_or_a_refusal(record, quotes):
     """Hostile records are split or refused, nothing else."""
@@ -61,6 +63,19 @@ def test_columns_and_defaults():
     with pytest.raises(InvalidArgumentError, match="Field 1 is required but missing in record 1!"):
         decode_csv([b"5,2.5,s", b",,"], columns)
     assert [column.shape for column in decode_csv([], columns)] == [(0,), (0,), (0,)]
+
+
+def test_batches_equal_single_records():
+    """A batch gives what its records give one by one, whether or not all its fields are plain."""
+    for records in ([b"1,2.5,a", b" 7 ,-1e3,b"], [b"1,2.5,a", b",0x1p3,c"], [b"1,nan,a", b'2,"3",""']):
+        columns = [CsvColumn(dtypes.int64, 9), CsvColumn(dtypes.float32, 8), CsvColumn(dtypes.string, b"x")]
+        whole = decode_csv(records, columns)
+        single = [decode_csv([record], columns) for record in records]
+        for k, column in enumerate(whole):
+            np.testing.assert_array_equal(column, np.concatenate([one[k] for one in single]))
+    for record in (b"1_0,1,a", b"1,1_0,a", b"9223372036854775808,1,a", b"1,x,a"):
+        with pytest.raises(InvalidArgumentError, match="in record 1 is not a valid"):
+            decode_csv([b"1,1,a", record], columns)
 
 
 def test_arguments():

@@ -73,9 +73,37 @@ def decode_csv(
     for column in columns:
         if column.dtype is not string and column.dtype not in _NAMES:
             raise ValueError(f"{column.dtype!r} is not a dtype of CSV columns.")
+    rows = [split_record(record, field_delim, use_quote_delim, select_cols) for record in records]
+    values = _whole_columns(rows, columns, na_value) or _field_by_field(rows, columns, na_value)
+    return [_array(column_values, column.dtype) for column_values, column in zip(values, columns)]
+
+
+def _whole_columns(rows: list[list[bytes]], columns: Sequence[CsvColumn], na_value: bytes) -> list[list[Any]] | None:
+    """Converts whole columns at a time, which is several times quicker; None where any field needs a closer look."""
+    if set(map(len, rows)) != {len(columns)}:
+        return None
+    values: list[list[Any]] = []
+    for column, fields in zip(columns, zip(*rows)):
+        if b"" in fields or na_value in fields:
+            return None
+        if column.dtype is string:
+            values.append(list(fields))
+            continue
+        if b"_" in b"".join(fields):  # Python's spelling of numbers, not C's
+            return None
+        try:
+            converted = list(map(int if column.dtype in (int32, int64) else float, fields))
+        except ValueError:
+            return None
+        if column.dtype in (int32, int64) and (min(converted) < column.dtype.min or max(converted) > column.dtype.max):
+            return None
+        values.append(converted)
+    return values
+
+
+def _field_by_field(rows: list[list[bytes]], columns: Sequence[CsvColumn], na_value: bytes) -> list[list[Any]]:
     values: list[list[Any]] = [[] for _ in columns]
-    for number, record in enumerate(records):
-        fields = split_record(record, field_delim, use_quote_delim, select_cols)
+    for number, fields in enumerate(rows):
         if len(fields) != len(columns):
             raise InvalidArgumentError(
                 None, None, f"Expect {len(columns)} fields but have {len(fields)} in record {number}"
@@ -91,7 +119,7 @@ def decode_csv(
                 values[position].append(field)
             else:
                 values[position].append(_number(field, column.dtype, position, number))
-    return [_array(column_values, column.dtype) for column_values, column in zip(values, columns)]
+    return values
 
 
 def split_record(
