@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo test lint format clean
 
-$(STAMP): pyproject.toml constraints.txt $(wildcard setup.py stoker/_src/formats/native/*.c)
+$(STAMP): pyproject.toml constraints.txt $(wildcard setup.py stoker/_src/formats/native/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev]"

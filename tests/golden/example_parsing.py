@@ -5,7 +5,7 @@
     python tests/golden/example_parsing.py compare golden.json            # a Python with stoker's dependencies
 
 A case is a batch of rows and the features to take from it; its outcome is the columns or "refused". The golden file of
-the ordinary tests, example_parsing.json.gz, is `make 1 600` and `oracle`, compressed.
+the ordinary tests, example_parsing.json.gz, is `make 1 500` and `oracle`, compressed.
 """
 
 from __future__ import annotations

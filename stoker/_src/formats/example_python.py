@@ -145,12 +145,14 @@ def _values(row: bytes, span: Span, kind: int, exact: bool) -> list[Any]:
         return values
     packed = at < end and row[at] == 0x0A
     if packed:
-        at, end = _chunk(row, at + 1, end)
         if kind == FLOATS:
-            if exact and (end - at) % 4:
+            length, at = _varint(row, at + 1, end)
+            length &= 0xFFFF_FFFF
+            if length // 4 > (end - at) // 4 or (exact and length % 4):
                 raise _Refused(BAD_LIST)
             # Raw words, so that the bits of a NaN survive.
-            return list(struct.unpack_from(f"<{(end - at) // 4}I", row, at))
+            return list(struct.unpack_from(f"<{length // 4}I", row, at))
+        at, end = _chunk(row, at + 1, end)
     while at < end:
         if not packed:
             if row[at] != (0x0D if kind == FLOATS else 0x08):

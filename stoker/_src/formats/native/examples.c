@@ -123,7 +123,7 @@ static void take_rows(const Span *rows, Py_ssize_t row_count, const Names *names
       }
     }
     if (problem) {
-      *failure = (Failure){problem, r, k, -1, detail};
+      *failure = (Failure){problem, r, problem == MALFORMED ? -1 : k, -1, detail};
       return;
     }
   }

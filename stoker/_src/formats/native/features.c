@@ -1,6 +1,12 @@
 /* Features: decoding their lists, looking their names up, handing their values to Python. See features.h. */
 #include "features.h"
 
+/* Packed floats are copied as they stand, which is right where the machine's order is the wire's. Elsewhere the build
+ * stops here and the package goes on with the Python twin. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "big-endian machines use the Python twin"
+#endif
+
 bool vector_reserve(Vector *vector, size_t more, size_t item) {
   if (vector->capacity - vector->count >= more) return true;
   size_t limit = (size_t)PY_SSIZE_T_MAX / item;
@@ -33,12 +39,13 @@ Problem decode_floats(Span list, bool exact, float *to, size_t room, size_t *cou
   *count = 0;
   if (list.at == list.end) return FINE;
   if (*list.at == TAG_1_CHUNK) {
-    Span packed;
+    uint64_t length;
     list.at++;
-    if (!read_chunk(&list, &packed)) return BAD_LIST;
-    size_t found = span_size(packed) / sizeof(float);
-    if (exact && span_size(packed) % sizeof(float)) return BAD_LIST;
-    if (found) memcpy(to, packed.at, (found < room ? found : room) * sizeof(float));
+    if (!read_varint(&list, &length)) return BAD_LIST;
+    length &= UINT32_MAX;
+    size_t found = length / sizeof(float); /* a few odd bytes at the end may even be missing */
+    if (found > span_size(list) / sizeof(float) || (exact && length % sizeof(float))) return BAD_LIST;
+    if (found && room) memcpy(to, list.at, (found < room ? found : room) * sizeof(float));
     *count = found;
     return FINE;
   }

@@ -123,6 +123,7 @@ static void take_rows(const Span *rows, Py_ssize_t row_count, Group *context, Gr
     failure->row = r;
     if (!find_entries(rows[r], context, lists)) {
       failure->problem = MALFORMED;
+      failure->feature = -1;
       return;
     }
     /* `feature` counts through the context features and on through the lists. */
