@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from stoker._src.base.errors import DataLossError, InvalidArgumentError
 from stoker._src.formats import ordered_code, sstable
+from stoker._src.formats.framing import crc32c, mask
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden" / "checkpoints" / "written"
 
@@ -114,7 +115,7 @@ def test_snappy_table():
 
     def block(data, kind):
         body = data + bytes([kind])
-        return body + struct.pack("<I", sstable.masked_crc32c(body))
+        return body + struct.pack("<I", mask(crc32c(body)))
 
     packed = bytes([len(entry), (len(entry) - 1) << 2]) + entry
     first = block(packed, 1)

@@ -6,7 +6,7 @@ own under an ordered-code key. Data files are the tensors' bytes end to end, lit
 Strings are stored as varint lengths, the masked CRC-32C of the lengths (as uint32, or uint64 for those past 4 GiB), and
 the bytes.
 
-Files appear complete or not at all: everything is written under temporary names and renamed at the end, the index last.
+Files appear complete or not at all, the index last.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import secrets
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
-import google_crc32c
 import numpy as np
 
 from stoker._src.base import dtypes
@@ -32,10 +30,11 @@ from stoker._src.base.errors import (
     OpError,
     UnimplementedError,
 )
-from stoker._src.formats import gfile, protos
+from stoker._src.formats import atomic, gfile, protos
 from stoker._src.formats.filesystems import mapped, resolve
+from stoker._src.formats.framing import crc32c, mask
 from stoker._src.formats.ordered_code import Extent, encode_slice_key
-from stoker._src.formats.sstable import Table, TableWriter, decode_varint, encode_varint, mask
+from stoker._src.formats.sstable import Table, TableWriter, decode_varint, encode_varint
 from stoker._src.formats.tensor_slices import TensorInfo, assemble, box, cut_shape, slice_from_proto, slice_to_proto
 
 HEADER_KEY = b""
@@ -63,22 +62,15 @@ def data_filename(prefix: str, shard: int, num_shards: int) -> str:
 # ---- bytes of one tensor ----
 
 
-def _masked_crc32c(data: np.ndarray) -> int:
-    """The stored checksum of uint8 [n], without a copy: the library takes what cannot be written to."""
-    sealed = data.view()
-    sealed.flags.writeable = False
-    return mask(google_crc32c.value(sealed))  # pyright: ignore[reportArgumentType]
-
-
 def _encode_strings(array: np.ndarray) -> tuple[list[bytes], int]:
     """(pieces to write, masked CRC of the entry)."""
     elements = [each.encode() if isinstance(each, str) else bytes(each) for each in array.reshape(-1).tolist()]
     lengths = b"".join(struct.pack("<I" if len(each) < 1 << 32 else "<Q", len(each)) for each in elements)
-    crc = google_crc32c.value(lengths)
+    crc = crc32c(lengths)
     checksum = struct.pack("<I", mask(crc))
-    crc = google_crc32c.extend(crc, checksum)
+    crc = crc32c(checksum, crc)
     body = b"".join(elements)
-    crc = google_crc32c.extend(crc, body)
+    crc = crc32c(body, crc)
     return [b"".join(encode_varint(len(each)) for each in elements), checksum, body], mask(crc)
 
 
@@ -89,17 +81,17 @@ def _decode_strings(data: bytes, count: int, name: str) -> tuple[np.ndarray, int
         length, at = decode_varint(data, at)
         lengths.append(length)
     packed = b"".join(struct.pack("<I" if each < 1 << 32 else "<Q", each) for each in lengths)
-    crc = google_crc32c.value(packed)
+    crc = crc32c(packed)
     checksum = data[at : at + 4]
     if checksum != struct.pack("<I", mask(crc)):
         raise DataLossError(None, None, f"The length checksum does not match for tensor {name}")
-    crc = google_crc32c.extend(crc, checksum)
+    crc = crc32c(checksum, crc)
     at += 4
     if sum(lengths) != len(data) - at:
         raise DataLossError(
             None, None, f"The strings of tensor {name} have {sum(lengths)} bytes, the file has {len(data) - at}"
         )
-    crc = google_crc32c.extend(crc, data[at:])
+    crc = crc32c(data[at:], crc)
     array = np.empty(count, object)
     for index, length in enumerate(lengths):
         array[index] = data[at : at + length]
@@ -128,55 +120,40 @@ def _set_shape(entry: Any, shape: Sequence[int]) -> None:
 # ---- files ----
 
 
-def _open_temporary(path: str) -> tuple[BinaryIO, str]:
-    temporary = f"{path}.tempstate{secrets.randbits(64)}"
-    location = resolve(temporary)
-    return location.system.open_write(location.path, append=False), temporary
-
-
-def _settle(sink: BinaryIO, path: str) -> None:
-    """Gets a finished file onto the disk."""
-    with mapped(path):
-        sink.flush()
-        with contextlib.suppress(AttributeError, OSError, NotImplementedError):
-            os.fsync(sink.fileno())  # fails for files that are not on a disk of this machine
-        sink.close()
-
-
-def _settle_directory(path: str) -> None:
+@contextlib.contextmanager
+def _replacing(path: str) -> Iterator[BinaryIO]:
+    """A file for writing that takes its name when the block ends, and never does when the block raises."""
     location = resolve(path)
     if location.prefix in ("", "file://"):
-        with mapped(path):
-            descriptor = os.open(os.path.dirname(location.path) or ".", os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        with mapped(path), atomic.replacing(location.path) as sink:
+            yield sink
+        return
+    # Stores behind fsspec make a file visible when it is closed.
+    sink = location.system.open_write(location.path, append=False)
+    try:
+        yield sink
+    except BaseException:
+        with contextlib.suppress(OSError, OpError):
+            sink.close()
+            location.system.remove(location.path)
+        raise
+    with mapped(path):
+        sink.close()
 
 
 def _write_index(prefix: str, num_shards: int, entries: dict[bytes, Any]) -> None:
     header = protos.BundleHeaderProto(num_shards=num_shards)
     header.version.producer = _PRODUCER
-    sink, temporary = _open_temporary(index_filename(prefix))
-    try:
+    with _replacing(index_filename(prefix)) as sink:
         table = TableWriter(sink)
         table.add(HEADER_KEY, header.SerializeToString(deterministic=True))
         for key in sorted(entries):
             table.add(key, entries[key].SerializeToString(deterministic=True))
         table.finish()
-        _settle(sink, temporary)
-        gfile.rename(temporary, index_filename(prefix), overwrite=True)
-    except BaseException:
-        _discard(sink, temporary)
-        raise
-    _settle_directory(prefix)
 
 
-def _discard(sink: BinaryIO, temporary: str) -> None:
-    with contextlib.suppress(OSError, OpError):
-        sink.close()
-    with contextlib.suppress(OpError):
-        gfile.remove(temporary)
+class _Discarded(Exception):
+    """Tells an open file that it is not wanted."""
 
 
 class BundleWriter:
@@ -193,7 +170,8 @@ class BundleWriter:
         directory = os.path.dirname(prefix)
         if directory:
             gfile.makedirs(directory)
-        self._sink, self._temporary = _open_temporary(data_filename(prefix, 0, 1))
+        self._file = contextlib.ExitStack()
+        self._sink = self._file.enter_context(_replacing(data_filename(prefix, 0, 1)))
         self._open = True
 
     def add(self, name: str, array: Any, dtype: Any = None) -> None:
@@ -223,9 +201,9 @@ class BundleWriter:
             # Bytes without a copy where the array allows; ml_dtypes' arrays have no buffer of their own.
             flat = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).reshape(-1)
             data = flat.view(np.uint8)
-            pieces, entry.crc32c = [data.data], _masked_crc32c(data)
+            pieces, entry.crc32c = [data.data], mask(crc32c(data))
         entry.size = sum(len(piece) for piece in pieces)
-        with mapped(self._temporary):
+        with mapped(self._prefix):
             for piece in pieces:
                 self._sink.write(piece)
         self._offset += entry.size
@@ -281,19 +259,15 @@ class BundleWriter:
         if not self._open:
             return
         self._open = False
-        try:
-            _settle(self._sink, self._temporary)
-            gfile.rename(self._temporary, data_filename(self._prefix, 0, 1), overwrite=True)
-        except BaseException:
-            _discard(self._sink, self._temporary)
-            raise
+        self._file.close()
         _write_index(self._prefix, 1, self._entries)
 
     def discard(self) -> None:
         """Leaves no files behind."""
         if self._open:
             self._open = False
-            _discard(self._sink, self._temporary)
+            with contextlib.suppress(_Discarded), self._file:
+                raise _Discarded
 
     def __enter__(self) -> BundleWriter:
         return self
@@ -454,7 +428,7 @@ class BundleReader:
         if entry.info.dtype is dtypes.string:
             array, crc = _decode_strings(data.tobytes(), entry.count, name)
         else:
-            crc = _masked_crc32c(data)
+            crc = mask(crc32c(data))
             array = data.view(entry.info.dtype.as_numpy_dtype)
             if self._swapped:
                 array = array.byteswap()
