@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from stoker._src.base import dtypes, errors
 from stoker._src.formats import gfile, protos, sstable
 from stoker._src.formats.checkpoint_v1 import SliceReader
+from stoker._src.formats.framing import crc32c, mask
 from stoker._src.formats.tensor_bundle import BundleReader, BundleWriter, merge_bundles
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden" / "checkpoints" / "written"
@@ -252,6 +253,25 @@ def test_promises_of_the_index_are_checked_before_allocating(tmp_path):
                 reader.read(name)
         with pytest.raises(errors.NotFoundError, match="sliced"):
             reader.read("sliced")
+
+
+def test_big_endian_bundles(tmp_path):
+    """A bundle written on a big-endian machine says so, and its numbers are turned around."""
+    value = np.arange(6, dtype=">f4").reshape(2, 3)
+    data = value.tobytes()
+    (tmp_path / "model.data-00000-of-00001").write_bytes(data)
+    header = protos.BundleHeaderProto(num_shards=1, endianness=protos.BundleHeaderProto.BIG)
+    entry = protos.BundleEntryProto(dtype=1, size=len(data), crc32c=mask(crc32c(data)))
+    for size in value.shape:
+        entry.shape.dim.add(size=size)
+    with open(tmp_path / "model.index", "wb") as sink:
+        table = sstable.TableWriter(sink)
+        table.add(b"", header.SerializeToString())
+        table.add(b"a", entry.SerializeToString())
+        table.finish()
+    with BundleReader(str(tmp_path / "model")) as reader:
+        np.testing.assert_array_equal(reader.read("a"), value)
+        assert reader.read("a").dtype == np.float32
 
 
 def test_an_exception_leaves_nothing_behind(tmp_path):
