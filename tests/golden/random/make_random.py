@@ -204,13 +204,8 @@ def candidates():
     fixed = {
         "plain": {"unigrams": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "range_max": 6, "distortion": 0.75},
         "reserved": {"unigrams": [5.0, 1.0, 9.0, 0.5], "range_max": 6, "num_reserved_ids": 2},
-        "shard": {
-            "unigrams": [k + 1.0 for k in range(18)],
-            "range_max": 10,
-            "num_reserved_ids": 2,
-            "num_shards": 2,
-            "shard": 1,
-        },
+        "shard": {"unigrams": growing, "range_max": 10, "num_reserved_ids": 2, "num_shards": 2, "shard": 1},
+        "third": {"unigrams": growing, "range_max": 6, "num_reserved_ids": 1, "num_shards": 3, "shard": 2},
         "long": {"unigrams": [1e6 / (k + 1) for k in range(1000)], "range_max": 1000, "distortion": 0.75},
     }
     for name, options in fixed.items():
