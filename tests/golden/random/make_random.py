@@ -15,6 +15,9 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import numpy as np
 import tensorflow as tf
 
+# Multinomial and the bounded normals of large inputs depend on the number of threads.
+tf.config.threading.set_intra_op_parallelism_threads(1)
+
 v1 = tf.compat.v1
 raw = tf.raw_ops
 HERE = Path(__file__).parent
