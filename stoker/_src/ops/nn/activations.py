@@ -114,7 +114,7 @@ LEAKY_RELU, LEAKY_RELU_GRAD = _pair("LeakyRelu", "features", _LEAKY_DTYPES, alph
 
 @LEAKY_RELU.kernel
 def leaky_relu_kernel(features: torch.Tensor, *, alpha: float) -> torch.Tensor:
-    return torch.maximum(features, features * alpha) if alpha > 1 else F.leaky_relu(features, alpha)
+    return F.leaky_relu(features, alpha)
 
 
 @LEAKY_RELU_GRAD.kernel

@@ -7,13 +7,14 @@ The number of groups is not an attribute: it is how often the filter's input cha
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.ops.nn.windows import Windows, explicit_pairs, is_channels_last, spatial, windows
+from stoker._src.ops.nn.windows import Windows, check_window_attr, explicit_pairs, is_channels_last, spatial, windows
 
 _LAYOUT = {4: torch.channels_last, 5: torch.channels_last_3d}
 _TO_FRONT = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
@@ -42,6 +43,21 @@ def _groups(channels: int, filter_channels: int, outputs: int) -> int:
     return channels // filter_channels
 
 
+@functools.lru_cache(maxsize=4096)
+def _movement(
+    strides: tuple[int, ...],
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+    dilations: tuple[int, ...],
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]:
+    """(strides, dilations, explicit padding) of the spatial dimensions, checked."""
+    check_window_attr("strides", strides, data_format, "convolution")
+    check_window_attr("dilations", dilations, data_format, "convolution")
+    explicit = explicit_pairs(explicit_paddings, padding, data_format)
+    return spatial(strides, data_format), spatial(dilations, data_format), explicit
+
+
 def _geometry(
     sizes: Sequence[int],
     filter_sizes: Sequence[int],
@@ -52,8 +68,7 @@ def _geometry(
     dilations: tuple[int, ...],
 ) -> tuple[Windows, tuple[int, ...], tuple[int, ...], int]:
     """(windows, spatial strides, spatial dilations, groups) of a convolution over an input of `sizes`."""
-    steps, rates = spatial(strides, data_format), spatial(dilations, data_format)
-    explicit = explicit_pairs(explicit_paddings, padding, data_format)
+    steps, rates, explicit = _movement(strides, padding, explicit_paddings, data_format, dilations)
     found = windows(spatial(sizes, data_format), tuple(filter_sizes[:-2]), steps, rates, padding, explicit)
     channels = sizes[-1] if is_channels_last(data_format) else sizes[1]
     return found, steps, rates, _groups(channels, filter_sizes[-2], filter_sizes[-1])

@@ -77,7 +77,7 @@ def _through_probabilities(g: Tensor, logits: Tensor) -> Tensor:
 
 @SOFTMAX_CROSS_ENTROPY.grad
 def softmax_cross_entropy_gradient(op: Operation, g_loss: Tensor, g_backprop: Tensor) -> tuple[Tensor, Tensor]:
-    features, labels = op.inputs
+    features = op.inputs[0]
     gradient = _scaled(g_loss, op.outputs[1])
     if not _is_zero(g_backprop):
         gradient = math.add(gradient, _through_probabilities(g_backprop, features))
