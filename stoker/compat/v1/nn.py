@@ -11,6 +11,7 @@ from stoker._src.ops.nn.activations import softplus as softplus
 from stoker._src.ops.nn.activations import softsign as softsign
 from stoker._src.ops.nn.activations import swish as silu
 from stoker._src.ops.nn.activations import swish as swish
+from stoker._src.ops.nn.batch_norm import fused_batch_norm as fused_batch_norm
 from stoker._src.ops.nn.bias import bias_add as bias_add
 from stoker._src.ops.nn.bias import l2_loss as l2_loss
 from stoker._src.ops.nn.bias import relu_layer as relu_layer
@@ -44,6 +45,17 @@ from stoker._src.ops.nn.cross_entropy import softmax_cross_entropy_with_logits_v
 from stoker._src.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits
 from stoker._src.ops.nn.cross_entropy import weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits
 from stoker._src.ops.nn.dilated import with_space_to_batch as with_space_to_batch
+from stoker._src.ops.nn.dilation import dilation2d as dilation2d
+from stoker._src.ops.nn.dilation import erosion2d as erosion2d
+from stoker._src.ops.nn.lrn import local_response_normalization as local_response_normalization
+from stoker._src.ops.nn.lrn import local_response_normalization as lrn
+from stoker._src.ops.nn.moments import batch_norm_with_global_normalization as batch_norm_with_global_normalization
+from stoker._src.ops.nn.moments import batch_normalization as batch_normalization
+from stoker._src.ops.nn.moments import l2_normalize as l2_normalize
+from stoker._src.ops.nn.moments import moments as moments
+from stoker._src.ops.nn.moments import normalize_moments as normalize_moments
+from stoker._src.ops.nn.moments import sufficient_statistics as sufficient_statistics
+from stoker._src.ops.nn.moments import weighted_moments as weighted_moments
 from stoker._src.ops.nn.pool_api import avg_pool as avg_pool
 from stoker._src.ops.nn.pool_api import avg_pool as avg_pool2d
 from stoker._src.ops.nn.pool_api import avg_pool1d as avg_pool1d

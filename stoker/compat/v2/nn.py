@@ -35,6 +35,17 @@ from stoker._src.ops.nn.cross_entropy import softmax_cross_entropy_with_logits_2
 from stoker._src.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits_v2 as sparse_softmax_cross_entropy_with_logits
 from stoker._src.ops.nn.cross_entropy import weighted_cross_entropy_with_logits_v2 as weighted_cross_entropy_with_logits
 from stoker._src.ops.nn.dilated import with_space_to_batch as with_space_to_batch
+from stoker._src.ops.nn.dilation import dilation2d_v2 as dilation2d
+from stoker._src.ops.nn.dilation import erosion2d_v2 as erosion2d
+from stoker._src.ops.nn.lrn import local_response_normalization as local_response_normalization
+from stoker._src.ops.nn.lrn import local_response_normalization as lrn
+from stoker._src.ops.nn.moments import batch_norm_with_global_normalization_v2 as batch_norm_with_global_normalization
+from stoker._src.ops.nn.moments import batch_normalization as batch_normalization
+from stoker._src.ops.nn.moments import l2_normalize_v2 as l2_normalize
+from stoker._src.ops.nn.moments import moments_v2 as moments
+from stoker._src.ops.nn.moments import normalize_moments as normalize_moments
+from stoker._src.ops.nn.moments import sufficient_statistics_v2 as sufficient_statistics
+from stoker._src.ops.nn.moments import weighted_moments_v2 as weighted_moments
 from stoker._src.ops.nn.pool_api import avg_pool1d as avg_pool1d
 from stoker._src.ops.nn.pool_api import avg_pool2d as avg_pool2d
 from stoker._src.ops.nn.pool_api import avg_pool3d as avg_pool3d
