@@ -88,5 +88,5 @@ def _to_multiple(value: Tensor, dim: int, added: int, rate: int) -> Any:
 
 def _matrix(pairs: list[list[Any]]) -> Any:
     if any(isinstance(each, Tensor) for pair in pairs for each in pair):
-        return array.PACK([array.PACK([convert_to_tensor(each) for each in pair]) for pair in pairs])
+        return ops.Pack([ops.Pack([convert_to_tensor(each) for each in pair]) for pair in pairs])
     return np.array(pairs, np.int32)
