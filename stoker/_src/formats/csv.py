@@ -73,7 +73,11 @@ def decode_csv(
     for column in columns:
         if column.dtype is not string and column.dtype not in _NAMES:
             raise ValueError(f"{column.dtype!r} is not a dtype of CSV columns.")
-    rows = [split_record(record, field_delim, use_quote_delim, select_cols) for record in records]
+    text = b"".join(records)
+    if select_cols is None and all(records) and not any(byte in text for byte in (b"\n", b"\r", b'"')):
+        rows = [record.split(field_delim) for record in records]  # nothing that split_record would look for
+    else:
+        rows = [split_record(record, field_delim, use_quote_delim, select_cols) for record in records]
     values = _whole_columns(rows, columns, na_value) or _field_by_field(rows, columns, na_value)
     return [_array(column_values, column.dtype) for column_values, column in zip(values, columns)]
 
@@ -84,7 +88,7 @@ def _whole_columns(rows: list[list[bytes]], columns: Sequence[CsvColumn], na_val
         return None
     values: list[list[Any]] = []
     for column, fields in zip(columns, zip(*rows)):
-        if b"" in fields or na_value in fields:
+        if not all(fields) or (na_value and na_value in fields):
             return None
         if column.dtype is string:
             values.append(list(fields))
