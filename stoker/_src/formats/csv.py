@@ -83,12 +83,7 @@ def decode_csv(
         types = tuple(_TYPES[column.dtype] for column in columns)
         found = _native.plain_csv(tuple(records), types, field_delim[0])
         if found is not None:
-            return [
-                _array(each, column.dtype)
-                if isinstance(each, list)
-                else np.frombuffer(each, column.dtype.as_numpy_dtype)
-                for each, column in zip(found, columns)
-            ]
+            return [_array(each, column.dtype) for each, column in zip(found, columns)]
     rows = [split_record(record, field_delim, use_quote_delim, select_cols) for record in records]
     values = _whole_columns(rows, columns, na_value) or _field_by_field(rows, columns, na_value)
     return [_array(column_values, column.dtype) for column_values, column in zip(values, columns)]
@@ -217,7 +212,9 @@ def _number(field: bytes, dtype: DType, position: int, record: int) -> int | flo
     )
 
 
-def _array(values: list[Any], dtype: DType) -> np.ndarray:
+def _array(values: list[Any] | bytearray, dtype: DType) -> np.ndarray:
+    if isinstance(values, bytearray):
+        return np.frombuffer(values, dtype.as_numpy_dtype)
     if dtype is string:
         array = np.empty(len(values), object)
         array[:] = values
