@@ -142,7 +142,7 @@ class Arg:
         """The dtypes this argument has in a node with `attrs`."""
         if self.list_attr is not None:
             return list(attrs[self.list_attr])
-        dtype = self.dtype if self.dtype is not None else attrs[self.type_attr]
+        dtype = self.dtype if self.dtype is not None else attrs[self.type_attr or ""]
         if self.is_ref:
             dtype = dtype._as_ref
         return [dtype] * (attrs[self.number_attr] if self.number_attr is not None else 1)
@@ -215,10 +215,7 @@ class OpDefinition:
             self.result_type = namedtuple(self.name, [arg.name for arg in self.outputs])
         # Attributes that inputs determine are never passed by name.
         self.inferred = frozenset(
-            attr
-            for arg in self.inputs
-            for attr in (arg.type_attr, arg.number_attr, arg.list_attr)
-            if attr is not None
+            attr for arg in self.inputs for attr in (arg.type_attr, arg.number_attr, arg.list_attr) if attr is not None
         )
 
     # -- facets --------------------------------------------------------------------------------------------------
@@ -249,7 +246,8 @@ class OpDefinition:
         """Registers the static shape rule: input `Shape`s in order, attributes by keyword as the rule names them.
 
         Inputs named in `values` arrive as a NumPy array when their value is known at construction, else as None;
-        those in `as_shapes` (vectors of sizes) as the `Shape` they spell, with what is known of it.
+        those in `as_shapes` (vectors of sizes) as the `Shape` they spell, with what is known of it. A keyword named `op`
+        receives the operation itself, for the rare rule that must look at what made its inputs (variable handles).
         Returns a Shape, or a tuple with one for each output (a list for a list output).
         """
 
@@ -342,7 +340,9 @@ class OpDefinition:
             for item in checked:
                 self._check_allowed(spec, name, item)
             if spec.minimum is not None and len(checked) < spec.minimum:
-                raise ValueError(f"Attr '{name}' of '{self.name}' Op passed list of length {len(checked)} less than minimum {spec.minimum}.")
+                raise ValueError(
+                    f"Attr '{name}' of '{self.name}' Op passed list of length {len(checked)} less than minimum {spec.minimum}."
+                )
             return checked
         checked = self._check_one(name, spec.kind, value)
         self._check_allowed(spec, name, checked)
@@ -376,7 +376,9 @@ class OpDefinition:
                     f"not in list of allowed values: {allowed}"
                 )
             allowed = ", ".join(repr(item) for item in spec.allowed)
-            raise ValueError(f"Value for attr '{name}' of {value!r} is not in the list of allowed values: {allowed} ({self.name})")
+            raise ValueError(
+                f"Value for attr '{name}' of {value!r} is not in the list of allowed values: {allowed} ({self.name})"
+            )
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -395,7 +397,7 @@ def _group(args: tuple[Arg, ...], flat: Sequence[Any], attrs: dict[str, Any]) ->
             groups.append(flat[position])
             position += 1
             continue
-        count = attrs[arg.number_attr] if arg.number_attr is not None else len(attrs[arg.list_attr])
+        count = attrs[arg.number_attr] if arg.number_attr is not None else len(attrs[arg.list_attr or ""])
         groups.append(list(flat[position : position + count]))
         position += count
     return groups

@@ -10,10 +10,9 @@ import re
 from contextlib import nullcontext
 from typing import Any
 
-from tensorboard.compat.proto.graph_pb2 import GraphDef
-
 from stoker._src.base.errors import OpError
 from stoker._src.base.export import export
+from stoker._src.formats.protos import GraphDef
 from stoker._src.graph import context
 from stoker._src.graph.attr_values import from_attr_value
 from stoker._src.graph.conversion import convert_to_tensor
@@ -73,10 +72,14 @@ def import_graph_def(
         importer = _Importer(graph, graph_def, input_map, producer_op_list, "")
         importer.run()
     if importer.unused:
-        raise ValueError(f"Attempted to map inputs that were not found in graph_def: [{', '.join(sorted(importer.unused))}]")
+        raise ValueError(
+            f"Attempted to map inputs that were not found in graph_def: [{', '.join(sorted(importer.unused))}]"
+        )
     if return_elements is None:
         return None
-    return [importer.element(element.decode() if isinstance(element, bytes) else element) for element in return_elements]
+    return [
+        importer.element(element.decode() if isinstance(element, bytes) else element) for element in return_elements
+    ]
 
 
 def _as_graph_def(message: Any) -> Any:
@@ -103,7 +106,9 @@ def split_input(text: str) -> tuple[str, int]:
 class _Importer:
     """One import: checks every node, orders them, makes the ops."""
 
-    def __init__(self, graph: Graph, graph_def: Any, input_map: dict[Any, Any], producer_op_list: Any, scope: str) -> None:
+    def __init__(
+        self, graph: Graph, graph_def: Any, input_map: dict[Any, Any], producer_op_list: Any, scope: str
+    ) -> None:
         self.graph, self.graph_def, self.scope = graph, graph_def, scope
         self.input_map: dict[str, Any] = {}
         for key, value in input_map.items():
@@ -159,7 +164,9 @@ class _Importer:
                     ready.append(follower)
         if len(ordered) < len(nodes):
             stuck = sorted(name for name in nodes if waiting[name] > 0)
-            raise ValueError(f"The GraphDef has a cycle through {', '.join(stuck[:5])} ({len(stuck)} nodes wait for each other).")
+            raise ValueError(
+                f"The GraphDef has a cycle through {', '.join(stuck[:5])} ({len(stuck)} nodes wait for each other)."
+            )
         return ordered
 
     def _make(self, node: Any) -> Operation:
@@ -237,7 +244,9 @@ class _Importer:
             raise ValueError(f"expects {len(expected)} inputs but has {len(inputs)}.")
         for (arg, dtype), tensor in zip(expected, inputs):
             if tensor.dtype.base_dtype is not dtype.base_dtype:
-                raise ValueError(f"Input '{arg.name}' was passed {tensor.dtype.name} from {tensor.name} incompatible with expected {dtype.name}.")
+                raise ValueError(
+                    f"Input '{arg.name}' was passed {tensor.dtype.name} from {tensor.name} incompatible with expected {dtype.name}."
+                )
             if arg.is_ref and not tensor.dtype._is_ref_dtype:
                 raise ValueError(f"Input '{arg.name}' must be a reference, but {tensor.name} is not one.")
 

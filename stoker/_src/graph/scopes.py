@@ -39,7 +39,11 @@ def name_scope(name: str | None, default_name: str | None = None, values: Any = 
     name = default_name if name is None else name
     if values:
         for value in values:
-            if type(value) is Tensor and value.op.graph is not target and not getattr(target, "building_function", True):
+            if (
+                type(value) is Tensor
+                and value.op.graph is not target
+                and not getattr(target, "building_function", True)
+            ):
                 graph = graph_of(values)
                 with graph.as_default(), graph.name_scope(name) as scope:
                     yield scope
@@ -57,7 +61,8 @@ class NameScope:
     """
 
     def __init__(self, name: Any, default_name: str | None = None, values: Any = None) -> None:
-        if not (name is None or isinstance(name, (str, bytes))):
+        name = name.decode() if isinstance(name, bytes) else name
+        if not (name is None or isinstance(name, str)):
             raise TypeError(f"name for name_scope must be a string, got {name!r}.")
         if name is None and default_name is None and values is not None:
             raise ValueError(f"At least one of name ({name}) and default_name ({default_name}) must be provided.")

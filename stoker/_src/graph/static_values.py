@@ -96,7 +96,9 @@ def constant_value_as_shape(tensor: Any) -> Shape:
         if value.ndim == 0:
             if value == -1:
                 return UNKNOWN_SHAPE
-            raise ValueError(f"Received a scalar with value '{value}' as shape; require a statically known scalar with value '-1' to describe an unknown shape.")
+            raise ValueError(
+                f"Received a scalar with value '{value}' as shape; require a statically known scalar with value '-1' to describe an unknown shape."
+            )
         return Shape(None if size < 0 else int(size) for size in value.tolist())
     reader = SHAPE_READERS.get(tensor.op.type)
     if reader is not None:

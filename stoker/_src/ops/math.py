@@ -46,12 +46,12 @@ REAL_DIV = _binary("RealDiv", torch.true_divide, INEXACT)
 
 @ADD_V2.grad
 def add_grad(op: Operation, g: Tensor) -> Gradients:
-    return reduce_to_inputs(*op.inputs, g, g)
+    return reduce_to_inputs(op.inputs[0], op.inputs[1], g, g)
 
 
 @SUB.grad
 def sub_grad(op: Operation, g: Tensor) -> Gradients:
-    return reduce_to_inputs(*op.inputs, g, negative(g))
+    return reduce_to_inputs(op.inputs[0], op.inputs[1], g, negative(g))
 
 
 @MUL.grad
@@ -63,7 +63,7 @@ def mul_grad(op: Operation, g: Tensor) -> Gradients:
 @REAL_DIV.grad
 def real_div_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = conj(op.inputs[0]), conj(op.inputs[1])
-    return reduce_to_inputs(*op.inputs, realdiv(g, y), multiply(g, realdiv(realdiv(negative(x), y), y)))
+    return reduce_to_inputs(op.inputs[0], op.inputs[1], realdiv(g, y), multiply(g, realdiv(realdiv(negative(x), y), y)))
 
 
 @export("add", "math.add")
@@ -336,7 +336,14 @@ def _operator(name: str, function: Callable[..., Tensor]) -> None:
     setattr(Tensor, f"__r{name}__", reflected)
 
 
-for _name, _function in (("add", ADD_V2), ("sub", SUB), ("mul", MUL), ("truediv", truediv), ("floordiv", FLOOR_DIV), ("pow", POW)):
+for _name, _function in (
+    ("add", ADD_V2),
+    ("sub", SUB),
+    ("mul", MUL),
+    ("truediv", truediv),
+    ("floordiv", FLOOR_DIV),
+    ("pow", POW),
+):
     _operator(_name, _function)
 
 
@@ -363,7 +370,9 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
     if not isinstance(inputs, (list, tuple)):
         inputs = [inputs]
     if not inputs:
-        raise ValueError("inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape")
+        raise ValueError(
+            "inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape"
+        )
     tensors = [convert_to_tensor(item) for item in inputs]
     if len(tensors) == 1:
         return array.identity(tensors[0], name=name) if name else tensors[0]

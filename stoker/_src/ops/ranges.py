@@ -30,7 +30,9 @@ VALUE_READERS["Rank"] = lambda op: (
     None if op._inputs[0].static_shape.rank is None else np.array(op._inputs[0].static_shape.rank, np.int32)
 )
 
-SIZE = define("Size(input: T) -> (output: out_type)", T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)).not_differentiable()
+SIZE = define(
+    "Size(input: T) -> (output: out_type)", T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
+).not_differentiable()
 SIZE.shape(scalar)
 
 
@@ -93,7 +95,9 @@ def _check_range(first: float, last: float, step: float) -> None:
         raise InvalidArgumentError(None, None, "Requires delta != 0: 0")
     if (step > 0 and first > last) or (step < 0 and first < last):
         order = "<=" if step > 0 else ">="
-        raise InvalidArgumentError(None, None, f"Requires start {order} limit when delta {'>' if step > 0 else '<'} 0: {first}/{last}")
+        raise InvalidArgumentError(
+            None, None, f"Requires start {order} limit when delta {'>' if step > 0 else '<'} 0: {first}/{last}"
+        )
 
 
 @RANGE.shape(values=["start", "limit", "delta"])
@@ -171,7 +175,9 @@ def reduced_sizes(x: Tensor, sizes: Tensor, axes: Tensor) -> Any:
     return REDUCED_SIZES(sizes, axes)
 
 
-REDUCED_SIZES = define("StokerReducedSizes(sizes: T, axes: host Tidx) -> (output: T)", T=INDEX, Tidx=INDEX).not_differentiable()
+REDUCED_SIZES = define(
+    "StokerReducedSizes(sizes: T, axes: host Tidx) -> (output: T)", T=INDEX, Tidx=INDEX
+).not_differentiable()
 
 
 @REDUCED_SIZES.kernel
@@ -185,4 +191,3 @@ def reduced_sizes_kernel(sizes: torch.Tensor, axes: Any) -> torch.Tensor:
 @REDUCED_SIZES.shape
 def reduced_sizes_shape(sizes: Shape, axes: Shape) -> Shape:
     return sizes
-

@@ -128,7 +128,12 @@ def older_arguments(axis: Any, keepdims: Any, reduction_indices: Any, keep_dims:
 
 @export("reduce_sum", "math.reduce_sum")
 def reduce_sum(
-    input_tensor: Any, axis: Any = None, keepdims: Any = None, name: str | None = None, reduction_indices: Any = None, keep_dims: Any = None
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: Any = None,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: Any = None,
 ) -> Tensor:
     """The sum over `axis` (all dimensions for None)."""
     axis, keep = older_arguments(axis, keepdims, reduction_indices, keep_dims)
@@ -138,7 +143,12 @@ def reduce_sum(
 
 @export("reduce_mean", "math.reduce_mean")
 def reduce_mean(
-    input_tensor: Any, axis: Any = None, keepdims: Any = None, name: str | None = None, reduction_indices: Any = None, keep_dims: Any = None
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: Any = None,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: Any = None,
 ) -> Tensor:
     """The mean over `axis` (all dimensions for None)."""
     axis, keep = older_arguments(axis, keepdims, reduction_indices, keep_dims)

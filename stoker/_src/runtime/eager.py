@@ -96,7 +96,9 @@ class EagerTensor(Tensor):
         return np.asarray(to_numpy(self._value))
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
-        raise NotImplementedError("eval is not supported when eager execution is enabled, is .numpy() what you're looking for?")
+        raise NotImplementedError(
+            "eval is not supported when eager execution is enabled, is .numpy() what you're looking for?"
+        )
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.array(self.numpy(), dtype=dtype)
@@ -144,7 +146,13 @@ class EagerTensor(Tensor):
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
             raise TypeError("Cannot iterate over a scalar tensor.")
-        return (EagerTensor(self._value[i] if isinstance(self._value, torch.Tensor) else np.asarray(self._value[i], dtype=object), self.dtype) for i in range(len(self)))
+        return (
+            EagerTensor(
+                self._value[i] if isinstance(self._value, torch.Tensor) else np.asarray(self._value[i], dtype=object),
+                self.dtype,
+            )
+            for i in range(len(self))
+        )
 
     def __hash__(self) -> int:
         return id(self)
@@ -171,7 +179,9 @@ class EagerOperation:
 
     __slots__ = ("attrs", "definition", "inputs", "name", "outputs")
 
-    def __init__(self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], outputs: list[Any], name: str) -> None:
+    def __init__(
+        self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], outputs: list[Any], name: str
+    ) -> None:
         self.definition = definition
         self.inputs = inputs
         self.attrs = attrs
@@ -259,6 +269,10 @@ class EagerExecutor:
             for tape in tapes.active:
                 tape.record(record)
         return record
+
+    def forget_states(self) -> None:
+        """Stateful ops start anew: `tf.random.set_seed` was called."""
+        self._states.clear()
 
     def _context(self, definition: OpDefinition, attrs: dict[str, Any], name: str) -> NodeContext:
         """The state of a stateful op: shared by calls with equal attributes, as TensorFlow's kernel cache does."""

@@ -211,5 +211,3 @@ def copied(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.clone(memory_format=torch.contiguous_format)
     return value.copy() if isinstance(value, np.ndarray) else value
-
-

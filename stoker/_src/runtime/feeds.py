@@ -61,7 +61,9 @@ def _as_array(tensor: Tensor, value: Any, numpy_type: np.dtype) -> np.ndarray:
     try:
         array = np.asarray(value, dtype=numpy_type)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"Cannot feed {value!r:.200} for Tensor {tensor.name!r} of dtype {tensor.dtype.name}: {error}") from None
+        raise type(error)(
+            f"Cannot feed {value!r:.200} for Tensor {tensor.name!r} of dtype {tensor.dtype.name}: {error}"
+        ) from None
     if numpy_type == np.object_:
         array = _bytes_array(array)
     return array

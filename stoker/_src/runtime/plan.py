@@ -117,7 +117,11 @@ def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
                 heapq.heappush(ready, (follower._id, follower))
     if len(result) < len(ordered):
         stuck = next(op for op in ordered if waiting[op] > 0)
-        raise InvalidArgumentError(None, stuck, f"The graph has a cycle through '{stuck.name}' ({len(ordered) - len(result)} nodes wait for each other).")
+        raise InvalidArgumentError(
+            None,
+            stuck,
+            f"The graph has a cycle through '{stuck.name}' ({len(ordered) - len(result)} nodes wait for each other).",
+        )
     return result
 
 
@@ -277,7 +281,9 @@ class Planner:
     def _batch(self, ops: list[Operation]) -> None:
         definition = ops[0].definition
         columns = zip(*[self._arguments(op) for op in ops])
-        instruction = Instruction(ops[0], "batch", definition.batch_fn, [list(c) for c in columns], self._keywords(ops[0]))
+        instruction = Instruction(
+            ops[0], "batch", definition.batch_fn, [list(c) for c in columns], self._keywords(ops[0])
+        )
         self._append(instruction, definition.traits)
         for op in ops:
             if op.outputs:  # the references the updates were given

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.graph import Graph, current_session, enter_session
@@ -140,7 +139,11 @@ class BaseSession:
             tf.errors.OpError: an operation failed.
         """
         try:
-            key = (tuple(fetches) if type(fetches) is list else fetches, tuple(feed_dict) if feed_dict else (), type(fetches) is list)
+            key = (
+                tuple(fetches) if type(fetches) is list else fetches,
+                tuple(feed_dict) if feed_dict else (),
+                type(fetches) is list,
+            )
             plan = self._plans.get(key)
         except TypeError:
             key = plan = None
@@ -262,5 +265,3 @@ class InteractiveSession(BaseSession):
 def get_default_session() -> Any:
     """The session made current by `with session:`, or None."""
     return current_session()
-
-

@@ -7,6 +7,8 @@ from stoker.compat.v2 import graph_util as graph_util
 from stoker.compat.v2 import linalg as linalg
 from stoker.compat.v2 import math as math
 from stoker.compat.v2 import nn as nn
+from stoker.compat.v2 import queue as queue
+from stoker.compat.v2 import random as random
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
@@ -86,4 +88,8 @@ from stoker._src.ops.ranges import rank as rank
 from stoker._src.ops.ranges import size_v2 as size
 from stoker._src.ops.reductions import reduce_mean as reduce_mean
 from stoker._src.ops.reductions import reduce_sum as reduce_sum
+from stoker._src.ops.variables import variable_creator_scope as variable_creator_scope
+from stoker._src.ops.variables import VariableAggregation as VariableAggregation
+from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization
+from stoker._src.ops.variables import VariableV2Form as Variable
 from stoker._src.runtime.behavior import executing_eagerly as executing_eagerly
