@@ -106,6 +106,11 @@ def first_bad_index(indices: torch.Tensor, size: int, label: str = "indices") ->
     )
 
 
+def fresh(result: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """`result` in memory of its own: rearranging may have left it where `source` is."""
+    return result.clone() if result.data_ptr() == source.data_ptr() else result
+
+
 def fill_value(x: Any) -> Any:
     """What an absent element of `x` is: zero, or the empty string."""
     return b"" if isinstance(x, np.ndarray) else 0

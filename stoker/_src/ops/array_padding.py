@@ -18,7 +18,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, math, slicing
-from stoker._src.ops.array_movement import checked_sizes, rearranges, signed
+from stoker._src.ops.array_movement import checked_sizes, fresh, rearranges, signed
 from stoker._src.ops.constants import constant
 
 _PADDINGS = one_of(*INDEX, default=dtypes.int32)
@@ -175,7 +175,7 @@ def mirror_pad_grad_kernel(input: torch.Tensor, paddings: Any, *, mode: str) -> 
             sizes = list(result.shape)
             sizes[axis] = size
             result = result.new_zeros(sizes).index_add_(axis, source, result)
-    return (result.clone() if result.data_ptr() == input.data_ptr() else result).view(input.dtype)
+    return fresh(result, input).view(input.dtype)
 
 
 @MIRROR_PAD.shape(values=["paddings"])
@@ -302,7 +302,7 @@ def space_to_batch_nd_kernel(input: torch.Tensor, block_shape: list[int], paddin
     )
     final = [sizes[0] * int(np.prod(block_shape)), *(split[i] for i in outer), *sizes[1 + count :]]
     result = moved.reshape(final)
-    return result.clone() if result.data_ptr() == input.data_ptr() else result
+    return fresh(result, input)
 
 
 @BATCH_TO_SPACE_ND.kernel
@@ -328,7 +328,7 @@ def batch_to_space_nd_kernel(input: torch.Tensor, block_shape: list[int], crops:
             raise InvalidArgumentError(None, None, f"cropped_shape[{i}]={size - before - after} must be non-negative")
         index.append(slice(before, size - after))
     result = whole[tuple(index)]
-    return result.clone() if result.data_ptr() == input.data_ptr() else result.contiguous()
+    return fresh(result.contiguous(), input)
 
 
 def _blocked(input: Shape, block_shape: Any, margins: Any, *, into_batch: bool) -> Shape:
@@ -513,8 +513,8 @@ def space_to_depth_kernel(input: torch.Tensor, *, block_size: int, data_format: 
     if h % b or w % b:
         raise InvalidArgumentError(None, None, f"Image width {w} and height {h} should be divisible by block_size: {b}")
     if last:
-        return input.reshape(n, h // b, b, w // b, b, c).permute(0, 1, 3, 2, 4, 5).reshape(n, h // b, w // b, b * b * c)
-    return input.reshape(n, c, h // b, b, w // b, b).permute(0, 3, 5, 1, 2, 4).reshape(n, b * b * c, h // b, w // b)
+        return fresh(input.reshape(n, h // b, b, w // b, b, c).permute(0, 1, 3, 2, 4, 5).reshape(n, h // b, w // b, b * b * c), input)
+    return fresh(input.reshape(n, c, h // b, b, w // b, b).permute(0, 3, 5, 1, 2, 4).reshape(n, b * b * c, h // b, w // b), input)
 
 
 @DEPTH_TO_SPACE.kernel
@@ -527,8 +527,8 @@ def depth_to_space_kernel(input: torch.Tensor, *, block_size: int, data_format: 
         raise InvalidArgumentError(None, None, f"Input depth dimension {c} should be divisible by: {b * b}")
     c //= b * b
     if last:
-        return input.reshape(n, h, w, b, b, c).permute(0, 1, 3, 2, 4, 5).reshape(n, h * b, w * b, c)
-    return input.reshape(n, b, b, c, h, w).permute(0, 3, 4, 1, 5, 2).reshape(n, c, h * b, w * b)
+        return fresh(input.reshape(n, h, w, b, b, c).permute(0, 1, 3, 2, 4, 5).reshape(n, h * b, w * b, c), input)
+    return fresh(input.reshape(n, b, b, c, h, w).permute(0, 3, 4, 1, 5, 2).reshape(n, c, h * b, w * b), input)
 
 
 def _depth_shape(input: Shape, block_size: int, data_format: str, *, to_depth: bool) -> Shape:

@@ -229,7 +229,7 @@ def strided_slice_shape(
     count = len(known)
     # Numbers that are not known stand as 0 or 1; `sure` keeps them from being believed.
     parts = [
-        (i == 2,) * count if each is None else tuple(each.tolist()) for i, each in enumerate((begin, end, strides))
+        (int(i == 2),) * count if each is None else tuple(each.tolist()) for i, each in enumerate((begin, end, strides))
     ]
     items, _ = index_of(*parts, begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     sure = [
