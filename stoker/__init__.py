@@ -1,9 +1,11 @@
 """stoker: TensorFlow's training stack on PyTorch, under the 2.x names. The 1.x names are in `stoker.compat.v1`."""
 
 from stoker import compat as compat
+from stoker import debugging as debugging
 from stoker import dtypes as dtypes
 from stoker import errors as errors
 from stoker import graph_util as graph_util
+from stoker import image as image
 from stoker import linalg as linalg
 from stoker import math as math
 from stoker import nn as nn
@@ -68,6 +70,7 @@ from stoker._src.ops.array import stop_gradient as stop_gradient
 from stoker._src.ops.array import transpose_v2 as transpose
 from stoker._src.ops.array import zeros as zeros
 from stoker._src.ops.array import zeros_like_v2 as zeros_like
+from stoker._src.ops.array_checks import ensure_shape as ensure_shape
 from stoker._src.ops.array_joining import parallel_stack as parallel_stack
 from stoker._src.ops.array_joining import split as split
 from stoker._src.ops.array_joining import stack as stack
@@ -78,6 +81,7 @@ from stoker._src.ops.array_padding import pad_v2 as pad
 from stoker._src.ops.array_padding import required_space_to_batch_paddings as required_space_to_batch_paddings
 from stoker._src.ops.array_padding import space_to_batch_nd as space_to_batch_nd
 from stoker._src.ops.array_padding import space_to_batch_v2 as space_to_batch
+from stoker._src.ops.array_patches import extract_volume_patches as extract_volume_patches
 from stoker._src.ops.array_selection import boolean_mask_v2 as boolean_mask
 from stoker._src.ops.array_selection import one_hot as one_hot
 from stoker._src.ops.array_selection import reverse as reverse
@@ -106,9 +110,14 @@ from stoker._src.ops.math import square as square
 from stoker._src.ops.math import subtract as subtract
 from stoker._src.ops.math import tanh as tanh
 from stoker._src.ops.math import truediv as truediv
+from stoker._src.ops.ranges import broadcast_dynamic_shape as broadcast_dynamic_shape
+from stoker._src.ops.ranges import broadcast_static_shape as broadcast_static_shape
 from stoker._src.ops.ranges import broadcast_to as broadcast_to
+from stoker._src.ops.ranges import linspace as linspace
+from stoker._src.ops.ranges import meshgrid as meshgrid
 from stoker._src.ops.ranges import range as range
 from stoker._src.ops.ranges import rank as rank
+from stoker._src.ops.ranges import repeat as repeat
 from stoker._src.ops.ranges import size_v2 as size
 from stoker._src.ops.reductions import reduce_mean as reduce_mean
 from stoker._src.ops.reductions import reduce_sum as reduce_sum

@@ -2,9 +2,11 @@
 
 from stoker.compat.v1 import compat as compat
 from stoker.compat.v1 import contrib as contrib
+from stoker.compat.v1 import debugging as debugging
 from stoker.compat.v1 import dtypes as dtypes
 from stoker.compat.v1 import errors as errors
 from stoker.compat.v1 import graph_util as graph_util
+from stoker.compat.v1 import image as image
 from stoker.compat.v1 import initializers as initializers
 from stoker.compat.v1 import keras as keras
 from stoker.compat.v1 import linalg as linalg
@@ -89,6 +91,8 @@ from stoker._src.ops.array import stop_gradient as stop_gradient
 from stoker._src.ops.array import transpose as transpose
 from stoker._src.ops.array import zeros as zeros
 from stoker._src.ops.array import zeros_like as zeros_like
+from stoker._src.ops.array_checks import check_numerics as check_numerics
+from stoker._src.ops.array_checks import ensure_shape as ensure_shape
 from stoker._src.ops.array_joining import parallel_stack as parallel_stack
 from stoker._src.ops.array_joining import split as split
 from stoker._src.ops.array_joining import stack as pack
@@ -104,6 +108,8 @@ from stoker._src.ops.array_padding import required_space_to_batch_paddings as re
 from stoker._src.ops.array_padding import space_to_batch as space_to_batch
 from stoker._src.ops.array_padding import space_to_batch_nd as space_to_batch_nd
 from stoker._src.ops.array_padding import space_to_depth as space_to_depth
+from stoker._src.ops.array_patches import extract_image_patches as extract_image_patches
+from stoker._src.ops.array_patches import extract_volume_patches as extract_volume_patches
 from stoker._src.ops.array_selection import boolean_mask as boolean_mask
 from stoker._src.ops.array_selection import one_hot as one_hot
 from stoker._src.ops.array_selection import reverse as reverse
@@ -173,9 +179,15 @@ from stoker._src.ops.random import random_normal as random_normal
 from stoker._src.ops.random import random_uniform as random_uniform
 from stoker._src.ops.random import set_random_seed as set_random_seed
 from stoker._src.ops.random import truncated_normal as truncated_normal
+from stoker._src.ops.ranges import broadcast_dynamic_shape as broadcast_dynamic_shape
+from stoker._src.ops.ranges import broadcast_static_shape as broadcast_static_shape
 from stoker._src.ops.ranges import broadcast_to as broadcast_to
+from stoker._src.ops.ranges import linspace as lin_space
+from stoker._src.ops.ranges import linspace as linspace
+from stoker._src.ops.ranges import meshgrid as meshgrid
 from stoker._src.ops.ranges import range as range
 from stoker._src.ops.ranges import rank as rank
+from stoker._src.ops.ranges import repeat as repeat
 from stoker._src.ops.ranges import size as size
 from stoker._src.ops.reductions import reduce_mean as reduce_mean
 from stoker._src.ops.reductions import reduce_sum as reduce_sum
