@@ -12,8 +12,6 @@ Map entries are nested classes, as in TensorFlow: `Features.FeatureEntry`, `Feat
 # pyright: reportAttributeAccessIssue=false
 # (Generated modules build their classes at import, where a type checker cannot see them.)
 
-from typing import TYPE_CHECKING, Any
-
 from tensorboard.compat.proto.allocation_description_pb2 import AllocationDescription
 from tensorboard.compat.proto.api_def_pb2 import ApiDef, ApiDefs
 from tensorboard.compat.proto.attr_value_pb2 import AttrValue, NameAttrList
@@ -297,7 +295,3 @@ __all__ = [
     "WorkerHeartbeatResponse",
     "WorkerShutdownMode",
 ]
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
