@@ -67,5 +67,10 @@ from stoker._src.ops.nn.pool_api import max_pool3d as max_pool3d
 from stoker._src.ops.nn.pool_api import max_pool_v2 as max_pool
 from stoker._src.ops.nn.pool_api import max_pool_with_argmax_v2 as max_pool_with_argmax
 from stoker._src.ops.nn.pool_api import pool_v2 as pool
+from stoker._src.ops.nn.sampling import all_candidate_sampler as all_candidate_sampler
+from stoker._src.ops.nn.sampling import compute_accidental_hits as compute_accidental_hits
+from stoker._src.ops.nn.sampling import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
+from stoker._src.ops.nn.sampling import nce_loss_v2 as nce_loss
+from stoker._src.ops.nn.sampling import sampled_softmax_loss_v2 as sampled_softmax_loss
 from stoker._src.ops.nn.softmax import log_softmax_v2 as log_softmax
 from stoker._src.ops.nn.softmax import softmax_v2 as softmax
