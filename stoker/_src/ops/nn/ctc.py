@@ -249,11 +249,15 @@ def ctc_loss_v2(
         return CTC_LOSS(moved, indices, numbered, logit_length).loss
 
 
+def _size(x: Tensor, axis: int) -> Tensor:
+    return array.reshape(ops.Slice(array.shape(x), [axis], [1]), [])
+
+
 def _sparse_labels(labels: Any, label_length: Any) -> tuple[Tensor, Tensor]:
     """The first `label_length` labels of each row as (indices, values)."""
     labels = convert_to_tensor(labels, name="labels")
     lengths = convert_to_tensor(label_length, dtype_hint=dtypes.int32, name="label_length")
-    width = math.cast(ops.GatherV2(array.shape(labels), 1, 0), lengths.dtype.base_dtype)
+    width = math.cast(_size(labels, 1), lengths.dtype.base_dtype)
     zero, one = (convert_to_tensor(number, lengths.dtype.base_dtype) for number in (0, 1))
     inside = ops.Less(ops.Range(zero, width, one), ops.ExpandDims(lengths, 1))
     indices = ops.Where(inside)
@@ -307,7 +311,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         rest = ops.Slice(labels, [0, 1], [-1, -1])
         before = ops.Slice(labels, [0, 0], array.concat([[-1], ops.Slice(sizes, [1], [1]) - 1], 0))
         changes = array.concat([ops.Fill(array.shape(first), True), ops.NotEqual(rest, before)], 1)
-        position = ops.Range(0, ops.GatherV2(sizes, 1, 0), 1)
+        position = ops.Range(0, _size(labels, 1), 1)
         inside = ops.Less(math.cast(position, lengths.dtype.base_dtype), ops.ExpandDims(lengths, 1))
         kept = ops.LogicalAnd(changes, inside)
         counts = ops.Sum(math.cast(kept, dtypes.int32), [1])
@@ -315,7 +319,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         places = ops.Cumsum(math.cast(kept, dtypes.int32), 1) - 1
         indices = ops.Where(kept)
         columns = ops.GatherNd(places, indices)
-        rows = math.cast(ops.GatherV2(indices, 0, 1), dtypes.int32)
+        rows = math.cast(array.reshape(ops.Slice(indices, [0, 0], [-1, 1]), [-1]), dtypes.int32)
         target = ops.Pack([rows, columns], axis=1)
         width = array.reshape(ops.Max(counts, [0]), [1])
         shape = array.concat([ops.Slice(sizes, [0], [1]), width], 0)

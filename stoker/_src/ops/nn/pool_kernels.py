@@ -7,6 +7,7 @@ last window may reach over the end, gives the same windows without a copy in mos
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -158,8 +159,25 @@ def max_pool(
     p = plan_for(input.shape, ksize, strides, padding, explicit_paddings, data_format)
     if input.numel() == 0 or 0 in p.outputs:
         return _empty_result(input, p, data_format)
-    _, values, _ = _max_with_indices(input, p, data_format)
-    return from_channels_first(values, data_format).to(input.dtype)
+    _, values, indices = _max_with_indices(input, p, data_format)
+    result = from_channels_first(values, data_format).to(input.dtype)
+    _remember(result, input, p, indices)
+    return result
+
+
+# The gradient op is given input and output, not the positions of the maxima. They were found on the way to the output,
+# so the output carries them along; where it does not (a fed value, a copy) they are found again.
+_MEMO = "stoker_max_pool"
+
+
+def _remember(output: torch.Tensor, input: torch.Tensor, p: Plan, indices: torch.Tensor) -> None:
+    if p.pad is None and input.dtype.is_floating_point:
+        setattr(output, _MEMO, (weakref.ref(input), p, indices))
+
+
+def _remembered(output: torch.Tensor, input: torch.Tensor, p: Plan) -> torch.Tensor | None:
+    source, planned, indices = getattr(output, _MEMO, (None, None, None))
+    return indices if source is not None and source() is input and planned is p else None
 
 
 def _empty_result(input: torch.Tensor, p: Plan, data_format: str) -> torch.Tensor:
@@ -192,6 +210,7 @@ def _without_padding(x: torch.Tensor, p: Plan, sizes: Sequence[int]) -> torch.Te
 
 def max_pool_grad(
     orig_input: torch.Tensor,
+    orig_output: torch.Tensor,
     grad: torch.Tensor,
     ksize: Sequence[int],
     strides: Sequence[int],
@@ -209,7 +228,11 @@ def max_pool_grad(
     _check_output_gradient(grad, orig_input, p, data_format)
     if grad.numel() == 0:
         return torch.zeros_like(orig_input)
-    x, _, indices = _max_with_indices(orig_input, p, data_format)
+    indices = _remembered(orig_output, orig_input, p)
+    if indices is None:
+        x, _, indices = _max_with_indices(orig_input, p, data_format)
+    else:
+        x = channels_first(orig_input, data_format)
     g = channels_first(grad, data_format).to(x.dtype)
     ones = (1,) * len(p.kernel)
     if not x.dtype.is_floating_point:
