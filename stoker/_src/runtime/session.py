@@ -14,9 +14,9 @@ from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import to_numpy
 from stoker._src.runtime.emit import Step, emit
-from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.feeds import converter
 from stoker._src.runtime.fetches import FetchPlan
+from stoker._src.runtime.functions import FunctionCompiler, step_failure
 from stoker._src.runtime.locks import Holding, VariablesLock
 from stoker._src.runtime.plan import Instruction, Planner
 from stoker._src.runtime.resources import NodeContext, ResourceManager
@@ -30,7 +30,8 @@ class Plan:
         self.feeds = feeds
         self.graph_changes = session.graph.changes
         self.converters = [converter(tensor) for tensor in feeds]
-        planner = Planner(fetch.tensors, fetch.targets, feeds, session._node_context).build()
+        compiler = FunctionCompiler(session._node_context)
+        planner = Planner(fetch.tensors, fetch.targets, feeds, session._node_context, compiler).build()
         self.step: Step = emit(planner)
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
         self.locks = self.writes or self.reads or self.blocks
@@ -53,33 +54,7 @@ class Plan:
 
     def _failure(self, error: BaseException) -> BaseException:
         """The error to raise: with the node whose line failed, and what that line was given."""
-        trace = error.__traceback__
-        while trace is not None:
-            if trace.tb_frame.f_code.co_filename.startswith(self.step.filename):
-                break
-            trace = trace.tb_next
-        if trace is None:
-            return explain_failure(error, None)
-        instruction = self.step.lines.get(trace.tb_lineno)
-        if instruction is None:
-            return explain_failure(error, None)
-        found = {**trace.tb_frame.f_locals}
-        values = _inputs_of(instruction, found)
-        return explain_failure(error, instruction.op, values)
-
-
-def _inputs_of(instruction: Instruction, found: dict[str, Any]) -> list[Any] | None:
-    from stoker._src.runtime.plan import _values_of
-
-    values = []
-    for value in _values_of(instruction.arguments):
-        if value.is_constant:
-            values.append(value.constant)
-        elif value.label in found:
-            values.append(found[value.label])
-        else:
-            return None
-    return values
+        return step_failure(error, self.step)
 
 
 def _public(value: Any) -> Any:

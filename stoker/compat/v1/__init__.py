@@ -2,6 +2,7 @@
 
 from stoker.compat.v1 import compat as compat
 from stoker.compat.v1 import contrib as contrib
+from stoker.compat.v1 import debugging as debugging
 from stoker.compat.v1 import dtypes as dtypes
 from stoker.compat.v1 import errors as errors
 from stoker.compat.v1 import graph_util as graph_util
@@ -82,9 +83,14 @@ from stoker._src.ops.array import stop_gradient as stop_gradient
 from stoker._src.ops.array import transpose as transpose
 from stoker._src.ops.array import zeros as zeros
 from stoker._src.ops.array import zeros_like as zeros_like
+from stoker._src.ops.assertions import assert_op as Assert
 from stoker._src.ops.constants import constant as constant
 from stoker._src.ops.constants import placeholder as placeholder
 from stoker._src.ops.constants import placeholder_with_default as placeholder_with_default
+from stoker._src.ops.control_flow import case as case
+from stoker._src.ops.control_flow import cond as cond
+from stoker._src.ops.control_flow import switch_case as switch_case
+from stoker._src.ops.control_flow import while_loop as while_loop
 from stoker._src.ops.gradients import AggregationMethod as AggregationMethod
 from stoker._src.ops.gradients import gradients as gradients
 from stoker._src.ops.gradients import UnconnectedGradients as UnconnectedGradients
@@ -136,6 +142,7 @@ from stoker._src.ops.ranges import rank as rank
 from stoker._src.ops.ranges import size as size
 from stoker._src.ops.reductions import reduce_mean as reduce_mean
 from stoker._src.ops.reductions import reduce_sum as reduce_sum
+from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.variable_scope import AUTO_REUSE as AUTO_REUSE
 from stoker._src.ops.variable_scope import get_local_variable as get_local_variable
 from stoker._src.ops.variable_scope import get_variable as get_variable

@@ -1,6 +1,7 @@
 """Public names of tf."""
 
 from stoker.compat.v2 import compat as compat
+from stoker.compat.v2 import debugging as debugging
 from stoker.compat.v2 import dtypes as dtypes
 from stoker.compat.v2 import errors as errors
 from stoker.compat.v2 import graph_util as graph_util
@@ -62,7 +63,12 @@ from stoker._src.ops.array import stop_gradient as stop_gradient
 from stoker._src.ops.array import transpose_v2 as transpose
 from stoker._src.ops.array import zeros as zeros
 from stoker._src.ops.array import zeros_like_v2 as zeros_like
+from stoker._src.ops.assertions import assert_op as Assert
 from stoker._src.ops.constants import constant_v2 as constant
+from stoker._src.ops.control_flow import case as case
+from stoker._src.ops.control_flow import cond_v2 as cond
+from stoker._src.ops.control_flow import switch_case as switch_case
+from stoker._src.ops.control_flow import while_loop_v2 as while_loop
 from stoker._src.ops.gradients import gradients_v2 as gradients
 from stoker._src.ops.gradients import UnconnectedGradients as UnconnectedGradients
 from stoker._src.ops.grouping import group as group
@@ -87,6 +93,7 @@ from stoker._src.ops.ranges import rank as rank
 from stoker._src.ops.ranges import size_v2 as size
 from stoker._src.ops.reductions import reduce_mean as reduce_mean
 from stoker._src.ops.reductions import reduce_sum as reduce_sum
+from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.variables import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variables import VariableAggregation as VariableAggregation
 from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization
