@@ -7,6 +7,7 @@ from stoker import graph_util as graph_util
 from stoker import linalg as linalg
 from stoker import math as math
 from stoker import nn as nn
+from stoker import queue as queue
 from stoker import random as random
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype

@@ -38,9 +38,14 @@ def test_fingerprints_are_those_of_to_hash_bucket_fast(twin):
 
 
 def test_fingerprints_as_bytes_are_those_of_tf_fingerprint(twin):
-    """tf.fingerprint is the fingerprint's bytes, lowest first."""
-    hashes = hashing.fingerprint64_many(golden_strings()[:500])
-    np.testing.assert_array_equal(hashes.astype("<u8").view(np.uint8).reshape(-1, 8), GOLDEN["fingerprint"])
+    """tf.fingerprint is the bytes of a row's fingerprint, lowest first, for strings and numbers of any rank."""
+    rows = hashing.fingerprint_rows(np.array(golden_strings()[:500], object))
+    np.testing.assert_array_equal(rows, GOLDEN["fingerprint"])
+    numbers = np.arange(12, dtype=np.int32).reshape(2, 3, 2)
+    np.testing.assert_array_equal(hashing.fingerprint_rows(numbers), GOLDEN["rows_of_numbers"])
+    strings = np.array([[b"a", b"bb"], [b"", b"ccc"]], object)
+    np.testing.assert_array_equal(hashing.fingerprint_rows(strings), GOLDEN["rows_of_strings"])
+    assert hashing.fingerprint_rows(np.zeros((0, 3))).shape == (0, 8)
 
 
 def test_siphash_is_that_of_to_hash_bucket_strong(twin):
@@ -102,6 +107,8 @@ def test_bad_input_is_refused(twin):
     """Text instead of bytes, a key of one number, no buckets: each has its error."""
     with pytest.raises(TypeError, match="bytes"):
         hashing.fingerprint64_many(["text"])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="at least a vector"):
+        hashing.fingerprint_rows(np.array(1))
     with pytest.raises(ValueError, match="2 elements, got 1"):
         hashing.siphash64_many([b""], [1])
     with pytest.raises(ValueError, match="at least 1, got 0"):

@@ -217,6 +217,22 @@ def test_encoded_jpeg_says_what_was_asked():
     assert images.extract_jpeg_shape(images.encode_jpeg(PICTURE[:, :, :1])).tolist() == [16, 24, 1]
 
 
+def test_encoded_jpeg_is_tensorflows_byte_for_byte():
+    """Quality, subsampling, scans and tables: the same options give the same file."""
+    y, x, k = np.mgrid[0:48, 0:70, 0:3]
+    gradient = ((x * (3 + k) + y * (5 - k) + x * y % 17) % 256).astype(np.uint8)
+    for key, digest in EXPECTED["encoded_jpeg"].items():
+        quality, downsampled, progressive, optimized, channels = map(int, key.split("|"))
+        data = images.encode_jpeg(
+            gradient[:, :, :channels],
+            quality=quality,
+            chroma_downsampling=bool(downsampled),
+            progressive=bool(progressive),
+            optimize_size=bool(optimized),
+        )
+        assert zlib.crc32(data) == digest, key
+
+
 @pytest.mark.parametrize(
     "image, options, error, message",
     [

@@ -75,6 +75,7 @@ def test_crc32c_known_answers():
         assert framing.unmask(framing.mask(crc)) == crc
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 2**32 - 1))
 def test_crc32c_by_table_equals_the_instruction(data, crc):
     """The three ways to compute a CRC agree."""
@@ -82,6 +83,7 @@ def test_crc32c_by_table_equals_the_instruction(data, crc):
     assert native.crc32c(data, crc) == native.crc32c(data, crc, True) == framing._crc32c_python(data, crc)
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=40), max_size=5), st.binary(max_size=30), st.integers(0, 200), st.integers(0, 255))
 def test_twins_split_alike(records, tail, position, byte):
     """The extension and its twin take the same records from good and damaged buffers."""
@@ -247,7 +249,7 @@ def test_numbers_zlib_does_not_take(tmp_path, options):
         tfrecord.TFRecordWriter(tmp_path / "f", tfrecord.TFRecordOptions("ZLIB", **options))
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=300), st.sampled_from(["", "GZIP", "ZLIB"]))
 def test_any_bytes_give_records_or_data_loss(data, kind):
     """Hostile files give records or DataLossError, nothing else."""

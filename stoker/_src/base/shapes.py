@@ -457,7 +457,7 @@ class TensorShape:
         return list(self._shape.dims)
 
     def as_proto(self) -> Any:
-        from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+        from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto  # pyright: ignore[reportAttributeAccessIssue]
 
         if self._shape.dims is None:
             return TensorShapeProto(unknown_rank=True)

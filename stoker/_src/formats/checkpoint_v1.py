@@ -15,10 +15,9 @@ import numpy as np
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import DataLossError, NotFoundError, UnimplementedError
-from stoker._src.formats import gfile
+from stoker._src.formats import gfile, protos
 from stoker._src.formats.filesystems import mapped, resolve
 from stoker._src.formats.ordered_code import Extent, encode_slice_key
-from stoker._src.formats.protos import SavedTensorSlices
 from stoker._src.formats.sstable import Table
 from stoker._src.formats.tensor_slices import TensorInfo, assemble, cut_shape, slice_from_proto
 
@@ -98,7 +97,7 @@ class SliceReader:
         if raw is None:
             raise DataLossError(None, None, f"{path}: the table has no description of its tensors")
         try:
-            meta = SavedTensorSlices.FromString(raw).meta
+            meta = protos.SavedTensorSlices.FromString(raw).meta
         except Exception as error:
             raise DataLossError(None, None, f"{path}: damaged description of its tensors: {error}") from error
         for tensor in meta.tensor:
@@ -148,7 +147,7 @@ class SliceReader:
             if raw is None:
                 raise NotFoundError(None, None, f"Slice {list(part)} of {name} not found in checkpoint")
             try:
-                return _values(SavedTensorSlices.FromString(raw).data.data, info.dtype)
+                return _values(protos.SavedTensorSlices.FromString(raw).data.data, info.dtype)
             except UnimplementedError:
                 raise
             except Exception as error:

@@ -116,6 +116,30 @@ def fingerprint64_many(strings: Sequence[bytes]) -> np.ndarray:
     return _many(strings, fingerprint64, "fingerprints")
 
 
+def fingerprint_rows(values: np.ndarray) -> np.ndarray:
+    """`tf.fingerprint`: one fingerprint for each row (first dimension), as uint8 of shape [rows, 8], low byte first.
+
+    A row of numbers is hashed as its bytes. A row that is one string is hashed as it is; a row of several strings
+    (an object array of rank two or more) as the fingerprints of its strings one after the other.
+
+    Raises:
+        ValueError: if `values` has no dimension.
+    """
+    if values.ndim == 0:
+        raise ValueError("Data must be at least a vector, got a scalar")
+    if values.dtype == object:
+        rows = values.reshape(-1).tolist()
+        if values.ndim > 1:
+            rows = _row_bytes(fingerprint64_many(rows).astype("<u8").reshape(values.shape))
+    else:
+        rows = _row_bytes(values)
+    return fingerprint64_many(rows).astype("<u8").view(np.uint8).reshape(len(rows), 8)
+
+
+def _row_bytes(values: np.ndarray) -> list[bytes]:
+    return [np.ascontiguousarray(row).tobytes() for row in values]
+
+
 def hash64_many(strings: Sequence[bytes]) -> np.ndarray:
     """`hash64` of each string, as uint64."""
     return _many(strings, hash64, "hashes")

@@ -17,9 +17,8 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO
 
-import google_crc32c
-
 from stoker._src.base.errors import DataLossError, InvalidArgumentError
+from stoker._src.formats.framing import crc32c, mask
 
 MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 _FOOTER_SIZE = 48
@@ -27,17 +26,6 @@ _TRAILER_SIZE = 5
 _RESTART_INTERVAL = 16
 _BLOCK_SIZE = 1 << 18
 _MAX_BLOCK = 1 << 30
-_MASK_DELTA = 0xA282EAD8
-
-
-def masked_crc32c(data: bytes | memoryview) -> int:
-    """The CRC-32C of the data, rotated and shifted so that data may hold its own checksums."""
-    return mask(google_crc32c.value(bytes(data) if isinstance(data, memoryview) else data))
-
-
-def mask(crc: int) -> int:
-    """A CRC as it is stored."""
-    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
 
 
 def encode_varint(value: int) -> bytes:
@@ -179,7 +167,7 @@ class Table:
         data = self._source.read(size + _TRAILER_SIZE)
         if len(data) < size + _TRAILER_SIZE:
             raise DataLossError(None, None, f"{self._name}: truncated block read at {offset}")
-        if masked_crc32c(data[: size + 1]) != struct.unpack_from("<I", data, size + 1)[0]:
+        if mask(crc32c(data[: size + 1])) != struct.unpack_from("<I", data, size + 1)[0]:
             raise DataLossError(None, None, f"{self._name}: block checksum mismatch at {offset}")
         if data[size] == 0:
             return data[:size]
@@ -290,7 +278,7 @@ class TableWriter:
 
     def _write(self, block: _BlockBuilder) -> bytes:
         data = block.finish() + b"\0"
-        self._sink.write(data + struct.pack("<I", masked_crc32c(data)))
+        self._sink.write(data + struct.pack("<I", mask(crc32c(data))))
         handle = encode_varint(self._offset) + encode_varint(len(data) - 1)
         self._offset += len(data) + 4
         return handle

@@ -6,7 +6,7 @@ own under an ordered-code key. Data files are the tensors' bytes end to end, lit
 Strings are stored as varint lengths, the masked CRC-32C of the lengths (as uint32, or uint64 for those past 4 GiB), and
 the bytes.
 
-Files appear complete or not at all: everything is written under temporary names and renamed at the end, the index last.
+Files appear complete or not at all, the index last.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import secrets
 import struct
-from collections.abc import Iterable, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
 
-import google_crc32c
 import numpy as np
 
 from stoker._src.base import dtypes
@@ -32,17 +30,23 @@ from stoker._src.base.errors import (
     OpError,
     UnimplementedError,
 )
-from stoker._src.formats import gfile
+from stoker._src.formats import atomic, gfile, protos
 from stoker._src.formats.filesystems import mapped, resolve
+from stoker._src.formats.framing import crc32c, mask
 from stoker._src.formats.ordered_code import Extent, encode_slice_key
-from stoker._src.formats.protos import BundleEntryProto, BundleHeaderProto
-from stoker._src.formats.sstable import Table, TableWriter, decode_varint, encode_varint, mask
+from stoker._src.formats.sstable import Table, TableWriter, decode_varint, encode_varint
 from stoker._src.formats.tensor_slices import TensorInfo, assemble, box, cut_shape, slice_from_proto, slice_to_proto
 
 HEADER_KEY = b""
 _PRODUCER = 1
 _MIN_CONSUMER_KNOWN = 1
 _COPY_CHUNK = 1 << 24
+# By wire number. Resources and variants have no bytes of their own.
+_STORABLE = {
+    number: dtype
+    for number, dtype in ((number, dtypes.as_dtype(number)) for number in range(1, 24))
+    if dtype not in (dtypes.resource, dtypes.variant)
+}
 
 
 def index_filename(prefix: str) -> str:
@@ -58,22 +62,15 @@ def data_filename(prefix: str, shard: int, num_shards: int) -> str:
 # ---- bytes of one tensor ----
 
 
-def _masked_crc32c(data: np.ndarray) -> int:
-    """The stored checksum of uint8 [n], without a copy: the library takes what cannot be written to."""
-    sealed = data.view()
-    sealed.flags.writeable = False
-    return mask(google_crc32c.value(sealed))  # pyright: ignore[reportArgumentType]
-
-
 def _encode_strings(array: np.ndarray) -> tuple[list[bytes], int]:
     """(pieces to write, masked CRC of the entry)."""
     elements = [each.encode() if isinstance(each, str) else bytes(each) for each in array.reshape(-1).tolist()]
     lengths = b"".join(struct.pack("<I" if len(each) < 1 << 32 else "<Q", len(each)) for each in elements)
-    crc = google_crc32c.value(lengths)
+    crc = crc32c(lengths)
     checksum = struct.pack("<I", mask(crc))
-    crc = google_crc32c.extend(crc, checksum)
+    crc = crc32c(checksum, crc)
     body = b"".join(elements)
-    crc = google_crc32c.extend(crc, body)
+    crc = crc32c(body, crc)
     return [b"".join(encode_varint(len(each)) for each in elements), checksum, body], mask(crc)
 
 
@@ -84,17 +81,17 @@ def _decode_strings(data: bytes, count: int, name: str) -> tuple[np.ndarray, int
         length, at = decode_varint(data, at)
         lengths.append(length)
     packed = b"".join(struct.pack("<I" if each < 1 << 32 else "<Q", each) for each in lengths)
-    crc = google_crc32c.value(packed)
+    crc = crc32c(packed)
     checksum = data[at : at + 4]
     if checksum != struct.pack("<I", mask(crc)):
         raise DataLossError(None, None, f"The length checksum does not match for tensor {name}")
-    crc = google_crc32c.extend(crc, checksum)
+    crc = crc32c(checksum, crc)
     at += 4
     if sum(lengths) != len(data) - at:
         raise DataLossError(
             None, None, f"The strings of tensor {name} have {sum(lengths)} bytes, the file has {len(data) - at}"
         )
-    crc = google_crc32c.extend(crc, data[at:])
+    crc = crc32c(data[at:], crc)
     array = np.empty(count, object)
     for index, length in enumerate(lengths):
         array[index] = data[at : at + length]
@@ -104,7 +101,7 @@ def _decode_strings(data: bytes, count: int, name: str) -> tuple[np.ndarray, int
 
 def _checked_dtype(array: np.ndarray, dtype: Any, name: str) -> dtypes.DType:
     chosen = dtypes.as_dtype(array.dtype if dtype is None else dtype).base_dtype
-    if chosen in (dtypes.resource, dtypes.variant):
+    if chosen.as_datatype_enum not in _STORABLE:
         raise UnimplementedError(None, None, f"Tensor {name} of dtype {chosen.name} cannot be stored in a checkpoint")
     if chosen is not dtypes.string and np.dtype(chosen.as_numpy_dtype) != array.dtype:
         raise InvalidArgumentError(
@@ -113,58 +110,50 @@ def _checked_dtype(array: np.ndarray, dtype: Any, name: str) -> dtypes.DType:
     return chosen
 
 
+def _set_shape(entry: Any, shape: Sequence[int]) -> None:
+    entry.shape.SetInParent()  # the shape of a scalar is written too
+    add = entry.shape.dim.add
+    for size in shape:
+        add(size=size)
+
+
 # ---- files ----
 
 
-def _open_temporary(path: str) -> tuple[BinaryIO, str]:
-    temporary = f"{path}.tempstate{secrets.randbits(64)}"
-    location = resolve(temporary)
-    return location.system.open_write(location.path, append=False), temporary
-
-
-def _settle(sink: BinaryIO, path: str) -> None:
-    """Gets a finished file onto the disk."""
+@contextlib.contextmanager
+def _replacing(path: str) -> Iterator[BinaryIO]:
+    """A file for writing that takes its name when the block ends, and never does when the block raises."""
+    location = resolve(path)
+    if location.prefix in ("", "file://"):
+        with mapped(path), atomic.replacing(location.path) as sink:
+            yield sink
+        return
+    # Stores behind fsspec make a file visible when it is closed.
+    sink = location.system.open_write(location.path, append=False)
+    try:
+        yield sink
+    except BaseException:
+        with contextlib.suppress(OSError, OpError):
+            sink.close()
+            location.system.remove(location.path)
+        raise
     with mapped(path):
-        sink.flush()
-        with contextlib.suppress(AttributeError, OSError, NotImplementedError):
-            os.fsync(sink.fileno())  # fails for files that are not on a disk of this machine
         sink.close()
 
 
-def _settle_directory(path: str) -> None:
-    location = resolve(path)
-    if location.prefix in ("", "file://"):
-        with mapped(path):
-            descriptor = os.open(os.path.dirname(location.path) or ".", os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-
-
 def _write_index(prefix: str, num_shards: int, entries: dict[bytes, Any]) -> None:
-    header = BundleHeaderProto(num_shards=num_shards)
+    header = protos.BundleHeaderProto(num_shards=num_shards)
     header.version.producer = _PRODUCER
-    sink, temporary = _open_temporary(index_filename(prefix))
-    try:
+    with _replacing(index_filename(prefix)) as sink:
         table = TableWriter(sink)
         table.add(HEADER_KEY, header.SerializeToString(deterministic=True))
         for key in sorted(entries):
             table.add(key, entries[key].SerializeToString(deterministic=True))
         table.finish()
-        _settle(sink, temporary)
-        gfile.rename(temporary, index_filename(prefix), overwrite=True)
-    except BaseException:
-        _discard(sink, temporary)
-        raise
-    _settle_directory(prefix)
 
 
-def _discard(sink: BinaryIO, temporary: str) -> None:
-    with contextlib.suppress(OSError, OpError):
-        sink.close()
-    with contextlib.suppress(OpError):
-        gfile.remove(temporary)
+class _Discarded(Exception):
+    """Tells an open file that it is not wanted."""
 
 
 class BundleWriter:
@@ -181,7 +170,8 @@ class BundleWriter:
         directory = os.path.dirname(prefix)
         if directory:
             gfile.makedirs(directory)
-        self._sink, self._temporary = _open_temporary(data_filename(prefix, 0, 1))
+        self._file = contextlib.ExitStack()
+        self._sink = self._file.enter_context(_replacing(data_filename(prefix, 0, 1)))
         self._open = True
 
     def add(self, name: str, array: Any, dtype: Any = None) -> None:
@@ -203,19 +193,17 @@ class BundleWriter:
             raise FailedPreconditionError(None, None, f"Adding {name} to a bundle that is finished")
         if key == HEADER_KEY or key in self._entries:
             raise InvalidArgumentError(None, None, f"Adding duplicate key: {name!r}")
-        entry = BundleEntryProto(dtype=dtype.as_datatype_enum, offset=self._offset)
-        entry.shape.SetInParent()
-        for size in array.shape:
-            entry.shape.dim.add(size=size)
+        entry = protos.BundleEntryProto(dtype=dtype.as_datatype_enum, offset=self._offset)
+        _set_shape(entry, array.shape)
         if dtype is dtypes.string:
             pieces, entry.crc32c = _encode_strings(array)
         else:
             # Bytes without a copy where the array allows; ml_dtypes' arrays have no buffer of their own.
             flat = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).reshape(-1)
             data = flat.view(np.uint8)
-            pieces, entry.crc32c = [data.data], _masked_crc32c(data)
+            pieces, entry.crc32c = [data.data], mask(crc32c(data))
         entry.size = sum(len(piece) for piece in pieces)
-        with mapped(self._temporary):
+        with mapped(self._prefix):
             for piece in pieces:
                 self._sink.write(piece)
         self._offset += entry.size
@@ -252,10 +240,8 @@ class BundleWriter:
             return
         whole = self._entries.get(name.encode())
         if whole is None:
-            whole = BundleEntryProto(dtype=chosen.as_datatype_enum)
-            whole.shape.SetInParent()
-            for size in full_shape:
-                whole.shape.dim.add(size=size)
+            whole = protos.BundleEntryProto(dtype=chosen.as_datatype_enum)
+            _set_shape(whole, full_shape)
         elif (
             not whole.slices
             or whole.dtype != chosen.as_datatype_enum
@@ -273,19 +259,15 @@ class BundleWriter:
         if not self._open:
             return
         self._open = False
-        try:
-            _settle(self._sink, self._temporary)
-            gfile.rename(self._temporary, data_filename(self._prefix, 0, 1), overwrite=True)
-        except BaseException:
-            _discard(self._sink, self._temporary)
-            raise
+        self._file.close()
         _write_index(self._prefix, 1, self._entries)
 
     def discard(self) -> None:
         """Leaves no files behind."""
         if self._open:
             self._open = False
-            _discard(self._sink, self._temporary)
+            with contextlib.suppress(_Discarded), self._file:
+                raise _Discarded
 
     def __enter__(self) -> BundleWriter:
         return self
@@ -295,6 +277,33 @@ class BundleWriter:
             self.finish()
         else:
             self.discard()
+
+
+class _Entry(NamedTuple):
+    """An index entry, parsed."""
+
+    info: TensorInfo
+    count: int  # elements
+    shard: int
+    offset: int
+    size: int
+    crc32c: int
+
+
+def _parse_entry(raw: bytes, name: str) -> _Entry:
+    try:
+        proto = protos.BundleEntryProto.FromString(raw)
+    except Exception as error:
+        raise DataLossError(None, None, f"Entry for key {name} not parseable: {error}") from error
+    dtype = _STORABLE.get(proto.dtype)
+    if dtype is None:
+        raise UnimplementedError(None, None, f"Tensor {name} has a dtype with the number {proto.dtype}")
+    shape = tuple([dim.size for dim in proto.shape.dim])
+    if shape and min(shape) < 0:
+        raise DataLossError(None, None, f"Tensor {name} has the shape {list(shape)}")
+    slices = tuple([slice_from_proto(each) for each in proto.slices]) if proto.slices else ()
+    info = TensorInfo(dtype, shape, slices)
+    return _Entry(info, math.prod(shape), proto.shard_id, proto.offset, proto.size, proto.crc32c)
 
 
 class BundleReader:
@@ -311,12 +320,12 @@ class BundleReader:
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._shards: dict[int, tuple[BinaryIO, int]] = {}
-        self._entries: dict[bytes, Any] = {}
+        self._entries: dict[bytes, _Entry] = {}
         location = resolve(index_filename(prefix))
         with contextlib.closing(location.system.open_read(location.path)) as source, mapped(location.full):
             table = dict(Table(source, location.full).items())
         try:
-            header = BundleHeaderProto.FromString(table.pop(HEADER_KEY))
+            header = protos.BundleHeaderProto.FromString(table.pop(HEADER_KEY))
         except KeyError:
             raise DataLossError(None, None, f"{location.full}: the header entry is missing") from None
         except Exception as error:
@@ -331,7 +340,7 @@ class BundleReader:
         if header.num_shards <= 0:
             raise DataLossError(None, None, f"{location.full}: {header.num_shards} shards")
         self.num_shards = header.num_shards
-        self._swapped = header.endianness == BundleHeaderProto.BIG
+        self._swapped = header.endianness == protos.BundleHeaderProto.BIG
         self._raw = table
 
     def keys(self) -> list[str]:
@@ -341,17 +350,13 @@ class BundleReader:
     def __contains__(self, name: str) -> bool:
         return name.encode(errors="surrogateescape") in self._raw
 
-    def _entry(self, key: bytes, name: str) -> Any:
+    def _entry(self, key: bytes, name: str) -> _Entry:
         entry = self._entries.get(key)
         if entry is None:
             raw = self._raw.get(key)
             if raw is None:
                 raise NotFoundError(None, None, f"Key {name} not found in checkpoint")
-            try:
-                entry = BundleEntryProto.FromString(raw)
-            except Exception as error:
-                raise DataLossError(None, None, f"Entry for key {name} not parseable: {error}") from error
-            self._entries[key] = entry
+            entry = self._entries[key] = _parse_entry(raw, name)
         return entry
 
     def info(self, name: str) -> TensorInfo:
@@ -360,15 +365,7 @@ class BundleReader:
         Raises:
             NotFoundError: there is no such tensor.
         """
-        entry = self._entry(name.encode(errors="surrogateescape"), name)
-        try:
-            dtype = dtypes.as_dtype(entry.dtype)
-        except TypeError:
-            raise UnimplementedError(None, None, f"Tensor {name} has a dtype with the number {entry.dtype}") from None
-        shape = tuple(dim.size for dim in entry.shape.dim)
-        if min(shape, default=0) < 0:
-            raise DataLossError(None, None, f"Tensor {name} has the shape {list(shape)}")
-        return TensorInfo(dtype, shape, tuple(slice_from_proto(each) for each in entry.slices))
+        return self._entry(name.encode(errors="surrogateescape"), name).info
 
     def read(self, name: str) -> np.ndarray:
         """The value of a whole tensor, put together if it is partitioned. Strings are an object array of bytes.
@@ -377,10 +374,10 @@ class BundleReader:
             NotFoundError: there is no such tensor, or a slice of it is missing.
             DataLossError: its bytes are damaged.
         """
-        info = self.info(name)
-        if not info.slices:
-            return self._value(self._entry(name.encode(errors="surrogateescape"), name), info.dtype, name)
-        return self.read_slice(name, [(0, -1)] * len(info.shape))
+        entry = self._entry(name.encode(errors="surrogateescape"), name)
+        if not entry.info.slices:
+            return self._value(entry, name)
+        return self.read_slice(name, [(0, -1)] * len(entry.info.shape))
 
     def read_slice(self, name: str, extents: Sequence[Extent]) -> np.ndarray:
         """A box of a tensor, whichever way it is partitioned; only slices that overlap it are read.
@@ -393,60 +390,59 @@ class BundleReader:
         if not info.slices:
             return self.read(name)[box(extents, info.shape, name)]
 
-        def entry_of(part: tuple[Extent, ...]) -> Any:
+        def entry_of(part: tuple[Extent, ...]) -> _Entry:
             return self._entry(encode_slice_key(name, part), f"{name} {list(part)}")
 
         def verify(part: tuple[Extent, ...], shape: tuple[int, ...]) -> None:
-            self._check_size(entry_of(part), info.dtype, math.prod(shape), name)
+            entry = entry_of(part)
+            if entry.info.dtype != info.dtype or entry.info.shape != shape:
+                raise DataLossError(
+                    None,
+                    None,
+                    f"Slice {list(part)} of tensor {name} is stored as {entry.info.dtype.name} "
+                    f"{list(entry.info.shape)}, and the tensor is {info.dtype.name} {list(info.shape)}",
+                )
+            self._check_size(entry, name)
 
-        return assemble(name, info, extents, verify, lambda part: self._value(entry_of(part), info.dtype, name))
+        return assemble(name, info, extents, verify, lambda part: self._value(entry_of(part), name))
 
-    def _check_size(self, entry: Any, dtype: dtypes.DType, count: int, name: str) -> None:
-        """Raises unless the entry's bytes can be `count` elements and lie in the file; nothing is allocated before."""
-        if entry.dtype != dtype.as_datatype_enum:
-            raise DataLossError(None, None, f"A slice of tensor {name} has another dtype than the tensor")
-        if dtype in (dtypes.resource, dtypes.variant):
-            raise UnimplementedError(None, None, f"Tensor {name} has dtype {dtype.name}")
-        fits = entry.size >= count + 4 if dtype is dtypes.string else entry.size == count * dtype.size
-        if not fits:
+    def _check_size(self, entry: _Entry, name: str) -> None:
+        """Raises unless the entry's bytes fit its dtype and shape and lie in the file; nothing is allocated before."""
+        dtype, count = entry.info.dtype, entry.count
+        if not (entry.size >= count + 4 if dtype is dtypes.string else entry.size == count * dtype.size):
             raise DataLossError(
                 None, None, f"Tensor {name}: {entry.size} bytes are stored for {count} elements of {dtype.name}"
             )
-        _, size = self._shard(entry, name)
+        _, size = self._shard(entry.shard, name)
         if entry.offset < 0 or entry.size > size - entry.offset:
             raise DataLossError(
                 None,
                 None,
                 f"Tensor {name}: bytes {entry.offset} to {entry.offset + entry.size} of "
-                f"{data_filename(self._prefix, entry.shard_id, self.num_shards)}, which has {size}",
+                f"{data_filename(self._prefix, entry.shard, self.num_shards)}, which has {size}",
             )
 
-    def _value(self, entry: Any, dtype: dtypes.DType, name: str) -> np.ndarray:
-        shape = tuple(dim.size for dim in entry.shape.dim)
-        if min(shape, default=0) < 0:
-            raise DataLossError(None, None, f"Tensor {name} has a slice of shape {list(shape)}")
-        count = math.prod(shape)
-        self._check_size(entry, dtype, count, name)
+    def _value(self, entry: _Entry, name: str) -> np.ndarray:
+        self._check_size(entry, name)
         data = self._bytes(entry, name)
-        if dtype is dtypes.string:
-            array, crc = _decode_strings(data.tobytes(), count, name)
+        if entry.info.dtype is dtypes.string:
+            array, crc = _decode_strings(data.tobytes(), entry.count, name)
         else:
-            crc = _masked_crc32c(data)
-            array = data.view(dtype.as_numpy_dtype)
+            crc = mask(crc32c(data))
+            array = data.view(entry.info.dtype.as_numpy_dtype)
             if self._swapped:
                 array = array.byteswap()
         if crc != entry.crc32c:
             raise DataLossError(
                 None,
                 None,
-                f"Checksum does not match for tensor {name}: stored {entry.crc32c:#010x} vs. calculated on the restored "
-                f"bytes {crc:#010x}",
+                f"Checksum does not match for tensor {name}: stored {entry.crc32c:#010x} vs. calculated on the "
+                f"restored bytes {crc:#010x}",
             )
-        return array.reshape(shape)
+        return array.reshape(entry.info.shape)
 
-    def _shard(self, entry: Any, name: str) -> tuple[BinaryIO, int]:
-        """The data file of an entry, and its size."""
-        shard = entry.shard_id
+    def _shard(self, shard: int, name: str) -> tuple[BinaryIO, int]:
+        """A data file and its size."""
         if shard not in self._shards:
             if not 0 <= shard < self.num_shards:
                 raise DataLossError(None, None, f"Tensor {name} is in shard {shard} of {self.num_shards}")
@@ -456,13 +452,13 @@ class BundleReader:
                 self._shards[shard] = (source, source.seek(0, os.SEEK_END))
         return self._shards[shard]
 
-    def _bytes(self, entry: Any, name: str) -> np.ndarray:
-        source, _ = self._shard(entry, name)
+    def _bytes(self, entry: _Entry, name: str) -> np.ndarray:
+        source, _ = self._shard(entry.shard, name)
         # A buffer of NumPy's is aligned and writable, so that the array needs no copy.
         buffer = np.empty(entry.size, np.uint8)
-        with mapped(data_filename(self._prefix, entry.shard_id, self.num_shards)):
+        with mapped(name):
             source.seek(entry.offset)
-            view, at = memoryview(buffer), 0
+            view, at = buffer.data, 0
             while at < entry.size:
                 chunk = source.readinto(view[at : at + _COPY_CHUNK])  # pyright: ignore[reportAttributeAccessIssue]
                 if not chunk:
@@ -496,9 +492,9 @@ def merge_bundles(prefixes: Iterable[str], merged_prefix: str) -> None:
     files: list[str] = []
     for prefix in prefixes:
         with BundleReader(prefix) as reader:
-            for key in reader._raw:
-                entry = BundleEntryProto()
-                entry.CopyFrom(reader._entry(key, key.decode(errors="replace")))
+            for key, raw in reader._raw.items():
+                _parse_entry(raw, key.decode(errors="replace"))  # raises if it is damaged
+                entry = protos.BundleEntryProto.FromString(raw)
                 present = entries.get(key)
                 if present is None:
                     if not entry.slices:

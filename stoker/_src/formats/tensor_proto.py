@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tensorboard.compat.proto.tensor_pb2 import TensorProto
-from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.formats.protos import TensorProto, TensorShapeProto
 
 MAX_ELEMENTS = 1 << 31  # a TensorProto cannot be larger than 2 GiB; a shape beyond that is a lie
 

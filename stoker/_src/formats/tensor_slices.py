@@ -10,8 +10,8 @@ import numpy as np
 
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import DataLossError, InvalidArgumentError, NotFoundError
+from stoker._src.formats import protos
 from stoker._src.formats.ordered_code import Extent
-from stoker._src.formats.protos import TensorSliceProto
 
 
 class TensorInfo(NamedTuple):
@@ -24,7 +24,7 @@ class TensorInfo(NamedTuple):
 
 def slice_to_proto(extents: Sequence[Extent]) -> Any:
     """Extents as a TensorSliceProto; whole dimensions have no length."""
-    proto = TensorSliceProto()
+    proto = protos.TensorSliceProto()
     for start, length in extents:
         extent = proto.extent.add()
         if length >= 0:

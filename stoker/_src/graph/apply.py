@@ -33,9 +33,10 @@ def apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, 
     for arg, value in zip(definition.inputs, bound):
         if type(value) is tensor_type and not arg.is_list and not arg.is_ref:
             dtype = value.dtype.base_dtype
-            expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr)
+            expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
             if expected is None:
-                attrs[arg.type_attr] = definition.check_attr(arg.type_attr, dtype)
+                attr = arg.type_attr or ""
+                attrs[attr] = definition.check_attr(attr, dtype)
             elif expected is not dtype:
                 raise _mismatch(definition, arg, dtype, expected)
             inputs.append(value)
@@ -89,7 +90,7 @@ def _mismatch(definition: OpDefinition, arg: Arg, found: DType, expected: DType)
 
 
 def _convert(definition: OpDefinition, arg: Arg, value: Any, attrs: dict[str, Any], target: Any, unique: str) -> Tensor:
-    expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr)
+    expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
     hint = None
     if expected is None and arg.type_attr is not None:
         default = definition.attrs[arg.type_attr].default
@@ -158,7 +159,7 @@ def _convert_list(
             f"List argument '{arg.name}' to '{definition.name}' Op with length {len(values)} must match length {attrs[arg.number_attr]} of the earlier argument."
         )
     attrs[arg.number_attr] = definition.check_attr(arg.number_attr, len(values))  # type: ignore[index,arg-type]
-    expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr)
+    expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
     if expected is None:  # whoever brings a dtype decides for the plain values beside it
         expected = next((dtype for value in values if (dtype := dtype_of(value)) is not None), None)
     for i, value in enumerate(values):

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from tensorboard.compat.proto.attr_value_pb2 import AttrValue, NameAttrList
 
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
+from stoker._src.formats.protos import AttrValue, NameAttrList
 from stoker._src.formats.tensor_proto import from_tensor_proto, to_tensor_proto
 
 

@@ -142,7 +142,7 @@ class Arg:
         """The dtypes this argument has in a node with `attrs`."""
         if self.list_attr is not None:
             return list(attrs[self.list_attr])
-        dtype = self.dtype if self.dtype is not None else attrs[self.type_attr]
+        dtype = self.dtype if self.dtype is not None else attrs[self.type_attr or ""]
         if self.is_ref:
             dtype = dtype._as_ref
         return [dtype] * (attrs[self.number_attr] if self.number_attr is not None else 1)
@@ -398,7 +398,7 @@ def _group(args: tuple[Arg, ...], flat: Sequence[Any], attrs: dict[str, Any]) ->
             groups.append(flat[position])
             position += 1
             continue
-        count = attrs[arg.number_attr] if arg.number_attr is not None else len(attrs[arg.list_attr])
+        count = attrs[arg.number_attr] if arg.number_attr is not None else len(attrs[arg.list_attr or ""])
         groups.append(list(flat[position : position + count]))
         position += count
     return groups

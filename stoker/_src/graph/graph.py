@@ -10,6 +10,7 @@ from typing import Any
 
 from stoker._src.base.devices import DeviceSpec, canonical_name, merge_device
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.formats.protos import VersionDef
 from stoker._src.graph import context
 from stoker._src.graph.definition import OpDefinition, find_definition
 from stoker._src.graph.shape_inference import infer_shapes
@@ -463,8 +464,6 @@ class Graph:
 
     @property
     def graph_def_versions(self) -> Any:
-        from tensorboard.compat.proto.versions_pb2 import VersionDef
-
         return VersionDef(producer=PRODUCER_VERSION)
 
     def as_graph_def(

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorboard.compat.proto.graph_pb2 import GraphDef
-from tensorboard.compat.proto.node_def_pb2 import NodeDef
-from tensorboard.compat.proto.op_def_pb2 import OpDef
-
 from stoker._src.base.shapes import TensorShape
+from stoker._src.formats.protos import GraphDef, NodeDef, OpDef
 from stoker._src.graph.attr_values import to_attr_value
 from stoker._src.graph.definition import MISSING, Arg, OpDefinition
 from stoker._src.graph.graph import PRODUCER_VERSION, Graph

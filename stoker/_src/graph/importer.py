@@ -10,10 +10,9 @@ import re
 from contextlib import nullcontext
 from typing import Any
 
-from tensorboard.compat.proto.graph_pb2 import GraphDef
-
 from stoker._src.base.errors import OpError
 from stoker._src.base.export import export
+from stoker._src.formats.protos import GraphDef
 from stoker._src.graph import context
 from stoker._src.graph.attr_values import from_attr_value
 from stoker._src.graph.conversion import convert_to_tensor

@@ -61,7 +61,8 @@ class NameScope:
     """
 
     def __init__(self, name: Any, default_name: str | None = None, values: Any = None) -> None:
-        if not (name is None or isinstance(name, (str, bytes))):
+        name = name.decode() if isinstance(name, bytes) else name
+        if not (name is None or isinstance(name, str)):
             raise TypeError(f"name for name_scope must be a string, got {name!r}.")
         if name is None and default_name is None and values is not None:
             raise ValueError(f"At least one of name ({name}) and default_name ({default_name}) must be provided.")

@@ -409,7 +409,7 @@ def concat_kernel(values: list[Any], axis: int) -> Any:
 def concat_shape(values: list[Shape], axis: np.ndarray | None) -> Shape:
     merged = UNKNOWN_SHAPE
     if axis is None:
-        ranks = {each.rank for each in values} - {None}
+        ranks = {each.rank for each in values if each.rank is not None}
         return Shape((None,) * ranks.pop()) if len(ranks) == 1 else UNKNOWN_SHAPE
     for each in values:
         if each.dims is not None:

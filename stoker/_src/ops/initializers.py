@@ -258,7 +258,7 @@ class Identity(Initializer):
         if len(whole) != 2:
             raise ValueError(f"The tensor to initialize, specified by argument `shape` must be at least two-dimensional. Received shape={shape}")
         kind = self.dtype if dtype is None else as_dtype(dtype)
-        matrix = np.eye(*whole) * self.gain
+        matrix = np.eye(whole[0], whole[1]) * self.gain
         if partition_info is not None:
             rows, columns = (slice(o, o + n) for o, n in zip(partition_info.var_offset, _sizes(shape)))
             matrix = matrix[rows, columns]

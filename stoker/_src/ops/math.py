@@ -46,12 +46,12 @@ REAL_DIV = _binary("RealDiv", torch.true_divide, INEXACT)
 
 @ADD_V2.grad
 def add_grad(op: Operation, g: Tensor) -> Gradients:
-    return reduce_to_inputs(*op.inputs, g, g)
+    return reduce_to_inputs(op.inputs[0], op.inputs[1], g, g)
 
 
 @SUB.grad
 def sub_grad(op: Operation, g: Tensor) -> Gradients:
-    return reduce_to_inputs(*op.inputs, g, negative(g))
+    return reduce_to_inputs(op.inputs[0], op.inputs[1], g, negative(g))
 
 
 @MUL.grad
@@ -63,7 +63,7 @@ def mul_grad(op: Operation, g: Tensor) -> Gradients:
 @REAL_DIV.grad
 def real_div_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = conj(op.inputs[0]), conj(op.inputs[1])
-    return reduce_to_inputs(*op.inputs, realdiv(g, y), multiply(g, realdiv(realdiv(negative(x), y), y)))
+    return reduce_to_inputs(op.inputs[0], op.inputs[1], realdiv(g, y), multiply(g, realdiv(realdiv(negative(x), y), y)))
 
 
 @export("add", "math.add")

@@ -9,7 +9,7 @@ from typing import Any
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
-from stoker._src.graph.conversion import register_tensor_conversion_function
+from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array
@@ -147,12 +147,14 @@ class PartitionedVariable:
 
     def _each(self, method: str, value: Any, use_locking: bool, name: str | None, read_value: bool) -> list[Any]:
         """Applies `method` to each slice, with its part of a whole value or with its entry of a list."""
+        parts: Any = value
         if isinstance(value, (list, tuple)) and len(value) == len(self._variables):
             parts = value
         else:
+            whole: Any = convert_to_tensor(value, self._dtype)
             infos = [variable._get_save_slice_info() for variable in self._variables]
             parts = [
-                value[tuple(slice(offset, offset + size) for offset, size in zip(info.var_offset, info.var_shape))]
+                whole[tuple(slice(offset, offset + size) for offset, size in zip(info.var_offset, info.var_shape))]
                 for info in infos
             ]
         return [

@@ -53,7 +53,7 @@ def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
     return op_seeds(graph.seed, op_seed, graph.next_random_op)
 
 
-def _seeds(seed: int | None) -> dict[str, int]:
+def _seeds(seed: int | None) -> dict[str, Any]:
     first, second = get_seed(seed)
     return {"seed": first or 0, "seed2": second or 0}
 

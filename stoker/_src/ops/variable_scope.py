@@ -402,7 +402,7 @@ def _get_partitioned(
     return made
 
 
-def _sliced(tensor: Tensor, offset: list[int], part: list[int]) -> Any:
+def _sliced(tensor: Any, offset: list[int], part: list[int]) -> Any:
     return tensor[tuple(slice(begin, begin + size) for begin, size in zip(offset, part))]  # type: ignore[index]
 
 

@@ -148,6 +148,10 @@ class Variable(metaclass=_VariableType):
     _dtype: DType
     _static: Shape
     _name: str
+    _element: Any  # the reference or handle
+    _snapshot: Any  # the value read when the variable was made
+    _initial_value: Any
+    _initializer_op: Any
 
     # -- what it is ----------------------------------------------------------------------------------------------
 

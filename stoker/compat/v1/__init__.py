@@ -10,6 +10,7 @@ from stoker.compat.v1 import keras as keras
 from stoker.compat.v1 import linalg as linalg
 from stoker.compat.v1 import math as math
 from stoker.compat.v1 import nn as nn
+from stoker.compat.v1 import queue as queue
 from stoker.compat.v1 import random as random
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
@@ -125,6 +126,11 @@ from stoker._src.ops.math import truediv as truediv
 from stoker._src.ops.partitioned import fixed_size_partitioner as fixed_size_partitioner
 from stoker._src.ops.partitioned import min_max_variable_partitioner as min_max_variable_partitioner
 from stoker._src.ops.partitioned import variable_axis_size_partitioner as variable_axis_size_partitioner
+from stoker._src.ops.queues import FIFOQueue as FIFOQueue
+from stoker._src.ops.queues import PaddingFIFOQueue as PaddingFIFOQueue
+from stoker._src.ops.queues import PriorityQueue as PriorityQueue
+from stoker._src.ops.queues import QueueBase as QueueBase
+from stoker._src.ops.queues import RandomShuffleQueue as RandomShuffleQueue
 from stoker._src.ops.random import get_seed as get_seed
 from stoker._src.ops.random import random_normal as random_normal
 from stoker._src.ops.random import random_uniform as random_uniform

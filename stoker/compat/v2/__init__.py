@@ -7,6 +7,7 @@ from stoker.compat.v2 import graph_util as graph_util
 from stoker.compat.v2 import linalg as linalg
 from stoker.compat.v2 import math as math
 from stoker.compat.v2 import nn as nn
+from stoker.compat.v2 import queue as queue
 from stoker.compat.v2 import random as random
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype

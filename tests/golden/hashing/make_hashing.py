@@ -32,6 +32,8 @@ np.savez_compressed(
     old=tf.strings.to_hash_bucket(strings, largest).numpy(),
     few=tf.strings.to_hash_bucket_fast(strings[:500], 7).numpy(),
     fingerprint=tf.fingerprint(tf.constant(strings[:500])).numpy(),
+    rows_of_numbers=tf.fingerprint(np.arange(12, dtype=np.int32).reshape(2, 3, 2)).numpy(),
+    rows_of_strings=tf.fingerprint(tf.constant([[b"a", b"bb"], [b"", b"ccc"]])).numpy(),
     cross_all=crossed([letters, words], num_buckets=0),
     cross_keyed=crossed([letters, words], num_buckets=1000, hash_key=77),
     cross_numbers=crossed([letters, numbers, words], num_buckets=10**6),

@@ -61,6 +61,22 @@ for name, data in pictures.items():
                 continue
             record(f"{name}|image|{channels}|{dtype.name}", tf.io.decode_image, data, channels, dtype)
 
+y, x, k = np.mgrid[0:48, 0:70, 0:3]
+gradient = ((x * (3 + k) + y * (5 - k) + x * y % 17) % 256).astype(np.uint8)
+encoded = {}
+for quality, downsampled, progressive, optimized, channels in itertools.product(
+    (0, 1, 50, 95, 100), (False, True), (False, True), (False, True), (1, 3)
+):
+    data = tf.io.encode_jpeg(
+        gradient[:, :, :channels],
+        quality=quality,
+        chroma_downsampling=downsampled,
+        progressive=progressive,
+        optimize_size=optimized,
+    ).numpy()
+    key = f"{quality}|{int(downsampled)}|{int(progressive)}|{int(optimized)}|{channels}"
+    encoded[key] = zlib.crc32(data)
+
 # Digests keep the folder small; pixels are kept only where a JPEG library may differ by a few levels.
 digests = {
     key: [list(a.shape), a.dtype.name, zlib.crc32(np.ascontiguousarray(a).tobytes())] for key, a in arrays.items()
@@ -68,5 +84,7 @@ digests = {
 pixels = {key: a for key, a in arrays.items() if "|jpeg|0|" in key and key.endswith("|1") and "32x40" in key}
 np.savez_compressed("jpeg_pixels.npz", **pixels)
 with open("expected.json", "w") as sink:
-    json.dump({"decoded": digests, "errors": errors}, sink, sort_keys=True, separators=(",", ":"))
+    json.dump(
+        {"decoded": digests, "errors": errors, "encoded_jpeg": encoded}, sink, sort_keys=True, separators=(",", ":")
+    )
     sink.write("\n")

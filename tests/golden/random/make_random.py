@@ -15,6 +15,9 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import numpy as np
 import tensorflow as tf
 
+# Multinomial and the bounded normals of large inputs depend on the number of threads.
+tf.config.threading.set_intra_op_parallelism_threads(1)
+
 v1 = tf.compat.v1
 raw = tf.raw_ops
 HERE = Path(__file__).parent
@@ -200,6 +203,25 @@ def candidates():
                         for execution in range(3):
                             for part, value in zip(outputs._fields, session.run(outputs), strict=True):
                                 arrays[f"candidates/{name}/{int(unique)}/{n}/{range_max}/{part}/{execution}"] = value
+    growing = [k + 1.0 for k in range(18)]
+    fixed = {
+        "plain": {"unigrams": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "range_max": 6, "distortion": 0.75},
+        "reserved": {"unigrams": [5.0, 1.0, 9.0, 0.5], "range_max": 6, "num_reserved_ids": 2},
+        "shard": {"unigrams": growing, "range_max": 10, "num_reserved_ids": 2, "num_shards": 2, "shard": 1},
+        "third": {"unigrams": growing, "range_max": 6, "num_reserved_ids": 1, "num_shards": 3, "shard": 2},
+        "long": {"unigrams": [1e6 / (k + 1) for k in range(1000)], "range_max": 1000, "distortion": 0.75},
+    }
+    for name, options in fixed.items():
+        for unique in (False, True):
+            n = 4 if unique else 50
+            with tf.Graph().as_default():
+                outputs = raw.FixedUnigramCandidateSampler(
+                    true_classes=true_classes % 6, num_true=2, num_sampled=n, unique=unique, **options, **SEEDS
+                )
+                with v1.Session() as session:
+                    for execution in range(3):
+                        for part, value in zip(outputs._fields, session.run(outputs), strict=True):
+                            arrays[f"candidates/fixed/{name}/{int(unique)}/{part}/{execution}"] = value
     hits = raw.ComputeAccidentalHits(
         true_classes=true_classes, sampled_candidates=np.int64([5, 3, 9, 70, 5, 0]), num_true=2
     )

@@ -27,6 +27,30 @@ def test_samplers(twin, name, unique, count, range_max):
             assert_same_bits(getattr(outputs, part), key)
 
 
+GROWING = [k + 1.0 for k in range(18)]
+FIXED = {
+    "plain": (candidates.UnigramTable([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.75), 6),
+    "reserved": (candidates.UnigramTable([5.0, 1.0, 9.0, 0.5], num_reserved_ids=2), 6),
+    "shard": (candidates.UnigramTable(GROWING, num_reserved_ids=2, num_shards=2, shard=1), 10),
+    "third": (candidates.UnigramTable(GROWING, num_reserved_ids=1, num_shards=3, shard=2), 6),
+    "long": (candidates.UnigramTable([1e6 / (k + 1) for k in range(1000)], 0.75), 1000),
+}
+
+
+@pytest.mark.parametrize("unique", [False, True])
+@pytest.mark.parametrize("name", FIXED)
+def test_fixed_unigrams(twin, name, unique):
+    """Weighted classes: with a distortion, with reserved ones, of a shard, of a long vocabulary."""
+    table, range_max = FIXED[name]
+    count = 4 if unique else 50
+    state = PhiloxState(SEED, SEED2)
+    for execution in range(3):
+        stream = state.reserve(candidates.candidate_reserve(count))
+        outputs = candidates.fixed_unigram_candidates(stream, TRUE_CLASSES % 6, count, unique, range_max, table)
+        for part in PARTS:
+            assert_same_bits(getattr(outputs, part), f"candidates/fixed/{name}/{int(unique)}/{part}/{execution}")
+
+
 def test_accidental_hits():
     """One hit for each true class that was sampled, at the last place it was."""
     rows, places, weights = candidates.accidental_hits(TRUE_CLASSES, np.array([5, 3, 9, 70, 5, 0]))
@@ -56,3 +80,9 @@ def test_bad_requests_are_refused():
         candidates.all_candidates(TRUE_CLASSES, 10)
     with pytest.raises(InvalidArgumentError, match="at least 1, got 0"):
         candidates.uniform_candidates(stream, TRUE_CLASSES, 1, False, 0)
+    with pytest.raises(InvalidArgumentError, match="range is 7 must be equal to weights size  6"):
+        candidates.fixed_unigram_candidates(stream, TRUE_CLASSES, 1, False, 7, FIXED["plain"][0])
+    with pytest.raises(InvalidArgumentError, match=r"shard must be in \[0, 2\), got 2"):
+        candidates.UnigramTable([1.0, 2.0], num_shards=2, shard=2)
+    with pytest.raises(InvalidArgumentError, match="no class has a positive weight"):
+        candidates.UnigramTable([], num_reserved_ids=3)

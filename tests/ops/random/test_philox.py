@@ -162,6 +162,14 @@ def test_float_functions_are_close_to_the_truth():
     np.testing.assert_array_max_ulp(power, exact, 1)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tiny_gamma_numbers_are_zero(twin, dtype):
+    """No subnormal number comes out, however small the parameter."""
+    numbers = rejection.gamma(Stream(1, 2), 300, np.array([0.008], dtype))
+    assert numbers.dtype == dtype
+    assert (numbers == 0).any() and (numbers[numbers != 0] >= np.finfo(dtype).tiny).all()
+
+
 def test_empty_requests_draw_nothing(twin):
     """No outputs, no numbers; not even bounds are looked at."""
     stream = Stream(1, 2)

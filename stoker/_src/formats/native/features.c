@@ -1,6 +1,12 @@
 /* Features: decoding their lists, looking their names up, handing their values to Python. See features.h. */
 #include "features.h"
 
+/* Packed floats are copied as they stand, which is right where the machine's order is the wire's. Elsewhere the build
+ * stops here and the package goes on with the Python twin. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "big-endian machines use the Python twin"
+#endif
+
 bool vector_reserve(Vector *vector, size_t more, size_t item) {
   if (vector->capacity - vector->count >= more) return true;
   size_t limit = (size_t)PY_SSIZE_T_MAX / item;

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ import torch
 
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.ops.random_bits.fills import uniform, uniform_full_int
-from stoker._src.ops.random_bits.philox import Stream
+from stoker._src.ops.random_bits.philox import Stream, bits
 
 
 class Candidates(NamedTuple):
@@ -60,6 +60,86 @@ def log_uniform_candidates(
     def probability(classes: np.ndarray) -> np.ndarray:
         values = [math.log((k + 2.0) / (k + 1.0)) / log_range for k in classes.reshape(-1).tolist()]
         return np.array(values, np.float32).reshape(classes.shape)
+
+    return _candidates(draw, probability, true_classes, num_sampled, unique, range_max)
+
+
+class UnigramTable:
+    """The classes' weights as FixedUnigramCandidateSampler draws from them: Walker's alias table.
+
+    Each place i keeps its own class with probability `_keep[i]` and otherwise stands for class `_other[i]`.
+
+    Args:
+        unigrams: a weight for each class after the reserved ones (the last column of a vocabulary file, or the attr).
+        distortion: the power that weights are raised to.
+        num_reserved_ids: classes before the first, never drawn.
+        num_shards: how many samplers share the classes; each keeps every `num_shards`-th, numbered anew.
+        shard: which of them this is.
+    """
+
+    def __init__(
+        self,
+        unigrams: Sequence[float],
+        distortion: float = 1.0,
+        num_reserved_ids: int = 0,
+        num_shards: int = 1,
+        shard: int = 0,
+    ) -> None:
+        if not 0 <= shard < num_shards:
+            raise InvalidArgumentError(None, None, f"shard must be in [0, {num_shards}), got {shard}")
+        reserved = len(range(shard, num_reserved_ids, num_shards))
+        # TensorFlow counts on from the reserved classes this shard kept, not from all of them.
+        kept = unigrams[(shard - reserved) % num_shards :: num_shards]
+        powers = [0.0] * reserved + [_POW(float(np.float32(weight)), distortion) for weight in kept]
+        self.weights = np.array(powers, np.float32)
+        # Added up one by one in float32, as the counts' denominators are.
+        self.total = np.add.accumulate(self.weights, dtype=np.float32)[-1] if self.weights.size else np.float32(0)
+        if not self.total > 0:
+            raise InvalidArgumentError(None, None, "FixedUnigramCandidateSampler: no class has a positive weight.")
+        self._keep, self._other = self._alias_table(self.weights.tolist())
+
+    @staticmethod
+    def _alias_table(weights: list[float]) -> tuple[list[float], list[int]]:
+        size, total = len(weights), math.fsum(weights)
+        keep = [weight * size / total for weight in weights]
+        other = list(range(size))
+        low = [place for place in range(size) if keep[place] < 1.0]
+        high = [place for place in range(size) if keep[place] >= 1.0]
+        while low and high:  # the last of each: the order decides which classes share a place
+            small, large = low.pop(), high.pop()
+            other[small] = large
+            keep[large] -= 1.0 - keep[small]
+            (low if keep[large] < 1.0 else high).append(large)
+        for place in low:  # what rounding left a little below one
+            keep[place] = 1.0
+        return keep, other
+
+    def draw(self, stream: Stream, first: int, count: int) -> list[int]:
+        """Draws `first` to `first + count`: a word that decides between the two classes, then one for the place."""
+        skipped, odd = divmod(first, 2)
+        words = bits(stream.skip(skipped), 2 * (count + odd))[2 * odd :]
+        decisions = uniform(stream.skip(skipped), 2 * (count + odd), torch.float32).numpy()[2 * odd :: 2].tolist()
+        places = (words[1::2] % np.uint32(len(self._keep))).tolist()
+        return [
+            place if decision < self._keep[place] else self._other[place]
+            for decision, place in zip(decisions, places, strict=True)
+        ]
+
+
+def fixed_unigram_candidates(
+    stream: Stream, true_classes: np.ndarray, num_sampled: int, unique: bool, range_max: int, table: UnigramTable
+) -> Candidates:
+    """FixedUnigramCandidateSampler: classes in proportion to given weights; `table` is made once per op."""
+    if table.weights.size != range_max:
+        raise InvalidArgumentError(
+            None, None, f"range is {range_max} must be equal to weights size  {table.weights.size}"
+        )
+
+    def draw(first: int, count: int) -> list[int]:
+        return table.draw(stream, first, count)
+
+    def probability(classes: np.ndarray) -> np.ndarray:
+        return table.weights[classes] / table.total
 
     return _candidates(draw, probability, true_classes, num_sampled, unique, range_max)
 
@@ -144,16 +224,17 @@ def _expected_count(probability: np.ndarray, num_sampled: int, tries: int) -> np
     return np.array(values, np.float32).reshape(probability.shape)
 
 
-def _c_float_function(name: str, exact: Callable[[float], float]) -> Callable[[float], float]:
+def _c_float_function(name: str, exact: Callable[..., float], arguments: int = 1) -> Callable[..., float]:
     """The C library's float32 function, whose last bit TensorFlow's counts have; else the exact one, rounded."""
     try:
         function = getattr(ctypes.CDLL(None), name)
     except (AttributeError, OSError, TypeError):  # a platform that does not show the C library to the process
-        return lambda x: float(np.float32(exact(x)))
+        return lambda *x: float(np.float32(exact(*x)))
     function.restype = ctypes.c_float
-    function.argtypes = [ctypes.c_float]
+    function.argtypes = [ctypes.c_float] * arguments
     return function
 
 
 _LOG1P = _c_float_function("log1pf", math.log1p)
 _EXPM1 = _c_float_function("expm1f", math.expm1)
+_POW = _c_float_function("powf", math.pow, 2)

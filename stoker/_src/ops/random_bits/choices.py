@@ -52,7 +52,8 @@ def categorical(stream: Stream, logits: np.ndarray, samples: int) -> np.ndarray:
 
     Sample (row, i) takes float64 number row * samples + i of the stream (two to a block) times the row's total and
     finds it among the running sums of exp(logit - largest). Logits that are not finite have no weight; a row without
-    any finite logit gives the number of classes, as in TensorFlow.
+    any finite logit gives the number of classes, as in TensorFlow. TensorFlow run with several threads restarts the
+    stream at rows that depend on their number once there is much to draw; these are the numbers of one thread.
 
     Raises:
         InvalidArgumentError: if there are no classes.

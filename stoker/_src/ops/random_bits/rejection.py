@@ -25,12 +25,16 @@ _OUTPUTS_PER_THREAD = 1 << 12
 
 
 def gamma(stream: Stream, samples: int, alpha: np.ndarray) -> np.ndarray:
-    """Gamma numbers of shape parameter `alpha` and scale 1: float64 of shape [samples, *alpha.shape].
+    """Gamma numbers of shape parameter `alpha` and scale 1: of alpha's type and shape [samples, *alpha.shape].
 
     Marsaglia and Tsang, "A simple method for generating gamma variables" (2000): for alpha below one, a number of
-    alpha + 1 times u**(1 / alpha). At alpha == 1 the exponential -log1p(-u) is taken.
+    alpha + 1 times u**(1 / alpha). At alpha == 1 the exponential -log1p(-u) is taken. float32 and float64 numbers too
+    small to be normal are zero: TensorFlow's kernels run with subnormal results flushed.
     """
-    return _per_output(stream, samples, [alpha], _gamma_number, "fill_gamma")
+    numbers = _per_output(stream, samples, [alpha], _gamma_number, "fill_gamma").astype(alpha.dtype)
+    if alpha.dtype in (np.float32, np.float64):
+        numbers[np.abs(numbers) < np.finfo(alpha.dtype).tiny] = 0
+    return numbers
 
 
 def poisson(stream: Stream, samples: int, rate: np.ndarray) -> np.ndarray:
