@@ -43,9 +43,7 @@ class UpdateOps:
     resource_sparse: OpDefinition | None
 
 
-def update(
-    spelling: str, *, sparse: bool = False, reference: bool = True, **attrs: Any
-) -> Callable[[Rule], UpdateOps]:
+def update(spelling: str, *, sparse: bool = False, reference: bool = True, **attrs: Any) -> Callable[[Rule], UpdateOps]:
     """Defines the ops of a rule from its inputs, spelled `Name(variables; numbers and grad)`.
 
     Args:

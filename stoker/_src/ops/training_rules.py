@@ -52,9 +52,7 @@ def _shrink(values: Tensors, amount: float) -> None:
 
 
 @update("Momentum(var, accum; lr, grad, momentum)", sparse=True, use_nesterov=False)
-def MOMENTUM(
-    var: Tensors, accum: Tensors, lr: float, grad: Tensors, momentum: float, *, use_nesterov: bool
-) -> None:
+def MOMENTUM(var: Tensors, accum: Tensors, lr: float, grad: Tensors, momentum: float, *, use_nesterov: bool) -> None:
     """accum = momentum * accum + g;  var -= lr * accum, or with Nesterov's look ahead lr * (g + momentum * accum)"""
     torch._foreach_mul_(accum, momentum)
     torch._foreach_add_(accum, grad)
@@ -91,9 +89,7 @@ def ADAGRAD(var: Tensors, accum: Tensors, lr: float, grad: Tensors, *, update_sl
 
 
 @update("AdagradV2(var, accum; lr, epsilon, grad)", sparse=True, update_slots=True)
-def ADAGRAD_V2(
-    var: Tensors, accum: Tensors, lr: float, epsilon: float, grad: Tensors, *, update_slots: bool
-) -> None:
+def ADAGRAD_V2(var: Tensors, accum: Tensors, lr: float, epsilon: float, grad: Tensors, *, update_slots: bool) -> None:
     """accum += g^2 (if update_slots);  var -= lr * g / (sqrt(accum) + epsilon)"""
     if update_slots:
         torch._foreach_addcmul_(accum, grad, grad)
@@ -233,9 +229,7 @@ def _corrected(lr: float, beta1_power: float, beta2_power: float) -> float:
     return lr * root / (1 - beta1_power)
 
 
-@update(
-    "Adam(var, m, v; beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)", use_nesterov=False
-)
+@update("Adam(var, m, v; beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)", use_nesterov=False)
 def ADAM(
     var: Tensors,
     m: Tensors,
@@ -275,9 +269,7 @@ def ADAM(
         torch._foreach_addcdiv_(var, m, below, -rate)
 
 
-@update(
-    "AdamWithAmsgrad(var, m, v, vhat; beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)", reference=False
-)
+@update("AdamWithAmsgrad(var, m, v, vhat; beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)", reference=False)
 def ADAM_WITH_AMSGRAD(
     var: Tensors,
     m: Tensors,
@@ -333,9 +325,7 @@ def _agreement(m: Tensors, beta: float, grad: Tensors) -> Tensors:
 
 
 @update("AddSign(var, m; lr, alpha, sign_decay, beta, grad)")
-def ADD_SIGN(
-    var: Tensors, m: Tensors, lr: float, alpha: float, sign_decay: float, beta: float, grad: Tensors
-) -> None:
+def ADD_SIGN(var: Tensors, m: Tensors, lr: float, alpha: float, sign_decay: float, beta: float, grad: Tensors) -> None:
     """m = beta * m + (1 - beta) * g;  var -= lr * (alpha + sign_decay * sign(g) * sign(m)) * g"""
     factors = _agreement(m, beta, grad)
     torch._foreach_mul_(factors, sign_decay)
