@@ -149,7 +149,7 @@ class _Caller:
         self._check_numbers(numbers)
         values = [variable.read() for variable in inputs[:count]]
         self._check_rows(inputs, values, gradient, indices)
-        for rows, chosen in distinct_rows(indices, len(values[0]), self.name):
+        for rows, chosen in distinct_rows(indices.long(), len(values[0]), self.name):
             parts = [[value.index_select(0, rows)] for value in values]
             numbers[at - count] = [gradient if chosen is None else gradient.index_select(0, chosen)]
             self.rule(*parts, *numbers, **attributes)
