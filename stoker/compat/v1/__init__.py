@@ -134,6 +134,11 @@ from stoker._src.ops.casting import to_double as to_double
 from stoker._src.ops.casting import to_float as to_float
 from stoker._src.ops.casting import to_int32 as to_int32
 from stoker._src.ops.casting import to_int64 as to_int64
+from stoker._src.ops.clip import clip_by_average_norm as clip_by_average_norm
+from stoker._src.ops.clip import clip_by_global_norm as clip_by_global_norm
+from stoker._src.ops.clip import clip_by_norm as clip_by_norm
+from stoker._src.ops.clip import clip_by_value as clip_by_value
+from stoker._src.ops.clip import global_norm as global_norm
 from stoker._src.ops.comparison import approximate_equal as approximate_equal
 from stoker._src.ops.comparison import equal as equal
 from stoker._src.ops.comparison import greater as greater
