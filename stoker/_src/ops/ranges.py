@@ -15,7 +15,7 @@ from stoker._src.base.shapes import Shape, broadcast
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, define, one_of, scalar
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import VALUE_READERS, constant_value
+from stoker._src.graph.static_values import VALUE_READERS
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, broadcasting, math, reductions
 from stoker._src.ops.constants import constant
@@ -30,7 +30,9 @@ VALUE_READERS["Rank"] = lambda op: (
     None if op._inputs[0].static_shape.rank is None else np.array(op._inputs[0].static_shape.rank, np.int32)
 )
 
-SIZE = define("Size(input: T) -> (output: out_type)", T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)).not_differentiable()
+SIZE = define(
+    "Size(input: T) -> (output: out_type)", T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
+).not_differentiable()
 SIZE.shape(scalar)
 
 
@@ -93,7 +95,9 @@ def _check_range(first: float, last: float, step: float) -> None:
         raise InvalidArgumentError(None, None, "Requires delta != 0: 0")
     if (step > 0 and first > last) or (step < 0 and first < last):
         order = "<=" if step > 0 else ">="
-        raise InvalidArgumentError(None, None, f"Requires start {order} limit when delta {'>' if step > 0 else '<'} 0: {first}/{last}")
+        raise InvalidArgumentError(
+            None, None, f"Requires start {order} limit when delta {'>' if step > 0 else '<'} 0: {first}/{last}"
+        )
 
 
 @RANGE.shape(values=["start", "limit", "delta"])
@@ -156,33 +160,3 @@ def broadcast_to_grad(op: Operation, g: Tensor) -> Any:
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     """`input` repeated to fill `shape`."""
     return BROADCAST_TO(input, shape, name=name)
-
-
-def reduced_sizes(x: Tensor, sizes: Tensor, axes: Tensor) -> Any:
-    """The sizes of `x` with ones at `axes`: what a reduction with keep_dims would give."""
-    known, values = x.static_shape, constant_value(axes)
-    if values is not None and known.rank is not None:
-        reduced = {known.normalize_axis(int(axis)) for axis in np.ravel(values)}
-        if known.known:
-            return [1 if i in reduced else size for i, size in enumerate(known)]
-        if len(known) - len(reduced) <= sum(size is not None for i, size in enumerate(known) if i not in reduced) + 1:
-            # At most one remaining size is unknown: reshape works it out.
-            return [1 if i in reduced else (-1 if size is None else size) for i, size in enumerate(known)]
-    return REDUCED_SIZES(sizes, axes)
-
-
-REDUCED_SIZES = define("StokerReducedSizes(sizes: T, axes: host Tidx) -> (output: T)", T=INDEX, Tidx=INDEX).not_differentiable()
-
-
-@REDUCED_SIZES.kernel
-def reduced_sizes_kernel(sizes: torch.Tensor, axes: Any) -> torch.Tensor:
-    result = sizes.clone()
-    for axis in axes if isinstance(axes, list) else [axes]:
-        result[axis] = 1
-    return result
-
-
-@REDUCED_SIZES.shape
-def reduced_sizes_shape(sizes: Shape, axes: Shape) -> Shape:
-    return sizes
-
