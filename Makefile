@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo test lint format clean
 
-$(STAMP): pyproject.toml constraints.txt $(wildcard setup.py stoker/_src/formats/native/*.c)
+$(STAMP): pyproject.toml constraints.txt setup.py $(wildcard stoker/_src/*/native/*.[ch] stoker/_src/formats/images/*.c)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev]"

@@ -57,7 +57,13 @@ def modules_of(table: dict[str, tuple[str, str]], root: str) -> dict[str, dict[s
 
 
 def render(module: str, names: dict[str, tuple[str, str]], children: list[str]) -> str:
-    lines = [HEADERS.get(module, f'"""Public names of tf{module.removeprefix("stoker").removeprefix(".compat.v1").removeprefix(".compat.v2")}."""'), ""]
+    lines = [
+        HEADERS.get(
+            module,
+            f'"""Public names of tf{module.removeprefix("stoker").removeprefix(".compat.v1").removeprefix(".compat.v2")}."""',
+        ),
+        "",
+    ]
     # isort order, so that the linters agree with the generator.
     for child in sorted(children):
         lines.append(f"from {module} import {child} as {child}")
@@ -76,7 +82,11 @@ def render(module: str, names: dict[str, tuple[str, str]], children: list[str]) 
 def outputs(exports: dict[str, dict[str, tuple[str, str]]]) -> dict[Path, str]:
     """path -> contents of every public module."""
     files: dict[Path, str] = {}
-    for root, table in (("stoker", exports["v2"]), ("stoker.compat.v1", exports["v1"]), ("stoker.compat.v2", exports["v2"])):
+    for root, table in (
+        ("stoker", exports["v2"]),
+        ("stoker.compat.v1", exports["v1"]),
+        ("stoker.compat.v2", exports["v2"]),
+    ):
         modules = modules_of(table, root)
         for module, names in modules.items():
             children = [m.rsplit(".", 1)[1] for m in modules if m.rsplit(".", 1)[0] == module and m != module]

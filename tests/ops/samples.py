@@ -281,7 +281,9 @@ def _differences(session: Any, total: Tensor, tensor: Tensor, value: np.ndarray,
         up, down = value.copy(), value.copy()
         up[index] += step
         down[index] -= step
-        result[index] = (session.run(total, {**feeds, tensor: up}) - session.run(total, {**feeds, tensor: down})) / (2 * step)
+        result[index] = (session.run(total, {**feeds, tensor: up}) - session.run(total, {**feeds, tensor: down})) / (
+            2 * step
+        )
     return result
 
 

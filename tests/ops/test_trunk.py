@@ -35,7 +35,13 @@ SAMPLES = [
     Sample("Fill", [[2, 3], f64()], reference=lambda d, v: np.full((2, 3), v)),
     Sample("AddN", [[f64(2), f64(2), f64(2)]], reference=lambda xs: sum(xs)),
     Sample("BroadcastTo", [f64(3, 1), [2, 3, 4]], reference=lambda x, s: np.broadcast_to(x, (2, 3, 4))),
-    Sample("Range", [i32(low=0, high=1), np.int32(7), np.int32(2)], reference=lambda a, b, c: np.arange(0, 7, 2), gradient=False, static=False),
+    Sample(
+        "Range",
+        [i32(low=0, high=1), np.int32(7), np.int32(2)],
+        reference=lambda a, b, c: np.arange(0, 7, 2),
+        gradient=False,
+        static=False,
+    ),
 ]
 
 

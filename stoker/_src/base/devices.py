@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 _PART = re.compile(
-    r"/(?:(?P<key>job|replica|task):(?P<value>[^/]+)|(?:device:)?(?P<kind>[A-Za-z]\w*):(?P<index>\d+|\*))", re.IGNORECASE
+    r"/(?:(?P<key>job|replica|task):(?P<value>[^/]+)|(?:device:)?(?P<kind>[A-Za-z]\w*):(?P<index>\d+|\*))",
+    re.IGNORECASE,
 )
 
 

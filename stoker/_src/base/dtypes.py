@@ -23,7 +23,7 @@ class DType:
                 raise TypeError(f"type_enum is not a valid types_pb2.DataType: {type_enum!r}")
             name, numpy_type = known._name, known._numpy
         self._enum = int(type_enum)
-        self._name = name
+        self._name: str = name
         self._numpy = numpy_type
 
     @property
@@ -251,7 +251,7 @@ def as_dtype(type_value: Any) -> DType:
         if type(known) is DType:
             return known
         try:
-            numpy_type = np.dtype(type_value)
+            numpy_type = np.dtype(type_value)  # pyright: ignore[reportCallIssue, reportArgumentType]
         except (TypeError, ValueError, SyntaxError):
             pass
         else:

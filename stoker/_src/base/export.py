@@ -1,8 +1,8 @@
 """Public names, stated beside what they name; `scripts/api_gen` writes the public modules from them.
 
-    @export("nn.relu", v1="nn.relu6")     tf.nn.relu in both namespaces, and one more in 1.x
-    @export(v2="math.log", v1=("log", "math.log"))
-    export_constant(__name__, "float32", "float32", "dtypes.float32")
+@export("nn.relu", v1="nn.relu6")     tf.nn.relu in both namespaces, and one more in 1.x
+@export(v2="math.log", v1=("log", "math.log"))
+export_constant(__name__, "float32", "float32", "dtypes.float32")
 """
 
 from __future__ import annotations

@@ -259,7 +259,9 @@ class Dimension:
         return self // other
 
     def __truediv__(self, other: Any) -> Any:
-        raise TypeError(f"unsupported operand type(s) for /: 'Dimension' and '{type(other).__name__}', please use // instead")
+        raise TypeError(
+            f"unsupported operand type(s) for /: 'Dimension' and '{type(other).__name__}', please use // instead"
+        )
 
     def __mod__(self, other: Any) -> Any:
         return self._arithmetic(other, operator.mod)
@@ -455,13 +457,11 @@ class TensorShape:
         return list(self._shape.dims)
 
     def as_proto(self) -> Any:
-        from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+        from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto  # pyright: ignore[reportAttributeAccessIssue]
 
         if self._shape.dims is None:
             return TensorShapeProto(unknown_rank=True)
-        return TensorShapeProto(
-            dim=[TensorShapeProto.Dim(size=-1 if dim is None else dim) for dim in self._shape.dims]
-        )
+        return TensorShapeProto(dim=[TensorShapeProto.Dim(size=-1 if dim is None else dim) for dim in self._shape.dims])
 
     def __eq__(self, other: object) -> Any:
         try:

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
 from stoker._src.base import errors
@@ -83,17 +82,25 @@ def raise_for(error: BaseException, path: str) -> NoReturn:
     raise _BY_ERRNO.get(number, errors.UnknownError)(None, None, f"{path}; {os.strerror(number)}") from error
 
 
-@contextlib.contextmanager
-def mapped(path: str) -> Iterator[None]:
-    """OS errors of the block become `tf.errors` kinds that name `path`."""
-    try:
-        yield
-    except errors.OpError:
-        raise
-    except (OSError, NotImplementedError) as error:
-        raise_for(error, path)
-    except ValueError as error:  # a NUL byte in the name
-        raise errors.InvalidArgumentError(None, None, f"{path!r}; {error}") from error
+class mapped:
+    """Context manager: OS errors of the block become `tf.errors` kinds that name `path`."""
+
+    # A class, not a generator: it stands around every small read of a checkpoint.
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if error is None or isinstance(error, errors.OpError):
+            return
+        if isinstance(error, (OSError, NotImplementedError)):
+            raise_for(error, self._path)
+        if isinstance(error, ValueError):  # a NUL byte in the name
+            raise errors.InvalidArgumentError(None, None, f"{self._path!r}; {error}") from error
 
 
 class LocalFileSystem:

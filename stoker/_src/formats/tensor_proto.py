@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tensorboard.compat.proto.tensor_pb2 import TensorProto
-from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.formats.protos import TensorProto, TensorShapeProto
 
 MAX_ELEMENTS = 1 << 31  # a TensorProto cannot be larger than 2 GiB; a shape beyond that is a lie
 
@@ -94,7 +93,9 @@ def from_tensor_proto(proto: Any) -> np.ndarray:
     for size in dims:
         count *= size
     if count > MAX_ELEMENTS:
-        raise InvalidArgumentError(None, None, f"TensorProto's shape {dims} has {count} elements, too many for a message.")
+        raise InvalidArgumentError(
+            None, None, f"TensorProto's shape {dims} has {count} elements, too many for a message."
+        )
     field = _FIELDS.get(dtype)
     if field is None:
         raise InvalidArgumentError(None, None, f"TensorProto of dtype {dtype.name} has no NumPy form.")
@@ -107,7 +108,9 @@ def _from_content(content: bytes, dtype: DType, dims: list[int], count: int) -> 
     expected = count * dtype.size
     if len(content) != expected:
         raise InvalidArgumentError(
-            None, None, f"TensorProto of shape {dims} and dtype {dtype.name} needs {expected} bytes but has {len(content)}."
+            None,
+            None,
+            f"TensorProto of shape {dims} and dtype {dtype.name} needs {expected} bytes but has {len(content)}.",
         )
     return np.frombuffer(content, dtype=dtype.as_numpy_dtype).reshape(dims).copy()
 

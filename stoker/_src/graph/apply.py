@@ -33,9 +33,10 @@ def apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, 
     for arg, value in zip(definition.inputs, bound):
         if type(value) is tensor_type and not arg.is_list and not arg.is_ref:
             dtype = value.dtype.base_dtype
-            expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr)
+            expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
             if expected is None:
-                attrs[arg.type_attr] = definition.check_attr(arg.type_attr, dtype)
+                attr = arg.type_attr or ""
+                attrs[attr] = definition.check_attr(attr, dtype)
             elif expected is not dtype:
                 raise _mismatch(definition, arg, dtype, expected)
             inputs.append(value)
@@ -59,7 +60,9 @@ def apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, 
 def _bind(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """The inputs in order; what is left in `kwargs` are attributes."""
     if len(args) > len(definition.inputs):
-        raise TypeError(f"{definition.name}() takes {len(definition.inputs)} inputs but {len(args)} were given; attributes go by name.")
+        raise TypeError(
+            f"{definition.name}() takes {len(definition.inputs)} inputs but {len(args)} were given; attributes go by name."
+        )
     bound = list(args)
     for arg in definition.inputs[len(args) :]:
         if arg.name not in kwargs:
@@ -73,15 +76,21 @@ def _bind(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def _mismatch(definition: OpDefinition, arg: Arg, found: DType, expected: DType) -> TypeError:
     if arg.type_attr is None:
-        return TypeError(f"Input '{arg.name}' of '{definition.name}' Op has type {found.name} that does not match expected type of {expected.name}.")
+        return TypeError(
+            f"Input '{arg.name}' of '{definition.name}' Op has type {found.name} that does not match expected type of {expected.name}."
+        )
     first = next((other.name for other in definition.inputs if other.type_attr == arg.type_attr), arg.name)
     if first == arg.name:
-        return TypeError(f"Input '{arg.name}' of '{definition.name}' Op has type {found.name} that does not match attr '{arg.type_attr}' = {expected.name}.")
-    return TypeError(f"Input '{arg.name}' of '{definition.name}' Op has type {found.name} that does not match type {expected.name} of argument '{first}'.")
+        return TypeError(
+            f"Input '{arg.name}' of '{definition.name}' Op has type {found.name} that does not match attr '{arg.type_attr}' = {expected.name}."
+        )
+    return TypeError(
+        f"Input '{arg.name}' of '{definition.name}' Op has type {found.name} that does not match type {expected.name} of argument '{first}'."
+    )
 
 
 def _convert(definition: OpDefinition, arg: Arg, value: Any, attrs: dict[str, Any], target: Any, unique: str) -> Tensor:
-    expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr)
+    expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
     hint = None
     if expected is None and arg.type_attr is not None:
         default = definition.attrs[arg.type_attr].default
@@ -93,12 +102,21 @@ def _convert(definition: OpDefinition, arg: Arg, value: Any, attrs: dict[str, An
     elif dtype is not expected:
         raise _mismatch(definition, arg, dtype, expected)
     if arg.is_ref and not tensor.dtype._is_ref_dtype:
-        raise TypeError(f"'{definition.name}' Op requires that input '{arg.name}' be a mutable tensor (e.g.: a tf.Variable)")
+        raise TypeError(
+            f"'{definition.name}' Op requires that input '{arg.name}' be a mutable tensor (e.g.: a tf.Variable)"
+        )
     return tensor
 
 
 def _tensor(
-    definition: OpDefinition, arg: Arg, value: Any, expected: DType | None, hint: Any, target: Any, unique: str, label: str
+    definition: OpDefinition,
+    arg: Arg,
+    value: Any,
+    expected: DType | None,
+    hint: Any,
+    target: Any,
+    unique: str,
+    label: str,
 ) -> Tensor:
     if isinstance(value, Tensor):
         return convert_to_tensor(value)
@@ -128,16 +146,20 @@ def _convert_list(
     if arg.list_attr is not None:
         expected_list = attrs.get(arg.list_attr)
         if expected_list is not None and len(expected_list) != len(values):
-            raise ValueError(f"'{definition.name}' Op expects {len(expected_list)} tensors for '{arg.name}', not {len(values)}.")
+            raise ValueError(
+                f"'{definition.name}' Op expects {len(expected_list)} tensors for '{arg.name}', not {len(values)}."
+            )
         for i, value in enumerate(values):
             expected = None if expected_list is None else expected_list[i]
             tensors.append(_tensor(definition, arg, value, expected, None, target, unique, f"{arg.name}_{i}"))
         attrs[arg.list_attr] = definition.check_attr(arg.list_attr, [tensor.dtype.base_dtype for tensor in tensors])
         return tensors
     if arg.number_attr in attrs and attrs[arg.number_attr] != len(values):
-        raise ValueError(f"List argument '{arg.name}' to '{definition.name}' Op with length {len(values)} must match length {attrs[arg.number_attr]} of the earlier argument.")
+        raise ValueError(
+            f"List argument '{arg.name}' to '{definition.name}' Op with length {len(values)} must match length {attrs[arg.number_attr]} of the earlier argument."
+        )
     attrs[arg.number_attr] = definition.check_attr(arg.number_attr, len(values))  # type: ignore[index,arg-type]
-    expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr)
+    expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
     if expected is None:  # whoever brings a dtype decides for the plain values beside it
         expected = next((dtype for value in values if (dtype := dtype_of(value)) is not None), None)
     for i, value in enumerate(values):
@@ -146,7 +168,9 @@ def _convert_list(
             expected = tensor.dtype.base_dtype
         elif tensor.dtype.base_dtype is not expected:
             found = ", ".join(getattr(v, "dtype", tensor.dtype).name for v in tensors + [tensor])
-            raise TypeError(f"Tensors in list passed to '{arg.name}' of '{definition.name}' Op have types [{found}] that don't all match.")
+            raise TypeError(
+                f"Tensors in list passed to '{arg.name}' of '{definition.name}' Op have types [{found}] that don't all match."
+            )
         tensors.append(tensor)
     if arg.type_attr is not None and arg.type_attr not in attrs:
         if expected is not None:

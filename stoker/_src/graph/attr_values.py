@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from tensorboard.compat.proto.attr_value_pb2 import AttrValue, NameAttrList
 
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
+from stoker._src.formats.protos import AttrValue, NameAttrList
 from stoker._src.formats.tensor_proto import from_tensor_proto, to_tensor_proto
 
 
@@ -20,6 +20,8 @@ class FunctionRef:
 
     name: str
     attrs: dict[str, Any] = field(default_factory=dict, hash=False, compare=False)
+    target: Any = field(default=None, hash=False, compare=False, repr=False)
+    """The Function it names, once resolved."""
 
 
 def _bytes(value: str | bytes) -> bytes:

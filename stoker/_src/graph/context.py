@@ -90,7 +90,9 @@ def reset_default_graph() -> None:
         AssertionError: inside a `with graph.as_default()` block.
     """
     if any(entry is not _EAGER for entry in _state.stack):
-        raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs. If you need a cleared graph, exit the nesting and create a new graph.")
+        raise AssertionError(
+            "Do not use tf.reset_default_graph() to clear nested graphs. If you need a cleared graph, exit the nesting and create a new graph."
+        )
     _state.global_graph = None
 
 

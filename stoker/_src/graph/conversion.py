@@ -59,7 +59,9 @@ def convert_to_tensor(
     wanted: DType | None = None if dtype is None else as_dtype(dtype).base_dtype
     if isinstance(value, Tensor):
         if wanted is not None and value.dtype.base_dtype is not wanted:
-            raise ValueError(f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {value.dtype.base_dtype.name}: {value!r}")
+            raise ValueError(
+                f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {value.dtype.base_dtype.name}: {value!r}"
+            )
         return _localized(value)
     hint = dtype_hint if dtype_hint is not None else preferred_dtype
     for function in _converters_for(type(value)):
@@ -74,9 +76,13 @@ def convert_to_tensor(
         if result is NotImplemented:
             continue
         if not isinstance(result, Tensor):
-            raise RuntimeError(f"Conversion function {function!r} for type {type(value)} returned non-Tensor: {result!r}")
+            raise RuntimeError(
+                f"Conversion function {function!r} for type {type(value)} returned non-Tensor: {result!r}"
+            )
         if wanted is not None and result.dtype.base_dtype is not wanted:
-            raise RuntimeError(f"Conversion function {function!r} for type {type(value)} returned incompatible dtype: requested = {wanted.name}, actual = {result.dtype.name}")
+            raise RuntimeError(
+                f"Conversion function {function!r} for type {type(value)} returned incompatible dtype: requested = {wanted.name}, actual = {result.dtype.name}"
+            )
         return _localized(result)
     raise TypeError(f"Cannot convert {value!r} with type {type(value)} to Tensor: no conversion function registered.")
 
@@ -94,7 +100,9 @@ def _localized(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def convert_n_to_tensor(values: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None) -> list[Tensor]:
+def convert_n_to_tensor(
+    values: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None
+) -> list[Tensor]:
     """Each of `values` as a tensor, named `name_0`, `name_1`, ..."""
     if not isinstance(values, (list, tuple)):
         raise TypeError("values must be a sequence.")

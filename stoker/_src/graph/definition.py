@@ -142,7 +142,7 @@ class Arg:
         """The dtypes this argument has in a node with `attrs`."""
         if self.list_attr is not None:
             return list(attrs[self.list_attr])
-        dtype = self.dtype if self.dtype is not None else attrs[self.type_attr]
+        dtype = self.dtype if self.dtype is not None else attrs[self.type_attr or ""]
         if self.is_ref:
             dtype = dtype._as_ref
         return [dtype] * (attrs[self.number_attr] if self.number_attr is not None else 1)
@@ -196,6 +196,7 @@ class OpDefinition:
     kernel_fn: Kernel | None = None
     kernel_attrs: tuple[str, ...] = ()
     needs_context: bool = False
+    calls: str = ""  # "once" or "loop": the op's functions are called with its last input (a list)
     shape_fn: ShapeRule | None = None
     shape_attrs: tuple[str, ...] = ()
     value_inputs: frozenset[str] = frozenset()
@@ -215,10 +216,7 @@ class OpDefinition:
             self.result_type = namedtuple(self.name, [arg.name for arg in self.outputs])
         # Attributes that inputs determine are never passed by name.
         self.inferred = frozenset(
-            attr
-            for arg in self.inputs
-            for attr in (arg.type_attr, arg.number_attr, arg.list_attr)
-            if attr is not None
+            attr for arg in self.inputs for attr in (arg.type_attr, arg.number_attr, arg.list_attr) if attr is not None
         )
 
     # -- facets --------------------------------------------------------------------------------------------------
@@ -238,7 +236,7 @@ class OpDefinition:
         names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         if _accepts_attrs(function):
             self.needs_context = "ctx" in names
-            self.kernel_attrs = tuple(name for name in names if name != "ctx")
+            self.kernel_attrs = tuple(name for name in names if name not in ("ctx", "holding"))
         unknown = [name for name in self.kernel_attrs if name not in self.attrs]
         if unknown:
             raise TypeError(f"{self.name}: the kernel takes {unknown}, which are not attributes of the op")
@@ -249,7 +247,8 @@ class OpDefinition:
         """Registers the static shape rule: input `Shape`s in order, attributes by keyword as the rule names them.
 
         Inputs named in `values` arrive as a NumPy array when their value is known at construction, else as None;
-        those in `as_shapes` (vectors of sizes) as the `Shape` they spell, with what is known of it.
+        those in `as_shapes` (vectors of sizes) as the `Shape` they spell, with what is known of it. A keyword named `op`
+        receives the operation itself, for the rare rule that must look at what made its inputs (variable handles).
         Returns a Shape, or a tuple with one for each output (a list for a list output).
         """
 
@@ -275,11 +274,20 @@ class OpDefinition:
         self.differentiable = False
         return self
 
+    def calling(self, how: str) -> OpDefinition:
+        """States that the op calls the functions among its attributes with its last input, "once" or as a "loop".
+
+        The kernel receives each function as `f(holding, *values) -> tuple of values`, and `holding` by keyword.
+        """
+        self.calls = how
+        return self
+
     def batch(self, key: Callable[..., Any]) -> Callable[[Kernel], Kernel]:
         """Registers a kernel for many nodes of this op at once, as optimizer updates are.
 
         Nodes of one run with an equal `key(op)` that do not depend on each other become one call; the kernel receives
-        a list in place of each input, and the attributes (which the key must make equal) as the plain kernel does.
+        a list in place of each input, and `host` inputs and attributes (which the key must make equal) as the plain
+        kernel does.
         """
 
         def register(function: Kernel) -> Kernel:
@@ -342,7 +350,9 @@ class OpDefinition:
             for item in checked:
                 self._check_allowed(spec, name, item)
             if spec.minimum is not None and len(checked) < spec.minimum:
-                raise ValueError(f"Attr '{name}' of '{self.name}' Op passed list of length {len(checked)} less than minimum {spec.minimum}.")
+                raise ValueError(
+                    f"Attr '{name}' of '{self.name}' Op passed list of length {len(checked)} less than minimum {spec.minimum}."
+                )
             return checked
         checked = self._check_one(name, spec.kind, value)
         self._check_allowed(spec, name, checked)
@@ -376,7 +386,9 @@ class OpDefinition:
                     f"not in list of allowed values: {allowed}"
                 )
             allowed = ", ".join(repr(item) for item in spec.allowed)
-            raise ValueError(f"Value for attr '{name}' of {value!r} is not in the list of allowed values: {allowed} ({self.name})")
+            raise ValueError(
+                f"Value for attr '{name}' of {value!r} is not in the list of allowed values: {allowed} ({self.name})"
+            )
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -395,7 +407,7 @@ def _group(args: tuple[Arg, ...], flat: Sequence[Any], attrs: dict[str, Any]) ->
             groups.append(flat[position])
             position += 1
             continue
-        count = attrs[arg.number_attr] if arg.number_attr is not None else len(attrs[arg.list_attr])
+        count = attrs[arg.number_attr] if arg.number_attr is not None else len(attrs[arg.list_attr or ""])
         groups.append(list(flat[position : position + count]))
         position += count
     return groups

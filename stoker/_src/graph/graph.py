@@ -10,10 +10,12 @@ from typing import Any
 
 from stoker._src.base.devices import DeviceSpec, canonical_name, merge_device
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.formats.protos import VersionDef
 from stoker._src.graph import context
 from stoker._src.graph.definition import OpDefinition, find_definition
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.source_lines import user_frames
+from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Operation, Tensor
 
 _OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
@@ -51,6 +53,7 @@ class Graph:
         self._collections: dict[Any, list[Any]] = {}
         self._finalized = False
         self._seed: int | None = None
+        self._random_ops = 0
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Any] = set()
         self._functions: dict[str, Any] = {}
@@ -86,6 +89,8 @@ class Graph:
         self._register(op)
         if self._devices or self._colocation:
             self._place(op)
+        for tape in tapes.active:
+            tape.record(op)
         return op
 
     def _register(self, op: Operation) -> None:
@@ -329,7 +334,8 @@ class Graph:
         if not kinds:
             raise ValueError("allow_tensor and allow_operation can't both be False.")
         if hasattr(obj, "_as_graph_element"):
-            obj = obj._as_graph_element() or obj
+            element = obj._as_graph_element()
+            obj = obj if element is None else element
         if isinstance(obj, bytes):
             obj = obj.decode()
         if isinstance(obj, str):
@@ -348,12 +354,18 @@ class Graph:
         if ":" in name and allow_tensor:
             op_name, _, index = name.partition(":")
             if not index.isdigit() or ":" in index:
-                raise ValueError(f'The name {name!r} looks a like a Tensor name, but is not a valid one. Tensor names must be of the form "<op_name>:<output_index>".')
+                raise ValueError(
+                    f'The name {name!r} looks a like a Tensor name, but is not a valid one. Tensor names must be of the form "<op_name>:<output_index>".'
+                )
             op = self._by_name.get(op_name)
             if op is None:
-                raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, does not exist in the graph.")
+                raise KeyError(
+                    f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, does not exist in the graph."
+                )
             if int(index) >= len(op.outputs):
-                raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, exists but only has {len(op.outputs)} outputs.")
+                raise KeyError(
+                    f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, exists but only has {len(op.outputs)} outputs."
+                )
             return op.outputs[int(index)]
         if ":" in name:
             raise ValueError(f"Name {name!r} appears to refer to a Tensor, not a {kinds}.")
@@ -363,8 +375,12 @@ class Graph:
                 raise KeyError(f"The name {name!r} refers to an Operation not in the graph.")
             return op
         if op is not None:
-            raise ValueError(f'The name {name!r} refers to an Operation, not a {kinds}. Tensor names must be of the form "<op_name>:<output_index>".')
-        raise ValueError(f'The name {name!r} looks like an (invalid) Operation name, not a {kinds}. Tensor names must be of the form "<op_name>:<output_index>".')
+            raise ValueError(
+                f'The name {name!r} refers to an Operation, not a {kinds}. Tensor names must be of the form "<op_name>:<output_index>".'
+            )
+        raise ValueError(
+            f'The name {name!r} looks like an (invalid) Operation name, not a {kinds}. Tensor names must be of the form "<op_name>:<output_index>".'
+        )
 
     # -- collections ---------------------------------------------------------------------------------------------
 
@@ -410,6 +426,11 @@ class Graph:
     def seed(self, seed: int | None) -> None:
         self._seed = seed
 
+    def next_random_op(self) -> int:
+        """How many random ops without a seed of their own were made before: their op seed under a graph seed."""
+        self._random_ops += 1
+        return self._random_ops - 1
+
     @property
     def _last_id(self) -> int:
         return len(self._ops)
@@ -446,11 +467,11 @@ class Graph:
 
     @property
     def graph_def_versions(self) -> Any:
-        from tensorboard.compat.proto.versions_pb2 import VersionDef
-
         return VersionDef(producer=PRODUCER_VERSION)
 
-    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False, use_pybind11_proto: bool = False) -> Any:
+    def as_graph_def(
+        self, from_version: int | None = None, add_shapes: bool = False, use_pybind11_proto: bool = False
+    ) -> Any:
         """This graph as a GraphDef; with `from_version`, only the nodes added since."""
         from stoker._src.graph.graph_def import graph_def_of
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorboard.compat.proto.graph_pb2 import GraphDef
-from tensorboard.compat.proto.node_def_pb2 import NodeDef
-from tensorboard.compat.proto.op_def_pb2 import OpDef
-
 from stoker._src.base.shapes import TensorShape
+from stoker._src.formats.protos import GraphDef, NodeDef, OpDef
 from stoker._src.graph.attr_values import to_attr_value
 from stoker._src.graph.definition import MISSING, Arg, OpDefinition
+from stoker._src.graph.function_library import referenced_functions
 from stoker._src.graph.graph import PRODUCER_VERSION, Graph
 from stoker._src.graph.tensor import Operation
 
@@ -37,8 +35,12 @@ def graph_def_of(graph: Graph, *, from_version: int | None = None, add_shapes: b
             shapes = node.attr["_output_shapes"].list
             shapes.shape.extend(TensorShape(tensor.static_shape).as_proto() for tensor in op.outputs)
         proto.node.append(node)
-    for function in graph._functions.values():
+    functions = {**graph._functions, **referenced_functions(graph._ops)}
+    for function in functions.values():
         proto.library.function.append(function.to_function_def())
+        gradient = getattr(function, "gradient", None)
+        if gradient is not None:
+            proto.library.gradient.add(function_name=function.name, gradient_func=gradient.name)
     return proto
 
 
@@ -53,7 +55,9 @@ def op_def_of(definition: OpDefinition) -> Any:
         if spec.default is not MISSING:
             attr.default_value.CopyFrom(to_attr_value(spec.default, spec.kind))
         if spec.allowed:
-            attr.allowed_values.CopyFrom(to_attr_value(spec.allowed, f"list({spec.kind.removeprefix('list(').rstrip(')')})"))
+            attr.allowed_values.CopyFrom(
+                to_attr_value(spec.allowed, f"list({spec.kind.removeprefix('list(').rstrip(')')})")
+            )
         if spec.minimum is not None:
             attr.has_minimum, attr.minimum = True, spec.minimum
     return proto

@@ -73,5 +73,3 @@ def get_collection(key: Any, scope: str | None = None) -> list[Any]:
 def get_collection_ref(key: Any) -> list[Any]:
     """A collection of the default graph itself: changing the list changes the collection."""
     return context.get_default_graph().get_collection_ref(key)
-
-

@@ -8,6 +8,7 @@ from typing import Any
 
 from stoker._src.base.export import export
 from stoker._src.graph import context
+from stoker._src.graph.tapes import no_tapes
 from stoker._src.graph.tensor import Tensor
 
 
@@ -39,7 +40,11 @@ def name_scope(name: str | None, default_name: str | None = None, values: Any = 
     name = default_name if name is None else name
     if values:
         for value in values:
-            if type(value) is Tensor and value.op.graph is not target and not getattr(target, "building_function", True):
+            if (
+                type(value) is Tensor
+                and value.op.graph is not target
+                and not getattr(target, "building_function", True)
+            ):
                 graph = graph_of(values)
                 with graph.as_default(), graph.name_scope(name) as scope:
                     yield scope
@@ -57,7 +62,8 @@ class NameScope:
     """
 
     def __init__(self, name: Any, default_name: str | None = None, values: Any = None) -> None:
-        if not (name is None or isinstance(name, (str, bytes))):
+        name = name.decode() if isinstance(name, bytes) else name
+        if not (name is None or isinstance(name, str)):
             raise TypeError(f"name for name_scope must be a string, got {name!r}.")
         if name is None and default_name is None and values is not None:
             raise ValueError(f"At least one of name ({name}) and default_name ({default_name}) must be provided.")
@@ -126,3 +132,20 @@ def colocate_with(op: Any, ignore_existing: bool = False) -> Any:
 def container(container_name: str) -> Any:
     """The resource container for stateful ops made inside."""
     return context.get_default_graph().container(container_name)
+
+
+@export("init_scope")
+@contextmanager
+def init_scope() -> Iterator[None]:
+    """Ops made inside belong to the outermost graph (or run eagerly), whatever functions are being traced around.
+
+    Control dependencies do not apply inside; the name scope stays. Variables are made there.
+    """
+    scope = context.target().get_name_scope() if not context.executing_eagerly() else ""
+    graph = context.outermost_context()
+    if graph is None:
+        with context.enter_eager(), no_tapes():
+            yield
+        return
+    with context.enter_graph(graph), graph.control_dependencies(None), graph.name_scope(scope + "/" if scope else None):
+        yield

@@ -33,7 +33,7 @@ def infer_shapes(op: Operation) -> list[Shape]:
                 return shapes
         return [UNKNOWN_SHAPE] * len(op.outputs)
     attrs = op.attrs
-    keywords = {name: attrs[name] for name in definition.shape_attrs}
+    keywords = {name: op if name == "op" else attrs[name] for name in definition.shape_attrs}
     if definition.plain and not definition.value_inputs and not definition.shape_inputs:
         shapes = rule(*[tensor._static_shape for tensor in op._inputs], **keywords)
     else:

@@ -171,6 +171,38 @@ class Tensor:
     __array_priority__ = 100
     OVERLOADABLE_OPERATORS: set[str] = set()
 
+    if TYPE_CHECKING:  # the ops room sets these
+        __add__: Any
+        __radd__: Any
+        __sub__: Any
+        __rsub__: Any
+        __mul__: Any
+        __rmul__: Any
+        __truediv__: Any
+        __rtruediv__: Any
+        __floordiv__: Any
+        __rfloordiv__: Any
+        __mod__: Any
+        __rmod__: Any
+        __pow__: Any
+        __rpow__: Any
+        __matmul__: Any
+        __rmatmul__: Any
+        __and__: Any
+        __rand__: Any
+        __or__: Any
+        __ror__: Any
+        __xor__: Any
+        __rxor__: Any
+        __lt__: Any
+        __le__: Any
+        __gt__: Any
+        __ge__: Any
+        __neg__: Any
+        __invert__: Any
+        __abs__: Any
+        __getitem__: Any
+
     def __init__(self, op: Operation, value_index: int, dtype: DType) -> None:
         self.op = op
         self.value_index = value_index
@@ -253,7 +285,9 @@ class Tensor:
     __nonzero__ = __bool__
 
     def __len__(self) -> int:
-        raise TypeError(f"len is not well defined for a symbolic Tensor ({self.name}). Please call `x.shape` rather than `len(x)` for shape information.")
+        raise TypeError(
+            f"len is not well defined for a symbolic Tensor ({self.name}). Please call `x.shape` rather than `len(x)` for shape information."
+        )
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise NotImplementedError(f"Cannot convert a symbolic Tensor ({self.name}) to a numpy array.")

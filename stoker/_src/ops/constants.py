@@ -36,13 +36,17 @@ def const_shape(*, value: np.ndarray) -> Shape:
 
 # ---- Placeholder ------------------------------------------------------------------------------------------------
 
-PLACEHOLDER = define("Placeholder() -> (output: dtype)", STATEFUL, dtype=TYPE, shape=SHAPE(Shape(None))).not_differentiable()
+PLACEHOLDER = define(
+    "Placeholder() -> (output: dtype)", STATEFUL, dtype=TYPE, shape=SHAPE(Shape(None))
+).not_differentiable()
 
 
 @PLACEHOLDER.kernel
 def placeholder_kernel(*, dtype: DType, shape: Shape) -> Any:
     described = f"dtype {dtype.name}" + ("" if shape.dims is None else f" and shape {shape}")
-    raise InvalidArgumentError(None, None, f"You must feed a value for placeholder tensor with {described}: pass it in feed_dict.")
+    raise InvalidArgumentError(
+        None, None, f"You must feed a value for placeholder tensor with {described}: pass it in feed_dict."
+    )
 
 
 @PLACEHOLDER.shape
@@ -50,7 +54,9 @@ def placeholder_shape(*, shape: Shape) -> Shape:
     return shape
 
 
-PLACEHOLDER_WITH_DEFAULT = define("PlaceholderWithDefault(input: dtype) -> (output: dtype)", PASSES, dtype=ANY, shape=SHAPE)
+PLACEHOLDER_WITH_DEFAULT = define(
+    "PlaceholderWithDefault(input: dtype) -> (output: dtype)", PASSES, dtype=ANY, shape=SHAPE
+)
 PLACEHOLDER_WITH_DEFAULT.kernel(lambda input: input)
 
 
@@ -216,7 +222,9 @@ def _bytes_array(array: np.ndarray) -> np.ndarray:
 
 
 @export(v1="constant")
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = "Const", verify_shape: bool = False) -> Tensor:
+def constant(
+    value: Any, dtype: Any = None, shape: Any = None, name: str | None = "Const", verify_shape: bool = False
+) -> Tensor:
     """A constant tensor.
 
     Args:
@@ -269,7 +277,9 @@ def _convert(value: Any, dtype: DType | None = None, name: str | None = None, as
     return constant(value, dtype, name=name or "Const")
 
 
-def _convert_shape(value: TensorShape, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Tensor:
+def _convert_shape(
+    value: TensorShape, dtype: DType | None = None, name: str | None = None, as_ref: bool = False
+) -> Tensor:
     shape = as_shape(value)
     if not shape.known:
         raise ValueError(f"Cannot convert a partially known TensorShape to a Tensor: {value}")
@@ -280,4 +290,3 @@ def _convert_shape(value: TensorShape, dtype: DType | None = None, name: str | N
 
 register_tensor_conversion_function(TensorShape, _convert_shape, 50)
 register_tensor_conversion_function(object, _convert, 200)
-

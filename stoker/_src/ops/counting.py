@@ -13,10 +13,10 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import FLOATS_LIST, define, find_definition, one_of, unchanged
+from stoker._src.graph.definition import FLOATS_LIST, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, math, ranges, reductions
+from stoker._src.ops import array, math, ranges, reductions, scattering
 from stoker._src.ops.values import torch_dtype
 
 _COUNTED = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
@@ -292,20 +292,6 @@ def count_nonzero_v2(
     return _count_nonzero(input, axis, bool(keepdims), dtype, name)
 
 
-@export("math.zero_fraction", "nn.zero_fraction")
-def zero_fraction(value: Any, name: str | None = None) -> Tensor:
-    """The share of elements that are zero, in [0, 1]; NaN for an empty tensor."""
-    with name_scope(name, "zero_fraction", [value]):
-        x = convert_to_tensor(value, name="value")
-        total = ranges.size(x, out_type=dtypes.int64)
-        filled = _count_nonzero(x, None, False, dtypes.int64, None)
-        with name_scope("counts_to_fraction"):
-            share = math.truediv(
-                math.cast(math.subtract(total, filled), dtypes.float32), math.cast(total, dtypes.float32)
-            )
-        return array.identity(share, "fraction")
-
-
 # ---- confusion matrix -------------------------------------------------------------------------------------------
 
 
@@ -327,8 +313,7 @@ def _confusion_matrix(
         else:
             amounts = math.cast(array.reshape(convert_to_tensor(weights), [-1]), kind)
         places = array.PACK([labels, predictions], axis=1)
-        scatter = find_definition("ScatterNd")
-        return scatter(places, amounts, array.PACK([count, count]))  # type: ignore[misc]
+        return scattering.SCATTER_ND(places, amounts, array.PACK([count, count]))
 
 
 @export(v1=("confusion_matrix", "math.confusion_matrix"))

@@ -78,7 +78,9 @@ def gradients(
         RuntimeError: in eager mode; use `tf.GradientTape`.
     """
     if context.executing_eagerly():
-        raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead.")
+        raise RuntimeError(
+            "tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead."
+        )
     if aggregation_method not in (None, 0, 1, 2):
         raise ValueError(f"Invalid `aggregation_method` specified: {aggregation_method}.")
     if unconnected_gradients not in ("none", "zero"):
@@ -111,7 +113,9 @@ def gradients_v2(
     unconnected_gradients: Any = UnconnectedGradients.NONE,
 ) -> list[Gradient]:
     """The derivative of the sum of `ys` with respect to each of `xs`, placing each gradient with its op."""
-    return gradients(ys, xs, grad_ys, name, True, gate_gradients, aggregation_method, stop_gradients, unconnected_gradients)
+    return gradients(
+        ys, xs, grad_ys, name, True, gate_gradients, aggregation_method, stop_gradients, unconnected_gradients
+    )
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -199,7 +203,9 @@ class _Walk:
             else:
                 given = convert_to_tensor(given, name=f"grad_ys_{i}")
                 if given.dtype.base_dtype is not y.dtype.base_dtype:
-                    raise TypeError(f"Gradient type {given.dtype.name} generated for tensor {y} with type {y.dtype.name} must match.")
+                    raise TypeError(
+                        f"Gradient type {given.dtype.name} generated for tensor {y} with type {y.dtype.name} must match."
+                    )
                 if not given.static_shape.compatible(y.static_shape):
                     raise ValueError(f"grad_ys {given.shape} does not fit the shape {y.shape} of {y}.")
             self.gradients.setdefault(y, []).append(given)
@@ -235,13 +241,19 @@ class _Walk:
             return
         with self._placed(op):
             for i, g in enumerate(incoming):
-                if g is None and is_trainable(op.outputs[i]) and op.outputs[i].dtype.base_dtype not in (dtypes.resource, dtypes.variant):
+                if (
+                    g is None
+                    and is_trainable(op.outputs[i])
+                    and op.outputs[i].dtype.base_dtype not in (dtypes.resource, dtypes.variant)
+                ):
                     incoming[i] = array.zeros_like(op.outputs[i])
             with name_scope(op.name + "_grad"):
                 results = function(op, *incoming)
                 results = list(results) if isinstance(results, (list, tuple)) else [results]
                 if len(results) != len(op._inputs):
-                    raise ValueError(f"Num gradients {len(results)} generated for op {op.name} (type {op.type}) do not match num inputs {len(op._inputs)}")
+                    raise ValueError(
+                        f"Num gradients {len(results)} generated for op {op.name} (type {op.type}) do not match num inputs {len(op._inputs)}"
+                    )
                 if self.gate and sum(g is not None for g in results) > 1:
                     results = grouping.tuple_v1(results)
         for tensor, g in zip(op._inputs, results):
@@ -257,9 +269,13 @@ class _Walk:
             return
         if isinstance(g, Tensor):
             if g.dtype.base_dtype is not tensor.dtype.base_dtype:
-                raise ValueError(f"Gradient type {g.dtype.name} generated for op {op.name} does not match the type {tensor.dtype.base_dtype.name} of its input {tensor.name}.")
+                raise ValueError(
+                    f"Gradient type {g.dtype.name} generated for op {op.name} does not match the type {tensor.dtype.base_dtype.name} of its input {tensor.name}."
+                )
             if not g.static_shape.compatible(tensor.static_shape):
-                raise ValueError(f"Incompatible shapes between op input and calculated input gradient. Forward operation: {op.name}. Input: {tensor.name} of shape {tensor.shape}, gradient of shape {g.shape}.")
+                raise ValueError(
+                    f"Incompatible shapes between op input and calculated input gradient. Forward operation: {op.name}. Input: {tensor.name} of shape {tensor.shape}, gradient of shape {g.shape}."
+                )
             if g.static_shape.rank is None or not g.static_shape.known:
                 g.set_shape(tensor.static_shape)
 

@@ -40,7 +40,9 @@ def group(*inputs: Any, **kwargs: Any) -> Any:
         ops = []
         for item in nest.flatten(inputs, expand_composites=True):
             if not hasattr(item, "device") and not hasattr(item, "op"):
-                raise TypeError(f"'inputs' should be zero or more (nested) Tensors. Received '{item}' with type '{type(item)}'.")
+                raise TypeError(
+                    f"'inputs' should be zero or more (nested) Tensors. Received '{item}' with type '{type(item)}'."
+                )
             ops.append(item)
         with control_dependencies(ops):
             return NO_OP(name=scope)

@@ -20,13 +20,12 @@ from stoker._src.graph.definition import (
     OpDefinition,
     all_merged,
     define,
-    find_definition,
 )
 from stoker._src.graph.definition import broadcasting as broadcast_rule
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, broadcasting
+from stoker._src.ops import array, array_selection, broadcasting
 from stoker._src.ops.casting import CAST as CAST
 from stoker._src.ops.casting import cast as cast
 from stoker._src.ops.comparison import EQUAL as EQUAL
@@ -83,7 +82,7 @@ def number(value: float, like: Tensor) -> Tensor:
 
 def select(condition: Tensor, x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """x where `condition` holds, y elsewhere, broadcasting all three."""
-    return find_definition("SelectV2")(condition, x, y, name=name)  # type: ignore[misc]
+    return array_selection.SELECT_V2(condition, x, y, name=name)
 
 
 # ---- Add, Sub, Mul ----------------------------------------------------------------------------------------------
@@ -561,7 +560,9 @@ ADD_N.shape(all_merged)
 
 
 @ADD_N.kernel
-def add_n_kernel(inputs: list[torch.Tensor]) -> torch.Tensor:
+def add_n_kernel(inputs: list[Any]) -> Any:
+    if not isinstance(inputs[0], torch.Tensor):
+        return inputs[0].sum_with(inputs[1:])  # lists
     if len(inputs) == 1:
         return inputs[0].clone()
     if inputs[0].dtype in SIGNED_TWIN:

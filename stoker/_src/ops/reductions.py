@@ -14,7 +14,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import OpDefinition, define, find_definition, one_of
+from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
@@ -482,13 +482,10 @@ def _norm(tensor: Any, ord: Any, axis: Any, keepdims: bool, name: str | None) ->
         result = _matrix_or_vector_norm(x, ord, list(axis) if matrix else axis, matrix)
         if keepdims:
             return result
-        squeeze = find_definition("Squeeze")
-        if squeeze is not None:
-            rank = x.static_shape.rank
-            axes = [] if axis is None else list(axis) if matrix else [axis]
-            return squeeze(result, squeeze_dims=axes if axes or rank is None else list(builtin_range(rank)))
-        known = reduced_shape(x.static_shape, None if axis is None else np.array(axis), keep_dims=False)
-        return array.reshape(result, [] if axis is None else list(known))
+        axes = list(axis) if matrix else axis
+        if axis is None and x.static_shape.rank is not None:
+            axes = list(builtin_range(x.static_shape.rank))
+        return array.squeeze(result, axes)
 
 
 @export(v1=("norm", "linalg.norm"))

@@ -14,10 +14,10 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import OpDefinition, define, find_definition, one_of
+from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, ranges
+from stoker._src.ops import array, gathering, math, ranges
 from stoker._src.ops.unsigned import modular, ordered
 
 COUNT = one_of(*INDEX, default=dtypes.int32)
@@ -25,7 +25,7 @@ COUNT = one_of(*INDEX, default=dtypes.int32)
 
 def _gather(x: Tensor, ids: Any) -> Tensor:
     """The rows `ids` of x."""
-    return find_definition("GatherV2")(x, ids, 0)  # type: ignore[misc]
+    return gathering.GATHER_V2(x, ids, 0)
 
 
 # ---- combining rows ---------------------------------------------------------------------------------------------

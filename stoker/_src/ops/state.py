@@ -14,7 +14,7 @@ import torch
 
 from stoker._src.base.dtypes import NUMERIC, DType
 from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError
-from stoker._src.base.shapes import SCALAR, Shape
+from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import (
     ANY,
     READS,
@@ -33,13 +33,14 @@ from stoker._src.graph.tensor import Operation, Tensor
 class VariableState:
     """The value of one variable. `value` is None until it is initialized."""
 
-    __slots__ = ("dtype", "name", "shape", "value")
+    __slots__ = ("block", "dtype", "name", "shape", "value")
 
     def __init__(self, name: str, dtype: DType, shape: Shape) -> None:
         self.name = name
         self.dtype = dtype
         self.shape = shape
         self.value: Any = None
+        self.block: Any = None  # the block of memory it shares with variables that are updated together (training.py)
 
     def read(self) -> Any:
         """The value, which the caller must not change.
@@ -73,15 +74,23 @@ class VariableState:
     def _check(self, shape: Any, validate: bool) -> None:
         if validate and not self.shape.compatible(Shape(shape)):
             raise InvalidArgumentError(
-                None, None, f"Assign requires shapes of both tensors to match. lhs shape= {self.shape} rhs shape= {Shape(shape)} (variable {self.name})"
+                None,
+                None,
+                f"Assign requires shapes of both tensors to match. lhs shape= {self.shape} rhs shape= {Shape(shape)} (variable {self.name})",
             )
 
     def __repr__(self) -> str:
         return f"<variable {self.name} {self.dtype.name}{self.shape}>"
 
 
+# A variable of this shared name belongs to whoever holds its handle: eager mode's variables, as in TensorFlow.
+ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+
+
 def _variable(ctx: Any, kind: str, container: str, shared_name: str, dtype: DType, shape: Shape) -> VariableState:
     name = shared_name or ctx.name
+    if name == ANONYMOUS:
+        return VariableState(container, dtype, shape)
     return ctx.resources.lookup_or_create(container, kind, name, lambda: VariableState(name, dtype, shape))
 
 
@@ -145,7 +154,9 @@ def _in_place(name: str, update: Callable[[torch.Tensor, torch.Tensor], Any], ar
 def _same_shape(state: VariableState, target: torch.Tensor, value: torch.Tensor) -> None:
     if target.shape != value.shape:
         raise InvalidArgumentError(
-            None, None, f"Variable {state.name} has shape {Shape(target.shape)} but the update has shape {Shape(value.shape)}."
+            None,
+            None,
+            f"Variable {state.name} has shape {Shape(target.shape)} but the update has shape {Shape(value.shape)}.",
         )
 
 
@@ -180,8 +191,29 @@ READ_VARIABLE_OP.kernel(VariableState.read)
 
 
 @READ_VARIABLE_OP.shape
-def read_variable_shape(resource: Shape) -> Shape:
-    return Shape(None)
+def read_variable_shape(resource: Shape, *, op: Operation) -> Shape:
+    return handle_shape(op._inputs[0])
+
+
+def handle_shape(handle: Tensor) -> Shape:
+    """The shape of the variable that a handle stands for, as far as the graph says."""
+    noted = getattr(handle, "handle_shape", None)  # set on handles that enter a function
+    if noted is not None:
+        return noted
+    if getattr(handle, "is_eager", False):
+        return getattr(handle._value, "shape", UNKNOWN_SHAPE)  # type: ignore[attr-defined]
+    made_by = getattr(handle, "op", None)
+    return made_by.attrs["shape"] if made_by is not None and made_by.type == "VarHandleOp" else UNKNOWN_SHAPE
+
+
+def handle_dtype(handle: Tensor) -> DType | None:
+    """The dtype of the variable that a handle stands for, or None when it is no variable's."""
+    noted = getattr(handle, "handle_dtype", None)
+    if noted is not None:
+        return noted
+    if getattr(handle, "is_eager", False):
+        return getattr(handle._value, "dtype", None)  # type: ignore[attr-defined]
+    return handle.op.attrs["dtype"] if handle.op.type == "VarHandleOp" else None
 
 
 @READ_VARIABLE_OP.grad
@@ -200,7 +232,9 @@ def assign_variable_kernel(resource: VariableState, value: Any) -> None:
 
 
 def _resource_in_place(name: str, update: Callable[[torch.Tensor, torch.Tensor], Any]) -> OpDefinition:
-    definition = define(f"{name}(resource: resource, value: dtype) -> ()", WRITES | STATEFUL, dtype=NUMERIC).not_differentiable()
+    definition = define(
+        f"{name}(resource: resource, value: dtype) -> ()", WRITES | STATEFUL, dtype=NUMERIC
+    ).not_differentiable()
 
     def kernel(resource: VariableState, value: torch.Tensor) -> None:
         target = resource.read()
@@ -220,4 +254,3 @@ VAR_IS_INITIALIZED_OP = define(
 ).not_differentiable()
 VAR_IS_INITIALIZED_OP.kernel(lambda resource: torch.tensor(resource.value is not None))
 VAR_IS_INITIALIZED_OP.shape(scalar)
-

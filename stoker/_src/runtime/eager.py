@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -16,6 +15,7 @@ from stoker._src.base.shapes import Shape, TensorShape
 from stoker._src.graph import context
 from stoker._src.graph.definition import OpDefinition, Trait
 from stoker._src.graph.source_lines import describe, user_frames
+from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.values import dtype_of_torch, from_numpy, host_value, to_numpy
 from stoker._src.runtime.emit import copied
@@ -96,7 +96,9 @@ class EagerTensor(Tensor):
         return np.asarray(to_numpy(self._value))
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
-        raise NotImplementedError("eval is not supported when eager execution is enabled, is .numpy() what you're looking for?")
+        raise NotImplementedError(
+            "eval is not supported when eager execution is enabled, is .numpy() what you're looking for?"
+        )
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.array(self.numpy(), dtype=dtype)
@@ -144,7 +146,13 @@ class EagerTensor(Tensor):
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
             raise TypeError("Cannot iterate over a scalar tensor.")
-        return (EagerTensor(self._value[i] if isinstance(self._value, torch.Tensor) else np.asarray(self._value[i], dtype=object), self.dtype) for i in range(len(self)))
+        return (
+            EagerTensor(
+                self._value[i] if isinstance(self._value, torch.Tensor) else np.asarray(self._value[i], dtype=object),
+                self.dtype,
+            )
+            for i in range(len(self))
+        )
 
     def __hash__(self) -> int:
         return id(self)
@@ -171,7 +179,9 @@ class EagerOperation:
 
     __slots__ = ("attrs", "definition", "inputs", "name", "outputs")
 
-    def __init__(self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], outputs: list[Any], name: str) -> None:
+    def __init__(
+        self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], outputs: list[Any], name: str
+    ) -> None:
         self.definition = definition
         self.inputs = inputs
         self.attrs = attrs
@@ -197,14 +207,6 @@ class EagerOperation:
         from stoker._src.graph.attr_values import public_value
 
         return public_value(self.attrs[name])
-
-
-class _Tapes(threading.local):
-    def __init__(self) -> None:
-        self.active: list[Any] = []
-
-
-tapes = _Tapes()
 
 
 class EagerExecutor:
@@ -259,6 +261,10 @@ class EagerExecutor:
             for tape in tapes.active:
                 tape.record(record)
         return record
+
+    def forget_states(self) -> None:
+        """Stateful ops start anew: `tf.random.set_seed` was called."""
+        self._states.clear()
 
     def _context(self, definition: OpDefinition, attrs: dict[str, Any], name: str) -> NodeContext:
         """The state of a stateful op: shared by calls with equal attributes, as TensorFlow's kernel cache does."""

@@ -60,7 +60,7 @@ def _by_shape_rule(op: Operation, values: list[Any]) -> InvalidArgumentError | N
         return None
     shapes = [Shape(value.shape) if isinstance(value, torch.Tensor) else Shape(None) for value in values]
     try:
-        attrs = {name: op.attrs[name] for name in definition.shape_attrs}
+        attrs = {name: op if name == "op" else op.attrs[name] for name in definition.shape_attrs}
         definition.shape_fn(*definition.group(shapes, op.attrs), **attrs)
     except InvalidArgumentError as error:
         error._op = op

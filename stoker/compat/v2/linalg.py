@@ -1,5 +1,6 @@
 """Public names of tf.linalg."""
 
+from stoker._src.ops.clip import global_norm as global_norm
 from stoker._src.ops.diagonals import eye as eye
 from stoker._src.ops.diagonals import matrix_band_part as band_part
 from stoker._src.ops.diagonals import matrix_diag as diag
@@ -35,5 +36,6 @@ from stoker._src.ops.linalg_solvers import matrix_triangular_solve as triangular
 from stoker._src.ops.linalg_solvers import tridiagonal_matmul as tridiagonal_matmul
 from stoker._src.ops.linalg_solvers import tridiagonal_solve as tridiagonal_solve
 from stoker._src.ops.math import cross as cross
+from stoker._src.ops.nn.moments import l2_normalize_v2 as l2_normalize
 from stoker._src.ops.reductions import norm_v2 as norm
 from stoker._src.ops.reductions import normalize as normalize

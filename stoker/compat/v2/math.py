@@ -16,7 +16,6 @@ from stoker._src.ops.comparison import not_equal as not_equal
 from stoker._src.ops.counting import bincount as bincount
 from stoker._src.ops.counting import confusion_matrix_v2 as confusion_matrix
 from stoker._src.ops.counting import count_nonzero_v2 as count_nonzero
-from stoker._src.ops.counting import zero_fraction as zero_fraction
 from stoker._src.ops.math import accumulate_n as accumulate_n
 from stoker._src.ops.math import add as add
 from stoker._src.ops.math import add_n as add_n
@@ -73,6 +72,11 @@ from stoker._src.ops.math_unary import sqrt as sqrt
 from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
+from stoker._src.ops.nn.activations import softplus as softplus
+from stoker._src.ops.nn.bias import zero_fraction as zero_fraction
+from stoker._src.ops.nn.moments import l2_normalize_v2 as l2_normalize
+from stoker._src.ops.nn.softmax import log_softmax_v2 as log_softmax
+from stoker._src.ops.nn.softmax import softmax_v2 as softmax
 from stoker._src.ops.reductions import reduce_all as reduce_all
 from stoker._src.ops.reductions import reduce_any as reduce_any
 from stoker._src.ops.reductions import reduce_euclidean_norm as reduce_euclidean_norm

@@ -1,0 +1,34 @@
+"""The C extensions, which pyproject.toml cannot express.
+
+Each has a Python twin that gives identical results, so a machine without a compiler loses speed and nothing else.
+"""
+
+from glob import glob
+
+from setuptools import Extension, setup
+
+# Contracting a*b+c into one rounding would change bits that the Python twins, and TensorFlow, do not change.
+# Errno of sqrt and friends is never read, and checking it would keep loops from being vectorised.
+COMPILE_ARGS = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+
+
+def extension(module: str, sources: list[str], headers: str) -> Extension:
+    return Extension(
+        f"stoker._src.{module}",
+        [f"stoker/_src/{source}" for source in sources],
+        depends=sorted(glob(f"stoker/_src/{headers}")),
+        extra_compile_args=COMPILE_ARGS,
+        optional=True,
+    )
+
+
+RECORDS = ["crc32c", "examples", "features", "module", "records", "sequences"]
+
+setup(
+    ext_modules=[
+        extension("formats._native", [f"formats/native/{name}.c" for name in RECORDS], "formats/native/*.h"),
+        extension("formats.native.hashing", ["formats/native/hashing.c"], "formats/native/*.h"),
+        extension("formats.images._native", ["formats/images/native.c"], "formats/images/*.h"),
+        extension("ops.native.random_bits", ["ops/native/random_bits.c"], "ops/native/*.h"),
+    ]
+)

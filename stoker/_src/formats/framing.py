@@ -1,0 +1,81 @@
+"""Record framing and CRC-32C: the extension's functions, or the same in Python where it is not built.
+
+The format is told in native/records.c.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import google_crc32c
+
+HEADER_SIZE = 12
+FOOTER_SIZE = 4
+
+# How `split` left off.
+NEED_MORE, BAD_LENGTH, BAD_DATA = range(3)
+
+_LENGTH = struct.Struct("<Q")
+_CHECKSUM = struct.Struct("<I")
+
+
+def _crc32c_python(data: Any, crc: int = 0) -> int:
+    return google_crc32c.extend(crc, bytes(data))
+
+
+def mask(crc: int) -> int:
+    """The form in which a CRC is stored: rotated right by 15 bits, plus a constant."""
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFF_FFFF
+
+
+def unmask(masked: int) -> int:
+    """The CRC that `mask` made this of."""
+    rotated = (masked - 0xA282EAD8) & 0xFFFF_FFFF
+    return (rotated >> 17 | rotated << 15) & 0xFFFF_FFFF
+
+
+def frame_python(record: Any) -> bytes:
+    """Twin of the extension's `frame`."""
+    data = bytes(memoryview(record))
+    length = _LENGTH.pack(len(data))
+    length_checksum = _CHECKSUM.pack(mask(_crc32c_python(length)))
+    return b"".join((length, length_checksum, data, _CHECKSUM.pack(mask(_crc32c_python(data)))))
+
+
+def split_python(buffer: Any, start: int) -> tuple[list[bytes], int, int]:
+    """Twin of the extension's `split`."""
+    if not 0 <= start <= len(buffer):
+        raise ValueError("start lies outside the buffer")
+    view = memoryview(buffer)
+    records: list[bytes] = []
+    at = start
+    while len(view) - at >= HEADER_SIZE:
+        length_bytes = bytes(view[at : at + 8])
+        if mask(_crc32c_python(length_bytes)) != _CHECKSUM.unpack_from(view, at + 8)[0]:
+            return records, at, BAD_LENGTH
+        (length,) = _LENGTH.unpack(length_bytes)
+        data_at = at + HEADER_SIZE
+        if length + FOOTER_SIZE > len(view) - data_at:
+            break
+        data = bytes(view[data_at : data_at + length])
+        if mask(_crc32c_python(data)) != _CHECKSUM.unpack_from(view, data_at + length)[0]:
+            return records, at, BAD_DATA
+        records.append(data)
+        at = data_at + length + FOOTER_SIZE
+    return records, at, NEED_MORE
+
+
+try:
+    from stoker._src.formats import _native  # pyright: ignore[reportAttributeAccessIssue]
+except ImportError:  # built without a C compiler
+    crc32c = _crc32c_python
+    frame = frame_python
+    split = split_python
+else:
+    crc32c = _native.crc32c
+    """crc32c(data, crc=0): CRC-32C of data, continued from crc."""
+    frame = _native.frame
+    """frame(record): the record as it stands in a file, with its length and checksums."""
+    split = _native.split
+    """split(buffer, start): (whole records from start on, where the first byte not taken stands, why)."""

@@ -1,0 +1,192 @@
+"""Image codecs: bytes to NumPy arrays and back, with TensorFlow's pixels and errors.
+
+Any decoder but `decode_bmp` takes any format it can, as TensorFlow's ops do: the format is told by the first bytes.
+Nothing here imports Pillow before a picture needs it. No decoded picture takes more than `MAX_DECODED_BYTES`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stoker._src.formats.images import bmp, gif, jpeg, png
+from stoker._src.formats.images.jpeg import encode_jpeg as encode_jpeg
+from stoker._src.formats.images.jpeg import extract_jpeg_shape as extract_jpeg_shape
+from stoker._src.formats.images.jpeg import is_jpeg as is_jpeg
+from stoker._src.formats.images.limits import MAX_DECODED_BYTES as MAX_DECODED_BYTES
+from stoker._src.formats.images.limits import invalid
+from stoker._src.formats.images.png import encode_png as encode_png
+
+_NAMES = {"jpeg": "JPEG", "png": "PNG", "gif": "GIF", "bmp": "BMP"}
+
+
+def detect_format(contents: bytes) -> str:
+    """ "jpeg", "png", "gif" or "bmp", by the first bytes.
+
+    Raises:
+        InvalidArgumentError: none of them.
+    """
+    if not contents:
+        raise invalid("Input is empty.")
+    if contents.startswith(b"\xff\xd8\xff"):
+        return "jpeg"
+    if contents.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "png"
+    if contents.startswith(b"GIF8"):
+        return "gif"
+    if contents.startswith(b"BM"):
+        return "bmp"
+    raise invalid("Unknown image file format. One of JPEG, PNG, GIF, BMP required.")
+
+
+def _check_channels(channels: int) -> None:
+    if channels not in (0, 1, 3, 4):
+        raise invalid(f"`channels` must be 0, 1, 3 or 4 but got {channels}")
+
+
+def _refuse_bmp(kind: str, op: str) -> None:
+    if kind == "bmp":
+        raise invalid(
+            f"Trying to decode BMP format using a wrong op. Use `decode_bmp` or `decode_image` instead. Op used: {op}"
+        )
+
+
+def _jpeg(contents: bytes, channels: int, **options: Any) -> np.ndarray:
+    if channels == 4:
+        raise invalid("JPEG does not support 4 channels")
+    return jpeg.decode_jpeg(contents, channels, **options)
+
+
+def _still_gif(contents: bytes, channels: int) -> np.ndarray:
+    if channels not in (0, 3):
+        raise invalid(f"channels must be 0 or 3 for GIF, got {channels}")
+    frames = gif.decode_gif(contents)
+    if len(frames) != 1:
+        raise invalid(
+            f"Got {len(frames)} frames, but animated gifs can only be decoded by tf.io.decode_gif or tf.io.decode_image"
+        )
+    return frames[0]
+
+
+def decode_jpeg(
+    contents: bytes,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1.0,
+    dct_method: str = "",
+) -> np.ndarray:
+    """`DecodeJpeg`: uint8 [height, width, channels] of a JPEG, PNG or still GIF file; see `jpeg.decode_jpeg`."""
+    _check_channels(channels)
+    kind = detect_format(contents)
+    _refuse_bmp(kind, "DecodeJpeg")
+    if kind == "png":
+        return png.decode_png(contents, channels)
+    if kind == "gif":
+        return _still_gif(contents, channels)
+    return _jpeg(
+        contents,
+        channels,
+        ratio=ratio,
+        fancy_upscaling=fancy_upscaling,
+        try_recover_truncated=try_recover_truncated,
+        acceptable_fraction=acceptable_fraction,
+        dct_method=dct_method,
+    )
+
+
+def decode_and_crop_jpeg(
+    contents: bytes,
+    crop_window: Any,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1.0,
+    dct_method: str = "",
+) -> np.ndarray:
+    """`DecodeAndCropJpeg`: the window [y, x, height, width] of what `decode_jpeg` gives; JPEG only."""
+    _check_channels(channels)
+    kind = detect_format(contents)
+    if kind != "jpeg":
+        raise invalid(f"DecodeAndCropJpeg operation can run on JPEG only, but detected {_NAMES[kind]}.")
+    return _jpeg(
+        contents,
+        channels,
+        ratio=ratio,
+        fancy_upscaling=fancy_upscaling,
+        try_recover_truncated=try_recover_truncated,
+        acceptable_fraction=acceptable_fraction,
+        dct_method=dct_method,
+        crop_window=crop_window,
+    )
+
+
+def _to_uint16(image: np.ndarray) -> np.ndarray:
+    # As TensorFlow does for formats of 8 bits: shifted, not scaled, so that 255 becomes 65280.
+    return image.astype(np.uint16) << np.uint16(8)
+
+
+def decode_png(contents: bytes, channels: int = 0, dtype: type = np.uint8) -> np.ndarray:
+    """`DecodePng`: uint8 or uint16 [height, width, channels] of a PNG, JPEG or still GIF file."""
+    _check_channels(channels)
+    kind = detect_format(contents)
+    _refuse_bmp(kind, "DecodePng")
+    if kind == "png":
+        return png.decode_png(contents, channels, dtype)
+    image = _jpeg(contents, channels) if kind == "jpeg" else _still_gif(contents, channels)
+    return _to_uint16(image) if dtype == np.uint16 else image
+
+
+def decode_gif(contents: bytes) -> np.ndarray:
+    """`DecodeGif`: uint8 [frames, height, width, 3] of a GIF, JPEG or PNG file."""
+    kind = detect_format(contents)
+    _refuse_bmp(kind, "DecodeGif")
+    if kind == "gif":
+        return gif.decode_gif(contents)
+    return (_jpeg(contents, 3) if kind == "jpeg" else png.decode_png(contents, 3))[None]
+
+
+def decode_bmp(contents: bytes, channels: int = 0) -> np.ndarray:
+    """`DecodeBmp`: uint8 [height, width, channels] of a BMP file; no other format is taken."""
+    _check_channels(channels)
+    kind = detect_format(contents)
+    if kind != "bmp":
+        raise invalid(
+            f"Trying to decode {_NAMES[kind]} format using DecodeBmp op. Use `decode_{kind}` or `decode_image` instead."
+        )
+    return bmp.decode_bmp(contents, channels)
+
+
+def decode_image(
+    contents: bytes, channels: int = 0, dtype: type = np.uint8, expand_animations: bool = True
+) -> np.ndarray:
+    """`DecodeImage`: a file of any of the four formats as uint8, uint16 or float32 (0 to 1).
+
+    Args:
+        contents: the file.
+        channels: 0 as stored, 1, 3 or 4, as the format allows.
+        dtype: uint8, uint16 or float32.
+        expand_animations: GIF gives [frames, height, width, 3]; with False the first frame only, without that axis.
+
+    Raises:
+        InvalidArgumentError: damaged contents, or channels the format cannot give.
+    """
+    _check_channels(channels)
+    kind = detect_format(contents)
+    if kind == "png":
+        image = png.decode_png(contents, channels, np.uint8 if dtype == np.uint8 else np.uint16)
+        return image * np.float32(1 / 65535) if dtype == np.float32 else image
+    if kind == "jpeg":
+        image = _jpeg(contents, channels)
+    elif kind == "bmp":
+        image = bmp.decode_bmp(contents, channels)
+    elif channels not in (0, 3):
+        raise invalid(f"channels must be 0 or 3 for GIF, got {channels}")
+    else:
+        image = gif.decode_gif(contents, expand_animations)
+    if dtype == np.float32:
+        return image * np.float32(1 / 255)
+    return _to_uint16(image) if dtype == np.uint16 else image

@@ -1,0 +1,102 @@
+"""PNG's row filters. The C extension undoes them at speed; the NumPy twin here gives the same bytes.
+
+A filtered byte is the difference to a guess from three decoded neighbours: the pixel on the left (a), the one above
+(b) and the one above left (c). Types: 0 nothing, 1 a, 2 b, 3 (a + b) // 2, 4 whichever of a, b, c is nearest a + b - c.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stoker._src.formats.images.limits import invalid
+
+try:
+    from stoker._src.formats.images import _native  # pyright: ignore[reportAttributeAccessIssue]
+except ImportError:  # built without a compiler
+    _native = None
+
+
+def unfilter_rows(raw: bytes, height: int, row_bytes: int, step: int, words: str) -> np.ndarray:
+    """Undoes the filters of `height` rows, each a type byte and `row_bytes` more.
+
+    Args:
+        raw: exactly height * (row_bytes + 1) bytes.
+        height: number of rows.
+        row_bytes: bytes of a row without its type.
+        step: bytes from a pixel to the next (1 when pixels are smaller than that).
+        words: how an error begins.
+
+    Returns:
+        uint8 [height, row_bytes].
+    """
+    types = np.frombuffer(raw, np.uint8)[:: row_bytes + 1]
+    if types.max() > 4:
+        row = int(np.argmax(types > 4))
+        raise invalid(f"{words}: row {row} has filter type {types[row]}")
+    if _native is not None:
+        out = np.empty((height, row_bytes), np.uint8)
+        _native.unfilter(raw, out, row_bytes, step)
+        return out
+    return unfilter_rows_numpy(raw, height, row_bytes, step)
+
+
+def unfilter_rows_numpy(raw: bytes, height: int, row_bytes: int, step: int) -> np.ndarray:
+    """As `unfilter_rows`, in NumPy: a wave runs over the picture, one pixel of every row at a time.
+
+    Pixel x of row y is decoded in step x + y, when its three neighbours are known; so each step is one vector
+    operation over all rows that have a pixel in it.
+    """
+    lines = np.frombuffer(raw, np.uint8).reshape(height, row_bytes + 1)
+    kinds = lines[:, 0].astype(np.intp)
+    pixels = -(-row_bytes // step)
+    padded = np.zeros((height, pixels * step), np.int16)
+    padded[:, :row_bytes] = lines[:, 1:]
+    # A border of zeros above and on the left stands for the missing neighbours.
+    done = np.zeros((height + 1, pixels + 1, step), np.int16)
+    source = padded.reshape(height, pixels, step)
+    for wave in range(pixels + height - 1):
+        rows = np.arange(max(0, wave - pixels + 1), min(height, wave + 1))
+        columns = wave - rows
+        left, above, corner = done[rows + 1, columns], done[rows, columns + 1], done[rows, columns]
+        to_left, to_above = np.abs(above - corner), np.abs(left - corner)
+        to_corner = np.abs(left + above - 2 * corner)
+        nearest = np.where(
+            (to_left <= to_above) & (to_left <= to_corner), left, np.where(to_above <= to_corner, above, corner)
+        )
+        guesses = np.stack([np.zeros_like(left), left, above, (left + above) >> 1, nearest])
+        guess = guesses[kinds[rows], np.arange(len(rows))]
+        done[rows + 1, columns + 1] = (source[rows, columns] + guess) & 255
+    return done[1:, 1:].reshape(height, -1)[:, :row_bytes].astype(np.uint8)
+
+
+def filter_rows(lines: np.ndarray, step: int, adaptive: bool) -> bytes:
+    """Filters rows for compression: per row the type whose differences, taken as signed bytes, are smallest in sum.
+
+    Args:
+        lines: uint8 [height, row bytes].
+        step: bytes from a pixel to the next.
+        adaptive: False leaves every row as it is (type 0).
+    """
+    height, row_bytes = lines.shape
+    out = np.zeros((height, row_bytes + 1), np.uint8)
+    if not adaptive:
+        out[:, 1:] = lines
+        return out.tobytes()
+    wide = lines.astype(np.int16)
+    left, above, corner = np.zeros_like(wide), np.zeros_like(wide), np.zeros_like(wide)
+    left[:, step:] = wide[:, :-step]
+    above[1:] = wide[:-1]
+    corner[1:, step:] = wide[:-1, :-step]
+    to_left, to_above, to_corner = np.abs(above - corner), np.abs(left - corner), np.abs(left + above - 2 * corner)
+    nearest = np.where(
+        (to_left <= to_above) & (to_left <= to_corner), left, np.where(to_above <= to_corner, above, corner)
+    )
+    best = np.full(height, np.iinfo(np.int64).max)
+    for kind, guess in enumerate((np.zeros_like(wide), left, above, (left + above) >> 1, nearest)):
+        difference = (wide - guess).astype(np.uint8)
+        cost = np.abs(difference.view(np.int8).astype(np.int16)).sum(axis=1, dtype=np.int64)
+        better = cost < best
+        best[better] = cost[better]
+        out[better, 0] = kind
+        out[better, 1:] = difference[better]
+    return out.tobytes()

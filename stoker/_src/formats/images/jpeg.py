@@ -1,0 +1,303 @@
+"""JPEG: decoded by libjpeg-turbo, through simplejpeg where it is installed and else through Pillow.
+
+TensorFlow decodes with libjpeg-turbo's fast integer transform and smooth chroma upsampling unless told otherwise.
+simplejpeg can ask for exactly that, so its pixels are TensorFlow's. Pillow offers only (accurate, smooth) and (fast,
+plain): where chroma is subsampled and the pair asked for is neither, the nearest one is taken, whose pixels are a few
+levels off. Gray pictures, unsubsampled ones and reduced sizes (`ratio`) are TensorFlow's pixels either way.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stoker._src.base.errors import InternalError
+from stoker._src.formats.images.limits import check_size, invalid
+
+FAILED = "jpeg::Uncompress failed. Invalid JPEG data or crop window."
+_XMP_NAMESPACE = b"http://ns.adobe.com/xap/1.0/\0"
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_LUMA_WEIGHTS = np.array([19595, 38470, 7471], np.uint32)  # 0.299, 0.587, 0.114 in 16 bits
+_BARE = frozenset((0x01, *range(0xD0, 0xD9)))  # markers without a length
+
+
+class Header(NamedTuple):
+    """What the frame header of a JPEG file says."""
+
+    height: int
+    width: int
+    components: int
+    sampling: tuple[int, int]  # luma samples per chroma sample, across and down
+    adobe: bool
+    rgb: bool  # three components that are red, green and blue, not luma and chroma
+    scan: int  # where the first scan begins
+
+
+def read_header(contents: bytes, words: str = FAILED) -> Header:
+    """Reads up to the first scan.
+
+    Raises:
+        InvalidArgumentError: the file ends or goes wrong before it; the message begins with `words`.
+    """
+    if contents[:2] != b"\xff\xd8":
+        raise invalid(f"{words}: it does not begin with a start marker")
+    at, size, adobe, rgb = 2, None, False, False
+    while at + 4 <= len(contents):
+        if contents[at] != 0xFF:
+            at += 1  # libjpeg skips what is between segments
+            continue
+        marker = contents[at + 1]
+        if marker == 0xFF:
+            at += 1
+            continue
+        if marker in _BARE or marker == 0:
+            at += 2
+            continue
+        length = struct.unpack_from(">H", contents, at + 2)[0]
+        if length < 2 or marker == 0xD9:
+            break
+        if marker == 0xDA and size is not None:
+            return Header(*size, adobe, rgb and size[2] == 3, at)
+        body = contents[at + 4 : at + 2 + length]
+        if len(body) < length - 2:
+            break
+        if marker in _FRAMES:
+            if len(body) < 6 or len(body) < 6 + 3 * body[5]:
+                break
+            precision, height, width, count = struct.unpack_from(">BHHB", body)
+            if precision != 8 or not height or not width or count not in (1, 3, 4):
+                raise invalid(f"{words}: {count} components of {precision} bits, {width} x {height}")
+            across = [body[7 + 3 * k] >> 4 for k in range(count)]
+            down = [body[7 + 3 * k] & 15 for k in range(count)]
+            if not min(across) or not min(down):
+                raise invalid(f"{words}: sampling factors {across}, {down}")
+            size = (height, width, count, (max(across) // min(across), max(down) // min(down)))
+        elif marker == 0xEE and body.startswith(b"Adobe"):
+            adobe = True
+            rgb = len(body) >= 12 and body[11] == 0
+        at += 2 + length
+    raise invalid(f"{words}: no complete header in {len(contents)} bytes")
+
+
+def is_jpeg(contents: bytes) -> bool:
+    """Whether the bytes begin as a JPEG file does."""
+    return contents[:3] == b"\xff\xd8\xff"
+
+
+def extract_jpeg_shape(contents: bytes, dtype: type = np.int32) -> np.ndarray:
+    """[height, width, channels] from the header alone."""
+    header = read_header(contents, f"Invalid JPEG data, size {len(contents)}")
+    return np.array([header.height, header.width, header.components], dtype)
+
+
+def _simplejpeg() -> Any:
+    try:
+        import simplejpeg  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        return None
+    return simplejpeg
+
+
+def _pillow_decode(contents: bytes, header: Header, mode: str, ratio: int, plain_and_fast: bool) -> np.ndarray:
+    from PIL import Image  # importing stoker must not import Pillow
+
+    size = (-(-header.width // ratio), -(-header.height // ratio))
+    return np.asarray(Image.frombytes(mode, size, contents, "jpeg", mode, "", ratio, int(plain_and_fast)))
+
+
+def _decode(contents: bytes, header: Header, gray: bool, ratio: int, fast: bool, fancy: bool) -> np.ndarray:
+    """[height, width] or [height, width, 3 or 4 (CMYK)] of a file that has its end marker."""
+    # A ratio is first taken out of the chroma planes' own subsampling: halved both ways, they need no upsampling.
+    upsampled = header.sampling != (1, 1) and not (header.sampling == (2, 2) and ratio > 1)
+    plain_and_fast = not fancy if upsampled else fast
+    try:
+        if header.components == 4:
+            return _pillow_decode(contents, header, "CMYK", ratio, plain_and_fast)
+        library = _simplejpeg() if ratio == 1 else None  # it chooses scales by size, not by ratio
+        if library is not None:
+            space = "GRAY" if gray or header.components == 1 else "RGB"
+            image = library.decode_jpeg(contents, space, fastdct=fast, fastupsample=not fancy, strict=False)
+            return image[:, :, 0] if space == "GRAY" else image
+        if header.components == 1:
+            return _pillow_decode(contents, header, "L", ratio, fast)
+        if gray and header.rgb:
+            colors = _pillow_decode(contents, header, "RGB", ratio, plain_and_fast).astype(np.uint32)
+            return ((colors @ _LUMA_WEIGHTS + 32768) >> 16).astype(np.uint8)
+        if gray:
+            # The luma plane as stored; it is not affected by how chroma is upsampled.
+            return _pillow_decode(contents, header, "YCbCr", ratio, fast)[:, :, 0]
+        return _pillow_decode(contents, header, "RGB", ratio, plain_and_fast)
+    except (ValueError, OSError) as error:
+        raise invalid(f"{FAILED} {error}") from error
+
+
+def _rgb_of_cmyk(image: np.ndarray, adobe: bool) -> np.ndarray:
+    # Adobe's programs store inks inverted.
+    inks = image.astype(np.uint16) if adobe else 255 - image.astype(np.uint16)
+    return (inks[:, :, :3] * inks[:, :, 3:] // 255).astype(np.uint8)
+
+
+def _rows_before_the_cut(contents: bytes, header: Header, ratio: int, fancy: bool) -> int:
+    """How many rows can be decoded before the data of a file without its end runs out."""
+    from PIL import Image
+
+    size = (-(-header.width // ratio), -(-header.height // ratio))
+    mode = {1: "L", 3: "RGB", 4: "CMYK"}[header.components]
+    # The decoder leaves rows it did not reach as they were: those that keep two different fillings.
+    rows = []
+    for filling in (0, 255):
+        canvas = Image.new(mode, size, filling if mode == "L" else (filling,) * len(mode))
+        decoder = Image._getdecoder(mode, "jpeg", (mode, "", ratio, int(not fancy)))
+        decoder.setimage(canvas.im, (0, 0, *size))
+        decoder.decode(contents)
+        rows.append(np.asarray(canvas).reshape(size[1], -1))
+    same = (rows[0] == rows[1]).all(axis=1)
+    return int(np.argmin(same)) if not same.all() else size[1]
+
+
+def decode_jpeg(
+    contents: bytes,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1.0,
+    dct_method: str = "",
+    crop_window: Any = None,
+) -> np.ndarray:
+    """Decodes a JPEG file into uint8 [height, width, channels].
+
+    Args:
+        contents: the file.
+        channels: 0 as stored (CMYK becomes RGB), 1 (the stored luma) or 3.
+        ratio: 1, 2, 4 or 8: the size is divided by it, rounded up.
+        fancy_upscaling: smooth the chroma planes when they are enlarged.
+        try_recover_truncated: decode a file that is cut short; libjpeg invents what is missing.
+        acceptable_fraction: the part of the rows that must be there for a file that is cut short to be taken;
+            the others are black.
+        dct_method: "" or "INTEGER_FAST", or "INTEGER_ACCURATE".
+        crop_window: [y, x, height, width] to cut out, in pixels of the result.
+
+    Raises:
+        InvalidArgumentError: bad arguments, damaged contents, or a window that is not inside the picture.
+    """
+    if channels not in (0, 1, 3):
+        raise invalid(f"`channels` must be 0, 1, 3 or 4 but got {channels}")
+    if ratio not in (1, 2, 4, 8):
+        raise invalid(f"ratio must be 1, 2, 4, or 8, got {ratio}")
+    if dct_method not in ("", "INTEGER_FAST", "INTEGER_ACCURATE"):
+        raise invalid("dct_method must be one of {'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}, got " + repr(dct_method))
+    header = read_header(contents)
+    if header.components == 4 and channels == 1:
+        raise invalid(f"{FAILED} A CMYK picture has no luma channel")
+    check_size(FAILED, -(-header.height // ratio), -(-header.width // ratio), 4)
+    rows = None
+    if contents.rfind(b"\xff\xd9", header.scan) < 0:
+        if not try_recover_truncated:
+            rows = _rows_before_the_cut(contents, header, ratio, fancy_upscaling)
+            total = -(-header.height // ratio)
+            if rows < total * acceptable_fraction or acceptable_fraction >= 1:
+                raise invalid(f"{FAILED} The file is cut short: {rows} of {total} rows can be read")
+        contents += b"\xff\xd9"
+    image = _decode(contents, header, channels == 1, ratio, dct_method != "INTEGER_ACCURATE", fancy_upscaling)
+    if image.ndim == 3 and image.shape[2] == 4:
+        image = _rgb_of_cmyk(image, header.adobe)
+    if image.ndim == 2:
+        image = np.repeat(image[:, :, None], 3, axis=2) if channels == 3 else image[:, :, None]
+    if rows is not None:
+        image = np.concatenate([image[:rows], np.zeros_like(image[rows:])])
+    if crop_window is not None:
+        image = _cropped(image, crop_window)
+    return image
+
+
+def _cropped(image: np.ndarray, crop_window: Any) -> np.ndarray:
+    window = np.asarray(crop_window)
+    if window.shape != (4,):
+        raise invalid(f"crop_size must have four elements {list(window.shape)}")
+    y, x, height, width = (int(each) for each in window)
+    rows, columns = image.shape[:2]
+    if y < 0 or x < 0 or height <= 0 or width <= 0 or y + height > rows or x + width > columns:
+        raise invalid(f"{FAILED} Window [y={y}, x={x}, height={height}, width={width}] in a {rows} x {columns} picture")
+    return np.ascontiguousarray(image[y : y + height, x : x + width])
+
+
+def encode_jpeg(
+    image: np.ndarray,
+    format: str = "",
+    quality: int = 95,
+    progressive: bool = False,
+    optimize_size: bool = False,
+    chroma_downsampling: bool = True,
+    density_unit: str = "in",
+    x_density: int = 300,
+    y_density: int = 300,
+    xmp_metadata: bytes = b"",
+) -> bytes:
+    """Encodes uint8 [height, width, 1 or 3] as JPEG.
+
+    Args:
+        image: the pixels.
+        format: "grayscale" or "rgb", which the channels must match; "" takes what the channels say.
+        quality: 0 to 100.
+        progressive: several scans of rising detail.
+        optimize_size: Huffman tables made for the picture.
+        chroma_downsampling: chroma at half the size.
+        density_unit: "in" or "cm", of the densities.
+        x_density: pixels per unit across, stored modulo 2**16.
+        y_density: pixels per unit down.
+        xmp_metadata: an XMP packet for an APP1 segment.
+
+    Raises:
+        InvalidArgumentError: bad arguments.
+        InternalError: an empty picture, or metadata that one segment cannot hold.
+    """
+    if image.ndim != 3:
+        raise invalid(f"image must be 3-dimensional, got {list(image.shape)}")
+    if image.dtype != np.uint8:
+        raise invalid(f"image must be uint8, got {image.dtype}")
+    if not 0 <= quality <= 100:
+        raise invalid(f"quality must be in [0,100], got {quality}")
+    if format not in ("", "grayscale", "rgb"):
+        raise invalid(
+            f'Value for attr \'format\' of "{format}" is not in the list of allowed values: "", "grayscale", "rgb"'
+        )
+    if density_unit not in ("in", "cm"):
+        raise invalid(
+            f'Value for attr \'density_unit\' of "{density_unit}" is not in the list of allowed values: "in", "cm"'
+        )
+    height, width, channels = image.shape
+    expected = {"": channels, "grayscale": 1, "rgb": 3}[format]
+    if channels != expected:
+        raise invalid(f"format {format} expects {expected} channels, got {list(image.shape)}")
+    if channels not in (1, 3):
+        raise invalid(f"image must have 1 or 3 channels, got {list(image.shape)}")
+    if not 0 < height < 65536 or not 0 < width < 65536:
+        raise InternalError(None, None, f"JPEG encoding failed: the picture is {height} x {width}")
+    if len(xmp_metadata) + len(_XMP_NAMESPACE) > 65533:
+        raise InternalError(None, None, f"JPEG encoding failed: {len(xmp_metadata)} bytes of XMP metadata")
+    from PIL import Image
+
+    picture = Image.fromarray(np.ascontiguousarray(image[:, :, 0] if channels == 1 else image))
+    sink = io.BytesIO()
+    picture.save(
+        sink,
+        "JPEG",
+        # Pillow reads 0 as "its default"; libjpeg treats 0 and 1 alike.
+        quality=max(1, quality),
+        progressive=progressive,
+        optimize=optimize_size,
+        subsampling=-1 if channels == 1 else 2 if chroma_downsampling else 0,
+    )
+    data = bytearray(sink.getvalue())
+    if data[2:4] != b"\xff\xe0" or data[6:11] != b"JFIF\0":
+        raise InternalError(None, None, "JPEG encoding failed: the file has no JFIF header")
+    data[13:18] = struct.pack(">BHH", 1 if density_unit == "in" else 2, x_density & 0xFFFF, y_density & 0xFFFF)
+    if xmp_metadata:
+        end = 4 + struct.unpack_from(">H", data, 4)[0]
+        segment = _XMP_NAMESPACE + xmp_metadata
+        data[end:end] = b"\xff\xe1" + struct.pack(">H", len(segment) + 2) + segment
+    return bytes(data)

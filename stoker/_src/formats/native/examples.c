@@ -1,0 +1,263 @@
+/* Batches of serialized Examples into columns.
+ *
+ *   Example  := (0x0a chunk(Features) | unknown field)*       several Features are read as one
+ *   Features := (0x0a chunk(Entry))*
+ *   Entry    := two of: 0x0a chunk (key), 0x12 chunk(Feature)  of two alike the later counts, and the other is empty
+ *
+ * Where a name comes twice the later entry counts. An empty Feature counts as no entry at all, unless the column says
+ * that it hides earlier ones: TensorFlow does the one for dense and the other for sparse and ragged features.
+ * Features that nobody asked for are passed over unread.
+ */
+#include "features.h"
+
+typedef struct {
+  Kind kind;
+  Py_ssize_t size;         /* values per row, or -1: any number */
+  int empty_hides;         /* of a variable size only */
+  PyObject *fallback;      /* of a fixed size: bytes (numbers) or a tuple of bytes to use where it is missing, or None */
+  PyObject *fixed;         /* bytearray that numbers of a fixed size go to, else NULL */
+  Vector values;           /* all other values; a Span with a NULL start stands for a fallback value */
+  int64_t *counts;         /* of a variable size: values per row */
+} Column;
+
+static Problem walk_features(Span features, const Names *names, const Column *columns, Span *found,
+                             Py_ssize_t *at_fault) {
+  while (features.at != features.end) {
+    Span entry;
+    if (!take_tag(&features, TAG_1_CHUNK) || !enter_chunk(&features, &entry)) return MALFORMED;
+    Span key = {entry.at, entry.at}, value = key;
+    for (int i = 0; i < 2; i++) {
+      uint64_t tag;
+      if (!read_varint(&entry, &tag)) return MALFORMED;
+      if ((uint32_t)tag != TAG_1_CHUNK && (uint32_t)tag != TAG_2_CHUNK) return MALFORMED;
+      if (!read_chunk(&entry, (uint32_t)tag == TAG_1_CHUNK ? &key : &value)) return MALFORMED;
+    }
+    if (entry.at != entry.end) return MALFORMED;
+    Py_ssize_t k = names_find(names, key);
+    if (k < 0) continue;
+    if (value.at == value.end) {
+      if (columns[k].empty_hides) found[k] = value;
+      continue;
+    }
+    /* Even where a later entry replaces it; but the rest of the row must be well formed to be worth that message. */
+    if (*value.at != TAG_1_CHUNK && *value.at != TAG_2_CHUNK && *value.at != TAG_3_CHUNK) *at_fault = k;
+    found[k] = value;
+  }
+  return FINE;
+}
+
+/* Where each wanted Feature of a row stands; a NULL start where it does not. */
+static Problem find_features(Span row, const Names *names, const Column *columns, Span *found, Py_ssize_t *at_fault) {
+  memset(found, 0, (size_t)names->count * sizeof *found);
+  *at_fault = -1;
+  while (row.at != row.end) {
+    uint64_t tag;
+    Span features;
+    if (take_tag(&row, TAG_1_CHUNK)) {
+      if (!enter_chunk(&row, &features)) return MALFORMED;
+      Problem problem = walk_features(features, names, columns, found, at_fault);
+      if (problem) return problem;
+    } else if (!read_varint(&row, &tag) || !skip_payload(&row, (uint32_t)tag)) {
+      return MALFORMED;
+    }
+  }
+  return *at_fault < 0 ? FINE : UNSUPPORTED;
+}
+
+static Problem take_missing(Column *column, Py_ssize_t row) {
+  if (column->size < 0) {
+    column->counts[row] = 0;
+    return FINE;
+  }
+  if (column->fallback == Py_None) return MISSING;
+  size_t size = (size_t)column->size;
+  if (column->kind == BYTES) {
+    if (!vector_reserve(&column->values, size, sizeof(Span))) return NO_MEMORY;
+    if (size) memset((Span *)column->values.data + column->values.count, 0, size * sizeof(Span));
+    column->values.count += size;
+  } else if (size) {
+    size_t bytes = size * item_size(column->kind);
+    memcpy(PyByteArray_AS_STRING(column->fixed) + (size_t)row * bytes, PyBytes_AS_STRING(column->fallback), bytes);
+  }
+  return FINE;
+}
+
+static Problem take_feature(Column *column, Py_ssize_t row, Span feature, long long *detail) {
+  Span list;
+  Kind found;
+  Problem problem = feature_list(feature, column->kind, &list, &found);
+  if (problem) {
+    *detail = problem == WRONG_KIND ? found : 0;
+    return problem;
+  }
+  size_t count, size = (size_t)column->size;
+  if (column->fixed) {
+    char *to = PyByteArray_AS_STRING(column->fixed) + (size_t)row * size * item_size(column->kind);
+    problem = column->kind == FLOATS ? decode_floats(list, false, (float *)to, size, &count)
+                                     : decode_ints(list, (int64_t *)to, size, &count);
+  } else {
+    size_t before = column->values.count;
+    problem = append_values(list, column->kind, false, &column->values);
+    count = column->values.count - before;
+  }
+  if (problem) return problem;
+  if (column->size < 0) {
+    column->counts[row] = (int64_t)count;
+  } else if (count != size) {
+    *detail = (long long)count;
+    return WRONG_COUNT;
+  }
+  return FINE;
+}
+
+static void take_rows(const Span *rows, Py_ssize_t row_count, const Names *names, Span *found, Column *columns,
+                      Failure *failure) {
+  for (Py_ssize_t r = 0; r < row_count; r++) {
+    Py_ssize_t k = -1;
+    long long detail = 0;
+    Problem problem = find_features(rows[r], names, columns, found, &k);
+    if (!problem) {
+      for (k = 0; k < names->count; k++) {
+        problem = found[k].at != found[k].end ? take_feature(&columns[k], r, found[k], &detail) : take_missing(&columns[k], r);
+        if (problem) break;
+      }
+    }
+    if (problem) {
+      *failure = (Failure){problem, r, problem == MALFORMED ? -1 : k, -1, detail};
+      return;
+    }
+  }
+}
+
+/* Spans of bytes, with the fallback's values where the start is NULL. */
+static PyObject *fixed_bytes_to_python(const Column *column) {
+  const Span *spans = (const Span *)column->values.data;
+  PyObject *list = PyList_New((Py_ssize_t)column->values.count);
+  for (size_t i = 0; list && i < column->values.count; i++) {
+    PyObject *value;
+    if (spans[i].at) {
+      value = PyBytes_FromStringAndSize((const char *)spans[i].at, (Py_ssize_t)span_size(spans[i]));
+    } else {
+      value = PyTuple_GET_ITEM(column->fallback, (Py_ssize_t)(i % (size_t)column->size));
+      Py_INCREF(value);
+    }
+    if (!value) {
+      Py_CLEAR(list);
+      break;
+    }
+    PyList_SET_ITEM(list, (Py_ssize_t)i, value);
+  }
+  return list;
+}
+
+static PyObject *column_to_python(const Column *column, Py_ssize_t row_count) {
+  if (column->fixed) return Py_NewRef(column->fixed);
+  if (column->size >= 0) return fixed_bytes_to_python(column);
+  PyObject *values = values_to_python(&column->values, column->kind);
+  PyObject *counts =
+      PyByteArray_FromStringAndSize((const char *)column->counts, row_count * (Py_ssize_t)sizeof(int64_t));
+  PyObject *pair = values && counts ? PyTuple_Pack(2, values, counts) : NULL;
+  Py_XDECREF(values);
+  Py_XDECREF(counts);
+  return pair;
+}
+
+/* One (key, kind, size, fallback, empty_hides) of the caller, checked so that nothing later needs to be. */
+static bool column_make(Column *column, PyObject *feature, Py_ssize_t row_count, PyObject **key) {
+  int kind;
+  if (!PyArg_ParseTuple(feature, "SinOp", key, &kind, &column->size, &column->fallback, &column->empty_hides))
+    return false;
+  if (kind < BYTES || kind > INTS || column->size < -1 || (column->size >= 0 && column->empty_hides)) {
+    PyErr_SetString(PyExc_ValueError, "kind must be 1, 2 or 3, size at least -1, and empty_hides false where it is not -1");
+    return false;
+  }
+  column->kind = (Kind)kind;
+  if (column->size < 0) {
+    column->counts = calloc((size_t)(row_count ? row_count : 1), sizeof(int64_t));
+    if (!column->counts) PyErr_NoMemory();
+    return column->counts != NULL;
+  }
+  Py_ssize_t item = (Py_ssize_t)item_size(column->kind);
+  if (column->size > PY_SSIZE_T_MAX / 2 / item / (row_count + 1)) {
+    PyErr_NoMemory();
+    return false;
+  }
+  if (column->fallback != Py_None) {
+    bool fits = column->kind == BYTES ? PyTuple_Check(column->fallback) && PyTuple_GET_SIZE(column->fallback) == column->size
+                                      : PyBytes_Check(column->fallback) &&
+                                            PyBytes_GET_SIZE(column->fallback) == column->size * item;
+    if (!fits) {
+      PyErr_SetString(PyExc_ValueError, "fallback must be None or hold exactly one row");
+      return false;
+    }
+  }
+  if (column->kind != BYTES) {
+    column->fixed = PyByteArray_FromStringAndSize(NULL, row_count * column->size * item);
+    return column->fixed != NULL;
+  }
+  return true;
+}
+
+/* parse_examples(rows, features) -> (failure, columns)
+ *
+ * rows: tuple of bytes. features: tuple of (key, kind, size, fallback, empty_hides) with distinct keys.
+ * failure: None, or (problem, row, feature, step, detail); columns is then None.
+ * columns: per feature, of a fixed size: bytearray of numbers or list of bytes, rows after one another;
+ *          of a variable size: (that, bytearray of int64 counts per row).
+ */
+PyObject *native_parse_examples(PyObject *module, PyObject *args) {
+  PyObject *rows, *features, *result = NULL, *lists = NULL, *problem = NULL;
+  if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &rows, &PyTuple_Type, &features)) return NULL;
+  Py_ssize_t row_count = PyTuple_GET_SIZE(rows), count = PyTuple_GET_SIZE(features);
+  Names names = {0};
+  Failure failure = {FINE, -1, -1, -1, 0};
+  Span *spans = rows_make(rows);
+  if (!spans) return NULL;
+  Column *columns = calloc((size_t)count + 1, sizeof *columns);
+  PyObject **keys = calloc((size_t)count + 1, sizeof *keys);
+  Span *found = calloc((size_t)count + 1, sizeof *found);
+  if (!columns || !keys || !found) {
+    PyErr_NoMemory();
+    goto done;
+  }
+  for (Py_ssize_t k = 0; k < count; k++)
+    if (!column_make(&columns[k], PyTuple_GET_ITEM(features, k), row_count, &keys[k])) goto done;
+  if (!names_make(&names, keys, count)) {
+    PyErr_NoMemory();
+    goto done;
+  }
+
+  /* The tuples hold every object that is read, and bytes do not change, so the lock is not needed. */
+  Py_BEGIN_ALLOW_THREADS
+  take_rows(spans, row_count, &names, found, columns, &failure);
+  Py_END_ALLOW_THREADS
+
+  problem = failure_to_python(&failure);
+  if (!problem) goto done;
+  if (failure.problem) {
+    result = PyTuple_Pack(2, problem, Py_None);
+    goto done;
+  }
+  lists = PyList_New(count);
+  if (!lists) goto done;
+  for (Py_ssize_t k = 0; k < count; k++) {
+    PyObject *column = column_to_python(&columns[k], row_count);
+    if (!column) goto done;
+    PyList_SET_ITEM(lists, k, column);
+  }
+  result = PyTuple_Pack(2, problem, lists);
+done:
+  Py_XDECREF(problem);
+  Py_XDECREF(lists);
+  for (Py_ssize_t k = 0; columns && k < count; k++) {
+    vector_free(&columns[k].values);
+    free(columns[k].counts);
+    Py_XDECREF(columns[k].fixed);
+  }
+  names_free(&names);
+  free(found);
+  free(keys);
+  free(columns);
+  free(spans);
+  return result;
+}

@@ -1,0 +1,25 @@
+/* What the parts of the extension share. Each part is one .c file with its functions; module.c lists them. */
+#ifndef STOKER_NATIVE_H
+#define STOKER_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* crc32c.c */
+uint32_t crc32c_extend(uint32_t crc, const uint8_t *data, size_t size);
+PyObject *native_crc32c(PyObject *module, PyObject *args);
+
+/* records.c */
+PyObject *native_frame(PyObject *module, PyObject *record);
+PyObject *native_split(PyObject *module, PyObject *args);
+
+/* examples.c */
+PyObject *native_parse_examples(PyObject *module, PyObject *args);
+
+/* sequences.c */
+PyObject *native_parse_sequence_examples(PyObject *module, PyObject *args);
+
+/* csv.c */
+PyObject *native_plain_csv(PyObject *module, PyObject *args);
+
+#endif

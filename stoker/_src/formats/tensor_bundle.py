@@ -1,0 +1,520 @@
+"""Checkpoint files of TensorFlow's V2 format: `prefix.index` and `prefix.data-0000N-of-0000M`.
+
+The index is a sorted string table. Its empty key holds the header; a tensor's name holds where its bytes are (shard,
+offset, size, masked CRC-32C). A partitioned tensor's entry lists its slices instead, and each slice has an entry of its
+own under an ordered-code key. Data files are the tensors' bytes end to end, little-endian, in the order of writing.
+Strings are stored as varint lengths, the masked CRC-32C of the lengths (as uint32, or uint64 for those past 4 GiB), and
+the bytes.
+
+Files appear complete or not at all, the index last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from stoker._src.base import dtypes
+from stoker._src.base.errors import (
+    AlreadyExistsError,
+    DataLossError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    UnimplementedError,
+)
+from stoker._src.formats import atomic, gfile, protos
+from stoker._src.formats.filesystems import mapped, resolve
+from stoker._src.formats.framing import crc32c, mask
+from stoker._src.formats.ordered_code import Extent, encode_slice_key
+from stoker._src.formats.sstable import Table, TableWriter, decode_varint, encode_varint
+from stoker._src.formats.tensor_slices import TensorInfo, assemble, box, cut_shape, slice_from_proto, slice_to_proto
+
+HEADER_KEY = b""
+_PRODUCER = 1
+_MIN_CONSUMER_KNOWN = 1
+_COPY_CHUNK = 1 << 24
+# By wire number. Resources and variants have no bytes of their own.
+_STORABLE = {
+    number: dtype
+    for number, dtype in ((number, dtypes.as_dtype(number)) for number in range(1, 24))
+    if dtype not in (dtypes.resource, dtypes.variant)
+}
+
+
+def index_filename(prefix: str) -> str:
+    """The name of a bundle's index file."""
+    return f"{prefix}.index"
+
+
+def data_filename(prefix: str, shard: int, num_shards: int) -> str:
+    """The name of one of a bundle's data files."""
+    return f"{prefix}.data-{shard:05d}-of-{num_shards:05d}"
+
+
+# ---- bytes of one tensor ----
+
+
+def _encode_strings(array: np.ndarray) -> tuple[list[bytes], int]:
+    """(pieces to write, masked CRC of the entry)."""
+    elements = [each.encode() if isinstance(each, str) else bytes(each) for each in array.reshape(-1).tolist()]
+    lengths = b"".join(struct.pack("<I" if len(each) < 1 << 32 else "<Q", len(each)) for each in elements)
+    crc = crc32c(lengths)
+    checksum = struct.pack("<I", mask(crc))
+    crc = crc32c(checksum, crc)
+    body = b"".join(elements)
+    crc = crc32c(body, crc)
+    return [b"".join(encode_varint(len(each)) for each in elements), checksum, body], mask(crc)
+
+
+def _decode_strings(data: bytes, count: int, name: str) -> tuple[np.ndarray, int]:
+    """(object array of bytes, masked CRC of the entry as it should be)."""
+    lengths, at = [], 0
+    for _ in range(count):
+        length, at = decode_varint(data, at)
+        lengths.append(length)
+    packed = b"".join(struct.pack("<I" if each < 1 << 32 else "<Q", each) for each in lengths)
+    crc = crc32c(packed)
+    checksum = data[at : at + 4]
+    if checksum != struct.pack("<I", mask(crc)):
+        raise DataLossError(None, None, f"The length checksum does not match for tensor {name}")
+    crc = crc32c(checksum, crc)
+    at += 4
+    if sum(lengths) != len(data) - at:
+        raise DataLossError(
+            None, None, f"The strings of tensor {name} have {sum(lengths)} bytes, the file has {len(data) - at}"
+        )
+    crc = crc32c(data[at:], crc)
+    array = np.empty(count, object)
+    for index, length in enumerate(lengths):
+        array[index] = data[at : at + length]
+        at += length
+    return array, mask(crc)
+
+
+def _checked_dtype(array: np.ndarray, dtype: Any, name: str) -> dtypes.DType:
+    chosen = dtypes.as_dtype(array.dtype if dtype is None else dtype).base_dtype
+    if chosen.as_datatype_enum not in _STORABLE:
+        raise UnimplementedError(None, None, f"Tensor {name} of dtype {chosen.name} cannot be stored in a checkpoint")
+    if chosen is not dtypes.string and np.dtype(chosen.as_numpy_dtype) != array.dtype:
+        raise InvalidArgumentError(
+            None, None, f"Tensor {name} is given as {chosen.name}, but its array has dtype {array.dtype}"
+        )
+    return chosen
+
+
+def _set_shape(entry: Any, shape: Sequence[int]) -> None:
+    entry.shape.SetInParent()  # the shape of a scalar is written too
+    add = entry.shape.dim.add
+    for size in shape:
+        add(size=size)
+
+
+# ---- files ----
+
+
+@contextlib.contextmanager
+def _replacing(path: str) -> Iterator[BinaryIO]:
+    """A file for writing that takes its name when the block ends, and never does when the block raises."""
+    location = resolve(path)
+    if location.prefix in ("", "file://"):
+        with mapped(path), atomic.replacing(location.path) as sink:
+            yield sink
+        return
+    # Stores behind fsspec make a file visible when it is closed.
+    sink = location.system.open_write(location.path, append=False)
+    try:
+        yield sink
+    except BaseException:
+        with contextlib.suppress(OSError, OpError):
+            sink.close()
+            location.system.remove(location.path)
+        raise
+    with mapped(path):
+        sink.close()
+
+
+def _write_index(prefix: str, num_shards: int, entries: dict[bytes, Any]) -> None:
+    header = protos.BundleHeaderProto(num_shards=num_shards)
+    header.version.producer = _PRODUCER
+    with _replacing(index_filename(prefix)) as sink:
+        table = TableWriter(sink)
+        table.add(HEADER_KEY, header.SerializeToString(deterministic=True))
+        for key in sorted(entries):
+            table.add(key, entries[key].SerializeToString(deterministic=True))
+        table.finish()
+
+
+class _Discarded(Exception):
+    """Tells an open file that it is not wanted."""
+
+
+class BundleWriter:
+    """Writes a bundle of one shard. Use as a context manager: leaving it finishes, an exception discards.
+
+    Args:
+        prefix: path of the files without their endings. Its directory is made.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._entries: dict[bytes, Any] = {}
+        self._offset = 0
+        directory = os.path.dirname(prefix)
+        if directory:
+            gfile.makedirs(directory)
+        self._file = contextlib.ExitStack()
+        self._sink = self._file.enter_context(_replacing(data_filename(prefix, 0, 1)))
+        self._open = True
+
+    def add(self, name: str, array: Any, dtype: Any = None) -> None:
+        """Adds a whole tensor.
+
+        Args:
+            name: its key.
+            array: its value; strings as an array of bytes objects.
+            dtype: its dtype, where NumPy's does not tell (quantized types).
+
+        Raises:
+            InvalidArgumentError: the name is taken or empty, or the dtype does not fit.
+        """
+        array = np.asarray(array)
+        self._add(name.encode(), name, array, _checked_dtype(array, dtype, name))
+
+    def _add(self, key: bytes, name: str, array: np.ndarray, dtype: dtypes.DType) -> None:
+        if not self._open:
+            raise FailedPreconditionError(None, None, f"Adding {name} to a bundle that is finished")
+        if key == HEADER_KEY or key in self._entries:
+            raise InvalidArgumentError(None, None, f"Adding duplicate key: {name!r}")
+        entry = protos.BundleEntryProto(dtype=dtype.as_datatype_enum, offset=self._offset)
+        _set_shape(entry, array.shape)
+        if dtype is dtypes.string:
+            pieces, entry.crc32c = _encode_strings(array)
+        else:
+            # Bytes without a copy where the array allows; ml_dtypes' arrays have no buffer of their own.
+            flat = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).reshape(-1)
+            data = flat.view(np.uint8)
+            pieces, entry.crc32c = [data.data], mask(crc32c(data))
+        entry.size = sum(len(piece) for piece in pieces)
+        with mapped(self._prefix):
+            for piece in pieces:
+                self._sink.write(piece)
+        self._offset += entry.size
+        self._entries[key] = entry
+
+    def add_slice(
+        self, name: str, full_shape: Sequence[int], extents: Sequence[Extent], array: Any, dtype: Any = None
+    ) -> None:
+        """Adds one slice of a partitioned tensor.
+
+        Args:
+            name: key of the whole tensor.
+            full_shape: its shape.
+            extents: (start, length) of the slice along each dimension; length -1 is the whole dimension.
+            array: the slice's value.
+            dtype: as in `add`.
+
+        Raises:
+            InvalidArgumentError: the slice does not fit the shape, the array or what was added before.
+        """
+        array = np.asarray(array)
+        chosen = _checked_dtype(array, dtype, name)
+        cut = cut_shape(extents, full_shape, name)
+        # Along a dimension that it covers, TensorFlow stores a slice without numbers only if it was given so.
+        normal = tuple((0, -1) if length < 0 else (start, length) for start, length in extents)
+        if array.shape != cut:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Slice {list(extents)} of tensor {name} has shape {list(cut)}, its value {list(array.shape)}",
+            )
+        if all(length < 0 for _, length in normal):
+            self.add(name, array, dtype)  # a slice that is the whole is stored as the whole
+            return
+        whole = self._entries.get(name.encode())
+        if whole is None:
+            whole = protos.BundleEntryProto(dtype=chosen.as_datatype_enum)
+            _set_shape(whole, full_shape)
+        elif (
+            not whole.slices
+            or whole.dtype != chosen.as_datatype_enum
+            or [dim.size for dim in whole.shape.dim] != list(full_shape)
+        ):
+            raise InvalidArgumentError(
+                None, None, f"Slice {list(extents)} of tensor {name} disagrees with what was added before"
+            )
+        self._add(encode_slice_key(name, normal), name, array, chosen)
+        whole.slices.append(slice_to_proto(normal))
+        self._entries[name.encode()] = whole
+
+    def finish(self) -> None:
+        """Makes the files appear under their names."""
+        if not self._open:
+            return
+        self._open = False
+        self._file.close()
+        _write_index(self._prefix, 1, self._entries)
+
+    def discard(self) -> None:
+        """Leaves no files behind."""
+        if self._open:
+            self._open = False
+            with contextlib.suppress(_Discarded), self._file:
+                raise _Discarded
+
+    def __enter__(self) -> BundleWriter:
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.discard()
+
+
+class _Entry(NamedTuple):
+    """An index entry, parsed."""
+
+    info: TensorInfo
+    count: int  # elements
+    shard: int
+    offset: int
+    size: int
+    crc32c: int
+
+
+def _parse_entry(raw: bytes, name: str) -> _Entry:
+    try:
+        proto = protos.BundleEntryProto.FromString(raw)
+    except Exception as error:
+        raise DataLossError(None, None, f"Entry for key {name} not parseable: {error}") from error
+    dtype = _STORABLE.get(proto.dtype)
+    if dtype is None:
+        raise UnimplementedError(None, None, f"Tensor {name} has a dtype with the number {proto.dtype}")
+    shape = tuple([dim.size for dim in proto.shape.dim])
+    if shape and min(shape) < 0:
+        raise DataLossError(None, None, f"Tensor {name} has the shape {list(shape)}")
+    slices = tuple([slice_from_proto(each) for each in proto.slices]) if proto.slices else ()
+    info = TensorInfo(dtype, shape, slices)
+    return _Entry(info, math.prod(shape), proto.shard_id, proto.offset, proto.size, proto.crc32c)
+
+
+class BundleReader:
+    """Reads a bundle. Use as a context manager, or call `close`. Not for use by several threads at once.
+
+    Args:
+        prefix: path of the files without their endings.
+
+    Raises:
+        NotFoundError: there is no index file.
+        DataLossError: it is damaged.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._shards: dict[int, tuple[BinaryIO, int]] = {}
+        self._entries: dict[bytes, _Entry] = {}
+        location = resolve(index_filename(prefix))
+        with contextlib.closing(location.system.open_read(location.path)) as source, mapped(location.full):
+            table = dict(Table(source, location.full).items())
+        try:
+            header = protos.BundleHeaderProto.FromString(table.pop(HEADER_KEY))
+        except KeyError:
+            raise DataLossError(None, None, f"{location.full}: the header entry is missing") from None
+        except Exception as error:
+            raise DataLossError(None, None, f"{location.full}: the header entry is damaged: {error}") from error
+        if header.version.min_consumer > _MIN_CONSUMER_KNOWN:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"{location.full}: written for readers of version {header.version.min_consumer} and later, "
+                f"this one is {_MIN_CONSUMER_KNOWN}",
+            )
+        if header.num_shards <= 0:
+            raise DataLossError(None, None, f"{location.full}: {header.num_shards} shards")
+        self.num_shards = header.num_shards
+        self._swapped = header.endianness == protos.BundleHeaderProto.BIG
+        self._raw = table
+
+    def keys(self) -> list[str]:
+        """The names of all tensors, sorted."""
+        return [key.decode(errors="surrogateescape") for key in self._raw if key[:1] != b"\0"]
+
+    def __contains__(self, name: str) -> bool:
+        return name.encode(errors="surrogateescape") in self._raw
+
+    def _entry(self, key: bytes, name: str) -> _Entry:
+        entry = self._entries.get(key)
+        if entry is None:
+            raw = self._raw.get(key)
+            if raw is None:
+                raise NotFoundError(None, None, f"Key {name} not found in checkpoint")
+            entry = self._entries[key] = _parse_entry(raw, name)
+        return entry
+
+    def info(self, name: str) -> TensorInfo:
+        """Dtype, shape and slices of a tensor.
+
+        Raises:
+            NotFoundError: there is no such tensor.
+        """
+        return self._entry(name.encode(errors="surrogateescape"), name).info
+
+    def read(self, name: str) -> np.ndarray:
+        """The value of a whole tensor, put together if it is partitioned. Strings are an object array of bytes.
+
+        Raises:
+            NotFoundError: there is no such tensor, or a slice of it is missing.
+            DataLossError: its bytes are damaged.
+        """
+        entry = self._entry(name.encode(errors="surrogateescape"), name)
+        if not entry.info.slices:
+            return self._value(entry, name)
+        return self.read_slice(name, [(0, -1)] * len(entry.info.shape))
+
+    def read_slice(self, name: str, extents: Sequence[Extent]) -> np.ndarray:
+        """A box of a tensor, whichever way it is partitioned; only slices that overlap it are read.
+
+        Args:
+            name: the tensor.
+            extents: (start, length) along each dimension; length -1 is the whole dimension.
+        """
+        info = self.info(name)
+        if not info.slices:
+            return self.read(name)[box(extents, info.shape, name)]
+
+        def entry_of(part: tuple[Extent, ...]) -> _Entry:
+            return self._entry(encode_slice_key(name, part), f"{name} {list(part)}")
+
+        def verify(part: tuple[Extent, ...], shape: tuple[int, ...]) -> None:
+            entry = entry_of(part)
+            if entry.info.dtype != info.dtype or entry.info.shape != shape:
+                raise DataLossError(
+                    None,
+                    None,
+                    f"Slice {list(part)} of tensor {name} is stored as {entry.info.dtype.name} "
+                    f"{list(entry.info.shape)}, and the tensor is {info.dtype.name} {list(info.shape)}",
+                )
+            self._check_size(entry, name)
+
+        return assemble(name, info, extents, verify, lambda part: self._value(entry_of(part), name))
+
+    def _check_size(self, entry: _Entry, name: str) -> None:
+        """Raises unless the entry's bytes fit its dtype and shape and lie in the file; nothing is allocated before."""
+        dtype, count = entry.info.dtype, entry.count
+        if not (entry.size >= count + 4 if dtype is dtypes.string else entry.size == count * dtype.size):
+            raise DataLossError(
+                None, None, f"Tensor {name}: {entry.size} bytes are stored for {count} elements of {dtype.name}"
+            )
+        _, size = self._shard(entry.shard, name)
+        if entry.offset < 0 or entry.size > size - entry.offset:
+            raise DataLossError(
+                None,
+                None,
+                f"Tensor {name}: bytes {entry.offset} to {entry.offset + entry.size} of "
+                f"{data_filename(self._prefix, entry.shard, self.num_shards)}, which has {size}",
+            )
+
+    def _value(self, entry: _Entry, name: str) -> np.ndarray:
+        self._check_size(entry, name)
+        data = self._bytes(entry, name)
+        if entry.info.dtype is dtypes.string:
+            array, crc = _decode_strings(data.tobytes(), entry.count, name)
+        else:
+            crc = mask(crc32c(data))
+            array = data.view(entry.info.dtype.as_numpy_dtype)
+            if self._swapped:
+                array = array.byteswap()
+        if crc != entry.crc32c:
+            raise DataLossError(
+                None,
+                None,
+                f"Checksum does not match for tensor {name}: stored {entry.crc32c:#010x} vs. calculated on the "
+                f"restored bytes {crc:#010x}",
+            )
+        return array.reshape(entry.info.shape)
+
+    def _shard(self, shard: int, name: str) -> tuple[BinaryIO, int]:
+        """A data file and its size."""
+        if shard not in self._shards:
+            if not 0 <= shard < self.num_shards:
+                raise DataLossError(None, None, f"Tensor {name} is in shard {shard} of {self.num_shards}")
+            location = resolve(data_filename(self._prefix, shard, self.num_shards))
+            source = location.system.open_read(location.path)
+            with mapped(location.full):
+                self._shards[shard] = (source, source.seek(0, os.SEEK_END))
+        return self._shards[shard]
+
+    def _bytes(self, entry: _Entry, name: str) -> np.ndarray:
+        source, _ = self._shard(entry.shard, name)
+        # A buffer of NumPy's is aligned and writable, so that the array needs no copy.
+        buffer = np.empty(entry.size, np.uint8)
+        with mapped(name):
+            source.seek(entry.offset)
+            view, at = buffer.data, 0
+            while at < entry.size:
+                chunk = source.readinto(view[at : at + _COPY_CHUNK])  # pyright: ignore[reportAttributeAccessIssue]
+                if not chunk:
+                    raise DataLossError(None, None, f"Tensor {name}: the file ends {entry.size - at} bytes early")
+                at += chunk
+        return buffer
+
+    def close(self) -> None:
+        """Closes the data files."""
+        shards, self._shards = self._shards, {}
+        for source, _ in shards.values():
+            source.close()
+
+    def __enter__(self) -> BundleReader:
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        self.close()
+
+
+def merge_bundles(prefixes: Iterable[str], merged_prefix: str) -> None:
+    """Makes one bundle of several: their data files become its shards, and their slices come together.
+
+    The data files are renamed, the old index files removed; afterwards only the merged bundle is there.
+
+    Raises:
+        InvalidArgumentError: a tensor is whole in more than one of them.
+    """
+    prefixes = list(prefixes)
+    entries: dict[bytes, Any] = {}
+    files: list[str] = []
+    for prefix in prefixes:
+        with BundleReader(prefix) as reader:
+            for key, raw in reader._raw.items():
+                _parse_entry(raw, key.decode(errors="replace"))  # raises if it is damaged
+                entry = protos.BundleEntryProto.FromString(raw)
+                present = entries.get(key)
+                if present is None:
+                    if not entry.slices:
+                        entry.shard_id += len(files)
+                    entries[key] = entry
+                elif present.slices and entry.slices:
+                    present.slices.extend(entry.slices)
+                else:
+                    raise InvalidArgumentError(None, None, f"Key {key!r} is in more than one of {prefixes}")
+            files += [data_filename(prefix, shard, reader.num_shards) for shard in range(reader.num_shards)]
+    directory = os.path.dirname(merged_prefix)
+    if directory:
+        gfile.makedirs(directory)
+    targets = [data_filename(merged_prefix, shard, len(files)) for shard in range(len(files))]
+    if len(set(files)) != len(files):
+        raise AlreadyExistsError(None, None, f"A bundle is named twice: {prefixes}")
+    for source, target in zip(files, targets):
+        if source != target:
+            gfile.rename(source, target, overwrite=True)
+    _write_index(merged_prefix, len(files), entries)
+    for prefix in prefixes:
+        if prefix != merged_prefix:
+            gfile.remove(index_filename(prefix))

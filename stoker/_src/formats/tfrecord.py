@@ -1,0 +1,400 @@
+"""TFRecord files: TFRecordWriter, tf_record_iterator and their options.
+
+Files are byte for byte what TensorFlow writes (compressed ones as far as the zlib libraries agree). Reading gives every
+record up to the first damage and then DataLossError with the offset; no length is believed before its bytes are there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from stoker._src.base.errors import (
+    AlreadyExistsError,
+    DataLossError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    UnknownError,
+)
+from stoker._src.formats import framing
+
+_READ_SIZE = 1 << 18
+_WRITE_BUFFER = 1 << 18
+_INFLATE_LIMIT = 1 << 20  # at most so much comes out of one piece of compressed input
+_DEFAULT_INPUT_BUFFER = 256 << 10
+_GZIP_WINDOW = zlib.MAX_WBITS + 16
+
+
+class TFRecordCompressionType:
+    """The type of compression of a TFRecord file."""
+
+    NONE = 0
+    ZLIB = 1
+    GZIP = 2
+
+
+class TFRecordOptions:
+    """How a TFRecord file is compressed.
+
+    Everything but `compression_type` matters only when writing a compressed file; None means TensorFlow's default.
+
+    Args:
+        compression_type: "GZIP", "ZLIB", "" or None, or a TFRecordCompressionType.
+        flush_mode: zlib flush mode used each time the input buffer has filled up; default Z_NO_FLUSH.
+        input_buffer_size: bytes gathered before they are compressed; default 256 KiB. It changes the file only together
+            with a `flush_mode`.
+        output_buffer_size: bytes of compressed data gathered before they are written; default 256 KiB.
+        window_bits: zlib's window, in its own coding (8 to 15 zlib, 24 to 31 gzip). As in TensorFlow it overrules the
+            wrapping that `compression_type` names.
+        compression_level: 0 to 9; default zlib's.
+        compression_method: zlib's method; 8 (deflate) is the only one there is.
+        mem_level: 1 to 9; default 9.
+        compression_strategy: zlib's strategy; default Z_DEFAULT_STRATEGY.
+
+    Raises:
+        ValueError: `compression_type` is none of the above.
+    """
+
+    compression_type_map = {
+        TFRecordCompressionType.ZLIB: "ZLIB",
+        TFRecordCompressionType.GZIP: "GZIP",
+        TFRecordCompressionType.NONE: "",
+    }
+
+    def __init__(
+        self,
+        compression_type: Any = None,
+        flush_mode: int | None = None,
+        input_buffer_size: int | None = None,
+        output_buffer_size: int | None = None,
+        window_bits: int | None = None,
+        compression_level: int | None = None,
+        compression_method: int | None = None,
+        mem_level: int | None = None,
+        compression_strategy: int | None = None,
+    ) -> None:
+        self.get_compression_type_string(compression_type)  # refuses what is not one
+        self.compression_type = compression_type
+        self.flush_mode = flush_mode
+        self.input_buffer_size = input_buffer_size
+        self.output_buffer_size = output_buffer_size
+        self.window_bits = window_bits
+        self.compression_level = compression_level
+        self.compression_method = compression_method
+        self.mem_level = mem_level
+        self.compression_strategy = compression_strategy
+
+    @classmethod
+    def get_compression_type_string(cls, options: Any) -> str:
+        """ "GZIP", "ZLIB" or "" for options, a TFRecordCompressionType, such a string, or None."""
+        if not options:
+            return ""
+        if isinstance(options, TFRecordOptions):
+            return cls.get_compression_type_string(options.compression_type)
+        if isinstance(options, int) and options in cls.compression_type_map:
+            return cls.compression_type_map[options]
+        if isinstance(options, str) and options in cls.compression_type_map.values():
+            return options
+        raise ValueError(f'Not a valid compression_type: "{options}"')
+
+
+class _PlainSink:
+    """Frames records straight into a buffered file."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, record: bytes) -> None:
+        self._file.write(framing.frame(record))
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def finish(self) -> None:
+        """Nothing stands between the records and the file."""
+
+
+class _DeflateSink:
+    """Compresses framed records on their way into a file.
+
+    Gathers input as TensorFlow does, since where one deflate call ends shows in the file when a flush mode is set: the
+    three parts of a record one by one, each whole, and one that is larger than the buffer on its own.
+    """
+
+    def __init__(self, file: BinaryIO, options: TFRecordOptions) -> None:
+        def pick(value: int | None, default: int) -> int:
+            return default if value is None else value
+
+        gzip = TFRecordOptions.get_compression_type_string(options) == "GZIP"
+        self._file = file
+        self._flush_mode = pick(options.flush_mode, zlib.Z_NO_FLUSH)
+        self._room = pick(options.input_buffer_size, _DEFAULT_INPUT_BUFFER)
+        if self._room <= 0:
+            raise InvalidArgumentError(None, None, f"input_buffer_size must be positive, got {self._room}.")
+        if self._flush_mode not in (zlib.Z_NO_FLUSH, zlib.Z_PARTIAL_FLUSH, zlib.Z_SYNC_FLUSH, zlib.Z_FULL_FLUSH):
+            raise InvalidArgumentError(None, None, f"flush_mode must be one from 0 to 3, got {self._flush_mode}.")
+        try:
+            self._deflate = zlib.compressobj(
+                pick(options.compression_level, zlib.Z_DEFAULT_COMPRESSION),
+                pick(options.compression_method, zlib.DEFLATED),
+                pick(options.window_bits, _GZIP_WINDOW if gzip else zlib.MAX_WBITS),
+                pick(options.mem_level, 9),
+                pick(options.compression_strategy, zlib.Z_DEFAULT_STRATEGY),
+            )
+        except (ValueError, zlib.error) as error:
+            raise InvalidArgumentError(None, None, f"zlib does not take these TFRecordOptions: {error}") from error
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def write(self, record: bytes) -> None:
+        framed = framing.frame(record)
+        if self._size + len(framed) <= self._room:
+            self._gather(framed)
+            return
+        for part in (framed[:12], framed[12:-4], framed[-4:]):
+            if self._size + len(part) > self._room:
+                self._compress(self._flush_mode)
+            self._gather(part)
+            if len(part) > self._room:
+                self._compress(self._flush_mode)
+
+    def flush(self) -> None:
+        self._compress(zlib.Z_PARTIAL_FLUSH)
+        self._file.flush()
+
+    def finish(self) -> None:
+        self._compress(zlib.Z_FINISH)
+
+    def _gather(self, part: bytes) -> None:
+        self._parts.append(part)
+        self._size += len(part)
+
+    def _compress(self, flush_mode: int) -> None:
+        if self._parts:  # an empty call would make zlib forget that it has just been flushed
+            self._file.write(self._deflate.compress(b"".join(self._parts)))
+            self._parts.clear()
+            self._size = 0
+        if flush_mode != zlib.Z_NO_FLUSH:
+            self._file.write(self._deflate.flush(flush_mode))
+
+
+class TFRecordWriter:
+    """Writes records to a TFRecord file. A context manager that closes the file.
+
+    Args:
+        path: the file, which is made anew.
+        options: TFRecordOptions, a TFRecordCompressionType, "GZIP", "ZLIB", "" or None.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, FailedPreconditionError: the file cannot be opened.
+        ValueError: `options` names no compression.
+        InvalidArgumentError: the options hold numbers that zlib does not take.
+    """
+
+    def __init__(self, path: str | bytes | os.PathLike[Any], options: Any = None) -> None:
+        if not isinstance(options, TFRecordOptions):
+            options = TFRecordOptions(TFRecordOptions.get_compression_type_string(options))
+        self._sink: _PlainSink | _DeflateSink | None = None
+        buffer_size = _WRITE_BUFFER
+        compressed = TFRecordOptions.get_compression_type_string(options)
+        if compressed and options.output_buffer_size is not None:
+            if options.output_buffer_size <= 0:
+                message = f"output_buffer_size must be positive, got {options.output_buffer_size}."
+                raise InvalidArgumentError(None, None, message)
+            buffer_size = max(options.output_buffer_size, 2)  # open() has other meanings for 0 and 1
+        self._path = path
+        self._file = _open(path, "wb", buffer_size)
+        try:
+            self._sink = _DeflateSink(self._file, options) if compressed else _PlainSink(self._file)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> TFRecordWriter:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+    def write(self, record: bytes | bytearray | str) -> None:
+        """Appends a record; text is encoded as UTF-8.
+
+        Raises:
+            FailedPreconditionError: the writer is closed.
+        ResourceExhaustedError: the disk is full.
+        """
+        if not isinstance(record, bytes):
+            record = _as_bytes(record)
+        try:
+            self._open_sink().write(record)
+        except OSError as error:
+            raise _op_error(self._path, error) from error
+
+    def flush(self) -> None:
+        """Hands everything written so far to the operating system."""
+        try:
+            self._open_sink().flush()
+        except OSError as error:
+            raise _op_error(self._path, error) from error
+
+    def close(self) -> None:
+        """Ends the file. Closing twice is allowed."""
+        sink, self._sink = self._sink, None
+        if sink is None:
+            return
+        try:
+            with self._file:
+                sink.finish()
+        except OSError as error:
+            raise _op_error(self._path, error) from error
+
+    def _open_sink(self) -> _PlainSink | _DeflateSink:
+        if self._sink is None:
+            raise FailedPreconditionError(None, None, "Writer is closed.")
+        return self._sink
+
+
+def tf_record_iterator(path: str | bytes | os.PathLike[Any], options: Any = None) -> Iterator[bytes]:
+    """An iterator over the records of a TFRecord file; the file is opened at once.
+
+    Args:
+        path: the file.
+        options: as for TFRecordWriter; only the compression type is looked at.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, FailedPreconditionError: the file cannot be opened (at the call).
+        DataLossError: the file is damaged (while iterating, after the records before the damage).
+    """
+    compression = TFRecordOptions.get_compression_type_string(options)
+    file = _open(path, "rb")
+    return _closing(path, file, read_records(file, compression))
+
+
+def read_records(file: BinaryIO, compression: str = "") -> Iterator[bytes]:
+    """The records of an open file, from where it stands. See `records_with_offsets`."""
+    for records, _ in _batches(file, compression):
+        yield from records
+
+
+def records_with_offsets(file: BinaryIO, compression: str = "") -> Iterator[tuple[bytes, int]]:
+    """(record, offset of the byte after it) of an open file, offsets counted in the uncompressed stream.
+
+    As in TensorFlow, a header that is not whole at the end of the file counts as its end: files that are still being
+    written look like that.
+
+    Raises:
+        DataLossError: a checksum does not match ("corrupted record at N"), the file ends inside a record ("truncated
+            record at N") or is not compressed as it should be.
+    """
+    for records, offset in _batches(file, compression):
+        for record in records:
+            offset += framing.HEADER_SIZE + len(record) + framing.FOOTER_SIZE
+            yield record, offset
+
+
+def _batches(file: BinaryIO, compression: str) -> Iterator[tuple[list[bytes], int]]:
+    """Runs of whole records, each with the offset where it starts."""
+    source = _inflated(file, compression) if compression else _chunks(file)
+    held = bytearray()  # bytes of the stream from `offset` on
+    offset = 0
+    ended = False
+    while not ended:
+        # Let the buffer double while a record does not fit, so that memory follows what was really read, whatever
+        # length the record claims.
+        target = max(_READ_SIZE, 2 * len(held))
+        while len(held) < target:
+            piece = next(source, None)
+            if piece is None:
+                ended = True
+                break
+            held += piece
+        records, position, status = framing.split(held, 0)
+        if records:
+            yield records, offset
+        offset += position
+        del held[:position]
+        if status == framing.BAD_LENGTH:
+            hint = " (Is this even a TFRecord file?)" if offset == 0 else ""
+            raise DataLossError(None, None, f"corrupted record at {offset}{hint}")
+        if status == framing.BAD_DATA:
+            raise DataLossError(None, None, f"corrupted record at {offset + framing.HEADER_SIZE}")
+    if len(held) >= framing.HEADER_SIZE:
+        (length,) = struct.unpack_from("<Q", held)
+        raise DataLossError(
+            None,
+            None,
+            f"truncated record at {offset}' failed with Read less bytes than requested: "
+            f"{length} bytes and a checksum should follow its header, {len(held) - framing.HEADER_SIZE} do.",
+        )
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    while chunk := file.read(_READ_SIZE):
+        yield chunk
+
+
+def _inflated(file: BinaryIO, compression: str) -> Iterator[bytes]:
+    """What a GZIP or ZLIB file holds, in pieces of bounded size. Several streams may follow one another; one that is
+    cut short just ends."""
+    window = _GZIP_WINDOW if compression == "GZIP" else zlib.MAX_WBITS
+    inflate = zlib.decompressobj(window)
+    for chunk in _chunks(file):
+        while chunk:
+            if inflate.eof:
+                inflate = zlib.decompressobj(window)
+            try:
+                piece = inflate.decompress(chunk, _INFLATE_LIMIT)
+            except zlib.error as error:
+                reason = str(error).partition("data: ")[2] or str(error)
+                raise DataLossError(None, None, f"inflate() failed with error -3: {reason}") from error
+            if piece:
+                yield piece
+            chunk = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+
+
+def _closing(path: str | bytes | os.PathLike[Any], file: BinaryIO, records: Iterator[bytes]) -> Iterator[bytes]:
+    with file:
+        try:
+            yield from records
+        except OSError as error:
+            raise _op_error(path, error) from error
+
+
+def _as_bytes(record: Any) -> bytes:
+    if isinstance(record, str):
+        return record.encode()
+    if isinstance(record, (bytes, bytearray)):
+        return bytes(record)
+    raise TypeError(f"A record is bytes, not {type(record).__name__}.")
+
+
+_ERRORS: dict[type[OSError], type[OpError]] = {
+    FileNotFoundError: NotFoundError,
+    NotADirectoryError: FailedPreconditionError,
+    IsADirectoryError: FailedPreconditionError,
+    PermissionError: PermissionDeniedError,
+    FileExistsError: AlreadyExistsError,
+}
+
+
+def _open(path: str | bytes | os.PathLike[Any], mode: str, buffer_size: int = -1) -> Any:
+    try:
+        return open(path, mode, buffering=buffer_size)
+    except OSError as error:
+        raise _op_error(path, error) from error
+
+
+def _op_error(path: str | bytes | os.PathLike[Any], error: OSError) -> OpError:
+    """What TensorFlow raises where the system gives this error."""
+    kind = next((to for cls, to in _ERRORS.items() if isinstance(error, cls)), UnknownError)
+    if error.errno in (errno.EMFILE, errno.ENOSPC, errno.EDQUOT):
+        kind = ResourceExhaustedError
+    return kind(None, None, f"{os.fsdecode(path)}; {error.strerror}")

@@ -1,0 +1,199 @@
+"""Random ops whose numbers are TensorFlow's for the same seeds. The arithmetic is in `random_bits`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import FLOATS, INDEX, DType, as_dtype
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import STATEFUL, OpDefinition, define
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import math
+from stoker._src.ops.random_bits import fills
+from stoker._src.ops.random_bits.philox import PhiloxState
+from stoker._src.ops.random_bits.seeds import EagerSeeds, op_seeds
+from stoker._src.ops.values import torch_dtype
+
+# -- seeds -------------------------------------------------------------------------------------------------------
+
+
+class _Eager:
+    """Eager mode's seed: `tf.random.set_seed`, and the op seeds that follow from it."""
+
+    seed: int | None = None
+    sequence: EagerSeeds | None = None
+
+
+@export(v1=("set_random_seed", "random.set_random_seed"), v2="random.set_seed")
+def set_random_seed(seed: int) -> None:
+    """Sets the seed of the default graph (of the program, in eager mode), from which ops without a seed get theirs."""
+    if context.executing_eagerly():
+        _Eager.seed, _Eager.sequence = seed, EagerSeeds(seed)
+        context.target().forget_states()
+    else:
+        context.get_default_graph().seed = seed
+
+
+@export(v1=("get_seed", "random.get_seed"))
+def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
+    """The pair of seeds that an op with seed `op_seed` gets now; (None, None) for a different stream each time."""
+    if context.executing_eagerly():
+        sequence = _Eager.sequence
+        return op_seeds(_Eager.seed, op_seed, sequence.next_op_seed if sequence is not None else lambda: 0)
+    graph = context.get_default_graph()
+    return op_seeds(graph.seed, op_seed, graph.next_random_op)
+
+
+def _seeds(seed: int | None) -> dict[str, Any]:
+    first, second = get_seed(seed)
+    return {"seed": first or 0, "seed2": second or 0}
+
+
+def generator(ctx: Any, seed: int, seed2: int) -> PhiloxState:
+    """The state of the node's generator, started from its seeds on first use."""
+    if ctx.state is None:
+        ctx.state = PhiloxState(seed, seed2)
+    return ctx.state
+
+
+# -- definitions -------------------------------------------------------------------------------------------------
+
+
+def _checked(shape: list[int]) -> int:
+    total = 1
+    for size in shape:
+        if size < 0:
+            raise InvalidArgumentError(None, None, f"shape must have no negative sizes, got {shape}.")
+        total *= size
+    return total
+
+
+def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
+    definition = define(
+        f"{name}(shape: host T) -> (output: dtype)", STATEFUL, seed=0, seed2=0, dtype=FLOATS, T=INDEX
+    ).not_differentiable()
+
+    def kernel(shape: list[int], *, seed: int, seed2: int, dtype: DType, ctx: Any) -> torch.Tensor:
+        count = _checked(shape)
+        stream = generator(ctx, seed, seed2).reserve_outputs(count)
+        return fill(stream, count, torch_dtype(dtype)).reshape(shape)
+
+    kernel.__name__ = f"{name.lower()}_kernel"
+    definition.kernel(kernel)
+    definition.shape(lambda shape: shape, as_shapes=["shape"])
+    return definition
+
+
+RANDOM_UNIFORM = _filled("RandomUniform", fills.uniform)
+RANDOM_STANDARD_NORMAL = _filled("RandomStandardNormal", fills.normal)
+TRUNCATED_NORMAL = _filled("TruncatedNormal", fills.truncated_normal)
+
+RANDOM_UNIFORM_INT = define(
+    "RandomUniformInt(shape: host T, minval: host Tout, maxval: host Tout) -> (output: Tout)",
+    STATEFUL,
+    seed=0,
+    seed2=0,
+    Tout=INDEX,
+    T=INDEX,
+).not_differentiable()
+
+
+@RANDOM_UNIFORM_INT.kernel
+def random_uniform_int_kernel(
+    shape: list[int], minval: int, maxval: int, *, seed: int, seed2: int, Tout: DType, ctx: Any
+) -> torch.Tensor:
+    if minval >= maxval:
+        raise InvalidArgumentError(None, None, f"Need minval < maxval, got {minval} >= {maxval}")
+    count = _checked(shape)
+    stream = generator(ctx, seed, seed2).reserve_outputs(count)
+    return fills.uniform_int(stream, count, minval, maxval, torch_dtype(Tout)).reshape(shape)
+
+
+@RANDOM_UNIFORM_INT.shape(as_shapes=["shape"])
+def random_uniform_int_shape(shape: Shape, minval: Shape, maxval: Shape) -> Shape:
+    minval.of_rank(0)
+    maxval.of_rank(0)
+    return shape
+
+
+# -- functions ---------------------------------------------------------------------------------------------------
+
+
+def _shape_tensor(shape: Any) -> Tensor:
+    hint = None if isinstance(shape, Tensor) else dtypes.int32
+    return convert_to_tensor(shape, dtype_hint=hint, name="shape")
+
+
+@export("random.normal", v1="random_normal")
+def random_normal(
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Numbers from a normal distribution."""
+    with name_scope(name, "random_normal", [shape, mean, stddev]) as scope:
+        sizes, kind = _shape_tensor(shape), as_dtype(dtype)
+        centre, width = convert_to_tensor(mean, kind, "mean"), convert_to_tensor(stddev, kind, "stddev")
+        drawn = RANDOM_STANDARD_NORMAL(sizes, dtype=kind, **_seeds(seed))
+        return math.ADD_V2(drawn * width, centre, name=scope)  # type: ignore[operator]
+
+
+@export("random.truncated_normal", v1="truncated_normal")
+def truncated_normal(
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Numbers from a normal distribution, drawn again where they lie more than two deviations from the mean."""
+    with name_scope(name, "truncated_normal", [shape, mean, stddev]) as scope:
+        sizes, kind = _shape_tensor(shape), as_dtype(dtype)
+        centre, width = convert_to_tensor(mean, kind, "mean"), convert_to_tensor(stddev, kind, "stddev")
+        drawn = TRUNCATED_NORMAL(sizes, dtype=kind, **_seeds(seed))
+        return math.ADD_V2(drawn * width, centre, name=scope)  # type: ignore[operator]
+
+
+@export("random.uniform", v1="random_uniform")
+def random_uniform(
+    shape: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Numbers spread evenly over [minval, maxval).
+
+    Raises:
+        ValueError: an integer dtype without `maxval`, or a dtype that is neither floating point nor integer.
+    """
+    kind = as_dtype(dtype)
+    if kind not in (*FLOATS, *INDEX):
+        raise ValueError(
+            f"Argument `dtype` got invalid value {kind.name}. Accepted dtypes are float16, bfloat16, float32, float64, int32, int64."
+        )
+    if maxval is None:
+        if kind.is_integer:
+            raise ValueError(f"Must specify maxval for integer dtype {kind.name}")
+        maxval = 1
+    with name_scope(name, "random_uniform", [shape, minval, maxval]) as scope:
+        sizes = _shape_tensor(shape)
+        low, high = convert_to_tensor(minval, kind, "min"), convert_to_tensor(maxval, kind, "max")
+        if kind.is_integer:
+            return RANDOM_UNIFORM_INT(sizes, low, high, name=scope, **_seeds(seed))
+        drawn = RANDOM_UNIFORM(sizes, dtype=kind, **_seeds(seed))
+        return math.ADD_V2(drawn * (high - low), low, name=scope)  # type: ignore[operator]

@@ -1,0 +1,149 @@
+"""Normal numbers between two bounds, by whichever of three rejection methods suits the bounds (Robert, "Simulation of
+truncated normal variables", 1995).
+
+What is consumed: batches, the first dimension of the output, follow one another in the stream. A batch draws whole
+blocks until it has its samples and drops what is left of the last one. The stateful op reserves `bounded_reserve`.
+(TensorFlow with several threads starts large outputs anew at batches that depend on their number; this is one thread.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.ops.random_bits.fills import normal, uniform
+from stoker._src.ops.random_bits.float_math import exp_float, log_float
+from stoker._src.ops.random_bits.philox import Stream
+
+# Where a bound is this many deviations beyond the mean and the other on its far side, plain normals are seldom refused.
+_PLAIN_NORMALS_BEYOND = 1.3
+
+
+def bounded_reserve(batches: int, samples: int) -> int:
+    """Blocks that ParameterizedTruncatedNormal moves its generator by."""
+    return batches * 2000 * (samples + 3) // 4
+
+
+def bounded_normal(
+    stream: Stream,
+    batches: int,
+    samples: int,
+    means: np.ndarray,
+    deviations: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+) -> np.ndarray:
+    """Numbers of shape [batches, samples], in the parameters' type (float32 or float64).
+
+    Args:
+        stream: where to draw from.
+        batches: how many parameter sets; each parameter has this many elements, or one that serves all.
+        samples: how many numbers for each.
+        means: of the normal before its tails are cut.
+        deviations: its standard deviations, positive.
+        lows: lower bounds; minus infinity where the upper is finite.
+        highs: upper bounds; infinity where the lower is finite.
+
+    Raises:
+        InvalidArgumentError: if a parameter set is not as described.
+    """
+    dtype = means.dtype.type
+    if dtype not in (np.float32, np.float64):
+        raise InvalidArgumentError(None, None, f"bounded normals of type {means.dtype} are not defined")
+    for parameter in (means, deviations, lows, highs):
+        if parameter.size not in (1, batches):
+            raise InvalidArgumentError(
+                None, None, f"parameters must have 1 or {batches} elements, got shape {list(parameter.shape)}"
+            )
+    rows = [np.broadcast_to(parameter.reshape(-1), batches) for parameter in (means, deviations, lows, highs)]
+    out = np.empty((batches, samples), dtype)
+    draw = _Blocks(stream, dtype)
+    for batch, (mean, deviation, low, high) in enumerate(zip(*rows, strict=True)):
+        if not (deviation > 0 and low < high and (np.isfinite(low) or np.isfinite(high))):
+            raise InvalidArgumentError(None, None, "Invalid parameters")
+        numbers = _numbers(draw, mean, deviation, low, high)
+        out[batch] = [next(numbers) for _ in range(samples)]
+    return out
+
+
+class _Blocks:
+    """The stream's blocks one by one, as uniforms or as normals, with the C library's functions for their type."""
+
+    def __init__(self, stream: Stream, dtype: type) -> None:
+        self._stream = stream
+        self._torch_dtype = torch.float32 if dtype is np.float32 else torch.float64
+        self._per_block = 4 if dtype is np.float32 else 2
+        self.dtype = dtype
+
+    def _next(self, fill: Callable[[Stream, int, torch.dtype], torch.Tensor]) -> np.ndarray:
+        block = fill(self._stream, self._per_block, self._torch_dtype).numpy()
+        self._stream = self._stream.skip(1)
+        return block
+
+    def uniforms(self) -> np.ndarray:
+        return self._next(uniform)
+
+    def normals(self) -> np.ndarray:
+        return self._next(normal)
+
+    def exp(self, x: np.floating) -> np.floating:
+        if x < -80:  # smaller than any uniform that is not zero
+            return self.dtype(0)
+        return self.dtype(exp_float(float(x)) if self.dtype is np.float32 else math.exp(x))
+
+    def log(self, x: np.floating) -> np.floating:
+        if x <= 0:
+            return self.dtype(-np.inf)
+        return log_float(np.array([x], np.float32))[0] if self.dtype is np.float32 else np.float64(math.log(x))
+
+
+def _numbers(
+    draw: _Blocks, mean: np.floating, deviation: np.floating, low: np.floating, high: np.floating
+) -> Iterator[np.floating]:
+    t = draw.dtype
+    if low == -np.inf or high < mean:  # mirrored, so that the nearer bound is the lower
+        low, high, deviation = high, low, -deviation
+    bottom, top = (low - mean) / deviation, (high - mean) / deviation
+    if (bottom < -_PLAIN_NORMALS_BEYOND and top >= 0) or (top > _PLAIN_NORMALS_BEYOND and bottom <= 0):
+        standard = _plain(draw, bottom, top)
+    else:
+        root = np.sqrt(bottom * bottom + t(4))
+        limit = t(2) * draw.exp(t(0.5) + (bottom * (bottom - root)) / t(4)) / (bottom + root)
+        standard = _between(draw, bottom, top) if top - bottom < limit else _tail(draw, bottom, top)
+    for z in standard:
+        yield z * deviation + mean
+
+
+def _plain(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[np.floating]:
+    """Normals, refused outside the bounds."""
+    while True:
+        yield from (z for z in draw.normals() if bottom <= z <= top)
+
+
+def _between(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[np.floating]:
+    """Uniforms between the bounds, kept in proportion to the normal density; a second block judges the first."""
+    t = draw.dtype
+    nearest = t(0) if bottom < 0 else bottom * bottom
+    while True:
+        candidates = draw.uniforms() * (top - bottom) + bottom
+        judges = draw.uniforms()
+        for z, judge in zip(candidates, judges, strict=True):
+            if judge <= draw.exp((nearest - z * z) / t(2)):
+                yield z
+
+
+def _tail(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[np.floating]:
+    """Exponentials from the lower bound on; a candidate and its judge are neighbours in a block."""
+    t = draw.dtype
+    rate = (bottom + np.sqrt(bottom * bottom + t(4))) / t(2)
+    while True:
+        block = draw.uniforms()
+        for u, judge in zip(block[0::2], block[1::2], strict=True):
+            z = -draw.log(u) / rate + bottom
+            gap = z - rate
+            if z < top and judge <= draw.exp(-gap * gap / t(2)):
+                yield z

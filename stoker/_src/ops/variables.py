@@ -1,0 +1,738 @@
+"""`tf.Variable`: reference variables (1.x) and resource variables, graph and eager.
+
+`Variable` is what programs see. Calling it makes a `RefVariable` or a `ResourceVariable`, as `use_resource`, the variable scope
+or the process's behaviour ask; creator functions (`variable_creator_scope`) may intervene.
+"""
+
+from __future__ import annotations
+
+import enum
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from stoker._src.base import settings
+from stoker._src.base.dtypes import DType, as_dtype
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape, TensorShape, as_shape
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
+from stoker._src.graph.keys import GraphKeys
+from stoker._src.graph.scopes import control_dependencies, device, init_scope, name_scope
+from stoker._src.graph.tensor import Operation, Tensor, TensorReference
+from stoker._src.ops import array, grouping, state
+from stoker._src.ops.state import ANONYMOUS
+
+
+@export("VariableSynchronization")
+class VariableSynchronization(enum.Enum):
+    """When copies of a variable on several devices agree."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+@export("VariableAggregation")
+class VariableAggregation(enum.Enum):
+    """How updates of a variable's copies are combined."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+    ONLY_FIRST_TOWER = 3
+
+
+class _VariableType(type):
+    """Makes `Variable(...)` build the right kind, through the creator functions in force."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is Variable:
+            return _create(dict(zip(_V1_ARGUMENTS, args)) | kwargs)
+        if cls is VariableV2Form:
+            return _create(dict(zip(_V2_ARGUMENTS, args)) | kwargs | {"use_resource": True})
+        return super().__call__(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return super().__instancecheck__(instance) or (cls is VariableV2Form and isinstance(instance, Variable))
+
+
+_V1_ARGUMENTS = (
+    "initial_value trainable collections validate_shape caching_device name variable_def dtype expected_shape import_scope "
+    "constraint use_resource synchronization aggregation shape"
+).split()
+_V2_ARGUMENTS = (
+    "initial_value trainable validate_shape caching_device name variable_def dtype import_scope constraint synchronization "
+    "aggregation shape experimental_enable_variable_lifting"
+).split()
+
+
+class _Creators:
+    """The stack of creator functions of one graph (or of eager mode)."""
+
+    stack: list[Callable[..., Any]] = []
+
+
+@contextmanager
+def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[None]:
+    """Variables made inside are made by `variable_creator(next_creator, **kwargs)`."""
+    _Creators.stack.append(variable_creator)
+    try:
+        yield
+    finally:
+        _Creators.stack.pop()
+
+
+export("variable_creator_scope")(variable_creator_scope)
+
+
+def _create(kwargs: dict[str, Any]) -> Any:
+    def default(next_creator: Any = None, **kwargs: Any) -> Any:
+        return _make(**kwargs)
+
+    made = default
+    for creator in _Creators.stack:
+        made = _bound(creator, made)
+    return made(**kwargs)
+
+
+def _bound(creator: Callable[..., Any], following: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda **kwargs: creator(following, **kwargs)
+
+
+# Set by variable_scope: what the current scope says about resource variables (None when nothing).
+scope_use_resource: Callable[[], bool | None] = lambda: None  # noqa: E731
+
+
+def _make(**kwargs: Any) -> Any:
+    use_resource = kwargs.pop("use_resource", None)
+    kwargs.pop("experimental_enable_variable_lifting", None)
+    if context.executing_eagerly():
+        use_resource = True
+    if use_resource is None:
+        use_resource = scope_use_resource()
+    if use_resource is None:
+        use_resource = settings.use_resource_variables
+    if not context.executing_eagerly() and context.target().building_function:
+        return _lifted(use_resource, kwargs)
+    return (ResourceVariable if use_resource else RefVariable)(**kwargs)
+
+
+def _lifted(use_resource: bool, kwargs: dict[str, Any]) -> Any:
+    """A variable asked for inside of a function: it belongs to the program around it.
+
+    Raises:
+        ValueError: its initial value is a tensor of the function.
+    """
+    initial = kwargs.get("initial_value")
+    if isinstance(initial, Tensor) and not getattr(initial, "is_eager", False) and initial.graph.building_function:
+        raise ValueError(
+            "Tensor-typed variable initializers must either be wrapped in an init_scope or callable (e.g., "
+            f"`tf.Variable(lambda : tf.truncated_normal([10, 40]))`) when building functions. Found {initial!r}."
+        )
+    with init_scope():
+        return (ResourceVariable if use_resource or context.executing_eagerly() else RefVariable)(**kwargs)
+
+
+class Variable(metaclass=_VariableType):
+    """A tensor that outlives a run and can be assigned to.
+
+    Args (1.x form):
+        initial_value: a tensor, a value, or a function returning one (called with no control dependencies).
+        trainable: whether optimizers change it by default (it joins TRAINABLE_VARIABLES).
+        collections: graph collections to join; GLOBAL_VARIABLES by default.
+        validate_shape: False lets assignments change the shape.
+        caching_device: where to cache reads.
+        name: the variable's name; made unique.
+        variable_def: a VariableDef to recreate the variable from, with `import_scope`.
+        dtype: converts the initial value.
+        expected_shape: deprecated and unused, as in TensorFlow.
+        constraint: a function that optimizers apply to the value after updating it.
+        use_resource: whether to make a resource variable.
+        synchronization, aggregation: how copies on several devices behave.
+        shape: the static shape, when the initial value's is more specific than wanted.
+
+    Raises:
+        ValueError: no initial value, or one without a static shape while `validate_shape`.
+    """
+
+    is_tensor_like = True
+    __array_priority__ = 100
+
+    _dtype: DType
+    _static: Shape
+    _name: str
+    _element: Any  # the reference or handle
+    _snapshot: Any  # the value read when the variable was made
+    _initial_value: Any
+    _initializer_op: Any
+
+    # -- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self._name + ":0"
+
+    @property
+    def _shared_name(self) -> str:
+        return self._name
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def static_shape(self) -> Shape:
+        return self._static
+
+    @property
+    def shape(self) -> TensorShape:
+        return TensorShape(self._static)
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        self._static = self._static.merge(as_shape(shape))
+
+    @property
+    def trainable(self) -> bool:
+        return self._trainable
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        return self._synchronization
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        return self._aggregation
+
+    @property
+    def constraint(self) -> Any:
+        return self._constraint
+
+    @property
+    def initial_value(self) -> Any:
+        return self._initial_value
+
+    @property
+    def initializer(self) -> Any:
+        return self._initializer_op
+
+    @property
+    def op(self) -> Operation:
+        return self._element.op
+
+    @property
+    def device(self) -> str:
+        return self._element.device
+
+    @property
+    def graph(self) -> Any:
+        return self._element.graph
+
+    def _as_graph_element(self) -> Tensor:
+        return self._snapshot
+
+    def _gradient_source(self) -> Tensor:
+        """The tensor that `tf.gradients` differentiates with respect to."""
+        return self._element
+
+    @property
+    def handle(self) -> Tensor:
+        return self._element
+
+    def ref(self) -> TensorReference:
+        return TensorReference(self)
+
+    experimental_ref = ref
+
+    def _settle(self, kwargs: dict[str, Any]) -> None:
+        """The arguments that both kinds treat alike."""
+        trainable = kwargs.get("trainable")
+        synchronization = kwargs.get("synchronization") or VariableSynchronization.AUTO
+        if trainable is None:
+            trainable = synchronization != VariableSynchronization.ON_READ
+        constraint = kwargs.get("constraint")
+        if constraint is not None and not callable(constraint):
+            raise ValueError("The `constraint` argument must be a callable.")
+        self._trainable = bool(trainable)
+        self._synchronization = synchronization
+        self._aggregation = kwargs.get("aggregation") or VariableAggregation.NONE
+        self._constraint = constraint
+        self._save_slice_info: Any = None
+
+    def _join_collections(self, collections: Any) -> None:
+        if collections is None:
+            collections = [GraphKeys.GLOBAL_VARIABLES]
+        if not isinstance(collections, (list, tuple, set)):
+            raise ValueError(
+                f"collections argument to Variable constructor must be a list, tuple, or set. Got {collections!r} of type {type(collections)}"
+            )
+        if self._trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
+            collections = [*collections, GraphKeys.TRAINABLE_VARIABLES]
+        context.get_default_graph().add_to_collections(collections, self)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def value(self) -> Tensor:
+        raise NotImplementedError
+
+    def read_value(self) -> Tensor:
+        raise NotImplementedError
+
+    def _dense_var_to_tensor(self, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+        if dtype is not None and dtype.base_dtype is not self._dtype.base_dtype:
+            raise ValueError(
+                f"Incompatible type conversion requested to type '{dtype.name}' for variable of type '{self._dtype.name}' ({self.name})"
+            )
+        return self._element if as_ref else self.value()
+
+    def initialized_value(self) -> Tensor:
+        """The value once it is initialized, else the initial value: for initializing one variable from another."""
+        with control_dependencies(None):
+            from stoker._src.ops import control_flow
+
+            return control_flow.cond(self.is_initialized(), self.read_value, lambda: self._initial_value)
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        raise NotImplementedError
+
+    def eval(self, session: Any = None) -> Any:
+        """The value in `session`, or in the default session."""
+        return self._snapshot.eval(session=session)
+
+    def load(self, value: Any, session: Any = None) -> None:
+        """Assigns a value from outside of the graph, without adding to it."""
+        if session is None:
+            session = self.graph.default_session()
+            if session is None:
+                raise ValueError("Either session argument should be provided or default session should be established")
+        initializer = self._initializer_op
+        session.run(initializer, {initializer.inputs[1]: value})
+
+    def numpy(self) -> Any:
+        """The value as an array (eager mode).
+
+        Raises:
+            NotImplementedError: in graph mode.
+        """
+        if not getattr(self._element, "is_eager", False):
+            raise NotImplementedError("numpy() is only available when eager execution is enabled.")
+        return self.read_value().numpy()  # type: ignore[attr-defined]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self.numpy(), dtype=dtype)
+
+    # -- the rest ------------------------------------------------------------------------------------------------
+
+    def _get_save_slice_info(self) -> Any:
+        return self._save_slice_info
+
+    def _set_save_slice_info(self, save_slice_info: Any) -> None:
+        self._save_slice_info = save_slice_info
+
+    def __iter__(self) -> Any:
+        if getattr(self._element, "is_eager", False):
+            return iter(self.read_value())
+        raise TypeError("'Variable' object is not iterable.")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> Any:
+        if settings.tensor_equality and (isinstance(other, (Tensor, Variable)) or context.executing_eagerly()):
+            return self.value() == other
+        return self is other
+
+    def __ne__(self, other: object) -> Any:
+        if settings.tensor_equality and (isinstance(other, (Tensor, Variable)) or context.executing_eagerly()):
+            return self.value() != other
+        return self is not other
+
+    def __repr__(self) -> str:
+        described = f"<tf.Variable '{self.name}' shape={self.shape} dtype={self._dtype.name}"
+        if getattr(self._element, "is_eager", False):
+            return f"{described}, numpy={self.numpy()!r}>"
+        return described + ">"
+
+    def __getitem__(self, item: Any) -> Any:
+        return self.value()[item]  # type: ignore[index]
+
+
+export(v1="Variable")(Variable)
+
+
+@export(v2="Variable")
+class VariableV2Form(Variable):
+    """The 2.x constructor of `Variable`: always a resource variable. All variables are instances of it."""
+
+
+def _initial_tensor(initial_value: Any, dtype: Any, name: str) -> Any:
+    """The initial value as a tensor, in the scope TensorFlow makes it in."""
+    wanted = None if dtype is None else as_dtype(dtype).base_dtype
+    if callable(initial_value) and not isinstance(initial_value, (Tensor, Variable)):
+        with name_scope("Initializer"), device(None):
+            return convert_to_tensor(initial_value(), wanted, name="initial_value")
+    return convert_to_tensor(initial_value, wanted, name=name)
+
+
+class RefVariable(Variable):
+    """A 1.x variable: an op whose output is a reference that others update."""
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        collections: Any = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        expected_shape: Any = None,
+        import_scope: str | None = None,
+        constraint: Any = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+        shape: Any = None,
+    ) -> None:
+        if variable_def is not None:
+            if initial_value is not None:
+                raise ValueError("variable_def and initial_value are mutually exclusive.")
+            self._from_proto(variable_def, import_scope)
+            return
+        if initial_value is None:
+            raise ValueError("initial_value must be specified.")
+        self._settle(
+            {
+                "trainable": trainable,
+                "synchronization": synchronization,
+                "aggregation": aggregation,
+                "constraint": constraint,
+            }
+        )
+        graph = context.get_default_graph()
+        with control_dependencies(None), name_scope(name, "Variable", None) as scope:
+            made = scope[:-1]
+            with graph._attr_scope({"_class": (f"loc:@{made}",)}):
+                initial = _initial_tensor(initial_value, dtype, "initial_value")
+            self._initial_value = initial
+            static = as_shape(shape) if shape is not None else (initial.static_shape if validate_shape else Shape(None))
+            if validate_shape and not initial.static_shape.known:
+                raise ValueError(f"initial_value must have a shape specified: {initial}")
+            self._dtype, self._static, self._name = initial.dtype.base_dtype._as_ref, static, made
+            self._element = state.VARIABLE_V2(shape=static, dtype=initial.dtype.base_dtype, name=scope)
+            with graph.colocate_with(self._element.op, ignore_existing=False):
+                self._initializer_op = state.ASSIGN(
+                    self._element, initial, validate_shape=validate_shape, use_locking=True, name="Assign"
+                ).op
+                with device(caching_device) if caching_device is not None else nullcontext():
+                    self._snapshot = array.identity(self._element, name="read")
+        self._caching_device = caching_device
+        self._join_collections(collections)
+
+    def value(self) -> Tensor:
+        return self._snapshot
+
+    def read_value(self) -> Tensor:
+        return array.identity(self._element, name="read")
+
+    def _ref(self) -> Tensor:
+        return self._element
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        return state.IS_VARIABLE_INITIALIZED(self._element, name=name)
+
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+        """Sets the value; returns it (the op, with `read_value` False)."""
+        result = state.ASSIGN(self._element, value, use_locking=use_locking, name=name)
+        return result if read_value else result.op
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Adds `delta`; returns the new value (the op, with `read_value` False)."""
+        result = state.ASSIGN_ADD(self._element, delta, use_locking=use_locking, name=name)
+        return result if read_value else result.op
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Subtracts `delta`; returns the new value (the op, with `read_value` False)."""
+        result = state.ASSIGN_SUB(self._element, delta, use_locking=use_locking, name=name)
+        return result if read_value else result.op
+
+    def _from_proto(self, variable_def: Any, import_scope: str | None) -> None:
+        graph = context.get_default_graph()
+
+        def element(name: str) -> Any:
+            return graph.as_graph_element(f"{import_scope}/{name}" if import_scope else name)
+
+        self._element = element(variable_def.variable_name)
+        self._name = self._element.op.name
+        self._initializer_op = element(variable_def.initializer_name)
+        self._initial_value = element(variable_def.initial_value_name) if variable_def.initial_value_name else None
+        self._snapshot = element(variable_def.snapshot_name)
+        self._dtype, self._static = self._element.dtype, self._element.static_shape
+        self._caching_device = None
+        self._settle({"trainable": getattr(variable_def, "trainable", True)})
+
+
+class ResourceVariable(Variable):
+    """A variable behind a handle: reads are explicit and see whole values."""
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        collections: Any = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        expected_shape: Any = None,
+        import_scope: str | None = None,
+        constraint: Any = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+        shape: Any = None,
+    ) -> None:
+        if variable_def is not None:
+            if initial_value is not None:
+                raise ValueError("variable_def and initial_value are mutually exclusive.")
+            self._from_proto(variable_def, import_scope)
+            return
+        if initial_value is None:
+            raise ValueError("initial_value must be specified.")
+        self._settle(
+            {
+                "trainable": trainable,
+                "synchronization": synchronization,
+                "aggregation": aggregation,
+                "constraint": constraint,
+            }
+        )
+        self._caching_device = caching_device
+        self._validate_shape = validate_shape
+        if context.executing_eagerly():
+            self._make_eager(initial_value, dtype, name, shape)
+            return
+        graph = context.get_default_graph()
+        with control_dependencies(None), name_scope(name, "Variable", None) as scope:
+            made = scope[:-1]
+            with graph._attr_scope({"_class": (f"loc:@{made}",)}):
+                initial = _initial_tensor(initial_value, dtype, "initial_value")
+            self._initial_value = initial
+            static = as_shape(shape) if shape is not None else (initial.static_shape if validate_shape else Shape(None))
+            self._dtype, self._static, self._name = initial.dtype.base_dtype, static, made
+            self._element = state.VAR_HANDLE_OP(
+                dtype=self._dtype, shape=static, shared_name=made, container=graph._container, name=scope
+            )
+            self._element.variable = weakref.ref(self)  # type: ignore[attr-defined]
+            with name_scope("IsInitialized"):
+                self._is_initialized_op = state.VAR_IS_INITIALIZED_OP(self._element)
+            with name_scope("Assign") as assign_scope, graph.colocate_with(self._element.op):
+                self._initializer_op = state.ASSIGN_VARIABLE_OP(self._element, initial, name=assign_scope)
+            with name_scope("Read"):
+                self._snapshot = self._read()
+        self._join_collections(collections)
+
+    def _make_eager(self, initial_value: Any, dtype: Any, name: str | None, shape: Any) -> None:
+        initial = _initial_tensor(initial_value, dtype, "initial_value")
+        self._name = name or "Variable"
+        self._dtype, self._static = initial.dtype.base_dtype, initial.static_shape if shape is None else as_shape(shape)
+        self._element = state.VAR_HANDLE_OP(
+            dtype=self._dtype, shape=self._static, shared_name=ANONYMOUS, container=self._name
+        )
+        self._element.variable = weakref.ref(self)
+        state.ASSIGN_VARIABLE_OP(self._element, initial)
+        self._initial_value = self._initializer_op = self._snapshot = None
+
+    def _read(self) -> Tensor:
+        return state.READ_VARIABLE_OP(self._element, dtype=self._dtype)
+
+    def value(self) -> Tensor:
+        return self._read()
+
+    def read_value(self) -> Tensor:
+        with name_scope("Read"):
+            value = self._read()
+        return array.identity(value)
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        return state.VAR_IS_INITIALIZED_OP(self._element, name=name)
+
+    def _checked(self, value: Any) -> Any:
+        value = convert_to_tensor(value, self._dtype)
+        if not self._static.compatible(value.static_shape):
+            raise ValueError(
+                f"Cannot assign value to variable '{self.name}': Shape mismatch. The variable shape {self.shape}, and the assigned value shape {value.shape} are incompatible."
+            )
+        return value
+
+    def _after(self, update: Any, read_value: bool) -> Any:
+        """What an assignment returns: the op, or (as TensorFlow does) something to read the new value from."""
+        if context.executing_eagerly():
+            return self if read_value else None
+        if not read_value:
+            return update
+        with control_dependencies([update]):
+            return self._read()
+
+    def assign(
+        self, value: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Sets the value; returns it (the op, with `read_value` False)."""
+        return self._after(state.ASSIGN_VARIABLE_OP(self._element, self._checked(value), name=name), read_value)
+
+    def assign_add(
+        self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Adds `delta`; returns the new value (the op, with `read_value` False)."""
+        return self._after(state.ASSIGN_ADD_VARIABLE_OP(self._element, self._checked(delta), name=name), read_value)
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Subtracts `delta`; returns the new value (the op, with `read_value` False)."""
+        return self._after(state.ASSIGN_SUB_VARIABLE_OP(self._element, self._checked(delta), name=name), read_value)
+
+    def _as_graph_element(self) -> Tensor:
+        return self._snapshot
+
+    def _from_proto(self, variable_def: Any, import_scope: str | None) -> None:
+        graph = context.get_default_graph()
+
+        def element(name: str) -> Any:
+            return graph.as_graph_element(f"{import_scope}/{name}" if import_scope else name)
+
+        self._element = element(variable_def.variable_name)
+        self._name = self._element.op.name
+        self._dtype, self._static = self._element.op.attr("dtype"), self._element.op.attr("shape")
+        self._initializer_op = element(variable_def.initializer_name)
+        self._initial_value = element(variable_def.initial_value_name) if variable_def.initial_value_name else None
+        self._snapshot = element(variable_def.snapshot_name) if variable_def.snapshot_name else self._read()
+        self._caching_device = None
+        self._validate_shape = True
+        self._settle({"trainable": getattr(variable_def, "trainable", True)})
+
+
+# -- variables as tensors ----------------------------------------------------------------------------------------
+
+
+def _convert(value: Variable, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+    return value._dense_var_to_tensor(dtype, name, as_ref)
+
+
+register_tensor_conversion_function(Variable, _convert, 10)
+
+_OPERATORS = (
+    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv div rdiv mod rmod pow rpow matmul rmatmul "
+    "lt le gt ge and rand or ror xor rxor neg invert abs"
+).split()
+
+
+def _forwarded(dunder: str) -> Callable[..., Any]:
+    def operator(self: Variable, *args: Any) -> Any:
+        return getattr(Tensor, dunder)(self.value(), *args)
+
+    return operator
+
+
+for _name in _OPERATORS:
+    if hasattr(Tensor, f"__{_name}__"):
+        setattr(Variable, f"__{_name}__", _forwarded(f"__{_name}__"))
+
+
+# -- collections and initializers --------------------------------------------------------------------------------
+
+
+def _collection(key: str, scope: str | None) -> list[Any]:
+    return context.get_default_graph().get_collection(key, scope)
+
+
+@export(v1=("global_variables", "all_variables"))
+def global_variables(scope: str | None = None) -> list[Any]:
+    """The variables shared by all machines: the collection GLOBAL_VARIABLES."""
+    return _collection(GraphKeys.GLOBAL_VARIABLES, scope)
+
+
+@export(v1="local_variables")
+def local_variables(scope: str | None = None) -> list[Any]:
+    """Variables of this process, which are not saved: the collection LOCAL_VARIABLES."""
+    return _collection(GraphKeys.LOCAL_VARIABLES, scope)
+
+
+@export(v1="model_variables")
+def model_variables(scope: str | None = None) -> list[Any]:
+    """The collection MODEL_VARIABLES."""
+    return _collection(GraphKeys.MODEL_VARIABLES, scope)
+
+
+@export(v1="trainable_variables")
+def trainable_variables(scope: str | None = None) -> list[Any]:
+    """What optimizers change by default: the collection TRAINABLE_VARIABLES."""
+    return _collection(GraphKeys.TRAINABLE_VARIABLES, scope)
+
+
+@export(v1="moving_average_variables")
+def moving_average_variables(scope: str | None = None) -> list[Any]:
+    """The collection MOVING_AVERAGE_VARIABLES."""
+    return _collection(GraphKeys.MOVING_AVERAGE_VARIABLES, scope)
+
+
+@export(v1=("variables_initializer", "initialize_variables", "initializers.variables"))
+def variables_initializer(var_list: Any, name: str = "init") -> Any:
+    """One op that initializes all of `var_list`."""
+    if var_list and not context.executing_eagerly():
+        return grouping.group(*[variable.initializer for variable in var_list], name=name)
+    return grouping.group(name=name)
+
+
+@export(v1=("global_variables_initializer", "initialize_all_variables", "initializers.global_variables"))
+def global_variables_initializer() -> Any:
+    """One op that initializes all global variables."""
+    if context.executing_eagerly():
+        return grouping.no_op(name="global_variables_initializer")
+    return variables_initializer(global_variables())
+
+
+@export(v1=("local_variables_initializer", "initialize_local_variables", "initializers.local_variables"))
+def local_variables_initializer() -> Any:
+    """One op that initializes all local variables."""
+    if context.executing_eagerly():
+        return grouping.no_op(name="local_variables_initializer")
+    return variables_initializer(local_variables())
+
+
+@export(v1="assign")
+def assign(
+    ref: Any, value: Any, validate_shape: bool | None = None, use_locking: bool | None = None, name: str | None = None
+) -> Any:
+    """Sets a variable; returns its new value."""
+    if isinstance(ref, ResourceVariable):
+        return ref.assign(value, name=name)
+    return state.ASSIGN(ref, value, validate_shape=validate_shape, use_locking=use_locking, name=name)
+
+
+@export(v1="assign_add")
+def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+    """Adds to a variable; returns its new value."""
+    if isinstance(ref, ResourceVariable):
+        return ref.assign_add(value, name=name)
+    return state.ASSIGN_ADD(ref, value, use_locking=use_locking, name=name)
+
+
+@export(v1="assign_sub")
+def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+    """Subtracts from a variable; returns its new value."""
+    if isinstance(ref, ResourceVariable):
+        return ref.assign_sub(value, name=name)
+    return state.ASSIGN_SUB(ref, value, use_locking=use_locking, name=name)

@@ -1,0 +1,90 @@
+"""How kernels wait: for a condition, until the run's deadline, unless the run is cancelled.
+
+A session makes a `RunState` for each run that may block and makes it current in the threads that work for it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from stoker._src.base.errors import CancelledError, DeadlineExceededError
+
+
+class RunState:
+    """The deadline of one run, and whether it was cancelled."""
+
+    def __init__(self, timeout_in_ms: int = 0) -> None:
+        self.timeout_in_ms = timeout_in_ms
+        self.deadline = time.monotonic() + timeout_in_ms / 1000 if timeout_in_ms else None
+        self.cancelled = False
+        self._lock = threading.Lock()
+        self._waiting: set[threading.Condition] = set()
+
+    def cancel(self) -> None:
+        """Wakes everything that waits for this run; it raises CancelledError."""
+        with self._lock:
+            self.cancelled = True
+            waiting = list(self._waiting)
+        for condition in waiting:
+            with condition:
+                condition.notify_all()
+
+    def enter(self, condition: threading.Condition) -> None:
+        with self._lock:
+            self._waiting.add(condition)
+
+    def leave(self, condition: threading.Condition) -> None:
+        with self._lock:
+            self._waiting.discard(condition)
+
+
+class _Current(threading.local):
+    def __init__(self) -> None:
+        self.state: RunState | None = None
+
+
+_current = _Current()
+
+
+def current_run() -> RunState | None:
+    return _current.state
+
+
+@contextmanager
+def running(state: RunState | None) -> Iterator[None]:
+    """Makes `state` current in this thread."""
+    outer, _current.state = _current.state, state
+    try:
+        yield
+    finally:
+        _current.state = outer
+
+
+def wait_until(condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
+    """Waits, holding `condition`, until `ready()`.
+
+    Raises:
+        CancelledError: the run was cancelled.
+        DeadlineExceededError: the run's time ran out.
+    """
+    if ready():
+        return
+    state = _current.state
+    if state is None:
+        condition.wait_for(ready)
+        return
+    state.enter(condition)
+    try:
+        # A session that ends cancels its runs and closes its queues: the run must see that it was cancelled.
+        while state.cancelled or not ready():
+            if state.cancelled:
+                raise CancelledError(None, None, f"{what} was cancelled")
+            left = None if state.deadline is None else state.deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise DeadlineExceededError(None, None, f"{what} did not finish in {state.timeout_in_ms} ms (RunOptions.timeout_in_ms)")
+            condition.wait(left)
+    finally:
+        state.leave(condition)

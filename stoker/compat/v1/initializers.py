@@ -1,0 +1,20 @@
+"""Public names of tf.initializers."""
+
+from stoker._src.ops.initializers import Constant as constant
+from stoker._src.ops.initializers import GlorotNormal as glorot_normal
+from stoker._src.ops.initializers import GlorotUniform as glorot_uniform
+from stoker._src.ops.initializers import he_normal as he_normal
+from stoker._src.ops.initializers import he_uniform as he_uniform
+from stoker._src.ops.initializers import Identity as identity
+from stoker._src.ops.initializers import lecun_normal as lecun_normal
+from stoker._src.ops.initializers import lecun_uniform as lecun_uniform
+from stoker._src.ops.initializers import Ones as ones
+from stoker._src.ops.initializers import RandomNormal as random_normal
+from stoker._src.ops.initializers import RandomUniform as random_uniform
+from stoker._src.ops.initializers import TruncatedNormal as truncated_normal
+from stoker._src.ops.initializers import UniformUnitScaling as uniform_unit_scaling
+from stoker._src.ops.initializers import VarianceScaling as variance_scaling
+from stoker._src.ops.initializers import Zeros as zeros
+from stoker._src.ops.variables import global_variables_initializer as global_variables
+from stoker._src.ops.variables import local_variables_initializer as local_variables
+from stoker._src.ops.variables import variables_initializer as variables

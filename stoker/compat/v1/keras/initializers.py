@@ -1,0 +1,3 @@
+"""Public names of tf.keras.initializers."""
+
+from stoker._src.ops.initializers import Initializer as Initializer
