@@ -13,6 +13,7 @@ from stoker._src.graph import context
 from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import to_numpy
+from stoker._src.runtime.composites import parts_of_key, parts_of_value
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.feeds import converter
@@ -149,8 +150,11 @@ class BaseSession:
             key = plan = None
         if plan is None or self._closed or plan.graph_changes != self._graph.changes:
             plan = self._plan(fetches, feed_dict, key)
-        values = [convert(value) for convert, value in zip(plan.converters, feed_dict.values())] if feed_dict else []
-        if len(values) != len(plan.feeds):
+        if not feed_dict:
+            values = []
+        elif len(feed_dict) == len(plan.feeds):
+            values = [convert(value) for convert, value in zip(plan.converters, feed_dict.values())]
+        else:
             values = self._expanded_feeds(plan, feed_dict)
         return plan.fetch.build(plan.execute(self, values))
 
@@ -174,6 +178,10 @@ class BaseSession:
             return []
         tensors: list[Tensor] = []
         for key in feed_dict:
+            parts = parts_of_key(key)
+            if parts is not None:
+                tensors.extend(parts)
+                continue
             try:
                 tensor = self._graph.as_graph_element(key, allow_operation=False)
             except (TypeError, ValueError, KeyError) as error:
@@ -185,7 +193,11 @@ class BaseSession:
         return tensors
 
     def _expanded_feeds(self, plan: Plan, feed_dict: Any) -> list[Any]:
-        raise AssertionError("the feeds do not fit the plan")
+        """Feeds among which are composites (SparseTensor), whose values come apart into those of their tensors."""
+        values: list[Any] = []
+        for key, value in feed_dict.items():
+            values.extend([value] if parts_of_key(key) is None else parts_of_value(key, value))
+        return [convert(value) for convert, value in zip(plan.converters, values, strict=True)]
 
     def _node_context(self, op: Operation) -> NodeContext:
         found = self._contexts.get(op)

@@ -29,3 +29,4 @@ from stoker._src.base.dtypes import uint64 as uint64
 from stoker._src.base.dtypes import uint8 as uint8
 from stoker._src.base.dtypes import variant as variant
 from stoker._src.ops.math import cast as cast
+from stoker._src.ops.strings import as_string as as_string
