@@ -9,6 +9,7 @@ from stoker._src.base.export import export_constant
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from stoker._src.graph.tensor import Tensor
+from stoker._src.runtime.feeds import register_composite_feed
 from stoker._src.runtime.fetches import register_composite_fetch
 
 IndexedSlicesValue = namedtuple("IndexedSlicesValue", ["values", "indices", "dense_shape"])
@@ -30,29 +31,32 @@ register_composite_fetch(SparseTensor, _fetch_sparse)
 register_composite_fetch(IndexedSlices, _fetch_slices)
 
 
-def parts_of_key(key: Any) -> list[Tensor] | None:
-    """The tensors that feeding `key` feeds, or None when it is no composite."""
-    if isinstance(key, SparseTensor):
-        return [key.indices, key.values, key.dense_shape]
-    if isinstance(key, IndexedSlices):
-        return [key.values, key.indices, *([] if key.dense_shape is None else [key.dense_shape])]
-    return None
-
-
-def parts_of_value(key: Any, value: Any) -> list[Any]:
-    """The values for `parts_of_key(key)`.
+def _feed(key: Any, parts: dict[str, Tensor], value: Any) -> list[tuple[Any, Any]]:
+    """The tensors that feeding `key` feeds, by the names of their parts, with the values for them.
 
     Raises:
-        TypeError: `value` is not a triple of the kind `key` is.
+        TypeError: `value` is not of the kind `key` is.
     """
-    if isinstance(key, SparseTensor):
-        if isinstance(value, SparseTensor) and not hasattr(value.values, "numpy"):
-            raise TypeError("The value of a feed cannot be a SparseTensor of a graph; feed a tf.SparseTensorValue.")
-        wanted = ("indices", "values", "dense_shape")
-    else:
-        wanted = ("values", "indices", "dense_shape")[: len(parts_of_key(key) or ())]
+    if value is None:  # a plan is asked for, without values
+        return [(tensor, None) for tensor in parts.values()]
     if hasattr(value, "dense_shape"):
-        return [getattr(value, name) for name in wanted]
-    if isinstance(value, tuple) and len(value) == len(wanted):
-        return list(value)
-    raise TypeError(f"A {type(key).__name__} is fed a {type(key).__name__}Value or a tuple ({', '.join(wanted)}), not {value!r:.200}.")
+        return [(tensor, getattr(value, name)) for name, tensor in parts.items()]
+    if isinstance(value, tuple) and len(value) == len(parts):
+        return list(zip(parts.values(), value))
+    kind = type(key).__name__
+    raise TypeError(f"A {kind} is fed a {kind}Value or a tuple ({', '.join(parts)}), not {value!r:.200}.")
+
+
+def _feed_sparse(key: SparseTensor, value: Any) -> list[tuple[Any, Any]]:
+    return _feed(key, {"indices": key.indices, "values": key.values, "dense_shape": key.dense_shape}, value)
+
+
+def _feed_slices(key: IndexedSlices, value: Any) -> list[tuple[Any, Any]]:
+    parts = {"values": key.values, "indices": key.indices}
+    if key.dense_shape is not None:
+        parts["dense_shape"] = key.dense_shape
+    return _feed(key, parts, value)
+
+
+register_composite_feed(SparseTensor, _feed_sparse)
+register_composite_feed(IndexedSlices, _feed_slices)
