@@ -9,6 +9,7 @@ from stoker.compat.v1 import errors as errors
 from stoker.compat.v1 import graph_util as graph_util
 from stoker.compat.v1 import image as image
 from stoker.compat.v1 import initializers as initializers
+from stoker.compat.v1 import io as io
 from stoker.compat.v1 import keras as keras
 from stoker.compat.v1 import linalg as linalg
 from stoker.compat.v1 import manip as manip
@@ -17,6 +18,7 @@ from stoker.compat.v1 import nn as nn
 from stoker.compat.v1 import queue as queue
 from stoker.compat.v1 import random as random
 from stoker.compat.v1 import sparse as sparse
+from stoker.compat.v1 import strings as strings
 from stoker.compat.v1 import train as train
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
@@ -75,6 +77,9 @@ from stoker._src.graph.scopes import control_dependencies as control_dependencie
 from stoker._src.graph.scopes import device as device
 from stoker._src.graph.scopes import init_scope as init_scope
 from stoker._src.graph.scopes import NameScope as name_scope
+from stoker._src.graph.sparse_tensor import convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor
+from stoker._src.graph.sparse_tensor import SparseTensor as SparseTensor
+from stoker._src.graph.sparse_tensor import SparseTensorValue as SparseTensorValue
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
@@ -346,6 +351,19 @@ from stoker._src.ops.sorting import searchsorted as searchsorted
 from stoker._src.ops.sorting import sort as sort
 from stoker._src.ops.sorting import unique as unique
 from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
+from stoker._src.ops.strings import as_string as as_string
+from stoker._src.ops.strings import decode_base64 as decode_base64
+from stoker._src.ops.strings import encode_base64 as encode_base64
+from stoker._src.ops.strings import reduce_join as reduce_join
+from stoker._src.ops.strings import regex_replace as regex_replace
+from stoker._src.ops.strings import string_join as string_join
+from stoker._src.ops.strings import string_split as string_split
+from stoker._src.ops.strings import string_strip as string_strip
+from stoker._src.ops.strings import string_to_hash_bucket as string_to_hash_bucket
+from stoker._src.ops.strings import string_to_hash_bucket_fast as string_to_hash_bucket_fast
+from stoker._src.ops.strings import string_to_hash_bucket_strong as string_to_hash_bucket_strong
+from stoker._src.ops.strings import string_to_number as string_to_number
+from stoker._src.ops.strings import substr as substr
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.variable_scope import AUTO_REUSE as AUTO_REUSE
 from stoker._src.ops.variable_scope import get_local_variable as get_local_variable
@@ -386,6 +404,7 @@ from stoker._src.runtime.behavior import enable_v2_behavior as enable_v2_behavio
 from stoker._src.runtime.behavior import enable_v2_tensorshape as enable_v2_tensorshape
 from stoker._src.runtime.behavior import executing_eagerly as executing_eagerly
 from stoker._src.runtime.behavior import resource_variables_enabled as resource_variables_enabled
+from stoker._src.runtime.composites import IndexedSlicesValue as IndexedSlicesValue
 from stoker._src.runtime.session import get_default_session as get_default_session
 from stoker._src.runtime.session import InteractiveSession as InteractiveSession
 from stoker._src.runtime.session import Session as Session

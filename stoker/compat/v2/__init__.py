@@ -7,12 +7,14 @@ from stoker.compat.v2 import dtypes as dtypes
 from stoker.compat.v2 import errors as errors
 from stoker.compat.v2 import graph_util as graph_util
 from stoker.compat.v2 import image as image
+from stoker.compat.v2 import io as io
 from stoker.compat.v2 import linalg as linalg
 from stoker.compat.v2 import math as math
 from stoker.compat.v2 import nn as nn
 from stoker.compat.v2 import queue as queue
 from stoker.compat.v2 import random as random
 from stoker.compat.v2 import sparse as sparse
+from stoker.compat.v2 import strings as strings
 from stoker.compat.v2 import train as train
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
@@ -55,6 +57,7 @@ from stoker._src.graph.scopes import control_dependencies as control_dependencie
 from stoker._src.graph.scopes import device_v2 as device
 from stoker._src.graph.scopes import init_scope as init_scope
 from stoker._src.graph.scopes import NameScopeV2 as name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor as SparseTensor
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
@@ -199,6 +202,7 @@ from stoker._src.ops.sorting import searchsorted as searchsorted
 from stoker._src.ops.sorting import sort as sort
 from stoker._src.ops.sorting import unique as unique
 from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
+from stoker._src.ops.strings import as_string as as_string
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.variables import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variables import VariableAggregation as VariableAggregation
