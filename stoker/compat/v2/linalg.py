@@ -1,3 +1,4 @@
 """Public names of tf.linalg."""
 
 from stoker._src.ops.linalg import matmul as matmul
+from stoker._src.ops.math import cross as cross
