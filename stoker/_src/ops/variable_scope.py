@@ -468,7 +468,7 @@ def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 @export(v1="variable_scope")
-class variable_scope:  # noqa: N801 (TensorFlow's name)
+class variable_scope:
     """A context that prefixes variables made by `get_variable` and gives them defaults.
 
     Args:
@@ -594,4 +594,4 @@ def variable_op_scope(values: Any, name_or_scope: Any, default_name: str | None 
 @export(v1="no_regularizer")
 def no_regularizer(_: Any) -> None:
     """A regularizer that adds nothing, to switch one off in an inner scope."""
-    return None
+    return

@@ -280,10 +280,10 @@ class Planner:
 
     def _batch(self, ops: list[Operation]) -> None:
         definition = ops[0].definition
-        columns = zip(*[self._arguments(op) for op in ops])
-        instruction = Instruction(
-            ops[0], "batch", definition.batch_fn, [list(c) for c in columns], self._keywords(ops[0])
-        )
+        rows = [self._arguments(op) for op in ops]
+        # Plain numbers are the same for all (the key sees to it), so they are passed once.
+        columns = [rows[0][i] if arg.host else [row[i] for row in rows] for i, arg in enumerate(definition.inputs)]
+        instruction = Instruction(ops[0], "batch", definition.batch_fn, columns, self._keywords(ops[0]))
         self._append(instruction, definition.traits)
         for op in ops:
             if op.outputs:  # the references the updates were given

@@ -13,6 +13,7 @@ from stoker.compat.v1 import math as math
 from stoker.compat.v1 import nn as nn
 from stoker.compat.v1 import queue as queue
 from stoker.compat.v1 import random as random
+from stoker.compat.v1 import train as train
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
