@@ -162,7 +162,7 @@ def bitcast_kernel(input: torch.Tensor, *, type: DType) -> torch.Tensor:
             None,
             None,
             f"Cannot bitcast from {input.dtype} to {type.name}: "
-            f"shape {list(input.shape)} does not end in {after // before}.",,
+            f"shape {list(input.shape)} does not end in {after // before}.",
         )
     return input.contiguous().view(wanted).squeeze(-1)
 

@@ -1,4 +1,4 @@
-"""Changing and reading rows of variables: Scatter*, ScatterNd*, their resource forms, ResourceGather and ResourceGatherNd.
+"""Changing rows of variables: Scatter*, ScatterNd* and their resource forms.
 
 Every op here costs time in the rows it touches, never in the size of the variable.
 """
@@ -16,13 +16,11 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, NUMERIC, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
-from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, READS, STATEFUL, STRING, TYPE, WRITES, OpDefinition, define, one_of
-from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.definition import ANY, READS, STATEFUL, STRING, WRITES, OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, ranges, state
-from stoker._src.ops.constants import constant
+from stoker._src.ops import array, math, ranges, state
 from stoker._src.ops.state import VariableState, handle_shape
 
 # torch has no arithmetic for these; their bits added, subtracted and multiplied as signed numbers are the same.
@@ -311,7 +309,7 @@ def _scatter_nd(kind: str) -> tuple[OpDefinition, OpDefinition]:
 
 SCATTERS_ND = {kind: _scatter_nd(kind) for kind in ("Update", "Add", "Sub", "Min", "Max")}
 
-# -- VariableShape, ResourceGather, ResourceGatherNd -------------------------------------------------------------
+# -- VariableShape -----------------------------------------------------------------------------------------------
 
 VARIABLE_SHAPE = define(
     "VariableShape(input: resource) -> (output: out_type)",
@@ -328,131 +326,6 @@ def variable_shape_kernel(input: VariableState, *, out_type: DType) -> torch.Ten
 @VARIABLE_SHAPE.shape
 def variable_shape_rule(input: Shape, *, op: Operation) -> Shape:
     return Shape((handle_shape(op._inputs[0]).rank,))
-
-
-def variable_shape(handle: Tensor, out_type: Any = dtypes.int32) -> Tensor:
-    """The sizes of the variable behind `handle`: a constant when the graph knows them."""
-    known = handle_shape(handle)
-    if known.known:
-        return constant(list(known), out_type, shape=[len(known)])
-    return VARIABLE_SHAPE(handle, out_type=out_type)
-
-
-RESOURCE_GATHER = define(
-    "ResourceGather(resource: resource, indices: Tindices) -> (output: dtype)",
-    READS | STATEFUL,
-    batch_dims=0,
-    validate_indices=True,
-    dtype=TYPE,
-    Tindices=INDEX,
-)
-
-
-@RESOURCE_GATHER.kernel
-def resource_gather_kernel(resource: VariableState, indices: torch.Tensor, *, batch_dims: int) -> Any:
-    value = resource.read()
-    if len(value.shape) <= batch_dims:
-        raise InvalidArgumentError(
-            None, None, f"params must be at least {batch_dims + 1} dimensional, got shape {Shape(value.shape)}"
-        )
-    if batch_dims:
-        return _gathered_batches(value, indices, batch_dims)
-    rows = checked_rows(indices, value.shape[0])
-    shape = (*indices.shape, *value.shape[1:])
-    if isinstance(value, np.ndarray):
-        return value[rows.numpy()].reshape(shape)
-    return _plain(value).index_select(0, rows).view(value.dtype).reshape(shape)
-
-
-def _gathered_batches(value: Any, indices: torch.Tensor, batch_dims: int) -> Any:
-    """Rows of every batch: the batches laid out one after the other, and the indices shifted to theirs."""
-    outer, size = tuple(value.shape[:batch_dims]), value.shape[batch_dims]
-    if tuple(indices.shape[:batch_dims]) != outer:
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"params.shape[:{batch_dims}] {Shape(outer)} should be equal to indices.shape[:{batch_dims}] "
-            f"{Shape(indices.shape[:batch_dims])}",
-        )
-    batches = numbers.prod(outer)
-    rows = checked_rows(indices, size).reshape(batches, -1)
-    rows = (rows + torch.arange(batches, device=rows.device)[:, None] * size).reshape(-1)
-    flat = value.reshape((batches * size, *value.shape[batch_dims + 1 :]))
-    shape = (*indices.shape, *value.shape[batch_dims + 1 :])
-    if isinstance(flat, np.ndarray):
-        return flat[rows.numpy()].reshape(shape)
-    return _plain(flat).index_select(0, rows).view(value.dtype).reshape(shape)
-
-
-@RESOURCE_GATHER.shape
-def resource_gather_shape(resource: Shape, indices: Shape, *, batch_dims: int, op: Operation) -> Shape:
-    params = handle_shape(op._inputs[0])
-    if params.dims is None or indices.dims is None:
-        return UNKNOWN_SHAPE
-    batch = Shape(params.dims[:batch_dims]).merge(Shape(indices.dims[:batch_dims]))
-    return Shape((*batch, *indices.dims[batch_dims:], *params.dims[batch_dims + 1 :]))
-
-
-@RESOURCE_GATHER.grad
-def resource_gather_grad(op: Operation, g: Tensor) -> Any:
-    handle, indices = op.inputs
-    if op.attr("batch_dims"):
-        raise NotImplementedError("The gradient of ResourceGather with batch_dims > 0 is missing.")
-    params_shape = variable_shape(handle)
-    count = array.reshape(ranges.size(indices), [1])
-    known = handle_shape(handle)
-    if known.known:
-        inner: Any = constant(list(known)[1:], dtypes.int32, shape=[len(known) - 1])
-    else:
-        inner = params_shape[1:]  # type: ignore[index]
-    values = array.reshape(g, array.concat([count, inner], 0))
-    return IndexedSlices(values, array.reshape(indices, count), params_shape), None
-
-
-RESOURCE_GATHER_ND = define(
-    "ResourceGatherNd(resource: resource, indices: Tindices) -> (output: dtype)",
-    READS | STATEFUL,
-    dtype=TYPE,
-    Tindices=INDEX,
-)
-
-
-@RESOURCE_GATHER_ND.kernel
-def resource_gather_nd_kernel(resource: VariableState, indices: torch.Tensor) -> Any:
-    value = resource.read()
-    positions, depth = nd_positions(value.shape, indices)
-    inner = tuple(value.shape[depth:])
-    flat = value.reshape((numbers.prod(value.shape[:depth]), *inner))
-    shape = (*indices.shape[:-1], *inner)
-    if isinstance(flat, np.ndarray):
-        return flat[positions.numpy()].reshape(shape)
-    return _plain(flat).index_select(0, positions).view(value.dtype).reshape(shape)
-
-
-@RESOURCE_GATHER_ND.shape
-def resource_gather_nd_shape(resource: Shape, indices: Shape, *, op: Operation) -> Shape:
-    params = handle_shape(op._inputs[0])
-    if params.dims is None or indices.dims is None or indices.dims[-1] is None:
-        return UNKNOWN_SHAPE
-    return Shape((*indices.dims[:-1], *params.dims[indices.dims[-1] :]))
-
-
-@RESOURCE_GATHER_ND.grad
-def resource_gather_nd_grad(op: Operation, g: Tensor) -> Any:
-    handle, indices = op.inputs
-    shape = variable_shape(handle, indices.dtype)
-    if indices.static_shape.rank == 2 and indices.static_shape[-1] == 1:
-        return IndexedSlices(g, array.reshape(indices, [-1]), shape), None
-    return SCATTER_ND()(indices, g, shape), None
-
-
-def SCATTER_ND() -> OpDefinition:  # noqa: N802 (stands for the definition, which the module of arrays makes)
-    from stoker._src.graph.definition import find_definition
-
-    found = find_definition("ScatterNd")
-    if found is None:
-        raise NotImplementedError("The gradient of ResourceGatherNd needs the op ScatterNd.")
-    return found
 
 
 # -- functions ---------------------------------------------------------------------------------------------------
@@ -542,7 +415,9 @@ def scatter_nd_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = Fal
 
 
 @export(v1="batch_scatter_update")
-def batch_scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None) -> Any:
+def batch_scatter_update(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+) -> Any:
     """Sets `ref[b..., indices[b..., i]]` to `updates[b..., i]` for every batch b; returns the variable's new value."""
     indices = convert_to_tensor(indices, name="indices")
     sizes = array.shape(indices)
@@ -555,7 +430,7 @@ def batch_scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool
         size = sizes[axis]  # type: ignore[index]
         places = ranges.range(0, size, 1)
         if places.dtype is not indices.dtype:
-            places = array.math.cast(places, indices.dtype)
+            places = math.cast(places, indices.dtype)
         shape = [1] * axis + [size] + [1] * (rank - axis)
         coordinates.append(array.reshape(places, shape) * array.ones_like(last))  # type: ignore[operator]
     full = array.concat([*coordinates, last], -1)

@@ -341,7 +341,9 @@ RESOURCE_COUNT_UP_TO.shape(scalar)
 def _counted(variable: VariableState, limit: int) -> torch.Tensor:
     value = variable.read()
     if value.ndim:
-        raise InvalidArgumentError(None, None, f"input is not a scalar: {Shape(value.shape)} (variable {variable.name})")
+        raise InvalidArgumentError(
+            None, None, f"input is not a scalar: {Shape(value.shape)} (variable {variable.name})"
+        )
     if int(value) >= limit:
         raise OutOfRangeError(None, None, f"Reached limit of {limit}")
     before = value.clone()

@@ -23,7 +23,7 @@ from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conv
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, device, name_scope
 from stoker._src.graph.tensor import Operation, Tensor, TensorReference
-from stoker._src.ops import array, grouping, scatter_state, state
+from stoker._src.ops import array, gathering, grouping, scatter_state, slicing, state
 from stoker._src.ops.partitioned import SaveSliceInfo
 from stoker._src.ops.state import ANONYMOUS
 from stoker._src.ops.variable_updates import PartialUpdates
@@ -389,7 +389,7 @@ class Variable(PartialUpdates, metaclass=_VariableType):
         return described + ">"
 
     def __getitem__(self, item: Any) -> Any:
-        return self.value()[item]  # type: ignore[index]
+        return slicing.slice_helper(self.value(), item, self)
 
 
 export(v1="Variable")(Variable)
@@ -668,13 +668,12 @@ class ResourceVariable(Variable):
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Rows of the variable, without reading the others."""
         with name_scope("Gather" if name is None else name) as scope:
-            value = scatter_state.RESOURCE_GATHER(self._element, indices, dtype=self._dtype, name=scope)
-        return array.identity(value)
+            return gathering.RESOURCE_GATHER(self._element, indices, dtype=self._dtype, name=scope)
 
     def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
         """Elements or slices of the variable at coordinates."""
         with name_scope("GatherNd" if name is None else name) as scope:
-            value = scatter_state.RESOURCE_GATHER_ND(self._element, indices, dtype=self._dtype, name=scope)
+            value = gathering.RESOURCE_GATHER_ND(self._element, indices, dtype=self._dtype, name=scope)
         return array.identity(value)
 
 
@@ -682,7 +681,8 @@ class UnreadVariable(ResourceVariable):
     """A variable after an update: reading it waits for the update, and `op` is the update."""
 
     def __init__(self, variable: ResourceVariable, update: Operation) -> None:
-        self.__dict__.update(variable.__dict__)
+        for key, value in vars(variable).items():
+            setattr(self, key, value)
         self._update = update
         self._snapshot = self._read()
 
