@@ -7,6 +7,7 @@ from stoker.compat.v1 import debugging as debugging
 from stoker.compat.v1 import dtypes as dtypes
 from stoker.compat.v1 import errors as errors
 from stoker.compat.v1 import graph_util as graph_util
+from stoker.compat.v1 import image as image
 from stoker.compat.v1 import initializers as initializers
 from stoker.compat.v1 import keras as keras
 from stoker.compat.v1 import linalg as linalg
@@ -244,6 +245,11 @@ from stoker._src.ops.random import random_normal as random_normal
 from stoker._src.ops.random import random_uniform as random_uniform
 from stoker._src.ops.random import set_random_seed as set_random_seed
 from stoker._src.ops.random import truncated_normal as truncated_normal
+from stoker._src.ops.random_sampling import multinomial as multinomial
+from stoker._src.ops.random_sampling import random_crop as random_crop
+from stoker._src.ops.random_sampling import random_gamma as random_gamma
+from stoker._src.ops.random_sampling import random_poisson as random_poisson
+from stoker._src.ops.random_sampling import random_shuffle as random_shuffle
 from stoker._src.ops.ranges import broadcast_to as broadcast_to
 from stoker._src.ops.ranges import range as range
 from stoker._src.ops.ranges import rank as rank
