@@ -2,6 +2,7 @@
 
 from stoker import bitwise as bitwise
 from stoker import compat as compat
+from stoker import debugging as debugging
 from stoker import dtypes as dtypes
 from stoker import errors as errors
 from stoker import graph_util as graph_util
@@ -11,6 +12,7 @@ from stoker import math as math
 from stoker import nn as nn
 from stoker import queue as queue
 from stoker import random as random
+from stoker import train as train
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
@@ -50,6 +52,7 @@ from stoker._src.graph.public import convert_to_tensor_v2 as convert_to_tensor
 from stoker._src.graph.public import newaxis as newaxis
 from stoker._src.graph.scopes import control_dependencies as control_dependencies
 from stoker._src.graph.scopes import device_v2 as device
+from stoker._src.graph.scopes import init_scope as init_scope
 from stoker._src.graph.scopes import NameScopeV2 as name_scope
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
@@ -70,6 +73,7 @@ from stoker._src.ops.array import stop_gradient as stop_gradient
 from stoker._src.ops.array import transpose_v2 as transpose
 from stoker._src.ops.array import zeros as zeros
 from stoker._src.ops.array import zeros_like_v2 as zeros_like
+from stoker._src.ops.array_checks import ensure_shape as ensure_shape
 from stoker._src.ops.array_joining import parallel_stack as parallel_stack
 from stoker._src.ops.array_joining import split as split
 from stoker._src.ops.array_joining import stack as stack
@@ -80,6 +84,7 @@ from stoker._src.ops.array_padding import pad_v2 as pad
 from stoker._src.ops.array_padding import required_space_to_batch_paddings as required_space_to_batch_paddings
 from stoker._src.ops.array_padding import space_to_batch_nd as space_to_batch_nd
 from stoker._src.ops.array_padding import space_to_batch_v2 as space_to_batch
+from stoker._src.ops.array_patches import extract_volume_patches as extract_volume_patches
 from stoker._src.ops.array_selection import boolean_mask_v2 as boolean_mask
 from stoker._src.ops.array_selection import one_hot as one_hot
 from stoker._src.ops.array_selection import reverse as reverse
@@ -87,9 +92,13 @@ from stoker._src.ops.array_selection import reverse_sequence_v2 as reverse_seque
 from stoker._src.ops.array_selection import roll as roll
 from stoker._src.ops.array_selection import sequence_mask as sequence_mask
 from stoker._src.ops.array_selection import where_v2 as where
+from stoker._src.ops.assertions import assert_op as Assert
 from stoker._src.ops.casting import bitcast as bitcast
 from stoker._src.ops.casting import cast as cast
 from stoker._src.ops.casting import saturate_cast as saturate_cast
+from stoker._src.ops.clip import clip_by_global_norm as clip_by_global_norm
+from stoker._src.ops.clip import clip_by_norm as clip_by_norm
+from stoker._src.ops.clip import clip_by_value as clip_by_value
 from stoker._src.ops.comparison import equal as equal
 from stoker._src.ops.comparison import greater as greater
 from stoker._src.ops.comparison import greater_equal as greater_equal
@@ -100,6 +109,10 @@ from stoker._src.ops.comparison import logical_not as logical_not
 from stoker._src.ops.comparison import logical_or as logical_or
 from stoker._src.ops.comparison import not_equal as not_equal
 from stoker._src.ops.constants import constant_v2 as constant
+from stoker._src.ops.control_flow import case as case
+from stoker._src.ops.control_flow import cond_v2 as cond
+from stoker._src.ops.control_flow import switch_case as switch_case
+from stoker._src.ops.control_flow import while_loop_v2 as while_loop
 from stoker._src.ops.gathering import gather_nd_v2 as gather_nd
 from stoker._src.ops.gathering import gather_v2 as gather
 from stoker._src.ops.gradients import gradients_v2 as gradients
@@ -143,9 +156,14 @@ from stoker._src.ops.math_unary import sqrt as sqrt
 from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
+from stoker._src.ops.ranges import broadcast_dynamic_shape as broadcast_dynamic_shape
+from stoker._src.ops.ranges import broadcast_static_shape as broadcast_static_shape
 from stoker._src.ops.ranges import broadcast_to as broadcast_to
+from stoker._src.ops.ranges import linspace as linspace
+from stoker._src.ops.ranges import meshgrid as meshgrid
 from stoker._src.ops.ranges import range as range
 from stoker._src.ops.ranges import rank as rank
+from stoker._src.ops.ranges import repeat as repeat
 from stoker._src.ops.ranges import size_v2 as size
 from stoker._src.ops.reductions import reduce_mean as reduce_mean
 from stoker._src.ops.reductions import reduce_sum as reduce_sum
@@ -159,6 +177,7 @@ from stoker._src.ops.scattering import tensor_scatter_nd_sub as tensor_scatter_n
 from stoker._src.ops.scattering import tensor_scatter_nd_update as tensor_scatter_nd_update
 from stoker._src.ops.slicing import slice as slice
 from stoker._src.ops.slicing import strided_slice as strided_slice
+from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.variables import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variables import VariableAggregation as VariableAggregation
 from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization

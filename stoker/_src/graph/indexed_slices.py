@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from stoker._src.base import nest
 from stoker._src.base.dtypes import DType
 from stoker._src.base.export import export
 from stoker._src.base.shapes import TensorShape
@@ -80,3 +81,11 @@ class IndexedSlicesValue(NamedTuple):
     values: Any
     indices: Any
     dense_shape: Any
+
+
+def _parts(slices: IndexedSlices) -> list[Any]:
+    shape = slices.dense_shape
+    return [slices.values, slices.indices, *([] if shape is None else [shape])]
+
+
+nest.register_composite(IndexedSlices, _parts, lambda slices, parts: IndexedSlices(*parts))

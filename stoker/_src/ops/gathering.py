@@ -245,7 +245,7 @@ def gather_grad(op: Operation, g: Any) -> Any:
         flat = array.reshape(math.cast(indices, dtypes.int32) + offsets, [-1])  # type: ignore[operator]
         segments = count * size  # type: ignore[operator]
     rows = array.reshape(moved, joined_sizes([ranges.size(flat), *rest_sizes]))
-    summed = _segment_sum(rows, flat, segments)
+    summed = segment_sum(rows, flat, segments)
     summed = array.reshape(summed, joined_sizes([*batch_sizes, size, *rest_sizes]))
     back = [*range(batch), *range(batch + 1, at + 1), batch, *range(at + 1, rank)]
     result = array.transpose(summed, back) if back != list(range(rank)) else summed
@@ -269,7 +269,8 @@ def _product(sizes: list[Any]) -> Any:
     return total
 
 
-def _segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The sum of the rows of `data` with each segment number: TensorFlow's UnsortedSegmentSum."""
     definition = find_definition("UnsortedSegmentSum")
     if definition is None:
         raise NotImplementedError("UnsortedSegmentSum, which adds up rows of one index, is not defined.")
@@ -534,7 +535,7 @@ def _dense(value: IndexedSlices, dtype: DType | None = None, name: str | None = 
     rows = constant_value_as_shape(value.dense_shape)
     count = rows[0] if rows.dims else None
     number: Any = np.int32(count) if count is not None and count < 1 << 31 else value.dense_shape[0]  # type: ignore[index]
-    result = _segment_sum(value.values, value.indices, number, name=name)
+    result = segment_sum(value.values, value.indices, number, name=name)
     if not getattr(result, "is_eager", False):
         result.set_shape(rows.merge(result.static_shape))
     return result

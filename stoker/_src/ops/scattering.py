@@ -206,7 +206,7 @@ def _ordered(x: torch.Tensor) -> torch.Tensor:
 def _extreme(tensor: Any, indices: torch.Tensor, updates: Any, policy: str, reduce: str) -> Any:
     result, target, flat, rows = _onto(tensor, indices, updates, policy)
     target = _ordered(target)
-    target.index_reduce_(0, flat, _ordered(rows), reduce)
+    target.scatter_reduce_(0, flat.unsqueeze(1).expand(rows.shape), _ordered(rows), reduce)
     if target.dtype is tensor.dtype:
         return result
     return (target ^ torch.iinfo(target.dtype).min).view(tensor.dtype).reshape(tensor.shape)

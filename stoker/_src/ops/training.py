@@ -12,6 +12,7 @@ one call of the rule; a sparse op calls it on the rows its indices name.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -132,14 +133,21 @@ class _Caller:
     def many(self, *columns: Any, **attributes: Any) -> None:
         """`columns` hold a list for each input of the op, less the numbers, which are the same for all."""
         count, at = self.count, self.gradient_at
-        values = [[variable.read() for variable in column] for column in columns[:count]]
-        gradients = columns[at]
-        for column in values:
-            for i, (value, gradient) in enumerate(zip(column, gradients)):
-                if value.shape != gradient.shape:
-                    raise self._misfit([each[i] for each in columns[:count]], gradient)
+        states, gradients = columns[:count], columns[at]
         numbers = list(columns[count:])
         self._check_numbers(numbers)
+        block = states[0][0].block
+        if block is None:
+            block = states[0][0].block = Block.of(states)
+        values = [[variable.value for variable in column] for column in states]
+        if block.holds(values) and block.fits(gradients):
+            values, numbers[at - count] = block.merged(values, gradients)
+        else:
+            values = [[variable.read() for variable in column] for column in states]
+            for column in values:
+                for i, (value, gradient) in enumerate(zip(column, gradients)):
+                    if value.shape != gradient.shape:
+                        raise self._misfit([each[i] for each in states], gradient)
         self.rule(*values, *numbers, **attributes)
 
     def sparse(self, *inputs: Any, **attributes: Any) -> VariableState:
@@ -149,7 +157,7 @@ class _Caller:
         self._check_numbers(numbers)
         values = [variable.read() for variable in inputs[:count]]
         self._check_rows(inputs, values, gradient, indices)
-        for rows, chosen in distinct_rows(indices, len(values[0]), self.name):
+        for rows, chosen in distinct_rows(indices.long(), len(values[0]), self.name):
             parts = [[value.index_select(0, rows)] for value in values]
             numbers[at - count] = [gradient if chosen is None else gradient.index_select(0, chosen)]
             self.rule(*parts, *numbers, **attributes)
@@ -191,6 +199,77 @@ class _Caller:
             None,
             None,
             f"{self.name}: var and its gradient do not have the same shape: {shapes}, gradient {Shape(gradient.shape)}.",
+        )
+
+
+class Block:
+    """Small variables that are updated together, in one piece of memory: a rule is then one pass over all of them.
+
+    The variables keep their own tensors, which become views. Many small tensors cost a dispatch each on the CPU; CUDA has
+    kernels for lists of tensors and needs no blocks.
+    """
+
+    SMALL = 1 << 14  # elements: beyond that a dispatch costs little beside the work
+    WORTHWHILE = 8  # so many small variables
+
+    def __init__(self, views: list[Tensors], small: list[int], flats: Tensors) -> None:
+        self._views = views  # for each column, what its variables' values were when the block was made
+        self._small, self._flats = small, flats
+        self._chosen = frozenset(small)
+        self._shapes = [view.shape for view in views[0]] if views else []
+
+    @classmethod
+    def of(cls, columns: tuple[list[VariableState], ...]) -> Block:
+        """Moves what is worth it into a block; an empty one, which holds nothing, if there is not enough."""
+        rows = list(zip(*columns))
+        small = [i for i, row in enumerate(rows) if cls._movable(row)]
+        if len(small) < cls.WORTHWHILE:
+            return cls([], [], [])
+        flats = []
+        for column in columns:
+            members = [column[i] for i in small]
+            flat = torch.cat([member.value.reshape(-1) for member in members])
+            parts = flat.split([member.value.numel() for member in members])
+            for member, part in zip(members, parts):
+                member.value = part.view(member.value.shape)
+            flats.append(flat)
+        block = cls([[variable.value for variable in column] for column in columns], small, flats)
+        for i in small:
+            for variable in rows[i]:
+                variable.block = block
+        return block
+
+    @classmethod
+    def _movable(cls, row: tuple[VariableState, ...]) -> bool:
+        first = row[0].value
+        return all(
+            variable.block is None
+            and variable.value is not None
+            and variable.value.device.type == "cpu"
+            and variable.value.dtype is first.dtype
+            and variable.value.shape == first.shape
+            and variable.value.numel() <= cls.SMALL
+            for variable in row
+        )
+
+    def holds(self, values: list[Tensors]) -> bool:
+        """Whether these are the block's variables, none of them given a new tensor since."""
+        return len(values) == len(self._views) and all(
+            len(now) == len(then) and all(map(operator.is_, now, then)) for now, then in zip(values, self._views)
+        )
+
+    def fits(self, gradients: Tensors) -> bool:
+        return [gradient.shape for gradient in gradients] == self._shapes
+
+    def merged(self, values: list[Tensors], gradients: Tensors) -> tuple[list[Tensors], Tensors]:
+        """The lists for a rule: the block's memory in place of its small variables, their gradients joined likewise."""
+        joined = torch._C._nn.flatten_dense_tensors([gradients[i] for i in self._small])
+        if len(self._small) == len(gradients):
+            return [[flat] for flat in self._flats], [joined]
+        others = [i for i in range(len(gradients)) if i not in self._chosen]
+        return (
+            [[flat, *[column[i] for i in others]] for flat, column in zip(self._flats, values)],
+            [joined, *[gradients[i] for i in others]],
         )
 
 

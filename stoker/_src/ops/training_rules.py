@@ -18,10 +18,15 @@ _NO_CORRECTION = 1e30
 _FUSED = (torch.float32, torch.float64)
 
 
-def _fusable(var: Tensors) -> bool:
-    """Torch's fused optimizers take real tensors that are laid out densely, all of one device."""
+def _fusable(var: Tensors, grad: Tensors) -> bool:
+    """Torch's fused optimizers take real tensors of one dtype and device, and go through memory as it lies."""
     first = var[0]
-    return first.dtype in _FUSED and all(each.dtype is first.dtype and each.device == first.device for each in var)
+    if first.dtype not in _FUSED:
+        return False
+    dtype, device = first.dtype, first.device
+    return all(
+        v.dtype is dtype and v.device == device and g.is_contiguous() and v.is_contiguous() for v, g in zip(var, grad)
+    )
 
 
 # ---- descent and momentum ---------------------------------------------------------------------------------------
@@ -54,6 +59,12 @@ def _shrink(values: Tensors, amount: float) -> None:
 @update("Momentum(var, accum; lr, grad, momentum)", sparse=True, use_nesterov=False)
 def MOMENTUM(var: Tensors, accum: Tensors, lr: float, grad: Tensors, momentum: float, *, use_nesterov: bool) -> None:
     """accum = momentum * accum + g;  var -= lr * accum, or with Nesterov's look ahead lr * (g + momentum * accum)"""
+    if momentum and _fusable(var, grad):
+        torch._fused_sgd_(  # type: ignore[attr-defined]
+            var, grad, accum, weight_decay=0.0, momentum=momentum, lr=lr, dampening=0.0, nesterov=use_nesterov,
+            maximize=False, is_first_step=False,
+        )  # fmt: skip
+        return
     torch._foreach_mul_(accum, momentum)
     torch._foreach_add_(accum, grad)
     if use_nesterov:
@@ -83,6 +94,12 @@ def KERAS_MOMENTUM(
 @update("Adagrad(var, accum; lr, grad)", sparse=True, update_slots=True)
 def ADAGRAD(var: Tensors, accum: Tensors, lr: float, grad: Tensors, *, update_slots: bool) -> None:
     """accum += g^2 (if update_slots);  var -= lr * g / sqrt(accum)"""
+    if update_slots and var[0].device.type == "cpu" and _fusable(var, grad):
+        steps = [torch.ones(())] * len(var)  # without decay of the learning rate the step counts for nothing
+        torch._fused_adagrad_(  # type: ignore[attr-defined]
+            var, grad, accum, steps, lr=lr, lr_decay=0.0, weight_decay=0.0, eps=0.0, maximize=False
+        )
+        return
     if update_slots:
         torch._foreach_addcmul_(accum, grad, grad)
     torch._foreach_addcdiv_(var, grad, torch._foreach_sqrt(accum), -lr)
@@ -250,7 +267,7 @@ def ADAM(
     With Nesterov's look ahead beta1 * m + (1 - beta1) * g stands in place of m.
     """
     rate = _corrected(lr, beta1_power, beta2_power)
-    if not use_nesterov and _fusable(var) and 0 <= beta1 < 1 and 0 <= beta2 < 1:
+    if not use_nesterov and _fusable(var, grad) and 0 <= beta1 < 1 and 0 <= beta2 < 1:
         # Its own bias correction being none, torch's formula is var -= rate * m / (sqrt(v) + epsilon).
         steps = [torch.full((), _NO_CORRECTION, device=var[0].device)] * len(var)
         torch._fused_adam_(  # type: ignore[attr-defined]

@@ -20,6 +20,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
+_EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 _NOT_FOLDABLE = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 
 
@@ -59,6 +60,9 @@ class Instruction:
     copies: bool = False
     copied: set[Value] = field(default_factory=set)  # arguments the kernel gets a copy of
     blocking: bool = False
+    traits: Trait = Trait.NONE
+    written: frozenset[Any] = frozenset()  # variables that the functions it calls write
+    steps: list[Any] = field(default_factory=list)  # those functions, compiled
 
 
 @dataclass(frozen=True)
@@ -66,22 +70,32 @@ class Host:
     value: Value
 
 
-def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> set[Operation]:
-    """The operations that must run: backwards from the fetches, stopping at fed tensors."""
+def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> tuple[set[Operation], set[Operation]]:
+    """The operations that must run, backwards from the fetches, stopping at fed tensors; and those only waited for.
+
+    An op that others only wait for runs if it does something (writes, reads, blocks, checks). A pure one does not: what
+    matters of it are the ops it waits for in turn. So gradients that an optimizer gates but nobody uses cost nothing.
+    """
     needed: set[Operation] = set()
-    stack = [t.op for t in fetches if t not in feeds] + list(targets)
+    waited_for: set[Operation] = set()
+    stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
     while stack:
-        op = stack.pop()
-        if op in needed:
+        op, wanted = stack.pop()
+        wanted = wanted or _has_effect(op)
+        seen = needed if wanted else waited_for
+        if op in seen or op in needed:
             continue
-        needed.add(op)
+        seen.add(op)
         for tensor in op._inputs:
-            if tensor not in feeds and tensor.op not in needed:
-                stack.append(tensor.op)
+            if tensor not in feeds:
+                stack.append((tensor.op, wanted))
         for control in op._control_inputs:
-            if control not in needed:
-                stack.append(control)
-    return needed
+            stack.append((control, False))
+    return needed, waited_for - needed
+
+
+def _has_effect(op: Operation) -> bool:
+    return bool(op.definition.traits & _EFFECTS) or bool(op.definition.calls)
 
 
 def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
@@ -126,34 +140,70 @@ def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
 
 
 class Planner:
-    """Builds the instructions of one plan. `node_context(op)` gives kernels that ask for it their `ctx`."""
+    """Builds the instructions of one plan. `node_context(op)` gives kernels that ask for it their `ctx`.
 
-    def __init__(self, fetches: list[Tensor], targets: list[Operation], feeds: list[Tensor], node_context: Any) -> None:
+    A function's body is planned the same way, its inputs being the feeds. `bound` gives the values of feeds that are known
+    when planning (a body's captured variables and constants); `compile_function` compiles what ops call.
+    """
+
+    def __init__(
+        self,
+        fetches: list[Any],
+        targets: list[Operation],
+        feeds: list[Tensor],
+        node_context: Any,
+        compile_function: Any = None,
+        *,
+        bound: dict[int, Any] | None = None,
+        is_function: bool = False,
+    ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
-        self.node_context = node_context
+        self.node_context, self.compile_function = node_context, compile_function
+        self.bound = bound or {}
+        self.is_function = is_function
+        self.written: frozenset[Any] = frozenset()
+        self.needed: set[Operation] = set()
         self.values: dict[Tensor, Value] = {}
         self.instructions: list[Instruction] = []
         self.feed_values: list[Value] = []
-        self.results: list[Value] = []
+        self.results: list[Value | None] = []
+        self.ops: list[Operation] = []
+        self._ordered: list[Operation] = []
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
         fed = set(self.feeds)
-        for tensor in self.feeds:
+        for position, tensor in enumerate(self.feeds):
             value = self._value("feed", -1, tensor)
             value.roots = frozenset((FEED,))
+            if position in self.bound:
+                value.is_constant, value.constant = True, self.bound[position]
+                value.roots = frozenset((CONSTANT,))
             self.values[tensor] = value
             self.feed_values.append(value)
-        for op in self._grouped(in_order(prune(self.fetches, self.targets, fed), fed)):
+        self.needed, passed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
+        # What is only waited for does not run, but its edges order what does.
+        self._ordered = in_order(self.needed | passed, fed)
+        self.ops = [op for op in self._ordered if op in self.needed]
+        for op in self._grouped(self._ordered):
             if isinstance(op, list):
                 self._batch(op)
-            else:
+            elif op in self.needed:
                 self._plan(op)
         for tensor in self.fetches:
-            self.results.append(self._fetched(tensor))
+            self.results.append(None if tensor is None else self._fetched(tensor))
         self._settle()
         return self
+
+    def dependents(self, op: Operation) -> set[Operation]:
+        """The ops of this plan that must wait for `op`."""
+        found = {op}
+        for each in self._ordered:
+            if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
+                found.add(each)
+        found.discard(op)
+        return found
 
     # -- one op --------------------------------------------------------------------------------------------------
 
@@ -172,10 +222,33 @@ class Planner:
             return
         if not op.outputs and not op._inputs and not traits:
             return  # NoOp: ordering alone
+        if definition.calls:
+            self._call(op, arguments)
+            return
         if not traits & _NOT_FOLDABLE and self._fold(op, arguments):
             return
         instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
         self._append(instruction, traits)
+        self._name_results(instruction, op)
+
+    def _call(self, op: Operation, arguments: list[Any]) -> None:
+        """An op that calls functions: they are compiled for this place, with the inputs that are known here bound."""
+        passed: list[Value] = arguments[-1]
+        fetched = set(self.fetches)
+        wanted = [t in fetched or not self.needed.isdisjoint(t._consumers) for t in op.outputs]
+        keywords, steps = self.compile_function(op, passed, wanted)
+        instruction = Instruction(op, "kernel", op.definition.kernel_fn, arguments, keywords, steps=steps)
+        planners = [step.planner for step in steps]
+        instruction.written = frozenset().union(*[planner.written for planner in planners])
+        traits = op.definition.traits
+        if any(planner.writes_variables for planner in planners):
+            traits |= Trait.WRITES
+        self._append(instruction, traits)
+        if any(planner.blocks for planner in planners):
+            # The body gives the lock up itself, around what blocks; here it only counts as a moment of change.
+            instruction.traits |= Trait.BLOCKING
+            self.blocks = True
+        self.reads_variables |= any(planner.reads_variables for planner in planners)
         self._name_results(instruction, op)
 
     def _keywords(self, op: Operation) -> dict[str, Any]:
@@ -212,6 +285,7 @@ class Planner:
         return value
 
     def _append(self, instruction: Instruction, traits: Trait) -> None:
+        instruction.traits = traits
         if traits & Trait.READS:
             self.reads_variables = True
         if traits & Trait.WRITES:
@@ -255,6 +329,8 @@ class Planner:
         except Exception:
             return False
         flat = op.definition.flatten_results(results)
+        if not all(isinstance(result, (torch.Tensor, np.ndarray)) for result in flat):
+            return False  # lists and other objects belong to one run
         if any(_elements(result) > _FOLD_LIMIT for result in flat) and op._inputs:
             return False
         self._constants(op, flat)
@@ -266,7 +342,7 @@ class Planner:
         """Ops that one batch kernel can run together become a list, at the place of the last of them."""
         groups: dict[Any, list[int]] = {}
         for position, op in enumerate(ops):
-            if op.definition.batch_key is not None:
+            if op.definition.batch_key is not None and op in self.needed:
                 groups.setdefault((op.definition, op.definition.batch_key(op)), []).append(position)
         replaced: dict[int, Any] = {}
         for positions in groups.values():
@@ -303,27 +379,32 @@ class Planner:
         writes: list[tuple[int, frozenset[Any]]] = []
         retained: list[tuple[int, Value]] = []
         for position, instruction in enumerate(self.instructions):
-            inputs = list(_values_of(instruction.arguments))
+            inputs = list(values_of(instruction.arguments))
             for value in inputs:
                 value.last_use = max(value.last_use, position)
-            traits = Trait.READS if instruction.kind == "read" else instruction.op.definition.traits  # type: ignore[union-attr]
+            traits = instruction.traits
             touched = frozenset(id(v.constant) if v.is_constant else EVERYTHING for v in inputs if v.handle)
             roots: frozenset[Any] = frozenset()
             if traits & Trait.READS:
                 roots = touched
             if traits & Trait.VIEW:
                 roots = roots.union(*[value.roots for value in inputs])
-            for value in _values_of(instruction.results):
+            if instruction.steps:
+                roots |= {CONSTANT}  # a body may return a constant of its own
+            for value in values_of(instruction.results):
                 value.roots = roots
             if traits & Trait.WRITES:
-                writes.append((position, touched or frozenset((EVERYTHING,))))
+                written = instruction.written if instruction.steps else touched
+                writes.append((position, written or frozenset((EVERYTHING,))))
+                self.written |= writes[-1][1]
             if traits & Trait.BLOCKING:
                 writes.append((position, frozenset((EVERYTHING,))))
             if traits & Trait.RETAINS:
                 retained.extend((position, value) for value in inputs if value.roots)
         end = len(self.instructions)
         for value in self.results:
-            value.last_use = end
+            if value is not None:
+                value.last_use = end
         self._copy_reads(writes)
         self._copy_kept(retained)
 
@@ -333,11 +414,10 @@ class Planner:
         for position, instruction in enumerate(self.instructions):
             if instruction.op is None:
                 continue
-            results = list(_values_of(instruction.results))
-            reading = instruction.kind == "read" or instruction.op.definition.traits & Trait.READS
-            origins = {position} if reading else set()
-            if instruction.kind != "read" and instruction.op.definition.traits & Trait.VIEW:
-                for value in _values_of(instruction.arguments):
+            results = list(values_of(instruction.results))
+            origins = {position} if instruction.traits & Trait.READS else set()
+            if instruction.traits & Trait.VIEW:
+                for value in values_of(instruction.arguments):
                     origins |= shares.get(value, set())
             for value in results:
                 shares[value] = origins
@@ -345,11 +425,11 @@ class Planner:
                     last_uses[origin] = max(last_uses.get(origin, -1), value.last_use)
         for origin, last_use in last_uses.items():
             instruction = self.instructions[origin]
-            roots = frozenset().union(*[value.roots for value in _values_of(instruction.results)])
+            roots = frozenset().union(*[value.roots for value in values_of(instruction.results)])
             for position, written in writes:
                 if origin < position <= last_use and (EVERYTHING in written or EVERYTHING in roots or roots & written):
                     instruction.copies = True
-                    for value in _values_of(instruction.results):
+                    for value in values_of(instruction.results):
                         value.roots = frozenset()
                     break
         # Views of a copied read share nothing that matters any more.
@@ -383,10 +463,10 @@ def _is_handle(tensor: Tensor) -> bool:
     return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
 
 
-def _values_of(items: Any):
+def values_of(items: Any):
     for item in items:
         if isinstance(item, list):
-            yield from _values_of(item)
+            yield from values_of(item)
         elif isinstance(item, Host):
             yield item.value
         elif isinstance(item, Value):
@@ -398,6 +478,16 @@ def _is_constant(argument: Any) -> bool:
         return all(_is_constant(item) for item in argument)
     value = argument.value if isinstance(argument, Host) else argument
     return value.is_constant and isinstance(value.constant, (torch.Tensor, np.ndarray))
+
+
+def passed_through(tensor: Tensor) -> Tensor:
+    """The tensor whose very value this is: identities are looked through."""
+    while tensor.op.definition.traits & Trait.PASSES and tensor.op._inputs:
+        source = tensor.op._inputs[0]
+        if source.dtype._is_ref_dtype:
+            break
+        tensor = source
+    return tensor
 
 
 def _constant(argument: Any) -> Any:

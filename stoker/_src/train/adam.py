@@ -9,10 +9,10 @@ from stoker._src.graph import context
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import control_dependencies
 from stoker._src.ops import grouping, math, variables
+from stoker._src.ops.named import named_op
 from stoker._src.ops.training import UpdateOps
 from stoker._src.ops.training_rules import ADAM
 from stoker._src.train.adagrad import _beside
-from stoker._src.train.optimizer import named_op
 from stoker._src.train.rule_optimizer import Number, RuleOptimizer
 
 

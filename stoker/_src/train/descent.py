@@ -6,9 +6,9 @@ from typing import Any
 
 from stoker._src.base.export import export
 from stoker._src.ops import math
+from stoker._src.ops.named import named_op
 from stoker._src.ops.training import UpdateOps
 from stoker._src.ops.training_rules import GRADIENT_DESCENT, MOMENTUM, PROXIMAL_GRADIENT_DESCENT
-from stoker._src.train.optimizer import named_op
 from stoker._src.train.rule_optimizer import Number, RuleOptimizer
 
 

@@ -17,12 +17,12 @@ from stoker._src.base.dtypes import DType
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import find_definition
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import colocate_with, control_dependencies, name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, gradients, grouping, math, state, variables
+from stoker._src.ops import array, gradients, grouping, state, variables
+from stoker._src.ops.named import named_op
 from stoker._src.ops.partitioned import PartitionedVariable
 from stoker._src.ops.variables import RefVariable, ResourceVariable, Variable
 from stoker._src.train import slot_creator
@@ -30,9 +30,9 @@ from stoker._src.train import slot_creator
 
 def sum_duplicates(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     """(values, indices) with each index once, its values added."""
-    unique, positions = array.unique(indices)
+    unique, positions = named_op("Unique")(indices)
     total = array.shape(unique)[0]  # type: ignore[index]
-    return math.unsorted_segment_sum(values, positions, total), unique
+    return named_op("UnsortedSegmentSum")(values, positions, total), unique
 
 
 @export(v1="train.Optimizer")
@@ -379,14 +379,6 @@ class Optimizer:
         raise TypeError(
             f"{type(self).__name__} holds variables of a graph or of eager mode and cannot be copied or pickled."
         )
-
-
-def named_op(name: str) -> Any:
-    """The op definition of that name; NotImplementedError when there is none."""
-    definition = find_definition(name)
-    if definition is None:
-        raise NotImplementedError(f"The op {name} is not defined.")
-    return definition
 
 
 def _variables_of(var_list: Any) -> list[Any]:

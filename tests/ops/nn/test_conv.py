@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from tests.ops.nn.references import convolution, depthwise, to_back, to_front
 from tests.ops.samples import Sample, check_sample, f32, f64, i32, samples
@@ -179,8 +180,6 @@ def test_sample(sample: Sample) -> None:
 
 def test_backprop_input_is_the_transposed_convolution() -> None:
     """<conv(x), g> equals <x, backprop_input(g)> for every x and g: the one is the other's transpose."""
-    import stoker.compat.v1 as tf
-
     x, w, g = f64(2, 7, 6, 3), f64(3, 3, 3, 4), f64(2, 4, 3, 4)
     with tf.Graph().as_default(), tf.Session() as session:
         y = tf.nn.conv2d(tf.constant(x), tf.constant(w), [1, 2, 2, 1], "SAME")

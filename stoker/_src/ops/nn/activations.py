@@ -27,7 +27,7 @@ def _number(value: float, like: Tensor) -> Tensor:
 
 
 def _zeros_like(x: Tensor) -> Tensor:
-    return array.ZEROS_LIKE(x)
+    return ops.ZerosLike(x)
 
 
 def _where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -156,7 +156,7 @@ def elu_gradient(op: Operation, g: Tensor) -> Tensor:
 @ELU_GRAD.grad
 def elu_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     gradients, outputs = op.inputs
-    negative = math.LESS(outputs, _number(0, outputs))
+    negative = ops.Less(outputs, _number(0, outputs))
     return ELU_GRAD(g, outputs), _where(negative, math.multiply(g, gradients), _zeros_like(outputs))
 
 
@@ -183,7 +183,7 @@ def selu_gradient(op: Operation, g: Tensor) -> Tensor:
 @SELU_GRAD.grad
 def selu_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     gradients, outputs = op.inputs
-    negative = math.LESS(outputs, _number(0, outputs))
+    negative = ops.Less(outputs, _number(0, outputs))
     return SELU_GRAD(g, outputs), _where(negative, math.multiply(g, gradients), _zeros_like(outputs))
 
 
@@ -237,7 +237,7 @@ def softsign_gradient(op: Operation, g: Tensor) -> Tensor:
 @SOFTSIGN_GRAD.grad
 def softsign_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     gradients, x = op.inputs
-    beside = math.add(math.ABS(x), _number(1, x))
+    beside = math.add(ops.Abs(x), _number(1, x))
     cube = math.multiply(math.multiply(beside, beside), beside)
     slope = math.realdiv(math.multiply(_number(-2, x), ops.Sign(x)), cube)
     return SOFTSIGN_GRAD(g, x), math.multiply(math.multiply(g, gradients), slope)

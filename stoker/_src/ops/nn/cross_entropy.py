@@ -210,7 +210,7 @@ def _rows(x: Tensor) -> Any:
 
 def _one_less(x: Tensor) -> Any:
     rank = x.static_shape.rank
-    return [rank - 1] if rank is not None else array.PACK([math.subtract(ranges.rank(x), 1)])
+    return [rank - 1] if rank is not None else ops.Pack([math.subtract(ranges.rank(x), 1)])
 
 
 @export(v1="nn.softmax_cross_entropy_with_logits_v2")
@@ -318,7 +318,7 @@ def sigmoid_cross_entropy_with_logits(
         z = convert_to_tensor(labels, name="labels")
         _same_shape(x, z, "labels")
         zeros = array.zeros_like(x)
-        positive = math.GREATER_EQUAL(x, zeros)
+        positive = ops.GreaterEqual(x, zeros)
         # Selects rather than max and abs: their gradients are right at 0 too.
         clipped = ops.Select(positive, x, zeros)
         below = ops.Select(positive, math.negative(x), x)
@@ -339,7 +339,7 @@ def weighted_cross_entropy_with_logits_v2(labels: Any, logits: Any, pos_weight: 
         z = convert_to_tensor(labels, name="labels")
         _same_shape(x, z, "labels")
         weight = 1 + (pos_weight - 1) * z
-        softened = ops.Log1p(math.exp(math.negative(math.ABS(x)))) + relu(math.negative(x))
+        softened = ops.Log1p(math.exp(math.negative(ops.Abs(x)))) + relu(math.negative(x))
         return math.add((1 - z) * x, weight * softened, name=scope)
 
 
@@ -371,6 +371,6 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
                 + convert_to_tensor(0.5, dtype) * math.log(convert_to_tensor(2 * scalars.pi, dtype) * z)
             )
             zeros, ones = array.zeros_like(z), array.ones_like(z)
-            small = ops.LogicalAnd(math.GREATER_EQUAL(z, zeros), math.LESS_EQUAL(z, ones))
+            small = ops.LogicalAnd(ops.GreaterEqual(z, zeros), ops.LessEqual(z, ones))
             result = result + ops.Select(small, zeros, stirling)
         return result

@@ -15,6 +15,7 @@ from stoker._src.graph.definition import OpDefinition, define
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, math, ranges, reductions
+from stoker._src.ops.nn.by_name import ops
 
 SOFTMAX = define("Softmax(logits: T) -> (softmax: T)", T=FLOATS)
 LOG_SOFTMAX = define("LogSoftmax(logits: T) -> (logsoftmax: T)", T=FLOATS)
@@ -28,14 +29,20 @@ SOFTMAX.shape(_vector_shape)
 LOG_SOFTMAX.shape(_vector_shape)
 
 
+def _vector(logits: torch.Tensor) -> torch.Tensor:
+    if logits.dim() == 0:
+        raise InvalidArgumentError(None, None, "logits must have >= 1 dimension, got rank 0")
+    return logits
+
+
 @SOFTMAX.kernel
 def softmax_kernel(logits: torch.Tensor) -> torch.Tensor:
-    return torch.softmax(logits, -1)
+    return torch.softmax(_vector(logits), -1)
 
 
 @LOG_SOFTMAX.kernel
 def log_softmax_kernel(logits: torch.Tensor) -> torch.Tensor:
-    return torch.log_softmax(logits, -1)
+    return torch.log_softmax(_vector(logits), -1)
 
 
 @SOFTMAX.grad
@@ -90,10 +97,8 @@ def along(logits: Tensor, definition: OpDefinition, axis: Any, name: str | None)
             return array.transpose(definition(array.transpose(logits, order)), order, name=name or "transpose")
     last = math.subtract(ranges.rank(logits), 1)
     axis = convert_to_tensor(axis)
-    axis = axis + math.cast(math.LESS(axis, 0), axis.dtype) * (last + 1)
-    order = array.concat(
-        [ranges.range(0, axis), array.PACK([last]), ranges.range(axis + 1, last), array.PACK([axis])], 0
-    )
+    axis = axis + math.cast(ops.Less(axis, 0), axis.dtype) * (last + 1)
+    order = array.concat([ranges.range(0, axis), ops.Pack([last]), ranges.range(axis + 1, last), ops.Pack([axis])], 0)
     return array.transpose(definition(array.transpose(logits, order)), order, name=name or "transpose")
 
 
