@@ -4,11 +4,14 @@ from stoker import compat as compat
 from stoker import dtypes as dtypes
 from stoker import errors as errors
 from stoker import graph_util as graph_util
+from stoker import io as io
 from stoker import linalg as linalg
 from stoker import math as math
+from stoker import nest as nest
 from stoker import nn as nn
 from stoker import queue as queue
 from stoker import random as random
+from stoker import train as train
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16

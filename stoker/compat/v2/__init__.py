@@ -4,11 +4,14 @@ from stoker.compat.v2 import compat as compat
 from stoker.compat.v2 import dtypes as dtypes
 from stoker.compat.v2 import errors as errors
 from stoker.compat.v2 import graph_util as graph_util
+from stoker.compat.v2 import io as io
 from stoker.compat.v2 import linalg as linalg
 from stoker.compat.v2 import math as math
+from stoker.compat.v2 import nest as nest
 from stoker.compat.v2 import nn as nn
 from stoker.compat.v2 import queue as queue
 from stoker.compat.v2 import random as random
+from stoker.compat.v2 import train as train
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16

@@ -1,0 +1,7 @@
+"""Public names of tf.io."""
+
+from stoker.compat.v1.io import gfile as gfile
+from stoker._src.formats.tfrecord import tf_record_iterator as tf_record_iterator
+from stoker._src.formats.tfrecord import TFRecordCompressionType as TFRecordCompressionType
+from stoker._src.formats.tfrecord import TFRecordOptions as TFRecordOptions
+from stoker._src.formats.tfrecord import TFRecordWriter as TFRecordWriter
