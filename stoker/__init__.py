@@ -4,6 +4,7 @@ from stoker import compat as compat
 from stoker import dtypes as dtypes
 from stoker import errors as errors
 from stoker import graph_util as graph_util
+from stoker import image as image
 from stoker import io as io
 from stoker import linalg as linalg
 from stoker import math as math

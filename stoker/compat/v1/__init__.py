@@ -6,6 +6,7 @@ from stoker.compat.v1 import dtypes as dtypes
 from stoker.compat.v1 import errors as errors
 from stoker.compat.v1 import gfile as gfile
 from stoker.compat.v1 import graph_util as graph_util
+from stoker.compat.v1 import image as image
 from stoker.compat.v1 import initializers as initializers
 from stoker.compat.v1 import io as io
 from stoker.compat.v1 import keras as keras

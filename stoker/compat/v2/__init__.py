@@ -4,6 +4,7 @@ from stoker.compat.v2 import compat as compat
 from stoker.compat.v2 import dtypes as dtypes
 from stoker.compat.v2 import errors as errors
 from stoker.compat.v2 import graph_util as graph_util
+from stoker.compat.v2 import image as image
 from stoker.compat.v2 import io as io
 from stoker.compat.v2 import linalg as linalg
 from stoker.compat.v2 import math as math
