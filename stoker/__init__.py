@@ -92,6 +92,8 @@ from stoker._src.ops.ranges import rank as rank
 from stoker._src.ops.ranges import size_v2 as size
 from stoker._src.ops.reductions import reduce_mean as reduce_mean
 from stoker._src.ops.reductions import reduce_sum as reduce_sum
+from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
+from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
 from stoker._src.ops.variables import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variables import VariableAggregation as VariableAggregation
 from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization

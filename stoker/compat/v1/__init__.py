@@ -111,6 +111,15 @@ from stoker._src.ops.array import zeros_like as zeros_like
 from stoker._src.ops.constants import constant as constant
 from stoker._src.ops.constants import placeholder as placeholder
 from stoker._src.ops.constants import placeholder_with_default as placeholder_with_default
+from stoker._src.ops.decoding import decode_base64 as decode_base64
+from stoker._src.ops.decoding import decode_compressed as decode_compressed
+from stoker._src.ops.decoding import decode_csv_v1 as decode_csv
+from stoker._src.ops.decoding import decode_json_example as decode_json_example
+from stoker._src.ops.decoding import decode_raw_v1 as decode_raw
+from stoker._src.ops.decoding import encode_base64 as encode_base64
+from stoker._src.ops.files import matching_files as matching_files
+from stoker._src.ops.files import read_file as read_file
+from stoker._src.ops.files import write_file as write_file
 from stoker._src.ops.gradients import AggregationMethod as AggregationMethod
 from stoker._src.ops.gradients import gradients as gradients
 from stoker._src.ops.gradients import UnconnectedGradients as UnconnectedGradients
@@ -167,6 +176,10 @@ from stoker._src.ops.ranges import rank as rank
 from stoker._src.ops.ranges import size as size
 from stoker._src.ops.reductions import reduce_mean as reduce_mean
 from stoker._src.ops.reductions import reduce_sum as reduce_sum
+from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
+from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
+from stoker._src.ops.tensor_messages import parse_tensor as parse_tensor
+from stoker._src.ops.tensor_messages import serialize_tensor as serialize_tensor
 from stoker._src.ops.variable_scope import AUTO_REUSE as AUTO_REUSE
 from stoker._src.ops.variable_scope import get_local_variable as get_local_variable
 from stoker._src.ops.variable_scope import get_variable as get_variable

@@ -13,3 +13,5 @@ from stoker._src.formats.protos import JobDef as JobDef
 from stoker._src.formats.protos import SaverDef as SaverDef
 from stoker._src.formats.protos import SequenceExample as SequenceExample
 from stoker._src.formats.protos import ServerDef as ServerDef
+from stoker._src.ops.files import match_filenames_once as match_filenames_once
+from stoker._src.ops.files import write_graph as write_graph
