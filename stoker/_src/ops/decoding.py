@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import re
 import zlib
 from collections.abc import Callable, Sequence
@@ -369,7 +370,7 @@ def decode_csv(
         ValueError: `select_cols` is not increasing, is negative, or has another length than `record_defaults`.
     """
     chosen = [] if select_cols is None else list(select_cols)
-    if any(a >= b for a, b in zip(chosen, chosen[1:])):
+    if any(a >= b for a, b in itertools.pairwise(chosen)):
         raise ValueError("select_cols is not strictly increasing.")
     if chosen and chosen[0] < 0:
         raise ValueError("select_cols contains negative values.")
