@@ -35,7 +35,7 @@ def broadcast_gradient_args_shape(s0: Shape, s1: Shape) -> tuple[Shape, Shape]:
     return Shape((None,)), Shape((None,))
 
 
-def _stretched(own: Shape, other: Shape) -> list[int] | None:
+def stretched(own: Shape, other: Shape) -> list[int] | None:
     """The output dimensions along which an input of shape `own` was repeated, or None where that is not known yet."""
     if own.dims is None or other.dims is None:
         return None
@@ -54,7 +54,7 @@ def _stretched(own: Shape, other: Shape) -> list[int] | None:
 
 def _reduced(gradient: Tensor, x: Tensor, own: Shape, other: Shape) -> Tensor | None:
     """`gradient` summed to the shape of `x`, when static shapes say along which dimensions."""
-    axes = _stretched(own, other)
+    axes = stretched(own, other)
     if axes is None:
         return None
     if not axes:

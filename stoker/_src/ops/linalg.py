@@ -6,48 +6,292 @@ from typing import Any
 
 import torch
 
-from stoker._src.base.dtypes import NUMERIC
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import COMPLEX, FLOATS, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
+from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import define
+from stoker._src.graph.definition import define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.math import conj
+from stoker._src.ops import array, math, reductions
+from stoker._src.ops.broadcasting import BROADCAST_GRADIENT_ARGS, stretched
+from stoker._src.ops.unsigned import modular_binary
+from stoker._src.ops.values import torch_dtype
+
+
+def _check_inner(op: str, inner_a: Any, inner_b: Any, a: Shape, b: Shape, details: str) -> None:
+    if None not in (inner_a, inner_b) and inner_a != inner_b:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Dimensions must be equal, but are {inner_a} and {inner_b} for {op}: a is {a}, b is {b}, {details}.",
+        )
+
+
+_matmul = modular_binary(torch.matmul)
+
+_UNSIGNED = (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64)
+_PLAIN = (*FLOATS, dtypes.int32, dtypes.int64, *COMPLEX)
+_NARROW = (*FLOATS, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, *COMPLEX)
 
 # ---- MatMul -----------------------------------------------------------------------------------------------------
 
-MATMUL = define("MatMul(a: T, b: T) -> (product: T)", T=NUMERIC, transpose_a=False, transpose_b=False)
+MATMUL = define(
+    "MatMul(a: T, b: T) -> (product: T)",
+    T=(*_PLAIN, *_UNSIGNED),
+    transpose_a=False,
+    transpose_b=False,
+    grad_a=False,
+    grad_b=False,
+)
 
 
 @MATMUL.kernel
 def matmul_kernel(a: torch.Tensor, b: torch.Tensor, *, transpose_a: bool, transpose_b: bool) -> torch.Tensor:
-    return torch.mm(a.t() if transpose_a else a, b.t() if transpose_b else b)
+    if a.ndim != 2 or b.ndim != 2:
+        found = (a if a.ndim != 2 else b).shape
+        raise InvalidArgumentError(None, None, f"MatMul multiplies matrices, but an operand has shape {list(found)}.")
+    a, b = a.t() if transpose_a else a, b.t() if transpose_b else b
+    if a.shape[1] != b.shape[0]:
+        _check_inner("MatMul", a.shape[1], b.shape[0], Shape(a.shape), Shape(b.shape), "after transposing")
+    return _matmul(a, b)
 
 
 @MATMUL.shape
 def matmul_shape(a: Shape, b: Shape, *, transpose_a: bool, transpose_b: bool) -> Shape:
     rows, inner_a = a.of_rank(2).mT if transpose_a else a.of_rank(2)
     inner_b, cols = b.of_rank(2).mT if transpose_b else b.of_rank(2)
-    if None not in (inner_a, inner_b) and inner_a != inner_b:
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"Dimensions must be equal, but are {inner_a} and {inner_b} for MatMul: a is {a}, b is {b}, "
-            f"transpose_a={transpose_a}, transpose_b={transpose_b}.",
-        )
+    _check_inner("MatMul", inner_a, inner_b, a, b, f"transpose_a={transpose_a}, transpose_b={transpose_b}")
     return Shape((rows, cols))
 
 
 @MATMUL.grad
 def matmul_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     # Transposes are folded into the two products, so no transposed copy is made.
-    a, b = conj(op.inputs[0]), conj(op.inputs[1])
+    a, b = math.conj(op.inputs[0]), math.conj(op.inputs[1])
     ta, tb = op.attr("transpose_a"), op.attr("transpose_b")
-    da = MATMUL(b, g, transpose_a=tb, transpose_b=True) if ta else MATMUL(g, b, transpose_b=not tb)
-    db = MATMUL(g, a, transpose_a=True, transpose_b=ta) if tb else MATMUL(a, g, transpose_a=not ta)
+    if ta:
+        da = MATMUL(b, g, transpose_a=tb, transpose_b=True, grad_b=True)
+    else:
+        da = MATMUL(g, b, transpose_b=not tb, grad_a=True)
+    if tb:
+        db = MATMUL(g, a, transpose_a=True, transpose_b=ta, grad_a=True)
+    else:
+        db = MATMUL(a, g, transpose_a=not ta, grad_b=True)
     return da, db
+
+
+# ---- BatchMatMul ------------------------------------------------------------------------------------------------
+
+
+def _adjoint(x: torch.Tensor) -> torch.Tensor:
+    return x.mT.conj() if x.is_complex() else x.mT
+
+
+def _batch_product(x: torch.Tensor, y: torch.Tensor, adj_x: bool, adj_y: bool) -> torch.Tensor:
+    x, y = _adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y
+    if x.shape[-1] != y.shape[-2]:
+        _check_inner("BatchMatMul", x.shape[-1], y.shape[-2], Shape(x.shape), Shape(y.shape), "after transposing")
+    return _matmul(x, y)
+
+
+def _matrix_sizes(x: Shape, y: Shape, adj_x: bool, adj_y: bool) -> tuple[Any, Any]:
+    left, right = x.at_least(2)[-2:], y.at_least(2)[-2:]
+    rows, inner_x = left.of_rank(2).mT if adj_x else left.of_rank(2)
+    inner_y, cols = right.of_rank(2).mT if adj_y else right.of_rank(2)
+    _check_inner("BatchMatMul", inner_x, inner_y, x, y, f"adj_x={adj_x}, adj_y={adj_y}")
+    return rows, cols
+
+
+def batch_matmul_shape(x: Shape, y: Shape, *, adj_x: bool, adj_y: bool) -> Shape:
+    rows, cols = _matrix_sizes(x, y, adj_x, adj_y)
+    return broadcast_shapes(x[:-2], y[:-2]).concat(Shape((rows, cols)))
+
+
+BATCH_MATMUL = define(
+    "BatchMatMul(x: T, y: T) -> (output: T)", T=_PLAIN, adj_x=False, adj_y=False, grad_x=False, grad_y=False
+)
+BATCH_MATMUL_V2 = define(
+    "BatchMatMulV2(x: T, y: T) -> (output: T)",
+    T=(*_PLAIN, dtypes.int16, *_UNSIGNED),
+    adj_x=False,
+    adj_y=False,
+    grad_x=False,
+    grad_y=False,
+)
+BATCH_MATMUL_V2.shape(batch_matmul_shape)
+
+
+@BATCH_MATMUL.shape
+def plain_batch_matmul_shape(x: Shape, y: Shape, *, adj_x: bool, adj_y: bool) -> Shape:
+    rows, cols = _matrix_sizes(x, y, adj_x, adj_y)
+    return x[:-2].merge(y[:-2]).concat(Shape((rows, cols)))
+
+
+@BATCH_MATMUL.kernel
+@BATCH_MATMUL_V2.kernel
+def batch_matmul_kernel(x: torch.Tensor, y: torch.Tensor, *, adj_x: bool, adj_y: bool) -> torch.Tensor:
+    return _batch_product(x, y, adj_x, adj_y)
+
+
+BATCH_MATMUL_V3 = define(
+    "BatchMatMulV3(x: Ta, y: Tb) -> (output: Tout)",
+    Ta=_NARROW,
+    Tb=_NARROW,
+    Tout=(*_PLAIN, dtypes.int16),
+    adj_x=False,
+    adj_y=False,
+    grad_x=False,
+    grad_y=False,
+)
+BATCH_MATMUL_V3.shape(batch_matmul_shape)
+
+
+@BATCH_MATMUL_V3.kernel
+def batch_matmul_v3_kernel(x: torch.Tensor, y: torch.Tensor, *, adj_x: bool, adj_y: bool, Tout: DType) -> torch.Tensor:
+    # Narrow integers are summed in the output's type.
+    wanted = torch_dtype(Tout)
+    return _batch_product(x.to(wanted), y.to(wanted), adj_x, adj_y)
+
+
+def _batch_gradients(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    x, y = op.inputs
+    adj_x, adj_y = op.attr("adj_x"), op.attr("adj_y")
+    product = BATCH_MATMUL_V2
+    if adj_x:
+        dx = product(y, g, adj_x=adj_y, adj_y=True, grad_y=True)
+    else:
+        dx = product(g, y, adj_y=not adj_y, grad_x=True)
+    if adj_y:
+        dy = product(g, x, adj_x=True, adj_y=adj_x, grad_x=True)
+    else:
+        dy = product(x, g, adj_x=not adj_x, grad_y=True)
+    return dx, dy
+
+
+BATCH_MATMUL.grad(_batch_gradients)
+
+
+@BATCH_MATMUL_V2.grad
+@BATCH_MATMUL_V3.grad
+def batch_matmul_v2_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    x, y = op.inputs
+    dx, dy = _batch_gradients(op, g)
+    batch_x, batch_y = x.static_shape[:-2], y.static_shape[:-2]
+    if batch_x.known and batch_x.dims == batch_y.dims:
+        return dx, dy
+    axes_x, axes_y = stretched(batch_x, batch_y), stretched(batch_y, batch_x)
+    if axes_x is None or axes_y is None:
+        sizes_x, sizes_y = array.shape(x), array.shape(y)
+        axes_x, axes_y = BROADCAST_GRADIENT_ARGS(sizes_x[:-2], sizes_y[:-2])
+        return array.reshape(reductions.SUM(dx, axes_x), sizes_x), array.reshape(reductions.SUM(dy, axes_y), sizes_y)
+    if axes_x:
+        dx = array.reshape(reductions.reduce_sum(dx, axes_x), array.shape(x))
+    if axes_y:
+        dy = array.reshape(reductions.reduce_sum(dy, axes_y), array.shape(y))
+    return dx, dy
+
+
+# ---- SparseMatMul -----------------------------------------------------------------------------------------------
+
+_SPARSE_TYPES = one_of(dtypes.float32, dtypes.bfloat16, default=dtypes.float32)
+SPARSE_MATMUL = define(
+    "SparseMatMul(a: Ta, b: Tb) -> (product: float32)",
+    transpose_a=False,
+    transpose_b=False,
+    a_is_sparse=False,
+    b_is_sparse=False,
+    Ta=_SPARSE_TYPES,
+    Tb=_SPARSE_TYPES,
+)
+SPARSE_MATMUL.shape(matmul_shape)
+
+
+@SPARSE_MATMUL.kernel
+def sparse_matmul_kernel(a: torch.Tensor, b: torch.Tensor, *, transpose_a: bool, transpose_b: bool) -> torch.Tensor:
+    # The flags say that an operand holds many zeros. The dense product is as fast and gives the same numbers.
+    return matmul_kernel(a.float(), b.float(), transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+@SPARSE_MATMUL.grad
+def sparse_matmul_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    a, b = op.inputs
+    ta, tb = op.attr("transpose_a"), op.attr("transpose_b")
+    wide_a, wide_b = math.cast(a, dtypes.float32), math.cast(b, dtypes.float32)
+    da = MATMUL(wide_b, g, transpose_a=tb, transpose_b=True) if ta else MATMUL(g, wide_b, transpose_b=not tb)
+    db = MATMUL(g, wide_a, transpose_a=True, transpose_b=ta) if tb else MATMUL(wide_a, g, transpose_a=not ta)
+    return math.cast(da, a.dtype.base_dtype), math.cast(db, b.dtype.base_dtype)
+
+
+@export(v1="sparse_matmul")
+def sparse_matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The product of matrices of which one or both hold many zeros."""
+    return SPARSE_MATMUL(
+        a,
+        b,
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+        a_is_sparse=a_is_sparse,
+        b_is_sparse=b_is_sparse,
+        name=name,
+    )
+
+
+# ---- tf.matmul --------------------------------------------------------------------------------------------------
+
+
+def _multiply(
+    a: Tensor,
+    b: Tensor,
+    transposes: tuple[bool, bool, bool, bool],
+    sparse: tuple[bool, bool],
+    output_type: DType | None,
+    hints: tuple[bool, bool],
+    scope: str,
+) -> Tensor:
+    transpose_a, transpose_b, adjoint_a, adjoint_b = transposes
+    rank_a, rank_b = a.static_shape.rank, b.static_shape.rank
+    wider = output_type is not None and output_type is not a.dtype.base_dtype
+    if rank_a is None or rank_a > 2 or rank_b is None or rank_b > 2 or wider or a.dtype != b.dtype:
+        # The batch op conjugates when it transposes; a plain transpose is undone by conjugating before.
+        if transpose_a:
+            a, adjoint_a = math.conj(a), True
+        if transpose_b:
+            b, adjoint_b = math.conj(b), True
+        flags = {"adj_x": adjoint_a, "adj_y": adjoint_b, "grad_x": hints[0], "grad_y": hints[1]}
+        if wider or a.dtype.base_dtype is not b.dtype.base_dtype:
+            return BATCH_MATMUL_V3(a, b, Tout=output_type or a.dtype.base_dtype, name=scope, **flags)
+        return BATCH_MATMUL_V2(a, b, name=scope, **flags)
+    if adjoint_a:
+        a, transpose_a = math.conj(a), True
+    if adjoint_b:
+        b, transpose_b = math.conj(b), True
+    kinds = (dtypes.float32, dtypes.bfloat16)
+    if any(sparse) and a.dtype.base_dtype in kinds and b.dtype.base_dtype in kinds:
+        product = SPARSE_MATMUL(
+            a,
+            b,
+            transpose_a=transpose_a,
+            transpose_b=transpose_b,
+            a_is_sparse=sparse[0],
+            b_is_sparse=sparse[1],
+            name=scope,
+        )
+        if a.dtype.base_dtype is dtypes.bfloat16 and b.dtype.base_dtype is dtypes.bfloat16:
+            return math.cast(product, dtypes.bfloat16)
+        return product
+    return MATMUL(a, b, transpose_a=transpose_a, transpose_b=transpose_b, grad_a=hints[0], grad_b=hints[1], name=scope)
 
 
 @export("matmul", "linalg.matmul")
@@ -60,10 +304,43 @@ def matmul(
     adjoint_b: bool = False,
     a_is_sparse: bool = False,
     b_is_sparse: bool = False,
+    output_type: Any = None,
+    grad_a: bool = False,
+    grad_b: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The matrix product of `a` and `b`, each transposed if asked."""
+    """The product of the matrices in the last two dimensions of `a` and `b`; leading dimensions broadcast.
+
+    Args:
+        a: A tensor of rank 2 or more.
+        b: A tensor of the same dtype.
+        transpose_a: Whether to exchange the last two dimensions of `a` first. `transpose_b` likewise.
+        transpose_b: As `transpose_a`, for `b`.
+        adjoint_a: Whether to transpose and conjugate `a` first. `adjoint_b` likewise.
+        adjoint_b: As `adjoint_a`, for `b`.
+        a_is_sparse: A hint that `a` holds many zeros.
+        b_is_sparse: A hint that `b` holds many zeros.
+        output_type: The dtype to sum in and to return, for narrow integers.
+        grad_a: A hint that `a` is a gradient; it changes no value.
+        grad_b: A hint that `b` is a gradient; it changes no value.
+        name: A name for the op.
+
+    Raises:
+        ValueError: a transpose and an adjoint of one operand, or shapes that do not fit.
+    """
     with name_scope(name, "MatMul", [a, b]) as scope:
+        for transpose, adjoint, which in ((transpose_a, adjoint_a, "a"), (transpose_b, adjoint_b, "b")):
+            if transpose and adjoint:
+                raise ValueError(f"Only one of `transpose_{which}` and `adjoint_{which}` can be True.")
         a = convert_to_tensor(a, name="a")
-        b = convert_to_tensor(b, a.dtype.base_dtype, name="b")
-        return MATMUL(a, b, transpose_a=transpose_a, transpose_b=transpose_b, name=scope)
+        mixed = a_is_sparse or b_is_sparse or output_type is not None
+        b = convert_to_tensor(b, None if mixed and hasattr(b, "dtype") else a.dtype.base_dtype, name="b")
+        return _multiply(
+            a,
+            b,
+            (transpose_a, transpose_b, adjoint_a, adjoint_b),
+            (a_is_sparse, b_is_sparse),
+            None if output_type is None else as_dtype(output_type).base_dtype,
+            (grad_a, grad_b),
+            scope,
+        )

@@ -1,57 +1,115 @@
-"""Element-wise arithmetic and comparison, and the operators of Tensor."""
+"""Element-wise arithmetic of two operands, sums of many, and the operators of Tensor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import FLOATS, INEXACT, NUMERIC, REAL, SIGNED_INTS, DType, as_dtype
+from stoker._src.base.dtypes import FLOATS, INEXACT, NUMERIC, REAL, SIGNED_INTS, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
-from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, VIEW, OpDefinition, all_merged, broadcasting, define, unchanged
+from stoker._src.base.shapes import Shape
+from stoker._src.base.shapes import broadcast as broadcast_shapes
+from stoker._src.graph.conversion import convert_to_tensor, dtype_of
+from stoker._src.graph.definition import (
+    SHAPE,
+    OpDefinition,
+    all_merged,
+    broadcasting,
+    define,
+    find_definition,
+)
+from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array
 from stoker._src.ops.broadcasting import reduce_to_inputs
-from stoker._src.ops.values import torch_dtype
+from stoker._src.ops.casting import CAST as CAST
+from stoker._src.ops.casting import cast as cast
+from stoker._src.ops.comparison import EQUAL as EQUAL
+from stoker._src.ops.comparison import GREATER as GREATER
+from stoker._src.ops.comparison import GREATER_EQUAL as GREATER_EQUAL
+from stoker._src.ops.comparison import LESS as LESS
+from stoker._src.ops.comparison import LESS_EQUAL as LESS_EQUAL
+from stoker._src.ops.comparison import NOT_EQUAL as NOT_EQUAL
+from stoker._src.ops.comparison import equal as equal
+from stoker._src.ops.comparison import greater as greater
+from stoker._src.ops.comparison import greater_equal as greater_equal
+from stoker._src.ops.comparison import less as less
+from stoker._src.ops.comparison import less_equal as less_equal
+from stoker._src.ops.comparison import logical_and as logical_and
+from stoker._src.ops.comparison import logical_not as logical_not
+from stoker._src.ops.comparison import logical_or as logical_or
+from stoker._src.ops.comparison import not_equal as not_equal
+from stoker._src.ops.math_unary import abs as abs
+from stoker._src.ops.math_unary import ceil as ceil
+from stoker._src.ops.math_unary import conj as conj
+from stoker._src.ops.math_unary import cos as cos
+from stoker._src.ops.math_unary import exp as exp
+from stoker._src.ops.math_unary import expm1 as expm1
+from stoker._src.ops.math_unary import floor as floor
+from stoker._src.ops.math_unary import log as log
+from stoker._src.ops.math_unary import log1p as log1p
+from stoker._src.ops.math_unary import negative as negative
+from stoker._src.ops.math_unary import reciprocal as reciprocal
+from stoker._src.ops.math_unary import round as round
+from stoker._src.ops.math_unary import rsqrt as rsqrt
+from stoker._src.ops.math_unary import sigmoid as sigmoid
+from stoker._src.ops.math_unary import sign as sign
+from stoker._src.ops.math_unary import sin as sin
+from stoker._src.ops.math_unary import sqrt as sqrt
+from stoker._src.ops.math_unary import square as square
+from stoker._src.ops.math_unary import tanh as tanh
+from stoker._src.ops.unsigned import SIGNED_TWIN, exact, modular_binary, ordered
 
 Gradients = tuple[Tensor | None, Tensor | None]
 
 
-def _binary(signature_name: str, kernel: Callable[..., Any], allowed: tuple[DType, ...]) -> OpDefinition:
-    definition = define(f"{signature_name}(x: T, y: T) -> (z: T)", T=allowed)
+def binary(name: str, kernel: Callable[..., Any], allowed: tuple[DType, ...]) -> OpDefinition:
+    """An element-wise op of two operands that broadcast."""
+    definition = define(f"{name}(x: T, y: T) -> (z: T)", T=allowed)
     definition.kernel(kernel)
     definition.shape(broadcasting)
     return definition
 
 
-def _unary(name: str, kernel: Callable[..., Any], allowed: tuple[DType, ...]) -> OpDefinition:
-    definition = define(f"{name}(x: T) -> (y: T)", T=allowed)
-    definition.kernel(kernel)
-    definition.shape(unchanged)
-    return definition
+def number(value: float, like: Tensor) -> Tensor:
+    """A constant of the dtype of `like`."""
+    return convert_to_tensor(value, like.dtype.base_dtype)
 
 
-# ---- Add, Sub, Mul, Div -----------------------------------------------------------------------------------------
-
-ADD_V2 = _binary("AddV2", torch.add, NUMERIC)
-SUB = _binary("Sub", torch.sub, NUMERIC)
-MUL = _binary("Mul", torch.mul, NUMERIC)
-REAL_DIV = _binary("RealDiv", torch.true_divide, INEXACT)
+def select(condition: Tensor, x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+    """x where `condition` holds, y elsewhere, broadcasting all three."""
+    return find_definition("SelectV2")(condition, x, y, name=name)  # type: ignore[misc]
 
 
+# ---- Add, Sub, Mul ----------------------------------------------------------------------------------------------
+
+
+def _add_kernel(x: Any, y: Any) -> Any:
+    return np.asarray(x + y, dtype=object) if isinstance(x, np.ndarray) else _add_numbers(x, y)
+
+
+_add_numbers = modular_binary(torch.add)
+ADD = binary("Add", _add_kernel, (*FLOATS, dtypes.uint8, *SIGNED_INTS, *dtypes.COMPLEX, dtypes.string))
+ADD_V2 = binary("AddV2", _add_numbers, NUMERIC)
+SUB = binary("Sub", modular_binary(torch.sub), NUMERIC)
+MUL = binary("Mul", modular_binary(torch.mul), NUMERIC)
+
+
+@ADD.grad
 @ADD_V2.grad
 def add_grad(op: Operation, g: Tensor) -> Gradients:
-    return reduce_to_inputs(op.inputs[0], op.inputs[1], g, g)
+    return reduce_to_inputs(*op.inputs, g, g)
 
 
 @SUB.grad
 def sub_grad(op: Operation, g: Tensor) -> Gradients:
-    return reduce_to_inputs(op.inputs[0], op.inputs[1], g, negative(g))
+    return reduce_to_inputs(*op.inputs, g, negative(g))
 
 
 @MUL.grad
@@ -60,16 +118,13 @@ def mul_grad(op: Operation, g: Tensor) -> Gradients:
     return reduce_to_inputs(x, y, multiply(g, conj(y)), multiply(conj(x), g))
 
 
-@REAL_DIV.grad
-def real_div_grad(op: Operation, g: Tensor) -> Gradients:
-    x, y = conj(op.inputs[0]), conj(op.inputs[1])
-    return reduce_to_inputs(op.inputs[0], op.inputs[1], realdiv(g, y), multiply(g, realdiv(realdiv(negative(x), y), y)))
-
-
 @export("add", "math.add")
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x + y, element by element."""
-    return ADD_V2(x, y, name=name or "Add")
+    """x + y, element by element; strings are joined."""
+    with name_scope(name, "Add", [x]) as scope:
+        x = convert_to_tensor(x, dtype_hint=dtype_of(y), name="x")
+        definition = ADD if x.dtype.base_dtype is dtypes.string else ADD_V2
+        return definition(x, convert_to_tensor(y, dtype_hint=x.dtype.base_dtype, name="y"), name=scope)
 
 
 @export("subtract", "math.subtract", v1="sub")
@@ -82,6 +137,148 @@ def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
 def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x * y, element by element."""
     return MUL(x, y, name=name)
+
+
+MUL_NO_NAN = binary("MulNoNan", torch.mul, INEXACT)
+
+
+@MUL_NO_NAN.kernel
+def mul_no_nan_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    # y = 0 gives 0 even where x is infinite or NaN.
+    return torch.where(y == 0, torch.zeros((), dtype=x.dtype, device=x.device), torch.mul(x, y))
+
+
+@MUL_NO_NAN.grad
+def mul_no_nan_grad(op: Operation, g: Tensor) -> Gradients:
+    x, y = op.inputs
+    return reduce_to_inputs(x, y, MUL_NO_NAN(g, y), MUL_NO_NAN(x, g))
+
+
+@export("math.multiply_no_nan")
+def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x * y, and 0 where y is 0, whatever x is."""
+    with name_scope(name, "multiply_no_nan", [x, y]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return MUL_NO_NAN(x, convert_to_tensor(y, x.dtype.base_dtype, name="y"), name=scope)
+
+
+SQUARED_DIFFERENCE = binary("SquaredDifference", torch.sub, (*FLOATS, dtypes.int32, dtypes.int64, *dtypes.COMPLEX))
+
+
+@SQUARED_DIFFERENCE.kernel
+def squared_difference_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    difference = torch.sub(x, y)
+    return difference.mul_(difference.conj() if difference.is_complex() else difference)
+
+
+@SQUARED_DIFFERENCE.grad
+def squared_difference_grad(op: Operation, g: Tensor) -> Gradients:
+    x, y = op.inputs
+    slope = multiply(multiply(number(2, g), g), subtract(x, y))
+    return reduce_to_inputs(x, y, slope, negative(slope))
+
+
+@export("math.squared_difference", v1="squared_difference")
+def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """(x - y)², element by element; for complex numbers (x - y) times its conjugate."""
+    return SQUARED_DIFFERENCE(x, y, name=name)
+
+
+# ---- division ---------------------------------------------------------------------------------------------------
+
+
+def check_divisor(y: torch.Tensor) -> None:
+    if not bool(torch.all(y)):
+        raise InvalidArgumentError(None, None, "Integer division by zero")
+
+
+def _divides(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Integer division checks its divisor; torch would give anything (or stop the process) for zero."""
+
+    def divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if not (x.dtype.is_floating_point or x.dtype.is_complex):
+            check_divisor(y)
+        return kernel(x, y)
+
+    divide.__name__ = divide.__qualname__ = kernel.__name__
+    return divide
+
+
+def _floor_div(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if x.dtype.is_floating_point:  # torch's rounding division goes by remainders: NaN for infinite x
+        return torch.floor(torch.div(x, y))
+    return torch.div(x, y, rounding_mode="floor") if not x.dtype.is_complex else torch.div(x, y)
+
+
+def _truncate_div(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.div(x, y, rounding_mode="trunc") if not x.dtype.is_complex else torch.div(x, y)
+
+
+def _div(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if x.dtype.is_floating_point or x.dtype.is_complex:
+        return torch.div(x, y)
+    return torch.div(x, y, rounding_mode="trunc")
+
+
+def _numpy_div(x: Any, y: Any) -> Any:
+    return np.asarray(x // y)
+
+
+def _numpy_mod(x: Any, y: Any) -> Any:
+    return np.asarray(x % y)
+
+
+_quotient = _divides(exact(_div, _numpy_div))
+REAL_DIV = binary("RealDiv", _quotient, NUMERIC)
+DIV = binary("Div", _quotient, NUMERIC)
+FLOOR_DIV = binary("FloorDiv", _divides(exact(_floor_div, _numpy_div)), NUMERIC).not_differentiable()
+TRUNCATE_DIV = binary("TruncateDiv", _divides(exact(_truncate_div, _numpy_div)), NUMERIC).not_differentiable()
+
+
+@REAL_DIV.kernel
+def real_div_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if x.dtype.is_floating_point:
+        return torch.true_divide(x, y)
+    return _quotient(x, y)
+
+
+@REAL_DIV.grad
+@DIV.grad
+def real_div_grad(op: Operation, g: Tensor) -> Gradients:
+    x, y = conj(op.inputs[0]), conj(op.inputs[1])
+    return reduce_to_inputs(*op.inputs, realdiv(g, y), multiply(g, realdiv(realdiv(negative(x), y), y)))
+
+
+DIV_NO_NAN = binary("DivNoNan", torch.div, INEXACT)
+
+
+@DIV_NO_NAN.kernel
+def div_no_nan_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.where(y == 0, torch.zeros((), dtype=x.dtype, device=x.device), torch.div(x, y))
+
+
+@DIV_NO_NAN.grad
+def div_no_nan_grad(op: Operation, g: Tensor) -> Gradients:
+    x, y = conj(op.inputs[0]), conj(op.inputs[1])
+    return reduce_to_inputs(*op.inputs, DIV_NO_NAN(g, y), multiply(g, DIV_NO_NAN(DIV_NO_NAN(negative(x), y), y)))
+
+
+_MOD_TYPES = (dtypes.int32, dtypes.int64, *FLOATS)
+FLOOR_MOD = binary("FloorMod", _divides(exact(torch.remainder, _numpy_mod)), REAL)
+MOD = binary("Mod", _divides(torch.fmod), _MOD_TYPES).not_differentiable()
+TRUNCATE_MOD = binary("TruncateMod", _divides(torch.fmod), _MOD_TYPES)
+
+
+@FLOOR_MOD.grad
+def floor_mod_grad(op: Operation, g: Tensor) -> Gradients:
+    x, y = op.inputs
+    return reduce_to_inputs(x, y, g, negative(multiply(g, floordiv(x, y))))
+
+
+@TRUNCATE_MOD.grad
+def truncate_mod_grad(op: Operation, g: Tensor) -> Gradients:
+    x, y = op.inputs
+    return reduce_to_inputs(x, y, g, negative(multiply(g, TRUNCATE_DIV(x, y))))
 
 
 @export("realdiv", v1="RealDiv")
@@ -102,28 +299,59 @@ _TRUEDIV_DTYPES: dict[DType, DType | None] = {
 }
 
 
+def _same_dtype(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Two operands as tensors of one dtype; a plain value takes the other's."""
+    x = convert_to_tensor(x, dtype_hint=dtype_of(y), name="x")
+    y = convert_to_tensor(y, dtype_hint=x.dtype.base_dtype, name="y")
+    if x.dtype.base_dtype is not y.dtype.base_dtype:
+        raise TypeError(f"`x` and `y` must have the same dtype, got {x.dtype!r} != {y.dtype!r}.")
+    return x, y
+
+
 @export("truediv", "math.truediv")
 def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y as in Python 3: integers are divided as floating point numbers."""
     with name_scope(name, "truediv", [x, y]) as scope:
-        x = convert_to_tensor(x, name="x")
-        y = convert_to_tensor(y, dtype_hint=x.dtype.base_dtype, name="y")
-        if x.dtype.base_dtype is not y.dtype.base_dtype:
-            raise TypeError(f"`x` and `y` must have the same dtype, got {x.dtype.name} != {y.dtype.name}.")
+        x, y = _same_dtype(x, y)
         wider = _TRUEDIV_DTYPES.get(x.dtype.base_dtype)
         if wider is not None:
             x, y = cast(x, wider), cast(y, wider)
         return REAL_DIV(x, y, name=scope)
 
 
-FLOOR_DIV = _binary("FloorDiv", torch.floor_divide, REAL).not_differentiable()
+@export("divide", "math.divide")
+def divide(x: Any, y: Any, name: str | None = None) -> Any:
+    """x / y by the rules of Python's `/`."""
+    if name is not None:
+        return truediv(x, y, name=name)
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+        x = convert_to_tensor(x, dtype_hint=dtype_of(y))
+    return x / y
 
 
-@FLOOR_DIV.kernel
-def floor_div_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    if not x.dtype.is_floating_point and not bool(torch.all(y)):
-        raise InvalidArgumentError(None, None, "Integer division by zero")
-    return torch.div(x, y, rounding_mode="floor")
+@export(v1="div")
+def div(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y by the rules of Python 2: integers give the quotient rounded down."""
+    with name_scope(name, "div", [x, y]) as scope:
+        x, y = _same_dtype(x, y)
+        inexact = x.dtype.is_floating or x.dtype.is_complex
+        return (REAL_DIV if inexact else FLOOR_DIV)(x, y, name=scope)
+
+
+@export("math.divide_no_nan", v1="div_no_nan")
+def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y, and 0 where y is 0."""
+    with name_scope(name, "div_no_nan", [x, y]) as scope:
+        x, y = _same_dtype(x, y)
+        return DIV_NO_NAN(x, y, name=scope)
+
+
+@export("math.reciprocal_no_nan")
+def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
+    """1 / x, and 0 where x is 0."""
+    with name_scope(name, "reciprocal_no_nan", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return DIV_NO_NAN(convert_to_tensor(1, x.dtype.base_dtype, name="one"), x, name=scope)
 
 
 @export("math.floordiv", v1="floordiv")
@@ -133,86 +361,50 @@ def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
         return FLOOR_DIV(x, y, name=scope)
 
 
-# ---- Maximum, Pow and the unary functions -----------------------------------------------------------------------
-
-MAXIMUM = _binary("Maximum", torch.maximum, REAL)
-POW = _binary("Pow", torch.pow, (*NUMERIC,))
-NEG = _unary("Neg", torch.neg, NUMERIC)
-EXP = _unary("Exp", torch.exp, INEXACT)
-LOG = _unary("Log", torch.log, INEXACT)
-SQRT = _unary("Sqrt", torch.sqrt, INEXACT)
-SQUARE = _unary("Square", torch.square, NUMERIC)
-TANH = _unary("Tanh", torch.tanh, INEXACT)
-CONJ = _unary("Conj", lambda x: torch.conj_physical(x), dtypes.COMPLEX)
-ABS = _unary("Abs", torch.abs, (*FLOATS, *SIGNED_INTS))
-
-NEG.grad(lambda op, g: negative(g))
-EXP.grad(lambda op, g: multiply(g, conj(op.outputs[0])))
-LOG.grad(lambda op, g: realdiv(g, conj(op.inputs[0])))
-SQRT.grad(lambda op, g: realdiv(multiply(g, _half(op.outputs[0])), conj(op.outputs[0])))
-SQUARE.grad(lambda op, g: multiply(g, multiply(_number(2, op.inputs[0]), conj(op.inputs[0]))))
-CONJ.grad(lambda op, g: conj(g))
-
-TANH_GRAD = define("TanhGrad(y: T, dy: T) -> (z: T)", T=INEXACT)
-TANH_GRAD.shape(unchanged)
+@export(v1="floor_div")
+def floor_div(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y rounded towards minus infinity."""
+    return FLOOR_DIV(x, y, name=name)
 
 
-@TANH_GRAD.kernel
-def tanh_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    return torch.ops.aten.tanh_backward(dy, y)
+@export("truncatediv")
+def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y rounded towards zero, for integers."""
+    return TRUNCATE_DIV(x, y, name=name)
 
 
-@TANH_GRAD.grad
-def tanh_grad_grad(op: Operation, g: Tensor) -> Gradients:
-    y, dy = conj(op.inputs[0]), conj(op.inputs[1])
-    return multiply(multiply(multiply(g, dy), y), _number(-2, y)), TANH_GRAD(y, g)
+@export("math.floormod", "math.mod", v1=("floormod", "mod"))
+def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The remainder of flooring division: it has the sign of y."""
+    return FLOOR_MOD(x, y, name=name)
 
 
-TANH.grad(lambda op, g: TANH_GRAD(conj(op.outputs[0]), g))
+@export("truncatemod")
+def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The remainder of truncating division: it has the sign of x."""
+    return TRUNCATE_MOD(x, y, name=name)
 
 
-def _number(value: float, like: Tensor) -> Tensor:
-    return convert_to_tensor(value, like.dtype.base_dtype)
+# ---- Maximum, Minimum, ClipByValue ------------------------------------------------------------------------------
+
+MAXIMUM = binary("Maximum", ordered(torch.maximum), REAL)
+MINIMUM = binary("Minimum", ordered(torch.minimum), REAL)
 
 
-def _half(like: Tensor) -> Tensor:
-    return _number(0.5, like)
+def _extreme_grad(op: Operation, g: Tensor, wins: OpDefinition) -> Gradients:
+    x, y = op.inputs
+    mask = cast(wins(x, y), g.dtype.base_dtype)
+    return reduce_to_inputs(x, y, multiply(g, mask), multiply(g, subtract(number(1, g), mask)))
 
 
-@export("negative", "math.negative", v1="neg")
-def negative(x: Any, name: str | None = None) -> Tensor:
-    """-x."""
-    return NEG(x, name=name)
+@MAXIMUM.grad
+def maximum_grad(op: Operation, g: Tensor) -> Gradients:
+    return _extreme_grad(op, g, GREATER_EQUAL)
 
 
-@export("exp", "math.exp")
-def exp(x: Any, name: str | None = None) -> Tensor:
-    """e to the power x."""
-    return EXP(x, name=name)
-
-
-@export("math.log", v1="log")
-def log(x: Any, name: str | None = None) -> Tensor:
-    """The natural logarithm."""
-    return LOG(x, name=name)
-
-
-@export("sqrt", "math.sqrt")
-def sqrt(x: Any, name: str | None = None) -> Tensor:
-    """The square root."""
-    return SQRT(x, name=name)
-
-
-@export("square", "math.square")
-def square(x: Any, name: str | None = None) -> Tensor:
-    """x * x."""
-    return SQUARE(x, name=name)
-
-
-@export("tanh", "math.tanh", "nn.tanh")
-def tanh(x: Any, name: str | None = None) -> Tensor:
-    """The hyperbolic tangent."""
-    return TANH(x, name=name)
+@MINIMUM.grad
+def minimum_grad(op: Operation, g: Tensor) -> Gradients:
+    return _extreme_grad(op, g, LESS_EQUAL)
 
 
 @export("maximum", "math.maximum")
@@ -221,71 +413,147 @@ def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
     return MAXIMUM(x, y, name=name)
 
 
-@export("math.conj", v1="conj")
-def conj(x: Any, name: str | None = None) -> Tensor:
-    """The complex conjugate; real tensors are returned as they are."""
-    if isinstance(x, Tensor) and not x.dtype.is_complex:
-        return x
-    with name_scope(name, "Conj", [x]) as scope:
-        x = convert_to_tensor(x, name="x")
-        return CONJ(x, name=scope) if x.dtype.is_complex else x
+@export("minimum", "math.minimum")
+def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The smaller of x and y, element by element."""
+    return MINIMUM(x, y, name=name)
 
 
-@MAXIMUM.grad
-def maximum_grad(op: Operation, g: Tensor) -> Gradients:
+CLIP_BY_VALUE = define("ClipByValue(t: T, clip_value_min: T, clip_value_max: T) -> (output: T)", T=REAL)
+
+
+@CLIP_BY_VALUE.kernel
+@ordered
+def clip_by_value_kernel(t: torch.Tensor, clip_value_min: torch.Tensor, clip_value_max: torch.Tensor) -> torch.Tensor:
+    return torch.maximum(torch.minimum(t, clip_value_max), clip_value_min)
+
+
+@CLIP_BY_VALUE.shape
+def clip_by_value_shape(t: Shape, clip_value_min: Shape, clip_value_max: Shape) -> Shape:
+    bounds = broadcast_shapes(clip_value_min, clip_value_max)
+    if t.known and broadcast_shapes(t, bounds).known and broadcast_shapes(t, bounds).dims != t.dims:
+        raise InvalidArgumentError(
+            None, None, f"ClipByValue: bounds of shapes {clip_value_min} and {clip_value_max} do not fit into {t}."
+        )
+    return t
+
+
+@CLIP_BY_VALUE.grad
+def clip_by_value_grad(op: Operation, g: Tensor) -> tuple[Any, Any, Any]:
+    t, low, high = op.inputs
+    below, above = cast(LESS(t, low), g.dtype.base_dtype), cast(GREATER(t, high), g.dtype.base_dtype)
+    _, to_low = reduce_to_inputs(t, low, None, multiply(g, below))
+    _, to_high = reduce_to_inputs(t, high, None, multiply(g, above))
+    return multiply(g, subtract(number(1, g), add(below, above))), to_low, to_high
+
+
+# ---- Pow --------------------------------------------------------------------------------------------------------
+
+POW = binary("Pow", torch.pow, (*FLOATS, *SIGNED_INTS, *dtypes.COMPLEX))
+
+
+@POW.kernel
+def pow_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if not (x.dtype.is_floating_point or x.dtype.is_complex) and bool((y < 0).any()):
+        raise InvalidArgumentError(None, None, "Integers to negative integer powers are not allowed")
+    return torch.pow(x, y)
+
+
+@POW.grad
+def pow_grad(op: Operation, g: Tensor) -> Gradients:
+    x, y, z = conj(op.inputs[0]), conj(op.inputs[1]), conj(op.outputs[0])
+    to_x = multiply(multiply(g, y), POW(x, subtract(y, number(1, y))))
+    # The logarithm counts as 0 where it is not defined: the gradient of 0 ** y by y is 0.
+    defined = NOT_EQUAL(x, number(0, x)) if x.dtype.is_complex else GREATER(x, number(0, x))
+    mask = cast(defined, x.dtype.base_dtype)
+    safe = add(multiply(x, mask), subtract(number(1, x), mask))
+    to_y = multiply(multiply(g, z), log(safe)) if x.dtype.is_floating or x.dtype.is_complex else None
+    return reduce_to_inputs(*op.inputs, to_x, to_y)
+
+
+@export("pow", "math.pow")
+def power(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x to the power y, element by element.
+
+    Raises:
+        InvalidArgumentError: a negative power of integers.
+    """
+    with name_scope(name, "Pow", [x]) as scope:
+        return POW(x, y, name=scope)
+
+
+# ---- Atan2, NextAfter, Cross ------------------------------------------------------------------------------------
+
+ATAN2 = define("Atan2(y: T, x: T) -> (z: T)", T=FLOATS)
+ATAN2.kernel(torch.atan2)
+ATAN2.shape(broadcasting)
+
+
+@ATAN2.grad
+def atan2_grad(op: Operation, g: Tensor) -> Gradients:
+    y, x = op.inputs
+    scaled = realdiv(g, add(square(x), square(y)))
+    return reduce_to_inputs(y, x, multiply(x, scaled), multiply(negative(y), scaled))
+
+
+@export("atan2", "math.atan2")
+def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
+    """The angle of the point (x, y), in (-pi, pi]."""
+    return ATAN2(y, x, name=name)
+
+
+NEXT_AFTER = define(
+    "NextAfter(x1: T, x2: T) -> (output: T)", T=dtypes.DTypeSet((dtypes.float64, dtypes.float32), dtypes.float32)
+)
+NEXT_AFTER.kernel(torch.nextafter)
+NEXT_AFTER.shape(broadcasting)
+
+
+@NEXT_AFTER.grad
+def next_after_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = op.inputs
-    wins = cast(GREATER_EQUAL(x, y), g.dtype.base_dtype)
-    return reduce_to_inputs(x, y, multiply(g, wins), multiply(g, subtract(_number(1, g), wins)))
+    return reduce_to_inputs(x, y, g, array.zeros_like(g))
 
 
-# ---- comparison -------------------------------------------------------------------------------------------------
+@export("math.nextafter")
+def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
+    """The number next to x1 that the type can hold, in the direction of x2."""
+    return NEXT_AFTER(x1, x2, name=name)
 
 
-def _comparison(name: str, kernel: Callable[..., Any], allowed: tuple[DType, ...]) -> OpDefinition:
-    definition = define(f"{name}(x: T, y: T) -> (z: bool)", T=allowed).not_differentiable()
-    definition.kernel(kernel)
-    definition.shape(broadcasting)
-    return definition
+CROSS = define("Cross(a: T, b: T) -> (product: T)", T=REAL)
 
 
-LESS = _comparison("Less", torch.lt, REAL)
-LESS_EQUAL = _comparison("LessEqual", torch.le, REAL)
-GREATER = _comparison("Greater", torch.gt, REAL)
-GREATER_EQUAL = _comparison("GreaterEqual", torch.ge, REAL)
-
-# ---- Cast -------------------------------------------------------------------------------------------------------
-
-CAST = define("Cast(x: SrcT) -> (y: DstT)", VIEW, SrcT=ANY, DstT=ANY, Truncate=False)
-CAST.shape(unchanged)
+@CROSS.kernel
+def cross_kernel(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    cross_shape(Shape(a.shape), Shape(b.shape))
+    twin = SIGNED_TWIN.get(a.dtype)
+    if twin is not None:
+        return torch.linalg.cross(a.view(twin), b.view(twin)).view(a.dtype)
+    return torch.linalg.cross(a, b)
 
 
-@CAST.kernel
-def cast_kernel(x: torch.Tensor, *, DstT: DType) -> torch.Tensor:
-    wanted = torch_dtype(DstT)
-    if x.is_complex() and not wanted.is_complex:
-        x = x.real
-    return x.to(wanted)
+@CROSS.shape
+def cross_shape(a: Shape, b: Shape) -> Shape:
+    merged = a.merge(b)
+    if merged.dims is not None and (not merged.dims or merged.dims[-1] not in (None, 3)):
+        raise InvalidArgumentError(None, None, f"Cross products are of 3-element vectors, but the shape is {merged}.")
+    return merged
 
 
-@CAST.grad
-def cast_grad(op: Operation, g: Tensor) -> Tensor | None:
-    source, result = op.attr("SrcT"), op.attr("DstT")
-    flows = (*FLOATS, *dtypes.COMPLEX)
-    return cast(g, source) if source in flows and result in flows else None
+@CROSS.grad
+def cross_grad(op: Operation, g: Tensor) -> Gradients:
+    a, b = op.inputs
+    return CROSS(b, g), CROSS(g, a)
 
 
-@export("cast", "dtypes.cast")
-def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """The values converted to `dtype`: fractions are cut off, imaginary parts dropped."""
-    wanted = as_dtype(dtype).base_dtype
-    if isinstance(x, Tensor) and x.dtype.base_dtype is wanted:
-        return x
-    with name_scope(name, "Cast", [x]) as scope:
-        x = convert_to_tensor(x, name="x")
-        return x if x.dtype.base_dtype is wanted else CAST(x, DstT=wanted, name=scope)
+@export("linalg.cross", v1="cross")
+def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
+    """The cross product of 3-vectors in the last dimension."""
+    return CROSS(a, b, name=name)
 
 
-# ---- AddN -------------------------------------------------------------------------------------------------------
+# ---- AddN, scalar_mul, polyval ----------------------------------------------------------------------------------
 
 ADD_N = define("AddN(inputs: N * T) -> (sum: T)", T=(*NUMERIC, dtypes.variant))
 ADD_N.shape(all_merged)
@@ -295,6 +563,9 @@ ADD_N.shape(all_merged)
 def add_n_kernel(inputs: list[torch.Tensor]) -> torch.Tensor:
     if len(inputs) == 1:
         return inputs[0].clone()
+    if inputs[0].dtype in SIGNED_TWIN:
+        signed = [each.view(SIGNED_TWIN[each.dtype]) for each in inputs]
+        return add_n_kernel(signed).view(inputs[0].dtype)
     total = torch.add(inputs[0], inputs[1])
     for each in inputs[2:]:
         total.add_(each)
@@ -306,58 +577,25 @@ def add_n_grad(op: Operation, g: Tensor) -> list[Tensor]:
     return [g] * len(op.inputs)
 
 
-# ---- operators of Tensor ----------------------------------------------------------------------------------------
+ACCUMULATE_N_V2 = define("AccumulateNV2(inputs: N * T) -> (sum: T)", T=NUMERIC, shape=SHAPE)
+ACCUMULATE_N_V2.kernel(add_n_kernel)
+ACCUMULATE_N_V2.grad(add_n_grad)
 
 
-def _operator(name: str, function: Callable[..., Tensor]) -> None:
-    """Makes `x OP y` and, for a plain value on the left, `y OP x` the op `function`, in a scope named `name`."""
-
-    def forward(self: Any, other: Any) -> Any:
-        with name_scope(None, name, [self, other]) as scope:
-            self = convert_to_tensor(self)
-            try:
-                other = convert_to_tensor(other, dtype_hint=self.dtype.base_dtype, name="y")
-                if other.dtype.base_dtype is not self.dtype.base_dtype:
-                    other = convert_to_tensor(other, self.dtype.base_dtype)
-            except (TypeError, ValueError):
-                # The other operand may know how to deal with a tensor on its left.
-                if hasattr(type(other), f"__r{name}__"):
-                    return NotImplemented
-                raise
-            return function(self, other, name=scope)
-
-    def reflected(self: Any, other: Any) -> Any:
-        with name_scope(None, name, [other, self]) as scope:
-            self = convert_to_tensor(self)
-            other = convert_to_tensor(other, self.dtype.base_dtype, name="x")
-            return function(other, self, name=scope)
-
-    setattr(Tensor, f"__{name}__", forward)
-    setattr(Tensor, f"__r{name}__", reflected)
+@ACCUMULATE_N_V2.shape
+def accumulate_n_shape(inputs: list[Shape], *, shape: Shape) -> Shape:
+    return all_merged(inputs).merge(shape)
 
 
-for _name, _function in (
-    ("add", ADD_V2),
-    ("sub", SUB),
-    ("mul", MUL),
-    ("truediv", truediv),
-    ("floordiv", FLOOR_DIV),
-    ("pow", POW),
-):
-    _operator(_name, _function)
-
-
-def _comparison_operator(dunder: str, definition: OpDefinition) -> None:
-    def compare(self: Any, other: Any) -> Any:
-        return definition(self, other)
-
-    setattr(Tensor, dunder, compare)
-
-
-for _dunder, _definition in (("__lt__", LESS), ("__le__", LESS_EQUAL), ("__gt__", GREATER), ("__ge__", GREATER_EQUAL)):
-    _comparison_operator(_dunder, _definition)
-
-Tensor.__neg__ = negative  # type: ignore[attr-defined]
+def _add_n_inputs(inputs: Any) -> list[Any]:
+    message = "inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape"
+    if not isinstance(inputs, (list, tuple)):
+        if isinstance(inputs, Tensor) or not hasattr(inputs, "__iter__"):
+            inputs = [inputs]
+        inputs = list(inputs)
+    if not inputs:
+        raise ValueError(message)
+    return [item if isinstance(item, IndexedSlices) else convert_to_tensor(item) for item in inputs]
 
 
 @export("add_n", "math.add_n")
@@ -367,13 +605,67 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
     Raises:
         ValueError: no inputs, or inputs that do not agree.
     """
-    if not isinstance(inputs, (list, tuple)):
-        inputs = [inputs]
-    if not inputs:
-        raise ValueError(
-            "inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape"
-        )
-    tensors = [convert_to_tensor(item) for item in inputs]
+    tensors = [convert_to_tensor(item) for item in _add_n_inputs(inputs)]
     if len(tensors) == 1:
         return array.identity(tensors[0], name=name) if name else tensors[0]
     return ADD_N(tensors, name=name)
+
+
+@export("math.accumulate_n", v1="accumulate_n")
+def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
+    """The sum of tensors, whose shape and dtype may be stated.
+
+    Raises:
+        ValueError: no inputs, or inputs that do not agree.
+        TypeError: `tensor_dtype` is not the dtype of the inputs.
+    """
+    tensors = [convert_to_tensor(item) for item in _add_n_inputs(inputs)]
+    if tensor_dtype is not None and dtypes.as_dtype(tensor_dtype) != tensors[0].dtype.base_dtype:
+        raise TypeError(
+            f"The `tensor_dtype` argument is {tensor_dtype}, but `input` is of type {tensors[0].dtype.base_dtype}. "
+            "These must be equal."
+        )
+    total = (
+        tensors[0]
+        if len(tensors) == 1 and name is None
+        else (array.identity(tensors[0], name=name) if len(tensors) == 1 else ADD_N(tensors, name=name))
+    )
+    if shape is not None:
+        total.set_shape(shape)
+    return total
+
+
+@export("scalar_mul", "math.scalar_mul")
+def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
+    """`x` times a scalar; IndexedSlices stay sparse.
+
+    Raises:
+        ValueError: `scalar` is not of rank 0.
+    """
+    scalar = convert_to_tensor(scalar, x.dtype.base_dtype if hasattr(x, "dtype") else None, name="scalar")
+    rank = scalar.static_shape.rank
+    if rank not in (0, None):
+        raise ValueError("The input scalar must be a 0-D value.")
+    if isinstance(x, IndexedSlices):
+        return IndexedSlices(MUL(scalar, x.values, name=name), x.indices, x.dense_shape)
+    return MUL(scalar, x, name=name)
+
+
+@export("math.polyval")
+def polyval(coeffs: Any, x: Any, name: str | None = None) -> Tensor:
+    """The polynomial with `coeffs`, highest power first, at `x`, by Horner's rule.
+
+    Raises:
+        ValueError: `coeffs` is not a list.
+    """
+    if not isinstance(coeffs, list):
+        raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")
+    with name_scope(name, "polyval", [*coeffs, x]):
+        x = convert_to_tensor(x, name="x")
+        if not coeffs:
+            return array.zeros_like(x, name=name)
+        terms = [convert_to_tensor(c, name=f"{i}_coeff") for i, c in enumerate(coeffs)]
+        total = terms[0]
+        for term in terms[1:]:
+            total = term + total * x
+        return total

@@ -135,6 +135,7 @@ class Planner:
         self.instructions: list[Instruction] = []
         self.feed_values: list[Value] = []
         self.results: list[Value] = []
+        self.ops: list[Operation] = []
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
 
@@ -145,7 +146,8 @@ class Planner:
             value.roots = frozenset((FEED,))
             self.values[tensor] = value
             self.feed_values.append(value)
-        for op in self._grouped(in_order(prune(self.fetches, self.targets, fed), fed)):
+        self.ops = in_order(prune(self.fetches, self.targets, fed), fed)
+        for op in self._grouped(self.ops):
             if isinstance(op, list):
                 self._batch(op)
             else:
@@ -154,6 +156,15 @@ class Planner:
             self.results.append(self._fetched(tensor))
         self._settle()
         return self
+
+    def dependents(self, op: Operation) -> set[Operation]:
+        """The ops of this plan that must wait for `op`."""
+        found = {op}
+        for each in self.ops:
+            if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
+                found.add(each)
+        found.discard(op)
+        return found
 
     # -- one op --------------------------------------------------------------------------------------------------
 
@@ -303,7 +314,7 @@ class Planner:
         writes: list[tuple[int, frozenset[Any]]] = []
         retained: list[tuple[int, Value]] = []
         for position, instruction in enumerate(self.instructions):
-            inputs = list(_values_of(instruction.arguments))
+            inputs = list(values_of(instruction.arguments))
             for value in inputs:
                 value.last_use = max(value.last_use, position)
             traits = Trait.READS if instruction.kind == "read" else instruction.op.definition.traits  # type: ignore[union-attr]
@@ -313,7 +324,7 @@ class Planner:
                 roots = touched
             if traits & Trait.VIEW:
                 roots = roots.union(*[value.roots for value in inputs])
-            for value in _values_of(instruction.results):
+            for value in values_of(instruction.results):
                 value.roots = roots
             if traits & Trait.WRITES:
                 writes.append((position, touched or frozenset((EVERYTHING,))))
@@ -333,11 +344,11 @@ class Planner:
         for position, instruction in enumerate(self.instructions):
             if instruction.op is None:
                 continue
-            results = list(_values_of(instruction.results))
+            results = list(values_of(instruction.results))
             reading = instruction.kind == "read" or instruction.op.definition.traits & Trait.READS
             origins = {position} if reading else set()
             if instruction.kind != "read" and instruction.op.definition.traits & Trait.VIEW:
-                for value in _values_of(instruction.arguments):
+                for value in values_of(instruction.arguments):
                     origins |= shares.get(value, set())
             for value in results:
                 shares[value] = origins
@@ -345,11 +356,11 @@ class Planner:
                     last_uses[origin] = max(last_uses.get(origin, -1), value.last_use)
         for origin, last_use in last_uses.items():
             instruction = self.instructions[origin]
-            roots = frozenset().union(*[value.roots for value in _values_of(instruction.results)])
+            roots = frozenset().union(*[value.roots for value in values_of(instruction.results)])
             for position, written in writes:
                 if origin < position <= last_use and (EVERYTHING in written or EVERYTHING in roots or roots & written):
                     instruction.copies = True
-                    for value in _values_of(instruction.results):
+                    for value in values_of(instruction.results):
                         value.roots = frozenset()
                     break
         # Views of a copied read share nothing that matters any more.
@@ -383,10 +394,10 @@ def _is_handle(tensor: Tensor) -> bool:
     return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
 
 
-def _values_of(items: Any):
+def values_of(items: Any):
     for item in items:
         if isinstance(item, list):
-            yield from _values_of(item)
+            yield from values_of(item)
         elif isinstance(item, Host):
             yield item.value
         elif isinstance(item, Value):
