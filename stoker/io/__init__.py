@@ -9,6 +9,15 @@ from stoker._src.ops.decoding import decode_csv as decode_csv
 from stoker._src.ops.decoding import decode_json_example as decode_json_example
 from stoker._src.ops.decoding import decode_raw as decode_raw
 from stoker._src.ops.decoding import encode_base64 as encode_base64
+from stoker._src.ops.feature_specs import FixedLenFeature as FixedLenFeature
+from stoker._src.ops.feature_specs import FixedLenSequenceFeature as FixedLenSequenceFeature
+from stoker._src.ops.feature_specs import parse_example as parse_example
+from stoker._src.ops.feature_specs import parse_sequence_example as parse_sequence_example
+from stoker._src.ops.feature_specs import parse_single_example as parse_single_example
+from stoker._src.ops.feature_specs import parse_single_sequence_example as parse_single_sequence_example
+from stoker._src.ops.feature_specs import RaggedFeature as RaggedFeature
+from stoker._src.ops.feature_specs import SparseFeature as SparseFeature
+from stoker._src.ops.feature_specs import VarLenFeature as VarLenFeature
 from stoker._src.ops.files import match_filenames_once as match_filenames_once
 from stoker._src.ops.files import matching_files as matching_files
 from stoker._src.ops.files import read_file as read_file

@@ -16,7 +16,7 @@ from stoker._src.formats import images
 from stoker._src.graph.definition import STRING, define, find_definition, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import math
+from stoker._src.ops import casting, comparison, math
 from stoker._src.ops.values import from_numpy, to_numpy
 
 
@@ -313,11 +313,11 @@ def encode_jpeg_variable_quality_shape(pixels: Shape, quality: Shape) -> Shape:
 @export("io.is_jpeg", "image.is_jpeg")
 def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
     """Whether each string begins as a JPEG file does; other files may, too."""
-    substr, equal = find_definition("Substr"), find_definition("Equal")
-    if substr is None or equal is None:
-        raise NotImplementedError("is_jpeg needs the ops Substr and Equal.")
+    substr = find_definition("Substr")
+    if substr is None:
+        raise NotImplementedError("is_jpeg needs the op Substr.")
     with name_scope(name, "is_jpeg", None):
-        return equal(substr(contents, 0, 3, name="Substr"), b"\xff\xd8\xff", name="Equal")
+        return comparison.equal(substr(contents, 0, 3, name="Substr"), b"\xff\xd8\xff", name="Equal")
 
 
 # ---- PNG --------------------------------------------------------------------------------------------------------
@@ -471,10 +471,10 @@ def _from_uint8(image: Tensor, dtype: DType) -> Tensor:
     """Pixels scaled to what another type's full range is: its maximum for integers, 1 for floats."""
     name = "convert_image"
     if dtype.is_floating:
-        return math.multiply(math.cast(image, dtype), 1.0 / 255, name=name)
+        return math.multiply(casting.cast(image, dtype), 1.0 / 255, name=name)
     if not dtype.is_integer:
         raise AttributeError(f"dtype must be either floating point or integer, got {dtype.name}.")
     steps, found = int(dtype.max) + 1, 256
     if steps < found:
-        return math.cast(math.floordiv(image, found // steps), dtype, name=name)
-    return math.multiply(math.cast(image, dtype), steps // found, name=name)
+        return casting.cast(math.floordiv(image, found // steps), dtype, name=name)
+    return math.multiply(casting.cast(image, dtype), steps // found, name=name)
