@@ -12,3 +12,4 @@ from stoker._src.formats.protos import Int64List as Int64List
 from stoker._src.formats.protos import JobDef as JobDef
 from stoker._src.formats.protos import SequenceExample as SequenceExample
 from stoker._src.formats.protos import ServerDef as ServerDef
+from stoker._src.train.moving_averages import ExponentialMovingAverage as ExponentialMovingAverage

@@ -33,13 +33,14 @@ from stoker._src.graph.tensor import Operation, Tensor
 class VariableState:
     """The value of one variable. `value` is None until it is initialized."""
 
-    __slots__ = ("dtype", "name", "shape", "value")
+    __slots__ = ("block", "dtype", "name", "shape", "value")
 
     def __init__(self, name: str, dtype: DType, shape: Shape) -> None:
         self.name = name
         self.dtype = dtype
         self.shape = shape
         self.value: Any = None
+        self.block: Any = None  # the block of memory it shares with variables that are updated together (training.py)
 
     def read(self) -> Any:
         """The value, which the caller must not change.
@@ -199,8 +200,20 @@ def handle_shape(handle: Tensor) -> Shape:
     noted = getattr(handle, "handle_shape", None)  # set on handles that enter a function
     if noted is not None:
         return noted
+    if getattr(handle, "is_eager", False):
+        return getattr(handle._value, "shape", UNKNOWN_SHAPE)  # type: ignore[attr-defined]
     made_by = getattr(handle, "op", None)
     return made_by.attrs["shape"] if made_by is not None and made_by.type == "VarHandleOp" else UNKNOWN_SHAPE
+
+
+def handle_dtype(handle: Tensor) -> DType | None:
+    """The dtype of the variable that a handle stands for, or None when it is no variable's."""
+    noted = getattr(handle, "handle_dtype", None)
+    if noted is not None:
+        return noted
+    if getattr(handle, "is_eager", False):
+        return getattr(handle._value, "dtype", None)  # type: ignore[attr-defined]
+    return handle.op.attrs["dtype"] if handle.op.type == "VarHandleOp" else None
 
 
 @READ_VARIABLE_OP.grad

@@ -95,6 +95,7 @@ from stoker._src.graph.scopes import colocate_with as colocate_with
 from stoker._src.graph.scopes import container as container
 from stoker._src.graph.scopes import control_dependencies as control_dependencies
 from stoker._src.graph.scopes import device as device
+from stoker._src.graph.scopes import init_scope as init_scope
 from stoker._src.graph.scopes import NameScope as name_scope
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
@@ -147,6 +148,7 @@ from stoker._src.ops.array_selection import setdiff1d as setdiff1d
 from stoker._src.ops.array_selection import where as select
 from stoker._src.ops.array_selection import where as where
 from stoker._src.ops.array_selection import where_v2 as where_v2
+from stoker._src.ops.assertions import assert_op as Assert
 from stoker._src.ops.casting import bitcast as bitcast
 from stoker._src.ops.casting import cast as cast
 from stoker._src.ops.casting import saturate_cast as saturate_cast
@@ -157,6 +159,11 @@ from stoker._src.ops.casting import to_double as to_double
 from stoker._src.ops.casting import to_float as to_float
 from stoker._src.ops.casting import to_int32 as to_int32
 from stoker._src.ops.casting import to_int64 as to_int64
+from stoker._src.ops.clip import clip_by_average_norm as clip_by_average_norm
+from stoker._src.ops.clip import clip_by_global_norm as clip_by_global_norm
+from stoker._src.ops.clip import clip_by_norm as clip_by_norm
+from stoker._src.ops.clip import clip_by_value as clip_by_value
+from stoker._src.ops.clip import global_norm as global_norm
 from stoker._src.ops.comparison import approximate_equal as approximate_equal
 from stoker._src.ops.comparison import equal as equal
 from stoker._src.ops.comparison import greater as greater
@@ -173,6 +180,10 @@ from stoker._src.ops.comparison import not_equal as not_equal
 from stoker._src.ops.constants import constant as constant
 from stoker._src.ops.constants import placeholder as placeholder
 from stoker._src.ops.constants import placeholder_with_default as placeholder_with_default
+from stoker._src.ops.control_flow import case as case
+from stoker._src.ops.control_flow import cond as cond
+from stoker._src.ops.control_flow import switch_case as switch_case
+from stoker._src.ops.control_flow import while_loop as while_loop
 from stoker._src.ops.decoding import decode_base64 as decode_base64
 from stoker._src.ops.decoding import decode_compressed as decode_compressed
 from stoker._src.ops.decoding import decode_csv_v1 as decode_csv
@@ -313,6 +324,7 @@ from stoker._src.ops.scattering import tensor_scatter_nd_update as tensor_scatte
 from stoker._src.ops.scattering import tensor_scatter_nd_update as tensor_scatter_update
 from stoker._src.ops.slicing import slice as slice
 from stoker._src.ops.slicing import strided_slice as strided_slice
+from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
 from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
 from stoker._src.ops.tensor_messages import parse_tensor as parse_tensor
