@@ -10,6 +10,7 @@ from stoker import image as image
 from stoker import io as io
 from stoker import linalg as linalg
 from stoker import math as math
+from stoker import nest as nest
 from stoker import nn as nn
 from stoker import queue as queue
 from stoker import random as random
@@ -204,6 +205,8 @@ from stoker._src.ops.sorting import unique as unique
 from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
 from stoker._src.ops.strings import as_string as as_string
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
+from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
+from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
 from stoker._src.ops.variables import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variables import VariableAggregation as VariableAggregation
 from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization

@@ -10,6 +10,7 @@ from stoker.compat.v2 import image as image
 from stoker.compat.v2 import io as io
 from stoker.compat.v2 import linalg as linalg
 from stoker.compat.v2 import math as math
+from stoker.compat.v2 import nest as nest
 from stoker.compat.v2 import nn as nn
 from stoker.compat.v2 import queue as queue
 from stoker.compat.v2 import random as random
@@ -204,6 +205,8 @@ from stoker._src.ops.sorting import unique as unique
 from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
 from stoker._src.ops.strings import as_string as as_string
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
+from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
+from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
 from stoker._src.ops.variables import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variables import VariableAggregation as VariableAggregation
 from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization
