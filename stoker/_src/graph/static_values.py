@@ -19,7 +19,8 @@ _evaluate: Callable[[Operation, list[np.ndarray]], list[np.ndarray] | None] = la
 
 # Static shape readers for ops whose result is a shape or part of one, filled by the ops room: op type -> function.
 SHAPE_READERS: dict[str, Callable[[Operation, int], Shape]] = {}
-# Values of ops that depend only on the static shape of their input (Shape, Size, Rank): op type -> function.
+# Values of ops that depend only on the static shape of their input (Shape, Size, Rank): op type -> function, which gives
+# an array (or None), or for an op of several outputs a list of them.
 VALUE_READERS: dict[str, Callable[[Operation], Any]] = {}
 
 
@@ -55,12 +56,17 @@ def _value_of(op: Operation, depth: int) -> Any:
         found = [op.attrs["value"]]
     elif op.type in VALUE_READERS:
         value = VALUE_READERS[op.type](op)
-        found = _UNKNOWN if value is None else [value]
+        if isinstance(value, list):
+            if any(each is None for each in value):
+                return value  # what is not known yet may become so: not remembered
+            found = value
+        else:
+            found = _UNKNOWN if value is None else [value]
     elif _worth_evaluating(op, depth):
         arrays = []
         for tensor in op._inputs:
             value = _value_of(tensor.op, depth + 1)
-            if value is _UNKNOWN:
+            if value is _UNKNOWN or value[tensor.value_index] is None:
                 return _UNKNOWN  # an input may become known by set_shape: not remembered
             arrays.append(value[tensor.value_index])
         if sum(array.size for array in arrays) <= _LIMIT:

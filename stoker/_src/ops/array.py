@@ -13,11 +13,12 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor, register_tensor_conversion_function
-from stoker._src.graph.definition import ANY, PASSES, VIEW, define, one_of, unchanged
+from stoker._src.graph.definition import ANY, INT, INTS, PASSES, TYPES, VIEW, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value
+from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import math, ranges, reductions
+from stoker._src.ops import array_joining, math, ranges, reductions
+from stoker._src.ops.array_movement import checked_sizes
 from stoker._src.ops.constants import constant, constant_of
 from stoker._src.ops.values import torch_dtype
 
@@ -32,11 +33,43 @@ STOP_GRADIENT = define("StopGradient(input: T) -> (output: T)", PASSES, T=ANY).n
 STOP_GRADIENT.kernel(lambda input: input)
 STOP_GRADIENT.shape(unchanged)
 
+SNAPSHOT = define("Snapshot(input: T) -> (output: T)", PASSES, T=ANY)
+SNAPSHOT.kernel(lambda input: input)
+SNAPSHOT.shape(unchanged)
+SNAPSHOT.grad(lambda op, g: g)
+
+PREVENT_GRADIENT = define("PreventGradient(input: T) -> (output: T)", PASSES, T=ANY, message="")
+PREVENT_GRADIENT.kernel(lambda input: input)
+PREVENT_GRADIENT.shape(unchanged)
+
+
+@PREVENT_GRADIENT.grad
+def prevent_gradient_grad(op: Operation, g: Tensor) -> Any:
+    raise LookupError(f"Gradient explicitly disabled. Reason: {op.attr('message')!r}")
+
+
+IDENTITY_N = define("IdentityN(input: [T]) -> (output: [T])", VIEW, T=TYPES(minimum=1))
+IDENTITY_N.kernel(lambda input: list(input))
+IDENTITY_N.shape(lambda input: list(input))
+IDENTITY_N.grad(lambda op, *gs: list(gs))
+
 
 @export("identity")
 def identity(input: Any, name: str | None = None) -> Tensor:
     """The same value, as the output of an op of its own."""
     return IDENTITY(input, name=name)
+
+
+@export("identity_n")
+def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
+    """The same values, as the outputs of one op."""
+    return IDENTITY_N(input, name=name)
+
+
+@export("guarantee_const")
+def guarantee_const(input: Any, name: str | None = None) -> Tensor:
+    """The same value. (TensorFlow only took a promise here that the value does not change.)"""
+    return identity(input, name)
 
 
 @export("stop_gradient")
@@ -71,9 +104,40 @@ VALUE_READERS["Shape"] = _static_shape
 SHAPE_READERS["Shape"] = lambda op, index: op._inputs[0].static_shape
 
 
+SHAPE_N = define(
+    "ShapeN(input: N * T) -> (output: N * out_type)",
+    N=INT(minimum=1),
+    T=ANY,
+    out_type=one_of(*INDEX, default=dtypes.int32),
+).not_differentiable()
+
+
+@SHAPE_N.kernel
+def shape_n_kernel(input: list[Any], *, out_type: DType) -> list[torch.Tensor]:
+    kind = torch_dtype(out_type)
+    return [torch.tensor(each.shape, dtype=kind) for each in input]
+
+
+@SHAPE_N.shape
+def shape_n_shape(input: list[Shape]) -> list[Shape]:
+    return [Shape((each.rank,)) for each in input]
+
+
+SHAPE_READERS["ShapeN"] = lambda op, index: op._inputs[index].static_shape
+
+
+@export("shape_n")
+def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
+    """The sizes of each of several tensors."""
+    return SHAPE_N(input, out_type=as_dtype(out_type), name=name)
+
+
 @export(v1="shape")
-def shape(input: Any, name: str | None = None, out_type: Any = dtypes.int32, optimize: bool = True) -> Tensor:
+def shape(input: Any, name: str | None = None, out_type: Any = None, optimize: bool = True) -> Tensor:
     """The sizes of `input` as a vector; a constant when they are known and `optimize` is set."""
+    out_type = dtypes.int32 if out_type is None else out_type
+    if hasattr(input, "dense_shape"):  # a SparseTensor knows its own
+        return math.cast(input.dense_shape, out_type, name=name)
     tensor = convert_to_tensor(input)
     known = tensor.static_shape
     if optimize and known.known:
@@ -82,7 +146,7 @@ def shape(input: Any, name: str | None = None, out_type: Any = dtypes.int32, opt
 
 
 @export(v2="shape")
-def shape_v2(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Tensor:
+def shape_v2(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
     """The sizes of `input` as a vector."""
     return shape(input, name, out_type)
 
@@ -96,7 +160,41 @@ RESHAPE = define(
 
 @RESHAPE.kernel
 def reshape_kernel(tensor: Any, shape: list[int]) -> Any:
-    return tensor.reshape(shape)
+    try:
+        return tensor.reshape(shape)
+    except (RuntimeError, ValueError, TypeError, OverflowError):
+        raise _misfit(tensor, shape) from None
+
+
+def _misfit(tensor: Any, shape: Any) -> InvalidArgumentError:
+    """Why `tensor` cannot have `shape`, in TensorFlow's words."""
+    count = tensor.numel() if isinstance(tensor, torch.Tensor) else tensor.size
+    known = 1
+    for axis, size in enumerate(shape):
+        if size < -1:
+            return InvalidArgumentError(None, None, f"Size {axis} must be non-negative, not {size}")
+        known *= 1 if size == -1 else size
+    if shape.count(-1) > 1:
+        first = shape.index(-1)
+        second = shape.index(-1, first + 1)
+        return InvalidArgumentError(None, None, f"Only one input size may be -1, not both {first} and {second}")
+    if -1 not in shape:
+        return InvalidArgumentError(
+            None,
+            None,
+            f"Input to reshape is a tensor with {count} values, but the requested shape has {known}: {shape}",
+        )
+    if known == 0:
+        return InvalidArgumentError(
+            None,
+            None,
+            f"reshape cannot infer the missing input size for an empty tensor unless all specified input sizes are non-zero: {shape}",
+        )
+    return InvalidArgumentError(
+        None,
+        None,
+        f"Input to reshape is a tensor with {count} values, but the requested shape requires a multiple of {known}: {shape}",
+    )
 
 
 @RESHAPE.shape(as_shapes=["shape"], values=[])
@@ -149,8 +247,7 @@ FILL = define(
 
 @FILL.kernel
 def fill_kernel(dims: list[int], value: Any) -> Any:
-    if any(size < 0 for size in dims):
-        raise InvalidArgumentError(None, None, f"Dimensions must be >= 0, got {dims}.")
+    dims = checked_sizes(dims)
     if isinstance(value, np.ndarray):
         return np.full(dims, value[()], dtype=object)
     return value.expand(dims).clone(memory_format=torch.contiguous_format)
@@ -168,9 +265,16 @@ def fill_grad(op: Operation, g: Tensor) -> Any:
 
 
 @export("fill")
-def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
+def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Tensor:
     """A tensor of shape `dims`, every element `value`."""
+    _no_layout(layout)
     return FILL(dims, value, name=name)
+
+
+def _no_layout(layout: Any) -> None:
+    """TensorFlow's DTensor layouts place a tensor on a mesh of devices, which stoker does not have."""
+    if layout is not None:
+        raise NotImplementedError("Tensors with a DTensor layout are not supported; leave `layout` out.")
 
 
 def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: str) -> Tensor:
@@ -194,14 +298,16 @@ def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: st
 
 
 @export("zeros")
-def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Tensor:
     """A tensor of zeros (empty strings, False)."""
+    _no_layout(layout)
     return _filled(shape, as_dtype(dtype).base_dtype, 0, name, "zeros")
 
 
 @export("ones")
-def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Tensor:
     """A tensor of ones."""
+    _no_layout(layout)
     return _filled(shape, as_dtype(dtype).base_dtype, 1, name, "ones")
 
 
@@ -252,12 +358,14 @@ def ones_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize:
 @export(v2="zeros_like")
 def zeros_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
     """Zeros in the shape (and dtype, unless given) of `input`."""
+    _no_layout(layout)
     return zeros_like(input, dtype, name)
 
 
 @export(v2="ones_like")
 def ones_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
     """Ones in the shape (and dtype, unless given) of `input`."""
+    _no_layout(layout)
     return ones_like(input, dtype, name)
 
 
@@ -270,7 +378,16 @@ TRANSPOSE = define(
 
 @TRANSPOSE.kernel
 def transpose_kernel(x: Any, perm: list[int]) -> Any:
-    return x.permute(perm) if isinstance(x, torch.Tensor) else x.transpose(perm)
+    try:
+        return x.permute(perm) if isinstance(x, torch.Tensor) else x.transpose(perm)
+    except (RuntimeError, ValueError, IndexError):
+        if len(perm) != x.ndim:
+            raise InvalidArgumentError(
+                None, None, f"transpose expects a vector of size {x.ndim}. But input(1) is a vector of size {len(perm)}"
+            ) from None
+        raise InvalidArgumentError(
+            None, None, f"perm {perm} is not a permutation of the {x.ndim} dimensions of shape {Shape(x.shape)}."
+        ) from None
 
 
 @TRANSPOSE.shape(values=["perm"])
@@ -290,14 +407,35 @@ def transpose_grad(op: Operation, g: Tensor) -> Any:
     return transpose(g, invert_permutation(op.inputs[1])), None
 
 
-INVERT_PERMUTATION = define("InvertPermutation(x: T) -> (y: T)", T=INDEX).not_differentiable()
+CONJUGATE_TRANSPOSE = define(
+    "ConjugateTranspose(x: T, perm: host Tperm) -> (y: T)", VIEW, T=ANY, Tperm=one_of(*INDEX, default=dtypes.int32)
+)
+CONJUGATE_TRANSPOSE.shape(transpose_shape, values=["perm"])
+
+
+@CONJUGATE_TRANSPOSE.kernel
+def conjugate_transpose_kernel(x: Any, perm: list[int]) -> Any:
+    moved = transpose_kernel(x, perm)
+    return moved.conj().resolve_conj() if isinstance(moved, torch.Tensor) and moved.is_complex() else moved
+
+
+@CONJUGATE_TRANSPOSE.grad
+def conjugate_transpose_grad(op: Operation, g: Tensor) -> Any:
+    return CONJUGATE_TRANSPOSE(g, invert_permutation(op.inputs[1])), None
+
+
+INVERT_PERMUTATION = define(
+    "InvertPermutation(x: T) -> (y: T)", T=one_of(*INDEX, default=dtypes.int32)
+).not_differentiable()
 INVERT_PERMUTATION.shape(unchanged)
 
 
 @INVERT_PERMUTATION.kernel
 def invert_permutation_kernel(x: torch.Tensor) -> torch.Tensor:
+    if x.ndim != 1:
+        raise InvalidArgumentError(None, None, f"invert_permutation expects a 1D vector, got shape {Shape(x.shape)}.")
     order = torch.argsort(x)
-    if not torch.equal(x[order], torch.arange(x.numel(), dtype=x.dtype)):
+    if not torch.equal(x[order], torch.arange(x.numel(), dtype=x.dtype, device=x.device)):
         raise InvalidArgumentError(None, None, f"{x.tolist()} is not a permutation of 0..{x.numel() - 1}.")
     return order.to(x.dtype)
 
@@ -313,8 +451,7 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
     """Dimensions in the order `perm`, or reversed; complex values conjugated if asked."""
     with name_scope(name, "transpose", [a]) as scope:
         a = convert_to_tensor(a, name="a")
-        if conjugate and a.dtype.is_complex:
-            a = math.conj(a)
+        definition = CONJUGATE_TRANSPOSE if conjugate and a.dtype.is_complex else TRANSPOSE
         if perm is None:
             rank = a.static_shape.rank
             if rank is None:
@@ -322,7 +459,7 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
                 perm = math.subtract(math.subtract(count, 1), ranges.range(0, count, 1))
             else:
                 perm = np.arange(rank - 1, -1, -1, dtype=np.int32)
-        return TRANSPOSE(a, perm, name=scope)
+        return definition(a, perm, name=scope)
 
 
 @export(v2="transpose")
@@ -333,7 +470,7 @@ def transpose_v2(a: Any, perm: Any = None, conjugate: bool = False, name: str = 
 
 # ---- Pack -------------------------------------------------------------------------------------------------------
 
-PACK = define("Pack(values: N * T) -> (output: T)", T=ANY, axis=0)
+PACK = define("Pack(values: N * T) -> (output: T)", N=INT(minimum=1), T=ANY, axis=0)
 
 
 @PACK.kernel
@@ -360,6 +497,11 @@ def _packed_shape(op: Operation, index: int) -> Shape:
 
 
 SHAPE_READERS["Pack"] = _packed_shape
+
+
+@PACK.grad
+def pack_grad(op: Operation, g: Tensor) -> list[Tensor]:
+    return array_joining.UNPACK(g, num=len(op.inputs), axis=op.attr("axis"))
 
 
 def _packed(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
@@ -394,15 +536,41 @@ register_tensor_conversion_function((list, tuple), _packed, 99)
 # ---- ConcatV2 ---------------------------------------------------------------------------------------------------
 
 CONCAT_V2 = define(
-    "ConcatV2(values: N * T, axis: host Tidx) -> (output: T)", T=ANY, Tidx=one_of(*INDEX, default=dtypes.int32)
+    "ConcatV2(values: N * T, axis: host Tidx) -> (output: T)",
+    N=INT(minimum=2),
+    T=ANY,
+    Tidx=one_of(*INDEX, default=dtypes.int32),
 )
 
 
 @CONCAT_V2.kernel
 def concat_kernel(values: list[Any], axis: int) -> Any:
-    if isinstance(values[0], np.ndarray):
-        return np.concatenate(values, axis)
-    return torch.cat(values, axis)
+    try:
+        if isinstance(values[0], np.ndarray):
+            return np.concatenate(values, axis)
+        return torch.cat(values, axis)
+    except (RuntimeError, ValueError, IndexError):
+        raise _not_joined(values, axis) from None
+
+
+def _not_joined(values: list[Any], axis: int) -> InvalidArgumentError:
+    rank = values[0].ndim
+    if rank == 0 or not -rank <= axis < rank:
+        return InvalidArgumentError(
+            None, None, f"ConcatOp : Expected concatenating dimensions in the range [{-rank}, {rank}), but got {axis}"
+        )
+    for i, each in enumerate(values):
+        if each.ndim != rank or any(
+            a != b for at, (a, b) in enumerate(zip(each.shape, values[0].shape)) if at != axis % rank
+        ):
+            kind = "Ranks" if each.ndim != rank else "Dimensions"
+            return InvalidArgumentError(
+                None,
+                None,
+                f"ConcatOp : {kind} of inputs should match: shape[0] = {Shape(values[0].shape)} vs. shape[{i}] = {Shape(each.shape)}",
+            )
+    shapes = " ".join(str(Shape(each.shape)) for each in values)
+    return InvalidArgumentError(None, None, f"ConcatOp : tensors of shapes {shapes} cannot be joined along {axis}.")
 
 
 @CONCAT_V2.shape(values=["axis"])
@@ -423,11 +591,158 @@ def concat_shape(values: list[Shape], axis: np.ndarray | None) -> Shape:
     return Shape((*merged.dims[:at], total, *merged.dims[at + 1 :]))
 
 
+def _joined_shape(op: Operation, index: int) -> Shape:
+    """The shape that vectors of sizes spell when they are joined."""
+    joined = Shape(())
+    for tensor in op._inputs[:-1]:
+        if tensor.static_shape.rank != 1:
+            return UNKNOWN_SHAPE
+        joined = joined.concat(constant_value_as_shape(tensor))
+    return joined
+
+
+SHAPE_READERS["ConcatV2"] = _joined_shape
+
+
+@CONCAT_V2.grad
+def concat_grad(op: Operation, g: Tensor) -> list[Any]:
+    return [*array_joining.cut_like(g, op.inputs[-1], list(op.inputs[:-1])), None]
+
+
 @export("concat")
-def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
-    """The tensors joined along `axis`."""
+def concat(values: Any = None, axis: Any = None, name: str = "concat", concat_dim: Any = None) -> Tensor:
+    """The tensors joined along `axis` (`concat_dim`, which came first, in 0.12)."""
+    if concat_dim is not None:
+        axis = concat_dim
+    elif isinstance(values, (int, np.integer)) and isinstance(axis, (list, tuple)):
+        values, axis = axis, values
+    if values is None or axis is None:
+        raise TypeError("concat() needs `values` and `axis`.")
     if not isinstance(values, (list, tuple)):
         values = [values]
     if len(values) == 1:
         return identity(values[0], name=name)
     return CONCAT_V2(list(values), axis, name=name)
+
+
+# ---- ExpandDims, Squeeze ----------------------------------------------------------------------------------------
+
+EXPAND_DIMS = define(
+    "ExpandDims(input: T, dim: host Tdim) -> (output: T)", VIEW, T=ANY, Tdim=one_of(*INDEX, default=dtypes.int32)
+)
+
+
+@EXPAND_DIMS.kernel
+def expand_dims_kernel(input: Any, dim: Any) -> Any:
+    if type(dim) is list:
+        if len(dim) != 1:
+            raise InvalidArgumentError(None, None, f"'dim' input must be a tensor with a single value, got {dim}.")
+        dim = dim[0]
+    try:
+        return input.unsqueeze(dim) if isinstance(input, torch.Tensor) else np.expand_dims(input, dim)
+    except (IndexError, ValueError):
+        raise InvalidArgumentError(
+            None, None, f"Tried to expand dim index {dim} for tensor with {input.ndim} dimensions."
+        ) from None
+
+
+@EXPAND_DIMS.shape(values=["dim"])
+def expand_dims_shape(input: Shape, dim: np.ndarray | None) -> Shape:
+    if input.dims is None:
+        return UNKNOWN_SHAPE
+    if dim is None:
+        return Shape((None,) * (len(input) + 1))
+    if dim.size != 1:
+        raise InvalidArgumentError(None, None, f"'dim' input must be a tensor with a single value, got {dim.tolist()}.")
+    at = input.normalize_axis(int(dim.reshape(())), extra=1)
+    return Shape((*input.dims[:at], 1, *input.dims[at:]))
+
+
+@EXPAND_DIMS.grad
+def expand_dims_grad(op: Operation, g: Tensor) -> Any:
+    return reshape(g, shape(op.inputs[0])), None
+
+
+@export(v1="expand_dims")
+def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
+    """`input` with a dimension of size 1 put in at `axis`.
+
+    Raises:
+        ValueError: neither or both of `axis` and its older name `dim`.
+    """
+    axis = _one_of("axis", axis, "dim", dim)
+    if axis is None:
+        raise ValueError("Must specify an axis argument to tf.expand_dims()")
+    return EXPAND_DIMS(input, axis, name=name)
+
+
+@export(v2="expand_dims")
+def expand_dims_v2(input: Any, axis: Any, name: str | None = None) -> Tensor:
+    """`input` with a dimension of size 1 put in at `axis`."""
+    return EXPAND_DIMS(input, axis, name=name)
+
+
+def _one_of(name: str, value: Any, older_name: str, older: Any) -> Any:
+    """An argument under its own or its older name."""
+    if older is not None:
+        if value is not None:
+            raise ValueError(f"Cannot specify both '{name}' and '{older_name}'.")
+        return older
+    return value
+
+
+SQUEEZE = define("Squeeze(input: T) -> (output: T)", VIEW, T=ANY, squeeze_dims=INTS((), minimum=0))
+
+
+@SQUEEZE.kernel
+def squeeze_kernel(input: Any, *, squeeze_dims: tuple[int, ...]) -> Any:
+    if not squeeze_dims:
+        return input.squeeze()
+    sizes = input.shape
+    for dim in squeeze_dims:
+        if not -len(sizes) <= dim < len(sizes):
+            raise InvalidArgumentError(
+                None, None, f"Tried to squeeze dim index {dim} for tensor with {len(sizes)} dimensions."
+            )
+        if sizes[dim] != 1:
+            raise InvalidArgumentError(
+                None, None, f"Can not squeeze dim[{dim % len(sizes)}], expected a dimension of 1, got {sizes[dim]}"
+            )
+    return input.squeeze(squeeze_dims)
+
+
+@SQUEEZE.shape
+def squeeze_shape(input: Shape, *, squeeze_dims: tuple[int, ...]) -> Shape:
+    if input.dims is None:
+        return UNKNOWN_SHAPE
+    if not squeeze_dims:
+        return UNKNOWN_SHAPE if None in input.dims else Shape(size for size in input.dims if size != 1)
+    dropped = {input.normalize_axis(dim) for dim in squeeze_dims}
+    for dim in dropped:
+        if input.dims[dim] not in (None, 1):
+            raise InvalidArgumentError(
+                None, None, f"Can not squeeze dim[{dim}], expected a dimension of 1, got {input.dims[dim]}"
+            )
+    return Shape(size for i, size in enumerate(input.dims) if i not in dropped)
+
+
+@SQUEEZE.grad
+def squeeze_grad(op: Operation, g: Tensor) -> Tensor:
+    return reshape(g, shape(op.inputs[0]))
+
+
+@export(v1="squeeze")
+def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
+    """`input` without its dimensions of size 1, or without those of `axis`."""
+    axis = _one_of("axis", axis, "squeeze_dims", squeeze_dims)
+    return squeeze_v2(input, axis, name)
+
+
+@export(v2="squeeze")
+def squeeze_v2(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """`input` without its dimensions of size 1, or without those of `axis`."""
+    if axis is None:
+        axis = ()
+    elif not isinstance(axis, (list, tuple)):
+        axis = [axis]
+    return SQUEEZE(input, squeeze_dims=[int(each) for each in axis], name=name)

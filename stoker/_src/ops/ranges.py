@@ -8,16 +8,16 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import INDEX, REAL, DType, as_dtype
+from stoker._src.base.dtypes import FLOATS, INDEX, INTS, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
-from stoker._src.base.shapes import Shape, broadcast
+from stoker._src.base.shapes import Shape, TensorShape, as_shape, broadcast
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, define, one_of, scalar
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import VALUE_READERS, constant_value
+from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, broadcasting, math, reductions
+from stoker._src.ops import array, array_joining, array_selection, broadcasting, gathering, math, reductions
 from stoker._src.ops.constants import constant
 from stoker._src.ops.values import torch_dtype
 
@@ -77,7 +77,8 @@ def size_v2(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -
 
 # ---- Range ------------------------------------------------------------------------------------------------------
 
-RANGE = define("Range(start: Tidx, limit: Tidx, delta: Tidx) -> (output: Tidx)", Tidx=REAL).not_differentiable()
+_RANGE = (*FLOATS, *(each for each in INTS if each is not dtypes.uint8))
+RANGE = define("Range(start: Tidx, limit: Tidx, delta: Tidx) -> (output: Tidx)", Tidx=one_of(*_RANGE, default=dtypes.int32)).not_differentiable()
 
 
 @RANGE.kernel
@@ -191,3 +192,170 @@ def reduced_sizes_kernel(sizes: torch.Tensor, axes: Any) -> torch.Tensor:
 @REDUCED_SIZES.shape
 def reduced_sizes_shape(sizes: Shape, axes: Shape) -> Shape:
     return sizes
+
+
+# ---- BroadcastArgs ----------------------------------------------------------------------------------------------
+
+BROADCAST_ARGS = define(
+    "BroadcastArgs(s0: host T, s1: host T) -> (r0: T)", T=one_of(*INDEX, default=dtypes.int32)
+).not_differentiable()
+
+
+@BROADCAST_ARGS.kernel
+def broadcast_args_kernel(s0: list[int], s1: list[int]) -> torch.Tensor:
+    return torch.tensor(broadcast(Shape(s0), Shape(s1)).dims, dtype=torch.int32)
+
+
+@BROADCAST_ARGS.shape
+def broadcast_args_shape(s0: Shape, s1: Shape) -> Shape:
+    a, b = s0.of_rank(1)[0], s1.of_rank(1)[0]
+    return Shape((None if a is None or b is None else max(a, b),))
+
+
+SHAPE_READERS["BroadcastArgs"] = lambda op, index: broadcast(
+    constant_value_as_shape(op._inputs[0]), constant_value_as_shape(op._inputs[1])
+)
+
+
+@export("broadcast_dynamic_shape")
+def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
+    """The shape of an element-wise operation of tensors of two shapes, given as vectors."""
+    return BROADCAST_ARGS(shape_x, shape_y)
+
+
+@export("broadcast_static_shape")
+def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
+    """The shape of an element-wise operation of tensors of two static shapes.
+
+    Raises:
+        ValueError: they do not broadcast.
+    """
+    try:
+        return TensorShape(broadcast(as_shape(shape_x), as_shape(shape_y)))
+    except InvalidArgumentError as error:
+        raise ValueError(f"Incompatible shapes for broadcasting: {shape_x} and {shape_y}. ({error.message})") from None
+
+
+# ---- LinSpace ---------------------------------------------------------------------------------------------------
+
+LIN_SPACE = define(
+    "LinSpace(start: T, stop: T, num: host Tidx) -> (output: T)", T=FLOATS, Tidx=one_of(*INDEX, default=dtypes.int32)
+).not_differentiable()
+
+
+@LIN_SPACE.kernel
+def lin_space_kernel(start: torch.Tensor, stop: torch.Tensor, num: int) -> torch.Tensor:
+    if start.ndim or stop.ndim:
+        raise InvalidArgumentError(None, None, f"start and stop must be scalars, got {Shape(start.shape)} and {Shape(stop.shape)}")
+    if type(num) is list or num <= 0:
+        raise InvalidArgumentError(None, None, f"Requires num > 0: {num}")
+    if num == 1:
+        return start.reshape(1).clone()
+    step = (stop - start) / (num - 1)
+    result = start + step * torch.arange(num, dtype=start.dtype, device=start.device)
+    result[-1] = stop
+    return result
+
+
+@LIN_SPACE.shape(values=["num"])
+def lin_space_shape(start: Shape, stop: Shape, num: Any) -> Shape:
+    if num is not None and num <= 0:
+        raise InvalidArgumentError(None, None, f"Requires num > 0: {num}")
+    return Shape((None if num is None else int(num),))
+
+
+@export("linspace", v1="lin_space")
+def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
+    """`num` evenly spaced numbers from `start` to `stop`, both included, along a new dimension at `axis`."""
+    with name_scope(name, "linspace", [start, stop]) as scope:
+        start = convert_to_tensor(start, name="start")
+        stop = convert_to_tensor(stop, start.dtype.base_dtype, name="stop")
+        if start.static_shape.rank == 0 and stop.static_shape.rank == 0:
+            return LIN_SPACE(start, stop, num, name=scope)
+        known = constant_value(num) if isinstance(num, Tensor) else num
+        if known is not None and int(known) <= 0:
+            raise InvalidArgumentError(None, None, f"Requires num > 0: {known}")
+        kind = start.dtype.base_dtype
+        first, last = array.expand_dims(start, axis), array.expand_dims(stop, axis)
+        rank = broadcast(first.static_shape, last.static_shape).rank
+        if rank is None:
+            raise ValueError("linspace needs the ranks of `start` and `stop`.")
+        form = [1] * rank
+        form[axis % rank] = -1
+        steps = array.reshape(range(num), form)
+        count = math.maximum(convert_to_tensor(num, dtypes.int32) - 1, 1)  # type: ignore[operator]
+        inner = first + (last - first) * math.cast(steps, kind) / math.cast(count, kind)  # type: ignore[operator]
+        # The end is exact, whatever rounding the steps have.
+        ends = math.cast(math.GREATER_EQUAL(steps, count), dtypes.bool_)
+        return array_selection.SELECT_V2(ends, last + array.zeros_like(inner), inner, name=scope)  # type: ignore[operator]
+
+
+# ---- compositions -----------------------------------------------------------------------------------------------
+
+
+@export("meshgrid")
+def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
+    """Coordinates of a grid spanned by vectors: each repeated along the dimensions of the others.
+
+    Args:
+        *args: the vectors.
+        **kwargs: `indexing`, "xy" (default: the first two dimensions exchanged, as in a plot) or "ij"; `name`.
+
+    Raises:
+        TypeError: another keyword.
+        ValueError: another indexing.
+    """
+    indexing = kwargs.pop("indexing", "xy")
+    name = kwargs.pop("name", "meshgrid")
+    if kwargs:
+        raise TypeError(f"'{next(iter(kwargs))}' is an invalid keyword argument for this function")
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Argument `indexing` parameter must be either 'xy' or 'ij', got '{}'".format(indexing))
+    with name_scope(name, "meshgrid", args):
+        count = len(args)
+        vectors = [convert_to_tensor(each) for each in args]
+        grid, sizes = [], [size(each) for each in vectors]
+        order = list(builtin_range(count))
+        if indexing == "xy" and count > 1:
+            order[0], order[1] = 1, 0
+            sizes[0], sizes[1] = sizes[1], sizes[0]
+        target = gathering.joined_sizes(sizes) if sizes else []
+        for position, vector in zip(order, vectors):
+            form = [1] * count
+            form[position] = -1
+            grid.append(broadcast_to(array.reshape(vector, form), target))
+        return grid
+
+
+@export("repeat")
+def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Tensor:
+    """Each element (or slice along `axis`) of `input` repeated as often as `repeats` says."""
+    with name_scope(name, "Repeat", [input, repeats]):
+        data = convert_to_tensor(input, name="data")
+        if axis is None:
+            data, axis = array.reshape(data, [-1]), 0
+        counts = convert_to_tensor(repeats, name="repeats")
+        rank = data.static_shape.rank
+        if rank is None:
+            raise ValueError("tf.repeat needs the rank of `input`.")
+        at = axis % rank if rank else 0
+        if rank == 0:
+            data, at = array.reshape(data, [1]), 0
+        counts = math.cast(counts, dtypes.int32)
+        length = array.shape(data)[at]  # type: ignore[index]
+        if counts.static_shape.rank == 0:
+            # One count for all: a new dimension, filled and folded in.
+            wide = array.expand_dims(data, at + 1)
+            times = [1] * max(rank + 1, 2)
+            times[at + 1] = counts
+            sizes = [array.shape(data)[i] for i in builtin_range(max(rank, 1))]  # type: ignore[index]
+            sizes[at] = sizes[at] * counts
+            return array.reshape(array_joining.tile(wide, times), gathering.joined_sizes(sizes))
+        counts = broadcast_to(counts, array.reshape(length, [1]))
+        # Each position stands as often in a row as it is repeated; the rows' true parts, one after the other, are the result.
+        longest = math.maximum(reductions.reduce_max(counts), 0)
+        rows = broadcast_to(
+            array.expand_dims(range(length), 1), gathering.joined_sizes([length, longest])
+        )
+        places = array_selection.boolean_mask(rows, array_selection.sequence_mask(counts, longest))
+        return gathering.GATHER_V2(data, places, at)

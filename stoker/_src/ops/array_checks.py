@@ -1,0 +1,95 @@
+"""Values passed on once they are checked: ensure_shape, check_numerics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from stoker._src.base.dtypes import FLOATS
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape, as_shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, STRING, VIEW, OpDefinition, define, unchanged
+from stoker._src.graph.tensor import Operation, Tensor
+
+# ---- EnsureShape ------------------------------------------------------------------------------------------------
+
+ENSURE_SHAPE = define("EnsureShape(input: T) -> (output: T)", VIEW, shape=SHAPE, T=ANY)
+
+
+@ENSURE_SHAPE.kernel
+def ensure_shape_kernel(input: Any, *, shape: Shape) -> Any:
+    dims = shape.dims
+    if dims is not None and dims != input.shape and not shape.compatible(Shape(input.shape)):
+        raise InvalidArgumentError(
+            None, None, f"Shape of tensor input {Shape(input.shape)} is not compatible with expected shape {shape}."
+        )
+    return input
+
+
+@ENSURE_SHAPE.shape
+def ensure_shape_shape(input: Shape, *, shape: Shape) -> Shape:
+    return input.merge(shape)
+
+
+@ENSURE_SHAPE.grad
+def ensure_shape_grad(op: Operation, g: Tensor) -> Tensor:
+    return g
+
+
+@export("ensure_shape")
+def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
+    """`x`, which has `shape` (None for unknown sizes): statically from here on, and checked in every run."""
+    return ENSURE_SHAPE(convert_to_tensor(x), shape=as_shape(shape), name=name)
+
+
+# ---- CheckNumerics ----------------------------------------------------------------------------------------------
+
+CHECK_NUMERICS = define("CheckNumerics(tensor: T) -> (output: T)", VIEW | STATEFUL, T=FLOATS, message=STRING)
+CHECK_NUMERICS_V2 = define("CheckNumericsV2(tensor: T) -> (output: T)", VIEW | STATEFUL, T=FLOATS, message=STRING)
+
+
+def _check(tensor: torch.Tensor, message: str, signs: bool) -> torch.Tensor:
+    if bool(torch.isfinite(tensor).all()):
+        return tensor
+    found = []
+    if signs:
+        found += ["-Inf"] if bool(torch.isneginf(tensor).any()) else []
+        found += ["+Inf"] if bool(torch.isposinf(tensor).any()) else []
+    else:
+        found += ["Inf"] if bool(torch.isinf(tensor).any()) else []
+    found += ["NaN"] if bool(torch.isnan(tensor).any()) else []
+    listed = " and ".join(found) if len(found) < 3 else f"{', '.join(found[:-1])}, and {found[-1]}"
+    raise InvalidArgumentError(None, None, f"{message} : Tensor had {listed} values")
+
+
+@CHECK_NUMERICS.kernel
+def check_numerics_kernel(tensor: torch.Tensor, *, message: str) -> torch.Tensor:
+    return _check(tensor, message, signs=False)
+
+
+@CHECK_NUMERICS_V2.kernel
+def check_numerics_v2_kernel(tensor: torch.Tensor, *, message: str) -> torch.Tensor:
+    return _check(tensor, message, signs=True)
+
+
+def _with_gradient(definition: OpDefinition) -> None:
+    definition.shape(unchanged)
+
+    @definition.grad
+    def gradient(op: Operation, g: Tensor) -> Tensor:
+        # A gradient that is not finite is reported where it first appears.
+        text = f"Not a number (NaN) or infinity (Inf) values detected in gradient. {op.attr('message')}"
+        return definition(g, message=text)
+
+
+_with_gradient(CHECK_NUMERICS)
+_with_gradient(CHECK_NUMERICS_V2)
+
+
+@export("debugging.check_numerics", v1="check_numerics")
+def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
+    """`tensor`, which must be finite: a run in which it is not raises InvalidArgumentError with `message`."""
+    return CHECK_NUMERICS(tensor, message=message, name=name)

@@ -1,0 +1,116 @@
+"""Moving elements about without looking at them: what lets one kernel serve every dtype, strings included."""
+
+from __future__ import annotations
+
+import functools
+import math as numbers
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base.errors import InvalidArgumentError, ResourceExhaustedError
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.definition import STRING
+
+# What an op does with coordinates outside a tensor: an error, or (on a GPU, or if asked) nothing.
+POLICY = STRING("", allowed=("", "DEFAULT", "ERROR", "IGNORE"))
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+_LARGEST = (1 << 63) - 1
+
+
+def signed(x: torch.Tensor) -> torch.Tensor:
+    """`x`, or its bits as signed integers where torch has no kernels for the unsigned ones."""
+    twin = _SIGNED.get(x.dtype)
+    return x if twin is None else x.view(twin)
+
+
+def rearranges(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a kernel that only rearranges or repeats the elements of its first input do so for every dtype.
+
+    Unsigned integers go through as signed ones of their width. Strings stay where they are: the kernel runs on their
+    positions, and the result is looked up.
+    """
+
+    @functools.wraps(kernel)
+    def for_all_dtypes(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(x, np.ndarray):
+            positions = torch.arange(x.size).reshape(x.shape)
+            return _looked_up(x, kernel(positions, *args, **kwargs))
+        if x.dtype not in _SIGNED:
+            return kernel(x, *args, **kwargs)
+        moved = kernel(signed(x), *args, **kwargs)
+        if isinstance(moved, (list, tuple)):
+            return [each.view(x.dtype) for each in moved]
+        return moved.view(x.dtype)
+
+    return for_all_dtypes
+
+
+def _looked_up(strings: np.ndarray, positions: Any) -> Any:
+    if isinstance(positions, (list, tuple)):
+        return [_looked_up(strings, each) for each in positions]
+    result = np.empty(tuple(positions.shape), dtype=object)
+    result[...] = strings.reshape(-1)[positions.numpy()]
+    return result
+
+
+def element(strings: Any) -> np.ndarray:
+    """What indexing an array of strings gave, as an array also when it is a single string."""
+    if isinstance(strings, np.ndarray):
+        return strings
+    single = np.empty((), dtype=object)
+    single[()] = strings
+    return single
+
+
+def checked_sizes(sizes: Sequence[int]) -> list[int]:
+    """`sizes` as the shape of a tensor to be made.
+
+    Raises:
+        InvalidArgumentError: a negative size, or more elements than can be counted.
+        ResourceExhaustedError: more elements than any machine holds.
+    """
+    if not isinstance(sizes, (list, tuple)):
+        raise InvalidArgumentError(None, None, f"The sizes of a tensor must be a vector, got the number {sizes}.")
+    for axis, size in enumerate(sizes):
+        if size < 0:
+            raise InvalidArgumentError(
+                None, None, f"Dimensions must be >= 0: size {size} of dimension {axis} in {list(sizes)}."
+            )
+    count = numbers.prod(sizes)
+    if count > _LARGEST:
+        raise InvalidArgumentError(None, None, f"The shape {list(sizes)} has too many elements (more than 2**63 - 1).")
+    if count > 1 << 46:
+        raise ResourceExhaustedError(
+            None, None, f"out of memory: a tensor of shape {list(sizes)} has {count} elements."
+        )
+    return list(sizes)
+
+
+def first_bad_index(indices: torch.Tensor, size: int, label: str = "indices") -> InvalidArgumentError:
+    """The error for the first index that is not in [0, size)."""
+    flat = indices.reshape(-1)
+    bad = torch.nonzero((flat < 0) | (flat >= size)).reshape(-1)
+    if not bad.numel():
+        return InvalidArgumentError(
+            None, None, f"{label} {Shape(indices.shape)} do not fit a dimension of size {size}."
+        )
+    position = int(bad[0])
+    where = (
+        ",".join(str(int(each)) for each in np.unravel_index(position, tuple(indices.shape))) if indices.ndim else ""
+    )
+    return InvalidArgumentError(
+        None, None, f"{label}{f'[{where}]' if where else ''} = {int(flat[position])} is not in [0, {size})"
+    )
+
+
+def fresh(result: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """`result` in memory of its own: rearranging may have left it where `source` is."""
+    return result.clone() if result.data_ptr() == source.data_ptr() else result
+
+
+def fill_value(x: Any) -> Any:
+    """What an absent element of `x` is: zero, or the empty string."""
+    return b"" if isinstance(x, np.ndarray) else 0

@@ -1,0 +1,4 @@
+"""Public names of tf.image."""
+
+from stoker._src.ops.array_patches import extract_image_patches as extract_image_patches
+from stoker._src.ops.array_patches import extract_patches as extract_patches
