@@ -2,6 +2,7 @@
 
 from stoker import bitwise as bitwise
 from stoker import compat as compat
+from stoker import config as config
 from stoker import debugging as debugging
 from stoker import dtypes as dtypes
 from stoker import errors as errors
@@ -12,6 +13,7 @@ from stoker import math as math
 from stoker import nn as nn
 from stoker import queue as queue
 from stoker import random as random
+from stoker import types as types
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
@@ -56,6 +58,7 @@ from stoker._src.graph.scopes import NameScopeV2 as name_scope
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
+from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
 from stoker._src.ops.array import concat as concat
 from stoker._src.ops.array import expand_dims_v2 as expand_dims
 from stoker._src.ops.array import fill as fill
@@ -179,3 +182,5 @@ from stoker._src.ops.variables import VariableAggregation as VariableAggregation
 from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization
 from stoker._src.ops.variables import VariableV2Form as Variable
 from stoker._src.runtime.behavior import executing_eagerly as executing_eagerly
+from stoker._src.runtime.def_function import function as function
+from stoker._src.runtime.tape import GradientTape as GradientTape

@@ -17,7 +17,7 @@ from stoker._src.graph.function_graph import FuncGraph, Function, unique_functio
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, assertions, functional, functional_gradients, math, tensor_array
+from stoker._src.ops import array, assertions, comparison, functional, functional_gradients, math, tensor_array
 from stoker._src.ops.constants import constant
 
 # ---- tracing ----------------------------------------------------------------------------------------------------
@@ -556,7 +556,7 @@ class _Loop:
             if result.static_shape.rank not in (0, None):
                 raise ValueError(f"cond must return a boolean scalar tensor, found shape {result.shape}.")
             if self.limited:
-                result = math.logical_and(math.LESS(counter, limit), result)
+                result = comparison.logical_and(math.LESS(counter, limit), result)
             return result
 
         return trace(graph, traced)

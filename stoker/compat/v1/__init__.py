@@ -2,6 +2,7 @@
 
 from stoker.compat.v1 import bitwise as bitwise
 from stoker.compat.v1 import compat as compat
+from stoker.compat.v1 import config as config
 from stoker.compat.v1 import contrib as contrib
 from stoker.compat.v1 import debugging as debugging
 from stoker.compat.v1 import dtypes as dtypes
@@ -16,6 +17,7 @@ from stoker.compat.v1 import math as math
 from stoker.compat.v1 import nn as nn
 from stoker.compat.v1 import queue as queue
 from stoker.compat.v1 import random as random
+from stoker.compat.v1 import types as types
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
@@ -76,6 +78,7 @@ from stoker._src.graph.scopes import NameScope as name_scope
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
+from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
 from stoker._src.ops.array import concat as concat
 from stoker._src.ops.array import expand_dims as expand_dims
 from stoker._src.ops.array import fill as fill
@@ -319,9 +322,11 @@ from stoker._src.runtime.behavior import enable_v2_behavior as enable_v2_behavio
 from stoker._src.runtime.behavior import enable_v2_tensorshape as enable_v2_tensorshape
 from stoker._src.runtime.behavior import executing_eagerly as executing_eagerly
 from stoker._src.runtime.behavior import resource_variables_enabled as resource_variables_enabled
+from stoker._src.runtime.def_function import function as function
 from stoker._src.runtime.session import get_default_session as get_default_session
 from stoker._src.runtime.session import InteractiveSession as InteractiveSession
 from stoker._src.runtime.session import Session as Session
+from stoker._src.runtime.tape import GradientTape as GradientTape
 from stoker._src.runtime.behavior import entered_v1
 
 entered_v1()
