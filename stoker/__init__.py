@@ -112,6 +112,13 @@ from stoker._src.ops.control_flow import case as case
 from stoker._src.ops.control_flow import cond_v2 as cond
 from stoker._src.ops.control_flow import switch_case as switch_case
 from stoker._src.ops.control_flow import while_loop_v2 as while_loop
+from stoker._src.ops.custom_gradients import custom_gradient as custom_gradient
+from stoker._src.ops.custom_gradients import grad_pass_through as grad_pass_through
+from stoker._src.ops.custom_gradients import recompute_grad as recompute_grad
+from stoker._src.ops.functional_loops import foldl as foldl
+from stoker._src.ops.functional_loops import foldr as foldr
+from stoker._src.ops.functional_loops import map_fn as map_fn
+from stoker._src.ops.functional_loops import scan as scan
 from stoker._src.ops.gathering import gather_nd_v2 as gather_nd
 from stoker._src.ops.gathering import gather_v2 as gather
 from stoker._src.ops.gradients import gradients_v2 as gradients

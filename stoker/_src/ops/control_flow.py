@@ -5,6 +5,7 @@ In eager mode they are ordinary Python control flow.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -40,7 +41,7 @@ def control_outputs(graph: FuncGraph) -> list[Operation]:
     if not graph.automatic:
         return []
     ops = graph.stateful_ops()
-    for before, after in zip(ops, ops[1:]):
+    for before, after in itertools.pairwise(ops):
         if before not in after._control_inputs and all(t.op is not before for t in after._inputs):
             after._add_control_input(before)
     return ops

@@ -15,7 +15,17 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, array_joining, comparison, control_flow, math, ranges, tensor_array, variables
+from stoker._src.ops import (
+    array,
+    array_joining,
+    comparison,
+    control_flow,
+    custom_gradients,
+    math,
+    ranges,
+    tensor_array,
+    variables,
+)
 from stoker._src.ops.gradients import UnconnectedGradients, aggregate, is_trainable
 
 _HANDLES = (dtypes.resource, dtypes.variant)
@@ -390,3 +400,15 @@ def record_gradient(record: Any, incoming: list[Any]) -> list[Any]:
         with name_scope(f"gradient_tape/{record.name}/"):
             results = function(record, *incoming)
     return list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+def _differentiate(f: Any, args: Any, kwargs: Any, used: list[Any], starts: list[Any]) -> list[Any]:
+    """The gradients of `f(*args)` with respect to its arguments and the variables it uses."""
+    with GradientTape() as tape:
+        flat = [array.identity(convert_to_tensor(leaf)) for leaf in nest.flatten(args)]
+        tape.watch(flat)
+        result = f(*nest.pack_sequence_as(args, flat), **kwargs)
+    return tape.gradient(nest.flatten(result), [*flat, *used], starts)
+
+
+custom_gradients.set_differentiate(_differentiate)
