@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.formats import csv
 from stoker._src.formats.csv import CsvColumn, decode_csv, split_record
 
 CASES = json.loads((Path(__file__).parent.parent / "golden" / "csv_records.json").read_text())
@@ -76,6 +77,35 @@ def test_batches_equal_single_records():
     for record in (b"1_0,1,a", b"1,1_0,a", b"9223372036854775808,1,a", b"1,x,a"):
         with pytest.raises(InvalidArgumentError, match="in record 1 is not a valid"):
             decode_csv([b"1,1,a", record], columns)
+
+
+FIELDS = st.sampled_from(
+    [b"1", b"-7", b"+5", b"2147483648", b"999999999999999999", b"9223372036854775807", b"1.5", b"-.5e3", b"1e400"]
+    + [b"", b" 2", b"nan", b"0x1p3", b"1_0", b'"3"', b"x", b"-", b".", b"e", b"1e", b"1.2.3", b"a\r", b"--1", b"\xff"]
+    + [b"0" * 70, b"1." + b"3" * 61]
+)
+DTYPES = st.sampled_from([dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dtypes.string])
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data(), st.lists(DTYPES, min_size=1, max_size=3))
+def test_quick_and_careful_ways_agree(data, kinds):
+    """Whatever the extension takes, it takes as the careful reader does."""
+    row = st.lists(FIELDS, min_size=len(kinds), max_size=len(kinds)) | st.lists(FIELDS, max_size=4)
+    records = [b",".join(fields) for fields in data.draw(st.lists(row, max_size=3))]
+    columns = [CsvColumn(kind, b"d" if kind is dtypes.string else 3) for kind in kinds]
+
+    def outcome():
+        try:
+            return [(array.dtype, array.tolist()) for array in decode_csv(records, columns)]
+        except InvalidArgumentError as error:
+            return error.message
+
+    with pytest.MonkeyPatch.context() as patch:
+        quick = outcome()
+        patch.setattr(csv, "_native", None)
+        patch.setattr(csv, "_whole_columns", lambda *_: None)
+        assert repr(outcome()) == repr(quick)
 
 
 def test_arguments():

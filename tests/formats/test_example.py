@@ -313,3 +313,21 @@ def test_extension_refuses_sizes_that_overflow():
     """A row size whose batch cannot be counted is a MemoryError, not a small allocation."""
     with pytest.raises(MemoryError):
         example.native.parse_examples((b"", b""), ((b"x", 3, 2**61, None, False),))
+
+
+@pytest.mark.usefixtures("parser")
+def test_single_rows_are_arrays():
+    """One row gives arrays of the feature's own shape, scalars included; Sparse and Ragged lose their row."""
+    row = serialized(x=[1.0, 2.0], n=[7], s=[b"a"], v=[4, 5])
+    features = [X, FixedLength("n", int64), FixedLength("s", string), Sparse("v", int64)]
+    parser = example.ExampleParser(features)
+    for _ in range(2):
+        x, n, s, v = parser.parse_single(row)
+        assert [(each.shape, each.tolist()) for each in (x, n, s)] == [((2,), [1, 2]), ((), 7), ((), b"a")]
+        assert (v.indices.tolist(), v.values.tolist(), v.dense_shape.tolist()) == ([[0], [1]], [4, 5], [2])
+    ragged, padded = (example.parse_single_example(row, [each])[0] for each in (Ragged("v", int64), Padded("v", int64)))
+    assert (ragged.values.tolist(), ragged.splits, padded.tolist()) == ([4, 5], (), [4, 5])
+    context = protos.SequenceExample()
+    context.context.feature["n"].int64_list.value[:] = [7]
+    (n,), _ = example.parse_single_sequence_example(context.SerializeToString(), [FixedLength("n", int64)], [])
+    assert (n.shape, n.tolist()) == ((), 7)

@@ -76,3 +76,31 @@ def test_import_without_warnings(implementation):
     code = "from stoker._src.formats import protos; protos.ServerDef(cluster=protos.ClusterDef(job=[protos.JobDef()]))"
     environment = {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": implementation, "PYTHONPATH": ":".join(sys.path)}
     subprocess.run([sys.executable, "-W", "error", "-c", code], env=environment, check=True)
+
+
+# Values of a checkpoint's tables as TensorFlow 2.21 wrote them, for `v` of [2, 3] and `w` of [4, 2] in two parts.
+BUNDLE_ENTRY = "0801120812020802120208032818357aebf5ab"
+BUNDLE_PARTITIONED = "0801120812020804120208023a080a0210020a0210023a0a0a04080210020a021002"
+V1_META = (
+    "0a420a150a017612081202080212020803180122040a000a000a250a0177120812020804120208021801"
+    "22080a0210020a021002220a0a04080210020a02100212020801"
+)
+V1_SLICE = "12250a017612040a000a001a1a2a180000803f0000004000004040000080400000a0400000c040"
+
+
+def test_checkpoint_messages_of_tensorflow():
+    """The tables of real checkpoints are read field by field and written back byte for byte."""
+    entry = protos.BundleEntryProto.FromString(bytes.fromhex(BUNDLE_ENTRY))
+    assert (entry.dtype, [dim.size for dim in entry.shape.dim], entry.offset, entry.size) == (1, [2, 3], 0, 24)
+    parts = protos.BundleEntryProto.FromString(bytes.fromhex(BUNDLE_PARTITIONED))
+    extents = [[(extent.start, extent.length) for extent in part.extent] for part in parts.slices]
+    assert extents == [[(0, 2), (0, 2)], [(2, 2), (0, 2)]]
+    meta = protos.SavedTensorSlices.FromString(bytes.fromhex(V1_META)).meta
+    assert [(tensor.name, tensor.type, len(tensor.slice)) for tensor in meta.tensor] == [("v", 1, 1), ("w", 1, 2)]
+    data = protos.SavedTensorSlices.FromString(bytes.fromhex(V1_SLICE)).data
+    assert (data.name, list(data.data.float_val)) == ("v", [1, 2, 3, 4, 5, 6])
+    for message, text in ((entry, BUNDLE_ENTRY), (parts, BUNDLE_PARTITIONED)):
+        assert message.SerializeToString(deterministic=True).hex() == text
+    for text in (V1_META, V1_SLICE):
+        message = protos.SavedTensorSlices.FromString(bytes.fromhex(text))
+        assert message.SerializeToString(deterministic=True).hex() == text

@@ -18,6 +18,7 @@ from stoker._src.base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
+    ResourceExhaustedError,
 )
 from stoker._src.formats import framing, tfrecord
 
@@ -214,6 +215,22 @@ def test_files_that_cannot_be_opened(tmp_path):
         tfrecord.TFRecordWriter(tmp_path / "no" / "f")
     with pytest.raises(FailedPreconditionError, match="Is a directory"):
         tfrecord.tf_record_iterator(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("kind", ["", "GZIP"])
+def test_a_full_disk_is_reported(kind):
+    """Running out of space is a ResourceExhaustedError, wherever it is noticed."""
+    writer = tfrecord.TFRecordWriter("/dev/full", kind)
+    writer.write(b"x")
+    with pytest.raises(ResourceExhaustedError, match="/dev/full; No space left on device"):
+        writer.close()
+    writer = tfrecord.TFRecordWriter("/dev/full", kind)
+    writer.write(b"x")
+    with pytest.raises(ResourceExhaustedError):
+        writer.flush()
+    with pytest.raises(ResourceExhaustedError):
+        writer.close()
 
 
 def test_compression_types():

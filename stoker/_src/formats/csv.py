@@ -20,10 +20,16 @@ import numpy as np
 from stoker._src.base.dtypes import DType, float32, float64, int32, int64, string
 from stoker._src.base.errors import InvalidArgumentError
 
+try:
+    from stoker._src.formats import _native  # pyright: ignore[reportAttributeAccessIssue]
+except ImportError:  # built without a C compiler
+    _native = None
+
 _INTEGER = re.compile(rb"[+-]?[0-9]+", re.ASCII)
 _DECIMAL = rb"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"
 _FLOAT = re.compile(rb"[+-]?(?:" + _DECIMAL + rb"|inf(?:inity)?|nan(?:\([0-9a-z_]*\))?)", re.ASCII | re.IGNORECASE)
 _HEX_FLOAT = re.compile(rb"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
+_TYPES = {string: 0, int32: 1, int64: 2, float32: 3, float64: 4}  # of native/csv.c
 _SPACE = b" \t\n\v\f\r"
 _NAMES = {int32: "int32", int64: "int64", float32: "float", float64: "double"}
 
@@ -73,6 +79,11 @@ def decode_csv(
     for column in columns:
         if column.dtype is not string and column.dtype not in _NAMES:
             raise ValueError(f"{column.dtype!r} is not a dtype of CSV columns.")
+    if _native is not None and select_cols is None and not na_value:
+        types = tuple(_TYPES[column.dtype] for column in columns)
+        found = _native.plain_csv(tuple(records), types, field_delim[0])
+        if found is not None:
+            return [_array(each, column.dtype) for each, column in zip(found, columns)]
     rows = [split_record(record, field_delim, use_quote_delim, select_cols) for record in records]
     values = _whole_columns(rows, columns, na_value) or _field_by_field(rows, columns, na_value)
     return [_array(column_values, column.dtype) for column_values, column in zip(values, columns)]
@@ -84,7 +95,7 @@ def _whole_columns(rows: list[list[bytes]], columns: Sequence[CsvColumn], na_val
         return None
     values: list[list[Any]] = []
     for column, fields in zip(columns, zip(*rows)):
-        if b"" in fields or na_value in fields:
+        if not all(fields) or (na_value and na_value in fields):
             return None
         if column.dtype is string:
             values.append(list(fields))
@@ -201,7 +212,9 @@ def _number(field: bytes, dtype: DType, position: int, record: int) -> int | flo
     )
 
 
-def _array(values: list[Any], dtype: DType) -> np.ndarray:
+def _array(values: list[Any] | bytearray, dtype: DType) -> np.ndarray:
+    if isinstance(values, bytearray):
+        return np.frombuffer(values, dtype.as_numpy_dtype)
     if dtype is string:
         array = np.empty(len(values), object)
         array[:] = values

@@ -141,7 +141,7 @@ def parse_examples(
         ValueError: the features are not ones that can be asked for (two of one key, a dtype without a list kind, a
             default of another shape).
     """
-    return _parse_examples(serialized, features, names, single=False)
+    return ExampleParser(features).parse(serialized, names)
 
 
 def parse_single_example(serialized: bytes, features: Sequence[Feature]) -> list[Column]:
@@ -150,7 +150,7 @@ def parse_single_example(serialized: bytes, features: Sequence[Feature]) -> list
     FixedLength gives `shape`, Padded [steps, *shape], Sparse rank-1 coordinates, Ragged its values and no splits.
     Raises as `parse_examples`, in the words TensorFlow has for a scalar input.
     """
-    return [_drop_batch(column) for column in _parse_examples([serialized], features, None, single=True)]
+    return ExampleParser(features).parse_single(serialized)
 
 
 def parse_sequence_examples(
@@ -203,23 +203,60 @@ def parse_single_sequence_example(
     )
 
 
-def _parse_examples(
-    serialized: Sequence[bytes] | np.ndarray, features: Sequence[Feature], names: Sequence[bytes] | None, single: bool
-) -> list[Column]:
-    rows = _rows(serialized)
-    _check_names(names, rows)
-    keys = _distinct_keys(features, (FixedLength, Padded, Sparse, Ragged))
-    wanted = tuple(
-        (key, _kind(each), _size(each.shape), _fallback(each), False)
-        if isinstance(each, FixedLength)
-        else (key, _kind(each), -1, None, not single and not isinstance(each, Padded))
-        for key, each in zip(keys, features)
-    )
-    failure, columns = native.parse_examples(rows, wanted)
-    if failure is not None:
-        raise InvalidArgumentError(None, None, _example_message(failure, rows, features, names, single))
-    assert columns is not None
-    return [_example_column(each, column, len(rows), names, single) for each, column in zip(features, columns)]
+class ExampleParser:
+    """`parse_examples` and `parse_single_example` for features that are known before the rows.
+
+    Looks the features over once; worth having wherever the same ones are parsed again and again. Holds no state: any
+    number of threads may use it at once.
+    """
+
+    def __init__(self, features: Sequence[Feature]) -> None:
+        self._features = tuple(features)
+        keys = _distinct_keys(features, (FixedLength, Padded, Sparse, Ragged))
+        for each in features:
+            if isinstance(each, Padded):
+                _stride(each)  # refuses steps without values
+
+        def wanted(single: bool) -> tuple[tuple[bytes, int, int, Any, bool], ...]:
+            return tuple(
+                (key, _kind(each), _size(each.shape), _fallback(each), False)
+                if isinstance(each, FixedLength)
+                else (key, _kind(each), -1, None, not single and not isinstance(each, Padded))
+                for key, each in zip(keys, features)
+            )
+
+        self._wanted = wanted(single=False)
+        self._wanted_single = wanted(single=True)
+
+    def parse(self, serialized: Sequence[bytes] | np.ndarray, names: Sequence[bytes] | None = None) -> list[Column]:
+        """See `parse_examples`."""
+        rows = _rows(serialized)
+        _check_names(names, rows)
+        failure, columns = native.parse_examples(rows, self._wanted)
+        if failure is not None:
+            message = _example_message(failure, rows, self._features, names, single=False)
+            raise InvalidArgumentError(None, None, message)
+        assert columns is not None
+        return [
+            _example_column(each, column, len(rows), names, single=False)
+            for each, column in zip(self._features, columns)
+        ]
+
+    def parse_single(self, serialized: bytes) -> list[Column]:
+        """See `parse_single_example`."""
+        rows = (serialized,)
+        failure, columns = native.parse_examples(rows, self._wanted_single)
+        if failure is not None:
+            message = _example_message(failure, rows, self._features, None, single=True)
+            raise InvalidArgumentError(None, None, message)
+        assert columns is not None
+        result: list[Column] = []
+        for each, column in zip(self._features, columns):
+            if isinstance(each, FixedLength):
+                result.append(_array(column, each.dtype).reshape(each.shape))
+            else:
+                result.append(_drop_batch(_example_column(each, column, 1, None, single=True)))
+        return result
 
 
 # What the caller asked for.
@@ -449,7 +486,7 @@ def _drop_batch(column: Column) -> Column:
         return SparseColumn(column.indices[:, 1:].copy(), column.values, column.dense_shape[1:])
     if isinstance(column, RaggedColumn):
         return RaggedColumn(column.values, column.splits[1:])
-    return column[0]
+    return column.reshape(column.shape[1:])  # of one row: always an array, also where that is a scalar
 
 
 # Messages, in TensorFlow's words.

@@ -210,6 +210,7 @@ class TFRecordWriter:
                 message = f"output_buffer_size must be positive, got {options.output_buffer_size}."
                 raise InvalidArgumentError(None, None, message)
             buffer_size = max(options.output_buffer_size, 2)  # open() has other meanings for 0 and 1
+        self._path = path
         self._file = _open(path, "wb", buffer_size)
         try:
             self._sink = _DeflateSink(self._file, options) if compressed else _PlainSink(self._file)
@@ -228,22 +229,32 @@ class TFRecordWriter:
 
         Raises:
             FailedPreconditionError: the writer is closed.
+        ResourceExhaustedError: the disk is full.
         """
         if not isinstance(record, bytes):
             record = _as_bytes(record)
-        self._open_sink().write(record)
+        try:
+            self._open_sink().write(record)
+        except OSError as error:
+            raise _op_error(self._path, error) from error
 
     def flush(self) -> None:
         """Hands everything written so far to the operating system."""
-        self._open_sink().flush()
+        try:
+            self._open_sink().flush()
+        except OSError as error:
+            raise _op_error(self._path, error) from error
 
     def close(self) -> None:
         """Ends the file. Closing twice is allowed."""
         sink, self._sink = self._sink, None
         if sink is None:
             return
-        with self._file:
-            sink.finish()
+        try:
+            with self._file:
+                sink.finish()
+        except OSError as error:
+            raise _op_error(self._path, error) from error
 
     def _open_sink(self) -> _PlainSink | _DeflateSink:
         if self._sink is None:
@@ -264,7 +275,7 @@ def tf_record_iterator(path: str | bytes | os.PathLike[Any], options: Any = None
     """
     compression = TFRecordOptions.get_compression_type_string(options)
     file = _open(path, "rb")
-    return _closing(file, read_records(file, compression))
+    return _closing(path, file, read_records(file, compression))
 
 
 def read_records(file: BinaryIO, compression: str = "") -> Iterator[bytes]:
@@ -349,9 +360,12 @@ def _inflated(file: BinaryIO, compression: str) -> Iterator[bytes]:
             chunk = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
 
 
-def _closing(file: BinaryIO, records: Iterator[bytes]) -> Iterator[bytes]:
+def _closing(path: str | bytes | os.PathLike[Any], file: BinaryIO, records: Iterator[bytes]) -> Iterator[bytes]:
     with file:
-        yield from records
+        try:
+            yield from records
+        except OSError as error:
+            raise _op_error(path, error) from error
 
 
 def _as_bytes(record: Any) -> bytes:
@@ -375,8 +389,12 @@ def _open(path: str | bytes | os.PathLike[Any], mode: str, buffer_size: int = -1
     try:
         return open(path, mode, buffering=buffer_size)
     except OSError as error:
-        name = os.fsdecode(path)
-        kind = next((to for cls, to in _ERRORS.items() if isinstance(error, cls)), UnknownError)
-        if error.errno in (errno.EMFILE, errno.ENOSPC):
-            kind = ResourceExhaustedError
-        raise kind(None, None, f"{name}; {error.strerror}") from error
+        raise _op_error(path, error) from error
+
+
+def _op_error(path: str | bytes | os.PathLike[Any], error: OSError) -> OpError:
+    """What TensorFlow raises where the system gives this error."""
+    kind = next((to for cls, to in _ERRORS.items() if isinstance(error, cls)), UnknownError)
+    if error.errno in (errno.EMFILE, errno.ENOSPC, errno.EDQUOT):
+        kind = ResourceExhaustedError
+    return kind(None, None, f"{os.fsdecode(path)}; {error.strerror}")

@@ -286,7 +286,8 @@ class OpDefinition:
         """Registers a kernel for many nodes of this op at once, as optimizer updates are.
 
         Nodes of one run with an equal `key(op)` that do not depend on each other become one call; the kernel receives
-        a list in place of each input, and the attributes (which the key must make equal) as the plain kernel does.
+        a list in place of each input, and `host` inputs and attributes (which the key must make equal) as the plain
+        kernel does.
         """
 
         def register(function: Kernel) -> Kernel:

@@ -33,13 +33,14 @@ from stoker._src.graph.tensor import Operation, Tensor
 class VariableState:
     """The value of one variable. `value` is None until it is initialized."""
 
-    __slots__ = ("dtype", "name", "shape", "value")
+    __slots__ = ("block", "dtype", "name", "shape", "value")
 
     def __init__(self, name: str, dtype: DType, shape: Shape) -> None:
         self.name = name
         self.dtype = dtype
         self.shape = shape
         self.value: Any = None
+        self.block: Any = None  # the block of memory it shares with variables that are updated together (training.py)
 
     def read(self) -> Any:
         """The value, which the caller must not change.

@@ -78,7 +78,8 @@ def wait_until(condition: threading.Condition, ready: Callable[[], bool], what: 
         return
     state.enter(condition)
     try:
-        while not ready():
+        # A session that ends cancels its runs and closes its queues: the run must see that it was cancelled.
+        while state.cancelled or not ready():
             if state.cancelled:
                 raise CancelledError(None, None, f"{what} was cancelled")
             left = None if state.deadline is None else state.deadline - time.monotonic()

@@ -10,15 +10,17 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
 import numpy as np
 import torch
 
+from stoker._src.graph.tensor import Operation
 from stoker._src.ops.values import host_value
-from stoker._src.runtime.plan import CONSTANT, FEED, Host, Instruction, Planner, Value
+from stoker._src.runtime.locks import started
+from stoker._src.runtime.plan import Host, Instruction, Planner, Value
 
 _counter = itertools.count()
 _LITERALS = (bool, int, float)
@@ -34,6 +36,7 @@ class Step:
     lines: dict[int, Instruction]  # line number -> instruction
     constants: dict[str, Any]
     planner: Planner
+    timed_lines: dict[int, Instruction] = field(default_factory=dict)
 
     def with_functions(self) -> Iterator[Step]:
         """This step and those of the functions it calls, at any depth."""
@@ -43,7 +46,7 @@ class Step:
                 yield from step.with_functions()
 
     def timed(self) -> tuple[Any, list[Instruction]]:
-        """The same step with a call of `tick(i)` after line i, and the instruction of each line."""
+        """The same step with a call of `tick(i)` after its i-th instruction, and those instructions."""
         return _compile_timed(self)
 
 
@@ -63,6 +66,7 @@ def _compile_timed(step: Step) -> tuple[Any, list[Instruction]]:
     for number, line in enumerate(step.source.splitlines(), start=1):
         lines.append(line)
         if number in step.lines:
+            step.timed_lines[len(lines)] = step.lines[number]
             lines.append(f"    tick({len(instructions)})")
             instructions.append(step.lines[number])
     lines[0] = lines[0].replace("def step(holding", "def step(tick, holding")
@@ -116,33 +120,62 @@ class _Writer:
     def write(self) -> str:
         planner = self.planner
         out = ["def step(holding" + "".join(f", {value.label}" for value in planner.feed_values) + "):"]
+        concurrent = sum(instruction.blocking for instruction in planner.instructions) > 1
         # `dead[i]`: values whose last use is instruction i, so that memory is given back there.
         dead: dict[int, list[str]] = {}
         for position, instruction in enumerate(planner.instructions):
-            for value in _results(instruction):
-                dead.setdefault(max(value.last_use, position), []).append(value.label)
+            if not (concurrent and instruction.blocking):
+                for value in _results(instruction):
+                    dead.setdefault(max(value.last_use, position), []).append(value.label)
+        pending: list[tuple[Instruction, str, set[Operation]]] = []
         for position, instruction in enumerate(planner.instructions):
-            if instruction.blocking:
-                out.append("    holding.pause()")
-            line = "    " + self._line(instruction)
+            for waiting in [entry for entry in pending if instruction.op in entry[2]]:
+                pending.remove(waiting)
+                self._blocking(out, waiting[0], self._awaited(waiting[0], waiting[1]))
+            if concurrent and instruction.blocking:
+                task = f"task_{position}"
+                out.append("    " + self._start(instruction, task))
+                self.lines[len(out)] = instruction
+                pending.append((instruction, task, planner.dependents(instruction.op)))  # type: ignore[arg-type]
+            elif instruction.blocking:
+                self._blocking(out, instruction, self._line(instruction))
+            else:
+                out.append("    " + self._line(instruction))
+                self.lines[len(out)] = instruction
             if position in dead:
-                line += "; del " + ", ".join(dead[position])
-            out.append(line)
-            self.lines[len(out)] = instruction
-            if instruction.blocking:
-                out.append("    holding.resume()")
+                out[-1] += "; del " + ", ".join(dead[position])
+        for instruction, task, _ in pending:
+            self._blocking(out, instruction, self._awaited(instruction, task))
         out.append("    return (" + "".join(self._returned(value) + ", " for value in planner.results) + ")")
         return "\n".join(out) + "\n"
+
+    def _blocking(self, out: list[str], instruction: Instruction, line: str) -> None:
+        """A line that may wait: the lock on variables is given up meanwhile."""
+        out.append("    holding.pause()")
+        out.append("    " + line)
+        self.lines[len(out)] = instruction
+        out.append("    holding.resume()")
+
+    def _start(self, instruction: Instruction, task: str) -> str:
+        arguments = ["holding", self._kernel(instruction), *self._call_arguments(instruction)]
+        return f"{task} = {self._global('started', started)}({', '.join(arguments)})"
+
+    def _awaited(self, instruction: Instruction, task: str) -> str:
+        target = self._target(instruction.results, instruction)
+        return f"{target} = {task}.result()" if target else f"{task}.result()"
+
+    def _call_arguments(self, instruction: Instruction) -> list[str]:
+        arguments = [self._argument(instruction, argument) for argument in instruction.arguments]
+        arguments += [f"{name}={self._literal(value)}" for name, value in instruction.keywords.items()]
+        if instruction.op is not None and instruction.op.definition.calls:
+            arguments.append("holding=holding")
+        return arguments
 
     def _line(self, instruction: Instruction) -> str:
         if instruction.kind == "read":
             call = f"{self._argument(instruction, instruction.arguments[0])}.read()"
         else:
-            arguments = [self._argument(instruction, argument) for argument in instruction.arguments]
-            arguments += [f"{name}={self._literal(value)}" for name, value in instruction.keywords.items()]
-            if instruction.op is not None and instruction.op.definition.calls:
-                arguments.append("holding=holding")
-            call = f"{self._kernel(instruction)}({', '.join(arguments)})"
+            call = f"{self._kernel(instruction)}({', '.join(self._call_arguments(instruction))})"
         if instruction.copies:
             call += ".clone()" if not self._is_string(instruction) else ".copy()"
         target = self._target(instruction.results, instruction)

@@ -80,3 +80,25 @@ def _check_shape(tensor: Tensor, shape: Any) -> None:
             f"Cannot feed value of shape {tuple(shape)!r} for Tensor {tensor.name!r}, "
             f"which has shape '{TensorShape(tensor.static_shape)}'"
         )
+
+
+# (type, expand): composite feeds, as SparseTensor; expand(key, value) -> [(tensor, value), ...].
+_COMPOSITES: list[tuple[type, Callable[[Any, Any], list[tuple[Any, Any]]]]] = []
+
+
+def register_composite_feed(kind: type, expand: Callable[[Any, Any], list[tuple[Any, Any]]]) -> None:
+    _COMPOSITES.append((kind, expand))
+
+
+def expand_feeds(graph: Any, feed_dict: Any) -> Any:
+    """The feeds with composite keys (a SparseTensor) replaced by the tensors they are made of."""
+    if not feed_dict or not any(isinstance(key, kind) for key in feed_dict for kind, _ in _COMPOSITES):
+        return feed_dict
+    expanded: dict[Any, Any] = {}
+    for key, value in feed_dict.items():
+        found = next((expand for kind, expand in _COMPOSITES if isinstance(key, kind)), None)
+        if found is None:
+            expanded[key] = value
+        else:
+            expanded.update(found(key, value))
+    return expanded

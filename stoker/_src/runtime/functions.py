@@ -15,7 +15,7 @@ from stoker._src.graph.function_graph import Function
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.failures import explain_failure
-from stoker._src.runtime.plan import Instruction, Planner, Value, _values_of, passed_through, prune
+from stoker._src.runtime.plan import Instruction, Planner, Value, values_of, passed_through, prune
 
 
 class FunctionCompiler:
@@ -121,7 +121,8 @@ def step_failure(error: BaseException, step: Step) -> BaseException:
         trace = trace.tb_next
     if found is None:
         return explain_failure(error, None)
-    instruction = found[0].lines.get(found[1].tb_lineno)
+    timed = found[1].tb_frame.f_code.co_filename.endswith(" timed")
+    instruction = (found[0].timed_lines if timed else found[0].lines).get(found[1].tb_lineno)
     if instruction is None:
         return explain_failure(error, None)
     return explain_failure(error, instruction.op, _inputs_of(instruction, dict(found[1].tb_frame.f_locals)))
@@ -129,7 +130,7 @@ def step_failure(error: BaseException, step: Step) -> BaseException:
 
 def _inputs_of(instruction: Instruction, found: dict[str, Any]) -> list[Any] | None:
     values = []
-    for value in _values_of(instruction.arguments):
+    for value in values_of(instruction.arguments):
         if value.is_constant:
             values.append(value.constant)
         elif value.label in found:

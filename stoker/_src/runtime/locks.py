@@ -7,6 +7,10 @@ read before, so it never sees a half-written value.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import Any
+
+from stoker._src.ops.waiting import RunState, running
 
 
 class VariablesLock:
@@ -42,12 +46,23 @@ class VariablesLock:
 
 
 class Holding:
-    """One run's hold on the lock, which blocking kernels pause."""
+    """One run's hold on the lock, which blocking kernels pause, and the threads that work for the run."""
 
-    def __init__(self, lock: VariablesLock, *, writes: bool) -> None:
+    def __init__(self, lock: VariablesLock, *, writes: bool, state: RunState | None = None) -> None:
         self._lock = lock
         self._writes = writes
         self._held = False
+        self.state = state
+        self.tasks: list[Task] = []
+
+    def end(self) -> None:
+        """Gives up the lock. Tasks still at work (another line failed) are cancelled and waited for."""
+        self.pause()
+        if any(not task.done for task in self.tasks):
+            if self.state is not None:
+                self.state.cancel()
+            for task in self.tasks:
+                task.join()
 
     def resume(self) -> None:
         if self._writes:
@@ -64,3 +79,40 @@ class Holding:
             self._lock.release_write()
         else:
             self._lock.release_read()
+
+
+class Task:
+    """A blocking kernel at work in a thread of its own, so that two of one run cannot wait for each other for ever."""
+
+    def __init__(self, state: RunState | None, kernel: Callable[..., Any], args: Any, kwargs: Any) -> None:
+        self._state, self._kernel, self._args, self._kwargs = state, kernel, args, kwargs
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self.done = False
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            with running(self._state):
+                self._value = self._kernel(*self._args, **self._kwargs)
+        except BaseException as error:
+            self._error = error
+        finally:
+            self.done = True
+
+    def join(self) -> None:
+        self._thread.join()
+
+    def result(self) -> Any:
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+def started(holding: Holding, kernel: Callable[..., Any], *args: Any, **kwargs: Any) -> Task:
+    """Starts a blocking kernel beside the others of its run."""
+    task = Task(holding.state, kernel, args, kwargs)
+    holding.tasks.append(task)
+    return task

@@ -156,6 +156,7 @@ class Planner:
         self.instructions: list[Instruction] = []
         self.feed_values: list[Value] = []
         self.results: list[Value | None] = []
+        self.ops: list[Operation] = []
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
 
@@ -170,7 +171,8 @@ class Planner:
             self.values[tensor] = value
             self.feed_values.append(value)
         self.needed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
-        for op in self._grouped(in_order(self.needed, fed)):
+        self.ops = in_order(self.needed, fed)
+        for op in self._grouped(self.ops):
             if isinstance(op, list):
                 self._batch(op)
             else:
@@ -179,6 +181,15 @@ class Planner:
             self.results.append(None if tensor is None else self._fetched(tensor))
         self._settle()
         return self
+
+    def dependents(self, op: Operation) -> set[Operation]:
+        """The ops of this plan that must wait for `op`."""
+        found = {op}
+        for each in self.ops:
+            if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
+                found.add(each)
+        found.discard(op)
+        return found
 
     # -- one op --------------------------------------------------------------------------------------------------
 
@@ -331,10 +342,10 @@ class Planner:
 
     def _batch(self, ops: list[Operation]) -> None:
         definition = ops[0].definition
-        columns = zip(*[self._arguments(op) for op in ops])
-        instruction = Instruction(
-            ops[0], "batch", definition.batch_fn, [list(c) for c in columns], self._keywords(ops[0])
-        )
+        rows = [self._arguments(op) for op in ops]
+        # Plain numbers are the same for all (the key sees to it), so they are passed once.
+        columns = [rows[0][i] if arg.host else [row[i] for row in rows] for i, arg in enumerate(definition.inputs)]
+        instruction = Instruction(ops[0], "batch", definition.batch_fn, columns, self._keywords(ops[0]))
         self._append(instruction, definition.traits)
         for op in ops:
             if op.outputs:  # the references the updates were given
@@ -354,7 +365,7 @@ class Planner:
         writes: list[tuple[int, frozenset[Any]]] = []
         retained: list[tuple[int, Value]] = []
         for position, instruction in enumerate(self.instructions):
-            inputs = list(_values_of(instruction.arguments))
+            inputs = list(values_of(instruction.arguments))
             for value in inputs:
                 value.last_use = max(value.last_use, position)
             traits = instruction.traits
@@ -366,7 +377,7 @@ class Planner:
                 roots = roots.union(*[value.roots for value in inputs])
             if instruction.steps:
                 roots |= {CONSTANT}  # a body may return a constant of its own
-            for value in _values_of(instruction.results):
+            for value in values_of(instruction.results):
                 value.roots = roots
             if traits & Trait.WRITES:
                 written = instruction.written if instruction.steps else touched
@@ -389,10 +400,10 @@ class Planner:
         for position, instruction in enumerate(self.instructions):
             if instruction.op is None:
                 continue
-            results = list(_values_of(instruction.results))
+            results = list(values_of(instruction.results))
             origins = {position} if instruction.traits & Trait.READS else set()
             if instruction.traits & Trait.VIEW:
-                for value in _values_of(instruction.arguments):
+                for value in values_of(instruction.arguments):
                     origins |= shares.get(value, set())
             for value in results:
                 shares[value] = origins
@@ -400,11 +411,11 @@ class Planner:
                     last_uses[origin] = max(last_uses.get(origin, -1), value.last_use)
         for origin, last_use in last_uses.items():
             instruction = self.instructions[origin]
-            roots = frozenset().union(*[value.roots for value in _values_of(instruction.results)])
+            roots = frozenset().union(*[value.roots for value in values_of(instruction.results)])
             for position, written in writes:
                 if origin < position <= last_use and (EVERYTHING in written or EVERYTHING in roots or roots & written):
                     instruction.copies = True
-                    for value in _values_of(instruction.results):
+                    for value in values_of(instruction.results):
                         value.roots = frozenset()
                     break
         # Views of a copied read share nothing that matters any more.
@@ -438,10 +449,10 @@ def _is_handle(tensor: Tensor) -> bool:
     return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
 
 
-def _values_of(items: Any):
+def values_of(items: Any):
     for item in items:
         if isinstance(item, list):
-            yield from _values_of(item)
+            yield from values_of(item)
         elif isinstance(item, Host):
             yield item.value
         elif isinstance(item, Value):

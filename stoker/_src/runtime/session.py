@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from stoker._src.base.export import export
+from stoker._src.formats.protos import ConfigProto, RunOptions
 from stoker._src.graph import context
 from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import to_numpy
+from stoker._src.ops.waiting import RunState, running
 from stoker._src.runtime.emit import Step, emit
-from stoker._src.runtime.feeds import converter
+from stoker._src.runtime.feeds import converter, expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.functions import FunctionCompiler, step_failure
 from stoker._src.runtime.locks import Holding, VariablesLock
-from stoker._src.runtime.plan import Instruction, Planner
+from stoker._src.runtime.plan import Planner
 from stoker._src.runtime.resources import NodeContext, ResourceManager
+from stoker._src.runtime.trace import Ticks, fill_run_metadata
 
 
 class Plan:
@@ -35,29 +41,68 @@ class Plan:
         self.step: Step = emit(planner)
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
         self.locks = self.writes or self.reads or self.blocks
-        self.line_times: list[tuple[Instruction, float]] | None = None
+        self.times: dict[int, float] = {}  # seconds of each line in the last traced run
+        if os.environ.get("STOKER_DEBUG") == "plan":
+            print(self.explain(), file=sys.stderr)
 
-    def execute(self, session: BaseSession, values: list[Any]) -> list[Any]:
-        """Runs the step on converted feeds; the fetched tensors as NumPy."""
-        holding = None
+    def execute(self, session: BaseSession, values: list[Any], options: Any = None, metadata: Any = None) -> list[Any]:
+        """Runs the step on converted feeds; the fetched values as kernels gave them."""
+        if options is not None or metadata is not None or self.blocks:
+            return self._execute_watched(session, values, options, metadata)
+        if not self.locks:
+            try:
+                return self.step.function(None, *values)
+            except BaseException as error:
+                raise self._failure(error) from error
+        holding = Holding(session._variables_lock, writes=self.writes)
         try:
-            if self.locks:
-                holding = Holding(session._variables_lock, writes=self.writes)
-                holding.resume()
-            results = self.step.function(holding, *values)
+            holding.resume()
+            return self.step.function(holding, *values)
         except BaseException as error:
             raise self._failure(error) from error
         finally:
-            if holding is not None:
-                holding.pause()
-        return [_public(value) for value in results]
+            holding.pause()
+
+    def _execute_watched(self, session: BaseSession, values: list[Any], options: Any, metadata: Any) -> list[Any]:
+        """A run that may block, has a deadline, or is traced."""
+        timeout = session._timeout if options is None or not options.timeout_in_ms else options.timeout_in_ms
+        state = RunState(timeout)
+        holding = Holding(session._variables_lock, writes=self.writes, state=state)
+        session._started(state)
+        traced = options is not None and options.trace_level >= RunOptions.SOFTWARE_TRACE and metadata is not None
+        try:
+            with running(state):
+                holding.resume()
+                if not traced:
+                    return self.step.function(holding, *values)
+                function, instructions = self.step.timed()
+                ticks = Ticks()
+                results = function(ticks, holding, *values)
+                self.times = {line: end - begin for line, begin, end in ticks.spans()}
+                fill_run_metadata(metadata, ticks, instructions)
+                return results
+        except BaseException as error:
+            raise self._failure(error) from error
+        finally:
+            holding.end()
+            session._ended(state)
 
     def _failure(self, error: BaseException) -> BaseException:
         """The error to raise: with the node whose line failed, and what that line was given."""
         return step_failure(error, self.step)
 
+    def explain(self) -> str:
+        """The step's source, each line with the node it runs and (after a traced run) its time."""
+        lines = self.step.source.splitlines()
+        width = max(len(line) for line in lines)
+        for index, (number, instruction) in enumerate(self.step.lines.items()):
+            if instruction.op is not None:
+                spent = f"  {self.times[index] * 1e6:9.1f} us" if index in self.times else ""
+                lines[number - 1] = f"{lines[number - 1]:<{width}}  # {instruction.op.name}{spent}"
+        return "\n".join(lines)
 
-def _public(value: Any) -> Any:
+
+def public(value: Any) -> Any:
     """What a caller gets: arrays, NumPy scalars for 0-d tensors, bytes for single strings."""
     if isinstance(value, torch.Tensor):
         array = to_numpy(value)
@@ -67,23 +112,49 @@ def _public(value: Any) -> Any:
     return value
 
 
+class DeviceAttributes:
+    """A device of a session: its name, type and memory."""
+
+    def __init__(self, name: str, device_type: str, memory_limit_bytes: int, incarnation: int) -> None:
+        self.name = name
+        self.device_type = device_type
+        self.memory_limit_bytes = memory_limit_bytes
+        self.incarnation = incarnation
+
+    def __repr__(self) -> str:
+        return f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes}, {self.incarnation})"
+
+
+_live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
+
+
 class BaseSession:
     """What Session and InteractiveSession share."""
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+    def __init__(self, target: str | bytes | None = "", graph: Graph | None = None, config: Any = None) -> None:
         if graph is not None and not isinstance(graph, Graph):
             raise TypeError(f"Argument `graph` must be a tf.Graph, but got {type(graph)!r}.")
         if target is not None and not isinstance(target, (str, bytes)):
             raise TypeError(f"Argument `target` must be a string, but got {type(target)!r}.")
+        if config is not None and not isinstance(config, ConfigProto):
+            if not hasattr(config, "SerializeToString"):
+                raise TypeError(f"Argument `config` must be a tf.ConfigProto, but got {type(config)!r}.")
+            config = ConfigProto.FromString(config.SerializeToString())
         self._graph = context.get_default_graph() if graph is None else graph
-        self._target = target
-        self._config = config
+        self._target = target.decode() if isinstance(target, bytes) else target or ""
+        self._config = ConfigProto() if config is None else config
+        self._timeout = self._config.operation_timeout_in_ms
+        if self._config.intra_op_parallelism_threads > 0:
+            torch.set_num_threads(self._config.intra_op_parallelism_threads)
         self._closed = False
         self._plans: dict[Any, Plan] = {}
         self._planning = threading.Lock()
         self._resources = ResourceManager()
         self._variables_lock = VariablesLock()
         self._contexts: weakref.WeakKeyDictionary[Operation, NodeContext] = weakref.WeakKeyDictionary()
+        self._running: set[RunState] = set()
+        self._partial_runs: dict[str, _PartialRun] = {}
+        _live_sessions.add(self)
 
     @property
     def graph(self) -> Graph:
@@ -94,7 +165,7 @@ class BaseSession:
         return self._graph.as_graph_def()
 
     @property
-    def sess_str(self) -> Any:
+    def sess_str(self) -> str:
         return self._target
 
     # -- running -------------------------------------------------------------------------------------------------
@@ -114,26 +185,27 @@ class BaseSession:
             tf.errors.OpError: an operation failed.
         """
         try:
-            key = (
-                tuple(fetches) if type(fetches) is list else fetches,
-                tuple(feed_dict) if feed_dict else (),
-                type(fetches) is list,
-            )
+            listed = type(fetches) is list
+            key = (tuple(fetches) if listed else fetches, tuple(feed_dict) if feed_dict else (), listed)
             plan = self._plans.get(key)
         except TypeError:
             key = plan = None
         if plan is None or self._closed or plan.graph_changes != self._graph.changes:
+            feed_dict = expand_feeds(self._graph, feed_dict)
             plan = self._plan(fetches, feed_dict, key)
-        values = [convert(value) for convert, value in zip(plan.converters, feed_dict.values())] if feed_dict else []
-        if len(values) != len(plan.feeds):
-            values = self._expanded_feeds(plan, feed_dict)
-        return plan.fetch.build(plan.execute(self, values))
+        elif feed_dict and len(feed_dict) != len(plan.feeds):
+            feed_dict = expand_feeds(self._graph, feed_dict)
+        values = [convert(value) for convert, value in zip(plan.converters, feed_dict.values())] if feed_dict else ()
+        results = plan.execute(self, values, options, run_metadata)  # type: ignore[arg-type]
+        return plan.fetch.build([public(value) for value in results])
 
     def _plan(self, fetches: Any, feed_dict: Any, key: Any) -> Plan:
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         if self._graph.version == 0:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
+        if feed_dict is not None and not hasattr(feed_dict, "keys"):
+            raise TypeError(f"The feed_dict must be a dictionary from tensors to values, got {type(feed_dict).__name__}.")
         feeds = self._feed_tensors(feed_dict)
         fetch = FetchPlan(self._graph, fetches)
         if len({*feeds}) != len(feeds):
@@ -142,25 +214,23 @@ class BaseSession:
             plan = Plan(self, fetch, feeds)
             if key is not None:
                 self._plans[key] = plan
+        if self._config.log_device_placement:
+            for op in plan.step.planner.ops:
+                print(f"{op.name}: ({op.type}): {op.device or '/job:localhost/replica:0/task:0/device:CPU:0'}", file=sys.stderr)
         return plan
 
     def _feed_tensors(self, feed_dict: Any) -> list[Tensor]:
-        if not feed_dict:
-            return []
         tensors: list[Tensor] = []
-        for key in feed_dict:
+        for key in feed_dict or ():
             try:
                 tensor = self._graph.as_graph_element(key, allow_operation=False)
             except (TypeError, ValueError, KeyError) as error:
-                kind = ValueError if isinstance(error, KeyError) else type(error)
+                kind = TypeError if not isinstance(error, ValueError) else ValueError
                 raise kind(f"Cannot interpret feed_dict key as Tensor: {error}") from None
             if not self._graph.is_feedable(tensor):
                 raise ValueError(f"Tensor {tensor.name} may not be fed.")
             tensors.append(tensor)
         return tensors
-
-    def _expanded_feeds(self, plan: Plan, feed_dict: Any) -> list[Any]:
-        raise AssertionError("the feeds do not fit the plan")
 
     def _node_context(self, op: Operation) -> NodeContext:
         found = self._contexts.get(op)
@@ -169,27 +239,137 @@ class BaseSession:
         return found
 
     def explain(self, fetches: Any, feeds: Any = ()) -> str:
-        """The plan of a run as Python source: one line for each kernel call, with the node it belongs to."""
+        """The plan of a run as Python source: one line for each kernel call, with the node it belongs to.
+
+        After a run of the same fetches and feeds with RunOptions(trace_level=FULL_TRACE), the time of each line too.
+        """
+        listed = type(fetches) is list
+        try:
+            plan = self._plans.get((tuple(fetches) if listed else fetches, tuple(feeds), listed))
+        except TypeError:
+            plan = None
+        if plan is None:
+            plan = self._plan(fetches, expand_feeds(self._graph, dict.fromkeys(feeds)), None)
+        return plan.explain()
+
+    def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
+        """A function that runs `fetches` with its arguments as the values of `feed_list`.
+
+        With `accept_options` it also takes `options` and `run_metadata`.
+        """
+        if feed_list is not None and not isinstance(feed_list, (list, tuple)):
+            raise TypeError("Argument `feed_list` must be a list or tuple.")
+        feeds = list(feed_list or ())
         plan = self._plan(fetches, dict.fromkeys(feeds), None)
-        lines = plan.step.source.splitlines()
-        width = max(len(line) for line in lines)
-        for number, instruction in plan.step.lines.items():
-            if instruction.op is not None:
-                lines[number - 1] = f"{lines[number - 1]:<{width}}  # {instruction.op.name}"
-        return "\n".join(lines)
+
+        def call(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
+            if self._closed:
+                raise RuntimeError("Attempted to use a closed Session.")
+            if len(values) != len(feeds):
+                raise TypeError(f"This callable takes {len(feeds)} values, but {len(values)} were given.")
+            converted = [convert(value) for convert, value in zip(plan.converters, values)]
+            results = plan.execute(self, converted, options, run_metadata)
+            return plan.fetch.build([public(value) for value in results])
+
+        return call if accept_options else lambda *values: call(*values)
+
+    def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
+        """Starts a run in pieces; the handle it returns goes to `partial_run`.
+
+        Raises:
+            RuntimeError: the session is closed.
+        """
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        handle = f"partial_run_{len(self._partial_runs)}"
+        tensors = self._feed_tensors(dict.fromkeys(feeds or ()))
+        self._partial_runs[handle] = _PartialRun(FetchPlan(self._graph, fetches), set(tensors))
+        return handle
+
+    def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
+        """Goes on with a run in pieces: what was computed before is kept, nothing runs twice.
+
+        Raises:
+            ValueError: an unknown handle, or fetches or feeds that were not set up.
+        """
+        run = self._partial_runs.get(handle)
+        if run is None:
+            raise ValueError(f"{handle!r} is no handle that partial_run_setup returned.")
+        return run.go_on(self, FetchPlan(self._graph, fetches), feed_dict or {})
 
     # -- life ----------------------------------------------------------------------------------------------------
 
+    def _started(self, state: RunState) -> None:
+        with self._planning:
+            self._running.add(state)
+            if self._closed:
+                state.cancel()
+
+    def _ended(self, state: RunState) -> None:
+        with self._planning:
+            self._running.discard(state)
+
     def close(self) -> None:
-        """Ends the session: what blocks is cancelled, variables are forgotten."""
-        if not self._closed:
+        """Ends the session: runs that wait are cancelled, variables are forgotten."""
+        with self._planning:
+            if self._closed:
+                return
             self._closed = True
-            self._plans.clear()
-            self._resources.reset()
+            running_now = list(self._running)
+        for state in running_now:
+            state.cancel()
+        self._plans.clear()
+        self._resources.reset()
+
+    def list_devices(self) -> list[DeviceAttributes]:
+        """The devices this session can use."""
+        prefix = "/job:localhost/replica:0/task:0/device:"
+        devices = [DeviceAttributes(prefix + "CPU:0", "CPU", 256 << 20, 1)]
+        if torch.cuda.is_available():
+            for index in range(torch.cuda.device_count()):
+                memory = torch.cuda.get_device_properties(index).total_memory
+                devices.append(DeviceAttributes(f"{prefix}GPU:{index}", "GPU", memory, index + 2))
+        return devices
 
     def as_default(self) -> Any:
         """A context in which this is the session of `Tensor.eval` and `Operation.run`."""
         return enter_session(self)
+
+
+class _PartialRun:
+    """A run in pieces: the values that are known so far."""
+
+    def __init__(self, fetch: FetchPlan, feeds: set[Tensor]) -> None:
+        self.allowed = {*fetch.tensors, *fetch.targets}
+        self.feeds = feeds
+        self.known: dict[Tensor, Any] = {}
+        self.ran: set[Operation] = set()
+
+    def go_on(self, session: BaseSession, fetch: FetchPlan, feed_dict: Any) -> Any:
+        for element in (*fetch.tensors, *fetch.targets):
+            if element not in self.allowed:
+                raise ValueError(f"{element.name} was not among the fetches of partial_run_setup.")
+        for tensor, value in zip(session._feed_tensors(feed_dict), feed_dict.values()):
+            if tensor not in self.feeds:
+                raise ValueError(f"{tensor.name} was not among the feeds of partial_run_setup.")
+            if tensor in self.known:
+                raise ValueError(f"{tensor.name} was already fed in this partial run.")
+            self.known[tensor] = converter(tensor)(value)
+        # A reference that was fetched is not fed again: ops that write to it need the variable, not its value.
+        feeds = [tensor for tensor in self.known if not tensor.dtype._is_ref_dtype]
+        targets = [op for op in fetch.targets if op not in self.ran]
+        wanted = FetchPlan(session.graph, [[t for t in fetch.tensors if t not in self.known], targets])
+        compiler = FunctionCompiler(session._node_context)
+        needed = Planner(wanted.tensors, wanted.targets, feeds, session._node_context, compiler)
+        needed.build()
+        # Everything that runs now is fetched, so that the next piece starts from it.
+        fresh = [t for op in needed.ops for t in op.outputs if t not in self.known and not t.dtype._is_ref_dtype]
+        fresh += [t for t in fetch.tensors if t.dtype._is_ref_dtype and t not in self.known]
+        everything = FetchPlan(session.graph, [fresh, targets])
+        plan = Plan(session, everything, feeds)
+        self.known.update(zip(fresh, plan.execute(session, [self.known[tensor] for tensor in feeds])))
+        self.ran.update(needed.ops)
+        return fetch.build([public(self.known[tensor]) for tensor in fetch.tensors])
 
 
 @export(v1="Session")
@@ -213,6 +393,14 @@ class Session(BaseSession):
         self._entered_session.__exit__(*exc)
         self._entered_graph.__exit__(*exc)
         self.close()
+
+    @staticmethod
+    def reset(target: str, containers: Any = None, config: Any = None) -> None:
+        """Forgets the resources in `containers` (all by default) of every session on `target`, and closes those sessions."""
+        for session in list(_live_sessions):
+            if session._target == (target or ""):
+                session._resources.reset(None if not containers else list(containers))
+                session.close()
 
 
 @export(v1="InteractiveSession")
@@ -240,3 +428,4 @@ class InteractiveSession(BaseSession):
 def get_default_session() -> Any:
     """The session made current by `with session:`, or None."""
     return current_session()
+

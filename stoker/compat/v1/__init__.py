@@ -17,6 +17,7 @@ from stoker.compat.v1 import math as math
 from stoker.compat.v1 import nn as nn
 from stoker.compat.v1 import queue as queue
 from stoker.compat.v1 import random as random
+from stoker.compat.v1 import train as train
 from stoker.compat.v1 import types as types
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
@@ -138,6 +139,11 @@ from stoker._src.ops.casting import to_double as to_double
 from stoker._src.ops.casting import to_float as to_float
 from stoker._src.ops.casting import to_int32 as to_int32
 from stoker._src.ops.casting import to_int64 as to_int64
+from stoker._src.ops.clip import clip_by_average_norm as clip_by_average_norm
+from stoker._src.ops.clip import clip_by_global_norm as clip_by_global_norm
+from stoker._src.ops.clip import clip_by_norm as clip_by_norm
+from stoker._src.ops.clip import clip_by_value as clip_by_value
+from stoker._src.ops.clip import global_norm as global_norm
 from stoker._src.ops.comparison import approximate_equal as approximate_equal
 from stoker._src.ops.comparison import equal as equal
 from stoker._src.ops.comparison import greater as greater

@@ -13,6 +13,7 @@ from stoker.compat.v2 import math as math
 from stoker.compat.v2 import nn as nn
 from stoker.compat.v2 import queue as queue
 from stoker.compat.v2 import random as random
+from stoker.compat.v2 import train as train
 from stoker.compat.v2 import types as types
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
@@ -98,6 +99,9 @@ from stoker._src.ops.assertions import assert_op as Assert
 from stoker._src.ops.casting import bitcast as bitcast
 from stoker._src.ops.casting import cast as cast
 from stoker._src.ops.casting import saturate_cast as saturate_cast
+from stoker._src.ops.clip import clip_by_global_norm as clip_by_global_norm
+from stoker._src.ops.clip import clip_by_norm as clip_by_norm
+from stoker._src.ops.clip import clip_by_value as clip_by_value
 from stoker._src.ops.comparison import equal as equal
 from stoker._src.ops.comparison import greater as greater
 from stoker._src.ops.comparison import greater_equal as greater_equal

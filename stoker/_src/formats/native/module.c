@@ -1,5 +1,5 @@
 /* The extension module stoker._src.formats._native. Its functions have twins in Python with the same results:
- * tfrecord.py (frame, split) and example_python.py (parse_examples, parse_sequence_examples). */
+ * framing.py (frame, split), example_python.py (parse_examples, parse_sequence_examples) and csv.py (plain_csv). */
 #include "native.h"
 
 void crc32c_choose(int allow_instruction);
@@ -11,6 +11,7 @@ static PyMethodDef functions[] = {
     {"parse_examples", native_parse_examples, METH_VARARGS, "parse_examples(rows, features): (failure, columns)."},
     {"parse_sequence_examples", native_parse_sequence_examples, METH_VARARGS,
      "parse_sequence_examples(rows, context, lists): (failure, context columns, list columns)."},
+    {"plain_csv", native_plain_csv, METH_VARARGS, "plain_csv(records, types, delim): columns, or None."},
     {NULL, NULL, 0, NULL},
 };
 

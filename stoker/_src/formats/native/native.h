@@ -19,4 +19,7 @@ PyObject *native_parse_examples(PyObject *module, PyObject *args);
 /* sequences.c */
 PyObject *native_parse_sequence_examples(PyObject *module, PyObject *args);
 
+/* csv.c */
+PyObject *native_plain_csv(PyObject *module, PyObject *args);
+
 #endif

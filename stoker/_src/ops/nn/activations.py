@@ -1,0 +1,337 @@
+"""Activations and their gradients."""
+
+from __future__ import annotations
+
+import math as scalars
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import FLOATS, REAL, DType
+from stoker._src.base.export import export
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import OpDefinition, define, one_of, unchanged
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import array, math
+from stoker._src.ops.nn.by_name import ops
+
+_WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
+_RELU_DTYPES = (*REAL, dtypes.qint8)
+
+
+def _number(value: float, like: Tensor) -> Tensor:
+    return convert_to_tensor(value, like.dtype.base_dtype)
+
+
+def _zeros_like(x: Tensor) -> Tensor:
+    return ops.ZerosLike(x)
+
+
+def _where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    return ops.SelectV2(condition, x, y)
+
+
+def _pair(name: str, saved: str, allowed: tuple[DType, ...], **attrs: Any) -> tuple[OpDefinition, OpDefinition]:
+    """An activation and the op that is its gradient, which saves the activation's `features` or its `outputs`."""
+    forward = define(f"{name}(features: T) -> (activations: T)", T=allowed, **attrs)
+    backward = define(f"{name}Grad(gradients: T, {saved}: T) -> (backprops: T)", T=allowed, **attrs)
+    forward.shape(unchanged)
+    backward.shape(lambda gradients, saved: gradients.merge(saved))
+    return forward, backward
+
+
+# ---- Relu, Relu6, LeakyRelu -------------------------------------------------------------------------------------
+
+RELU, RELU_GRAD = _pair("Relu", "features", _RELU_DTYPES)
+
+
+@RELU.kernel
+def relu_kernel(features: torch.Tensor) -> torch.Tensor:
+    # Unsigned numbers are never negative, and torch does not compare the wide ones.
+    return features.clone() if features.dtype in _WIDER else torch.relu(features)
+
+
+@RELU_GRAD.kernel
+def relu_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+    wider = _WIDER.get(features.dtype)
+    if wider is not None:
+        return torch.where(features.view(_SAME_SIZE[features.dtype]) != 0, gradients.to(wider), 0).to(features.dtype)
+    return torch.ops.aten.threshold_backward(gradients, features, 0)
+
+
+_SAME_SIZE = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
+
+@RELU.grad
+def relu_gradient(op: Operation, g: Tensor) -> Tensor:
+    return RELU_GRAD(g, op.outputs[0])
+
+
+@RELU_GRAD.grad
+def relu_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    return RELU_GRAD(g, op.inputs[1]), _zeros_like(op.inputs[1])
+
+
+RELU6, RELU6_GRAD = _pair("Relu6", "features", REAL)
+
+
+@RELU6.kernel
+def relu6_kernel(features: torch.Tensor) -> torch.Tensor:
+    wider = _WIDER.get(features.dtype)
+    if wider is None:
+        return torch.clamp(features, 0, 6)
+    if features.dtype == torch.uint64:  # seen as signed, the large half is negative
+        signed = features.view(torch.int64)
+        return torch.where(signed < 0, 6, signed.clamp(0, 6)).to(torch.uint64)
+    return features.to(wider).clamp(0, 6).to(features.dtype)
+
+
+@RELU6_GRAD.kernel
+def relu6_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+    wider = _WIDER.get(features.dtype)
+    if wider is None:
+        return torch.where((features > 0) & (features < 6), gradients, 0)
+    values = features.to(wider)
+    return torch.where((values > 0) & (values < 6), gradients.to(wider), 0).to(features.dtype)
+
+
+@RELU6.grad
+def relu6_gradient(op: Operation, g: Tensor) -> Tensor:
+    return RELU6_GRAD(g, op.outputs[0])
+
+
+@RELU6_GRAD.grad
+def relu6_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    return RELU6_GRAD(g, op.inputs[1]), _zeros_like(op.inputs[1])
+
+
+_LEAKY_DTYPES = one_of(*FLOATS, default=dtypes.float32)
+LEAKY_RELU, LEAKY_RELU_GRAD = _pair("LeakyRelu", "features", _LEAKY_DTYPES, alpha=0.2)
+
+
+@LEAKY_RELU.kernel
+def leaky_relu_kernel(features: torch.Tensor, *, alpha: float) -> torch.Tensor:
+    return F.leaky_relu(features, alpha)
+
+
+@LEAKY_RELU_GRAD.kernel
+def leaky_relu_grad_kernel(gradients: torch.Tensor, features: torch.Tensor, *, alpha: float) -> torch.Tensor:
+    return torch.where(features > 0, gradients, gradients * alpha)
+
+
+@LEAKY_RELU.grad
+def leaky_relu_gradient(op: Operation, g: Tensor) -> Tensor:
+    return LEAKY_RELU_GRAD(g, op.inputs[0], alpha=op.attr("alpha"))
+
+
+@LEAKY_RELU_GRAD.grad
+def leaky_relu_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    x = op.inputs[1]
+    return LEAKY_RELU_GRAD(g, x, alpha=op.attr("alpha")), _zeros_like(x)
+
+
+# ---- Elu, Selu --------------------------------------------------------------------------------------------------
+
+ELU, ELU_GRAD = _pair("Elu", "outputs", FLOATS)
+
+
+@ELU.kernel
+def elu_kernel(features: torch.Tensor) -> torch.Tensor:
+    return F.elu(features)
+
+
+@ELU_GRAD.kernel
+def elu_grad_kernel(gradients: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+    return torch.where(outputs < 0, (outputs + 1) * gradients, gradients)
+
+
+@ELU.grad
+def elu_gradient(op: Operation, g: Tensor) -> Tensor:
+    return ELU_GRAD(g, op.outputs[0])
+
+
+@ELU_GRAD.grad
+def elu_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    gradients, outputs = op.inputs
+    negative = ops.Less(outputs, _number(0, outputs))
+    return ELU_GRAD(g, outputs), _where(negative, math.multiply(g, gradients), _zeros_like(outputs))
+
+
+SELU, SELU_GRAD = _pair("Selu", "outputs", FLOATS)
+_SELU_SCALE = 1.0507009873554804934193349852946
+_SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
+
+
+@SELU.kernel
+def selu_kernel(features: torch.Tensor) -> torch.Tensor:
+    return torch.where(features < 0, torch.expm1(features) * _SELU_SCALE_ALPHA, features * _SELU_SCALE)
+
+
+@SELU_GRAD.kernel
+def selu_grad_kernel(gradients: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+    return torch.where(outputs < 0, gradients * (outputs + _SELU_SCALE_ALPHA), gradients * _SELU_SCALE)
+
+
+@SELU.grad
+def selu_gradient(op: Operation, g: Tensor) -> Tensor:
+    return SELU_GRAD(g, op.outputs[0])
+
+
+@SELU_GRAD.grad
+def selu_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    gradients, outputs = op.inputs
+    negative = ops.Less(outputs, _number(0, outputs))
+    return SELU_GRAD(g, outputs), _where(negative, math.multiply(g, gradients), _zeros_like(outputs))
+
+
+# ---- Softplus, Softsign -----------------------------------------------------------------------------------------
+
+SOFTPLUS, SOFTPLUS_GRAD = _pair("Softplus", "features", FLOATS)
+
+
+@SOFTPLUS.kernel
+def softplus_kernel(features: torch.Tensor) -> torch.Tensor:
+    # Exact for every size of x, where F.softplus switches to x above a threshold.
+    return F.relu(features) + torch.log1p(torch.exp(-torch.abs(features)))
+
+
+@SOFTPLUS_GRAD.kernel
+def softplus_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+    return gradients * torch.sigmoid(features)
+
+
+@SOFTPLUS.grad
+def softplus_gradient(op: Operation, g: Tensor) -> Tensor:
+    return SOFTPLUS_GRAD(g, op.inputs[0])
+
+
+@SOFTPLUS_GRAD.grad
+def softplus_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    # sigmoid' = sigmoid(x) * sigmoid(-x) = 1 / (e^-x + 2 + e^x)
+    gradients, x = op.inputs
+    spread = math.add(math.add(math.exp(math.negative(x)), _number(2, x)), math.exp(x))
+    return SOFTPLUS_GRAD(g, x), math.realdiv(math.multiply(g, gradients), spread)
+
+
+SOFTSIGN, SOFTSIGN_GRAD = _pair("Softsign", "features", FLOATS)
+
+
+@SOFTSIGN.kernel
+def softsign_kernel(features: torch.Tensor) -> torch.Tensor:
+    return features / (torch.abs(features) + 1)
+
+
+@SOFTSIGN_GRAD.kernel
+def softsign_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+    return gradients / torch.square(torch.abs(features) + 1)
+
+
+@SOFTSIGN.grad
+def softsign_gradient(op: Operation, g: Tensor) -> Tensor:
+    return SOFTSIGN_GRAD(g, op.inputs[0])
+
+
+@SOFTSIGN_GRAD.grad
+def softsign_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    gradients, x = op.inputs
+    beside = math.add(ops.Abs(x), _number(1, x))
+    cube = math.multiply(math.multiply(beside, beside), beside)
+    slope = math.realdiv(math.multiply(_number(-2, x), ops.Sign(x)), cube)
+    return SOFTSIGN_GRAD(g, x), math.multiply(math.multiply(g, gradients), slope)
+
+
+# ---- public functions -------------------------------------------------------------------------------------------
+
+
+@export("nn.relu")
+def relu(features: Any, name: str | None = None) -> Tensor:
+    """max(features, 0)."""
+    return RELU(features, name=name)
+
+
+@export("nn.relu6")
+def relu6(features: Any, name: str | None = None) -> Tensor:
+    """min(max(features, 0), 6)."""
+    with name_scope(name, "Relu6", [features]) as scope:
+        return RELU6(convert_to_tensor(features, name="features"), name=scope)
+
+
+@export("nn.leaky_relu")
+def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tensor:
+    """features where positive, alpha * features elsewhere. Integers are taken as float32."""
+    with name_scope(name, "LeakyRelu", [features, alpha]) as scope:
+        features = convert_to_tensor(features, name="features")
+        if features.dtype.is_integer:
+            features = math.cast(features, dtypes.float32)
+        if isinstance(alpha, Tensor):
+            return math.maximum(math.multiply(alpha, features), features, name=scope)
+        return LEAKY_RELU(features, alpha=float(alpha), name=scope)
+
+
+@export("nn.elu")
+def elu(features: Any, name: str | None = None) -> Tensor:
+    """features where positive, exp(features) - 1 elsewhere."""
+    return ELU(features, name=name)
+
+
+@export("nn.selu")
+def selu(features: Any, name: str | None = None) -> Tensor:
+    """The scaled exponential linear unit (Klambauer et al., 2017)."""
+    return SELU(features, name=name)
+
+
+@export("nn.softplus", "math.softplus")
+def softplus(features: Any, name: str | None = None) -> Tensor:
+    """log(exp(features) + 1)."""
+    return SOFTPLUS(features, name=name)
+
+
+@export("nn.softsign", v1="math.softsign")
+def softsign(features: Any, name: str | None = None) -> Tensor:
+    """features / (abs(features) + 1)."""
+    return SOFTSIGN(features, name=name)
+
+
+@export(v1="nn.crelu")
+def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
+    """relu of `features` beside relu of their negatives, along `axis` (Shang et al., 2016)."""
+    with name_scope(name, "CRelu", [features]) as scope:
+        features = convert_to_tensor(features, name="features")
+        return relu(array.concat([features, math.negative(features)], axis, name=scope))
+
+
+@export(v2="nn.crelu")
+def crelu_v2(features: Any, axis: int = -1, name: str | None = None) -> Tensor:
+    """relu of `features` beside relu of their negatives, along `axis` (Shang et al., 2016)."""
+    return crelu(features, name, axis)
+
+
+@export("nn.swish", "nn.silu")
+def swish(features: Any, beta: Any = 1.0) -> Tensor:
+    """features * sigmoid(beta * features) (Ramachandran et al., 2017)."""
+    with name_scope(None, "swish", [features]):
+        features = convert_to_tensor(features, name="features")
+        beta = math.cast(convert_to_tensor(beta, name="beta"), features.dtype.base_dtype)
+        return math.multiply(features, ops.Sigmoid(math.multiply(beta, features)))
+
+
+@export(v2="nn.gelu")
+def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Tensor:
+    """x * P(X <= x) for a standard normal X (Hendrycks and Gimpel, 2016); with `approximate`, by way of tanh."""
+    with name_scope(name, "Gelu", [features]):
+        x = convert_to_tensor(features, name="features")
+        if not x.dtype.is_floating:
+            raise ValueError(
+                f"`features.dtype` must be a floating point tensor. Received: features.dtype={x.dtype.name}."
+            )
+        half = math.multiply(_number(0.5, x), x)
+        if approximate:
+            cube = math.multiply(math.multiply(x, x), x)
+            inner = math.multiply(
+                _number(scalars.sqrt(2 / scalars.pi), x), math.add(x, math.multiply(_number(0.044715, x), cube))
+            )
+            return math.multiply(half, math.add(_number(1, x), math.tanh(inner)))
+        return math.multiply(half, math.add(_number(1, x), ops.Erf(math.realdiv(x, _number(scalars.sqrt(2), x)))))

@@ -1,0 +1,123 @@
+"""How the public functions read window sizes, strides, padding and layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stoker._src.base.shapes import TensorShape
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array
+from stoker._src.ops.nn.by_name import ops
+
+
+def either(value: Any, name: str, other: Any, other_name: str) -> Any:
+    """An argument that has two names.
+
+    Raises:
+        ValueError: both or neither were given.
+    """
+    if other is not None:
+        if value is not None:
+            raise ValueError(f"Cannot specify both '{name}' and '{other_name}'.")
+        return other
+    return value
+
+
+def for_each_dimension(value: Any, spatial: int, channel_axis: int, label: str) -> list[int]:
+    """Window sizes or strides for all dimensions: from one number, one for each spatial dimension, or all of them.
+
+    Raises:
+        ValueError: a list of another length.
+    """
+    if value is None:
+        value = [1]
+    if not isinstance(value, (list, tuple)) and not hasattr(value, "__len__"):
+        value = [value]
+    values = [int(each) for each in value]
+    if len(values) == spatial + 2:
+        return values
+    if len(values) == 1:
+        values = values * spatial
+    elif len(values) != spatial:
+        raise ValueError(
+            f"{label} should be of length 1, {spatial} or {spatial + 2}. Received: {label}={value} of length {len(values)}"
+        )
+    return [1, 1, *values] if channel_axis == 1 else [1, *values, 1]
+
+
+def split_padding(padding: Any) -> tuple[Any, list[int]]:
+    """(padding attribute, explicit_paddings): `padding` is a word, or a pair of numbers for each dimension.
+
+    Raises:
+        ValueError: EXPLICIT without the numbers, or malformed pairs.
+    """
+    if not isinstance(padding, (list, tuple)):
+        if padding == "EXPLICIT":
+            raise ValueError(
+                "'EXPLICIT' is not a valid value for `padding`. To use explicit padding, `padding` must be a list."
+            )
+        return padding, []
+    if len(padding) != 4:
+        raise ValueError(
+            f"When padding is a list, it must be of size 4. Received: padding={padding} of size {len(padding)}"
+        )
+    explicit = []
+    for i, pair in enumerate(padding):
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise ValueError(
+                f"When padding is a list, each element must be a list of two numbers. Element {i} is {pair!r}."
+            )
+        explicit.extend(int(amount) for amount in pair)
+    return "EXPLICIT", explicit
+
+
+def starts_with_channels(data_format: str | None) -> bool:
+    return data_format is not None and data_format.startswith("NC")
+
+
+def layout(data_format: str | None, spatial: int) -> str:
+    """The layout of images with `spatial` dimensions, for any spelling of channels first or last."""
+    first = starts_with_channels(data_format)
+    return {2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}[spatial][first]
+
+
+def rank_of(*tensors: Tensor) -> int | None:
+    return next((t.static_shape.rank for t in tensors if t.static_shape.rank is not None), None)
+
+
+def in_two_dimensions(value: Tensor, channels_first: bool, op: Callable[[Tensor], Tensor]) -> Tensor:
+    """`op` of two spatial dimensions on data with one: a dimension of size 1 is added and taken away again."""
+    axis = 2 if channels_first else 1
+    return ops.Squeeze(op(ops.ExpandDims(value, axis)), squeeze_dims=[axis])
+
+
+def without_batch_dimensions(value: Tensor, spatial: int, op: Callable[[Tensor], Tensor]) -> Tensor:
+    """`op`, which knows one batch dimension, on data with several."""
+    rank = value.static_shape.rank
+    if rank is None or rank <= spatial + 2:
+        return op(value)
+    inner = rank - spatial - 1
+    sizes = value.static_shape
+    if sizes[inner:].known:
+        flat = array.reshape(value, [-1, *sizes[inner:]])
+    else:
+        flat = array.reshape(value, array.concat([[-1], ops.Slice(array.shape(value), [inner], [-1])], 0))
+    result = op(flat)
+    outer = sizes[:inner]
+    inner_shape = result.static_shape[1:]
+    if outer.known and inner_shape.known:
+        return array.reshape(result, [*outer, *inner_shape])
+    restored = array.concat([ops.Slice(array.shape(value), [0], [inner]), ops.Slice(array.shape(result), [1], [-1])], 0)
+    return array.reshape(result, restored)
+
+
+def static_sizes(value: Any) -> list[int] | None:
+    """Sizes given as a plain sequence or TensorShape, None when they are a tensor."""
+    if isinstance(value, Tensor):
+        return None
+    if isinstance(value, TensorShape):
+        return [int(size) for size in value.as_list()]  # type: ignore[arg-type]
+    if isinstance(value, (list, tuple)) and any(isinstance(each, Tensor) for each in value):
+        return None
+    return [int(each) for each in value]

@@ -1,0 +1,205 @@
+"""BiasAdd and L2Loss, and small compositions around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import FLOATS, NUMERIC
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape, merge_dims
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import STRING, define, scalar
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import array, linalg, math, ranges, reductions
+from stoker._src.ops.nn.activations import relu
+from stoker._src.ops.nn.by_name import ops
+
+# ---- BiasAdd ----------------------------------------------------------------------------------------------------
+
+_DTYPES = (*NUMERIC, dtypes.qint8, dtypes.quint8, dtypes.qint32, dtypes.qint16, dtypes.quint16)
+_FORMAT = STRING("NHWC", allowed=("NHWC", "NCHW"))
+BIAS_ADD = define("BiasAdd(value: T, bias: T) -> (output: T)", T=_DTYPES, data_format=_FORMAT)
+BIAS_ADD_V1 = define("BiasAddV1(value: T, bias: T) -> (output: T)", T=_DTYPES)
+BIAS_ADD_GRAD = define("BiasAddGrad(out_backprop: T) -> (output: T)", T=_DTYPES, data_format=_FORMAT)
+
+
+def _bias_axis(rank: int, data_format: str) -> int:
+    return 1 if data_format == "NCHW" else rank - 1
+
+
+@BIAS_ADD.kernel
+def bias_add_kernel(value: torch.Tensor, bias: torch.Tensor, *, data_format: str) -> torch.Tensor:
+    if data_format == "NCHW" and value.dim() > 2:
+        bias = bias.reshape(-1, *(1,) * (value.dim() - 2))
+    return _add(value, bias)
+
+
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
+
+def _add(value: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    signed = _SIGNED.get(value.dtype)  # sums wrap around, so the sign of the representation does not matter
+    if signed is not None:
+        return torch.add(value.view(signed), bias.view(signed)).view(value.dtype)
+    return torch.add(value, bias)
+
+
+@BIAS_ADD_V1.kernel
+def bias_add_v1_kernel(value: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return _add(value, bias)
+
+
+@BIAS_ADD.shape
+def bias_add_shape(value: Shape, bias: Shape, *, data_format: str) -> Shape:
+    value, bias = value.at_least(2), bias.of_rank(1)
+    if value.dims is None:
+        return value
+    axis = _bias_axis(len(value), data_format)
+    size, wanted = bias[0], value[axis]
+    if size is not None and wanted is not None and size != wanted:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Dimensions must be equal, but are {wanted} and {size} for BiasAdd: value is {value}, bias is {bias}, "
+            f"data_format={data_format}.",
+        )
+    dims = list(value.dims)
+    dims[axis] = merge_dims(wanted, size)
+    return Shape(dims)
+
+
+@BIAS_ADD_V1.shape
+def bias_add_v1_shape(value: Shape, bias: Shape) -> Shape:
+    return bias_add_shape(value, bias, data_format="NHWC")
+
+
+@BIAS_ADD_GRAD.kernel
+def bias_add_grad_kernel(out_backprop: torch.Tensor, *, data_format: str) -> torch.Tensor:
+    axis = _bias_axis(out_backprop.dim(), data_format)
+    others = [i for i in range(out_backprop.dim()) if i != axis]
+    signed = _SIGNED.get(out_backprop.dtype)
+    if signed is not None:
+        return torch.sum(out_backprop.view(signed), others, dtype=signed).view(out_backprop.dtype)
+    return torch.sum(out_backprop, others, dtype=out_backprop.dtype)
+
+
+@BIAS_ADD_GRAD.shape
+def bias_add_grad_shape(out_backprop: Shape, *, data_format: str) -> Shape:
+    value = out_backprop.at_least(2)
+    return Shape((None if value.dims is None else value[_bias_axis(len(value), data_format)],))
+
+
+@BIAS_ADD.grad
+def bias_add_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    return g, BIAS_ADD_GRAD(g, data_format=op.attr("data_format"))
+
+
+@BIAS_ADD_V1.grad
+def bias_add_v1_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    return g, BIAS_ADD_GRAD(g)
+
+
+@BIAS_ADD_GRAD.grad
+def bias_add_grad_gradient(op: Operation, g: Tensor) -> Tensor:
+    """The bias's gradient is a sum; its own gradient is repeated over what was summed."""
+    x = op.inputs[0]
+    if op.attr("data_format") == "NCHW":
+        rank = x.static_shape.rank
+        if rank is None:
+            trailing = ops.Fill(ranges.rank(x) - 2, 1)
+            g = array.reshape(g, array.concat([array.shape(g), trailing], 0))
+        else:
+            g = array.reshape(g, [-1] + [1] * (rank - 2))
+    return ranges.broadcast_to(g, array.shape(x))
+
+
+def _bias_format(data_format: str | None) -> str:
+    if data_format is None:
+        return "NHWC"
+    if data_format.startswith("NC"):
+        return "NCHW"
+    if data_format.startswith("N") and data_format.endswith("C"):
+        return "NHWC"
+    raise ValueError(f"`data_format` must be of the form `N...C` or `NC...`. Received: data_format={data_format}")
+
+
+@export("nn.bias_add")
+def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
+    """`bias` (a vector) added along the channels of `value`.
+
+    Raises:
+        ValueError: a data format that is neither `N...C` nor `NC...`, or sizes that differ.
+    """
+    with name_scope(name, "BiasAdd", [value, bias]) as scope:
+        layout = _bias_format(data_format)
+        if not context.executing_eagerly():
+            value = convert_to_tensor(value, name="input")
+            bias = convert_to_tensor(bias, value.dtype.base_dtype, name="bias")
+        return BIAS_ADD(value, bias, data_format=layout, name=scope)
+
+
+@export(v1="nn.xw_plus_b")
+def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
+    """matmul(x, weights) + biases."""
+    with name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
+        x = convert_to_tensor(x, name="x")
+        weights = convert_to_tensor(weights, name="weights")
+        biases = convert_to_tensor(biases, name="biases")
+        return bias_add(linalg.matmul(x, weights), biases, name=scope)
+
+
+@export(v1="nn.relu_layer")
+def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
+    """relu(matmul(x, weights) + biases)."""
+    with name_scope(name, "relu_layer", [x, weights, biases]) as scope:
+        x = convert_to_tensor(x, name="x")
+        weights = convert_to_tensor(weights, name="weights")
+        biases = convert_to_tensor(biases, name="biases")
+        return relu(bias_add(linalg.matmul(x, weights), biases), name=scope)
+
+
+# ---- L2Loss -----------------------------------------------------------------------------------------------------
+
+L2_LOSS = define("L2Loss(t: T) -> (output: T)", T=FLOATS)
+L2_LOSS.shape(scalar)
+
+
+@L2_LOSS.kernel
+def l2_loss_kernel(t: torch.Tensor) -> torch.Tensor:
+    flat = t.reshape(-1)
+    return torch.dot(flat, flat) * 0.5
+
+
+@L2_LOSS.grad
+def l2_loss_gradient(op: Operation, g: Tensor) -> Tensor:
+    return math.multiply(op.inputs[0], g)
+
+
+@export("nn.l2_loss")
+def l2_loss(t: Any, name: str | None = None) -> Tensor:
+    """sum(t ** 2) / 2."""
+    return L2_LOSS(t, name=name)
+
+
+# ---- zero_fraction ----------------------------------------------------------------------------------------------
+
+
+def _count_nonzero(value: Tensor) -> Tensor:
+    nonzero = ops.NotEqual(value, array.zeros([], value.dtype.base_dtype))
+    return reductions.reduce_sum(math.cast(nonzero, dtypes.int64))
+
+
+@export("nn.zero_fraction", "math.zero_fraction")
+def zero_fraction(value: Any, name: str | None = None) -> Tensor:
+    """The share of zeros in `value`, float32; NaN for an empty tensor."""
+    with name_scope(name, "zero_fraction", [value]):
+        value = convert_to_tensor(value, name="value")
+        count = math.cast(ranges.size(value, out_type=dtypes.int64), dtypes.float32)
+        nonzero = math.cast(_count_nonzero(value), dtypes.float32)
+        return array.identity(math.realdiv(math.subtract(count, nonzero), count), name="fraction")

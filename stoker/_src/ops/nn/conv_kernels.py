@@ -1,0 +1,202 @@
+"""Convolutions on torch, for any number of spatial dimensions and both layouts.
+
+TensorFlow keeps filters as [spatial..., in / groups, out], torch as [out, in / groups, spatial...]; a channels-last
+tensor seen with its channels moved to the front is exactly what torch calls channels_last memory, so nothing is copied.
+The number of groups is not an attribute: it is how often the filter's input channels fit into the input's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.ops.nn.windows import Windows, check_window_attr, explicit_pairs, is_channels_last, spatial, windows
+
+_LAYOUT = {4: torch.channels_last, 5: torch.channels_last_3d}
+_TO_FRONT = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
+_TO_BACK = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
+_FILTER_TO_TORCH = {4: (3, 2, 0, 1), 5: (4, 3, 0, 1, 2)}
+_FILTER_FROM_TORCH = {4: (2, 3, 1, 0), 5: (2, 3, 4, 1, 0)}
+_FORWARD = {4: torch.conv2d, 5: torch.conv3d}
+_BACKWARD = torch.ops.aten.convolution_backward
+
+
+def channels_first(x: torch.Tensor, data_format: str) -> torch.Tensor:
+    """`x` with its channels second, as torch wants it; a view."""
+    return x.permute(_TO_FRONT[x.dim()]) if is_channels_last(data_format) else x
+
+
+def from_channels_first(x: torch.Tensor, data_format: str) -> torch.Tensor:
+    """The inverse of `channels_first`; contiguous in TensorFlow's layout."""
+    return (x.permute(_TO_BACK[x.dim()]) if is_channels_last(data_format) else x).contiguous()
+
+
+def _groups(channels: int, filter_channels: int, outputs: int) -> int:
+    if filter_channels == 0 or channels % filter_channels or outputs % max(channels // filter_channels, 1):
+        raise InvalidArgumentError(
+            None, None, f"input depth must be evenly divisible by filter depth: {channels} vs {filter_channels}"
+        )
+    return channels // filter_channels
+
+
+@functools.lru_cache(maxsize=4096)
+def _movement(
+    strides: tuple[int, ...],
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+    dilations: tuple[int, ...],
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]:
+    """(strides, dilations, explicit padding) of the spatial dimensions, checked."""
+    check_window_attr("strides", strides, data_format, "convolution")
+    check_window_attr("dilations", dilations, data_format, "convolution")
+    explicit = explicit_pairs(explicit_paddings, padding, data_format)
+    return spatial(strides, data_format), spatial(dilations, data_format), explicit
+
+
+def _geometry(
+    sizes: Sequence[int],
+    filter_sizes: Sequence[int],
+    strides: tuple[int, ...],
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+    dilations: tuple[int, ...],
+) -> tuple[Windows, tuple[int, ...], tuple[int, ...], int]:
+    """(windows, spatial strides, spatial dilations, groups) of a convolution over an input of `sizes`."""
+    steps, rates, explicit = _movement(strides, padding, explicit_paddings, data_format, dilations)
+    found = windows(spatial(sizes, data_format), tuple(filter_sizes[:-2]), steps, rates, padding, explicit)
+    channels = sizes[-1] if is_channels_last(data_format) else sizes[1]
+    return found, steps, rates, _groups(channels, filter_sizes[-2], filter_sizes[-1])
+
+
+def _empty_like_image(like: torch.Tensor, sizes: Sequence[int], data_format: str) -> torch.Tensor:
+    """Uninitialised memory in torch's order of dimensions: only its sizes and layout are used."""
+    return channels_first(like.new_empty(tuple(sizes)), data_format)
+
+
+def _check_gradient(
+    out_backprop: torch.Tensor, sizes: Sequence[int], found: Windows, filter_sizes: Sequence[int], data_format: str
+) -> None:
+    expected = (
+        (sizes[0], *found.outputs, filter_sizes[-1])
+        if is_channels_last(data_format)
+        else (sizes[0], filter_sizes[-1], *found.outputs)
+    )
+    if tuple(out_backprop.shape) != tuple(expected):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Size of out_backprop doesn't match computed: actual = {list(out_backprop.shape)}, computed = {list(expected)} "
+            f"[input: {list(sizes)} filter: {list(filter_sizes)}]",
+        )
+
+
+def _exact(x: torch.Tensor) -> torch.Tensor:
+    """Integers as float64, in which products and sums of int32 stay exact up to 2**53."""
+    return x if x.dtype.is_floating_point else x.to(torch.float64)
+
+
+def _back(result: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    if result.dtype == dtype:
+        return result
+    return result.to(torch.int64).to(dtype)  # by way of int64, so that int32 wraps around
+
+
+def conv_forward(
+    input: torch.Tensor,
+    filter: torch.Tensor,
+    strides: tuple[int, ...],
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+    dilations: tuple[int, ...],
+) -> torch.Tensor:
+    rank = input.dim()
+    found, steps, rates, groups = _geometry(
+        input.shape, filter.shape, strides, padding, explicit_paddings, data_format, dilations
+    )
+    x, weight = _exact(channels_first(input, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
+    if 0 in found.outputs or 0 in input.shape or 0 in filter.shape:
+        sizes = (input.shape[0], filter.shape[-1], *found.outputs)
+        return from_channels_first(x.new_zeros(sizes), data_format).to(input.dtype)
+    if found.pad is not None:
+        x = F.pad(x, found.pad)
+    result = _FORWARD[rank](x, weight, None, steps, found.fold, rates, groups)
+    return _back(from_channels_first(result, data_format), input.dtype)
+
+
+def conv_backprop_input(
+    input_sizes: Sequence[int],
+    filter: torch.Tensor,
+    out_backprop: torch.Tensor,
+    strides: tuple[int, ...],
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+    dilations: tuple[int, ...],
+) -> torch.Tensor:
+    rank = out_backprop.dim()
+    found, steps, rates, groups = _geometry(
+        input_sizes, filter.shape, strides, padding, explicit_paddings, data_format, dilations
+    )
+    _check_gradient(out_backprop, input_sizes, found, filter.shape, data_format)
+    g, weight = _exact(channels_first(out_backprop, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
+    if g.numel() == 0 or weight.numel() == 0:
+        return out_backprop.new_zeros(tuple(input_sizes))
+    sizes = list(input_sizes)
+    first = 1 if is_channels_last(data_format) else 2
+    if found.pad is not None:
+        for i in range(len(found.before)):
+            sizes[first + i] += found.before[i] + found.after[i]
+    x = _empty_like_image(g, sizes, data_format)
+    zeros = [0] * len(steps)
+    result = _BACKWARD(g, x, weight, None, steps, found.fold, rates, False, zeros, groups, [True, False, False])[0]
+    if found.pad is not None:
+        for i, before in enumerate(found.before):
+            result = result.narrow(2 + i, before, input_sizes[first + i])
+    return _back(from_channels_first(result, data_format), out_backprop.dtype)
+
+
+def conv_backprop_filter(
+    input: torch.Tensor,
+    filter_sizes: Sequence[int],
+    out_backprop: torch.Tensor,
+    strides: tuple[int, ...],
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+    dilations: tuple[int, ...],
+) -> torch.Tensor:
+    rank = input.dim()
+    found, steps, rates, groups = _geometry(
+        input.shape, filter_sizes, strides, padding, explicit_paddings, data_format, dilations
+    )
+    _check_gradient(out_backprop, input.shape, found, filter_sizes, data_format)
+    if input.numel() == 0 or out_backprop.numel() == 0:
+        return input.new_zeros(tuple(filter_sizes))
+    x, g = channels_first(input, data_format), channels_first(out_backprop, data_format)
+    if found.pad is not None:
+        x = F.pad(x, found.pad)
+    weight = x.new_empty(tuple(filter_sizes)).permute(_FILTER_TO_TORCH[rank])
+    zeros = [0] * len(steps)
+    result = _BACKWARD(g, x, weight, None, steps, found.fold, rates, False, zeros, groups, [False, True, False])[1]
+    return result.permute(_FILTER_FROM_TORCH[rank]).contiguous()
+
+
+# ---- depthwise: a filter [height, width, channels, multiplier] is one group for each channel -------------------
+
+
+def grouped_filter(filter: torch.Tensor) -> torch.Tensor:
+    """A depthwise filter as the filter of a convolution with as many groups as channels; a view."""
+    height, width, channels, multiplier = filter.shape
+    return filter.reshape(height, width, 1, channels * multiplier)
+
+
+def grouped_sizes(filter_sizes: Sequence[int]) -> tuple[int, ...]:
+    height, width, channels, multiplier = filter_sizes
+    return (height, width, 1, channels * multiplier)

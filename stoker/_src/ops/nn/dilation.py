@@ -1,0 +1,192 @@
+"""Grayscale morphology: dilation (the maximum of input plus filter over each window) and erosion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from stoker._src.base.dtypes import REAL
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.definition import INTS, STRING, define
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import math
+from stoker._src.ops.nn.arguments import either
+from stoker._src.ops.nn.by_name import ops
+from stoker._src.ops.nn.windows import Windows, check_window_attr, window_shape, windows
+
+_ATTRS: dict[str, Any] = {
+    "strides": INTS(minimum=4),
+    "rates": INTS(minimum=4),
+    "padding": STRING(allowed=("SAME", "VALID")),
+}
+DILATION2D = define("Dilation2D(input: T, filter: T) -> (output: T)", T=REAL, **_ATTRS)
+DILATION2D_BACKPROP_INPUT = define(
+    "Dilation2DBackpropInput(input: T, filter: T, out_backprop: T) -> (in_backprop: T)", T=REAL, **_ATTRS
+)
+DILATION2D_BACKPROP_FILTER = define(
+    "Dilation2DBackpropFilter(input: T, filter: T, out_backprop: T) -> (filter_backprop: T)", T=REAL, **_ATTRS
+)
+
+
+@DILATION2D.shape
+def dilation2d_shape(
+    input: Shape, filter: Shape, *, strides: tuple[int, ...], rates: tuple[int, ...], padding: str
+) -> Shape:
+    check_window_attr("strides", strides, "NHWC", "Dilation2D")
+    check_window_attr("rates", rates, "NHWC", "Dilation2D")
+    input, filter = input.of_rank(4), filter.of_rank(3)
+    channels = Shape((input[3],)).merge(Shape((filter[2],)))[0]
+    return window_shape(input, filter.dims[:2], strides[1:3], rates[1:3], padding, (), "NHWC", channels)  # type: ignore[index]
+
+
+DILATION2D_BACKPROP_INPUT.shape(lambda input, filter, out_backprop: input.of_rank(4))
+DILATION2D_BACKPROP_FILTER.shape(lambda input, filter, out_backprop: filter.of_rank(3))
+
+
+def _candidates(
+    input: torch.Tensor, filter: torch.Tensor, strides: tuple[int, ...], rates: tuple[int, ...], padding: str
+) -> tuple[torch.Tensor, Windows]:
+    """input + filter for every offset of the window, offsets first: [offsets, batch, rows, columns, channels].
+
+    What lies outside the input is the lowest value, which never wins.
+    """
+    check_window_attr("strides", strides, "NHWC", "Dilation2D")
+    check_window_attr("rates", rates, "NHWC", "Dilation2D")
+    if input.shape[3] != filter.shape[2]:
+        raise InvalidArgumentError(
+            None, None, f"input and filter must have the same depth: {input.shape[3]} vs {filter.shape[2]}"
+        )
+    kernel = (filter.shape[0], filter.shape[1])
+    found = windows(tuple(input.shape[1:3]), kernel, strides[1:3], rates[1:3], padding)
+    wide = input if input.dtype.is_floating_point else input.to(torch.float64)
+    padded = torch.nn.functional.pad(
+        wide, (0, 0, found.before[1], found.after[1], found.before[0], found.after[0]), value=float("-inf")
+    )
+    rows, columns = found.outputs
+    parts = []
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            top, left = i * rates[1], j * rates[2]
+            shifted = padded[
+                :,
+                top : top + (rows - 1) * strides[1] + 1 : strides[1],
+                left : left + (columns - 1) * strides[2] + 1 : strides[2],
+            ]
+            parts.append(shifted + filter[i, j])
+    return torch.stack(parts), found
+
+
+@DILATION2D.kernel
+def dilation2d_kernel(
+    input: torch.Tensor, filter: torch.Tensor, *, strides: tuple[int, ...], rates: tuple[int, ...], padding: str
+) -> torch.Tensor:
+    return _candidates(input, filter, strides, rates, padding)[0].amax(0).to(input.dtype)
+
+
+def _flat_targets(
+    input: torch.Tensor, filter: torch.Tensor, found: Windows, chosen: torch.Tensor, strides: Any, rates: Any
+) -> torch.Tensor:
+    """For each output, the position of the winning element in the flattened input."""
+    batch, height, width, channels = input.shape
+    rows, columns = found.outputs
+    device = input.device
+    i, j = chosen // filter.shape[1], chosen % filter.shape[1]
+    y = torch.arange(rows, device=device).reshape(1, -1, 1, 1) * strides[1] - found.before[0] + i * rates[1]
+    x = torch.arange(columns, device=device).reshape(1, 1, -1, 1) * strides[2] - found.before[1] + j * rates[2]
+    b = torch.arange(batch, device=device).reshape(-1, 1, 1, 1)
+    return ((b * height + y) * width + x) * channels + torch.arange(channels, device=device)
+
+
+@DILATION2D_BACKPROP_INPUT.kernel
+def dilation2d_backprop_input_kernel(
+    input: torch.Tensor,
+    filter: torch.Tensor,
+    out_backprop: torch.Tensor,
+    *,
+    strides: tuple[int, ...],
+    rates: tuple[int, ...],
+    padding: str,
+) -> torch.Tensor:
+    values, found = _candidates(input, filter, strides, rates, padding)
+    targets = _flat_targets(input, filter, found, values.argmax(0), strides, rates)
+    flat = torch.zeros_like(input).reshape(-1)
+    return flat.index_add_(0, targets.reshape(-1), out_backprop.reshape(-1)).reshape(input.shape)
+
+
+@DILATION2D_BACKPROP_FILTER.kernel
+def dilation2d_backprop_filter_kernel(
+    input: torch.Tensor,
+    filter: torch.Tensor,
+    out_backprop: torch.Tensor,
+    *,
+    strides: tuple[int, ...],
+    rates: tuple[int, ...],
+    padding: str,
+) -> torch.Tensor:
+    values, _ = _candidates(input, filter, strides, rates, padding)
+    channels = input.shape[3]
+    targets = values.argmax(0) * channels + torch.arange(channels, device=input.device)
+    flat = torch.zeros_like(filter).reshape(-1)
+    return flat.index_add_(0, targets.reshape(-1), out_backprop.reshape(-1)).reshape(filter.shape)
+
+
+@DILATION2D.grad
+def dilation2d_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    attrs = {name: op.attr(name) for name in _ATTRS}
+    x, filter = op.inputs
+    return DILATION2D_BACKPROP_INPUT(x, filter, g, **attrs), DILATION2D_BACKPROP_FILTER(x, filter, g, **attrs)
+
+
+@export(v1="nn.dilation2d")
+def dilation2d(
+    input: Any,
+    filter: Any = None,
+    strides: Any = None,
+    rates: Any = None,
+    padding: Any = None,
+    name: str | None = None,
+    filters: Any = None,
+    dilations: Any = None,
+) -> Tensor:
+    """max over the window of input + filter, for each channel; filters are [height, width, channels]."""
+    filter = either(filter, "filter", filters, "filters")
+    rates = either(rates, "rates", dilations, "dilations")
+    return DILATION2D(input, filter, strides=strides, rates=rates, padding=padding, name=name)
+
+
+@export(v2="nn.dilation2d")
+def dilation2d_v2(
+    input: Any, filters: Any, strides: Any, padding: str, data_format: str, dilations: Any, name: str | None = None
+) -> Tensor:
+    """max over the window of input + filter, for each channel; filters are [height, width, channels]."""
+    if data_format != "NHWC":
+        raise ValueError(
+            f"`data_format` values other than 'NHWC' are not supported. Received: data_format={data_format}"
+        )
+    return DILATION2D(input, filters, strides=strides, rates=dilations, padding=padding, name=name)
+
+
+@export(v1="nn.erosion2d")
+def erosion2d(value: Any, kernel: Any, strides: Any, rates: Any, padding: str, name: str | None = None) -> Tensor:
+    """min over the window of value - kernel, for each channel: the dual of `dilation2d`."""
+    with name_scope(name, "erosion2d", [value, kernel]) as scope:
+        mirrored = ops.ReverseV2(kernel, [0, 1])
+        return math.negative(
+            DILATION2D(math.negative(value), mirrored, strides=strides, rates=rates, padding=padding, name=scope)
+        )
+
+
+@export(v2="nn.erosion2d")
+def erosion2d_v2(
+    value: Any, filters: Any, strides: Any, padding: str, data_format: str, dilations: Any, name: str | None = None
+) -> Tensor:
+    """min over the window of value - filters, for each channel: the dual of `dilation2d`."""
+    if data_format != "NHWC":
+        raise ValueError(
+            f"`data_format` values other than 'NHWC' are not supported. Received: data_format={data_format}"
+        )
+    return erosion2d(value, filters, strides, dilations, padding, name)

@@ -1,0 +1,92 @@
+"""Local response normalization (Krizhevsky et al., 2012): each channel divided by the activity of its neighbours.
+
+y[c] = x[c] * (bias + alpha * sum(x[c - depth_radius : c + depth_radius + 1] ** 2)) ** -beta
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from stoker._src.base import dtypes
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.definition import define, one_of
+from stoker._src.graph.tensor import Operation, Tensor
+
+# float64 is allowed beside TensorFlow's types: derivatives can then be checked by finite differences.
+_DTYPES = one_of(dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, default=dtypes.float32)
+_ATTRS: dict[str, Any] = {"depth_radius": 5, "bias": 1.0, "alpha": 1.0, "beta": 0.5}
+LRN = define("LRN(input: T) -> (output: T)", **_ATTRS, T=_DTYPES)
+LRN_GRAD = define("LRNGrad(input_grads: T, input_image: T, output_image: T) -> (output: T)", **_ATTRS, T=_DTYPES)
+
+
+@LRN.shape
+def lrn_shape(input: Shape) -> Shape:
+    return input.of_rank(4)
+
+
+@LRN_GRAD.shape
+def lrn_grad_shape(input_grads: Shape, input_image: Shape, output_image: Shape) -> Shape:
+    return input_grads.of_rank(4).merge(input_image).merge(output_image)
+
+
+def _neighbourhood(x: torch.Tensor, radius: int) -> torch.Tensor:
+    """The sum over each channel and the `radius` channels on both sides of it, by differences of running sums."""
+    sums = F.pad(torch.cumsum(x.to(torch.float64), -1), (radius + 1, radius), mode="constant")
+    channels = x.shape[-1]
+    if radius:
+        sums[..., channels + radius + 1 :] = sums[..., channels + radius : channels + radius + 1]
+    return (sums[..., 2 * radius + 1 :] - sums[..., :channels]).to(x.dtype)
+
+
+def _activity(x: torch.Tensor, depth_radius: int, bias: float, alpha: float) -> torch.Tensor:
+    wide = x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
+    return _neighbourhood(wide * wide, depth_radius) * alpha + bias
+
+
+@LRN.kernel
+def lrn_kernel(input: torch.Tensor, *, depth_radius: int, bias: float, alpha: float, beta: float) -> torch.Tensor:
+    if input.numel() == 0:
+        return input.clone()
+    norm = _activity(input, depth_radius, bias, alpha)
+    return (input * norm.pow(-beta)).to(input.dtype)
+
+
+@LRN_GRAD.kernel
+def lrn_grad_kernel(
+    input_grads: torch.Tensor,
+    input_image: torch.Tensor,
+    output_image: torch.Tensor,
+    *,
+    depth_radius: int,
+    bias: float,
+    alpha: float,
+    beta: float,
+) -> torch.Tensor:
+    if input_image.numel() == 0:
+        return input_grads.clone()
+    norm = _activity(input_image, depth_radius, bias, alpha)
+    shared = _neighbourhood((input_grads * output_image).to(norm.dtype) / norm, depth_radius)
+    return (input_grads * norm.pow(-beta) - input_image * shared * (2 * alpha * beta)).to(input_grads.dtype)
+
+
+@LRN.grad
+def lrn_gradient(op: Operation, g: Tensor) -> Tensor:
+    attrs = {name: op.attr(name) for name in _ATTRS}
+    return LRN_GRAD(g, op.inputs[0], op.outputs[0], **attrs)
+
+
+@export("nn.local_response_normalization", "nn.lrn")
+def local_response_normalization(
+    input: Any,
+    depth_radius: int = 5,
+    bias: float = 1,
+    alpha: float = 1,
+    beta: float = 0.5,
+    name: str | None = None,
+) -> Tensor:
+    """Local response normalization over the last dimension of a 4-D tensor."""
+    return LRN(input, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta, name=name)

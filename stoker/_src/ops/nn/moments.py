@@ -1,0 +1,238 @@
+"""Means and variances, and the normalizations that are built from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stoker._src.base import dtypes
+from stoker._src.base.export import export
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array, math, reductions
+from stoker._src.ops.constants import constant
+from stoker._src.ops.nn.by_name import ops
+from stoker._src.ops.nn.softmax import merged_axis
+
+_LOW = (dtypes.float16, dtypes.bfloat16)
+
+
+def _keep(keepdims: Any, keep_dims: Any) -> bool:
+    if keep_dims is not None:
+        if keepdims is not None:
+            raise ValueError("Cannot specify both 'keepdims' and 'keep_dims'.")
+        return bool(keep_dims)
+    return bool(keepdims)
+
+
+def _squeezed(value: Tensor, axes: Any) -> Tensor:
+    dims = [int(axis) for axis in np.ravel(np.asarray(axes))]
+    return ops.Squeeze(value, squeeze_dims=dims)
+
+
+@export(v1="nn.moments")
+def moments(
+    x: Any, axes: Any, shift: Any = None, name: str | None = None, keep_dims: Any = None, keepdims: Any = None
+) -> tuple[Tensor, Tensor]:
+    """(mean, variance) over `axes`. `shift` has no effect, as in TensorFlow since 1.0; half floats are summed as float32."""
+    keep = _keep(keepdims, keep_dims)
+    with name_scope(name, "moments", [x, axes]):
+        x = convert_to_tensor(x, name="x")
+        wide = math.cast(x, dtypes.float32) if x.dtype.base_dtype in _LOW else x
+        mean = reductions.reduce_mean(wide, axes, keepdims=True, name="mean")
+        spread = ops.SquaredDifference(wide, array.stop_gradient(mean))
+        variance = reductions.reduce_mean(spread, axes, keepdims=True, name="variance")
+        if not keep:
+            mean, variance = _squeezed(mean, axes), _squeezed(variance, axes)
+        if wide is not x:
+            mean, variance = math.cast(mean, x.dtype.base_dtype), math.cast(variance, x.dtype.base_dtype)
+        return mean, variance
+
+
+@export(v2="nn.moments")
+def moments_v2(
+    x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """(mean, variance) over `axes`. `shift` has no effect."""
+    return moments(x, axes, shift, name, keepdims=keepdims)
+
+
+@export(v1="nn.weighted_moments")
+def weighted_moments(
+    x: Any,
+    axes: Any,
+    frequency_weights: Any,
+    name: str | None = None,
+    keep_dims: Any = None,
+    keepdims: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """(mean, variance) over `axes`, each element counted as often as its weight says."""
+    keep = _keep(keepdims, keep_dims)
+    with name_scope(name, "weighted_moments", [x, axes, frequency_weights]):
+        x = convert_to_tensor(x, name="x")
+        weights = convert_to_tensor(frequency_weights, name="frequency_weights")
+        low = x.dtype.base_dtype in _LOW
+        wide = math.cast(x, dtypes.float32) if low else x
+        weights = math.cast(weights, wide.dtype.base_dtype)
+        weighted = reductions.reduce_sum(math.multiply(weights, wide), axes, keepdims=True, name="weighted_input_sum")
+        # The weights take the shape of the data before they are summed.
+        total = reductions.reduce_sum(
+            math.add(weights, array.zeros_like(wide)), axes, keepdims=True, name="sum_of_weights"
+        )
+        mean = ops.DivNoNan(weighted, total)
+        distance = reductions.reduce_sum(
+            math.multiply(weights, ops.SquaredDifference(wide, mean)), axes, keepdims=True, name="weighted_distsq"
+        )
+        variance = ops.DivNoNan(distance, total)
+        if not keep:
+            mean, variance = _squeezed(mean, axes), _squeezed(variance, axes)
+        if low:
+            mean, variance = math.cast(mean, x.dtype.base_dtype), math.cast(variance, x.dtype.base_dtype)
+        return mean, variance
+
+
+@export(v2="nn.weighted_moments")
+def weighted_moments_v2(
+    x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """(mean, variance) over `axes`, each element counted as often as its weight says."""
+    return weighted_moments(x, axes, frequency_weights, name, keepdims=keepdims)
+
+
+@export(v1="nn.sufficient_statistics")
+def sufficient_statistics(
+    x: Any, axes: Any, shift: Any = None, keep_dims: Any = None, name: str | None = None, keepdims: Any = None
+) -> tuple[Tensor, Tensor, Tensor, Any]:
+    """(count, sum, sum of squares, shift) over `axes`; the sums are of x - shift when there is one."""
+    keep = _keep(keepdims, keep_dims)
+    axes = [int(axis) for axis in np.ravel(np.asarray(axes))]
+    with name_scope(name, "sufficient_statistics", [x, shift]):
+        x = convert_to_tensor(x, name="x")
+        shape = x.static_shape
+        dtype = x.dtype.base_dtype
+        sizes = None if shape.rank is None else [shape[axis] for axis in axes]
+        if sizes is not None and None not in sizes:
+            count = constant(float(np.prod([float(size) for size in sizes])), dtype)  # type: ignore[arg-type]
+        else:
+            found = ops.GatherV2(math.cast(array.shape(x), dtype), axes, 0)
+            count = ops.Prod(found, [0], name="count")
+        if shift is not None:
+            shift = convert_to_tensor(shift, name="shift")
+            sums, squares = math.subtract(x, shift), ops.SquaredDifference(x, shift)
+        else:
+            sums, squares = x, math.square(x)
+        total = reductions.reduce_sum(sums, axes, keepdims=keep, name="mean_ss")
+        spread = reductions.reduce_sum(squares, axes, keepdims=keep, name="var_ss")
+        return count, total, spread, shift
+
+
+@export(v2="nn.sufficient_statistics")
+def sufficient_statistics_v2(
+    x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor, Tensor, Any]:
+    """(count, sum, sum of squares, shift) over `axes`; the sums are of x - shift when there is one."""
+    return sufficient_statistics(x, axes, shift, None, name, keepdims)
+
+
+@export("nn.normalize_moments")
+def normalize_moments(
+    counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """(mean, variance) from what `sufficient_statistics` gives."""
+    with name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]):
+        divisor = ops.Reciprocal(convert_to_tensor(counts), name="divisor")
+        if shift is not None:
+            shifted = math.multiply(mean_ss, divisor, name="shifted_mean")
+            mean = math.add(shifted, shift, name="mean")
+        else:
+            shifted = mean = math.multiply(mean_ss, divisor, name="mean")
+        variance = math.subtract(math.multiply(variance_ss, divisor), math.square(shifted), name="variance")
+        return mean, variance
+
+
+@export("nn.batch_normalization")
+def batch_normalization(
+    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
+) -> Tensor:
+    """scale * (x - mean) / sqrt(variance + variance_epsilon) + offset; `scale` and `offset` may be None."""
+    with name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
+        x = convert_to_tensor(x)
+        dtype = x.dtype.base_dtype
+        inverse = ops.Rsqrt(convert_to_tensor(variance) + variance_epsilon)
+        if scale is not None:
+            inverse = inverse * scale
+        negated = -(convert_to_tensor(mean)) * inverse if offset is None else offset - convert_to_tensor(mean) * inverse
+        return x * math.cast(inverse, dtype) + math.cast(negated, dtype)
+
+
+@export(v2="nn.batch_norm_with_global_normalization")
+def batch_norm_with_global_normalization_v2(
+    input: Any,
+    mean: Any,
+    variance: Any,
+    beta: Any,
+    gamma: Any,
+    variance_epsilon: Any,
+    scale_after_normalization: bool,
+    name: str | None = None,
+) -> Tensor:
+    """`batch_normalization`, scaled by `gamma` only if `scale_after_normalization`."""
+    scale = gamma if scale_after_normalization else None
+    return batch_normalization(input, mean, variance, beta, scale, variance_epsilon, name)
+
+
+@export(v1="nn.batch_norm_with_global_normalization")
+def batch_norm_with_global_normalization(
+    t: Any = None,
+    m: Any = None,
+    v: Any = None,
+    beta: Any = None,
+    gamma: Any = None,
+    variance_epsilon: Any = None,
+    scale_after_normalization: Any = None,
+    name: str | None = None,
+    input: Any = None,
+    mean: Any = None,
+    variance: Any = None,
+) -> Tensor:
+    """`batch_normalization`, scaled by `gamma` only if `scale_after_normalization`."""
+    return batch_norm_with_global_normalization_v2(
+        t if input is None else input,
+        m if mean is None else mean,
+        v if variance is None else variance,
+        beta,
+        gamma,
+        variance_epsilon,
+        scale_after_normalization,
+        name,
+    )
+
+
+@export(v1=("nn.l2_normalize", "math.l2_normalize", "linalg.l2_normalize"))
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None) -> Tensor:
+    """x / sqrt(max(sum(x ** 2), epsilon)) along `axis`."""
+    axis = merged_axis(axis, dim)
+    with name_scope(name, "l2_normalize", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        if x.dtype.is_complex:
+            part = x.dtype.real_dtype
+            real, imaginary = ops.Real(x, Tout=part), ops.Imag(x, Tout=part)
+            inverse = _inverse_norm(math.add(math.square(real), math.square(imaginary)), axis, epsilon)
+            return ops.Complex(
+                math.multiply(real, inverse), math.multiply(imaginary, inverse), Tout=x.dtype, name=scope
+            )
+        return math.multiply(x, _inverse_norm(math.square(x), axis, epsilon), name=scope)
+
+
+def _inverse_norm(squares: Tensor, axis: Any, epsilon: float) -> Tensor:
+    return ops.Rsqrt(math.maximum(reductions.reduce_sum(squares, axis, keepdims=True), epsilon))
+
+
+@export(v2=("nn.l2_normalize", "math.l2_normalize", "linalg.l2_normalize"))
+def l2_normalize_v2(
+    x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None
+) -> Tensor:
+    """x / sqrt(max(sum(x ** 2), epsilon)) along `axis`."""
+    return l2_normalize(x, axis, epsilon, name, dim)

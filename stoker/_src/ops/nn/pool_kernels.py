@@ -1,0 +1,349 @@
+"""Max and average pooling on torch, over two or three spatial dimensions and in both layouts.
+
+Torch pads both ends alike. TensorFlow's SAME padding puts the odd element at the end: torch's `ceil_mode`, in which the
+last window may reach over the end, gives the same windows without a copy in most cases; the input is padded in the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+
+from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
+from stoker._src.ops.nn.conv_kernels import channels_first, from_channels_first
+from stoker._src.ops.nn.windows import explicit_pairs, is_channels_last, spatial, windows
+
+_MAX = {2: torch.ops.aten.max_pool2d_with_indices, 3: torch.ops.aten.max_pool3d_with_indices}
+_MAX_BACKWARD = {2: torch.ops.aten.max_pool2d_with_indices_backward, 3: torch.ops.aten.max_pool3d_with_indices_backward}
+_AVG = {2: torch.ops.aten.avg_pool2d, 3: torch.ops.aten.avg_pool3d}
+_AVG_BACKWARD = {2: torch.ops.aten.avg_pool2d_backward, 3: torch.ops.aten.avg_pool3d_backward}
+
+
+class Plan(NamedTuple):
+    """How torch computes the windows: its padding and ceil_mode, after padding the input by `pad` where it cannot."""
+
+    outputs: tuple[int, ...]
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    fold: tuple[int, ...]
+    ceil: bool
+    pad: tuple[int, ...] | None
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def plan(
+    sizes: tuple[int, ...],
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: str,
+    explicit: tuple[tuple[int, int], ...],
+) -> Plan:
+    found = windows(sizes, kernel, strides, (1,) * len(sizes), padding, explicit)
+    fits = all(2 * before <= size for before, size in zip(found.before, kernel))
+    if fits and found.pad is None:
+        return Plan(found.outputs, kernel, strides, found.before, False, None, found.before, found.after)
+    if fits:
+        # What ceil_mode gives: a window more when the last one would leave elements uncovered.
+        counts = [
+            -(-(size + 2 * before - k) // stride) + 1
+            for size, before, k, stride in zip(sizes, found.before, kernel, strides)
+        ]
+        if tuple(counts) == found.outputs and all(
+            (count - 1) * stride < size + before
+            for count, stride, size, before in zip(counts, strides, sizes, found.before)
+        ):
+            return Plan(found.outputs, kernel, strides, found.before, True, None, found.before, found.after)
+    pad = tuple(amount for i in reversed(range(len(sizes))) for amount in (found.before[i], found.after[i]))
+    return Plan(found.outputs, kernel, strides, (0,) * len(sizes), False, pad, found.before, found.after)
+
+
+def plan_for(
+    sizes: Sequence[int],
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+) -> Plan:
+    """The plan for an input of `sizes`.
+
+    Raises:
+        InvalidArgumentError: a window size or stride below 1, or windows larger than the input.
+        UnimplementedError: windows over the batch, or over channels and space at once.
+    """
+    if len(ksize) != len(data_format) or len(strides) != len(data_format):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Sliding window ksize and strides must specify {len(data_format)} dimensions: {list(ksize)}, {list(strides)}",
+        )
+    if min(*ksize, *strides) < 1:
+        raise InvalidArgumentError(
+            None, None, f"Sliding window ksize and strides must be positive: {list(ksize)}, {list(strides)}"
+        )
+    if ksize[0] != 1 or strides[0] != 1:
+        raise UnimplementedError(None, None, "Pooling is not yet supported on the batch dimension.")
+    explicit = explicit_pairs(explicit_paddings, padding, data_format)
+    return plan(
+        spatial(sizes, data_format), spatial(ksize, data_format), spatial(strides, data_format), padding, explicit
+    )
+
+
+def _pools_channels(ksize: Sequence[int], strides: Sequence[int], data_format: str) -> bool:
+    axis = len(data_format) - 1 if is_channels_last(data_format) else 1
+    if ksize[axis] == 1 and strides[axis] == 1:
+        return False
+    if any(size != 1 for i, size in enumerate(ksize) if i != axis):
+        raise UnimplementedError(
+            None, None, "MaxPooling supports exactly one of pooling across depth or pooling across width/height."
+        )
+    if strides[axis] != ksize[axis]:
+        raise UnimplementedError(
+            None, None, "Depthwise max pooling requires the depth window to equal the depth stride."
+        )
+    return True
+
+
+def _by_window(input: torch.Tensor, window: int, data_format: str) -> tuple[torch.Tensor, int]:
+    """The channels split into windows: (a view with the windows' elements last among two axes, that axis)."""
+    axis = input.dim() - 1 if is_channels_last(data_format) else 1
+    channels = input.shape[axis]
+    if channels % window:
+        raise UnimplementedError(
+            None,
+            None,
+            f"Depthwise max pooling requires the depth window to evenly divide the input depth: {channels}, {window}",
+        )
+    return input.reshape(*input.shape[:axis], channels // window, window, *input.shape[axis + 1 :]), axis + 1
+
+
+def _comparable(x: torch.Tensor) -> torch.Tensor:
+    """`x` in a dtype that torch can pool, with the same order and no loss."""
+    return x if x.dtype.is_floating_point or x.dtype == torch.int64 else x.to(torch.float64)
+
+
+def _lowest(dtype: torch.dtype) -> float:
+    return float("-inf") if dtype.is_floating_point else torch.iinfo(dtype).min
+
+
+def _max_with_indices(
+    input: torch.Tensor, p: Plan, data_format: str
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(torch's input, maxima, index of each maximum within the spatial plane); ties go to the first."""
+    x = _comparable(channels_first(input, data_format))
+    if p.pad is not None:
+        x = F.pad(x, p.pad, value=_lowest(x.dtype))
+    ones = (1,) * len(p.kernel)
+    values, indices = _MAX[len(p.kernel)](x, p.kernel, p.strides, p.fold, ones, p.ceil)
+    return x, values, indices
+
+
+def max_pool(
+    input: torch.Tensor,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+) -> torch.Tensor:
+    if _pools_channels(ksize, strides, data_format):
+        split, axis = _by_window(input, max(ksize), data_format)
+        return _comparable(split).amax(axis).to(input.dtype)
+    p = plan_for(input.shape, ksize, strides, padding, explicit_paddings, data_format)
+    if input.numel() == 0 or 0 in p.outputs:
+        return _empty_result(input, p, data_format)
+    _, values, _ = _max_with_indices(input, p, data_format)
+    return from_channels_first(values, data_format).to(input.dtype)
+
+
+def _empty_result(input: torch.Tensor, p: Plan, data_format: str) -> torch.Tensor:
+    if is_channels_last(data_format):
+        return input.new_zeros((input.shape[0], *p.outputs, input.shape[-1]))
+    return input.new_zeros((*input.shape[:2], *p.outputs))
+
+
+def _check_output_gradient(grad: torch.Tensor, input: torch.Tensor, p: Plan, data_format: str) -> None:
+    expected = _empty_shape(input, p, data_format)
+    if tuple(grad.shape) != expected:
+        raise InvalidArgumentError(
+            None, None, f"Expected grad shape to be {list(expected)}, but got {list(grad.shape)}"
+        )
+
+
+def _empty_shape(input: torch.Tensor, p: Plan, data_format: str) -> tuple[int, ...]:
+    if is_channels_last(data_format):
+        return (input.shape[0], *p.outputs, input.shape[-1])
+    return (*input.shape[:2], *p.outputs)
+
+
+def _without_padding(x: torch.Tensor, p: Plan, sizes: Sequence[int]) -> torch.Tensor:
+    if p.pad is None:
+        return x
+    for i, before in enumerate(p.before):
+        x = x.narrow(2 + i, before, sizes[i])
+    return x
+
+
+def max_pool_grad(
+    orig_input: torch.Tensor,
+    grad: torch.Tensor,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+) -> torch.Tensor:
+    """The gradient of the input: each output's gradient goes to the first maximum of its window."""
+    if _pools_channels(ksize, strides, data_format):
+        split, axis = _by_window(orig_input, max(ksize), data_format)
+        chosen = _comparable(split).argmax(axis, keepdim=True)
+        result = torch.zeros_like(split).scatter_(axis, chosen, grad.unsqueeze(axis))
+        return result.reshape(orig_input.shape)
+    p = plan_for(orig_input.shape, ksize, strides, padding, explicit_paddings, data_format)
+    _check_output_gradient(grad, orig_input, p, data_format)
+    if grad.numel() == 0:
+        return torch.zeros_like(orig_input)
+    x, _, indices = _max_with_indices(orig_input, p, data_format)
+    g = channels_first(grad, data_format).to(x.dtype)
+    ones = (1,) * len(p.kernel)
+    if not x.dtype.is_floating_point:
+        x, g = x.to(torch.float64), g.to(torch.float64)
+    result = _MAX_BACKWARD[len(p.kernel)](g, x, p.kernel, p.strides, p.fold, ones, p.ceil, indices)
+    result = _without_padding(result, p, spatial(orig_input.shape, data_format))
+    return from_channels_first(result, data_format).to(grad.dtype)
+
+
+def max_pool_grad_grad(
+    orig_input: torch.Tensor,
+    grad: torch.Tensor,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+) -> torch.Tensor:
+    """`grad`, in the input's shape, read at the first maximum of each window."""
+    if _pools_channels(ksize, strides, data_format):
+        split, axis = _by_window(orig_input, max(ksize), data_format)
+        chosen = _comparable(split).argmax(axis, keepdim=True)
+        return torch.gather(grad.reshape(split.shape), axis, chosen).squeeze(axis)
+    p = plan_for(orig_input.shape, ksize, strides, padding, explicit_paddings, data_format)
+    if tuple(grad.shape) != tuple(orig_input.shape):
+        raise InvalidArgumentError(
+            None, None, f"Expected grad shape to be {list(orig_input.shape)}, but got {list(grad.shape)}"
+        )
+    if orig_input.numel() == 0 or 0 in p.outputs:
+        return _empty_result(grad, p, data_format)
+    _, _, indices = _max_with_indices(orig_input, p, data_format)
+    g = channels_first(grad, data_format)
+    if p.pad is not None:
+        g = F.pad(g, p.pad)
+    flat = torch.gather(g.flatten(2), 2, indices.flatten(2))
+    return from_channels_first(flat.reshape(indices.shape), data_format)
+
+
+# ---- with the positions of the maxima ---------------------------------------------------------------------------
+
+
+def argmax_positions(input: torch.Tensor, p: Plan, include_batch: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """(maxima, their positions in the flattened NHWC image, or in the whole batch) of a channels-last input."""
+    _, values, indices = _max_with_indices(input, p, "NHWC")
+    batch, height, width, channels = input.shape
+    if p.pad is not None:
+        padded_width = width + p.before[1] + p.after[1]
+        rows, columns = indices // padded_width - p.before[0], indices % padded_width - p.before[1]
+        indices = rows * width + columns
+    positions = indices.permute(0, 2, 3, 1) * channels + torch.arange(channels, device=input.device)
+    if include_batch:
+        positions = positions + torch.arange(batch, device=input.device).reshape(-1, 1, 1, 1) * (
+            height * width * channels
+        )
+    return from_channels_first(values, "NHWC").to(input.dtype), positions
+
+
+def flat_positions(argmax: torch.Tensor, input: torch.Tensor, include_batch: bool) -> torch.Tensor:
+    """`argmax` as positions in the whole flattened batch, checked.
+
+    Raises:
+        InvalidArgumentError: a position outside the image (or batch).
+    """
+    positions = argmax.to(torch.int64)
+    if not include_batch and input.dim():
+        image = input[0].numel() if input.shape[0] else 0
+        positions = positions + torch.arange(input.shape[0], device=input.device).reshape(-1, 1, 1, 1) * image
+    if positions.numel() and not (int(positions.min()) >= 0 and int(positions.max()) < input.numel()):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Expected argmax to lie within the input of {input.numel()} elements, found {int(positions.max())}.",
+        )
+    return positions.reshape(-1)
+
+
+# ---- averages ---------------------------------------------------------------------------------------------------
+
+
+def _counts(p: Plan, sizes: Sequence[int], like: torch.Tensor) -> torch.Tensor:
+    """How many elements of the input each window covers."""
+    total = like.new_ones(())
+    for i, size in enumerate(sizes):
+        starts = torch.arange(p.outputs[i], device=like.device) * p.strides[i] - p.before[i]
+        covered = (starts + p.kernel[i]).clamp(max=size) - starts.clamp(min=0)
+        total = total.unsqueeze(-1) * covered.to(like.dtype)
+    return total
+
+
+def avg_pool(
+    value: torch.Tensor, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str
+) -> torch.Tensor:
+    _refuse_channels(ksize, strides, data_format)
+    p = plan_for(value.shape, ksize, strides, padding, (), data_format)
+    if value.numel() == 0 or 0 in p.outputs:
+        return _empty_result(value, p, data_format)
+    x = channels_first(value, data_format)
+    rank = len(p.kernel)
+    if p.pad is None:
+        return from_channels_first(_AVG[rank](x, p.kernel, p.strides, p.fold, p.ceil, False, None), data_format)
+    sums = _AVG[rank](F.pad(x, p.pad), p.kernel, p.strides, p.fold, False, True, 1)
+    return from_channels_first(sums / _counts(p, x.shape[2:], x), data_format)
+
+
+def _refuse_channels(ksize: Sequence[int], strides: Sequence[int], data_format: str) -> None:
+    axis = len(data_format) - 1 if is_channels_last(data_format) else 1
+    if len(ksize) == len(data_format) and (ksize[axis] != 1 or strides[axis] != 1):
+        raise UnimplementedError(None, None, "Average pooling is not supported on the depth dimension.")
+
+
+def avg_pool_grad(
+    orig_input_shape: Sequence[int],
+    grad: torch.Tensor,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str,
+) -> torch.Tensor:
+    _refuse_channels(ksize, strides, data_format)
+    if len(orig_input_shape) != len(data_format):
+        raise InvalidArgumentError(
+            None, None, f"orig_input_shape must have {len(data_format)} elements, found {len(orig_input_shape)}"
+        )
+    p = plan_for(orig_input_shape, ksize, strides, padding, (), data_format)
+    sizes = spatial(orig_input_shape, data_format)
+    if grad.numel() == 0:
+        return grad.new_zeros(tuple(orig_input_shape))
+    g = channels_first(grad, data_format)
+    rank = len(p.kernel)
+    if p.pad is None:
+        x = channels_first(g.new_empty(tuple(orig_input_shape)), data_format)
+        result = _AVG_BACKWARD[rank](g, x, p.kernel, p.strides, p.fold, p.ceil, False, None)
+        return from_channels_first(result, data_format)
+    padded = [g.shape[0], g.shape[1], *(size + p.before[i] + p.after[i] for i, size in enumerate(sizes))]
+    shared = (g / _counts(p, sizes, g)).contiguous()
+    result = _AVG_BACKWARD[rank](shared, g.new_empty(padded), p.kernel, p.strides, p.fold, False, True, 1)
+    return from_channels_first(_without_padding(result, p, sizes), data_format)

@@ -1,0 +1,128 @@
+"""Softmax and its logarithm, along any dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from stoker._src.base.dtypes import FLOATS
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import OpDefinition, define
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import array, math, ranges, reductions
+from stoker._src.ops.nn.by_name import ops
+
+SOFTMAX = define("Softmax(logits: T) -> (softmax: T)", T=FLOATS)
+LOG_SOFTMAX = define("LogSoftmax(logits: T) -> (logsoftmax: T)", T=FLOATS)
+
+
+def _vector_shape(logits: Shape) -> Shape:
+    return logits.at_least(1)
+
+
+SOFTMAX.shape(_vector_shape)
+LOG_SOFTMAX.shape(_vector_shape)
+
+
+def _vector(logits: torch.Tensor) -> torch.Tensor:
+    if logits.dim() == 0:
+        raise InvalidArgumentError(None, None, "logits must have >= 1 dimension, got rank 0")
+    return logits
+
+
+@SOFTMAX.kernel
+def softmax_kernel(logits: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(_vector(logits), -1)
+
+
+@LOG_SOFTMAX.kernel
+def log_softmax_kernel(logits: torch.Tensor) -> torch.Tensor:
+    return torch.log_softmax(_vector(logits), -1)
+
+
+@SOFTMAX.grad
+def softmax_gradient(op: Operation, g: Tensor) -> Tensor:
+    y = op.outputs[0]
+    total = reductions.reduce_sum(math.multiply(g, y), -1, keepdims=True)
+    return math.multiply(math.subtract(g, total), y)
+
+
+@LOG_SOFTMAX.grad
+def log_softmax_gradient(op: Operation, g: Tensor) -> Tensor:
+    y = math.exp(op.outputs[0])
+    return math.subtract(g, math.multiply(reductions.reduce_sum(g, -1, keepdims=True), y))
+
+
+def merged_axis(axis: Any, dim: Any) -> Any:
+    """`axis`, also under its older name `dim`.
+
+    Raises:
+        ValueError: both were given.
+    """
+    if dim is not None:
+        if axis is not None:
+            raise ValueError("Cannot specify both 'axis' and 'dim'.")
+        return dim
+    return axis
+
+
+def along(logits: Tensor, definition: OpDefinition, axis: Any, name: str | None) -> Tensor:
+    """`definition`, which works on the last dimension, applied along `axis`.
+
+    Raises:
+        InvalidArgumentError: there is no such dimension.
+    """
+    if isinstance(axis, Tensor):
+        known = constant_value(axis)
+        axis = axis if known is None else int(known)
+    if not isinstance(axis, Tensor):
+        rank = logits.static_shape.rank
+        if axis == -1 or (rank is not None and axis == rank - 1):
+            return definition(logits, name=name)
+        if rank is not None and not -rank <= axis < rank:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"`dim` must be in the range [{-rank}, {rank}) where {rank} is the number of dimensions in the input. "
+                f"Received: dim={axis}",
+            )
+        if rank is not None:
+            order = list(range(rank))
+            order[axis], order[-1] = order[-1], order[axis]
+            return array.transpose(definition(array.transpose(logits, order)), order, name=name or "transpose")
+    last = math.subtract(ranges.rank(logits), 1)
+    axis = convert_to_tensor(axis)
+    axis = axis + math.cast(ops.Less(axis, 0), axis.dtype) * (last + 1)
+    order = array.concat([ranges.range(0, axis), ops.Pack([last]), ranges.range(axis + 1, last), ops.Pack([axis])], 0)
+    return array.transpose(definition(array.transpose(logits, order)), order, name=name or "transpose")
+
+
+@export(v1=("nn.softmax", "math.softmax"))
+def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
+    """exp(logits) divided by its sum along `axis` (the last dimension by default)."""
+    axis = merged_axis(axis, dim)
+    return along(convert_to_tensor(logits), SOFTMAX, -1 if axis is None else axis, name)
+
+
+@export(v2=("nn.softmax", "math.softmax"))
+def softmax_v2(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """exp(logits) divided by its sum along `axis` (the last dimension by default)."""
+    return softmax(logits, axis, name)
+
+
+@export(v1=("nn.log_softmax", "math.log_softmax"))
+def log_softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
+    """logits - log(sum(exp(logits))) along `axis` (the last dimension by default)."""
+    axis = merged_axis(axis, dim)
+    return along(convert_to_tensor(logits), LOG_SOFTMAX, -1 if axis is None else axis, name)
+
+
+@export(v2=("nn.log_softmax", "math.log_softmax"))
+def log_softmax_v2(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """logits - log(sum(exp(logits))) along `axis` (the last dimension by default)."""
+    return log_softmax(logits, axis, name)

@@ -1,0 +1,91 @@
+"""Traces of a run: what RunMetadata reports, and the Chrome trace made of it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any
+
+from stoker._src.formats.protos import StepStats
+from stoker._src.runtime.plan import Instruction
+
+HOST = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+
+class Ticks:
+    """Collects the time at which each line of a timed step ended."""
+
+    def __init__(self) -> None:
+        self.start = time.time()
+        self._begin = time.perf_counter()
+        self.ends: list[tuple[int, float]] = []
+
+    def __call__(self, line: int) -> None:
+        self.ends.append((line, time.perf_counter() - self._begin))
+
+    def spans(self) -> list[tuple[int, float, float]]:
+        """(line, begin, end) in seconds from the start."""
+        spans, last = [], 0.0
+        for line, end in self.ends:
+            spans.append((line, last, end))
+            last = end
+        return spans
+
+
+def fill_run_metadata(metadata: Any, ticks: Ticks, instructions: list[Instruction]) -> None:
+    """Step stats of a run, in the form TensorBoard and `timeline` read."""
+    stats = StepStats()
+    device = stats.dev_stats.add(device=HOST)
+    for line, begin, end in ticks.spans():
+        op = instructions[line].op
+        node = device.node_stats.add()
+        node.node_name = "" if op is None else op.name
+        inputs = "" if op is None else ", ".join(tensor.op.name for tensor in op._inputs)
+        node.timeline_label = f"{node.node_name} = {'' if op is None else op.type}({inputs})"
+        node.all_start_micros = int((ticks.start + begin) * 1e6)
+        node.op_start_rel_micros = 0
+        node.op_end_rel_micros = node.all_end_rel_micros = max(1, round((end - begin) * 1e6))
+        node.all_start_nanos = int((ticks.start + begin) * 1e9)
+        node.op_end_rel_nanos = node.all_end_rel_nanos = round((end - begin) * 1e9)
+        node.thread_id = threading.get_ident() & 0xFFFFFFFF
+    metadata.step_stats.MergeFromString(stats.SerializeToString())
+
+
+class Timeline:
+    """Step stats as a Chrome trace (`chrome://tracing`), as `tensorflow.python.client.timeline` makes it."""
+
+    def __init__(self, step_stats: Any, graph: Any = None) -> None:
+        self._stats = step_stats
+
+    def generate_chrome_trace_format(
+        self, show_dataflow: bool = True, show_memory: bool = False, op_time: str = "schedule"
+    ) -> str:
+        """The trace as JSON: one row for each device, one slice for each op, arrows along data if `show_dataflow`."""
+        events: list[dict[str, Any]] = []
+        for process, device in enumerate(self._stats.dev_stats):
+            events.append({"name": "process_name", "ph": "M", "pid": process, "args": {"name": f"{device.device} Compute"}})
+            ends: dict[str, tuple[int, int]] = {}
+            for node in device.node_stats:
+                label, _, call = node.timeline_label.partition(" = ")
+                inputs = [name for name in call.partition("(")[2].rstrip(")").split(", ") if name]
+                events.append(
+                    {
+                        "name": call.partition("(")[0] or node.node_name,
+                        "cat": "Op",
+                        "ph": "X",
+                        "pid": process,
+                        "tid": 0,
+                        "ts": node.all_start_micros,
+                        "dur": node.all_end_rel_micros,
+                        "args": {"name": node.node_name, "op": call.partition("(")[0], **{f"input{i}": n for i, n in enumerate(inputs)}},
+                    }
+                )
+                if show_dataflow:
+                    for name in inputs:
+                        if name in ends:
+                            flow = {"name": name, "cat": "DataFlow", "id": len(events), "pid": process, "tid": 0}
+                            events.append({**flow, "ph": "s", "ts": ends[name][0]})
+                            events.append({**flow, "ph": "t", "ts": node.all_start_micros})
+                ends[node.node_name] = (node.all_start_micros + node.all_end_rel_micros, process)
+        return json.dumps({"traceEvents": events}, indent=1)

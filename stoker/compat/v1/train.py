@@ -1,0 +1,29 @@
+"""Public names of tf.train."""
+
+from stoker._src.train.adagrad import AdadeltaOptimizer as AdadeltaOptimizer
+from stoker._src.train.adagrad import AdagradDAOptimizer as AdagradDAOptimizer
+from stoker._src.train.adagrad import AdagradOptimizer as AdagradOptimizer
+from stoker._src.train.adagrad import ProximalAdagradOptimizer as ProximalAdagradOptimizer
+from stoker._src.train.adam import AdamOptimizer as AdamOptimizer
+from stoker._src.train.decay import cosine_decay as cosine_decay
+from stoker._src.train.decay import cosine_decay_restarts as cosine_decay_restarts
+from stoker._src.train.decay import exponential_decay as exponential_decay
+from stoker._src.train.decay import inverse_time_decay as inverse_time_decay
+from stoker._src.train.decay import linear_cosine_decay as linear_cosine_decay
+from stoker._src.train.decay import natural_exp_decay as natural_exp_decay
+from stoker._src.train.decay import noisy_linear_cosine_decay as noisy_linear_cosine_decay
+from stoker._src.train.decay import piecewise_constant as piecewise_constant
+from stoker._src.train.decay import piecewise_constant as piecewise_constant_decay
+from stoker._src.train.decay import polynomial_decay as polynomial_decay
+from stoker._src.train.descent import GradientDescentOptimizer as GradientDescentOptimizer
+from stoker._src.train.descent import MomentumOptimizer as MomentumOptimizer
+from stoker._src.train.descent import ProximalGradientDescentOptimizer as ProximalGradientDescentOptimizer
+from stoker._src.train.ftrl import FtrlOptimizer as FtrlOptimizer
+from stoker._src.train.moving_averages import ExponentialMovingAverage as ExponentialMovingAverage
+from stoker._src.train.optimizer import Optimizer as Optimizer
+from stoker._src.train.rmsprop import RMSPropOptimizer as RMSPropOptimizer
+from stoker._src.train.training_util import assert_global_step as assert_global_step
+from stoker._src.train.training_util import create_global_step as create_global_step
+from stoker._src.train.training_util import get_global_step as get_global_step
+from stoker._src.train.training_util import get_or_create_global_step as get_or_create_global_step
+from stoker._src.train.training_util import global_step as global_step
