@@ -2,6 +2,7 @@
 
 from stoker.compat.v1 import bitwise as bitwise
 from stoker.compat.v1 import compat as compat
+from stoker.compat.v1 import config as config
 from stoker.compat.v1 import contrib as contrib
 from stoker.compat.v1 import debugging as debugging
 from stoker.compat.v1 import dtypes as dtypes
@@ -24,6 +25,7 @@ from stoker.compat.v1 import sparse as sparse
 from stoker.compat.v1 import strings as strings
 from stoker.compat.v1 import summary as summary
 from stoker.compat.v1 import train as train
+from stoker.compat.v1 import types as types
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
@@ -105,6 +107,7 @@ from stoker._src.graph.sparse_tensor import SparseTensorValue as SparseTensorVal
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
+from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
 from stoker._src.ops.array import concat as concat
 from stoker._src.ops.array import expand_dims as expand_dims
 from stoker._src.ops.array import fill as fill
@@ -194,6 +197,9 @@ from stoker._src.ops.counting import confusion_matrix as confusion_matrix
 from stoker._src.ops.counting import count_nonzero as count_nonzero
 from stoker._src.ops.counting import histogram_fixed_width as histogram_fixed_width
 from stoker._src.ops.counting import histogram_fixed_width_bins as histogram_fixed_width_bins
+from stoker._src.ops.custom_gradients import custom_gradient as custom_gradient
+from stoker._src.ops.custom_gradients import grad_pass_through as grad_pass_through
+from stoker._src.ops.custom_gradients import recompute_grad as recompute_grad
 from stoker._src.ops.decoding import decode_base64 as decode_base64
 from stoker._src.ops.decoding import decode_compressed as decode_compressed
 from stoker._src.ops.decoding import decode_csv_v1 as decode_csv
@@ -218,6 +224,10 @@ from stoker._src.ops.feature_specs import VarLenFeature as VarLenFeature
 from stoker._src.ops.files import matching_files as matching_files
 from stoker._src.ops.files import read_file as read_file
 from stoker._src.ops.files import write_file as write_file
+from stoker._src.ops.functional_loops import foldl as foldl
+from stoker._src.ops.functional_loops import foldr as foldr
+from stoker._src.ops.functional_loops import map_fn as map_fn
+from stoker._src.ops.functional_loops import scan as scan
 from stoker._src.ops.gathering import batch_gather as batch_gather
 from stoker._src.ops.gathering import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from stoker._src.ops.gathering import gather as gather
@@ -465,9 +475,11 @@ from stoker._src.runtime.behavior import enable_v2_tensorshape as enable_v2_tens
 from stoker._src.runtime.behavior import executing_eagerly as executing_eagerly
 from stoker._src.runtime.behavior import resource_variables_enabled as resource_variables_enabled
 from stoker._src.runtime.composites import IndexedSlicesValue as IndexedSlicesValue
+from stoker._src.runtime.def_function import function as function
 from stoker._src.runtime.session import get_default_session as get_default_session
 from stoker._src.runtime.session import InteractiveSession as InteractiveSession
 from stoker._src.runtime.session import Session as Session
+from stoker._src.runtime.tape import GradientTape as GradientTape
 from stoker._src.runtime.behavior import entered_v1
 
 entered_v1()
