@@ -560,7 +560,9 @@ ADD_N.shape(all_merged)
 
 
 @ADD_N.kernel
-def add_n_kernel(inputs: list[torch.Tensor]) -> torch.Tensor:
+def add_n_kernel(inputs: list[Any]) -> Any:
+    if not isinstance(inputs[0], torch.Tensor):
+        return inputs[0].sum_with(inputs[1:])  # lists
     if len(inputs) == 1:
         return inputs[0].clone()
     if inputs[0].dtype in SIGNED_TWIN:

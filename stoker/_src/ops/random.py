@@ -135,7 +135,12 @@ def _shape_tensor(shape: Any) -> Tensor:
 
 @export("random.normal", v1="random_normal")
 def random_normal(
-    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: int | None = None, name: str | None = None
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """Numbers from a normal distribution."""
     with name_scope(name, "random_normal", [shape, mean, stddev]) as scope:
@@ -147,7 +152,12 @@ def random_normal(
 
 @export("random.truncated_normal", v1="truncated_normal")
 def truncated_normal(
-    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: int | None = None, name: str | None = None
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """Numbers from a normal distribution, drawn again where they lie more than two deviations from the mean."""
     with name_scope(name, "truncated_normal", [shape, mean, stddev]) as scope:
@@ -159,7 +169,12 @@ def truncated_normal(
 
 @export("random.uniform", v1="random_uniform")
 def random_uniform(
-    shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, seed: int | None = None, name: str | None = None
+    shape: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """Numbers spread evenly over [minval, maxval).
 
@@ -168,7 +183,9 @@ def random_uniform(
     """
     kind = as_dtype(dtype)
     if kind not in (*FLOATS, *INDEX):
-        raise ValueError(f"Argument `dtype` got invalid value {kind.name}. Accepted dtypes are float16, bfloat16, float32, float64, int32, int64.")
+        raise ValueError(
+            f"Argument `dtype` got invalid value {kind.name}. Accepted dtypes are float16, bfloat16, float32, float64, int32, int64."
+        )
     if maxval is None:
         if kind.is_integer:
             raise ValueError(f"Must specify maxval for integer dtype {kind.name}")

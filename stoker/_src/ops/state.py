@@ -200,8 +200,20 @@ def handle_shape(handle: Tensor) -> Shape:
     noted = getattr(handle, "handle_shape", None)  # set on handles that enter a function
     if noted is not None:
         return noted
+    if getattr(handle, "is_eager", False):
+        return getattr(handle._value, "shape", UNKNOWN_SHAPE)  # type: ignore[attr-defined]
     made_by = getattr(handle, "op", None)
     return made_by.attrs["shape"] if made_by is not None and made_by.type == "VarHandleOp" else UNKNOWN_SHAPE
+
+
+def handle_dtype(handle: Tensor) -> DType | None:
+    """The dtype of the variable that a handle stands for, or None when it is no variable's."""
+    noted = getattr(handle, "handle_dtype", None)
+    if noted is not None:
+        return noted
+    if getattr(handle, "is_eager", False):
+        return getattr(handle._value, "dtype", None)  # type: ignore[attr-defined]
+    return handle.op.attrs["dtype"] if handle.op.type == "VarHandleOp" else None
 
 
 @READ_VARIABLE_OP.grad

@@ -7,6 +7,7 @@ or the process's behaviour ask; creator functions (`variable_creator_scope`) may
 from __future__ import annotations
 
 import enum
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -20,7 +21,7 @@ from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from stoker._src.graph.keys import GraphKeys
-from stoker._src.graph.scopes import control_dependencies, device, name_scope
+from stoker._src.graph.scopes import control_dependencies, device, init_scope, name_scope
 from stoker._src.graph.tensor import Operation, Tensor, TensorReference
 from stoker._src.ops import array, grouping, state
 from stoker._src.ops.state import ANONYMOUS
@@ -117,7 +118,25 @@ def _make(**kwargs: Any) -> Any:
         use_resource = scope_use_resource()
     if use_resource is None:
         use_resource = settings.use_resource_variables
+    if not context.executing_eagerly() and context.target().building_function:
+        return _lifted(use_resource, kwargs)
     return (ResourceVariable if use_resource else RefVariable)(**kwargs)
+
+
+def _lifted(use_resource: bool, kwargs: dict[str, Any]) -> Any:
+    """A variable asked for inside of a function: it belongs to the program around it.
+
+    Raises:
+        ValueError: its initial value is a tensor of the function.
+    """
+    initial = kwargs.get("initial_value")
+    if isinstance(initial, Tensor) and not getattr(initial, "is_eager", False) and initial.graph.building_function:
+        raise ValueError(
+            "Tensor-typed variable initializers must either be wrapped in an init_scope or callable (e.g., "
+            f"`tf.Variable(lambda : tf.truncated_normal([10, 40]))`) when building functions. Found {initial!r}."
+        )
+    with init_scope():
+        return (ResourceVariable if use_resource or context.executing_eagerly() else RefVariable)(**kwargs)
 
 
 class Variable(metaclass=_VariableType):
@@ -516,6 +535,7 @@ class ResourceVariable(Variable):
             self._element = state.VAR_HANDLE_OP(
                 dtype=self._dtype, shape=static, shared_name=made, container=graph._container, name=scope
             )
+            self._element.variable = weakref.ref(self)  # type: ignore[attr-defined]
             with name_scope("IsInitialized"):
                 self._is_initialized_op = state.VAR_IS_INITIALIZED_OP(self._element)
             with name_scope("Assign") as assign_scope, graph.colocate_with(self._element.op):
@@ -531,6 +551,7 @@ class ResourceVariable(Variable):
         self._element = state.VAR_HANDLE_OP(
             dtype=self._dtype, shape=self._static, shared_name=ANONYMOUS, container=self._name
         )
+        self._element.variable = weakref.ref(self)
         state.ASSIGN_VARIABLE_OP(self._element, initial)
         self._initial_value = self._initializer_op = self._snapshot = None
 

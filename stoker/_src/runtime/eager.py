@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -16,6 +15,7 @@ from stoker._src.base.shapes import Shape, TensorShape
 from stoker._src.graph import context
 from stoker._src.graph.definition import OpDefinition, Trait
 from stoker._src.graph.source_lines import describe, user_frames
+from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.values import dtype_of_torch, from_numpy, host_value, to_numpy
 from stoker._src.runtime.emit import copied
@@ -207,14 +207,6 @@ class EagerOperation:
         from stoker._src.graph.attr_values import public_value
 
         return public_value(self.attrs[name])
-
-
-class _Tapes(threading.local):
-    def __init__(self) -> None:
-        self.active: list[Any] = []
-
-
-tapes = _Tapes()
 
 
 class EagerExecutor:

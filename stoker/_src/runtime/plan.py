@@ -59,6 +59,9 @@ class Instruction:
     copies: bool = False
     copied: set[Value] = field(default_factory=set)  # arguments the kernel gets a copy of
     blocking: bool = False
+    traits: Trait = Trait.NONE
+    written: frozenset[Any] = frozenset()  # variables that the functions it calls write
+    steps: list[Any] = field(default_factory=list)  # those functions, compiled
 
 
 @dataclass(frozen=True)
@@ -126,34 +129,56 @@ def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
 
 
 class Planner:
-    """Builds the instructions of one plan. `node_context(op)` gives kernels that ask for it their `ctx`."""
+    """Builds the instructions of one plan. `node_context(op)` gives kernels that ask for it their `ctx`.
 
-    def __init__(self, fetches: list[Tensor], targets: list[Operation], feeds: list[Tensor], node_context: Any) -> None:
+    A function's body is planned the same way, its inputs being the feeds. `bound` gives the values of feeds that are known
+    when planning (a body's captured variables and constants); `compile_function` compiles what ops call.
+    """
+
+    def __init__(
+        self,
+        fetches: list[Any],
+        targets: list[Operation],
+        feeds: list[Tensor],
+        node_context: Any,
+        compile_function: Any = None,
+        *,
+        bound: dict[int, Any] | None = None,
+        is_function: bool = False,
+    ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
-        self.node_context = node_context
+        self.node_context, self.compile_function = node_context, compile_function
+        self.bound = bound or {}
+        self.is_function = is_function
+        self.written: frozenset[Any] = frozenset()
+        self.needed: set[Operation] = set()
         self.values: dict[Tensor, Value] = {}
         self.instructions: list[Instruction] = []
         self.feed_values: list[Value] = []
-        self.results: list[Value] = []
+        self.results: list[Value | None] = []
         self.ops: list[Operation] = []
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
         fed = set(self.feeds)
-        for tensor in self.feeds:
+        for position, tensor in enumerate(self.feeds):
             value = self._value("feed", -1, tensor)
             value.roots = frozenset((FEED,))
+            if position in self.bound:
+                value.is_constant, value.constant = True, self.bound[position]
+                value.roots = frozenset((CONSTANT,))
             self.values[tensor] = value
             self.feed_values.append(value)
-        self.ops = in_order(prune(self.fetches, self.targets, fed), fed)
+        self.needed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
+        self.ops = in_order(self.needed, fed)
         for op in self._grouped(self.ops):
             if isinstance(op, list):
                 self._batch(op)
             else:
                 self._plan(op)
         for tensor in self.fetches:
-            self.results.append(self._fetched(tensor))
+            self.results.append(None if tensor is None else self._fetched(tensor))
         self._settle()
         return self
 
@@ -183,10 +208,33 @@ class Planner:
             return
         if not op.outputs and not op._inputs and not traits:
             return  # NoOp: ordering alone
+        if definition.calls:
+            self._call(op, arguments)
+            return
         if not traits & _NOT_FOLDABLE and self._fold(op, arguments):
             return
         instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
         self._append(instruction, traits)
+        self._name_results(instruction, op)
+
+    def _call(self, op: Operation, arguments: list[Any]) -> None:
+        """An op that calls functions: they are compiled for this place, with the inputs that are known here bound."""
+        passed: list[Value] = arguments[-1]
+        fetched = set(self.fetches)
+        wanted = [t in fetched or not self.needed.isdisjoint(t._consumers) for t in op.outputs]
+        keywords, steps = self.compile_function(op, passed, wanted)
+        instruction = Instruction(op, "kernel", op.definition.kernel_fn, arguments, keywords, steps=steps)
+        planners = [step.planner for step in steps]
+        instruction.written = frozenset().union(*[planner.written for planner in planners])
+        traits = op.definition.traits
+        if any(planner.writes_variables for planner in planners):
+            traits |= Trait.WRITES
+        self._append(instruction, traits)
+        if any(planner.blocks for planner in planners):
+            # The body gives the lock up itself, around what blocks; here it only counts as a moment of change.
+            instruction.traits |= Trait.BLOCKING
+            self.blocks = True
+        self.reads_variables |= any(planner.reads_variables for planner in planners)
         self._name_results(instruction, op)
 
     def _keywords(self, op: Operation) -> dict[str, Any]:
@@ -223,6 +271,7 @@ class Planner:
         return value
 
     def _append(self, instruction: Instruction, traits: Trait) -> None:
+        instruction.traits = traits
         if traits & Trait.READS:
             self.reads_variables = True
         if traits & Trait.WRITES:
@@ -266,6 +315,8 @@ class Planner:
         except Exception:
             return False
         flat = op.definition.flatten_results(results)
+        if not all(isinstance(result, (torch.Tensor, np.ndarray)) for result in flat):
+            return False  # lists and other objects belong to one run
         if any(_elements(result) > _FOLD_LIMIT for result in flat) and op._inputs:
             return False
         self._constants(op, flat)
@@ -317,24 +368,29 @@ class Planner:
             inputs = list(values_of(instruction.arguments))
             for value in inputs:
                 value.last_use = max(value.last_use, position)
-            traits = Trait.READS if instruction.kind == "read" else instruction.op.definition.traits  # type: ignore[union-attr]
+            traits = instruction.traits
             touched = frozenset(id(v.constant) if v.is_constant else EVERYTHING for v in inputs if v.handle)
             roots: frozenset[Any] = frozenset()
             if traits & Trait.READS:
                 roots = touched
             if traits & Trait.VIEW:
                 roots = roots.union(*[value.roots for value in inputs])
+            if instruction.steps:
+                roots |= {CONSTANT}  # a body may return a constant of its own
             for value in values_of(instruction.results):
                 value.roots = roots
             if traits & Trait.WRITES:
-                writes.append((position, touched or frozenset((EVERYTHING,))))
+                written = instruction.written if instruction.steps else touched
+                writes.append((position, written or frozenset((EVERYTHING,))))
+                self.written |= writes[-1][1]
             if traits & Trait.BLOCKING:
                 writes.append((position, frozenset((EVERYTHING,))))
             if traits & Trait.RETAINS:
                 retained.extend((position, value) for value in inputs if value.roots)
         end = len(self.instructions)
         for value in self.results:
-            value.last_use = end
+            if value is not None:
+                value.last_use = end
         self._copy_reads(writes)
         self._copy_kept(retained)
 
@@ -345,9 +401,8 @@ class Planner:
             if instruction.op is None:
                 continue
             results = list(values_of(instruction.results))
-            reading = instruction.kind == "read" or instruction.op.definition.traits & Trait.READS
-            origins = {position} if reading else set()
-            if instruction.kind != "read" and instruction.op.definition.traits & Trait.VIEW:
+            origins = {position} if instruction.traits & Trait.READS else set()
+            if instruction.traits & Trait.VIEW:
                 for value in values_of(instruction.arguments):
                     origins |= shares.get(value, set())
             for value in results:
@@ -409,6 +464,16 @@ def _is_constant(argument: Any) -> bool:
         return all(_is_constant(item) for item in argument)
     value = argument.value if isinstance(argument, Host) else argument
     return value.is_constant and isinstance(value.constant, (torch.Tensor, np.ndarray))
+
+
+def passed_through(tensor: Tensor) -> Tensor:
+    """The tensor whose very value this is: identities are looked through."""
+    while tensor.op.definition.traits & Trait.PASSES and tensor.op._inputs:
+        source = tensor.op._inputs[0]
+        if source.dtype._is_ref_dtype:
+            break
+        tensor = source
+    return tensor
 
 
 def _constant(argument: Any) -> Any:

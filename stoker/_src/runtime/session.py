@@ -19,11 +19,11 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import to_numpy
 from stoker._src.ops.waiting import RunState, running
 from stoker._src.runtime.emit import Step, emit
-from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.feeds import converter, expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
+from stoker._src.runtime.functions import FunctionCompiler, step_failure
 from stoker._src.runtime.locks import Holding, VariablesLock
-from stoker._src.runtime.plan import Instruction, Planner, values_of
+from stoker._src.runtime.plan import Planner
 from stoker._src.runtime.resources import NodeContext, ResourceManager
 from stoker._src.runtime.trace import Ticks, fill_run_metadata
 
@@ -36,7 +36,8 @@ class Plan:
         self.feeds = feeds
         self.graph_changes = session.graph.changes
         self.converters = [converter(tensor) for tensor in feeds]
-        planner = Planner(fetch.tensors, fetch.targets, feeds, session._node_context).build()
+        compiler = FunctionCompiler(session._node_context)
+        planner = Planner(fetch.tensors, fetch.targets, feeds, session._node_context, compiler).build()
         self.step: Step = emit(planner)
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
         self.locks = self.writes or self.reads or self.blocks
@@ -88,16 +89,7 @@ class Plan:
 
     def _failure(self, error: BaseException) -> BaseException:
         """The error to raise: with the node whose line failed, and what that line was given."""
-        trace = error.__traceback__
-        while trace is not None and not trace.tb_frame.f_code.co_filename.startswith(self.step.filename):
-            trace = trace.tb_next
-        if trace is None:
-            return explain_failure(error, None)
-        timed = trace.tb_frame.f_code.co_filename != self.step.filename
-        instruction = (self.step.timed_lines if timed else self.step.lines).get(trace.tb_lineno)
-        if instruction is None:
-            return explain_failure(error, None)
-        return explain_failure(error, instruction.op, _inputs_of(instruction, trace.tb_frame.f_locals))
+        return step_failure(error, self.step)
 
     def explain(self) -> str:
         """The step's source, each line with the node it runs and (after a traced run) its time."""
@@ -108,19 +100,6 @@ class Plan:
                 spent = f"  {self.times[index] * 1e6:9.1f} us" if index in self.times else ""
                 lines[number - 1] = f"{lines[number - 1]:<{width}}  # {instruction.op.name}{spent}"
         return "\n".join(lines)
-
-
-def _inputs_of(instruction: Instruction, found: dict[str, Any]) -> list[Any] | None:
-    """The values a failing line was given, where they can still be found."""
-    values = []
-    for value in values_of(instruction.arguments):
-        if value.is_constant:
-            values.append(value.constant)
-        elif value.label in found:
-            values.append(found[value.label])
-        else:
-            return None
-    return values
 
 
 def public(value: Any) -> Any:
@@ -380,7 +359,8 @@ class _PartialRun:
         feeds = [tensor for tensor in self.known if not tensor.dtype._is_ref_dtype]
         targets = [op for op in fetch.targets if op not in self.ran]
         wanted = FetchPlan(session.graph, [[t for t in fetch.tensors if t not in self.known], targets])
-        needed = Planner(wanted.tensors, wanted.targets, feeds, session._node_context)
+        compiler = FunctionCompiler(session._node_context)
+        needed = Planner(wanted.tensors, wanted.targets, feeds, session._node_context, compiler)
         needed.build()
         # Everything that runs now is fetched, so that the next piece starts from it.
         fresh = [t for op in needed.ops for t in op.outputs if t not in self.known and not t.dtype._is_ref_dtype]

@@ -72,6 +72,7 @@ from stoker._src.graph.scopes import colocate_with as colocate_with
 from stoker._src.graph.scopes import container as container
 from stoker._src.graph.scopes import control_dependencies as control_dependencies
 from stoker._src.graph.scopes import device as device
+from stoker._src.graph.scopes import init_scope as init_scope
 from stoker._src.graph.scopes import NameScope as name_scope
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
@@ -124,6 +125,7 @@ from stoker._src.ops.array_selection import setdiff1d as setdiff1d
 from stoker._src.ops.array_selection import where as select
 from stoker._src.ops.array_selection import where as where
 from stoker._src.ops.array_selection import where_v2 as where_v2
+from stoker._src.ops.assertions import assert_op as Assert
 from stoker._src.ops.casting import bitcast as bitcast
 from stoker._src.ops.casting import cast as cast
 from stoker._src.ops.casting import saturate_cast as saturate_cast
@@ -155,6 +157,10 @@ from stoker._src.ops.comparison import not_equal as not_equal
 from stoker._src.ops.constants import constant as constant
 from stoker._src.ops.constants import placeholder as placeholder
 from stoker._src.ops.constants import placeholder_with_default as placeholder_with_default
+from stoker._src.ops.control_flow import case as case
+from stoker._src.ops.control_flow import cond as cond
+from stoker._src.ops.control_flow import switch_case as switch_case
+from stoker._src.ops.control_flow import while_loop as while_loop
 from stoker._src.ops.gathering import batch_gather as batch_gather
 from stoker._src.ops.gathering import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from stoker._src.ops.gathering import gather as gather
@@ -279,6 +285,7 @@ from stoker._src.ops.scattering import tensor_scatter_nd_update as tensor_scatte
 from stoker._src.ops.scattering import tensor_scatter_nd_update as tensor_scatter_update
 from stoker._src.ops.slicing import slice as slice
 from stoker._src.ops.slicing import strided_slice as strided_slice
+from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.variable_scope import AUTO_REUSE as AUTO_REUSE
 from stoker._src.ops.variable_scope import get_local_variable as get_local_variable
 from stoker._src.ops.variable_scope import get_variable as get_variable

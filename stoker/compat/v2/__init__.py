@@ -52,6 +52,7 @@ from stoker._src.graph.public import convert_to_tensor_v2 as convert_to_tensor
 from stoker._src.graph.public import newaxis as newaxis
 from stoker._src.graph.scopes import control_dependencies as control_dependencies
 from stoker._src.graph.scopes import device_v2 as device
+from stoker._src.graph.scopes import init_scope as init_scope
 from stoker._src.graph.scopes import NameScopeV2 as name_scope
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
@@ -91,6 +92,7 @@ from stoker._src.ops.array_selection import reverse_sequence_v2 as reverse_seque
 from stoker._src.ops.array_selection import roll as roll
 from stoker._src.ops.array_selection import sequence_mask as sequence_mask
 from stoker._src.ops.array_selection import where_v2 as where
+from stoker._src.ops.assertions import assert_op as Assert
 from stoker._src.ops.casting import bitcast as bitcast
 from stoker._src.ops.casting import cast as cast
 from stoker._src.ops.casting import saturate_cast as saturate_cast
@@ -107,6 +109,10 @@ from stoker._src.ops.comparison import logical_not as logical_not
 from stoker._src.ops.comparison import logical_or as logical_or
 from stoker._src.ops.comparison import not_equal as not_equal
 from stoker._src.ops.constants import constant_v2 as constant
+from stoker._src.ops.control_flow import case as case
+from stoker._src.ops.control_flow import cond_v2 as cond
+from stoker._src.ops.control_flow import switch_case as switch_case
+from stoker._src.ops.control_flow import while_loop_v2 as while_loop
 from stoker._src.ops.gathering import gather_nd_v2 as gather_nd
 from stoker._src.ops.gathering import gather_v2 as gather
 from stoker._src.ops.gradients import gradients_v2 as gradients
@@ -171,6 +177,7 @@ from stoker._src.ops.scattering import tensor_scatter_nd_sub as tensor_scatter_n
 from stoker._src.ops.scattering import tensor_scatter_nd_update as tensor_scatter_nd_update
 from stoker._src.ops.slicing import slice as slice
 from stoker._src.ops.slicing import strided_slice as strided_slice
+from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.variables import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variables import VariableAggregation as VariableAggregation
 from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization
