@@ -310,7 +310,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     if kwargs:
         raise TypeError(f"'{next(iter(kwargs))}' is an invalid keyword argument for this function")
     if indexing not in ("xy", "ij"):
-        raise ValueError("Argument `indexing` parameter must be either 'xy' or 'ij', got '{}'".format(indexing))
+        raise ValueError(f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'")
     with name_scope(name, "meshgrid", args):
         count = len(args)
         vectors = [convert_to_tensor(each) for each in args]

@@ -286,6 +286,16 @@ from stoker._src.ops.scattering import tensor_scatter_nd_update as tensor_scatte
 from stoker._src.ops.slicing import slice as slice
 from stoker._src.ops.slicing import strided_slice as strided_slice
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
+from stoker._src.ops.variable_scatter import scatter_add as scatter_add
+from stoker._src.ops.variable_scatter import scatter_div as scatter_div
+from stoker._src.ops.variable_scatter import scatter_max as scatter_max
+from stoker._src.ops.variable_scatter import scatter_min as scatter_min
+from stoker._src.ops.variable_scatter import scatter_mul as scatter_mul
+from stoker._src.ops.variable_scatter import scatter_nd_add as scatter_nd_add
+from stoker._src.ops.variable_scatter import scatter_nd_sub as scatter_nd_sub
+from stoker._src.ops.variable_scatter import scatter_nd_update as scatter_nd_update
+from stoker._src.ops.variable_scatter import scatter_sub as scatter_sub
+from stoker._src.ops.variable_scatter import scatter_update as scatter_update
 from stoker._src.ops.variable_scope import AUTO_REUSE as AUTO_REUSE
 from stoker._src.ops.variable_scope import get_local_variable as get_local_variable
 from stoker._src.ops.variable_scope import get_variable as get_variable
