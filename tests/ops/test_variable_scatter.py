@@ -95,7 +95,7 @@ def test_updates_of_another_shape():
     updates = tf.placeholder(tf.float32)
     with tf.Session() as session:
         session.run(variable.initializer)
-        with pytest.raises(tf.errors.InvalidArgumentError, match="Must have updates.shape"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"Must have updates\.shape"):
             session.run(tf.scatter_add(variable, [0, 1], updates), {updates: np.ones([3, 3])})
 
 
