@@ -105,7 +105,7 @@ class _Loop:
 
 
 def _inputs_reached(function: Function, outputs: list[Tensor], targets: list[Operation]) -> set[int]:
-    ops = prune(outputs, targets, set())
+    ops, _ = prune(outputs, targets, set())
     return {i for i, tensor in enumerate(function.inputs) if tensor.op in ops}
 
 
