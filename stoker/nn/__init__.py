@@ -4,6 +4,10 @@ from stoker.nn import experimental as experimental
 from stoker._src.ops.array_padding import depth_to_space_v2 as depth_to_space
 from stoker._src.ops.array_padding import space_to_batch_v2 as space_to_batch
 from stoker._src.ops.array_padding import space_to_depth_v2 as space_to_depth
+from stoker._src.ops.candidate_sampling import all_candidate_sampler as all_candidate_sampler
+from stoker._src.ops.candidate_sampling import compute_accidental_hits as compute_accidental_hits
+from stoker._src.ops.candidate_sampling import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
+from stoker._src.ops.candidate_sampling import learned_unigram_candidate_sampler as learned_unigram_candidate_sampler
 from stoker._src.ops.math_unary import sigmoid as sigmoid
 from stoker._src.ops.math_unary import tanh as tanh
 from stoker._src.ops.nn.activations import crelu_v2 as crelu
@@ -67,10 +71,9 @@ from stoker._src.ops.nn.pool_api import max_pool3d as max_pool3d
 from stoker._src.ops.nn.pool_api import max_pool_v2 as max_pool
 from stoker._src.ops.nn.pool_api import max_pool_with_argmax_v2 as max_pool_with_argmax
 from stoker._src.ops.nn.pool_api import pool_v2 as pool
-from stoker._src.ops.nn.sampling import all_candidate_sampler as all_candidate_sampler
-from stoker._src.ops.nn.sampling import compute_accidental_hits as compute_accidental_hits
-from stoker._src.ops.nn.sampling import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
 from stoker._src.ops.nn.sampling import nce_loss_v2 as nce_loss
 from stoker._src.ops.nn.sampling import sampled_softmax_loss_v2 as sampled_softmax_loss
 from stoker._src.ops.nn.softmax import log_softmax_v2 as log_softmax
 from stoker._src.ops.nn.softmax import softmax_v2 as softmax
+from stoker._src.ops.sorting import in_top_k_v2 as in_top_k
+from stoker._src.ops.sorting import top_k as top_k

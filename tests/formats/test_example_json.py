@@ -57,7 +57,7 @@ def test_refusals(text):
 
 
 @settings(deadline=None)
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda v: st.lists(v) | st.dictionaries(st.sampled_from(["features", "feature", "a", "int64List", "value"]), v), max_leaves=8))  # fmt: skip  # noqa: E501
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda v: st.lists(v) | st.dictionaries(st.sampled_from(["features", "feature", "a", "int64List", "value"]), v), max_leaves=8))  # fmt: skip
 def test_any_json_gives_an_example_or_a_refusal(value):
     """JSON of any shape is read or refused, nothing else."""
     import json

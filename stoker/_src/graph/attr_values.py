@@ -20,6 +20,8 @@ class FunctionRef:
 
     name: str
     attrs: dict[str, Any] = field(default_factory=dict, hash=False, compare=False)
+    target: Any = field(default=None, hash=False, compare=False, repr=False)
+    """The Function it names, once resolved."""
 
 
 def _bytes(value: str | bytes) -> bytes:

@@ -196,6 +196,7 @@ class OpDefinition:
     kernel_fn: Kernel | None = None
     kernel_attrs: tuple[str, ...] = ()
     needs_context: bool = False
+    calls: str = ""  # "once" or "loop": the op's functions are called with its last input (a list)
     shape_fn: ShapeRule | None = None
     shape_attrs: tuple[str, ...] = ()
     value_inputs: frozenset[str] = frozenset()
@@ -235,7 +236,7 @@ class OpDefinition:
         names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         if _accepts_attrs(function):
             self.needs_context = "ctx" in names
-            self.kernel_attrs = tuple(name for name in names if name != "ctx")
+            self.kernel_attrs = tuple(name for name in names if name not in ("ctx", "holding"))
         unknown = [name for name in self.kernel_attrs if name not in self.attrs]
         if unknown:
             raise TypeError(f"{self.name}: the kernel takes {unknown}, which are not attributes of the op")
@@ -273,11 +274,20 @@ class OpDefinition:
         self.differentiable = False
         return self
 
+    def calling(self, how: str) -> OpDefinition:
+        """States that the op calls the functions among its attributes with its last input, "once" or as a "loop".
+
+        The kernel receives each function as `f(holding, *values) -> tuple of values`, and `holding` by keyword.
+        """
+        self.calls = how
+        return self
+
     def batch(self, key: Callable[..., Any]) -> Callable[[Kernel], Kernel]:
         """Registers a kernel for many nodes of this op at once, as optimizer updates are.
 
         Nodes of one run with an equal `key(op)` that do not depend on each other become one call; the kernel receives
-        a list in place of each input, and the attributes (which the key must make equal) as the plain kernel does.
+        a list in place of each input, and `host` inputs and attributes (which the key must make equal) as the plain
+        kernel does.
         """
 
         def register(function: Kernel) -> Kernel:

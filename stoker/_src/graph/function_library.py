@@ -1,14 +1,334 @@
-"""Functions that a GraphDef carries in its library."""
+"""Functions out to FunctionDef and in from a GraphDef's library.
+
+A FunctionDef names values `node:output:index` (and arguments by name alone); a GraphDef `node:index`. Reading one rewrites its
+nodes to the GraphDef form, with a Placeholder for each argument, and imports them like any graph.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from tensorboard.compat.proto.function_pb2 import FunctionDef
+from tensorboard.compat.proto.graph_pb2 import GraphDef
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import DType, as_dtype
+from stoker._src.base.shapes import TensorShape, as_shape
+from stoker._src.graph.attr_values import FunctionRef, from_attr_value, to_attr_value
+from stoker._src.graph.definition import MISSING, STATEFUL, find_definition
+from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.graph import Graph
+from stoker._src.graph.tensor import Operation, Tensor
+
+# -- out ---------------------------------------------------------------------------------------------------------
 
 
-def import_library(graph: Graph, library: Any) -> None:
-    """Adds the functions of a FunctionDefLibrary to `graph`."""
-    if len(library.function):
-        names = ", ".join(function.signature.name for function in library.function[:3])
-        raise NotImplementedError(f"functions in a GraphDef's library ({names}) are not read yet")
+def referenced_functions(ops: Any, found: dict[str, Function] | None = None) -> dict[str, Function]:
+    """Every function that `ops` name, and that those functions' ops name in turn."""
+    found = {} if found is None else found
+    for op in ops:
+        for ref in function_refs(op):
+            function = ref.target
+            if function is not None and function.name not in found:
+                found[function.name] = function
+                referenced_functions(function.needed_ops(), found)
+                if function.gradient is not None and function.gradient.name not in found:
+                    found[function.gradient.name] = function.gradient
+                    referenced_functions(function.gradient.needed_ops(), found)
+    return found
+
+
+def function_refs(op: Any) -> list[FunctionRef]:
+    """The functions among an op's attributes."""
+    refs: list[FunctionRef] = []
+    for value in op.attrs.values():
+        if isinstance(value, FunctionRef):
+            refs.append(value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], FunctionRef):
+            refs.extend(value)
+    return refs
+
+
+class _Names:
+    """Argument names as TensorFlow writes them: lower case, unique, apart from the names of nodes."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = {name.lower() for name in taken}
+
+    def unique(self, name: str) -> str:
+        base = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "unknown"
+        if not base[0].isalpha():
+            base = "arg_" + base
+        candidate, count = base, 0
+        while candidate in self._taken:
+            candidate, count = f"{base}_{count}", count + 1
+        self._taken.add(candidate)
+        return candidate
+
+
+def function_def_of(function: Function) -> Any:
+    """The FunctionDef of a function: its body as far as outputs and control outputs need it."""
+    from stoker._src.graph.graph_def import node_def_of
+
+    proto = FunctionDef()
+    signature = proto.signature
+    signature.name = function.name
+    inputs = {tensor.op for tensor in function.inputs}
+    body = [op for op in function.needed_ops() if op not in inputs]
+    names = _Names({op.name for op in body})
+    values: dict[Tensor, str] = {}
+    for position, tensor in enumerate(function.inputs):
+        arg = signature.input_arg.add(name=names.unique(tensor.op.name), type=tensor.dtype.base_dtype.as_datatype_enum)
+        arg.is_ref = tensor.dtype._is_ref_dtype
+        values[tensor] = arg.name
+        _describe_argument(proto.arg_attr[position], tensor)
+    for op in body:
+        _name_outputs(op, values)
+    for op in body:
+        node = node_def_of(op)
+        del node.input[:]
+        node.input.extend(values[tensor] for tensor in op._inputs)
+        node.input.extend("^" + control.name for control in op._control_inputs if control not in inputs)
+        if "_class" in node.attr:
+            del node.attr["_class"]
+        proto.node_def.append(node)
+    for tensor in function.outputs:
+        arg = signature.output_arg.add(name=names.unique(tensor.op.name), type=tensor.dtype.base_dtype.as_datatype_enum)
+        proto.ret[arg.name] = values[tensor]
+    for op in function.control_outputs:
+        name = names.unique(op.name)
+        signature.control_output.append(name)
+        proto.control_ret[name] = op.name
+    signature.is_stateful = function.stateful
+    return proto
+
+
+def _describe_argument(attrs: Any, tensor: Tensor) -> None:
+    attrs.attr["_output_shapes"].list.shape.add().CopyFrom(TensorShape(tensor.static_shape).as_proto())
+
+
+def _name_outputs(op: Operation, values: dict[Tensor, str]) -> None:
+    position = 0
+    for arg in op.definition.outputs:
+        for index in range(len(arg.dtypes(op.attrs))):
+            values[op.outputs[position]] = f"{op.name}:{arg.name}:{index}"
+            position += 1
+
+
+# -- in ----------------------------------------------------------------------------------------------------------
+
+
+def import_library(graph: Graph, library: Any) -> Library:
+    """The functions of a FunctionDefLibrary, ready to be resolved; `graph` keeps them, to write them out again."""
+    return Library(graph, library)
+
+
+class _Unread:
+    """A function of a library that no node has used: kept as it was read."""
+
+    def __init__(self, proto: Any) -> None:
+        self.name = proto.signature.name
+        self.proto = proto
+
+    def to_function_def(self) -> Any:
+        return self.proto
+
+
+class Library:
+    """Functions by name; a body is built when a node first asks for it."""
+
+    def __init__(self, graph: Graph, library: Any) -> None:
+        self.graph = graph
+        self.protos = {proto.signature.name: proto for proto in library.function}
+        self.gradients = {item.function_name: item.gradient_func for item in library.gradient}
+        self._built: dict[Any, Function] = {}
+        self._building: list[str] = []
+        for name, proto in self.protos.items():
+            graph._functions.setdefault(name, _Unread(proto))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.protos
+
+    def resolve(self, ref: FunctionRef) -> FunctionRef:
+        """The reference with the function it names.
+
+        Raises:
+            ValueError: no such function, or one that calls itself.
+        """
+        function = self.function(ref.name, ref.attrs)
+        return FunctionRef(function.name, ref.attrs, function)
+
+    def function(self, name: str, attrs: dict[str, Any]) -> Function:
+        proto = self.protos.get(name)
+        if proto is None:
+            raise ValueError(f"Function '{name}' is not defined in the library of the GraphDef.")
+        key = (name, tuple(sorted((k, repr(v)) for k, v in attrs.items()))) if proto.signature.attr else name
+        found = self._built.get(key)
+        if found is None:
+            if name in self._building:
+                cycle = " -> ".join([*self._building[self._building.index(name) :], name])
+                raise ValueError(f"Function '{name}' calls itself ({cycle}): recursive functions cannot be run.")
+            self._building.append(name)
+            try:
+                found = self._built[key] = self._build(proto, attrs)
+            finally:
+                self._building.pop()
+            if name in self.gradients:
+                found.gradient = self.function(self.gradients[name], attrs)
+        return found
+
+    def _build(self, proto: Any, attrs: dict[str, Any]) -> Function:
+        from stoker._src.graph.importer import Importer
+
+        name = proto.signature.name
+        attrs = {**_attr_defaults(proto), **attrs}
+        graph = FuncGraph(name, self.graph)
+        body = GraphDef()
+        values: dict[str, str] = {}  # name in the FunctionDef -> name in the GraphDef
+        arguments: list[str] = []
+        for position, arg in enumerate(proto.signature.input_arg):
+            kinds = _arg_dtypes(arg, attrs)
+            is_list = bool(arg.number_attr or arg.type_list_attr)
+            for index, dtype in enumerate(kinds):
+                unique = f"{arg.name}_{index}" if is_list else arg.name
+                arguments.append(unique)
+                values[f"{arg.name}:{index}"] = unique
+                if not is_list:
+                    values[arg.name] = unique
+                tensor = graph.add_input(dtype, _argument_shape(proto, position, dtype), unique)
+                _note_imported_handle(tensor, proto, position)
+        given = dict(zip(arguments, graph.inputs))
+        for node in proto.node_def:
+            copy = body.node.add()
+            copy.CopyFrom(node)
+            _substitute(copy, attrs)
+            self._name_outputs(copy, values)
+        for node in body.node:
+            inputs = [self._input(text, values, node.name) for text in node.input]
+            del node.input[:]
+            node.input.extend(inputs)
+        with graph.as_default():
+            importer = Importer(graph, body, given, None, "", self)
+            importer.run()
+        outputs = []
+        for arg in proto.signature.output_arg:
+            if arg.name not in proto.ret:
+                raise ValueError(f"Function '{name}' does not say what its output '{arg.name}' is.")
+            kinds = _arg_dtypes(arg, attrs)
+            text = proto.ret[arg.name]
+            if arg.number_attr or arg.type_list_attr:
+                base = text if text.count(":") < 2 else text.rsplit(":", 1)[0]
+                outputs.extend(self._output(importer, given, f"{base}:{i}", values, name) for i in range(len(kinds)))
+            else:
+                outputs.append(self._output(importer, given, text, values, name))
+        controls = []
+        for node_name in proto.control_ret.values():
+            if node_name not in importer.ops:
+                raise ValueError(f"Function '{name}' has no node '{node_name}', which its control outputs name.")
+            controls.append(importer.ops[node_name])
+        if not proto.signature.control_output:  # older writers meant: every stateful node runs
+            controls = [op for op in graph.stateful_ops() if op not in {t.op for t in graph.inputs}]
+        unique = name if self._is_ours(name) else unique_function_name(name)
+        return Function(unique, graph, graph.inputs, outputs, controls)
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether the graph knows no other function of this name; else the imported one is renamed."""
+        known = self.graph._functions.get(name)
+        return isinstance(known, _Unread) and known.proto is self.protos[name]
+
+    def _name_outputs(self, node: Any, values: dict[str, str]) -> None:
+        position = 0
+        for arg_name, count in self._output_args(node):
+            for index in range(count):
+                values[f"{node.name}:{arg_name}:{index}"] = f"{node.name}:{position}" if position else node.name
+                position += 1
+
+    def _output_args(self, node: Any) -> list[tuple[str, int]]:
+        definition = find_definition(node.op)
+        if definition is not None:
+            attrs = {key: spec.default for key, spec in definition.attrs.items() if spec.default is not MISSING}
+            for key, value in node.attr.items():
+                if key in definition.attrs:
+                    attrs[key] = from_attr_value(value)
+            return [(arg.name, len(arg.dtypes(attrs))) for arg in definition.outputs]
+        if node.op in self.protos:
+            attrs = {key: from_attr_value(value) for key, value in node.attr.items()}
+            return [(arg.name, len(_arg_dtypes(arg, attrs))) for arg in self.protos[node.op].signature.output_arg]
+        raise ValueError(f"Op type not registered '{node.op}' (node '{node.name}'): stoker does not know this op.")
+
+    def _input(self, text: str, values: dict[str, str], node: str) -> str:
+        if text.startswith("^"):
+            return text
+        if text in values:
+            return values[text]
+        if text + ":0" in values:
+            return values[text + ":0"]
+        raise ValueError(f"Node '{node}': its input '{text}' is neither an argument nor an output of a node.")
+
+    def _output(self, importer: Any, given: dict[str, Tensor], text: str, values: dict[str, str], name: str) -> Tensor:
+        found = values.get(text) or values.get(text + ":0")
+        if found is None:
+            raise ValueError(f"Function '{name}' has no value '{text}', which its outputs name.")
+        if found in given:
+            return given[found]
+        node, _, index = found.partition(":")
+        return importer.ops[node].outputs[int(index or 0)]
+
+
+def _attr_defaults(proto: Any) -> dict[str, Any]:
+    return {
+        attr.name: from_attr_value(attr.default_value)
+        for attr in proto.signature.attr
+        if attr.default_value.WhichOneof("value") is not None
+    }
+
+
+def _arg_dtypes(arg: Any, attrs: dict[str, Any]) -> list[DType]:
+    try:
+        if arg.type_list_attr:
+            return list(attrs[arg.type_list_attr])
+        dtype = attrs[arg.type_attr] if arg.type_attr else as_dtype(arg.type)
+        count = attrs[arg.number_attr] if arg.number_attr else 1
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"argument '{arg.name}' of a function has no usable type ({error})") from None
+    return [dtype._as_ref if arg.is_ref else dtype] * count
+
+
+def _argument_shape(proto: Any, position: int, dtype: DType) -> Any:
+    noted = proto.arg_attr[position].attr if position in proto.arg_attr else {}
+    for key in ("_output_shapes", "shape"):
+        if key in noted:
+            shapes = noted[key].list.shape if noted[key].WhichOneof("value") == "list" else [noted[key].shape]
+            if len(shapes) == 1:
+                return as_shape(shapes[0])
+    return as_shape([]) if dtype is dtypes.resource else as_shape(None)
+
+
+def _note_imported_handle(tensor: Tensor, proto: Any, position: int) -> None:
+    noted = proto.arg_attr[position].attr if position in proto.arg_attr else {}
+    if "_handle_shapes" in noted and len(noted["_handle_shapes"].list.shape) == 1:
+        tensor.handle_shape = as_shape(noted["_handle_shapes"].list.shape[0])  # type: ignore[attr-defined]
+        if "_handle_dtypes" in noted and len(noted["_handle_dtypes"].list.type) == 1:
+            tensor.handle_dtype = as_dtype(noted["_handle_dtypes"].list.type[0])  # type: ignore[attr-defined]
+
+
+def _substitute(node: Any, attrs: dict[str, Any]) -> None:
+    """Attributes that stand for those the function is called with."""
+    for key in list(node.attr):
+        if node.attr[key].WhichOneof("value") == "placeholder":
+            name = node.attr[key].placeholder
+            if name not in attrs:
+                raise ValueError(f"Node '{node.name}': attribute '{key}' stands for '{name}', which was not given.")
+            node.attr[key].CopyFrom(to_attr_value(attrs[name]))
+
+
+def is_stateful_signature(proto: Any) -> bool:
+    """Whether calling the function does something beyond its result."""
+    if proto.signature.is_stateful:
+        return True
+    for node in proto.node_def:
+        definition = find_definition(node.op)
+        if definition is not None and definition.traits & STATEFUL:
+            return True
+    return False

@@ -15,6 +15,7 @@ from stoker._src.graph import context
 from stoker._src.graph.definition import OpDefinition, find_definition
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.source_lines import user_frames
+from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Operation, Tensor
 
 _OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
@@ -88,6 +89,8 @@ class Graph:
         self._register(op)
         if self._devices or self._colocation:
             self._place(op)
+        for tape in tapes.active:
+            tape.record(op)
         return op
 
     def _register(self, op: Operation) -> None:

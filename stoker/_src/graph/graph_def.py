@@ -8,6 +8,7 @@ from stoker._src.base.shapes import TensorShape
 from stoker._src.formats.protos import GraphDef, NodeDef, OpDef
 from stoker._src.graph.attr_values import to_attr_value
 from stoker._src.graph.definition import MISSING, Arg, OpDefinition
+from stoker._src.graph.function_library import referenced_functions
 from stoker._src.graph.graph import PRODUCER_VERSION, Graph
 from stoker._src.graph.tensor import Operation
 
@@ -34,8 +35,12 @@ def graph_def_of(graph: Graph, *, from_version: int | None = None, add_shapes: b
             shapes = node.attr["_output_shapes"].list
             shapes.shape.extend(TensorShape(tensor.static_shape).as_proto() for tensor in op.outputs)
         proto.node.append(node)
-    for function in graph._functions.values():
+    functions = {**graph._functions, **referenced_functions(graph._ops)}
+    for function in functions.values():
         proto.library.function.append(function.to_function_def())
+        gradient = getattr(function, "gradient", None)
+        if gradient is not None:
+            proto.library.gradient.add(function_name=function.name, gradient_func=gradient.name)
     return proto
 
 

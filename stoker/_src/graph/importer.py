@@ -17,7 +17,7 @@ from stoker._src.graph import context
 from stoker._src.graph.attr_values import from_attr_value
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import MISSING, OpDefinition, find_definition
-from stoker._src.graph.function_library import import_library
+from stoker._src.graph.function_library import Library, import_library, is_stateful_signature
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.tensor import Operation, Tensor
 
@@ -66,10 +66,10 @@ def import_graph_def(
     prefix = "import" if name is None else name
     if prefix:
         with graph.name_scope(prefix) as scope:
-            importer = _Importer(graph, graph_def, input_map, producer_op_list, scope)
+            importer = Importer(graph, graph_def, input_map, producer_op_list, scope)
             importer.run()
     else:
-        importer = _Importer(graph, graph_def, input_map, producer_op_list, "")
+        importer = Importer(graph, graph_def, input_map, producer_op_list, "")
         importer.run()
     if importer.unused:
         raise ValueError(
@@ -103,12 +103,19 @@ def split_input(text: str) -> tuple[str, int]:
     return node, int(index or 0)
 
 
-class _Importer:
+class Importer:
     """One import: checks every node, orders them, makes the ops."""
 
     def __init__(
-        self, graph: Graph, graph_def: Any, input_map: dict[Any, Any], producer_op_list: Any, scope: str
+        self,
+        graph: Graph,
+        graph_def: Any,
+        input_map: dict[Any, Any],
+        producer_op_list: Any,
+        scope: str,
+        library: Library | None = None,
     ) -> None:
+        self.library = library  # given when the nodes are a function's body
         self.graph, self.graph_def, self.scope = graph, graph_def, scope
         self.input_map: dict[str, Any] = {}
         for key, value in input_map.items():
@@ -119,7 +126,8 @@ class _Importer:
         self.ops: dict[str, Operation] = {}
 
     def run(self) -> None:
-        import_library(self.graph, self.graph_def.library)
+        if self.library is None:
+            self.library = import_library(self.graph, self.graph_def.library)
         for node in self._in_order():
             try:
                 self.ops[node.name] = self._make(node)
@@ -171,9 +179,12 @@ class _Importer:
 
     def _make(self, node: Any) -> Operation:
         definition = find_definition(node.op)
-        if definition is None:
+        if definition is None and node.op in self.library:  # type: ignore[operator]
+            definition, attrs = self._call(node)
+        elif definition is None:
             raise ValueError(f"Op type not registered '{node.op}': stoker does not know this op.")
-        attrs = self._attrs(definition, node)
+        else:
+            attrs = self._attrs(definition, node)
         inputs: list[Tensor] = []
         controls: list[Operation] = []
         for text in node.input:
@@ -194,6 +205,21 @@ class _Importer:
             op._set_device(node.device if not op.device else op.device)
         return op
 
+    def _call(self, node: Any) -> tuple[OpDefinition, dict[str, Any]]:
+        """A node whose op is a function of the library (as 1.x wrote calls) becomes an op that calls it."""
+        assert self.library is not None
+        given = {key: from_attr_value(value) for key, value in node.attr.items() if not key.startswith("_")}
+        function = self.library.function(node.op, given)
+        stateful = is_stateful_signature(self.library.protos[node.op])
+        definition = find_definition("StatefulPartitionedCall" if stateful else "PartitionedCall")
+        assert definition is not None
+        attrs = {key: spec.default for key, spec in definition.attrs.items() if spec.default is not MISSING}
+        attrs.update({key: from_attr_value(value) for key, value in node.attr.items() if key.startswith("_")})
+        attrs["Tin"] = tuple(tensor.dtype.base_dtype for tensor in function.inputs)
+        attrs["Tout"] = tuple(tensor.dtype.base_dtype for tensor in function.outputs)
+        attrs["f"] = function.ref
+        return definition, attrs
+
     def _root_name(self, name: str) -> str:
         if name in self.graph._by_name:
             raise ValueError(f"Node name '{name}' already exists in the Graph")
@@ -211,6 +237,10 @@ class _Importer:
                     continue
                 raise ValueError(f"NodeDef mentions attr '{key}' not in Op<{definition.name}>.")
             value = from_attr_value(proto)
+            if spec.kind == "func":
+                value = self.library.resolve(value)  # type: ignore[union-attr]
+            elif spec.kind == "list(func)":
+                value = tuple(self.library.resolve(item) for item in value)  # type: ignore[union-attr]
             attrs[key] = definition.check_attr(key, value)
         for key, spec in definition.attrs.items():
             if key not in attrs:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+from stoker._src.base import nest
 from stoker._src.base.dtypes import DType
 from stoker._src.base.export import export
 from stoker._src.base.shapes import TensorShape
@@ -72,3 +73,19 @@ class IndexedSlices:
     def __str__(self) -> str:
         shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape}"
         return f"IndexedSlices(indices={self._indices}, values={self._values}{shape})"
+
+
+class IndexedSlicesValue(NamedTuple):
+    """What a session gives for IndexedSlices: arrays."""
+
+    values: Any
+    indices: Any
+    dense_shape: Any
+
+
+def _parts(slices: IndexedSlices) -> list[Any]:
+    shape = slices.dense_shape
+    return [slices.values, slices.indices, *([] if shape is None else [shape])]
+
+
+nest.register_composite(IndexedSlices, _parts, lambda slices, parts: IndexedSlices(*parts))

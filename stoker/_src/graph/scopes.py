@@ -8,6 +8,7 @@ from typing import Any
 
 from stoker._src.base.export import export
 from stoker._src.graph import context
+from stoker._src.graph.tapes import no_tapes
 from stoker._src.graph.tensor import Tensor
 
 
@@ -131,3 +132,20 @@ def colocate_with(op: Any, ignore_existing: bool = False) -> Any:
 def container(container_name: str) -> Any:
     """The resource container for stateful ops made inside."""
     return context.get_default_graph().container(container_name)
+
+
+@export("init_scope")
+@contextmanager
+def init_scope() -> Iterator[None]:
+    """Ops made inside belong to the outermost graph (or run eagerly), whatever functions are being traced around.
+
+    Control dependencies do not apply inside; the name scope stays. Variables are made there.
+    """
+    scope = context.target().get_name_scope() if not context.executing_eagerly() else ""
+    graph = context.outermost_context()
+    if graph is None:
+        with context.enter_eager(), no_tapes():
+            yield
+        return
+    with context.enter_graph(graph), graph.control_dependencies(None), graph.name_scope(scope + "/" if scope else None):
+        yield

@@ -321,7 +321,7 @@ ONES_LIKE.shape(unchanged)
 def zeros_like_kernel(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         return np.full(x.shape, b"", dtype=object)
-    return torch.zeros_like(x)
+    return torch.zeros_like(x) if isinstance(x, torch.Tensor) else x.zeros_like()
 
 
 @ONES_LIKE.kernel

@@ -79,12 +79,16 @@ class Constant(Initializer):
 
     def __init__(self, value: Any = 0, dtype: Any = dtypes.float32, verify_shape: bool = False) -> None:
         if not (np.isscalar(value) or isinstance(value, (list, tuple, np.ndarray))):
-            raise TypeError(f"Invalid type for initial value: {type(value)}. Expected Python scalar, list or tuple of values, or numpy.ndarray.")
+            raise TypeError(
+                f"Invalid type for initial value: {type(value)}. Expected Python scalar, list or tuple of values, or numpy.ndarray."
+            )
         self.value = value
         self.dtype = as_dtype(dtype)
         self._verify_shape = verify_shape
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None, verify_shape: bool | None = None) -> Tensor:
+    def __call__(
+        self, shape: Any, dtype: Any = None, partition_info: Any = None, verify_shape: bool | None = None
+    ) -> Tensor:
         verify = self._verify_shape if verify_shape is None else verify_shape
         return constants.constant(self.value, self.dtype if dtype is None else dtype, shape, verify_shape=verify)
 
@@ -96,7 +100,9 @@ class Constant(Initializer):
 class RandomUniform(Initializer):
     """Numbers spread evenly over [minval, maxval)."""
 
-    def __init__(self, minval: Any = 0.0, maxval: Any = None, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+    def __init__(
+        self, minval: Any = 0.0, maxval: Any = None, seed: int | None = None, dtype: Any = dtypes.float32
+    ) -> None:
         self.minval, self.maxval, self.seed, self.dtype = minval, maxval, seed, as_dtype(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
@@ -111,11 +117,15 @@ class RandomUniform(Initializer):
 class RandomNormal(Initializer):
     """Numbers from a normal distribution."""
 
-    def __init__(self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+    def __init__(
+        self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = dtypes.float32
+    ) -> None:
         self.mean, self.stddev, self.seed, self.dtype = mean, stddev, seed, _float_dtype(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        return random.random_normal(shape, self.mean, self.stddev, self.dtype if dtype is None else dtype, seed=self.seed)
+        return random.random_normal(
+            shape, self.mean, self.stddev, self.dtype if dtype is None else dtype, seed=self.seed
+        )
 
     def get_config(self) -> dict[str, Any]:
         return {"mean": self.mean, "stddev": self.stddev, "seed": self.seed, "dtype": self.dtype.name}
@@ -125,11 +135,15 @@ class RandomNormal(Initializer):
 class TruncatedNormal(Initializer):
     """Numbers from a normal distribution within two deviations of the mean."""
 
-    def __init__(self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+    def __init__(
+        self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = dtypes.float32
+    ) -> None:
         self.mean, self.stddev, self.seed, self.dtype = mean, stddev, seed, _float_dtype(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        return random.truncated_normal(shape, self.mean, self.stddev, self.dtype if dtype is None else dtype, seed=self.seed)
+        return random.truncated_normal(
+            shape, self.mean, self.stddev, self.dtype if dtype is None else dtype, seed=self.seed
+        )
 
     def get_config(self) -> dict[str, Any]:
         return {"mean": self.mean, "stddev": self.stddev, "seed": self.seed, "dtype": self.dtype.name}
@@ -168,7 +182,12 @@ class VarianceScaling(Initializer):
     """Numbers of variance scale / n, where n is the number of inputs, of outputs, or their mean."""
 
     def __init__(
-        self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal", seed: int | None = None, dtype: Any = dtypes.float32
+        self,
+        scale: float = 1.0,
+        mode: str = "fan_in",
+        distribution: str = "truncated_normal",
+        seed: int | None = None,
+        dtype: Any = dtypes.float32,
     ) -> None:
         if scale <= 0.0:
             raise ValueError(f"Argument `scale` must be a positive float. Received: {scale}")
@@ -176,8 +195,16 @@ class VarianceScaling(Initializer):
             raise ValueError(f"Argument `mode` should be one of ('fan_in', 'fan_out', 'fan_avg'). Received: {mode}")
         distribution = distribution.lower()
         if distribution not in ("normal", "uniform", "truncated_normal", "untruncated_normal"):
-            raise ValueError(f"Argument `distribution` should be one of ('normal', 'uniform', 'truncated_normal', 'untruncated_normal'). Received: {distribution}")
-        self.scale, self.mode, self.distribution, self.seed, self.dtype = scale, mode, distribution, seed, _float_dtype(dtype)
+            raise ValueError(
+                f"Argument `distribution` should be one of ('normal', 'uniform', 'truncated_normal', 'untruncated_normal'). Received: {distribution}"
+            )
+        self.scale, self.mode, self.distribution, self.seed, self.dtype = (
+            scale,
+            mode,
+            distribution,
+            seed,
+            _float_dtype(dtype),
+        )
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         kind = self.dtype if dtype is None else dtype
@@ -193,7 +220,13 @@ class VarianceScaling(Initializer):
         return random.random_uniform(shape, -bound, bound, kind, seed=self.seed)
 
     def get_config(self) -> dict[str, Any]:
-        return {"scale": self.scale, "mode": self.mode, "distribution": self.distribution, "seed": self.seed, "dtype": self.dtype.name}
+        return {
+            "scale": self.scale,
+            "mode": self.mode,
+            "distribution": self.distribution,
+            "seed": self.seed,
+            "dtype": self.dtype.name,
+        }
 
 
 @export(v1=("glorot_uniform_initializer", "initializers.glorot_uniform"))
@@ -256,7 +289,9 @@ class Identity(Initializer):
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         whole = _sizes(shape if partition_info is None else partition_info.full_shape)
         if len(whole) != 2:
-            raise ValueError(f"The tensor to initialize, specified by argument `shape` must be at least two-dimensional. Received shape={shape}")
+            raise ValueError(
+                f"The tensor to initialize, specified by argument `shape` must be at least two-dimensional. Received shape={shape}"
+            )
         kind = self.dtype if dtype is None else as_dtype(dtype)
         matrix = np.eye(whole[0], whole[1]) * self.gain
         if partition_info is not None:

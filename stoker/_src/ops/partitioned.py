@@ -9,6 +9,7 @@ from typing import Any
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
+from stoker._src.formats import protos
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
@@ -29,7 +30,9 @@ class PartitionInfo:
     def single_slice_dim(self, shape: list[int]) -> int | None:
         cut = [i for i, (part, whole) in enumerate(zip(shape, self.full_shape)) if part != whole]
         if len(cut) > 1:
-            raise ValueError(f"Cannot use single_slice_dim() with shape {shape} and full shape {self.full_shape}: cut along several axes.")
+            raise ValueError(
+                f"Cannot use single_slice_dim() with shape {shape} and full shape {self.full_shape}: cut along several axes."
+            )
         return cut[0] if cut else None
 
 
@@ -48,6 +51,20 @@ class SaveSliceInfo:
         extents = ":".join(f"{offset},{size}" for offset, size in zip(self.var_offset, self.var_shape))
         return " ".join([*map(str, self.full_shape), extents])
 
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The place as a SaveSliceInfoDef, with the name relative to `export_scope`."""
+        name = self.full_name
+        if export_scope:
+            name = name.removeprefix(export_scope + "/")
+        return protos.SaveSliceInfoDef(
+            full_name=name, full_shape=self.full_shape, var_offset=self.var_offset, var_shape=self.var_shape
+        )
+
+    @classmethod
+    def from_proto(cls, proto: Any, import_scope: str | None = None) -> SaveSliceInfo:
+        name = f"{import_scope}/{proto.full_name}" if import_scope else proto.full_name
+        return cls(name, list(proto.full_shape), list(proto.var_offset), list(proto.var_shape))
+
 
 def partition_offsets(shape: list[int], partitions: list[int], name: str) -> Iterator[tuple[list[int], list[int]]]:
     """(offset, shape) of each slice, in order; the first slices are one longer where the size does not divide.
@@ -56,7 +73,9 @@ def partition_offsets(shape: list[int], partitions: list[int], name: str) -> Ite
         ValueError: more than one axis is cut, or the counts make no sense.
     """
     if len(partitions) != len(shape) or any(count < 1 for count in partitions):
-        raise ValueError(f"Partitioner returned {partitions} for variable {name} of shape {shape}: need one count >= 1 for each dimension.")
+        raise ValueError(
+            f"Partitioner returned {partitions} for variable {name} of shape {shape}: need one count >= 1 for each dimension."
+        )
     cut = [axis for axis, count in enumerate(partitions) if count > 1]
     if len(cut) > 1:
         raise ValueError(f"Can only slice a variable along one dimension: shape: {shape}, partitioning: {partitions}")
@@ -67,7 +86,10 @@ def partition_offsets(shape: list[int], partitions: list[int], name: str) -> Ite
     offset = 0
     for i in range(count):
         size = shape[axis] // count + (1 if i < shape[axis] % count else 0) if shape else 1
-        yield [offset if d == axis else 0 for d in range(len(shape))], [size if d == axis else s for d, s in enumerate(shape)]
+        yield (
+            [offset if d == axis else 0 for d in range(len(shape))],
+            [size if d == axis else s for d, s in enumerate(shape)],
+        )
         offset += size
 
 
@@ -139,10 +161,14 @@ class PartitionedVariable:
     def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
         return self._each("assign", value, use_locking, name, read_value)
 
-    def assign_add(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_add(
+        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
         return self._each("assign_add", value, use_locking, name, read_value)
 
-    def assign_sub(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_sub(
+        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
         return self._each("assign_sub", value, use_locking, name, read_value)
 
     def _each(self, method: str, value: Any, use_locking: bool, name: str | None, read_value: bool) -> list[Any]:
@@ -165,7 +191,9 @@ class PartitionedVariable:
 
 def _convert(value: PartitionedVariable, dtype: Any = None, name: str | None = None, as_ref: bool = False) -> Any:
     if dtype is not None and not as_dtype(dtype).is_compatible_with(value.dtype):
-        raise ValueError(f"Incompatible type conversion requested to type '{as_dtype(dtype).name}' for variable of type '{value.dtype.name}'")
+        raise ValueError(
+            f"Incompatible type conversion requested to type '{as_dtype(dtype).name}' for variable of type '{value.dtype.name}'"
+        )
     return value.as_tensor()
 
 

@@ -249,7 +249,9 @@ def _get(store: VariableStore, name: str, partitioner: Any = None, **kwargs: Any
             raise ValueError("Partitioned variables are not yet supported when eager execution is enabled.")
         return _get_partitioned(store, name, partitioner, **kwargs)
     if name in store.partitioned:
-        raise ValueError(f"No partitioner was provided, but a partitioned version of the variable was found: {name}/part_0. Perhaps a variable of the same name was already created with partitioning?")
+        raise ValueError(
+            f"No partitioner was provided, but a partitioned version of the variable was found: {name}/part_0. Perhaps a variable of the same name was already created with partitioning?"
+        )
     return _get_single(store, name, **kwargs)
 
 
@@ -278,16 +280,18 @@ def _get_single(
         _check_shared(found, name, wanted, dtype, reuse)
         return found
     if reuse is True and not eager:
-        raise ValueError(f"Variable {name} does not exist, or was not created with tf.get_variable(). Did you mean to set reuse=tf.AUTO_REUSE in VarScope?")
+        raise ValueError(
+            f"Variable {name} does not exist, or was not created with tf.get_variable(). Did you mean to set reuse=tf.AUTO_REUSE in VarScope?"
+        )
     if constraint is not None and not callable(constraint):
         raise ValueError("The `constraint` argument must be a callable.")
     made_dtype = dtypes.float32 if dtype is None else as_dtype(dtype).base_dtype
     value = _initial_value(name, initializer, wanted, made_dtype, dtype, validate_shape, partition_info)
-    kwargs = dict(
-        initial_value=value, name=name, trainable=trainable, collections=collections, caching_device=caching_device,
-        dtype=made_dtype if callable(value) or dtype is not None else None, validate_shape=validate_shape, constraint=constraint,
-        synchronization=synchronization, aggregation=aggregation, use_resource=use_resource,
-    )  # fmt: skip
+    kwargs = {
+        "initial_value": value, "name": name, "trainable": trainable, "collections": collections, "caching_device": caching_device,
+        "dtype": made_dtype if callable(value) or dtype is not None else None, "validate_shape": validate_shape, "constraint": constraint,
+        "synchronization": synchronization, "aggregation": aggregation, "use_resource": use_resource,
+    }  # fmt: skip
     variable = variables.Variable(**kwargs)
     if not eager:
         store.variables[name] = variable
@@ -301,21 +305,33 @@ def _initial_value(
 ) -> Any:
     if initializer is None:
         if shape is None or not shape.known:
-            raise ValueError(f"Shape of a new variable ({name}) must be fully defined, but instead was {TensorShape(shape)}.")
+            raise ValueError(
+                f"Shape of a new variable ({name}) must be fully defined, but instead was {TensorShape(shape)}."
+            )
         initializer = _default_initializer(name, dtype)
     elif isinstance(initializer, type):
         initializer = initializer()
     if not callable(initializer) or isinstance(initializer, Tensor):
         if shape is not None:
             raise ValueError("If initializer is a constant, do not specify shape.")
-        return convert_to_tensor(initializer, None if given is None else dtype) if isinstance(initializer, Tensor) else initializer
+        return (
+            convert_to_tensor(initializer, None if given is None else dtype)
+            if isinstance(initializer, Tensor)
+            else initializer
+        )
     if shape is None or not shape.known:
         if shape is None and not _takes_shape(initializer):
             return initializer  # a function of no arguments
         if validate_shape or shape is None:
-            raise ValueError(f"Shape of a new variable ({name}) must be fully defined, but instead was {'<unknown>' if shape is None else TensorShape(shape)}.")
+            raise ValueError(
+                f"Shape of a new variable ({name}) must be fully defined, but instead was {'<unknown>' if shape is None else TensorShape(shape)}."
+            )
     sizes = list(shape)
-    extra = {"partition_info": partition_info} if partition_info is not None and _accepts(initializer, "partition_info") else {}
+    extra = (
+        {"partition_info": partition_info}
+        if partition_info is not None and _accepts(initializer, "partition_info")
+        else {}
+    )
     if not _takes_shape(initializer):
         return initializer
     if _accepts(initializer, "dtype"):
@@ -331,7 +347,11 @@ def _parameters(function: Any) -> list[inspect.Parameter]:
 
 
 def _takes_shape(initializer: Any) -> bool:
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    kinds = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.VAR_POSITIONAL,
+    )
     return any(parameter.kind in kinds for parameter in _parameters(initializer))
 
 
@@ -350,11 +370,17 @@ def _default_initializer(name: str, dtype: Any) -> Any:
 def _check_shared(found: Any, name: str, shape: Shape | None, dtype: Any, reuse: Reuse) -> None:
     if reuse is False or reuse is None:
         where = f"\n\n  made at {found.op.user_line}" if not context.executing_eagerly() else ""
-        raise ValueError(f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in VarScope?{where}")
+        raise ValueError(
+            f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in VarScope?{where}"
+        )
     if shape is not None and not shape.compatible(found.static_shape):
-        raise ValueError(f"Trying to share variable {name}, but specified shape {TensorShape(shape)} and found shape {found.shape}.")
+        raise ValueError(
+            f"Trying to share variable {name}, but specified shape {TensorShape(shape)} and found shape {found.shape}."
+        )
     if dtype is not None and not as_dtype(dtype).is_compatible_with(found.dtype.base_dtype):
-        raise ValueError(f"Trying to share variable {name}, but specified dtype {as_dtype(dtype).name} and found dtype {found.dtype.base_dtype.name}.")
+        raise ValueError(
+            f"Trying to share variable {name}, but specified dtype {as_dtype(dtype).name} and found dtype {found.dtype.base_dtype.name}."
+        )
 
 
 def _regularize(variable: Any, name: str, regularizer: Any) -> None:
@@ -365,7 +391,14 @@ def _regularize(variable: Any, name: str, regularizer: Any) -> None:
 
 
 def _get_partitioned(
-    store: VariableStore, name: str, partitioner: Any, shape: Any = None, dtype: Any = None, initializer: Any = None, reuse: Reuse = None, **kwargs: Any
+    store: VariableStore,
+    name: str,
+    partitioner: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    reuse: Reuse = None,
+    **kwargs: Any,
 ) -> Any:
     initial_is_tensor = initializer is not None and not callable(initializer)
     if initial_is_tensor:
@@ -378,9 +411,13 @@ def _get_partitioned(
         _check_shared(found, name, full, dtype, reuse)
         return found
     if reuse is True:
-        raise ValueError(f"PartitionedVariable {name} does not exist, or was not created with tf.get_variable(). Did you mean to set reuse=False or reuse=tf.AUTO_REUSE in VarScope?")
+        raise ValueError(
+            f"PartitionedVariable {name} does not exist, or was not created with tf.get_variable(). Did you mean to set reuse=False or reuse=tf.AUTO_REUSE in VarScope?"
+        )
     if full is None or not full.known:
-        raise ValueError(f"Shape of a new partitioned variable ({name}) must be fully defined, but instead was {TensorShape(shape)}.")
+        raise ValueError(
+            f"Shape of a new partitioned variable ({name}) must be fully defined, but instead was {TensorShape(shape)}."
+        )
     made_dtype = dtypes.float32 if dtype is None else as_dtype(dtype).base_dtype
     sizes: list[int] = list(full)  # type: ignore[arg-type]
     partitions = list(partitioner(shape=TensorShape(full), dtype=made_dtype))
@@ -393,7 +430,14 @@ def _get_partitioned(
         value = _sliced(initializer, offset, part) if initial_is_tensor else initializer
         with name_scope(None):
             variable = _get_single(
-                store, part_name, None if initial_is_tensor else part, made_dtype, value, reuse=reuse, partition_info=info, **kwargs
+                store,
+                part_name,
+                None if initial_is_tensor else part,
+                made_dtype,
+                value,
+                reuse=reuse,
+                partition_info=info,
+                **kwargs,
             )
         variable._set_save_slice_info(SaveSliceInfo(name, sizes, offset, part))
         slices.append(variable)
@@ -468,7 +512,7 @@ def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 @export(v1="variable_scope")
-class variable_scope:  # noqa: N801 (TensorFlow's name)
+class variable_scope:
     """A context that prefixes variables made by `get_variable` and gives them defaults.
 
     Args:
@@ -558,7 +602,11 @@ class variable_scope:  # noqa: N801 (TensorFlow's name)
         getter = _nested_getter(self._custom_getter, base.custom_getter)
         with self._names(aux) as scope_name:
             opened = base._copy(
-                name=name, reuse=reuse, custom_getter=getter, name_scope=scope_name if original is None else original, **changes
+                name=name,
+                reuse=reuse,
+                custom_getter=getter,
+                name_scope=scope_name if original is None else original,
+                **changes,
             )
             store.current = opened
             if not isinstance(given, VariableScope):
@@ -574,7 +622,11 @@ class variable_scope:  # noqa: N801 (TensorFlow's name)
 
     def _names(self, part: str) -> Any:
         if not self._auxiliary:
-            return nullcontext(context.get_default_graph().get_name_scope() + "/" if context.get_default_graph().get_name_scope() else "")
+            return nullcontext(
+                context.get_default_graph().get_name_scope() + "/"
+                if context.get_default_graph().get_name_scope()
+                else ""
+            )
         return name_scope(part) if part else nullcontext("")
 
 
@@ -586,7 +638,9 @@ def _nested_getter(inner: Any, outer: Any) -> Any:
 
 
 @export(v1="variable_op_scope")
-def variable_op_scope(values: Any, name_or_scope: Any, default_name: str | None = None, **kwargs: Any) -> variable_scope:
+def variable_op_scope(
+    values: Any, name_or_scope: Any, default_name: str | None = None, **kwargs: Any
+) -> variable_scope:
     """Deprecated form of `variable_scope`, with the values first."""
     return variable_scope(name_or_scope, default_name, values, **kwargs)
 
@@ -594,4 +648,4 @@ def variable_op_scope(values: Any, name_or_scope: Any, default_name: str | None 
 @export(v1="no_regularizer")
 def no_regularizer(_: Any) -> None:
     """A regularizer that adds nothing, to switch one off in an inner scope."""
-    return None
+    return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -19,7 +20,7 @@ import torch
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.values import host_value
 from stoker._src.runtime.locks import started
-from stoker._src.runtime.plan import Host, Instruction, Planner, Value
+from stoker._src.runtime.plan import CONSTANT, FEED, Host, Instruction, Planner, Value
 
 _counter = itertools.count()
 _LITERALS = (bool, int, float)
@@ -36,6 +37,13 @@ class Step:
     constants: dict[str, Any]
     planner: Planner
     timed_lines: dict[int, Instruction] = field(default_factory=dict)
+
+    def with_functions(self) -> Iterator[Step]:
+        """This step and those of the functions it calls, at any depth."""
+        yield self
+        for instruction in self.planner.instructions:
+            for step in instruction.steps:
+                yield from step.with_functions()
 
     def timed(self) -> tuple[Any, list[Instruction]]:
         """The same step with a call of `tick(i)` after its i-th instruction, and those instructions."""
@@ -158,7 +166,10 @@ class _Writer:
 
     def _call_arguments(self, instruction: Instruction) -> list[str]:
         arguments = [self._argument(instruction, argument) for argument in instruction.arguments]
-        return arguments + [f"{name}={self._literal(value)}" for name, value in instruction.keywords.items()]
+        arguments += [f"{name}={self._literal(value)}" for name, value in instruction.keywords.items()]
+        if instruction.op is not None and instruction.op.definition.calls:
+            arguments.append("holding=holding")
+        return arguments
 
     def _line(self, instruction: Instruction) -> str:
         if instruction.kind == "read":
@@ -200,10 +211,13 @@ class _Writer:
             return f"{name}.copy()" if isinstance(argument.constant, np.ndarray) else f"{name}.clone()"
         return name
 
-    def _returned(self, value: Value) -> str:
+    def _returned(self, value: Value | None) -> str:
         """A fetched value; a copy where it may share memory that somebody else owns."""
+        if value is None:
+            return "None"
         name = self._literal(value.constant) if value.is_constant else value.label
-        if not value.roots:
+        # A body's caller knows which inputs its results may share memory with, but not which variables.
+        if not (value.roots - {FEED, CONSTANT} if self.planner.is_function else value.roots):
             return name
         if value.is_constant and not isinstance(value.constant, torch.Tensor):
             return name

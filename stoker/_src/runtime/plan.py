@@ -20,6 +20,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
+_EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 _NOT_FOLDABLE = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 
 
@@ -59,6 +60,9 @@ class Instruction:
     copies: bool = False
     copied: set[Value] = field(default_factory=set)  # arguments the kernel gets a copy of
     blocking: bool = False
+    traits: Trait = Trait.NONE
+    written: frozenset[Any] = frozenset()  # variables that the functions it calls write
+    steps: list[Any] = field(default_factory=list)  # those functions, compiled
 
 
 @dataclass(frozen=True)
@@ -66,22 +70,32 @@ class Host:
     value: Value
 
 
-def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> set[Operation]:
-    """The operations that must run: backwards from the fetches, stopping at fed tensors."""
+def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> tuple[set[Operation], set[Operation]]:
+    """The operations that must run, backwards from the fetches, stopping at fed tensors; and those only waited for.
+
+    An op that others only wait for runs if it does something (writes, reads, blocks, checks). A pure one does not: what
+    matters of it are the ops it waits for in turn. So gradients that an optimizer gates but nobody uses cost nothing.
+    """
     needed: set[Operation] = set()
-    stack = [t.op for t in fetches if t not in feeds] + list(targets)
+    waited_for: set[Operation] = set()
+    stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
     while stack:
-        op = stack.pop()
-        if op in needed:
+        op, wanted = stack.pop()
+        wanted = wanted or _has_effect(op)
+        seen = needed if wanted else waited_for
+        if op in seen or op in needed:
             continue
-        needed.add(op)
+        seen.add(op)
         for tensor in op._inputs:
-            if tensor not in feeds and tensor.op not in needed:
-                stack.append(tensor.op)
+            if tensor not in feeds:
+                stack.append((tensor.op, wanted))
         for control in op._control_inputs:
-            if control not in needed:
-                stack.append(control)
-    return needed
+            stack.append((control, False))
+    return needed, waited_for - needed
+
+
+def _has_effect(op: Operation) -> bool:
+    return bool(op.definition.traits & _EFFECTS) or bool(op.definition.calls)
 
 
 def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
@@ -126,41 +140,69 @@ def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
 
 
 class Planner:
-    """Builds the instructions of one plan. `node_context(op)` gives kernels that ask for it their `ctx`."""
+    """Builds the instructions of one plan. `node_context(op)` gives kernels that ask for it their `ctx`.
 
-    def __init__(self, fetches: list[Tensor], targets: list[Operation], feeds: list[Tensor], node_context: Any) -> None:
+    A function's body is planned the same way, its inputs being the feeds. `bound` gives the values of feeds that are known
+    when planning (a body's captured variables and constants); `compile_function` compiles what ops call.
+    """
+
+    def __init__(
+        self,
+        fetches: list[Any],
+        targets: list[Operation],
+        feeds: list[Tensor],
+        node_context: Any,
+        compile_function: Any = None,
+        *,
+        bound: dict[int, Any] | None = None,
+        is_function: bool = False,
+    ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
-        self.node_context = node_context
+        self.node_context, self.compile_function = node_context, compile_function
+        self.bound = bound or {}
+        self.is_function = is_function
+        self.written: frozenset[Any] = frozenset()
+        self.needed: set[Operation] = set()
         self.values: dict[Tensor, Value] = {}
         self.instructions: list[Instruction] = []
         self.feed_values: list[Value] = []
-        self.results: list[Value] = []
+        self.results: list[Value | None] = []
         self.ops: list[Operation] = []
+        self._ordered: list[Operation] = []
+        self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
+        self._fetched_tensors = set(fetches)
+        self._pinned: dict[Tensor, Value] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
         fed = set(self.feeds)
-        for tensor in self.feeds:
+        for position, tensor in enumerate(self.feeds):
             value = self._value("feed", -1, tensor)
             value.roots = frozenset((FEED,))
+            if position in self.bound:
+                value.is_constant, value.constant = True, self.bound[position]
+                value.roots = frozenset((CONSTANT,))
             self.values[tensor] = value
             self.feed_values.append(value)
-        self.ops = in_order(prune(self.fetches, self.targets, fed), fed)
-        for op in self._grouped(self.ops):
+        self.needed, passed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
+        # What is only waited for does not run, but its edges order what does.
+        self._ordered = in_order(self.needed | passed, fed)
+        self.ops = [op for op in self._ordered if op in self.needed]
+        for op in self._grouped(self._ordered):
             if isinstance(op, list):
                 self._batch(op)
-            else:
+            elif op in self.needed:
                 self._plan(op)
         for tensor in self.fetches:
-            self.results.append(self._fetched(tensor))
+            self.results.append(None if tensor is None else self._fetched(tensor))
         self._settle()
         return self
 
     def dependents(self, op: Operation) -> set[Operation]:
         """The ops of this plan that must wait for `op`."""
         found = {op}
-        for each in self.ops:
+        for each in self._ordered:
             if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
                 found.add(each)
         found.discard(op)
@@ -176,6 +218,12 @@ class Planner:
         if traits & Trait.SOURCE:
             self._constants(op, [definition.kernel_fn(**self._keywords(op))])
             return
+        if _is_snapshot(op):
+            # The value that a 1.x variable stands for: whoever uses it reads the variable then, as TensorFlow's shared
+            # buffers let it see updates that it was told to wait for. Fetched, it is what the variable was here.
+            self.values.setdefault(op.outputs[0], self.values[op._inputs[0]])
+            self._pin(op.outputs[0])
+            return
         arguments = self._arguments(op)
         if traits & Trait.PASSES:
             passed = arguments[0]
@@ -183,10 +231,33 @@ class Planner:
             return
         if not op.outputs and not op._inputs and not traits:
             return  # NoOp: ordering alone
+        if definition.calls:
+            self._call(op, arguments)
+            return
         if not traits & _NOT_FOLDABLE and self._fold(op, arguments):
             return
         instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
         self._append(instruction, traits)
+        self._name_results(instruction, op)
+
+    def _call(self, op: Operation, arguments: list[Any]) -> None:
+        """An op that calls functions: they are compiled for this place, with the inputs that are known here bound."""
+        passed: list[Value] = arguments[-1]
+        fetched = set(self.fetches)
+        wanted = [t in fetched or not self.needed.isdisjoint(t._consumers) for t in op.outputs]
+        keywords, steps = self.compile_function(op, passed, wanted)
+        instruction = Instruction(op, "kernel", op.definition.kernel_fn, arguments, keywords, steps=steps)
+        planners = [step.planner for step in steps]
+        instruction.written = frozenset().union(*[planner.written for planner in planners])
+        traits = op.definition.traits
+        if any(planner.writes_variables for planner in planners):
+            traits |= Trait.WRITES
+        self._append(instruction, traits)
+        if any(planner.blocks for planner in planners):
+            # The body gives the lock up itself, around what blocks; here it only counts as a moment of change.
+            instruction.traits |= Trait.BLOCKING
+            self.blocks = True
+        self.reads_variables |= any(planner.reads_variables for planner in planners)
         self._name_results(instruction, op)
 
     def _keywords(self, op: Operation) -> dict[str, Any]:
@@ -208,7 +279,9 @@ class Planner:
         return arguments
 
     def _argument(self, arg: Any, tensor: Tensor) -> Any:
-        value = self._read(tensor) if tensor.dtype._is_ref_dtype and not arg.is_ref else self.values[tensor]
+        value = self.values[tensor]
+        if value.handle and not arg.is_ref and tensor.dtype is not dtypes.resource:
+            value = self._read(tensor)
         return Host(value) if arg.host else value
 
     def _read(self, tensor: Tensor) -> Value:
@@ -216,17 +289,29 @@ class Planner:
         source = self.values[tensor]
         if FEED in source.roots:
             return source  # a fed reference is fed its value
+        known = self._reads.get(source)
+        if known is not None:
+            return known
         instruction = Instruction(tensor.op, "read", None, [source])
         self._append(instruction, Trait.READS)
         value = self._value("read", len(self.instructions) - 1)
         instruction.results = [value]
+        self._reads[source] = value
         return value
 
+    def _pin(self, tensor: Tensor) -> None:
+        """What a fetch of this reference gives: the variable's value at this point."""
+        if tensor in self._fetched_tensors and tensor not in self._pinned:
+            self._pinned[tensor] = self._read(tensor)
+
     def _append(self, instruction: Instruction, traits: Trait) -> None:
+        instruction.traits = traits
         if traits & Trait.READS:
             self.reads_variables = True
         if traits & Trait.WRITES:
             self.writes_variables = True
+        if traits & (Trait.WRITES | Trait.BLOCKING):
+            self._reads.clear()  # what was read before may not be what the variable is after this
         if traits & Trait.BLOCKING:
             instruction.blocking = self.blocks = True
         self.instructions.append(instruction)
@@ -245,6 +330,7 @@ class Planner:
             if reference.is_constant:
                 self.values[op.outputs[0]] = reference
                 instruction.results = []
+                self._pin(op.outputs[0])
 
     # -- constants -----------------------------------------------------------------------------------------------
 
@@ -266,6 +352,8 @@ class Planner:
         except Exception:
             return False
         flat = op.definition.flatten_results(results)
+        if not all(isinstance(result, (torch.Tensor, np.ndarray)) for result in flat):
+            return False  # lists and other objects belong to one run
         if any(_elements(result) > _FOLD_LIMIT for result in flat) and op._inputs:
             return False
         self._constants(op, flat)
@@ -277,7 +365,7 @@ class Planner:
         """Ops that one batch kernel can run together become a list, at the place of the last of them."""
         groups: dict[Any, list[int]] = {}
         for position, op in enumerate(ops):
-            if op.definition.batch_key is not None:
+            if op.definition.batch_key is not None and op in self.needed:
                 groups.setdefault((op.definition, op.definition.batch_key(op)), []).append(position)
         replaced: dict[int, Any] = {}
         for positions in groups.values():
@@ -291,18 +379,21 @@ class Planner:
 
     def _batch(self, ops: list[Operation]) -> None:
         definition = ops[0].definition
-        columns = zip(*[self._arguments(op) for op in ops])
-        instruction = Instruction(
-            ops[0], "batch", definition.batch_fn, [list(c) for c in columns], self._keywords(ops[0])
-        )
+        rows = [self._arguments(op) for op in ops]
+        # Plain numbers are the same for all (the key sees to it), so they are passed once.
+        columns = [rows[0][i] if arg.host else [row[i] for row in rows] for i, arg in enumerate(definition.inputs)]
+        instruction = Instruction(ops[0], "batch", definition.batch_fn, columns, self._keywords(ops[0]))
         self._append(instruction, definition.traits)
         for op in ops:
             if op.outputs:  # the references the updates were given
                 self.values[op.outputs[0]] = self.values[op._inputs[0]]
+                self._pin(op.outputs[0])
 
     # -- results and aliasing ------------------------------------------------------------------------------------
 
     def _fetched(self, tensor: Tensor) -> Value:
+        if tensor in self._pinned:
+            return self._pinned[tensor]
         return self._read(tensor) if tensor.dtype._is_ref_dtype else self.values[tensor]
 
     def _settle(self) -> None:
@@ -317,24 +408,29 @@ class Planner:
             inputs = list(values_of(instruction.arguments))
             for value in inputs:
                 value.last_use = max(value.last_use, position)
-            traits = Trait.READS if instruction.kind == "read" else instruction.op.definition.traits  # type: ignore[union-attr]
+            traits = instruction.traits
             touched = frozenset(id(v.constant) if v.is_constant else EVERYTHING for v in inputs if v.handle)
             roots: frozenset[Any] = frozenset()
             if traits & Trait.READS:
                 roots = touched
             if traits & Trait.VIEW:
                 roots = roots.union(*[value.roots for value in inputs])
+            if instruction.steps:
+                roots |= {CONSTANT}  # a body may return a constant of its own
             for value in values_of(instruction.results):
                 value.roots = roots
             if traits & Trait.WRITES:
-                writes.append((position, touched or frozenset((EVERYTHING,))))
+                written = instruction.written if instruction.steps else touched
+                writes.append((position, written or frozenset((EVERYTHING,))))
+                self.written |= writes[-1][1]
             if traits & Trait.BLOCKING:
                 writes.append((position, frozenset((EVERYTHING,))))
             if traits & Trait.RETAINS:
                 retained.extend((position, value) for value in inputs if value.roots)
         end = len(self.instructions)
         for value in self.results:
-            value.last_use = end
+            if value is not None:
+                value.last_use = end
         self._copy_reads(writes)
         self._copy_kept(retained)
 
@@ -345,9 +441,8 @@ class Planner:
             if instruction.op is None:
                 continue
             results = list(values_of(instruction.results))
-            reading = instruction.kind == "read" or instruction.op.definition.traits & Trait.READS
-            origins = {position} if reading else set()
-            if instruction.kind != "read" and instruction.op.definition.traits & Trait.VIEW:
+            origins = {position} if instruction.traits & Trait.READS else set()
+            if instruction.traits & Trait.VIEW:
                 for value in values_of(instruction.arguments):
                     origins |= shares.get(value, set())
             for value in results:
@@ -390,6 +485,16 @@ def _movable(ops: list[Operation], positions: list[int]) -> bool:
     return True
 
 
+def _is_snapshot(op: Operation) -> bool:
+    """Whether this is the `<variable>/read` that every 1.x variable is made with."""
+    return (
+        bool(op.definition.traits & Trait.PASSES)
+        and bool(op._inputs)
+        and op._inputs[0].dtype._is_ref_dtype
+        and op.name == op._inputs[0].op.name + "/read"
+    )
+
+
 def _is_handle(tensor: Tensor) -> bool:
     return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
 
@@ -409,6 +514,16 @@ def _is_constant(argument: Any) -> bool:
         return all(_is_constant(item) for item in argument)
     value = argument.value if isinstance(argument, Host) else argument
     return value.is_constant and isinstance(value.constant, (torch.Tensor, np.ndarray))
+
+
+def passed_through(tensor: Tensor) -> Tensor:
+    """The tensor whose very value this is: identities are looked through."""
+    while tensor.op.definition.traits & Trait.PASSES and tensor.op._inputs:
+        source = tensor.op._inputs[0]
+        if source.dtype._is_ref_dtype:
+            break
+        tensor = source
+    return tensor
 
 
 def _constant(argument: Any) -> Any:

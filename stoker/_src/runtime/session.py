@@ -18,12 +18,13 @@ from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import to_numpy
 from stoker._src.ops.waiting import RunState, running
+from stoker._src.runtime import composites as composites  # registers what SparseTensor and its like are made of
 from stoker._src.runtime.emit import Step, emit
-from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.feeds import converter, expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
+from stoker._src.runtime.functions import FunctionCompiler, step_failure
 from stoker._src.runtime.locks import Holding, VariablesLock
-from stoker._src.runtime.plan import Instruction, Planner, values_of
+from stoker._src.runtime.plan import Planner
 from stoker._src.runtime.resources import NodeContext, ResourceManager
 from stoker._src.runtime.trace import Ticks, fill_run_metadata
 
@@ -36,7 +37,8 @@ class Plan:
         self.feeds = feeds
         self.graph_changes = session.graph.changes
         self.converters = [converter(tensor) for tensor in feeds]
-        planner = Planner(fetch.tensors, fetch.targets, feeds, session._node_context).build()
+        compiler = FunctionCompiler(session._node_context)
+        planner = Planner(fetch.tensors, fetch.targets, feeds, session._node_context, compiler).build()
         self.step: Step = emit(planner)
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
         self.locks = self.writes or self.reads or self.blocks
@@ -88,16 +90,7 @@ class Plan:
 
     def _failure(self, error: BaseException) -> BaseException:
         """The error to raise: with the node whose line failed, and what that line was given."""
-        trace = error.__traceback__
-        while trace is not None and not trace.tb_frame.f_code.co_filename.startswith(self.step.filename):
-            trace = trace.tb_next
-        if trace is None:
-            return explain_failure(error, None)
-        timed = trace.tb_frame.f_code.co_filename != self.step.filename
-        instruction = (self.step.timed_lines if timed else self.step.lines).get(trace.tb_lineno)
-        if instruction is None:
-            return explain_failure(error, None)
-        return explain_failure(error, instruction.op, _inputs_of(instruction, trace.tb_frame.f_locals))
+        return step_failure(error, self.step)
 
     def explain(self) -> str:
         """The step's source, each line with the node it runs and (after a traced run) its time."""
@@ -110,17 +103,14 @@ class Plan:
         return "\n".join(lines)
 
 
-def _inputs_of(instruction: Instruction, found: dict[str, Any]) -> list[Any] | None:
-    """The values a failing line was given, where they can still be found."""
-    values = []
-    for value in values_of(instruction.arguments):
-        if value.is_constant:
-            values.append(value.constant)
-        elif value.label in found:
-            values.append(found[value.label])
-        else:
-            return None
-    return values
+def _frozen(fetches: Any) -> Any:
+    """A structure of fetches as one hashable value, equal for equal structures of the same fetches."""
+    kind = type(fetches)
+    if isinstance(fetches, (list, tuple)):
+        return kind, tuple([_frozen(item) for item in fetches])
+    if isinstance(fetches, dict):
+        return kind, tuple([(key, _frozen(item)) for key, item in fetches.items()])
+    return fetches
 
 
 def public(value: Any) -> Any:
@@ -210,7 +200,7 @@ class BaseSession:
             key = (tuple(fetches) if listed else fetches, tuple(feed_dict) if feed_dict else (), listed)
             plan = self._plans.get(key)
         except TypeError:
-            key = plan = None
+            key, plan = self._structured_key(fetches, feed_dict)
         if plan is None or self._closed or plan.graph_changes != self._graph.changes:
             feed_dict = expand_feeds(self._graph, feed_dict)
             plan = self._plan(fetches, feed_dict, key)
@@ -219,6 +209,14 @@ class BaseSession:
         values = [convert(value) for convert, value in zip(plan.converters, feed_dict.values())] if feed_dict else ()
         results = plan.execute(self, values, options, run_metadata)  # type: ignore[arg-type]
         return plan.fetch.build([public(value) for value in results])
+
+    def _structured_key(self, fetches: Any, feed_dict: Any) -> tuple[Any, Plan | None]:
+        """Dictionaries and nested lists have no hash: the key of their plan is what they hold, and how."""
+        try:
+            key = (_frozen(fetches), tuple(feed_dict) if feed_dict else ())
+            return key, self._plans.get(key)
+        except TypeError:
+            return None, None
 
     def _plan(self, fetches: Any, feed_dict: Any, key: Any) -> Plan:
         if self._closed:
@@ -380,7 +378,8 @@ class _PartialRun:
         feeds = [tensor for tensor in self.known if not tensor.dtype._is_ref_dtype]
         targets = [op for op in fetch.targets if op not in self.ran]
         wanted = FetchPlan(session.graph, [[t for t in fetch.tensors if t not in self.known], targets])
-        needed = Planner(wanted.tensors, wanted.targets, feeds, session._node_context)
+        compiler = FunctionCompiler(session._node_context)
+        needed = Planner(wanted.tensors, wanted.targets, feeds, session._node_context, compiler)
         needed.build()
         # Everything that runs now is fetched, so that the next piece starts from it.
         fresh = [t for op in needed.ops for t in op.outputs if t not in self.known and not t.dtype._is_ref_dtype]

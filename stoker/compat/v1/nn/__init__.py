@@ -4,6 +4,12 @@ from stoker.compat.v1.nn import experimental as experimental
 from stoker._src.ops.array_padding import depth_to_space as depth_to_space
 from stoker._src.ops.array_padding import space_to_batch as space_to_batch
 from stoker._src.ops.array_padding import space_to_depth as space_to_depth
+from stoker._src.ops.candidate_sampling import all_candidate_sampler as all_candidate_sampler
+from stoker._src.ops.candidate_sampling import compute_accidental_hits as compute_accidental_hits
+from stoker._src.ops.candidate_sampling import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
+from stoker._src.ops.candidate_sampling import learned_unigram_candidate_sampler as learned_unigram_candidate_sampler
+from stoker._src.ops.candidate_sampling import log_uniform_candidate_sampler as log_uniform_candidate_sampler
+from stoker._src.ops.candidate_sampling import uniform_candidate_sampler as uniform_candidate_sampler
 from stoker._src.ops.math_unary import sigmoid as sigmoid
 from stoker._src.ops.math_unary import tanh as tanh
 from stoker._src.ops.nn.activations import crelu as crelu
@@ -81,12 +87,9 @@ from stoker._src.ops.nn.pool_api import max_pool3d as max_pool3d
 from stoker._src.ops.nn.pool_api import max_pool_v2 as max_pool_v2
 from stoker._src.ops.nn.pool_api import max_pool_with_argmax as max_pool_with_argmax
 from stoker._src.ops.nn.pool_api import pool as pool
-from stoker._src.ops.nn.sampling import all_candidate_sampler as all_candidate_sampler
-from stoker._src.ops.nn.sampling import compute_accidental_hits as compute_accidental_hits
-from stoker._src.ops.nn.sampling import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
-from stoker._src.ops.nn.sampling import log_uniform_candidate_sampler as log_uniform_candidate_sampler
 from stoker._src.ops.nn.sampling import nce_loss as nce_loss
 from stoker._src.ops.nn.sampling import sampled_softmax_loss as sampled_softmax_loss
-from stoker._src.ops.nn.sampling import uniform_candidate_sampler as uniform_candidate_sampler
 from stoker._src.ops.nn.softmax import log_softmax as log_softmax
 from stoker._src.ops.nn.softmax import softmax as softmax
+from stoker._src.ops.sorting import in_top_k as in_top_k
+from stoker._src.ops.sorting import top_k as top_k

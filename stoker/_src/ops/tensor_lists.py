@@ -1,0 +1,740 @@
+"""Lists of tensors as values (dtype variant): what TensorArrays and the gradients of loops are made of.
+
+A list never changes: an op that changes one gives a new list. `TensorList` makes the usual case, in which only the newest list is
+used again, as cheap as changing it in place: the newest owns the Python list, an older one knows how to undo the change.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import INDEX, DType
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
+from stoker._src.graph.definition import SHAPE, TYPE, VIEW, define, one_of, scalar
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import array
+from stoker._src.ops.constants import constant
+from stoker._src.ops.values import torch_dtype
+
+_SET, _PUSH, _POP = range(3)
+
+
+class TensorList:
+    """An immutable list of tensors of one dtype. Items are values of kernels, or None where nothing was written.
+
+    Attributes:
+        dtype: of the items.
+        shape: what every item's shape is compatible with.
+        limit: how many items it may hold; -1 for any number.
+    """
+
+    __slots__ = ("_change", "_items", "_newer", "dtype", "limit", "shape")
+
+    def __init__(self, items: list[Any], dtype: DType, shape: Shape, limit: int = -1) -> None:
+        self._items: list[Any] | None = items
+        self._newer: TensorList | None = None
+        self._change: tuple[Any, ...] = ()
+        self.dtype = dtype
+        self.shape = shape
+        self.limit = limit
+
+    def items(self) -> list[Any]:
+        """The items, which the caller must not change."""
+        if self._items is None:
+            self._items = self._rebuilt()
+        return self._items
+
+    def _rebuilt(self) -> list[Any]:
+        """The items of an older list: those of a newer one with the changes between them undone."""
+        changes, newer = [self._change], self._newer
+        assert newer is not None
+        while newer._items is None:
+            changes.append(newer._change)
+            newer = newer._newer
+            assert newer is not None
+        items = list(newer._items)
+        for kind, *rest in reversed(changes):
+            if kind == _SET:
+                items[rest[0]] = rest[1]
+            elif kind == _PUSH:
+                items.append(rest[0])
+            else:
+                items.pop()
+        self._newer, self._change = None, ()
+        return items
+
+    def _succeeded(self, items: list[Any], undo: tuple[Any, ...]) -> TensorList:
+        following = TensorList(items, self.dtype, self.shape, self.limit)
+        self._items, self._newer, self._change = None, following, undo
+        return following
+
+    def pushed(self, item: Any) -> TensorList:
+        items = self.items()
+        if 0 <= self.limit <= len(items):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Tried to push item into a full list: list size {len(items)}, max_num_elements {self.limit}",
+            )
+        self._check(item)
+        items.append(item)
+        return self._succeeded(items, (_POP,))
+
+    def popped(self) -> tuple[TensorList, Any]:
+        items = self.items()
+        if not items:
+            raise InvalidArgumentError(None, None, "Trying to pop from an empty list.")
+        item = items.pop()
+        return self._succeeded(items, (_PUSH, item)), item
+
+    def with_item(self, index: int, item: Any, *, resize: bool = False) -> TensorList:
+        items = self.items()
+        self._check(item)
+        if resize and index >= len(items):
+            grown = TensorList([*items, *[None] * (index + 1 - len(items))], self.dtype, self.shape, self.limit)
+            return grown.with_item(index, item)
+        self._check_index(index)
+        old, items[index] = items[index], item
+        return self._succeeded(items, (_SET, index, old))
+
+    def replaced(self, items: list[Any]) -> TensorList:
+        return TensorList(items, self.dtype, self.shape, self.limit)
+
+    def _check(self, item: Any) -> None:
+        if self.shape.dims is not None and not self.shape.compatible(Shape(getattr(item, "shape", ()))):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Tried to append a tensor with incompatible shape to a list. Op element shape: {Shape(item.shape)} list shape: {self.shape}",
+            )
+
+    def _check_index(self, index: int) -> None:
+        if not 0 <= index < len(self.items()):
+            raise InvalidArgumentError(
+                None, None, f"Trying to access element {index} in a list with {len(self.items())} elements."
+            )
+
+    def item(self, index: int, shape: Shape) -> Any:
+        """One item; zeros where nothing was written and the shape is known."""
+        self._check_index(index)
+        found = self.items()[index]
+        return self._zeros(shape, index) if found is None else found
+
+    def _zeros(self, shape: Shape, index: int) -> Any:
+        wanted = self.shape.merge(shape)
+        if not wanted.known:  # another item of the list may tell
+            for other in self.items():
+                if other is not None:
+                    wanted = wanted.merge(Shape(other.shape))
+                    break
+        if not wanted.known:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Trying to read an uninitialized tensor (element {index}) but element_shape is not fully defined: {wanted}",
+            )
+        return self._zero(list(wanted.dims or ()))
+
+    def _zero(self, sizes: list[Any]) -> Any:
+        if self.dtype is dtypes.variant:
+            return None
+        if self.dtype is dtypes.string:
+            return np.full(sizes, b"", dtype=object)
+        return torch.zeros(sizes, dtype=torch_dtype(self.dtype))
+
+    def all_items(self, shape: Shape, indices: list[int] | None = None) -> list[Any]:
+        return [self.item(i, shape) for i in (range(len(self.items())) if indices is None else indices)]
+
+    # -- as gradients ------------------------------------------------------------------------------------------
+
+    def zeros_like(self) -> TensorList:
+        def zero(item: Any) -> Any:
+            if item is None or not isinstance(item, (torch.Tensor, TensorList)):
+                return None
+            return item.zeros_like() if isinstance(item, TensorList) else torch.zeros_like(item)
+
+        return self.replaced([zero(item) for item in self.items()])
+
+    def sum_with(self, others: list[TensorList]) -> TensorList:
+        """Item by item; what was never written is zero."""
+        columns = [self.items(), *[other.items() for other in others]]
+        size = max(len(column) for column in columns)
+        total: list[Any] = [None] * size
+        for column in columns:
+            if len(column) not in (0, size):
+                raise InvalidArgumentError(
+                    None, None, f"Trying to add two lists of tensors with different lengths: {len(column)} and {size}"
+                )
+            for i, item in enumerate(column):
+                if item is not None:
+                    before = total[i]
+                    if before is None:
+                        total[i] = item
+                    else:
+                        total[i] = before.sum_with([item]) if isinstance(item, TensorList) else before + item
+        return self.replaced(total)
+
+    def __repr__(self) -> str:
+        return f"<list of {len(self.items())} {self.dtype.name}{self.shape}>"
+
+
+def _shape_of(sizes: Any) -> Shape:
+    """The shape an op was given as numbers: -1 alone is no shape at all, a negative size is unknown."""
+    if isinstance(sizes, int):
+        if sizes != -1:
+            raise InvalidArgumentError(
+                None, None, f"The only valid scalar shape tensor is the fully unknown shape -1, not {sizes}."
+            )
+        return UNKNOWN_SHAPE
+    return Shape(None if size < 0 else size for size in sizes)
+
+
+def _stacked(items: list[Any], dtype: DType, sizes: list[int], like: Any = None) -> Any:
+    if not items:
+        return (
+            np.empty([0, *sizes], dtype=object)
+            if dtype is dtypes.string
+            else torch.zeros([0, *sizes], dtype=torch_dtype(dtype))
+        )
+    shape = items[0].shape
+    for position, item in enumerate(items):
+        if item.shape != shape:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Tried to stack elements of a list with different shapes: element 0 is {Shape(shape)}, element {position} is {Shape(item.shape)}",
+            )
+    return torch.stack(items) if isinstance(items[0], torch.Tensor) else np.stack(items)
+
+
+def _rows(tensor: Any) -> list[Any]:
+    return (
+        list(tensor.unbind(0))
+        if isinstance(tensor, torch.Tensor)
+        else [np.asarray(row, dtype=object) for row in tensor]
+    )
+
+
+def sizes_after_first(tensor: Tensor) -> Any:
+    """The shape of the rows of `tensor`, as an input of an op: constant where it is known."""
+    rows = Shape(None) if tensor.static_shape.dims is None else Shape(tensor.static_shape.dims[1:])
+    if rows.known:
+        return constant(list(rows.dims or ()), dtypes.int32, shape=[len(rows)])
+    return array.shape(tensor)[1:]  # type: ignore[index]
+
+
+_SIZES = one_of(*INDEX)
+
+# ---- making lists -----------------------------------------------------------------------------------------------
+
+EMPTY_TENSOR_LIST = define(
+    "EmptyTensorList(element_shape: host shape_type, max_num_elements: host int32) -> (handle: variant)",
+    element_dtype=TYPE,
+    shape_type=_SIZES,
+).not_differentiable()
+
+
+@EMPTY_TENSOR_LIST.kernel
+def empty_tensor_list_kernel(element_shape: Any, max_num_elements: int, *, element_dtype: DType) -> TensorList:
+    return TensorList([], element_dtype, _shape_of(element_shape), max_num_elements)
+
+
+EMPTY_TENSOR_LIST.shape(lambda element_shape, max_num_elements: SCALAR)
+
+TENSOR_LIST_RESERVE = define(
+    "TensorListReserve(element_shape: host shape_type, num_elements: host int32) -> (handle: variant)",
+    element_dtype=TYPE,
+    shape_type=_SIZES,
+).not_differentiable()
+
+
+@TENSOR_LIST_RESERVE.kernel
+def tensor_list_reserve_kernel(element_shape: Any, num_elements: int, *, element_dtype: DType) -> TensorList:
+    if num_elements < 0:
+        raise InvalidArgumentError(
+            None, None, f"The num_elements to reserve must be a non negative number, but got {num_elements}"
+        )
+    return TensorList([None] * num_elements, element_dtype, _shape_of(element_shape))
+
+
+TENSOR_LIST_RESERVE.shape(lambda element_shape, num_elements: SCALAR)
+
+TENSOR_LIST_FROM_TENSOR = define(
+    "TensorListFromTensor(tensor: element_dtype, element_shape: host shape_type) -> (output_handle: variant)",
+    VIEW,
+    element_dtype=TYPE,
+    shape_type=_SIZES,
+)
+
+
+@TENSOR_LIST_FROM_TENSOR.kernel
+def tensor_list_from_tensor_kernel(tensor: Any, element_shape: Any, *, element_dtype: DType) -> TensorList:
+    if tensor.ndim < 1:
+        raise InvalidArgumentError(None, None, "Tensor must be at least a vector, but saw shape: []")
+    shape = _shape_of(element_shape)
+    if not shape.compatible(Shape(tensor.shape[1:])):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Specified a list with shape {shape} from a tensor with shape {Shape(tensor.shape[1:])}",
+        )
+    return TensorList(_rows(tensor), element_dtype, shape)
+
+
+TENSOR_LIST_FROM_TENSOR.shape(lambda tensor, element_shape: SCALAR)
+
+
+@TENSOR_LIST_FROM_TENSOR.grad
+def tensor_list_from_tensor_grad(op: Operation, dlist: Tensor) -> Any:
+    tensor = op.inputs[0]
+    size = tensor.static_shape.at_least(1)[0]
+    grad = TENSOR_LIST_STACK(
+        dlist,
+        sizes_after_first(tensor),
+        element_dtype=tensor.dtype.base_dtype,
+        num_elements=-1 if size is None else size,
+    )
+    return grad, None
+
+
+# ---- one item ---------------------------------------------------------------------------------------------------
+
+TENSOR_LIST_PUSH_BACK = define(
+    "TensorListPushBack(input_handle: variant, tensor: element_dtype) -> (output_handle: variant)",
+    VIEW,
+    element_dtype=TYPE,
+)
+TENSOR_LIST_PUSH_BACK.kernel(TensorList.pushed)
+TENSOR_LIST_PUSH_BACK.shape(lambda input_handle, tensor: SCALAR)
+
+
+@TENSOR_LIST_PUSH_BACK.grad
+def tensor_list_push_back_grad(op: Operation, dlist: Tensor) -> Any:
+    rest, item = TENSOR_LIST_POP_BACK(dlist, _item_sizes(op.inputs[1]), element_dtype=op.attr("element_dtype"))
+    return rest, item
+
+
+TENSOR_LIST_POP_BACK = define(
+    "TensorListPopBack(input_handle: variant, element_shape: host int32) -> (output_handle: variant, tensor: element_dtype)",
+    VIEW,
+    element_dtype=TYPE,
+)
+
+
+@TENSOR_LIST_POP_BACK.kernel
+def tensor_list_pop_back_kernel(input_handle: TensorList, element_shape: Any) -> tuple[TensorList, Any]:
+    rest, item = input_handle.popped()
+    if item is None:
+        item = input_handle._zeros(_shape_of(element_shape), len(rest.items()))
+    return rest, item
+
+
+@TENSOR_LIST_POP_BACK.shape(as_shapes=["element_shape"])
+def tensor_list_pop_back_shape(input_handle: Shape, element_shape: Shape) -> tuple[Shape, Shape]:
+    return SCALAR, element_shape
+
+
+@TENSOR_LIST_POP_BACK.grad
+def tensor_list_pop_back_grad(op: Operation, dlist: Tensor | None, ditem: Tensor | None) -> Any:
+    item = op.outputs[1]
+    dtype = op.attr("element_dtype")
+    if dlist is None:
+        dlist = EMPTY_TENSOR_LIST(_item_sizes(item), constant(-1, dtypes.int32), element_dtype=dtype)
+    if ditem is None:
+        ditem = array.zeros_like(item)
+    return TENSOR_LIST_PUSH_BACK(dlist, ditem), None
+
+
+def _item_sizes(item: Tensor) -> Any:
+    """The shape of an item, as an input of an op: constant where it is known."""
+    static = item.static_shape
+    if item.dtype.base_dtype in (dtypes.variant, dtypes.resource):
+        return constant([], dtypes.int32, shape=[0])
+    if static.dims is None:
+        return constant(-1, dtypes.int32)
+    return constant([-1 if d is None else d for d in static.dims], dtypes.int32, shape=[len(static.dims)])
+
+
+TENSOR_LIST_SET_ITEM = define(
+    "TensorListSetItem(input_handle: variant, index: host int32, item: element_dtype) -> (output_handle: variant)",
+    VIEW,
+    element_dtype=TYPE,
+    resize_if_index_out_of_bounds=False,
+)
+
+
+@TENSOR_LIST_SET_ITEM.kernel
+def tensor_list_set_item_kernel(
+    input_handle: TensorList, index: int, item: Any, *, resize_if_index_out_of_bounds: bool
+) -> TensorList:
+    return input_handle.with_item(index, item, resize=resize_if_index_out_of_bounds)
+
+
+TENSOR_LIST_SET_ITEM.shape(lambda input_handle, index, item: SCALAR)
+
+
+@TENSOR_LIST_SET_ITEM.grad
+def tensor_list_set_item_grad(op: Operation, dlist: Tensor) -> Any:
+    _, index, item = op.inputs
+    dtype = op.attr("element_dtype")
+    grad = TENSOR_LIST_GET_ITEM(dlist, index, array.shape(item), element_dtype=dtype)
+    rest = TENSOR_LIST_SET_ITEM(dlist, index, array.zeros_like(item))
+    if op.attr("resize_if_index_out_of_bounds"):
+        rest = TENSOR_LIST_RESIZE(rest, TENSOR_LIST_LENGTH(op.inputs[0]))
+    return rest, None, grad
+
+
+TENSOR_LIST_GET_ITEM = define(
+    "TensorListGetItem(input_handle: variant, index: host int32, element_shape: host Tshape) -> (item: element_dtype)",
+    VIEW,
+    element_dtype=TYPE,
+    Tshape=one_of(*INDEX, default=dtypes.int32),
+)
+
+
+@TENSOR_LIST_GET_ITEM.kernel
+def tensor_list_get_item_kernel(
+    input_handle: TensorList, index: int, element_shape: Any, *, element_dtype: DType
+) -> Any:
+    if input_handle.dtype is not element_dtype:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Invalid data types; op elements {element_dtype.name}, but list elements {input_handle.dtype.name}",
+        )
+    return input_handle.item(index, _shape_of(element_shape))
+
+
+@TENSOR_LIST_GET_ITEM.shape(as_shapes=["element_shape"])
+def tensor_list_get_item_shape(input_handle: Shape, index: Shape, element_shape: Shape) -> Shape:
+    return element_shape
+
+
+@TENSOR_LIST_GET_ITEM.grad
+def tensor_list_get_item_grad(op: Operation, ditem: Tensor) -> Any:
+    size = TENSOR_LIST_LENGTH(op.inputs[0])
+    blank = TENSOR_LIST_RESERVE(array.shape(ditem), size, element_dtype=op.attr("element_dtype"))
+    return TENSOR_LIST_SET_ITEM(blank, op.inputs[1], ditem), None, None
+
+
+# ---- the list as a whole ----------------------------------------------------------------------------------------
+
+TENSOR_LIST_LENGTH = define("TensorListLength(input_handle: variant) -> (length: int32)").not_differentiable()
+TENSOR_LIST_LENGTH.kernel(lambda input_handle: torch.tensor(len(input_handle.items()), dtype=torch.int32))
+TENSOR_LIST_LENGTH.shape(scalar)
+
+TENSOR_LIST_RESIZE = define(
+    "TensorListResize(input_handle: variant, size: host int32) -> (output_handle: variant)", VIEW
+)
+
+
+@TENSOR_LIST_RESIZE.kernel
+def tensor_list_resize_kernel(input_handle: TensorList, size: int) -> TensorList:
+    if size < 0:
+        raise InvalidArgumentError(None, None, f"TensorListSlice expects size to be non-negative. Got: {size}")
+    items = input_handle.items()
+    return input_handle.replaced([*items[:size], *[None] * (size - len(items))])
+
+
+TENSOR_LIST_RESIZE.shape(lambda input_handle, size: SCALAR)
+
+
+@TENSOR_LIST_RESIZE.grad
+def tensor_list_resize_grad(op: Operation, dlist: Tensor) -> Any:
+    return TENSOR_LIST_RESIZE(dlist, TENSOR_LIST_LENGTH(op.inputs[0])), None
+
+
+TENSOR_LIST_ELEMENT_SHAPE = define(
+    "TensorListElementShape(input_handle: variant) -> (element_shape: shape_type)", shape_type=_SIZES
+).not_differentiable()
+
+
+@TENSOR_LIST_ELEMENT_SHAPE.kernel
+def tensor_list_element_shape_kernel(input_handle: TensorList, *, shape_type: DType) -> torch.Tensor:
+    dims = input_handle.shape.dims
+    sizes = -1 if dims is None else [-1 if size is None else size for size in dims]
+    return torch.tensor(sizes, dtype=torch_dtype(shape_type))
+
+
+TENSOR_LIST_ELEMENT_SHAPE.shape(lambda input_handle: UNKNOWN_SHAPE)
+
+TENSOR_LIST_STACK = define(
+    "TensorListStack(input_handle: variant, element_shape: host int32) -> (tensor: element_dtype)",
+    element_dtype=TYPE,
+    num_elements=-1,
+)
+
+
+@TENSOR_LIST_STACK.kernel
+def tensor_list_stack_kernel(
+    input_handle: TensorList, element_shape: Any, *, element_dtype: DType, num_elements: int
+) -> Any:
+    items = input_handle.items()
+    if num_elements not in (-1, len(items)):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Operation expected a list with {num_elements} elements but got a list with {len(items)} elements.",
+        )
+    shape = input_handle.shape.merge(_shape_of(element_shape))
+    if not items:
+        if not shape.known:
+            raise InvalidArgumentError(
+                None, None, f"Tried to stack elements of an empty list with non-fully-defined element_shape: {shape}"
+            )
+        return _stacked([], element_dtype, list(shape.dims or ()))
+    if None in items:
+        items = input_handle.all_items(shape)
+    return _stacked(items, element_dtype, [])
+
+
+@TENSOR_LIST_STACK.shape(as_shapes=["element_shape"])
+def tensor_list_stack_shape(input_handle: Shape, element_shape: Shape, *, num_elements: int) -> Shape:
+    if element_shape.dims is None:
+        return UNKNOWN_SHAPE
+    return Shape((None if num_elements < 0 else num_elements, *element_shape.dims))
+
+
+@TENSOR_LIST_STACK.grad
+def tensor_list_stack_grad(op: Operation, g: Tensor) -> Any:
+    return TENSOR_LIST_FROM_TENSOR(g, op.inputs[1], element_dtype=op.attr("element_dtype")), None
+
+
+TENSOR_LIST_GATHER = define(
+    "TensorListGather(input_handle: variant, indices: host int32, element_shape: host int32) -> (values: element_dtype)",
+    element_dtype=TYPE,
+)
+
+
+@TENSOR_LIST_GATHER.kernel
+def tensor_list_gather_kernel(
+    input_handle: TensorList, indices: list[int], element_shape: Any, *, element_dtype: DType
+) -> Any:
+    shape = input_handle.shape.merge(_shape_of(element_shape))
+    items = input_handle.all_items(shape, indices)
+    if not items and not shape.known:
+        raise InvalidArgumentError(
+            None, None, f"Tried to gather 0-elements from a list with non-fully-defined shape: {shape}"
+        )
+    return _stacked(items, element_dtype, list(shape.dims or ()))
+
+
+@TENSOR_LIST_GATHER.shape(as_shapes=["element_shape"])
+def tensor_list_gather_shape(input_handle: Shape, indices: Shape, element_shape: Shape) -> Shape:
+    if element_shape.dims is None:
+        return UNKNOWN_SHAPE
+    return Shape((indices.of_rank(1)[0], *element_shape.dims))
+
+
+@TENSOR_LIST_GATHER.grad
+def tensor_list_gather_grad(op: Operation, g: Tensor) -> Any:
+    dlist = TENSOR_LIST_SCATTER_V2(
+        g, op.inputs[1], op.inputs[2], TENSOR_LIST_LENGTH(op.inputs[0]), element_dtype=op.attr("element_dtype")
+    )
+    return dlist, None, None
+
+
+TENSOR_LIST_SCATTER = define(
+    "TensorListScatter(tensor: element_dtype, indices: host int32, element_shape: host shape_type) -> (output_handle: variant)",
+    VIEW,
+    element_dtype=TYPE,
+    shape_type=_SIZES,
+)
+TENSOR_LIST_SCATTER_V2 = define(
+    "TensorListScatterV2(tensor: element_dtype, indices: host int32, element_shape: host shape_type, num_elements: host int32) -> (output_handle: variant)",
+    VIEW,
+    element_dtype=TYPE,
+    shape_type=_SIZES,
+)
+TENSOR_LIST_SCATTER_INTO_EXISTING_LIST = define(
+    "TensorListScatterIntoExistingList(input_handle: variant, tensor: element_dtype, indices: host int32) -> (output_handle: variant)",
+    VIEW,
+    element_dtype=TYPE,
+)
+
+
+def _scattered(items: list[Any], tensor: Any, indices: list[int]) -> list[Any]:
+    rows = _rows(tensor)
+    if len(rows) != len(indices):
+        raise InvalidArgumentError(
+            None, None, f"Expected len(indices) == tensor.shape[0], but saw: {len(indices)} and {len(rows)}"
+        )
+    if any(index < 0 for index in indices):
+        raise InvalidArgumentError(None, None, f"Indices in TensorListScatter must all be non-negative: {indices}")
+    size = max([len(items), *[index + 1 for index in indices]])
+    result = [*items, *[None] * (size - len(items))]
+    for index, row in zip(indices, rows):
+        result[index] = row
+    return result
+
+
+@TENSOR_LIST_SCATTER.kernel
+def tensor_list_scatter_kernel(tensor: Any, indices: list[int], element_shape: Any, *, element_dtype: DType) -> Any:
+    return TensorList(_scattered([], tensor, indices), element_dtype, _shape_of(element_shape))
+
+
+@TENSOR_LIST_SCATTER_V2.kernel
+def tensor_list_scatter_v2_kernel(
+    tensor: Any, indices: list[int], element_shape: Any, num_elements: int, *, element_dtype: DType
+) -> Any:
+    if num_elements >= 0 and any(index >= num_elements for index in indices):
+        raise InvalidArgumentError(
+            None, None, f"TensorListScatter: Trying to scatter at index {max(indices)} in list with size {num_elements}"
+        )
+    items = [None] * max(num_elements, 0)
+    return TensorList(_scattered(items, tensor, indices), element_dtype, _shape_of(element_shape))
+
+
+@TENSOR_LIST_SCATTER_INTO_EXISTING_LIST.kernel
+def tensor_list_scatter_into_kernel(input_handle: TensorList, tensor: Any, indices: list[int]) -> TensorList:
+    return input_handle.replaced(_scattered(input_handle.items(), tensor, indices))
+
+
+for _definition in (TENSOR_LIST_SCATTER, TENSOR_LIST_SCATTER_V2, TENSOR_LIST_SCATTER_INTO_EXISTING_LIST):
+    _definition.shape(lambda *inputs: SCALAR)
+
+
+@TENSOR_LIST_SCATTER.grad
+@TENSOR_LIST_SCATTER_V2.grad
+def tensor_list_scatter_grad(op: Operation, dlist: Tensor) -> Any:
+    tensor, indices = op.inputs[0], op.inputs[1]
+    grad = TENSOR_LIST_GATHER(dlist, indices, sizes_after_first(tensor), element_dtype=op.attr("element_dtype"))
+    return [grad, *[None] * (len(op.inputs) - 1)]
+
+
+@TENSOR_LIST_SCATTER_INTO_EXISTING_LIST.grad
+def tensor_list_scatter_into_grad(op: Operation, dlist: Tensor) -> Any:
+    _, tensor, indices = op.inputs
+    dtype = op.attr("element_dtype")
+    grad = TENSOR_LIST_GATHER(dlist, indices, sizes_after_first(tensor), element_dtype=dtype)
+    rest = TENSOR_LIST_SCATTER_INTO_EXISTING_LIST(dlist, array.zeros_like(tensor), indices)
+    return rest, grad, None
+
+
+# ---- concatenation ----------------------------------------------------------------------------------------------
+
+TENSOR_LIST_CONCAT = define(
+    "TensorListConcat(input_handle: variant) -> (tensor: element_dtype, lengths: int64)",
+    element_dtype=TYPE,
+    element_shape=SHAPE(UNKNOWN_SHAPE),
+)
+TENSOR_LIST_CONCAT_V2 = define(
+    "TensorListConcatV2(input_handle: variant, element_shape: host shape_type, leading_dims: host int64) -> (tensor: element_dtype, lengths: int64)",
+    element_dtype=TYPE,
+    shape_type=_SIZES,
+)
+
+
+def _concatenated(source: TensorList, shape: Shape, leading: list[int], dtype: DType) -> tuple[Any, torch.Tensor]:
+    shape = source.shape.merge(shape)
+    items = []
+    for i, item in enumerate(source.items()):
+        if item is None:
+            sizes = list((shape.dims or ())[1:])
+            if shape.dims is None or None in sizes or (i >= len(leading) and shape.dims[0] is None):
+                raise InvalidArgumentError(
+                    None, None, f"Concat saw an uninitialized element at index {i} but the element shape is {shape}."
+                )
+            item = source._zero([leading[i] if i < len(leading) else shape.dims[0], *sizes])
+        if item.ndim < 1:
+            raise InvalidArgumentError(
+                None, None, f"Concat saw a scalar shape at index {i} but requires at least vectors."
+            )
+        items.append(item)
+    lengths = torch.tensor([item.shape[0] for item in items], dtype=torch.int64)
+    if not items:
+        sizes = list((shape.dims or ())[1:])
+        if shape.dims is None or None in sizes:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"All except the first dimension must be fully defined when concating an empty tensor list. element_shape: {shape}",
+            )
+        return _stacked([], dtype, sizes), lengths
+    return (torch.cat(items) if isinstance(items[0], torch.Tensor) else np.concatenate(items)), lengths
+
+
+@TENSOR_LIST_CONCAT.kernel
+def tensor_list_concat_kernel(input_handle: TensorList, *, element_dtype: DType, element_shape: Shape) -> Any:
+    return _concatenated(input_handle, element_shape, [], element_dtype)
+
+
+@TENSOR_LIST_CONCAT.shape
+def tensor_list_concat_shape(input_handle: Shape, *, element_shape: Shape) -> tuple[Shape, Shape]:
+    rest = UNKNOWN_SHAPE if element_shape.dims is None else Shape((None, *element_shape.dims[1:]))
+    return rest, Shape((None,))
+
+
+@TENSOR_LIST_CONCAT_V2.kernel
+def tensor_list_concat_v2_kernel(
+    input_handle: TensorList, element_shape: Any, leading_dims: list[int], *, element_dtype: DType
+) -> Any:
+    return _concatenated(input_handle, _shape_of(element_shape), leading_dims, element_dtype)
+
+
+@TENSOR_LIST_CONCAT_V2.shape(as_shapes=["element_shape"])
+def tensor_list_concat_v2_shape(input_handle: Shape, element_shape: Shape, leading_dims: Shape) -> tuple[Shape, Shape]:
+    return tensor_list_concat_shape(input_handle, element_shape=element_shape)
+
+
+@TENSOR_LIST_CONCAT.grad
+@TENSOR_LIST_CONCAT_V2.grad
+def tensor_list_concat_grad(op: Operation, g: Tensor, _: Any) -> Any:
+    dlist = TENSOR_LIST_SPLIT(g, constant(-1, dtypes.int32), op.outputs[1], element_dtype=op.attr("element_dtype"))
+    return [dlist, *[None] * (len(op.inputs) - 1)]
+
+
+TENSOR_LIST_SPLIT = define(
+    "TensorListSplit(tensor: element_dtype, element_shape: host shape_type, lengths: host int64) -> (output_handle: variant)",
+    VIEW,
+    element_dtype=TYPE,
+    shape_type=_SIZES,
+)
+
+
+@TENSOR_LIST_SPLIT.kernel
+def tensor_list_split_kernel(
+    tensor: Any, element_shape: Any, lengths: list[int], *, element_dtype: DType
+) -> TensorList:
+    if tensor.ndim < 1:
+        raise InvalidArgumentError(None, None, "Tensor must be at least a vector, but saw shape: []")
+    if any(length < 0 for length in lengths) or sum(lengths) != tensor.shape[0]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Attempting to slice rows of lengths {lengths} (sum {sum(lengths)}) from a tensor of {tensor.shape[0]} rows.",
+        )
+    starts = np.cumsum([0, *lengths]).tolist()
+    items = [tensor[a:b] for a, b in itertools.pairwise(starts)]
+    return TensorList(items, element_dtype, _shape_of(element_shape))
+
+
+TENSOR_LIST_SPLIT.shape(lambda tensor, element_shape, lengths: SCALAR)
+
+
+@TENSOR_LIST_SPLIT.grad
+def tensor_list_split_grad(op: Operation, dlist: Tensor) -> Any:
+    tensor, _, lengths = op.inputs
+    static = tensor.static_shape
+    sizes = constant(-1, dtypes.int32) if static.dims is None else _item_sizes_after(static)
+    grad, _ = TENSOR_LIST_CONCAT_V2(dlist, sizes, lengths, element_dtype=op.attr("element_dtype"))
+    grad.set_shape(static)
+    return grad, None, None
+
+
+def _item_sizes_after(static: Shape) -> Tensor:
+    sizes = [-1, *[-1 if size is None else size for size in (static.dims or ())[1:]]]
+    return constant(sizes, dtypes.int32, shape=[len(sizes)])
+
+
+TENSOR_LIST_CONCAT_LISTS = define(
+    "TensorListConcatLists(input_a: variant, input_b: variant) -> (output: variant)", VIEW, element_dtype=TYPE
+).not_differentiable()
+TENSOR_LIST_CONCAT_LISTS.kernel(lambda input_a, input_b: input_a.replaced([*input_a.items(), *input_b.items()]))
+TENSOR_LIST_CONCAT_LISTS.shape(lambda input_a, input_b: SCALAR)

@@ -1,0 +1,444 @@
+"""The update rules of all of TensorFlow's training ops. See `training.py` for how a rule becomes ops.
+
+Every rule is element by element on lists of tensors (`torch._foreach_*`), changes the variables in place and leaves the
+gradients alone. g is the gradient, everything else is named as TensorFlow names the op's inputs.
+"""
+
+# The multi-tensor functions of torch that optimizers are made of all start with an underscore.
+# pyright: reportPrivateImportUsage=false
+
+from __future__ import annotations
+
+import cmath
+import math
+
+import torch
+
+from stoker._src.ops.training import Tensors, update
+
+# A step count at which beta^t is 0: torch's fused Adam then makes no bias correction of its own.
+_NO_CORRECTION = 1e30
+_FUSED = (torch.float32, torch.float64)
+
+
+def _fusable(var: Tensors, grad: Tensors) -> bool:
+    """Torch's fused optimizers take real tensors of one dtype and device, and go through memory as it lies."""
+    first = var[0]
+    if first.dtype not in _FUSED:
+        return False
+    dtype, device = first.dtype, first.device
+    return all(
+        v.dtype is dtype and v.device == device and g.is_contiguous() and v.is_contiguous() for v, g in zip(var, grad)
+    )
+
+
+# ---- descent and momentum ---------------------------------------------------------------------------------------
+
+
+@update("GradientDescent(var; alpha, delta)")
+def GRADIENT_DESCENT(var: Tensors, alpha: float, delta: Tensors) -> None:
+    """var -= alpha * delta"""
+    torch._foreach_add_(var, delta, alpha=-alpha)
+
+
+@update("ProximalGradientDescent(var; alpha, l1, l2, delta)", sparse=True)
+def PROXIMAL_GRADIENT_DESCENT(var: Tensors, alpha: float, l1: float, l2: float, delta: Tensors) -> None:
+    """p = var - alpha * g;  var = sign(p) * max(|p| - alpha * l1, 0) / (1 + alpha * l2)"""
+    torch._foreach_add_(var, delta, alpha=-alpha)
+    if l1 > 0:
+        _shrink(var, alpha * l1)
+    torch._foreach_div_(var, 1 + alpha * l2)
+
+
+def _shrink(values: Tensors, amount: float) -> None:
+    """values = sign(values) * max(|values| - amount, 0)"""
+    sizes = torch._foreach_abs(values)
+    torch._foreach_sub_(sizes, amount)
+    torch._foreach_clamp_min_(sizes, 0)
+    torch._foreach_sign_(values)
+    torch._foreach_mul_(values, sizes)
+
+
+@update("Momentum(var, accum; lr, grad, momentum)", sparse=True, use_nesterov=False)
+def MOMENTUM(var: Tensors, accum: Tensors, lr: float, grad: Tensors, momentum: float, *, use_nesterov: bool) -> None:
+    """accum = momentum * accum + g;  var -= lr * accum, or with Nesterov's look ahead lr * (g + momentum * accum)"""
+    if momentum and _fusable(var, grad):
+        torch._fused_sgd_(  # type: ignore[attr-defined]
+            var, grad, accum, weight_decay=0.0, momentum=momentum, lr=lr, dampening=0.0, nesterov=use_nesterov,
+            maximize=False, is_first_step=False,
+        )  # fmt: skip
+        return
+    torch._foreach_mul_(accum, momentum)
+    torch._foreach_add_(accum, grad)
+    if use_nesterov:
+        torch._foreach_add_(var, grad, alpha=-lr)
+        torch._foreach_add_(var, accum, alpha=-lr * momentum)
+    else:
+        torch._foreach_add_(var, accum, alpha=-lr)
+
+
+@update("KerasMomentum(var, accum; lr, grad, momentum)", sparse=True, reference=False, use_nesterov=False)
+def KERAS_MOMENTUM(
+    var: Tensors, accum: Tensors, lr: float, grad: Tensors, momentum: float, *, use_nesterov: bool
+) -> None:
+    """accum = momentum * accum - lr * g;  var += accum, or with Nesterov's look ahead momentum * accum - lr * g"""
+    torch._foreach_mul_(accum, momentum)
+    torch._foreach_add_(accum, grad, alpha=-lr)
+    if use_nesterov:
+        torch._foreach_add_(var, accum, alpha=momentum)
+        torch._foreach_add_(var, grad, alpha=-lr)
+    else:
+        torch._foreach_add_(var, accum)
+
+
+# ---- Adagrad and its relatives ----------------------------------------------------------------------------------
+
+
+@update("Adagrad(var, accum; lr, grad)", sparse=True, update_slots=True)
+def ADAGRAD(var: Tensors, accum: Tensors, lr: float, grad: Tensors, *, update_slots: bool) -> None:
+    """accum += g^2 (if update_slots);  var -= lr * g / sqrt(accum)"""
+    if update_slots and var[0].device.type == "cpu" and _fusable(var, grad):
+        steps = [torch.ones(())] * len(var)  # without decay of the learning rate the step counts for nothing
+        torch._fused_adagrad_(  # type: ignore[attr-defined]
+            var, grad, accum, steps, lr=lr, lr_decay=0.0, weight_decay=0.0, eps=0.0, maximize=False
+        )
+        return
+    if update_slots:
+        torch._foreach_addcmul_(accum, grad, grad)
+    torch._foreach_addcdiv_(var, grad, torch._foreach_sqrt(accum), -lr)
+
+
+@update("AdagradV2(var, accum; lr, epsilon, grad)", sparse=True, update_slots=True)
+def ADAGRAD_V2(var: Tensors, accum: Tensors, lr: float, epsilon: float, grad: Tensors, *, update_slots: bool) -> None:
+    """accum += g^2 (if update_slots);  var -= lr * g / (sqrt(accum) + epsilon)"""
+    if update_slots:
+        torch._foreach_addcmul_(accum, grad, grad)
+    roots = torch._foreach_sqrt(accum)
+    torch._foreach_add_(roots, epsilon)
+    torch._foreach_addcdiv_(var, grad, roots, -lr)
+
+
+@update("ProximalAdagrad(var, accum; lr, l1, l2, grad)", sparse=True)
+def PROXIMAL_ADAGRAD(var: Tensors, accum: Tensors, lr: float, l1: float, l2: float, grad: Tensors) -> None:
+    """accum += g^2;  r = lr / sqrt(accum);  p = var - r * g;  var = sign(p) * max(|p| - r * l1, 0) / (1 + r * l2)"""
+    torch._foreach_addcmul_(accum, grad, grad)
+    rates = torch._foreach_rsqrt(accum)
+    torch._foreach_mul_(rates, lr)
+    torch._foreach_addcmul_(var, grad, rates, -1)
+    if l1 > 0:
+        sizes = torch._foreach_abs(var)
+        torch._foreach_add_(sizes, rates, alpha=-l1)
+        torch._foreach_clamp_min_(sizes, 0)
+        torch._foreach_sign_(var)
+        torch._foreach_mul_(var, sizes)
+    torch._foreach_mul_(rates, l2)
+    torch._foreach_add_(rates, 1)
+    torch._foreach_div_(var, rates)
+
+
+@update(
+    "AdagradDA(var, gradient_accumulator, gradient_squared_accumulator; grad, lr, l1, l2, global_step)", sparse=True
+)
+def ADAGRAD_DA(
+    var: Tensors,
+    gradient_accumulator: Tensors,
+    gradient_squared_accumulator: Tensors,
+    grad: Tensors,
+    lr: float,
+    l1: float,
+    l2: float,
+    global_step: int,
+) -> None:
+    """G += g;  H += g^2;  var = -lr * sign(G) * max(|G| - l1 * t, 0) / (l2 * t * lr + sqrt(H))"""
+    torch._foreach_add_(gradient_accumulator, grad)
+    torch._foreach_addcmul_(gradient_squared_accumulator, grad, grad)
+    below = torch._foreach_sqrt(gradient_squared_accumulator)
+    torch._foreach_add_(below, l2 * global_step * lr)
+    torch._foreach_copy_(var, gradient_accumulator)
+    if l1 > 0:
+        _shrink(var, l1 * global_step)
+    torch._foreach_mul_(var, -lr)
+    torch._foreach_div_(var, below)
+
+
+@update("Adadelta(var, accum, accum_update; lr, rho, epsilon, grad)", sparse=True)
+def ADADELTA(
+    var: Tensors, accum: Tensors, accum_update: Tensors, lr: float, rho: float, epsilon: float, grad: Tensors
+) -> None:
+    """accum = rho * accum + (1 - rho) * g^2;  u = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * g;
+    accum_update = rho * accum_update + (1 - rho) * u^2;  var -= lr * u"""
+    torch._foreach_mul_(accum, rho)
+    torch._foreach_addcmul_(accum, grad, grad, 1 - rho)
+    changes = torch._foreach_add(accum_update, epsilon)
+    torch._foreach_sqrt_(changes)
+    below = torch._foreach_add(accum, epsilon)
+    torch._foreach_sqrt_(below)
+    torch._foreach_div_(changes, below)
+    torch._foreach_mul_(changes, grad)
+    torch._foreach_mul_(accum_update, rho)
+    torch._foreach_addcmul_(accum_update, changes, changes, 1 - rho)
+    torch._foreach_add_(var, changes, alpha=-lr)
+
+
+# ---- RMSProp ----------------------------------------------------------------------------------------------------
+
+
+@update("RMSProp(var, ms, mom; lr, rho, momentum, epsilon, grad)", sparse=True)
+def RMS_PROP(
+    var: Tensors,
+    ms: Tensors,
+    mom: Tensors,
+    lr: float,
+    rho: float,
+    momentum: float,
+    epsilon: float,
+    grad: Tensors,
+) -> None:
+    """ms = rho * ms + (1 - rho) * g^2;  mom = momentum * mom + lr * g / sqrt(ms + epsilon);  var -= mom"""
+    torch._foreach_mul_(ms, rho)
+    torch._foreach_addcmul_(ms, grad, grad, 1 - rho)
+    roots = torch._foreach_add(ms, epsilon)
+    torch._foreach_sqrt_(roots)
+    torch._foreach_mul_(mom, momentum)
+    torch._foreach_addcdiv_(mom, grad, roots, lr)
+    torch._foreach_sub_(var, mom)
+
+
+@update("CenteredRMSProp(var, mg, ms, mom; lr, rho, momentum, epsilon, grad)", sparse=True)
+def CENTERED_RMS_PROP(
+    var: Tensors,
+    mg: Tensors,
+    ms: Tensors,
+    mom: Tensors,
+    lr: float,
+    rho: float,
+    momentum: float,
+    epsilon: float,
+    grad: Tensors,
+) -> None:
+    """As RMSProp with mg = rho * mg + (1 - rho) * g, dividing by sqrt(ms - mg^2 + epsilon)"""
+    torch._foreach_mul_(ms, rho)
+    torch._foreach_addcmul_(ms, grad, grad, 1 - rho)
+    torch._foreach_mul_(mg, rho)
+    torch._foreach_add_(mg, grad, alpha=1 - rho)
+    roots = torch._foreach_addcmul(ms, mg, mg, -1)
+    torch._foreach_add_(roots, epsilon)
+    torch._foreach_sqrt_(roots)
+    torch._foreach_mul_(mom, momentum)
+    torch._foreach_addcdiv_(mom, grad, roots, lr)
+    torch._foreach_sub_(var, mom)
+
+
+# ---- Adam and its relatives -------------------------------------------------------------------------------------
+
+
+def _moments(m: Tensors, v: Tensors, beta1: float, beta2: float, grad: Tensors) -> None:
+    torch._foreach_mul_(m, beta1)
+    torch._foreach_add_(m, grad, alpha=1 - beta1)
+    torch._foreach_mul_(v, beta2)
+    torch._foreach_addcmul_(v, grad, grad, 1 - beta2)
+
+
+def _corrected(lr: float, beta1_power: float, beta2_power: float) -> float:
+    """lr * sqrt(1 - beta2^t) / (1 - beta1^t), as IEEE arithmetic gives it where a power is 1 or more."""
+    if isinstance(lr, complex):
+        return lr * cmath.sqrt(1 - beta2_power) / (1 - beta1_power)  # type: ignore[return-value]
+    root = math.sqrt(1 - beta2_power) if beta2_power <= 1 else math.nan
+    if beta1_power == 1:
+        return math.copysign(math.inf, lr * root) if lr * root else math.nan
+    return lr * root / (1 - beta1_power)
+
+
+@update("Adam(var, m, v; beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)", use_nesterov=False)
+def ADAM(
+    var: Tensors,
+    m: Tensors,
+    v: Tensors,
+    beta1_power: float,
+    beta2_power: float,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    grad: Tensors,
+    *,
+    use_nesterov: bool,
+) -> None:
+    """m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2;
+    var -= lr * sqrt(1 - beta2_power) / (1 - beta1_power) * m / (sqrt(v) + epsilon)
+
+    With Nesterov's look ahead beta1 * m + (1 - beta1) * g stands in place of m.
+    """
+    rate = _corrected(lr, beta1_power, beta2_power)
+    if not use_nesterov and _fusable(var, grad) and 0 <= beta1 < 1 and 0 <= beta2 < 1:
+        # Its own bias correction being none, torch's formula is var -= rate * m / (sqrt(v) + epsilon).
+        steps = [torch.full((), _NO_CORRECTION, device=var[0].device)] * len(var)
+        torch._fused_adam_(  # type: ignore[attr-defined]
+            var, grad, m, v, [], steps,
+            lr=rate, beta1=beta1, beta2=beta2, weight_decay=0.0, eps=epsilon, amsgrad=False, maximize=False,
+        )  # fmt: skip
+        return
+    _moments(m, v, beta1, beta2, grad)
+    below = torch._foreach_sqrt(v)
+    torch._foreach_add_(below, epsilon)
+    if use_nesterov:
+        ahead = torch._foreach_mul(m, beta1)
+        torch._foreach_add_(ahead, grad, alpha=1 - beta1)
+        torch._foreach_addcdiv_(var, ahead, below, -rate)
+    else:
+        torch._foreach_addcdiv_(var, m, below, -rate)
+
+
+@update("AdamWithAmsgrad(var, m, v, vhat; beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)", reference=False)
+def ADAM_WITH_AMSGRAD(
+    var: Tensors,
+    m: Tensors,
+    v: Tensors,
+    vhat: Tensors,
+    beta1_power: float,
+    beta2_power: float,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    grad: Tensors,
+) -> None:
+    """As Adam, dividing by sqrt(vhat) + epsilon with vhat = max(vhat, v)"""
+    _moments(m, v, beta1, beta2, grad)
+    torch._foreach_maximum_(vhat, v)
+    below = torch._foreach_sqrt(vhat)
+    torch._foreach_add_(below, epsilon)
+    torch._foreach_addcdiv_(var, m, below, -_corrected(lr, beta1_power, beta2_power))
+
+
+@update("AdaMax(var, m, v; beta1_power, lr, beta1, beta2, epsilon, grad)")
+def ADA_MAX(
+    var: Tensors,
+    m: Tensors,
+    v: Tensors,
+    beta1_power: float,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    grad: Tensors,
+) -> None:
+    """m = beta1 * m + (1 - beta1) * g;  v = max(beta2 * v, |g|);  var -= lr / (1 - beta1_power) * m / (v + epsilon)"""
+    torch._foreach_mul_(m, beta1)
+    torch._foreach_add_(m, grad, alpha=1 - beta1)
+    torch._foreach_mul_(v, beta2)
+    torch._foreach_maximum_(v, torch._foreach_abs(grad))
+    below = torch._foreach_add(v, epsilon)
+    torch._foreach_addcdiv_(var, m, below, -_corrected(lr, beta1_power, 0.0))
+
+
+# ---- sign updates -----------------------------------------------------------------------------------------------
+
+
+def _agreement(m: Tensors, beta: float, grad: Tensors) -> Tensors:
+    """m = beta * m + (1 - beta) * g; returns sign(g) * sign(m)."""
+    torch._foreach_mul_(m, beta)
+    torch._foreach_add_(m, grad, alpha=1 - beta)
+    signs = torch._foreach_sign(grad)
+    torch._foreach_mul_(signs, torch._foreach_sign(m))
+    return list(signs)
+
+
+@update("AddSign(var, m; lr, alpha, sign_decay, beta, grad)")
+def ADD_SIGN(var: Tensors, m: Tensors, lr: float, alpha: float, sign_decay: float, beta: float, grad: Tensors) -> None:
+    """m = beta * m + (1 - beta) * g;  var -= lr * (alpha + sign_decay * sign(g) * sign(m)) * g"""
+    factors = _agreement(m, beta, grad)
+    torch._foreach_mul_(factors, sign_decay)
+    torch._foreach_add_(factors, alpha)
+    torch._foreach_addcmul_(var, factors, grad, -lr)
+
+
+@update("PowerSign(var, m; lr, logbase, sign_decay, beta, grad)")
+def POWER_SIGN(
+    var: Tensors, m: Tensors, lr: float, logbase: float, sign_decay: float, beta: float, grad: Tensors
+) -> None:
+    """m = beta * m + (1 - beta) * g;  var -= lr * exp(logbase * sign_decay * sign(g) * sign(m)) * g"""
+    factors = _agreement(m, beta, grad)
+    torch._foreach_mul_(factors, logbase * sign_decay)
+    torch._foreach_exp_(factors)
+    torch._foreach_addcmul_(var, factors, grad, -lr)
+
+
+# ---- Ftrl -------------------------------------------------------------------------------------------------------
+
+
+def _powers(values: Tensors, lr_power: float) -> Tensors:
+    """values^-lr_power"""
+    if lr_power == -0.5:
+        return list(torch._foreach_sqrt(values))
+    return list(torch._foreach_pow(values, -lr_power))
+
+
+def _ftrl(
+    var: Tensors,
+    accum: Tensors,
+    linear: Tensors,
+    grad: Tensors,
+    lr: float,
+    l1: float,
+    l2: float,
+    l2_shrinkage: float,
+    lr_power: float,
+    multiply_linear_by_lr: bool,
+) -> None:
+    """n = accum + g^2;  s = (n^-p - accum^-p) / lr;  linear += g + 2 * l2_shrinkage * var - s * var;
+    var = (sign(linear) * l1 - linear) / (n^-p / lr + 2 * l2) where |linear| > l1, else 0;  accum = n
+
+    With `multiply_linear_by_lr` the linear slot holds lr times that.
+    """
+    scale, divide = (lr, 1.0) if multiply_linear_by_lr else (1.0, lr)
+    before = _powers(accum, lr_power)
+    torch._foreach_addcmul_(accum, grad, grad)
+    after = _powers(accum, lr_power)
+    torch._foreach_add_(linear, grad, alpha=scale)
+    if l2_shrinkage:
+        torch._foreach_add_(linear, var, alpha=2 * l2_shrinkage * scale)
+    torch._foreach_mul_(before, -1)
+    torch._foreach_add_(before, after)
+    torch._foreach_addcmul_(linear, before, var, -1 / divide)
+    torch._foreach_div_(after, divide)
+    torch._foreach_add_(after, 2 * l2 * scale)
+    torch._foreach_copy_(var, linear)
+    _shrink(var, l1 * scale)
+    torch._foreach_neg_(var)
+    torch._foreach_div_(var, after)
+
+
+@update("Ftrl(var, accum, linear; grad, lr, l1, l2, lr_power)", sparse=True, multiply_linear_by_lr=False)
+def FTRL(
+    var: Tensors,
+    accum: Tensors,
+    linear: Tensors,
+    grad: Tensors,
+    lr: float,
+    l1: float,
+    l2: float,
+    lr_power: float,
+    *,
+    multiply_linear_by_lr: bool,
+) -> None:
+    _ftrl(var, accum, linear, grad, lr, l1, l2, 0.0, lr_power, multiply_linear_by_lr)
+
+
+@update(
+    "FtrlV2(var, accum, linear; grad, lr, l1, l2, l2_shrinkage, lr_power)", sparse=True, multiply_linear_by_lr=False
+)
+def FTRL_V2(
+    var: Tensors,
+    accum: Tensors,
+    linear: Tensors,
+    grad: Tensors,
+    lr: float,
+    l1: float,
+    l2: float,
+    l2_shrinkage: float,
+    lr_power: float,
+    *,
+    multiply_linear_by_lr: bool,
+) -> None:
+    _ftrl(var, accum, linear, grad, lr, l1, l2, l2_shrinkage, lr_power, multiply_linear_by_lr)

@@ -1,0 +1,369 @@
+"""Learning rates that depend on the step.
+
+In graph mode each function returns a tensor, to be evaluated at every step. In eager mode it returns a function of no
+arguments that computes the rate from the step as it is then; optimizers accept such functions.
+"""
+
+from __future__ import annotations
+
+import math as numbers
+from collections.abc import Callable
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.export import export
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import constants, math, random
+from stoker._src.ops.named import named_op
+
+
+def _decayed(function: str, global_step: Any, compute: Callable[[], Any]) -> Any:
+    """The rate now, or in eager mode the function that computes it."""
+    if global_step is None:
+        raise ValueError(f"global_step is required for {function}.")
+    return compute if context.executing_eagerly() else compute()
+
+
+def _rate(learning_rate: Any) -> Tensor:
+    return convert_to_tensor(learning_rate, name="initial_learning_rate")
+
+
+def _floor(x: Any) -> Any:
+    return named_op("Floor")(x)
+
+
+def _pow(x: Any, y: Any) -> Any:
+    return named_op("Pow")(x, y)
+
+
+def _min(x: Any, y: Any) -> Any:
+    return named_op("Minimum")(x, y)
+
+
+def _cos(x: Any) -> Any:
+    return named_op("Cos")(x)
+
+
+@export(v1="train.exponential_decay")
+def exponential_decay(
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: bool = False,
+    name: str | None = None,
+) -> Any:
+    """learning_rate * decay_rate^(global_step / decay_steps); with `staircase` the exponent is rounded down.
+
+    Raises:
+        ValueError: `global_step` is None.
+    """
+
+    def compute() -> Any:
+        with name_scope(name, "ExponentialDecay", [learning_rate, global_step, decay_steps, decay_rate]) as scope:
+            return _exponential(learning_rate, global_step, decay_steps, decay_rate, staircase, scope)
+
+    return _decayed("exponential_decay", global_step, compute)
+
+
+def _exponential(learning_rate: Any, step: Any, decay_steps: Any, decay_rate: Any, staircase: bool, scope: str) -> Any:
+    rate = _rate(learning_rate)
+    dtype = rate.dtype.base_dtype
+    decay_steps, decay_rate = math.cast(decay_steps, dtype), math.cast(decay_rate, dtype)
+    exponent = math.cast(step, dtype) / decay_steps  # type: ignore[operator]
+    if staircase:
+        exponent = _floor(exponent)
+    return math.multiply(rate, _pow(decay_rate, exponent), name=scope)
+
+
+@export(v1="train.natural_exp_decay")
+def natural_exp_decay(
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: bool = False,
+    name: str | None = None,
+) -> Any:
+    """learning_rate * exp(-decay_rate * global_step / decay_steps); with `staircase` the ratio is rounded down.
+
+    Raises:
+        ValueError: `global_step` is None.
+    """
+
+    def compute() -> Any:
+        with name_scope(name, "ExponentialTimeDecay", [learning_rate, global_step, decay_rate]) as scope:
+            base = math.exp(math.negative(decay_rate))
+            return _exponential(learning_rate, global_step, decay_steps, base, staircase, scope)
+
+    return _decayed("natural_exp_decay", global_step, compute)
+
+
+@export(v1="train.inverse_time_decay")
+def inverse_time_decay(
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: bool = False,
+    name: str | None = None,
+) -> Any:
+    """learning_rate / (1 + decay_rate * global_step / decay_steps); with `staircase` the ratio is rounded down.
+
+    Raises:
+        ValueError: `global_step` is None.
+    """
+
+    def compute() -> Any:
+        with name_scope(name, "InverseTimeDecay", [learning_rate, global_step, decay_rate]) as scope:
+            rate = _rate(learning_rate)
+            dtype = rate.dtype.base_dtype
+            steps, factor = math.cast(decay_steps, dtype), math.cast(decay_rate, dtype)
+            ratio = math.cast(global_step, dtype) / steps  # type: ignore[operator]
+            if staircase:
+                ratio = _floor(ratio)
+            one = math.cast(constants.constant(1), dtype)
+            return named_op("RealDiv")(rate, math.add(one, math.multiply(factor, ratio)), name=scope)
+
+    return _decayed("inverse_time_decay", global_step, compute)
+
+
+@export(v1="train.polynomial_decay")
+def polynomial_decay(
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    end_learning_rate: Any = 0.0001,
+    power: Any = 1.0,
+    cycle: bool = False,
+    name: str | None = None,
+) -> Any:
+    """(learning_rate - end_learning_rate) * (1 - step / decay_steps)^power + end_learning_rate
+
+    Steps beyond `decay_steps` count as `decay_steps`; with `cycle`, the first multiple of it that is not smaller than the step
+    takes its place, so that the rate jumps up and decays again.
+
+    Raises:
+        ValueError: `global_step` is None.
+    """
+
+    def compute() -> Any:
+        given = [learning_rate, global_step, decay_steps, end_learning_rate, power]
+        with name_scope(name, "PolynomialDecay", given) as scope:
+            rate = _rate(learning_rate)
+            dtype = rate.dtype.base_dtype
+            end, exponent = math.cast(end_learning_rate, dtype), math.cast(power, dtype)
+            step, steps = math.cast(global_step, dtype), math.cast(decay_steps, dtype)
+            if cycle:
+                # At step 0 the first period has begun: its multiple is 1.
+                periods = named_op("Ceil")(step / steps)  # type: ignore[operator]
+                steps = math.multiply(steps, named_op("Maximum")(periods, constants.constant(1.0, dtype)))
+            else:
+                step = _min(step, steps)
+            left = 1 - step / steps  # type: ignore[operator]
+            return math.add(math.multiply(rate - end, _pow(left, exponent)), end, name=scope)  # type: ignore[operator]
+
+    return _decayed("polynomial_decay", global_step, compute)
+
+
+@export(v1=("train.piecewise_constant", "train.piecewise_constant_decay"))
+def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = None) -> Any:
+    """values[0] for x <= boundaries[0], values[i] for boundaries[i-1] < x <= boundaries[i], values[-1] beyond the last.
+
+    Args:
+        x: a scalar, usually the step.
+        boundaries: increasing numbers of the dtype of `x`.
+        values: one more than boundaries, of one dtype.
+        name: the name of the op, `PiecewiseConstant` by default.
+
+    Raises:
+        ValueError: counts or dtypes that do not fit.
+    """
+    if x is None:
+        raise ValueError("x is required for piecewise_constant.")
+    boundaries, values = list(boundaries), list(values)
+    if len(boundaries) != len(values) - 1:
+        raise ValueError(
+            "The length of boundaries should be 1 less than the length of values: "
+            f"there are {len(boundaries)} boundaries and {len(values)} values"
+        )
+
+    def compute() -> Any:
+        at = convert_to_tensor(x)
+        dtype = at.dtype.base_dtype
+        limits = [_limit(boundary, dtype) for boundary in boundaries]
+        results = [convert_to_tensor(value) for value in values]
+        for value in results[1:]:
+            if value.dtype.base_dtype is not results[0].dtype.base_dtype:
+                raise ValueError(
+                    f"Values must have elements all with the same dtype ({results[0].dtype.base_dtype!r} vs "
+                    f"{value.dtype.base_dtype!r})."
+                )
+        with name_scope(name, "PiecewiseConstant", [at, *limits, *results]):
+            chosen = results[-1]
+            for limit, value in zip(reversed(limits), reversed(results[:-1])):
+                chosen = named_op("Select")(math.LESS_EQUAL(at, limit), value, chosen)
+            return chosen
+
+    return compute if context.executing_eagerly() else compute()
+
+
+def _limit(boundary: Any, dtype: Any) -> Tensor:
+    limit = convert_to_tensor(boundary)
+    if limit.dtype.base_dtype is dtype:
+        return limit
+    # Plain integers are int32; steps are usually int64.
+    if limit.dtype.base_dtype is dtypes.int32 and dtype is dtypes.int64:
+        return math.cast(limit, dtype)
+    raise ValueError(f"Boundaries ({limit.dtype.base_dtype!r}) must have the same dtype as x ({dtype!r}).")
+
+
+@export(v1="train.cosine_decay")
+def cosine_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, alpha: Any = 0.0, name: str | None = None
+) -> Any:
+    """learning_rate * ((1 - alpha) * (1 + cos(pi * s / decay_steps)) / 2 + alpha), s = min(global_step, decay_steps).
+
+    (Loshchilov and Hutter, 2016)
+
+    Raises:
+        ValueError: `global_step` is None.
+    """
+
+    def compute() -> Any:
+        with name_scope(name, "CosineDecay", [learning_rate, global_step]):
+            rate = _rate(learning_rate)
+            dtype = rate.dtype.base_dtype
+            steps = math.cast(decay_steps, dtype)
+            done = _min(math.cast(global_step, dtype), steps) / steps
+            cosine = 0.5 * (1.0 + _cos(constants.constant(numbers.pi, dtype) * done))  # type: ignore[operator]
+            return math.multiply(rate, (1 - alpha) * cosine + alpha)
+
+    return _decayed("cosine_decay", global_step, compute)
+
+
+@export(v1="train.cosine_decay_restarts")
+def cosine_decay_restarts(
+    learning_rate: Any,
+    global_step: Any,
+    first_decay_steps: Any,
+    t_mul: Any = 2.0,
+    m_mul: Any = 1.0,
+    alpha: Any = 0.0,
+    name: str | None = None,
+) -> Any:
+    """Cosine decay that starts again: period i is t_mul^i times `first_decay_steps` long and starts at m_mul^i.
+
+    learning_rate * ((1 - alpha) * m_mul^i * (1 + cos(pi * fraction of the period)) / 2 + alpha)
+    (Loshchilov and Hutter, 2016)
+
+    Raises:
+        ValueError: `global_step` is None.
+    """
+
+    def compute() -> Any:
+        with name_scope(name, "SGDRDecay", [learning_rate, global_step]) as scope:
+            rate = _rate(learning_rate)
+            dtype = rate.dtype.base_dtype
+            first, least = math.cast(first_decay_steps, dtype), math.cast(alpha, dtype)
+            longer, lower = math.cast(t_mul, dtype), math.cast(m_mul, dtype)
+            done = math.cast(global_step, dtype) / first  # type: ignore[operator]
+            period, fraction = _period(done, longer, dtype)
+            peak = _pow(lower, period)
+            cosine = 0.5 * peak * (1.0 + _cos(constants.constant(numbers.pi, dtype) * fraction))  # type: ignore[operator]
+            return math.multiply(rate, (1 - least) * cosine + least, name=scope)  # type: ignore[operator]
+
+    return _decayed("cosine_decay_restarts", global_step, compute)
+
+
+def _period(done: Any, longer: Any, dtype: Any) -> tuple[Any, Any]:
+    """(the number of the period, the fraction of it that is over) after `done` first periods' lengths."""
+    one = constants.constant(1.0, dtype)
+    equal = named_op("Equal")(longer, one)
+    # With periods of one length the sums below divide by zero: work them out for 2 and choose afterwards.
+    growth = named_op("Select")(equal, constants.constant(2.0, dtype), longer)
+    number = _floor(math.log(1.0 - done * (1.0 - growth)) / math.log(growth))  # type: ignore[operator]
+    power = _pow(growth, number)
+    begun = (1.0 - power) / (1.0 - growth)  # type: ignore[operator]
+    plain = _floor(done)
+    return (
+        named_op("Select")(equal, plain, number),
+        named_op("Select")(equal, done - plain, (done - begun) / power),
+    )
+
+
+@export(v1="train.linear_cosine_decay")
+def linear_cosine_decay(
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    num_periods: Any = 0.5,
+    alpha: Any = 0.0,
+    beta: Any = 0.001,
+    name: str | None = None,
+) -> Any:
+    """learning_rate * ((alpha + linear) * cosine + beta) with s = min(global_step, decay_steps),
+    linear = (decay_steps - s) / decay_steps and cosine = (1 + cos(2 * pi * num_periods * s / decay_steps)) / 2.
+
+    (Bello et al., 2017)
+
+    Raises:
+        ValueError: `global_step` is None.
+    """
+
+    def compute() -> Any:
+        with name_scope(name, "LinearCosineDecay", [learning_rate, global_step]) as scope:
+            rate = _rate(learning_rate)
+            return _linear_cosine(rate, global_step, decay_steps, num_periods, alpha, beta, None, scope)
+
+    return _decayed("linear_cosine_decay", global_step, compute)
+
+
+@export(v1="train.noisy_linear_cosine_decay")
+def noisy_linear_cosine_decay(
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    initial_variance: Any = 1.0,
+    variance_decay: Any = 0.55,
+    num_periods: Any = 0.5,
+    alpha: Any = 0.0,
+    beta: Any = 0.001,
+    name: str | None = None,
+) -> Any:
+    """Linear cosine decay with noise of variance initial_variance / (1 + s)^variance_decay added to the linear part.
+
+    (Bello et al., 2017)
+
+    Raises:
+        ValueError: `global_step` is None.
+    """
+
+    def compute() -> Any:
+        with name_scope(name, "NoisyLinearCosineDecay", [learning_rate, global_step]) as scope:
+            rate = _rate(learning_rate)
+            noise = (initial_variance, variance_decay)
+            return _linear_cosine(rate, global_step, decay_steps, num_periods, alpha, beta, noise, scope)
+
+    return _decayed("noisy_linear_cosine_decay", global_step, compute)
+
+
+def _linear_cosine(
+    rate: Tensor, global_step: Any, decay_steps: Any, num_periods: Any, alpha: Any, beta: Any, noise: Any, scope: str
+) -> Any:
+    dtype = rate.dtype.base_dtype
+    steps: Any = math.cast(decay_steps, dtype)
+    periods: Any = math.cast(num_periods, dtype)
+    least: Any = math.cast(alpha, dtype)
+    offset: Any = math.cast(beta, dtype)
+    step = _min(math.cast(global_step, dtype), steps)
+    linear = (steps - step) / steps
+    if noise is not None:
+        variance, decay = (math.cast(each, dtype) for each in noise)
+        deviation = math.sqrt(variance / _pow(1.0 + step, decay))  # type: ignore[operator]
+        linear = linear + random.random_normal([], stddev=deviation, dtype=dtype)
+    cosine = 0.5 * (1.0 + _cos(constants.constant(numbers.pi, dtype) * (2.0 * periods * (step / steps))))  # type: ignore[operator]
+    return math.multiply(rate, (least + linear) * cosine + offset, name=scope)

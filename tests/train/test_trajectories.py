@@ -1,0 +1,53 @@
+"""Fifty steps of every training op and optimizer end where TensorFlow's do."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stoker.compat.v1 as tf
+from stoker._src.graph.definition import find_definition
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "train"
+_spec = importlib.util.spec_from_file_location("trajectories", GOLDEN / "trajectories.py")
+assert _spec is not None and _spec.loader is not None
+trajectories = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(trajectories)
+
+OPS = np.load(GOLDEN / "ops.npz")
+OPTIMIZERS = {version: np.load(GOLDEN / f"optimizers_{version}.npz") for version in ("115", "221")}
+
+# Relative to the largest number of a trajectory; 16-bit numbers are rounded in other places than TensorFlow rounds them.
+TOLERANCE = {"float64": 1e-12, "float32": 1e-6, "complex64": 2e-6, "float16": 2e-2, "bfloat16": 1e-1}
+
+
+def _assert_close(found: np.ndarray, expected: np.ndarray, dtype: str) -> None:
+    allowed = TOLERANCE[dtype]
+    np.testing.assert_allclose(found, expected, rtol=allowed, atol=allowed * max(1.0, np.abs(expected).max()))
+
+
+def _raw(name: str, **inputs: Any) -> Any:
+    definition = find_definition(name)
+    assert definition is not None, f"{name} is not defined"
+    return definition(**inputs)
+
+
+@pytest.mark.parametrize("case", list(trajectories.op_cases()), ids=lambda case: case[0])
+def test_op_follows_tensorflow(case):
+    """A training op applied to random gradients (sparse ones with repeated rows) leaves what TensorFlow leaves."""
+    key, name, variables, others, dtype, setting = case
+    _assert_close(trajectories.run_op(tf, _raw, name, variables, others, dtype, setting), OPS[key], dtype)
+
+
+@pytest.mark.parametrize("case", list(trajectories.optimizer_cases()), ids=lambda case: case[0])
+def test_optimizer_follows_tensorflow(case):
+    """An optimizer's variables, their names and values, are TensorFlow's after fifty steps."""
+    key, name, dtype, sparse, resource = case
+    values, names = trajectories.run_optimizer(tf, name, dtype, sparse, resource)
+    for golden in OPTIMIZERS.values():
+        assert names == str(golden[f"{key}-names"])
+        _assert_close(values, golden[key], dtype)
