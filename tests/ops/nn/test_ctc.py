@@ -1,7 +1,6 @@
 """CTC loss against the sum over all paths; decoders against exhaustive search."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -35,10 +34,10 @@ def probabilities(logits, merge=True):
 
 def sparse(rows):
     indices = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
-    return SimpleNamespace(
-        indices=tf.constant(np.array(indices, np.int64).reshape(-1, 2)),
-        values=tf.constant(np.array([v for row in rows for v in row], np.int32)),
-        dense_shape=tf.constant([len(rows), max(map(len, rows))], tf.int64),
+    return tf.SparseTensor(
+        np.array(indices, np.int64).reshape(-1, 2),
+        np.array([v for row in rows for v in row], np.int32),
+        [len(rows), max(map(len, rows))],
     )
 
 
@@ -155,3 +154,21 @@ def test_decoder_errors() -> None:
         run(decoder(tf.constant(LOGITS), [4, 3], beam_width=1, top_paths=2).log_probability)
     with pytest.raises(FailedPreconditionError, match="sequence_length"):
         run(decoder(tf.constant(LOGITS), [7, 3], beam_width=1, top_paths=1).log_probability)
+
+
+def test_decoders_return_sparse_tensors() -> None:
+    """The functions of tf.nn give the labellings as SparseTensors."""
+    (greedy,), _ = tf.nn.ctc_greedy_decoder(tf.constant(LOGITS), [4, 3])
+    paths, scores = tf.nn.ctc_beam_search_decoder(tf.constant(LOGITS), [4, 3], top_paths=2, merge_repeated=False)
+    assert isinstance(greedy, tf.SparseTensor) and len(paths) == 2 and scores.shape.as_list() == [2, 2]
+    found = run(greedy)
+    rows = [collapse(LOGITS[:n, i].argmax(1), 2) for i, n in enumerate([4, 3])]
+    assert found.values.tolist() == [label for row in rows for label in row]
+
+
+def test_dense_labels_collapsed() -> None:
+    """collapse_repeated merges runs and moves what is left to the front."""
+    labels, lengths = run(tf.nn.collapse_repeated([[1, 1, 2, 2, 1], [3, 3, 3, 4, 4]], [5, 3]))
+    assert labels.tolist() == [[1, 2, 1], [3, 0, 0]] and lengths.tolist() == [3, 1]
+    unique, places = run(tf.nn.ctc_unique_labels([[1, 1, 2], [3, 4, 3]]))
+    assert unique.tolist() == [[1, 2, 0], [3, 4, 0]] and places.tolist() == [[0, 0, 1], [0, 1, 0]]

@@ -13,12 +13,13 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import INT, OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, math
 from stoker._src.ops.nn import ctc_kernels
 from stoker._src.ops.nn.arguments import either
-from stoker._src.ops.nn.by_name import ops, public
+from stoker._src.ops.nn.by_name import ops
 
 _FLOATS = one_of(dtypes.float32, dtypes.float64, default=dtypes.float32)
 _LOSS_ATTRS: dict[str, Any] = {
@@ -180,7 +181,7 @@ def ctc_loss(
     Raises:
         TypeError: `labels` is not a SparseTensor.
     """
-    if not hasattr(labels, "dense_shape"):
+    if not isinstance(labels, SparseTensor):
         raise TypeError(f"Expected argument `labels` to be a SparseTensor. Received labels={labels!r}")
     inputs = convert_to_tensor(either(inputs, "inputs", logits, "logits"))
     if not time_major:
@@ -229,7 +230,7 @@ def ctc_loss_v2(
         logits = convert_to_tensor(logits, name="logits")
         if not logits_time_major:
             logits = array.transpose(logits, [1, 0, 2])
-        is_sparse = hasattr(labels, "dense_shape")
+        is_sparse = isinstance(labels, SparseTensor)
         if is_sparse and blank_index is None:
             raise ValueError("Argument `blank_index` must be provided when labels is a SparseTensor.")
         classes = logits.static_shape.of_rank(3)[2]
@@ -264,10 +265,6 @@ def _sparse_labels(labels: Any, label_length: Any) -> tuple[Tensor, Tensor]:
     return indices, ops.GatherNd(labels, indices)
 
 
-def _sparse_tensor(indices: Tensor, values: Tensor, dense_shape: Tensor) -> Any:
-    return public("SparseTensor")(indices, values, dense_shape)
-
-
 @export("nn.ctc_greedy_decoder")
 def ctc_greedy_decoder(
     inputs: Any, sequence_length: Any, merge_repeated: bool = True, blank_index: int | None = None
@@ -276,7 +273,7 @@ def ctc_greedy_decoder(
     results = CTC_GREEDY_DECODER(
         inputs, sequence_length, merge_repeated=merge_repeated, blank_index=-1 if blank_index is None else blank_index
     )
-    decoded = _sparse_tensor(results.decoded_indices, results.decoded_values, results.decoded_shape)
+    decoded = SparseTensor(results.decoded_indices, results.decoded_values, results.decoded_shape)
     return [decoded], results.log_probability
 
 
@@ -289,7 +286,7 @@ def ctc_beam_search_decoder(
         inputs, sequence_length, beam_width=beam_width, top_paths=top_paths, merge_repeated=merge_repeated
     )
     parts = zip(results.decoded_indices, results.decoded_values, results.decoded_shape)
-    return [_sparse_tensor(*part) for part in parts], results.log_probability
+    return [SparseTensor(*part) for part in parts], results.log_probability
 
 
 @export(v1="nn.ctc_beam_search_decoder_v2", v2="nn.ctc_beam_search_decoder")

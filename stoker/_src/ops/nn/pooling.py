@@ -327,7 +327,7 @@ def max_pool_grad_with_argmax_kernel(
     input: torch.Tensor, grad: torch.Tensor, argmax: torch.Tensor, *, include_batch_in_index: bool
 ) -> torch.Tensor:
     positions = pool_kernels.flat_positions(argmax, input, include_batch_in_index)
-    return torch.zeros_like(input).reshape(-1).index_add_(0, positions, grad.reshape(-1)).reshape(input.shape)
+    return pool_kernels.scattered(input, positions, grad)
 
 
 @MAX_POOL_GRAD_GRAD_WITH_ARGMAX.kernel
