@@ -12,6 +12,7 @@ from stoker import math as math
 from stoker import nn as nn
 from stoker import queue as queue
 from stoker import random as random
+from stoker import signal as signal
 from stoker import sparse as sparse
 from stoker import train as train
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
@@ -117,6 +118,8 @@ from stoker._src.ops.control_flow import while_loop_v2 as while_loop
 from stoker._src.ops.counting import histogram_fixed_width as histogram_fixed_width
 from stoker._src.ops.counting import histogram_fixed_width_bins as histogram_fixed_width_bins
 from stoker._src.ops.diagonals import eye as eye
+from stoker._src.ops.einsum import einsum as einsum
+from stoker._src.ops.einsum import tensordot as tensordot
 from stoker._src.ops.gathering import gather_nd_v2 as gather_nd
 from stoker._src.ops.gathering import gather_v2 as gather
 from stoker._src.ops.gradients import gradients_v2 as gradients

@@ -16,7 +16,9 @@ from stoker.compat.v1 import math as math
 from stoker.compat.v1 import nn as nn
 from stoker.compat.v1 import queue as queue
 from stoker.compat.v1 import random as random
+from stoker.compat.v1 import signal as signal
 from stoker.compat.v1 import sparse as sparse
+from stoker.compat.v1 import spectral as spectral
 from stoker.compat.v1 import train as train
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
@@ -175,6 +177,8 @@ from stoker._src.ops.diagonals import matrix_set_diag as matrix_set_diag
 from stoker._src.ops.diagonals import tensor_diag as diag
 from stoker._src.ops.diagonals import tensor_diag_part as diag_part
 from stoker._src.ops.diagonals import trace as trace
+from stoker._src.ops.einsum import einsum as einsum
+from stoker._src.ops.einsum import tensordot as tensordot
 from stoker._src.ops.gathering import batch_gather as batch_gather
 from stoker._src.ops.gathering import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from stoker._src.ops.gathering import gather as gather
@@ -339,6 +343,18 @@ from stoker._src.ops.segment import unsorted_segment_sum as unsorted_segment_sum
 from stoker._src.ops.segment_sparse import sparse_segment_mean as sparse_segment_mean
 from stoker._src.ops.segment_sparse import sparse_segment_sqrt_n as sparse_segment_sqrt_n
 from stoker._src.ops.segment_sparse import sparse_segment_sum as sparse_segment_sum
+from stoker._src.ops.signal import fft as fft
+from stoker._src.ops.signal import fft2d as fft2d
+from stoker._src.ops.signal import fft3d as fft3d
+from stoker._src.ops.signal import ifft as ifft
+from stoker._src.ops.signal import ifft2d as ifft2d
+from stoker._src.ops.signal import ifft3d as ifft3d
+from stoker._src.ops.signal import irfft as irfft
+from stoker._src.ops.signal import irfft2d as irfft2d
+from stoker._src.ops.signal import irfft3d as irfft3d
+from stoker._src.ops.signal import rfft as rfft
+from stoker._src.ops.signal import rfft2d as rfft2d
+from stoker._src.ops.signal import rfft3d as rfft3d
 from stoker._src.ops.slicing import slice as slice
 from stoker._src.ops.slicing import strided_slice as strided_slice
 from stoker._src.ops.sorting import argsort as argsort

@@ -9,6 +9,8 @@ from stoker._src.ops.diagonals import matrix_set_diag as set_diag
 from stoker._src.ops.diagonals import tensor_diag as tensor_diag
 from stoker._src.ops.diagonals import tensor_diag_part as tensor_diag_part
 from stoker._src.ops.diagonals import trace as trace
+from stoker._src.ops.einsum import einsum as einsum
+from stoker._src.ops.einsum import tensordot as tensordot
 from stoker._src.ops.linalg import adjoint as adjoint
 from stoker._src.ops.linalg import matmul as matmul
 from stoker._src.ops.linalg import matrix_transpose as matrix_transpose
