@@ -37,7 +37,9 @@ def _parts(equation: str) -> tuple[list[str], str]:
             raise InvalidArgumentError(None, None, f"Invalid labels {labels!r} in einsum equation: {equation}")
     missing = set(right.replace("...", "")) - set(left)
     if missing or len(set(right.replace("...", ""))) != len(right.replace("...", "")):
-        raise InvalidArgumentError(None, None, f"The output labels of einsum equation {equation} must be inputs', each once.")
+        raise InvalidArgumentError(
+            None, None, f"The output labels of einsum equation {equation} must be inputs', each once."
+        )
     return inputs, right
 
 
@@ -45,7 +47,9 @@ def _parts(equation: str) -> tuple[list[str], str]:
 def einsum_kernel(inputs: list[torch.Tensor], *, equation: str) -> torch.Tensor:
     parts, _ = _parts(equation)
     if len(parts) != len(inputs):
-        raise InvalidArgumentError(None, None, f"Expected {len(parts)} inputs for equation {equation} but got: {len(inputs)}")
+        raise InvalidArgumentError(
+            None, None, f"Expected {len(parts)} inputs for equation {equation} but got: {len(inputs)}"
+        )
     einsum_shape([Shape(each.shape) for each in inputs], equation=equation)
     twin = SIGNED_TWIN.get(inputs[0].dtype)
     if twin is not None:
@@ -59,7 +63,9 @@ def einsum_kernel(inputs: list[torch.Tensor], *, equation: str) -> torch.Tensor:
 def einsum_shape(inputs: list[Shape], *, equation: str) -> Shape:
     parts, output = _parts(equation)
     if len(parts) != len(inputs):
-        raise InvalidArgumentError(None, None, f"Expected {len(parts)} inputs for equation {equation} but got: {len(inputs)}")
+        raise InvalidArgumentError(
+            None, None, f"Expected {len(parts)} inputs for equation {equation} but got: {len(inputs)}"
+        )
     sizes: dict[str, Dim] = {}
     spread: Shape = Shape(())
     known = True
@@ -70,7 +76,9 @@ def einsum_shape(inputs: list[Shape], *, equation: str) -> Shape:
             continue
         rank = len(shape)
         if rank < len(head) + len(tail) or (not dots and rank != len(head)):
-            raise InvalidArgumentError(None, None, f"Einsum labels {labels!r} do not fit a shape of rank {rank}: {shape}.")
+            raise InvalidArgumentError(
+                None, None, f"Einsum labels {labels!r} do not fit a shape of rank {rank}: {shape}."
+            )
         middle = shape[len(head) : rank - len(tail)]
         if dots:
             spread = broadcast_shapes(spread, middle)
@@ -227,7 +235,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
         except InvalidArgumentError as error:
             raise ValueError(error.message) from None
         if len(parts) != len(tensors):
-            raise ValueError(f"Got {len(tensors)} inputs for equation \"{equation}\", expecting {len(parts)}")
+            raise ValueError(f'Got {len(tensors)} inputs for equation "{equation}", expecting {len(parts)}')
         terms = list(zip(parts, tensors))
         while len(terms) > 2:
             terms = _contract_cheapest(terms, output)
@@ -277,7 +285,9 @@ def _contracted(axes: Any, a: Tensor, b: Tensor) -> tuple[Any, Any]:
         rank = a.static_shape.rank
         if rank is not None:
             if count > rank:
-                raise ValueError(f"`axes` must not be larger than the number of dimensions of tensor {a}. Received {axes}, vs tensor dimensions {rank}.")
+                raise ValueError(
+                    f"`axes` must not be larger than the number of dimensions of tensor {a}. Received {axes}, vs tensor dimensions {rank}."
+                )
             return list(range(rank - count, rank)), list(range(count))
         here = ranges.rank(a)
         return ranges.range(math.subtract(here, count), here), ranges.range(0, count)
@@ -285,7 +295,9 @@ def _contracted(axes: Any, a: Tensor, b: Tensor) -> tuple[Any, Any]:
         if len(axes) != 2:
             raise ValueError(f"`axes` must be an integer or have length 2. Received {axes}.")
         first, second = axes
-        if isinstance(first, (int, np.integer)) != isinstance(second, (int, np.integer)) and not isinstance(first, Tensor):
+        if isinstance(first, (int, np.integer)) != isinstance(second, (int, np.integer)) and not isinstance(
+            first, Tensor
+        ):
             raise ValueError(f"Different number of contraction axes `a` and `b`, {first} != {second}.")
         if isinstance(first, (int, np.integer)):
             first, second = [int(first)], [int(second)]

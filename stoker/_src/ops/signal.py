@@ -30,7 +30,9 @@ _NAMES = {1: "", 2: "2d", 3: "3d"}
 
 def _check_rank(input: torch.Tensor, rank: int, op: str) -> None:
     if input.ndim < rank:
-        raise InvalidArgumentError(None, None, f"{op}: input must have rank of at least {rank} but got: {list(input.shape)}")
+        raise InvalidArgumentError(
+            None, None, f"{op}: input must have rank of at least {rank} but got: {list(input.shape)}"
+        )
 
 
 def _complex_op(rank: int, inverse: bool) -> OpDefinition:
@@ -143,7 +145,9 @@ def _inverse_real_op(rank: int) -> OpDefinition:
         _check_rank(input, rank, name)
         lengths = _lengths_checked(fft_length, rank, name)
         if 0 in lengths or not input.numel():
-            return torch.zeros([*input.shape[: input.ndim - rank], *lengths], dtype=torch_dtype(Treal), device=input.device)
+            return torch.zeros(
+                [*input.shape[: input.ndim - rank], *lengths], dtype=torch_dtype(Treal), device=input.device
+            )
         needed = lengths[-1] // 2 + 1
         for size, least in zip(input.shape[input.ndim - rank :], [*lengths[:-1], needed]):
             if size < least:
@@ -230,7 +234,9 @@ def _complex_function(rank: int, inverse: bool) -> Any:
 
     python_name = f"{'i' if inverse else ''}fft{_NAMES[rank]}"
     transform.__name__ = transform.__qualname__ = python_name
-    transform.__doc__ = f"The {'inverse ' if inverse else ''}discrete Fourier transform over the last {rank} dimension(s)."
+    transform.__doc__ = (
+        f"The {'inverse ' if inverse else ''}discrete Fourier transform over the last {rank} dimension(s)."
+    )
     return export(f"signal.{python_name}", v1=(python_name, f"spectral.{python_name}"))(transform)
 
 

@@ -362,6 +362,16 @@ from stoker._src.ops.sorting import searchsorted as searchsorted
 from stoker._src.ops.sorting import sort as sort
 from stoker._src.ops.sorting import unique as unique
 from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
+from stoker._src.ops.special import betainc as betainc
+from stoker._src.ops.special import digamma as digamma
+from stoker._src.ops.special import erf as erf
+from stoker._src.ops.special import erfc as erfc
+from stoker._src.ops.special import igamma as igamma
+from stoker._src.ops.special import igammac as igammac
+from stoker._src.ops.special import lbeta as lbeta
+from stoker._src.ops.special import lgamma as lgamma
+from stoker._src.ops.special import polygamma as polygamma
+from stoker._src.ops.special import zeta as zeta
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.variable_scope import AUTO_REUSE as AUTO_REUSE
 from stoker._src.ops.variable_scope import get_local_variable as get_local_variable
