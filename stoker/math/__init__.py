@@ -59,6 +59,7 @@ from stoker._src.ops.math_unary import is_inf as is_inf
 from stoker._src.ops.math_unary import is_nan as is_nan
 from stoker._src.ops.math_unary import log as log
 from stoker._src.ops.math_unary import log1p as log1p
+from stoker._src.ops.math_unary import log_sigmoid as log_sigmoid
 from stoker._src.ops.math_unary import negative as negative
 from stoker._src.ops.math_unary import real as real
 from stoker._src.ops.math_unary import reciprocal as reciprocal

@@ -83,18 +83,19 @@ def top_k_v2_shape(input: Shape, k: np.ndarray | None) -> tuple[Shape, Shape]:
 def _top_k_grad(op: Operation, g: Tensor) -> Tensor:
     """The gradient put back where the values came from, row by row of the flattened input."""
     x, places = op.inputs[0], math.cast(op.outputs[1], dtypes.int32)
+    known = x.static_shape
     sizes = array.shape(x)
-    width = sizes[-1] if x.static_shape[-1] is None else x.static_shape[-1]
-    flat = array.reshape(
-        places,
-        array.PACK([-1, array.shape(places)[-1]]) if places.static_shape[-1] is None else [-1, places.static_shape[-1]],
-    )
-    rows = math.multiply(
-        ranges.range(0, array.shape(flat)[0] if flat.static_shape[0] is None else flat.static_shape[0]), width
-    )
-    where = math.add(array.reshape(rows, [-1, 1]), flat)
-    count = x.static_shape.size if x.static_shape.size is not None else ranges.SIZE(x)
-    return array.reshape(segment.UNSORTED_SEGMENT_SUM(array.reshape(g, [-1]), array.reshape(where, [-1]), count), sizes)
+    if known.known:
+        width, count = known[-1], known.size
+        rows: Any = known[:-1].size
+    else:
+        width, count, rows = sizes[-1], ranges.SIZE(x), reductions.reduce_prod(sizes[:-1])
+    chosen = places.static_shape[-1]
+    chosen = array.SHAPE_OP(places)[-1] if chosen is None else chosen
+    starts = math.multiply(ranges.range(0, rows), width)
+    where = math.add(array.reshape(starts, [-1, 1]), array.reshape(places, array.PACK([rows, chosen])))
+    flat = segment.UNSORTED_SEGMENT_SUM(array.reshape(g, [-1]), array.reshape(where, [-1]), count)
+    return array.reshape(flat, sizes)
 
 
 @TOP_K.grad

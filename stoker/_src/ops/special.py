@@ -118,7 +118,13 @@ def erfcinv(x: Any, name: str | None = None) -> Tensor:
 # ---- gamma functions --------------------------------------------------------------------------------------------
 
 LGAMMA = unary("Lgamma", torch.lgamma, FLOATS, lambda op, g: math.multiply(g, digamma(_x(op))))
-DIGAMMA = unary("Digamma", torch.digamma, FLOATS, lambda op, g: math.multiply(g, POLYGAMMA(math.number(1, g), _x(op))))
+
+
+def _digamma(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x == 0, torch.full((), numbers.nan, dtype=x.dtype, device=x.device), torch.digamma(x))
+
+
+DIGAMMA = unary("Digamma", _digamma, FLOATS, lambda op, g: math.multiply(g, POLYGAMMA(math.number(1, g), _x(op))))
 lgamma = _public(LGAMMA, "lgamma", "The logarithm of |gamma(x)|.", "math.lgamma", v1="lgamma")
 digamma = _public(DIGAMMA, "digamma", "The derivative of lgamma.", "math.digamma", v1="digamma")
 
@@ -132,8 +138,24 @@ def _pair(signature: str, kernel: Callable[..., Any], allowed: tuple[DType, ...]
 
 POLYGAMMA = _pair("Polygamma(a: T, x: T) -> (z: T)", in_double(special_kernels.polygamma), _WIDE)
 ZETA = _pair("Zeta(x: T, q: T) -> (z: T)", torch.special.zeta, _WIDE)
-IGAMMA = _pair("Igamma(a: T, x: T) -> (z: T)", _in_single(torch.special.gammainc), FLOATS)
-IGAMMAC = _pair("Igammac(a: T, x: T) -> (z: T)", _in_single(torch.special.gammaincc), FLOATS)
+
+
+def _in_domain(function: Callable[..., torch.Tensor], at_zero: float | None = None) -> Callable[..., torch.Tensor]:
+    """NaN unless a > 0 and x >= 0; where given, `at_zero` for x = 0 whatever a is."""
+
+    def kernel(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        nan = torch.full((), numbers.nan, dtype=x.dtype, device=x.device)
+        value = torch.where((a > 0) & (x >= 0), function(a, x), nan)
+        return (
+            value if at_zero is None else torch.where((x == 0) & ~torch.isnan(a), torch.full_like(nan, at_zero), value)
+        )
+
+    kernel.__name__ = kernel.__qualname__ = function.__name__
+    return kernel
+
+
+IGAMMA = _pair("Igamma(a: T, x: T) -> (z: T)", _in_single(_in_domain(torch.special.gammainc, 0.0)), FLOATS)
+IGAMMAC = _pair("Igammac(a: T, x: T) -> (z: T)", _in_single(_in_domain(torch.special.gammaincc)), FLOATS)
 IGAMMA_GRAD_A = _pair("IgammaGradA(a: T, x: T) -> (z: T)", in_double(special_kernels.igamma_grad_a), _WIDE)
 IGAMMA_GRAD_A.not_differentiable()
 
@@ -334,6 +356,16 @@ def _safe(x: Tensor) -> Tensor:
     return math.select(math.equal(x, math.number(0, x)), array.ones_like(x), x)
 
 
+def _left_of_zero(function: Callable[..., torch.Tensor], value: float) -> Callable[..., torch.Tensor]:
+    """Functions of the second kind are not defined for negative x; TensorFlow gives `value` there."""
+
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(x < 0, torch.full((), value, dtype=x.dtype, device=x.device), function(x))
+
+    kernel.__name__ = kernel.__qualname__ = getattr(function, "__name__", "bessel")
+    return kernel
+
+
 def _bessel(name: str, kernel: Callable[..., Any], slope: Callable[[Operation], Tensor]) -> OpDefinition:
     return unary(name, _in_single(kernel), FLOATS, lambda op, g: math.multiply(g, slope(op)))
 
@@ -366,24 +398,34 @@ BESSEL_J1 = _bessel(
     _special.bessel_j1,
     lambda op: _ratio_at_zero(op, math.subtract(BESSEL_J0(_x(op)), _over(_y(op), _safe(_x(op))))),
 )
-BESSEL_K0 = _bessel("BesselK0", _special.modified_bessel_k0, lambda op: math.negative(BESSEL_K1(_x(op))))
+BESSEL_K0 = _bessel(
+    "BesselK0", _left_of_zero(_special.modified_bessel_k0, numbers.inf), lambda op: math.negative(BESSEL_K1(_x(op)))
+)
 BESSEL_K0E = _bessel(
-    "BesselK0e", _special.scaled_modified_bessel_k0, lambda op: math.subtract(_y(op), BESSEL_K1E(_x(op)))
+    "BesselK0e",
+    _left_of_zero(_special.scaled_modified_bessel_k0, numbers.inf),
+    lambda op: math.subtract(_y(op), BESSEL_K1E(_x(op))),
 )
 BESSEL_K1 = _bessel(
     "BesselK1",
-    _special.modified_bessel_k1,
+    _left_of_zero(_special.modified_bessel_k1, numbers.inf),
     lambda op: math.subtract(math.negative(BESSEL_K0(_x(op))), _over(_y(op), _x(op))),
 )
 BESSEL_K1E = _bessel(
     "BesselK1e",
-    _special.scaled_modified_bessel_k1,
+    _left_of_zero(_special.scaled_modified_bessel_k1, numbers.inf),
     lambda op: math.subtract(
         math.multiply(_y(op), math.subtract(math.number(1, _y(op)), math.reciprocal(_x(op)))), BESSEL_K0E(_x(op))
     ),
 )
-BESSEL_Y0 = _bessel("BesselY0", _special.bessel_y0, lambda op: math.negative(BESSEL_Y1(_x(op))))
-BESSEL_Y1 = _bessel("BesselY1", _special.bessel_y1, lambda op: math.subtract(BESSEL_Y0(_x(op)), _over(_y(op), _x(op))))
+BESSEL_Y0 = _bessel(
+    "BesselY0", _left_of_zero(_special.bessel_y0, -numbers.inf), lambda op: math.negative(BESSEL_Y1(_x(op)))
+)
+BESSEL_Y1 = _bessel(
+    "BesselY1",
+    _left_of_zero(_special.bessel_y1, -numbers.inf),
+    lambda op: math.subtract(BESSEL_Y0(_x(op)), _over(_y(op), _x(op))),
+)
 
 
 def _bessel_function(definition: OpDefinition, short: str, doc: str, in_math: bool = False) -> Any:
