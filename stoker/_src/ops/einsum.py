@@ -59,7 +59,6 @@ def einsum_kernel(inputs: list[torch.Tensor], *, equation: str) -> torch.Tensor:
     return result.clone() if len(inputs) == 1 else result
 
 
-@EINSUM.shape
 def einsum_shape(inputs: list[Shape], *, equation: str) -> Shape:
     parts, output = _parts(equation)
     if len(parts) != len(inputs):
@@ -90,6 +89,9 @@ def einsum_shape(inputs: list[Shape], *, equation: str) -> Shape:
         return UNKNOWN_SHAPE
     dims = [sizes.get(label) for label in head], [sizes.get(label) for label in tail]
     return Shape([*dims[0], *(spread if dots else ()), *dims[1]])
+
+
+EINSUM.shape(einsum_shape)
 
 
 @EINSUM.grad
@@ -177,13 +179,11 @@ def _put_diagonal(gradient: Tensor, order: str, labels: str, x: Tensor) -> Tenso
     """A gradient of distinct labels spread over an input in which a label stands twice: zero off the diagonal."""
     fresh = iter(letter for letter in string.ascii_letters if letter not in labels)
     seen: set[str] = set()
-    operands, terms = [gradient], [order]
-    target = ""
+    current, target = order, ""
     sizes = array.shape(x)
-    positions = {i: label for i, label in enumerate(labels.replace("...", ""))}
     if "..." in labels:
         raise NotImplementedError("The gradient of an Einsum op with '...' and a repeated label.")
-    for i, label in positions.items():
+    for i, label in enumerate(labels):
         if label not in seen:
             seen.add(label)
             target += label
@@ -191,11 +191,10 @@ def _put_diagonal(gradient: Tensor, order: str, labels: str, x: Tensor) -> Tenso
         other = next(fresh)
         eye = array.reshape(ranges.range(0, sizes[i]), [-1, 1])
         mask = math.cast(math.equal(eye, array.reshape(eye, [1, -1])), gradient.dtype.base_dtype)
-        gradient = EINSUM([gradient, mask], equation=f"{terms[0]},{label}{other}->{terms[0]}{other}")
-        terms[0] += other
+        gradient = EINSUM([gradient, mask], equation=f"{current},{label}{other}->{current}{other}")
+        current += other
         target += other
-    del operands
-    return gradient if terms[0] == target else EINSUM([gradient], equation=f"{terms[0]}->{target}")
+    return gradient if current == target else EINSUM([gradient], equation=f"{current}->{target}")
 
 
 def _with_output(equation: str) -> str:

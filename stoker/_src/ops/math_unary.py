@@ -121,7 +121,7 @@ def complex_kernel(real: torch.Tensor, imag: torch.Tensor, *, Tout: DType) -> to
 
 @COMPLEX_OF.grad
 def complex_grad(op: Operation, g: Tensor) -> Any:
-    return broadcasting.reduce_to_inputs(*op.inputs, real(g), imag(g))
+    return broadcasting.reduce_to_inputs(op.inputs[0], op.inputs[1], real(g), imag(g))
 
 
 def _part_dtype(x: Tensor) -> DType:

@@ -300,13 +300,12 @@ def _grown(x: Tensor, lengths: Tensor, rank: int, inverse: bool) -> Tensor:
         wanted = lengths
     now = array.SHAPE_OP(x)[count - rank :]
     missing = math.maximum(math.subtract(wanted, now), 0)
-    grown = array_padding.pad(
+    return array_padding.pad(
         x,
         array.concat(
             [np.zeros((count - rank, 2), np.int32), array.PACK([array.zeros_like(missing), missing], axis=1)], 0
         ),
     )
-    return grown
 
 
 rfft, rfft2d, rfft3d = (_real_function(rank, False) for rank in (1, 2, 3))

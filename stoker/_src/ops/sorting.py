@@ -312,9 +312,11 @@ def unique_with_counts_v2_kernel(x: Any, axis: Any, *, out_idx: DType) -> Any:
     return unique_in_order(x, torch_dtype(out_idx), _axis(x, axis))
 
 
-@UNIQUE.shape
 def unique_shape(x: Shape) -> tuple[Shape, Shape]:
     return Shape((None,)), x.of_rank(1)
+
+
+UNIQUE.shape(unique_shape)
 
 
 @UNIQUE_WITH_COUNTS.shape

@@ -229,7 +229,6 @@ def betainc_kernel(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor) -> torch.T
     return in_double(special_kernels.betainc)(a, b, x)
 
 
-@BETAINC.shape
 def betainc_shape(a: Shape, b: Shape, x: Shape) -> Shape:
     result = Shape(())
     for each in (a, b, x):
@@ -243,6 +242,9 @@ def betainc_shape(a: Shape, b: Shape, x: Shape) -> Shape:
                     None, None, f"Shapes of a, b and x are inconsistent: {a}, {b}, {x}."
                 ) from None
     return result
+
+
+BETAINC.shape(betainc_shape)
 
 
 @BETAINC.grad
