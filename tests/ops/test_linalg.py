@@ -7,6 +7,7 @@ import pytest
 
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.graph.definition import find_definition
 from tests.ops.samples import Sample, c128, check_sample, f32, f64, i32, samples
 
 
@@ -215,3 +216,49 @@ def test_eye_trace_and_norms() -> None:
         tf.norm(x, "fro", 1)
     with pytest.raises(ValueError, match="axis"):
         tf.norm(x, 2, [0, 1, 2])
+
+
+def test_functions_of_factorisations() -> None:
+    """Pseudo-inverse, rank, and what an LU factorisation serves for."""
+    x = f64(2, 4, 3)
+    assert np.allclose(run(lambda: tf.linalg.pinv(x)), np.linalg.pinv(x))
+    assert run(lambda: tf.linalg.matrix_rank(np.array([[1.0, 2.0], [2.0, 4.0]]))) == 1
+    for m in (spd(3, 3), x[:, :3]):
+        right = f64(*m.shape[:-1], 2)
+
+        def factors(m=m):
+            return tf.linalg.lu(m)
+
+        assert np.allclose(run(lambda: tf.linalg.lu_reconstruct(*factors())), m)
+        assert np.allclose(run(lambda: tf.linalg.lu_solve(*factors(), right)), np.linalg.solve(m, right))
+        assert np.allclose(run(lambda: tf.linalg.lu_matrix_inverse(*factors())), np.linalg.inv(m))
+    alpha, beta = np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.25])
+    dense = np.diag(alpha) + np.diag(beta, 1) + np.diag(beta, -1)
+    assert np.allclose(run(lambda: tf.linalg.eigh_tridiagonal(alpha, beta)), np.linalg.eigvalsh(dense))
+    assert np.allclose(
+        run(lambda: tf.linalg.eigh_tridiagonal(alpha, beta, select="i", select_range=(1, 2))),
+        np.linalg.eigvalsh(dense)[1:],
+    )
+
+
+def test_banded_and_tridiagonal_functions() -> None:
+    """Band matrices are given by their diagonals."""
+    right = f64(3, 2)
+    dense = np.array([[4.0, 1, 0], [1, 5, 2], [0, 2, 6]])
+    compact = np.array([[1.0, 2, 0], [4, 5, 6], [0, 1, 2]])
+    assert np.allclose(run(lambda: tf.linalg.tridiagonal_solve(compact, right)), np.linalg.solve(dense, right))
+    assert np.allclose(
+        run(lambda: tf.linalg.tridiagonal_solve(compact, right[:, 0])), np.linalg.solve(dense, right[:, 0])
+    )
+    assert np.allclose(run(lambda: tf.linalg.tridiagonal_solve(dense, right, "matrix")), np.linalg.solve(dense, right))
+    parts = [np.array([1.0, 2]), np.array([4.0, 5, 6]), np.array([1.0, 2])]
+    assert np.allclose(
+        run(lambda: tf.linalg.tridiagonal_solve(parts, right, "sequence")), np.linalg.solve(dense, right)
+    )
+    assert np.allclose(run(lambda: tf.linalg.tridiagonal_matmul(compact, right)), dense @ right)
+    lower_bands = np.array([[2.0, 3, 4], [9, 1, 5]])
+    lower_dense = np.array([[2.0, 0, 0], [1, 3, 0], [0, 5, 4]])
+    upper_bands, upper_dense = np.array([[1.0, 5, 9], [2, 3, 4]]), lower_dense.T
+    solve = find_definition("BandedTriangularSolve")
+    assert np.allclose(run(lambda: solve(lower_bands, right)), np.linalg.solve(lower_dense, right))
+    assert np.allclose(run(lambda: solve(upper_bands, right, lower=False)), np.linalg.solve(upper_dense, right))

@@ -132,3 +132,12 @@ def test_gradient_of_top_k() -> None:
         values, _ = tf.nn.top_k(x, 2)
         found = session.run(tf.gradients(tf.reduce_sum(values * [1.0, 10.0]), x)[0], {x: TIES})
     assert found.tolist() == [[0, 1, 10, 0], [1, 10, 0, 0]]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_top_k_of_wide_rows(ties) -> None:
+    """Wide rows give the same values and places as narrow ones, with ties and without."""
+    rng = np.random.RandomState(2)
+    x = (rng.randint(0, 50, (3, 1000)) if ties else rng.rand(3, 1000)).astype(np.float32)
+    values, places = run(lambda: tf.nn.top_k(x, 20))
+    assert (places == top(x, 20)[1]).all() and (values == top(x, 20)[0]).all()

@@ -45,9 +45,21 @@ def _largest(input: torch.Tensor, k: int, index_dtype: torch.dtype) -> tuple[tor
     if k == 1 and input.shape[-1]:
         places = torch.argmax(input, -1, keepdim=True)
         return torch.gather(input, -1, places), places.to(index_dtype)
+    if input.shape[-1] >= 256 and k < input.shape[-1] // 4:
+        values, places = torch.topk(input, k, -1)
+        if not _has_ties(input, values):
+            return values, places.to(index_dtype)
     # Of equal elements the one with the lower index comes first; torch.topk does not promise that.
     values, places = torch.sort(input, dim=-1, descending=True, stable=True)
     return values[..., :k].contiguous(), places[..., :k].to(index_dtype)
+
+
+def _has_ties(input: torch.Tensor, values: torch.Tensor) -> bool:
+    """Whether elements that are equal compete for a place among the largest `values`."""
+    if not values.shape[-1]:
+        return False
+    reaching = (input >= values[..., -1:]).sum(-1)
+    return bool((reaching > values.shape[-1]).any()) or bool((values[..., 1:] == values[..., :-1]).any())
 
 
 @TOP_K.kernel
