@@ -15,6 +15,7 @@ from stoker.compat.v2 import nest as nest
 from stoker.compat.v2 import nn as nn
 from stoker.compat.v2 import queue as queue
 from stoker.compat.v2 import random as random
+from stoker.compat.v2 import signal as signal
 from stoker.compat.v2 import sparse as sparse
 from stoker.compat.v2 import strings as strings
 from stoker.compat.v2 import train as train
@@ -127,6 +128,8 @@ from stoker._src.ops.custom_gradients import custom_gradient as custom_gradient
 from stoker._src.ops.custom_gradients import grad_pass_through as grad_pass_through
 from stoker._src.ops.custom_gradients import recompute_grad as recompute_grad
 from stoker._src.ops.diagonals import eye as eye
+from stoker._src.ops.einsum import einsum as einsum
+from stoker._src.ops.einsum import tensordot as tensordot
 from stoker._src.ops.functional_loops import foldl as foldl
 from stoker._src.ops.functional_loops import foldr as foldr
 from stoker._src.ops.functional_loops import map_fn as map_fn
