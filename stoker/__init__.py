@@ -10,6 +10,7 @@ from stoker import graph_util as graph_util
 from stoker import image as image
 from stoker import io as io
 from stoker import linalg as linalg
+from stoker import lookup as lookup
 from stoker import math as math
 from stoker import nest as nest
 from stoker import nn as nn

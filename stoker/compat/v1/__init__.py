@@ -14,6 +14,7 @@ from stoker.compat.v1 import initializers as initializers
 from stoker.compat.v1 import io as io
 from stoker.compat.v1 import keras as keras
 from stoker.compat.v1 import linalg as linalg
+from stoker.compat.v1 import lookup as lookup
 from stoker.compat.v1 import manip as manip
 from stoker.compat.v1 import math as math
 from stoker.compat.v1 import nest as nest
@@ -269,6 +270,8 @@ from stoker._src.ops.linalg_solvers import cholesky_solve as cholesky_solve
 from stoker._src.ops.linalg_solvers import matrix_solve as matrix_solve
 from stoker._src.ops.linalg_solvers import matrix_solve_ls as matrix_solve_ls
 from stoker._src.ops.linalg_solvers import matrix_triangular_solve as matrix_triangular_solve
+from stoker._src.ops.lookup import initialize_all_tables as initialize_all_tables
+from stoker._src.ops.lookup import tables_initializer as tables_initializer
 from stoker._src.ops.math import accumulate_n as accumulate_n
 from stoker._src.ops.math import add as add
 from stoker._src.ops.math import add_n as add_n

@@ -10,6 +10,7 @@ from stoker.compat.v2 import graph_util as graph_util
 from stoker.compat.v2 import image as image
 from stoker.compat.v2 import io as io
 from stoker.compat.v2 import linalg as linalg
+from stoker.compat.v2 import lookup as lookup
 from stoker.compat.v2 import math as math
 from stoker.compat.v2 import nest as nest
 from stoker.compat.v2 import nn as nn
