@@ -3,6 +3,10 @@
 from stoker._src.ops.array_padding import depth_to_space_v2 as depth_to_space
 from stoker._src.ops.array_padding import space_to_batch_v2 as space_to_batch
 from stoker._src.ops.array_padding import space_to_depth_v2 as space_to_depth
+from stoker._src.ops.candidate_sampling import all_candidate_sampler as all_candidate_sampler
+from stoker._src.ops.candidate_sampling import compute_accidental_hits as compute_accidental_hits
+from stoker._src.ops.candidate_sampling import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
+from stoker._src.ops.candidate_sampling import learned_unigram_candidate_sampler as learned_unigram_candidate_sampler
 from stoker._src.ops.math_unary import sigmoid as sigmoid
 from stoker._src.ops.math_unary import tanh as tanh
 from stoker._src.ops.nn.activations import crelu_v2 as crelu
