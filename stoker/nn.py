@@ -66,3 +66,5 @@ from stoker._src.ops.nn.pool_api import max_pool_with_argmax_v2 as max_pool_with
 from stoker._src.ops.nn.pool_api import pool_v2 as pool
 from stoker._src.ops.nn.softmax import log_softmax_v2 as log_softmax
 from stoker._src.ops.nn.softmax import softmax_v2 as softmax
+from stoker._src.ops.sorting import in_top_k_v2 as in_top_k
+from stoker._src.ops.sorting import top_k as top_k

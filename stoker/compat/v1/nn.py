@@ -80,3 +80,5 @@ from stoker._src.ops.nn.pool_api import max_pool_with_argmax as max_pool_with_ar
 from stoker._src.ops.nn.pool_api import pool as pool
 from stoker._src.ops.nn.softmax import log_softmax as log_softmax
 from stoker._src.ops.nn.softmax import softmax as softmax
+from stoker._src.ops.sorting import in_top_k as in_top_k
+from stoker._src.ops.sorting import top_k as top_k
