@@ -77,7 +77,8 @@ def get_key_counter_shape(seed: Shape) -> tuple[Shape, Shape]:
 
 @GET_KEY_COUNTER_ALG.shape
 def get_key_counter_alg_shape(seed: Shape) -> tuple[Shape, Shape, Shape]:
-    return (*get_key_counter_shape(seed), Shape(()))
+    seed.merge(Shape((2,)))
+    return Shape((1,)), Shape((2,)), Shape(())
 
 
 # ---- fills ------------------------------------------------------------------------------------------------------
