@@ -2,6 +2,7 @@
 
 from stoker import bitwise as bitwise
 from stoker import compat as compat
+from stoker import config as config
 from stoker import debugging as debugging
 from stoker import dtypes as dtypes
 from stoker import errors as errors
@@ -12,12 +13,14 @@ from stoker import io as io
 from stoker import keras as keras
 from stoker import linalg as linalg
 from stoker import math as math
+from stoker import nest as nest
 from stoker import nn as nn
 from stoker import queue as queue
 from stoker import random as random
 from stoker import sparse as sparse
 from stoker import strings as strings
 from stoker import train as train
+from stoker import types as types
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
@@ -63,6 +66,7 @@ from stoker._src.graph.sparse_tensor import SparseTensor as SparseTensor
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
+from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
 from stoker._src.ops.array import concat as concat
 from stoker._src.ops.array import expand_dims_v2 as expand_dims
 from stoker._src.ops.array import fill as fill
@@ -121,7 +125,14 @@ from stoker._src.ops.control_flow import switch_case as switch_case
 from stoker._src.ops.control_flow import while_loop_v2 as while_loop
 from stoker._src.ops.counting import histogram_fixed_width as histogram_fixed_width
 from stoker._src.ops.counting import histogram_fixed_width_bins as histogram_fixed_width_bins
+from stoker._src.ops.custom_gradients import custom_gradient as custom_gradient
+from stoker._src.ops.custom_gradients import grad_pass_through as grad_pass_through
+from stoker._src.ops.custom_gradients import recompute_grad as recompute_grad
 from stoker._src.ops.diagonals import eye as eye
+from stoker._src.ops.functional_loops import foldl as foldl
+from stoker._src.ops.functional_loops import foldr as foldr
+from stoker._src.ops.functional_loops import map_fn as map_fn
+from stoker._src.ops.functional_loops import scan as scan
 from stoker._src.ops.gathering import gather_nd_v2 as gather_nd
 from stoker._src.ops.gathering import gather_v2 as gather
 from stoker._src.ops.gradients import gradients_v2 as gradients
@@ -211,8 +222,12 @@ from stoker._src.ops.sorting import unique as unique
 from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
 from stoker._src.ops.strings import as_string as as_string
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
+from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
+from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
 from stoker._src.ops.variables import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variables import VariableAggregation as VariableAggregation
 from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization
 from stoker._src.ops.variables import VariableV2Form as Variable
 from stoker._src.runtime.behavior import executing_eagerly as executing_eagerly
+from stoker._src.runtime.def_function import function as function
+from stoker._src.runtime.tape import GradientTape as GradientTape

@@ -2,10 +2,12 @@
 
 from stoker.compat.v1 import bitwise as bitwise
 from stoker.compat.v1 import compat as compat
+from stoker.compat.v1 import config as config
 from stoker.compat.v1 import contrib as contrib
 from stoker.compat.v1 import debugging as debugging
 from stoker.compat.v1 import dtypes as dtypes
 from stoker.compat.v1 import errors as errors
+from stoker.compat.v1 import gfile as gfile
 from stoker.compat.v1 import graph_util as graph_util
 from stoker.compat.v1 import image as image
 from stoker.compat.v1 import initializers as initializers
@@ -14,12 +16,16 @@ from stoker.compat.v1 import keras as keras
 from stoker.compat.v1 import linalg as linalg
 from stoker.compat.v1 import manip as manip
 from stoker.compat.v1 import math as math
+from stoker.compat.v1 import nest as nest
 from stoker.compat.v1 import nn as nn
+from stoker.compat.v1 import python_io as python_io
 from stoker.compat.v1 import queue as queue
 from stoker.compat.v1 import random as random
 from stoker.compat.v1 import sparse as sparse
 from stoker.compat.v1 import strings as strings
+from stoker.compat.v1 import summary as summary
 from stoker.compat.v1 import train as train
+from stoker.compat.v1 import types as types
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
@@ -53,6 +59,24 @@ from stoker._src.base.errors import OpError as OpError
 from stoker._src.base.shapes import Dimension as Dimension
 from stoker._src.base.shapes import dimension_value as dimension_value
 from stoker._src.base.shapes import TensorShape as TensorShape
+from stoker._src.formats.protos import AttrValue as AttrValue
+from stoker._src.formats.protos import ConfigProto as ConfigProto
+from stoker._src.formats.protos import Event as Event
+from stoker._src.formats.protos import GPUOptions as GPUOptions
+from stoker._src.formats.protos import GraphDef as GraphDef
+from stoker._src.formats.protos import GraphOptions as GraphOptions
+from stoker._src.formats.protos import HistogramProto as HistogramProto
+from stoker._src.formats.protos import LogMessage as LogMessage
+from stoker._src.formats.protos import MetaGraphDef as MetaGraphDef
+from stoker._src.formats.protos import NameAttrList as NameAttrList
+from stoker._src.formats.protos import NodeDef as NodeDef
+from stoker._src.formats.protos import OptimizerOptions as OptimizerOptions
+from stoker._src.formats.protos import RunMetadata as RunMetadata
+from stoker._src.formats.protos import RunOptions as RunOptions
+from stoker._src.formats.protos import SessionLog as SessionLog
+from stoker._src.formats.protos import Summary as Summary
+from stoker._src.formats.protos import SummaryMetadata as SummaryMetadata
+from stoker._src.formats.protos import TensorInfo as TensorInfo
 from stoker._src.graph.context import get_default_graph as get_default_graph
 from stoker._src.graph.context import reset_default_graph as reset_default_graph
 from stoker._src.graph.conversion import convert_to_tensor as convert_to_tensor
@@ -83,6 +107,7 @@ from stoker._src.graph.sparse_tensor import SparseTensorValue as SparseTensorVal
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
+from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
 from stoker._src.ops.array import concat as concat
 from stoker._src.ops.array import expand_dims as expand_dims
 from stoker._src.ops.array import fill as fill
@@ -172,6 +197,15 @@ from stoker._src.ops.counting import confusion_matrix as confusion_matrix
 from stoker._src.ops.counting import count_nonzero as count_nonzero
 from stoker._src.ops.counting import histogram_fixed_width as histogram_fixed_width
 from stoker._src.ops.counting import histogram_fixed_width_bins as histogram_fixed_width_bins
+from stoker._src.ops.custom_gradients import custom_gradient as custom_gradient
+from stoker._src.ops.custom_gradients import grad_pass_through as grad_pass_through
+from stoker._src.ops.custom_gradients import recompute_grad as recompute_grad
+from stoker._src.ops.decoding import decode_base64 as decode_base64
+from stoker._src.ops.decoding import decode_compressed as decode_compressed
+from stoker._src.ops.decoding import decode_csv_v1 as decode_csv
+from stoker._src.ops.decoding import decode_json_example as decode_json_example
+from stoker._src.ops.decoding import decode_raw_v1 as decode_raw
+from stoker._src.ops.decoding import encode_base64 as encode_base64
 from stoker._src.ops.diagonals import eye as eye
 from stoker._src.ops.diagonals import matrix_band_part as matrix_band_part
 from stoker._src.ops.diagonals import matrix_diag as matrix_diag
@@ -180,6 +214,20 @@ from stoker._src.ops.diagonals import matrix_set_diag as matrix_set_diag
 from stoker._src.ops.diagonals import tensor_diag as diag
 from stoker._src.ops.diagonals import tensor_diag_part as diag_part
 from stoker._src.ops.diagonals import trace as trace
+from stoker._src.ops.feature_specs import FixedLenFeature as FixedLenFeature
+from stoker._src.ops.feature_specs import FixedLenSequenceFeature as FixedLenSequenceFeature
+from stoker._src.ops.feature_specs import parse_example_v1 as parse_example
+from stoker._src.ops.feature_specs import parse_single_example_v1 as parse_single_example
+from stoker._src.ops.feature_specs import parse_single_sequence_example as parse_single_sequence_example
+from stoker._src.ops.feature_specs import SparseFeature as SparseFeature
+from stoker._src.ops.feature_specs import VarLenFeature as VarLenFeature
+from stoker._src.ops.files import matching_files as matching_files
+from stoker._src.ops.files import read_file as read_file
+from stoker._src.ops.files import write_file as write_file
+from stoker._src.ops.functional_loops import foldl as foldl
+from stoker._src.ops.functional_loops import foldr as foldr
+from stoker._src.ops.functional_loops import map_fn as map_fn
+from stoker._src.ops.functional_loops import scan as scan
 from stoker._src.ops.gathering import batch_gather as batch_gather
 from stoker._src.ops.gathering import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from stoker._src.ops.gathering import gather as gather
@@ -194,7 +242,6 @@ from stoker._src.ops.initializers import Constant as constant_initializer
 from stoker._src.ops.initializers import GlorotNormal as glorot_normal_initializer
 from stoker._src.ops.initializers import GlorotUniform as glorot_uniform_initializer
 from stoker._src.ops.initializers import Ones as ones_initializer
-from stoker._src.ops.initializers import Orthogonal as orthogonal_initializer
 from stoker._src.ops.initializers import RandomNormal as random_normal_initializer
 from stoker._src.ops.initializers import RandomUniform as random_uniform_initializer
 from stoker._src.ops.initializers import TruncatedNormal as truncated_normal_initializer
@@ -370,8 +417,6 @@ from stoker._src.ops.sorting import sort as sort
 from stoker._src.ops.sorting import unique as unique
 from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
 from stoker._src.ops.strings import as_string as as_string
-from stoker._src.ops.strings import decode_base64 as decode_base64
-from stoker._src.ops.strings import encode_base64 as encode_base64
 from stoker._src.ops.strings import reduce_join as reduce_join
 from stoker._src.ops.strings import regex_replace as regex_replace
 from stoker._src.ops.strings import string_join as string_join
@@ -383,6 +428,10 @@ from stoker._src.ops.strings import string_to_hash_bucket_strong as string_to_ha
 from stoker._src.ops.strings import string_to_number as string_to_number
 from stoker._src.ops.strings import substr as substr
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
+from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
+from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
+from stoker._src.ops.tensor_messages import parse_tensor as parse_tensor
+from stoker._src.ops.tensor_messages import serialize_tensor as serialize_tensor
 from stoker._src.ops.variable_reports import assert_variables_initialized as assert_variables_initialized
 from stoker._src.ops.variable_reports import is_variable_initialized as is_variable_initialized
 from stoker._src.ops.variable_reports import report_uninitialized_variables as report_uninitialized_variables
@@ -426,9 +475,11 @@ from stoker._src.runtime.behavior import enable_v2_tensorshape as enable_v2_tens
 from stoker._src.runtime.behavior import executing_eagerly as executing_eagerly
 from stoker._src.runtime.behavior import resource_variables_enabled as resource_variables_enabled
 from stoker._src.runtime.composites import IndexedSlicesValue as IndexedSlicesValue
+from stoker._src.runtime.def_function import function as function
 from stoker._src.runtime.session import get_default_session as get_default_session
 from stoker._src.runtime.session import InteractiveSession as InteractiveSession
 from stoker._src.runtime.session import Session as Session
+from stoker._src.runtime.tape import GradientTape as GradientTape
 from stoker._src.runtime.behavior import entered_v1
 
 entered_v1()
