@@ -8,7 +8,9 @@ from stoker import dtypes as dtypes
 from stoker import errors as errors
 from stoker import graph_util as graph_util
 from stoker import image as image
+from stoker import initializers as initializers
 from stoker import io as io
+from stoker import keras as keras
 from stoker import linalg as linalg
 from stoker import lookup as lookup
 from stoker import math as math
@@ -141,6 +143,11 @@ from stoker._src.ops.gradients import gradients_v2 as gradients
 from stoker._src.ops.gradients import UnconnectedGradients as UnconnectedGradients
 from stoker._src.ops.grouping import group as group
 from stoker._src.ops.grouping import no_op as no_op
+from stoker._src.ops.initializers_v2 import ConstantV2 as constant_initializer
+from stoker._src.ops.initializers_v2 import OnesV2 as ones_initializer
+from stoker._src.ops.initializers_v2 import RandomNormalV2 as random_normal_initializer
+from stoker._src.ops.initializers_v2 import RandomUniformV2 as random_uniform_initializer
+from stoker._src.ops.initializers_v2 import ZerosV2 as zeros_initializer
 from stoker._src.ops.linalg import matmul as matmul
 from stoker._src.ops.linalg_decompositions import eig as eig
 from stoker._src.ops.linalg_decompositions import eigvals as eigvals
