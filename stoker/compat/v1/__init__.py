@@ -247,6 +247,7 @@ from stoker._src.ops.initializers import Constant as constant_initializer
 from stoker._src.ops.initializers import GlorotNormal as glorot_normal_initializer
 from stoker._src.ops.initializers import GlorotUniform as glorot_uniform_initializer
 from stoker._src.ops.initializers import Ones as ones_initializer
+from stoker._src.ops.initializers import Orthogonal as orthogonal_initializer
 from stoker._src.ops.initializers import RandomNormal as random_normal_initializer
 from stoker._src.ops.initializers import RandomUniform as random_uniform_initializer
 from stoker._src.ops.initializers import TruncatedNormal as truncated_normal_initializer
