@@ -309,6 +309,12 @@ from stoker._src.ops.ranges import range as range
 from stoker._src.ops.ranges import rank as rank
 from stoker._src.ops.ranges import repeat as repeat
 from stoker._src.ops.ranges import size as size
+from stoker._src.ops.readers import FixedLengthRecordReader as FixedLengthRecordReader
+from stoker._src.ops.readers import IdentityReader as IdentityReader
+from stoker._src.ops.readers import ReaderBase as ReaderBase
+from stoker._src.ops.readers import TextLineReader as TextLineReader
+from stoker._src.ops.readers import TFRecordReader as TFRecordReader
+from stoker._src.ops.readers import WholeFileReader as WholeFileReader
 from stoker._src.ops.reductions import reduce_mean as reduce_mean
 from stoker._src.ops.reductions import reduce_sum as reduce_sum
 from stoker._src.ops.scattering import dynamic_partition as dynamic_partition
