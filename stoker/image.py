@@ -11,3 +11,4 @@ from stoker._src.ops.image_codecs import encode_jpeg as encode_jpeg
 from stoker._src.ops.image_codecs import encode_png as encode_png
 from stoker._src.ops.image_codecs import extract_jpeg_shape as extract_jpeg_shape
 from stoker._src.ops.image_codecs import is_jpeg as is_jpeg
+from stoker._src.ops.random_sampling import random_crop as random_crop

@@ -15,7 +15,7 @@ from stoker._src.graph.function_graph import Function
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.failures import explain_failure
-from stoker._src.runtime.plan import Instruction, Planner, Value, values_of, passed_through, prune
+from stoker._src.runtime.plan import Instruction, Planner, Value, passed_through, prune, values_of
 
 
 class FunctionCompiler:
@@ -105,7 +105,7 @@ class _Loop:
 
 
 def _inputs_reached(function: Function, outputs: list[Tensor], targets: list[Operation]) -> set[int]:
-    ops = prune(outputs, targets, set())
+    ops, _ = prune(outputs, targets, set())
     return {i for i, tensor in enumerate(function.inputs) if tensor.op in ops}
 
 

@@ -20,6 +20,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
+_EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 _NOT_FOLDABLE = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 
 
@@ -69,22 +70,32 @@ class Host:
     value: Value
 
 
-def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> set[Operation]:
-    """The operations that must run: backwards from the fetches, stopping at fed tensors."""
+def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> tuple[set[Operation], set[Operation]]:
+    """The operations that must run, backwards from the fetches, stopping at fed tensors; and those only waited for.
+
+    An op that others only wait for runs if it does something (writes, reads, blocks, checks). A pure one does not: what
+    matters of it are the ops it waits for in turn. So gradients that an optimizer gates but nobody uses cost nothing.
+    """
     needed: set[Operation] = set()
-    stack = [t.op for t in fetches if t not in feeds] + list(targets)
+    waited_for: set[Operation] = set()
+    stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
     while stack:
-        op = stack.pop()
-        if op in needed:
+        op, wanted = stack.pop()
+        wanted = wanted or _has_effect(op)
+        seen = needed if wanted else waited_for
+        if op in seen or op in needed:
             continue
-        needed.add(op)
+        seen.add(op)
         for tensor in op._inputs:
-            if tensor not in feeds and tensor.op not in needed:
-                stack.append(tensor.op)
+            if tensor not in feeds:
+                stack.append((tensor.op, wanted))
         for control in op._control_inputs:
-            if control not in needed:
-                stack.append(control)
-    return needed
+            stack.append((control, False))
+    return needed, waited_for - needed
+
+
+def _has_effect(op: Operation) -> bool:
+    return bool(op.definition.traits & _EFFECTS) or bool(op.definition.calls)
 
 
 def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
@@ -157,6 +168,7 @@ class Planner:
         self.feed_values: list[Value] = []
         self.results: list[Value | None] = []
         self.ops: list[Operation] = []
+        self._ordered: list[Operation] = []
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
 
@@ -170,12 +182,14 @@ class Planner:
                 value.roots = frozenset((CONSTANT,))
             self.values[tensor] = value
             self.feed_values.append(value)
-        self.needed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
-        self.ops = in_order(self.needed, fed)
-        for op in self._grouped(self.ops):
+        self.needed, passed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
+        # What is only waited for does not run, but its edges order what does.
+        self._ordered = in_order(self.needed | passed, fed)
+        self.ops = [op for op in self._ordered if op in self.needed]
+        for op in self._grouped(self._ordered):
             if isinstance(op, list):
                 self._batch(op)
-            else:
+            elif op in self.needed:
                 self._plan(op)
         for tensor in self.fetches:
             self.results.append(None if tensor is None else self._fetched(tensor))
@@ -185,7 +199,7 @@ class Planner:
     def dependents(self, op: Operation) -> set[Operation]:
         """The ops of this plan that must wait for `op`."""
         found = {op}
-        for each in self.ops:
+        for each in self._ordered:
             if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
                 found.add(each)
         found.discard(op)
@@ -328,7 +342,7 @@ class Planner:
         """Ops that one batch kernel can run together become a list, at the place of the last of them."""
         groups: dict[Any, list[int]] = {}
         for position, op in enumerate(ops):
-            if op.definition.batch_key is not None:
+            if op.definition.batch_key is not None and op in self.needed:
                 groups.setdefault((op.definition, op.definition.batch_key(op)), []).append(position)
         replaced: dict[int, Any] = {}
         for positions in groups.values():

@@ -2,6 +2,7 @@
 
 from stoker.compat.v2 import bitwise as bitwise
 from stoker.compat.v2 import compat as compat
+from stoker.compat.v2 import config as config
 from stoker.compat.v2 import debugging as debugging
 from stoker.compat.v2 import dtypes as dtypes
 from stoker.compat.v2 import errors as errors
@@ -14,7 +15,10 @@ from stoker.compat.v2 import nest as nest
 from stoker.compat.v2 import nn as nn
 from stoker.compat.v2 import queue as queue
 from stoker.compat.v2 import random as random
+from stoker.compat.v2 import sparse as sparse
+from stoker.compat.v2 import strings as strings
 from stoker.compat.v2 import train as train
+from stoker.compat.v2 import types as types
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
@@ -56,9 +60,11 @@ from stoker._src.graph.scopes import control_dependencies as control_dependencie
 from stoker._src.graph.scopes import device_v2 as device
 from stoker._src.graph.scopes import init_scope as init_scope
 from stoker._src.graph.scopes import NameScopeV2 as name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor as SparseTensor
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
+from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
 from stoker._src.ops.array import concat as concat
 from stoker._src.ops.array import expand_dims_v2 as expand_dims
 from stoker._src.ops.array import fill as fill
@@ -115,6 +121,16 @@ from stoker._src.ops.control_flow import case as case
 from stoker._src.ops.control_flow import cond_v2 as cond
 from stoker._src.ops.control_flow import switch_case as switch_case
 from stoker._src.ops.control_flow import while_loop_v2 as while_loop
+from stoker._src.ops.counting import histogram_fixed_width as histogram_fixed_width
+from stoker._src.ops.counting import histogram_fixed_width_bins as histogram_fixed_width_bins
+from stoker._src.ops.custom_gradients import custom_gradient as custom_gradient
+from stoker._src.ops.custom_gradients import grad_pass_through as grad_pass_through
+from stoker._src.ops.custom_gradients import recompute_grad as recompute_grad
+from stoker._src.ops.diagonals import eye as eye
+from stoker._src.ops.functional_loops import foldl as foldl
+from stoker._src.ops.functional_loops import foldr as foldr
+from stoker._src.ops.functional_loops import map_fn as map_fn
+from stoker._src.ops.functional_loops import scan as scan
 from stoker._src.ops.gathering import gather_nd_v2 as gather_nd
 from stoker._src.ops.gathering import gather_v2 as gather
 from stoker._src.ops.gradients import gradients_v2 as gradients
@@ -122,6 +138,9 @@ from stoker._src.ops.gradients import UnconnectedGradients as UnconnectedGradien
 from stoker._src.ops.grouping import group as group
 from stoker._src.ops.grouping import no_op as no_op
 from stoker._src.ops.linalg import matmul as matmul
+from stoker._src.ops.linalg_decompositions import eig as eig
+from stoker._src.ops.linalg_decompositions import eigvals as eigvals
+from stoker._src.ops.linalg_decompositions import matrix_square_root as matrix_square_root
 from stoker._src.ops.math import add as add
 from stoker._src.ops.math import add_n as add_n
 from stoker._src.ops.math import atan2 as atan2
@@ -167,8 +186,18 @@ from stoker._src.ops.ranges import range as range
 from stoker._src.ops.ranges import rank as rank
 from stoker._src.ops.ranges import repeat as repeat
 from stoker._src.ops.ranges import size_v2 as size
+from stoker._src.ops.reductions import norm_v2 as norm
+from stoker._src.ops.reductions import reduce_all as reduce_all
+from stoker._src.ops.reductions import reduce_any as reduce_any
+from stoker._src.ops.reductions import reduce_logsumexp as reduce_logsumexp
+from stoker._src.ops.reductions import reduce_max as reduce_max
 from stoker._src.ops.reductions import reduce_mean as reduce_mean
+from stoker._src.ops.reductions import reduce_min as reduce_min
+from stoker._src.ops.reductions import reduce_prod as reduce_prod
 from stoker._src.ops.reductions import reduce_sum as reduce_sum
+from stoker._src.ops.scans import argmax_v2 as argmax
+from stoker._src.ops.scans import argmin_v2 as argmin
+from stoker._src.ops.scans import cumsum as cumsum
 from stoker._src.ops.scattering import dynamic_partition as dynamic_partition
 from stoker._src.ops.scattering import dynamic_stitch as dynamic_stitch
 from stoker._src.ops.scattering import scatter_nd as scatter_nd
@@ -179,6 +208,12 @@ from stoker._src.ops.scattering import tensor_scatter_nd_sub as tensor_scatter_n
 from stoker._src.ops.scattering import tensor_scatter_nd_update as tensor_scatter_nd_update
 from stoker._src.ops.slicing import slice as slice
 from stoker._src.ops.slicing import strided_slice as strided_slice
+from stoker._src.ops.sorting import argsort as argsort
+from stoker._src.ops.sorting import searchsorted as searchsorted
+from stoker._src.ops.sorting import sort as sort
+from stoker._src.ops.sorting import unique as unique
+from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
+from stoker._src.ops.strings import as_string as as_string
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
 from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
@@ -187,3 +222,5 @@ from stoker._src.ops.variables import VariableAggregation as VariableAggregation
 from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization
 from stoker._src.ops.variables import VariableV2Form as Variable
 from stoker._src.runtime.behavior import executing_eagerly as executing_eagerly
+from stoker._src.runtime.def_function import function as function
+from stoker._src.runtime.tape import GradientTape as GradientTape
