@@ -422,6 +422,9 @@ from stoker._src.ops.sorting import searchsorted as searchsorted
 from stoker._src.ops.sorting import sort as sort
 from stoker._src.ops.sorting import unique as unique
 from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
+from stoker._src.ops.sparse_messages import deserialize_many_sparse as deserialize_many_sparse
+from stoker._src.ops.sparse_messages import serialize_many_sparse_v1 as serialize_many_sparse
+from stoker._src.ops.sparse_messages import serialize_sparse_v1 as serialize_sparse
 from stoker._src.ops.strings import as_string as as_string
 from stoker._src.ops.strings import reduce_join as reduce_join
 from stoker._src.ops.strings import regex_replace as regex_replace
