@@ -130,6 +130,10 @@ from stoker._src.ops.counting import histogram_fixed_width_bins as histogram_fix
 from stoker._src.ops.custom_gradients import custom_gradient as custom_gradient
 from stoker._src.ops.custom_gradients import grad_pass_through as grad_pass_through
 from stoker._src.ops.custom_gradients import recompute_grad as recompute_grad
+from stoker._src.ops.debugging import assert_equal_v2 as assert_equal
+from stoker._src.ops.debugging import assert_greater_v2 as assert_greater
+from stoker._src.ops.debugging import assert_less_v2 as assert_less
+from stoker._src.ops.debugging import assert_rank_v2 as assert_rank
 from stoker._src.ops.diagonals import eye as eye
 from stoker._src.ops.einsum import einsum as einsum
 from stoker._src.ops.einsum import tensordot as tensordot
