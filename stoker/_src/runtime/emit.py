@@ -20,7 +20,7 @@ import torch
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.values import host_value
 from stoker._src.runtime.locks import started
-from stoker._src.runtime.plan import Host, Instruction, Planner, Value
+from stoker._src.runtime.plan import CONSTANT, FEED, Host, Instruction, Planner, Value
 
 _counter = itertools.count()
 _LITERALS = (bool, int, float)
