@@ -14,6 +14,9 @@ from stoker._src.ops.array import identity
 NO_OP = define("NoOp() -> ()").not_differentiable()
 NO_OP.kernel(lambda: None)
 
+CONTROL_TRIGGER = define("ControlTrigger() -> ()").not_differentiable()
+CONTROL_TRIGGER.kernel(lambda: None)
+
 
 @export("no_op")
 def no_op(name: str | None = None) -> Any:

@@ -71,7 +71,9 @@ class ArrayState:
     def read(self, index: int) -> Any:
         if not 0 <= index < len(self.items):
             raise OutOfRangeError(
-                None, None, f"TensorArray {self.name}: Tried to read from index {index} but array size is: {len(self.items)}"
+                None,
+                None,
+                f"TensorArray {self.name}: Tried to read from index {index} but array size is: {len(self.items)}",
             )
         item = self.items[index]
         if item is None:
@@ -96,7 +98,13 @@ class ArrayState:
         found = self.gradients.get(source)
         if found is None:
             found = ArrayState(
-                self.dtype, len(self.items), self.shape, dynamic=False, clear=False, adds=True, name=f"{self.name}@{source}"
+                self.dtype,
+                len(self.items),
+                self.shape,
+                dynamic=False,
+                clear=False,
+                adds=True,
+                name=f"{self.name}@{source}",
             )
             found.sizes = list(self.sizes)
             self.gradients[source] = found
@@ -125,9 +133,7 @@ def tensor_array_kernel(
 ) -> tuple[ArrayState, torch.Tensor]:
     if size < 0:
         raise InvalidArgumentError(None, None, f"Size should be >= 0, got {size}")
-    state = ArrayState(
-        dtype, size, element_shape, dynamic=dynamic_size, clear=clear_after_read, name=tensor_array_name
-    )
+    state = ArrayState(dtype, size, element_shape, dynamic=dynamic_size, clear=clear_after_read, name=tensor_array_name)
     return state, _FLOW
 
 
@@ -389,5 +395,3 @@ def stack_pop_kernel(handle: StackState) -> Any:
 @STACK_CLOSE_V2.kernel
 def stack_close_kernel(handle: StackState) -> None:
     handle.items.clear()
-
-

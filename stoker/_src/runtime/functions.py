@@ -15,7 +15,7 @@ from stoker._src.graph.function_graph import Function
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.failures import explain_failure
-from stoker._src.runtime.plan import Instruction, Planner, Value, values_of, passed_through, prune
+from stoker._src.runtime.plan import Instruction, Planner, Value, passed_through, prune, values_of
 
 
 class FunctionCompiler:

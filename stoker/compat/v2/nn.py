@@ -36,7 +36,9 @@ from stoker._src.ops.nn.conv_api import separable_conv2d_v2 as separable_conv2d
 from stoker._src.ops.nn.cross_entropy import log_poisson_loss as log_poisson_loss
 from stoker._src.ops.nn.cross_entropy import sigmoid_cross_entropy_with_logits_v2 as sigmoid_cross_entropy_with_logits
 from stoker._src.ops.nn.cross_entropy import softmax_cross_entropy_with_logits_2x as softmax_cross_entropy_with_logits
-from stoker._src.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits_v2 as sparse_softmax_cross_entropy_with_logits
+from stoker._src.ops.nn.cross_entropy import (
+    sparse_softmax_cross_entropy_with_logits_v2 as sparse_softmax_cross_entropy_with_logits,
+)
 from stoker._src.ops.nn.cross_entropy import weighted_cross_entropy_with_logits_v2 as weighted_cross_entropy_with_logits
 from stoker._src.ops.nn.dilated import with_space_to_batch as with_space_to_batch
 from stoker._src.ops.nn.dilation import dilation2d_v2 as dilation2d
