@@ -165,37 +165,6 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     return BROADCAST_TO(input, shape, name=name)
 
 
-def reduced_sizes(x: Tensor, sizes: Tensor, axes: Tensor) -> Any:
-    """The sizes of `x` with ones at `axes`: what a reduction with keep_dims would give."""
-    known, values = x.static_shape, constant_value(axes)
-    if values is not None and known.rank is not None:
-        reduced = {known.normalize_axis(int(axis)) for axis in np.ravel(values)}
-        if known.known:
-            return [1 if i in reduced else size for i, size in enumerate(known)]
-        if len(known) - len(reduced) <= sum(size is not None for i, size in enumerate(known) if i not in reduced) + 1:
-            # At most one remaining size is unknown: reshape works it out.
-            return [1 if i in reduced else (-1 if size is None else size) for i, size in enumerate(known)]
-    return REDUCED_SIZES(sizes, axes)
-
-
-REDUCED_SIZES = define(
-    "StokerReducedSizes(sizes: T, axes: host Tidx) -> (output: T)", T=INDEX, Tidx=INDEX
-).not_differentiable()
-
-
-@REDUCED_SIZES.kernel
-def reduced_sizes_kernel(sizes: torch.Tensor, axes: Any) -> torch.Tensor:
-    result = sizes.clone()
-    for axis in axes if isinstance(axes, list) else [axes]:
-        result[axis] = 1
-    return result
-
-
-@REDUCED_SIZES.shape
-def reduced_sizes_shape(sizes: Shape, axes: Shape) -> Shape:
-    return sizes
-
-
 # ---- BroadcastArgs ----------------------------------------------------------------------------------------------
 
 BROADCAST_ARGS = define(
