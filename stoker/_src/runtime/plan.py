@@ -171,6 +171,8 @@ class Planner:
         self._ordered: list[Operation] = []
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
+        self.references: dict[Tensor, Tensor] = {}  # identities of references -> the reference
+        self._fresh: dict[Value, Value] = {}  # variables -> what was read of them since anyone could write
 
     def build(self) -> Planner:
         fed = set(self.feeds)
@@ -214,6 +216,10 @@ class Planner:
             raise InvalidArgumentError(None, op, f"Op type {definition.name} cannot be executed: it has no kernel.")
         if traits & Trait.SOURCE:
             self._constants(op, [definition.kernel_fn(**self._keywords(op))])
+            return
+        if traits & Trait.PASSES and self._refers(op._inputs[0]):
+            # TensorFlow passes the variable's own memory on: whoever uses it sees what is there by then.
+            self.references[op.outputs[0]] = self.references.get(op._inputs[0], op._inputs[0])
             return
         arguments = self._arguments(op)
         if traits & Trait.PASSES:
@@ -270,18 +276,30 @@ class Planner:
         return arguments
 
     def _argument(self, arg: Any, tensor: Tensor) -> Any:
-        value = self._read(tensor) if tensor.dtype._is_ref_dtype and not arg.is_ref else self.values[tensor]
+        value = self.values[tensor] if arg.is_ref else self._current(tensor)
         return Host(value) if arg.host else value
 
+    def _refers(self, tensor: Tensor) -> bool:
+        return tensor.dtype._is_ref_dtype or tensor in self.references
+
+    def _current(self, tensor: Tensor) -> Value:
+        """The value of a tensor at this point of the plan: what refers to a variable is read now."""
+        if self._refers(tensor):
+            return self._read(self.references.get(tensor, tensor))
+        return self.values[tensor]
+
     def _read(self, tensor: Tensor) -> Value:
-        """The value of a reference: read from the variable at this point of the plan."""
+        """The value of a reference: read from the variable at this point, unless it was since the last write."""
         source = self.values[tensor]
         if FEED in source.roots:
             return source  # a fed reference is fed its value
+        if source in self._fresh:
+            return self._fresh[source]
         instruction = Instruction(tensor.op, "read", None, [source])
         self._append(instruction, Trait.READS)
         value = self._value("read", len(self.instructions) - 1)
         instruction.results = [value]
+        self._fresh[source] = value
         return value
 
     def _append(self, instruction: Instruction, traits: Trait) -> None:
@@ -292,6 +310,8 @@ class Planner:
             self.writes_variables = True
         if traits & Trait.BLOCKING:
             instruction.blocking = self.blocks = True
+        if traits & (Trait.WRITES | Trait.BLOCKING):
+            self._fresh.clear()
         self.instructions.append(instruction)
 
     def _name_results(self, instruction: Instruction, op: Operation) -> None:
@@ -368,7 +388,7 @@ class Planner:
     # -- results and aliasing ------------------------------------------------------------------------------------
 
     def _fetched(self, tensor: Tensor) -> Value:
-        return self._read(tensor) if tensor.dtype._is_ref_dtype else self.values[tensor]
+        return self._current(tensor)
 
     def _settle(self) -> None:
         """Finds which values may share a variable's memory, and copies where someone could see it change.
