@@ -198,7 +198,7 @@ class Library:
                     values[arg.name] = unique
                 tensor = graph.add_input(dtype, _argument_shape(proto, position, dtype), unique)
                 _note_imported_handle(tensor, proto, position)
-        given = {name: tensor for name, tensor in zip(arguments, graph.inputs)}
+        given = dict(zip(arguments, graph.inputs))
         for node in proto.node_def:
             copy = body.node.add()
             copy.CopyFrom(node)

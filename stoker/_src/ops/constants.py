@@ -211,6 +211,8 @@ def _from_array(array: np.ndarray, dtype: DType | None) -> tuple[np.ndarray, DTy
 
 def _bytes_array(array: np.ndarray) -> np.ndarray:
     """An object array whose elements are bytes."""
+    if array.dtype == np.object_ and set(map(type, array.ravel().tolist())) <= {bytes}:
+        return array.copy()
     result = np.empty(array.shape, dtype=object)
     for index, item in np.ndenumerate(array):
         if isinstance(item, str):

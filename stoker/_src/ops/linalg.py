@@ -16,8 +16,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, reductions
-from stoker._src.ops.broadcasting import BROADCAST_GRADIENT_ARGS, stretched
+from stoker._src.ops import array, broadcasting, math, ranges, reductions
 from stoker._src.ops.unsigned import modular_binary
 from stoker._src.ops.values import torch_dtype
 
@@ -183,10 +182,10 @@ def batch_matmul_v2_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     batch_x, batch_y = x.static_shape[:-2], y.static_shape[:-2]
     if batch_x.known and batch_x.dims == batch_y.dims:
         return dx, dy
-    axes_x, axes_y = stretched(batch_x, batch_y), stretched(batch_y, batch_x)
+    axes_x, axes_y = broadcasting.stretched(batch_x, batch_y), broadcasting.stretched(batch_y, batch_x)
     if axes_x is None or axes_y is None:
         sizes_x, sizes_y = array.shape(x), array.shape(y)
-        axes_x, axes_y = BROADCAST_GRADIENT_ARGS(sizes_x[:-2], sizes_y[:-2])
+        axes_x, axes_y = broadcasting.BROADCAST_GRADIENT_ARGS(sizes_x[:-2], sizes_y[:-2])
         return array.reshape(reductions.SUM(dx, axes_x), sizes_x), array.reshape(reductions.SUM(dy, axes_y), sizes_y)
     if axes_x:
         dx = array.reshape(reductions.reduce_sum(dx, axes_x), array.shape(x))
@@ -344,3 +343,69 @@ def matmul(
             (grad_a, grad_b),
             scope,
         )
+
+
+# ---- products in other forms ------------------------------------------------------------------------------------
+
+
+def transposed(x: Tensor) -> Tensor:
+    """The last two dimensions exchanged."""
+    return matrix_transpose(x)
+
+
+@export("linalg.matrix_transpose", v1=("matrix_transpose", "linalg.transpose"))
+def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
+    """The last two dimensions exchanged; complex values conjugated if asked.
+
+    Raises:
+        ValueError: a tensor of rank 0 or 1.
+    """
+    with name_scope(name, "matrix_transpose", [a]):
+        a = convert_to_tensor(a, name="a")
+        rank = a.static_shape.rank
+        if rank is not None:
+            if rank < 2:
+                raise ValueError(
+                    f"Argument `a` should be a (batch) matrix with rank >= 2. Received `a` = {a} with shape: {a.shape}"
+                )
+            order: Any = [*range(rank - 2), rank - 1, rank - 2]
+        else:
+            count = ranges.rank(a)
+            order = array.concat(
+                [
+                    ranges.range(0, math.subtract(count, 2)),
+                    array.PACK([math.subtract(count, 1), math.subtract(count, 2)]),
+                ],
+                0,
+            )
+        return array.transpose(a, order, conjugate=conjugate)
+
+
+@export("linalg.adjoint")
+def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+    """The conjugate transpose of each matrix."""
+    with name_scope(name, "adjoint", [matrix]):
+        return matrix_transpose(convert_to_tensor(matrix, name="matrix"), conjugate=True)
+
+
+@export("linalg.matvec")
+def matvec(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    adjoint_a: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The product of matrices with vectors: [..., n, m] times [..., m]."""
+    with name_scope(name, "MatVec", [a, b]):
+        b = convert_to_tensor(b, name="b")
+        column = array.reshape(
+            b, [*b.static_shape, 1] if b.static_shape.known else array.concat([array.shape(b), [1]], 0)
+        )
+        product = matmul(
+            a, column, transpose_a=transpose_a, adjoint_a=adjoint_a, a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse
+        )
+        known = product.static_shape
+        return array.reshape(product, list(known[:-1]) if known.known else array.shape(product)[:-1])

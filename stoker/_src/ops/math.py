@@ -19,15 +19,13 @@ from stoker._src.graph.definition import (
     SHAPE,
     OpDefinition,
     all_merged,
-    broadcasting,
     define,
-    find_definition,
 )
+from stoker._src.graph.definition import broadcasting as broadcast_rule
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array
-from stoker._src.ops.broadcasting import reduce_to_inputs
+from stoker._src.ops import array, array_selection, broadcasting
 from stoker._src.ops.casting import CAST as CAST
 from stoker._src.ops.casting import cast as cast
 from stoker._src.ops.comparison import EQUAL as EQUAL
@@ -73,7 +71,7 @@ def binary(name: str, kernel: Callable[..., Any], allowed: tuple[DType, ...]) ->
     """An element-wise op of two operands that broadcast."""
     definition = define(f"{name}(x: T, y: T) -> (z: T)", T=allowed)
     definition.kernel(kernel)
-    definition.shape(broadcasting)
+    definition.shape(broadcast_rule)
     return definition
 
 
@@ -84,7 +82,7 @@ def number(value: float, like: Tensor) -> Tensor:
 
 def select(condition: Tensor, x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """x where `condition` holds, y elsewhere, broadcasting all three."""
-    return find_definition("SelectV2")(condition, x, y, name=name)  # type: ignore[misc]
+    return array_selection.SELECT_V2(condition, x, y, name=name)
 
 
 # ---- Add, Sub, Mul ----------------------------------------------------------------------------------------------
@@ -104,18 +102,18 @@ MUL = binary("Mul", modular_binary(torch.mul), NUMERIC)
 @ADD.grad
 @ADD_V2.grad
 def add_grad(op: Operation, g: Tensor) -> Gradients:
-    return reduce_to_inputs(*op.inputs, g, g)
+    return broadcasting.reduce_to_inputs(*op.inputs, g, g)
 
 
 @SUB.grad
 def sub_grad(op: Operation, g: Tensor) -> Gradients:
-    return reduce_to_inputs(*op.inputs, g, negative(g))
+    return broadcasting.reduce_to_inputs(*op.inputs, g, negative(g))
 
 
 @MUL.grad
 def mul_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = op.inputs
-    return reduce_to_inputs(x, y, multiply(g, conj(y)), multiply(conj(x), g))
+    return broadcasting.reduce_to_inputs(x, y, multiply(g, conj(y)), multiply(conj(x), g))
 
 
 @export("add", "math.add")
@@ -151,7 +149,7 @@ def mul_no_nan_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 @MUL_NO_NAN.grad
 def mul_no_nan_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = op.inputs
-    return reduce_to_inputs(x, y, MUL_NO_NAN(g, y), MUL_NO_NAN(x, g))
+    return broadcasting.reduce_to_inputs(x, y, MUL_NO_NAN(g, y), MUL_NO_NAN(x, g))
 
 
 @export("math.multiply_no_nan")
@@ -175,7 +173,7 @@ def squared_difference_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def squared_difference_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = op.inputs
     slope = multiply(multiply(number(2, g), g), subtract(x, y))
-    return reduce_to_inputs(x, y, slope, negative(slope))
+    return broadcasting.reduce_to_inputs(x, y, slope, negative(slope))
 
 
 @export("math.squared_difference", v1="squared_difference")
@@ -246,7 +244,7 @@ def real_div_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 @DIV.grad
 def real_div_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = conj(op.inputs[0]), conj(op.inputs[1])
-    return reduce_to_inputs(*op.inputs, realdiv(g, y), multiply(g, realdiv(realdiv(negative(x), y), y)))
+    return broadcasting.reduce_to_inputs(*op.inputs, realdiv(g, y), multiply(g, realdiv(realdiv(negative(x), y), y)))
 
 
 DIV_NO_NAN = binary("DivNoNan", torch.div, INEXACT)
@@ -260,7 +258,9 @@ def div_no_nan_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 @DIV_NO_NAN.grad
 def div_no_nan_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = conj(op.inputs[0]), conj(op.inputs[1])
-    return reduce_to_inputs(*op.inputs, DIV_NO_NAN(g, y), multiply(g, DIV_NO_NAN(DIV_NO_NAN(negative(x), y), y)))
+    return broadcasting.reduce_to_inputs(
+        *op.inputs, DIV_NO_NAN(g, y), multiply(g, DIV_NO_NAN(DIV_NO_NAN(negative(x), y), y))
+    )
 
 
 _MOD_TYPES = (dtypes.int32, dtypes.int64, *FLOATS)
@@ -272,13 +272,13 @@ TRUNCATE_MOD = binary("TruncateMod", _divides(torch.fmod), _MOD_TYPES)
 @FLOOR_MOD.grad
 def floor_mod_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = op.inputs
-    return reduce_to_inputs(x, y, g, negative(multiply(g, floordiv(x, y))))
+    return broadcasting.reduce_to_inputs(x, y, g, negative(multiply(g, floordiv(x, y))))
 
 
 @TRUNCATE_MOD.grad
 def truncate_mod_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = op.inputs
-    return reduce_to_inputs(x, y, g, negative(multiply(g, TRUNCATE_DIV(x, y))))
+    return broadcasting.reduce_to_inputs(x, y, g, negative(multiply(g, TRUNCATE_DIV(x, y))))
 
 
 @export("realdiv", v1="RealDiv")
@@ -394,7 +394,7 @@ MINIMUM = binary("Minimum", ordered(torch.minimum), REAL)
 def _extreme_grad(op: Operation, g: Tensor, wins: OpDefinition) -> Gradients:
     x, y = op.inputs
     mask = cast(wins(x, y), g.dtype.base_dtype)
-    return reduce_to_inputs(x, y, multiply(g, mask), multiply(g, subtract(number(1, g), mask)))
+    return broadcasting.reduce_to_inputs(x, y, multiply(g, mask), multiply(g, subtract(number(1, g), mask)))
 
 
 @MAXIMUM.grad
@@ -442,8 +442,8 @@ def clip_by_value_shape(t: Shape, clip_value_min: Shape, clip_value_max: Shape) 
 def clip_by_value_grad(op: Operation, g: Tensor) -> tuple[Any, Any, Any]:
     t, low, high = op.inputs
     below, above = cast(LESS(t, low), g.dtype.base_dtype), cast(GREATER(t, high), g.dtype.base_dtype)
-    _, to_low = reduce_to_inputs(t, low, None, multiply(g, below))
-    _, to_high = reduce_to_inputs(t, high, None, multiply(g, above))
+    _, to_low = broadcasting.reduce_to_inputs(t, low, None, multiply(g, below))
+    _, to_high = broadcasting.reduce_to_inputs(t, high, None, multiply(g, above))
     return multiply(g, subtract(number(1, g), add(below, above))), to_low, to_high
 
 
@@ -468,7 +468,7 @@ def pow_grad(op: Operation, g: Tensor) -> Gradients:
     mask = cast(defined, x.dtype.base_dtype)
     safe = add(multiply(x, mask), subtract(number(1, x), mask))
     to_y = multiply(multiply(g, z), log(safe)) if x.dtype.is_floating or x.dtype.is_complex else None
-    return reduce_to_inputs(*op.inputs, to_x, to_y)
+    return broadcasting.reduce_to_inputs(*op.inputs, to_x, to_y)
 
 
 @export("pow", "math.pow")
@@ -486,14 +486,14 @@ def power(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 ATAN2 = define("Atan2(y: T, x: T) -> (z: T)", T=FLOATS)
 ATAN2.kernel(torch.atan2)
-ATAN2.shape(broadcasting)
+ATAN2.shape(broadcast_rule)
 
 
 @ATAN2.grad
 def atan2_grad(op: Operation, g: Tensor) -> Gradients:
     y, x = op.inputs
     scaled = realdiv(g, add(square(x), square(y)))
-    return reduce_to_inputs(y, x, multiply(x, scaled), multiply(negative(y), scaled))
+    return broadcasting.reduce_to_inputs(y, x, multiply(x, scaled), multiply(negative(y), scaled))
 
 
 @export("atan2", "math.atan2")
@@ -506,13 +506,13 @@ NEXT_AFTER = define(
     "NextAfter(x1: T, x2: T) -> (output: T)", T=dtypes.DTypeSet((dtypes.float64, dtypes.float32), dtypes.float32)
 )
 NEXT_AFTER.kernel(torch.nextafter)
-NEXT_AFTER.shape(broadcasting)
+NEXT_AFTER.shape(broadcast_rule)
 
 
 @NEXT_AFTER.grad
 def next_after_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = op.inputs
-    return reduce_to_inputs(x, y, g, array.zeros_like(g))
+    return broadcasting.reduce_to_inputs(x, y, g, array.zeros_like(g))
 
 
 @export("math.nextafter")

@@ -11,12 +11,12 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import COMPLEX, FLOATS, INEXACT, NUMERIC, SIGNED_INTS, DType, DTypeSet
 from stoker._src.base.export import Names, export
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import OpDefinition, broadcasting, define, unchanged
+from stoker._src.graph.definition import OpDefinition, define, unchanged
+from stoker._src.graph.definition import broadcasting as broadcast_rule
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math
-from stoker._src.ops.broadcasting import reduce_to_inputs
+from stoker._src.ops import array, broadcasting, math
 from stoker._src.ops.unsigned import modular
 from stoker._src.ops.values import torch_dtype
 
@@ -110,7 +110,7 @@ COMPLEX_ABS.grad(
 )
 
 COMPLEX_OF = define("Complex(real: T, imag: T) -> (out: Tout)", T=_PARTS, Tout=_COMPLEX)
-COMPLEX_OF.shape(broadcasting)
+COMPLEX_OF.shape(broadcast_rule)
 
 
 @COMPLEX_OF.kernel
@@ -120,7 +120,7 @@ def complex_kernel(real: torch.Tensor, imag: torch.Tensor, *, Tout: DType) -> to
 
 @COMPLEX_OF.grad
 def complex_grad(op: Operation, g: Tensor) -> Any:
-    return reduce_to_inputs(*op.inputs, real(g), imag(g))
+    return broadcasting.reduce_to_inputs(*op.inputs, real(g), imag(g))
 
 
 def _part_dtype(x: Tensor) -> DType:

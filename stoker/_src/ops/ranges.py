@@ -78,7 +78,9 @@ def size_v2(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -
 # ---- Range ------------------------------------------------------------------------------------------------------
 
 _RANGE = (*FLOATS, *(each for each in INTS if each is not dtypes.uint8))
-RANGE = define("Range(start: Tidx, limit: Tidx, delta: Tidx) -> (output: Tidx)", Tidx=one_of(*_RANGE, default=dtypes.int32)).not_differentiable()
+RANGE = define(
+    "Range(start: Tidx, limit: Tidx, delta: Tidx) -> (output: Tidx)", Tidx=one_of(*_RANGE, default=dtypes.int32)
+).not_differentiable()
 
 
 @RANGE.kernel
@@ -163,37 +165,6 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     return BROADCAST_TO(input, shape, name=name)
 
 
-def reduced_sizes(x: Tensor, sizes: Tensor, axes: Tensor) -> Any:
-    """The sizes of `x` with ones at `axes`: what a reduction with keep_dims would give."""
-    known, values = x.static_shape, constant_value(axes)
-    if values is not None and known.rank is not None:
-        reduced = {known.normalize_axis(int(axis)) for axis in np.ravel(values)}
-        if known.known:
-            return [1 if i in reduced else size for i, size in enumerate(known)]
-        if len(known) - len(reduced) <= sum(size is not None for i, size in enumerate(known) if i not in reduced) + 1:
-            # At most one remaining size is unknown: reshape works it out.
-            return [1 if i in reduced else (-1 if size is None else size) for i, size in enumerate(known)]
-    return REDUCED_SIZES(sizes, axes)
-
-
-REDUCED_SIZES = define(
-    "StokerReducedSizes(sizes: T, axes: host Tidx) -> (output: T)", T=INDEX, Tidx=INDEX
-).not_differentiable()
-
-
-@REDUCED_SIZES.kernel
-def reduced_sizes_kernel(sizes: torch.Tensor, axes: Any) -> torch.Tensor:
-    result = sizes.clone()
-    for axis in axes if isinstance(axes, list) else [axes]:
-        result[axis] = 1
-    return result
-
-
-@REDUCED_SIZES.shape
-def reduced_sizes_shape(sizes: Shape, axes: Shape) -> Shape:
-    return sizes
-
-
 # ---- BroadcastArgs ----------------------------------------------------------------------------------------------
 
 BROADCAST_ARGS = define(
@@ -246,7 +217,9 @@ LIN_SPACE = define(
 @LIN_SPACE.kernel
 def lin_space_kernel(start: torch.Tensor, stop: torch.Tensor, num: int) -> torch.Tensor:
     if start.ndim or stop.ndim:
-        raise InvalidArgumentError(None, None, f"start and stop must be scalars, got {Shape(start.shape)} and {Shape(stop.shape)}")
+        raise InvalidArgumentError(
+            None, None, f"start and stop must be scalars, got {Shape(start.shape)} and {Shape(stop.shape)}"
+        )
     if type(num) is list or num <= 0:
         raise InvalidArgumentError(None, None, f"Requires num > 0: {num}")
     if num == 1:
@@ -354,8 +327,6 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         counts = broadcast_to(counts, array.reshape(length, [1]))
         # Each position stands as often in a row as it is repeated; the rows' true parts, one after the other, are the result.
         longest = math.maximum(reductions.reduce_max(counts), 0)
-        rows = broadcast_to(
-            array.expand_dims(range(length), 1), gathering.joined_sizes([length, longest])
-        )
+        rows = broadcast_to(array.expand_dims(range(length), 1), gathering.joined_sizes([length, longest]))
         places = array_selection.boolean_mask(rows, array_selection.sequence_mask(counts, longest))
         return gathering.GATHER_V2(data, places, at)

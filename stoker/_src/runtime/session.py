@@ -18,6 +18,7 @@ from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import to_numpy
 from stoker._src.ops.waiting import RunState, running
+from stoker._src.runtime import composites as composites  # registers what SparseTensor and its like are made of
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.feeds import converter, expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
@@ -100,6 +101,16 @@ class Plan:
                 spent = f"  {self.times[index] * 1e6:9.1f} us" if index in self.times else ""
                 lines[number - 1] = f"{lines[number - 1]:<{width}}  # {instruction.op.name}{spent}"
         return "\n".join(lines)
+
+
+def _frozen(fetches: Any) -> Any:
+    """A structure of fetches as one hashable value, equal for equal structures of the same fetches."""
+    kind = type(fetches)
+    if isinstance(fetches, (list, tuple)):
+        return kind, tuple([_frozen(item) for item in fetches])
+    if isinstance(fetches, dict):
+        return kind, tuple([(key, _frozen(item)) for key, item in fetches.items()])
+    return fetches
 
 
 def public(value: Any) -> Any:
@@ -189,7 +200,7 @@ class BaseSession:
             key = (tuple(fetches) if listed else fetches, tuple(feed_dict) if feed_dict else (), listed)
             plan = self._plans.get(key)
         except TypeError:
-            key = plan = None
+            key, plan = self._structured_key(fetches, feed_dict)
         if plan is None or self._closed or plan.graph_changes != self._graph.changes:
             feed_dict = expand_feeds(self._graph, feed_dict)
             plan = self._plan(fetches, feed_dict, key)
@@ -198,6 +209,14 @@ class BaseSession:
         values = [convert(value) for convert, value in zip(plan.converters, feed_dict.values())] if feed_dict else ()
         results = plan.execute(self, values, options, run_metadata)  # type: ignore[arg-type]
         return plan.fetch.build([public(value) for value in results])
+
+    def _structured_key(self, fetches: Any, feed_dict: Any) -> tuple[Any, Plan | None]:
+        """Dictionaries and nested lists have no hash: the key of their plan is what they hold, and how."""
+        try:
+            key = (_frozen(fetches), tuple(feed_dict) if feed_dict else ())
+            return key, self._plans.get(key)
+        except TypeError:
+            return None, None
 
     def _plan(self, fetches: Any, feed_dict: Any, key: Any) -> Plan:
         if self._closed:

@@ -55,8 +55,7 @@ def bias_add_v1_kernel(value: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     return _add(value, bias)
 
 
-@BIAS_ADD.shape
-def bias_add_shape(value: Shape, bias: Shape, *, data_format: str) -> Shape:
+def _biased_shape(value: Shape, bias: Shape, data_format: str) -> Shape:
     value, bias = value.at_least(2), bias.of_rank(1)
     if value.dims is None:
         return value
@@ -74,9 +73,14 @@ def bias_add_shape(value: Shape, bias: Shape, *, data_format: str) -> Shape:
     return Shape(dims)
 
 
+@BIAS_ADD.shape
+def bias_add_shape(value: Shape, bias: Shape, *, data_format: str) -> Shape:
+    return _biased_shape(value, bias, data_format)
+
+
 @BIAS_ADD_V1.shape
 def bias_add_v1_shape(value: Shape, bias: Shape) -> Shape:
-    return bias_add_shape(value, bias, data_format="NHWC")
+    return _biased_shape(value, bias, "NHWC")
 
 
 @BIAS_ADD_GRAD.kernel

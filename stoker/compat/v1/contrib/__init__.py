@@ -1,4 +1,6 @@
 """Public names of tf.contrib."""
 
 from stoker.compat.v1.contrib import framework as framework
+from stoker.compat.v1.contrib import layers as layers
+from stoker.compat.v1.contrib import nn as nn
 from stoker.compat.v1.contrib import util as util

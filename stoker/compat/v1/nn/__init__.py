@@ -1,8 +1,15 @@
 """Public names of tf.nn."""
 
+from stoker.compat.v1.nn import experimental as experimental
 from stoker._src.ops.array_padding import depth_to_space as depth_to_space
 from stoker._src.ops.array_padding import space_to_batch as space_to_batch
 from stoker._src.ops.array_padding import space_to_depth as space_to_depth
+from stoker._src.ops.candidate_sampling import all_candidate_sampler as all_candidate_sampler
+from stoker._src.ops.candidate_sampling import compute_accidental_hits as compute_accidental_hits
+from stoker._src.ops.candidate_sampling import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
+from stoker._src.ops.candidate_sampling import learned_unigram_candidate_sampler as learned_unigram_candidate_sampler
+from stoker._src.ops.candidate_sampling import log_uniform_candidate_sampler as log_uniform_candidate_sampler
+from stoker._src.ops.candidate_sampling import uniform_candidate_sampler as uniform_candidate_sampler
 from stoker._src.ops.math_unary import sigmoid as sigmoid
 from stoker._src.ops.math_unary import tanh as tanh
 from stoker._src.ops.nn.activations import crelu as crelu
@@ -48,9 +55,17 @@ from stoker._src.ops.nn.cross_entropy import softmax_cross_entropy_with_logits a
 from stoker._src.ops.nn.cross_entropy import softmax_cross_entropy_with_logits_v2 as softmax_cross_entropy_with_logits_v2
 from stoker._src.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits
 from stoker._src.ops.nn.cross_entropy import weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits
+from stoker._src.ops.nn.ctc import collapse_repeated as collapse_repeated
+from stoker._src.ops.nn.ctc import ctc_beam_search_decoder as ctc_beam_search_decoder
+from stoker._src.ops.nn.ctc import ctc_beam_search_decoder_v2 as ctc_beam_search_decoder_v2
+from stoker._src.ops.nn.ctc import ctc_greedy_decoder as ctc_greedy_decoder
+from stoker._src.ops.nn.ctc import ctc_loss as ctc_loss
+from stoker._src.ops.nn.ctc import ctc_loss_v2 as ctc_loss_v2
+from stoker._src.ops.nn.ctc import ctc_unique_labels as ctc_unique_labels
 from stoker._src.ops.nn.dilated import with_space_to_batch as with_space_to_batch
 from stoker._src.ops.nn.dilation import dilation2d as dilation2d
 from stoker._src.ops.nn.dilation import erosion2d as erosion2d
+from stoker._src.ops.nn.dropout import dropout as dropout
 from stoker._src.ops.nn.lrn import local_response_normalization as local_response_normalization
 from stoker._src.ops.nn.lrn import local_response_normalization as lrn
 from stoker._src.ops.nn.moments import batch_norm_with_global_normalization as batch_norm_with_global_normalization
@@ -72,5 +87,9 @@ from stoker._src.ops.nn.pool_api import max_pool3d as max_pool3d
 from stoker._src.ops.nn.pool_api import max_pool_v2 as max_pool_v2
 from stoker._src.ops.nn.pool_api import max_pool_with_argmax as max_pool_with_argmax
 from stoker._src.ops.nn.pool_api import pool as pool
+from stoker._src.ops.nn.sampling import nce_loss as nce_loss
+from stoker._src.ops.nn.sampling import sampled_softmax_loss as sampled_softmax_loss
 from stoker._src.ops.nn.softmax import log_softmax as log_softmax
 from stoker._src.ops.nn.softmax import softmax as softmax
+from stoker._src.ops.sorting import in_top_k as in_top_k
+from stoker._src.ops.sorting import top_k as top_k

@@ -1,3 +1,4 @@
 """Public names of tf.contrib.framework."""
 
+from stoker.compat.v1.contrib.framework import nest as nest
 from stoker._src.graph.conversion import is_tensor as is_tensor

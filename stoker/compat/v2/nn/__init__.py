@@ -1,8 +1,13 @@
 """Public names of tf.nn."""
 
+from stoker.compat.v2.nn import experimental as experimental
 from stoker._src.ops.array_padding import depth_to_space_v2 as depth_to_space
 from stoker._src.ops.array_padding import space_to_batch_v2 as space_to_batch
 from stoker._src.ops.array_padding import space_to_depth_v2 as space_to_depth
+from stoker._src.ops.candidate_sampling import all_candidate_sampler as all_candidate_sampler
+from stoker._src.ops.candidate_sampling import compute_accidental_hits as compute_accidental_hits
+from stoker._src.ops.candidate_sampling import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
+from stoker._src.ops.candidate_sampling import learned_unigram_candidate_sampler as learned_unigram_candidate_sampler
 from stoker._src.ops.math_unary import sigmoid as sigmoid
 from stoker._src.ops.math_unary import tanh as tanh
 from stoker._src.ops.nn.activations import crelu_v2 as crelu
@@ -38,9 +43,15 @@ from stoker._src.ops.nn.cross_entropy import sigmoid_cross_entropy_with_logits_v
 from stoker._src.ops.nn.cross_entropy import softmax_cross_entropy_with_logits_2x as softmax_cross_entropy_with_logits
 from stoker._src.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits_v2 as sparse_softmax_cross_entropy_with_logits
 from stoker._src.ops.nn.cross_entropy import weighted_cross_entropy_with_logits_v2 as weighted_cross_entropy_with_logits
+from stoker._src.ops.nn.ctc import collapse_repeated as collapse_repeated
+from stoker._src.ops.nn.ctc import ctc_beam_search_decoder_v2 as ctc_beam_search_decoder
+from stoker._src.ops.nn.ctc import ctc_greedy_decoder as ctc_greedy_decoder
+from stoker._src.ops.nn.ctc import ctc_loss_v2 as ctc_loss
+from stoker._src.ops.nn.ctc import ctc_unique_labels as ctc_unique_labels
 from stoker._src.ops.nn.dilated import with_space_to_batch as with_space_to_batch
 from stoker._src.ops.nn.dilation import dilation2d_v2 as dilation2d
 from stoker._src.ops.nn.dilation import erosion2d_v2 as erosion2d
+from stoker._src.ops.nn.dropout import dropout_v2 as dropout
 from stoker._src.ops.nn.lrn import local_response_normalization as local_response_normalization
 from stoker._src.ops.nn.lrn import local_response_normalization as lrn
 from stoker._src.ops.nn.moments import batch_norm_with_global_normalization_v2 as batch_norm_with_global_normalization
@@ -60,5 +71,9 @@ from stoker._src.ops.nn.pool_api import max_pool3d as max_pool3d
 from stoker._src.ops.nn.pool_api import max_pool_v2 as max_pool
 from stoker._src.ops.nn.pool_api import max_pool_with_argmax_v2 as max_pool_with_argmax
 from stoker._src.ops.nn.pool_api import pool_v2 as pool
+from stoker._src.ops.nn.sampling import nce_loss_v2 as nce_loss
+from stoker._src.ops.nn.sampling import sampled_softmax_loss_v2 as sampled_softmax_loss
 from stoker._src.ops.nn.softmax import log_softmax_v2 as log_softmax
 from stoker._src.ops.nn.softmax import softmax_v2 as softmax
+from stoker._src.ops.sorting import in_top_k_v2 as in_top_k
+from stoker._src.ops.sorting import top_k as top_k

@@ -1,0 +1,600 @@
+"""Factorisations of matrices and what follows from them: inverse, determinant, eigenvalues, singular values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import COMPLEX, INDEX, DType, as_dtype
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape, merge_dims
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import define, one_of
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import array, diagonals, linalg, linalg_solvers, math, math_unary, reductions
+from stoker._src.ops.values import torch_dtype
+
+REAL_TYPES = (dtypes.float64, dtypes.float32, dtypes.float16)
+TYPES = (*REAL_TYPES, *COMPLEX)
+
+
+def square(shape: Shape) -> Shape:
+    """A batch of square matrices; InvalidArgumentError for anything else."""
+    if shape.at_least(2).dims is None:
+        return shape
+    size = merge_dims(shape[-2], shape[-1], shape)
+    return shape[:-2].concat(Shape((size, size)))
+
+
+def check_square(x: torch.Tensor) -> None:
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise InvalidArgumentError(None, None, f"Input matrix must be square, got shape {list(x.shape)}.")
+
+
+def wide(x: torch.Tensor) -> torch.Tensor:
+    """Half precision is computed in single precision: LAPACK knows no halves."""
+    return x.float() if x.dtype == torch.float16 else x
+
+
+def adjoint(x: Tensor) -> Tensor:
+    return linalg.adjoint(x)
+
+
+def product(a: Tensor, b: Tensor, adjoint_a: bool = False, adjoint_b: bool = False) -> Tensor:
+    return linalg.matmul(a, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b)
+
+
+# ---- MatrixInverse ----------------------------------------------------------------------------------------------
+
+MATRIX_INVERSE = define("MatrixInverse(input: T) -> (output: T)", adjoint=False, T=TYPES)
+MATRIX_INVERSE.shape(square)
+
+
+@MATRIX_INVERSE.kernel
+def matrix_inverse_kernel(input: torch.Tensor, *, adjoint: bool) -> torch.Tensor:
+    check_square(input)
+    x = wide(input)
+    inverse, info = torch.linalg.inv_ex(x.mH if adjoint else x)
+    if bool((info != 0).any()):
+        raise InvalidArgumentError(None, None, "Input is not invertible.")
+    return inverse.to(input.dtype)
+
+
+@MATRIX_INVERSE.grad
+def matrix_inverse_grad(op: Operation, g: Tensor) -> Tensor:
+    y = op.outputs[0]
+    if op.attr("adjoint"):
+        # y = inverse(x)^H, whose change is -y dx^H y.
+        return math.negative(product(product(y, g, adjoint_b=True), y))
+    return math.negative(product(product(y, g, adjoint_a=True), y, adjoint_b=True))
+
+
+@export("linalg.inv", v1="matrix_inverse")
+def matrix_inverse(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+    """The inverse of each matrix (of its adjoint, if asked).
+
+    Raises:
+        InvalidArgumentError: a matrix that has none.
+    """
+    return MATRIX_INVERSE(input, adjoint=adjoint, name=name)
+
+
+# ---- Cholesky ---------------------------------------------------------------------------------------------------
+
+CHOLESKY = define("Cholesky(input: T) -> (output: T)", T=TYPES)
+CHOLESKY.shape(square)
+
+
+@CHOLESKY.kernel
+def cholesky_kernel(input: torch.Tensor) -> torch.Tensor:
+    check_square(input)
+    factor, info = torch.linalg.cholesky_ex(wide(input))
+    if bool((info != 0).any()):
+        raise InvalidArgumentError(
+            None, None, "Cholesky decomposition was not successful. The input might not be valid."
+        )
+    return factor.to(input.dtype)
+
+
+def _cholesky_gradient(l: Tensor, g: Tensor) -> Tensor:
+    """Murray (2016), section 3: L^-H phi(L^H g) L^-1, made Hermitian, with phi the lower triangle with half its diagonal."""
+    inner = product(l, g, adjoint_a=True)
+    inner = diagonals.matrix_set_diag(inner, math.multiply(math.number(0.5, g), diagonals.matrix_diag_part(inner)))
+    inner = diagonals.matrix_band_part(inner, -1, 0)
+    solve = linalg_solvers.MATRIX_TRIANGULAR_SOLVE
+    middle = solve(l, inner, adjoint=True)
+    full = adjoint(solve(l, adjoint(middle), adjoint=True))
+    return math.multiply(math.number(0.5, g), math.add(full, adjoint(full)))
+
+
+@CHOLESKY.grad
+def cholesky_grad(op: Operation, g: Tensor) -> Tensor:
+    return _cholesky_gradient(op.outputs[0], g)
+
+
+CHOLESKY_GRAD = define("CholeskyGrad(l: T, grad: T) -> (output: T)", T=(dtypes.float16, dtypes.float32, dtypes.float64))
+CHOLESKY_GRAD.not_differentiable()
+
+
+@CHOLESKY_GRAD.kernel
+def cholesky_grad_kernel(l: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:
+    x = wide(l)
+    inner = torch.tril(x.mH @ wide(grad))
+    inner = inner - 0.5 * torch.diag_embed(torch.diagonal(inner, dim1=-2, dim2=-1))
+    middle = torch.linalg.solve_triangular(x.mH, inner, upper=True)
+    full = torch.linalg.solve_triangular(x.mH, middle.mH, upper=True).mH
+    return (0.5 * (full + full.mH)).to(l.dtype)
+
+
+@CHOLESKY_GRAD.shape
+def cholesky_grad_shape(l: Shape, grad: Shape) -> Shape:
+    return square(l.merge(grad))
+
+
+@export("linalg.cholesky", v1="cholesky")
+def cholesky(input: Any, name: str | None = None) -> Tensor:
+    """The lower triangular L with L L^H = input, for positive definite matrices.
+
+    Raises:
+        InvalidArgumentError: a matrix that is not positive definite.
+    """
+    return CHOLESKY(input, name=name)
+
+
+# ---- determinants -----------------------------------------------------------------------------------------------
+
+MATRIX_DETERMINANT = define("MatrixDeterminant(input: T) -> (output: T)", T=TYPES)
+LOG_MATRIX_DETERMINANT = define("LogMatrixDeterminant(input: T) -> (sign: T, log_abs_determinant: T)", T=TYPES)
+
+
+@MATRIX_DETERMINANT.kernel
+def matrix_determinant_kernel(input: torch.Tensor) -> torch.Tensor:
+    check_square(input)
+    return torch.linalg.det(wide(input)).to(input.dtype)
+
+
+@MATRIX_DETERMINANT.shape
+def matrix_determinant_shape(input: Shape) -> Shape:
+    return square(input)[:-2]
+
+
+def _column(x: Tensor) -> Tensor:
+    """A batch of numbers as a batch of 1 by 1 matrices."""
+    return array.reshape(x, array.concat([array.shape(x), [1, 1]], 0))
+
+
+@MATRIX_DETERMINANT.grad
+def matrix_determinant_grad(op: Operation, g: Tensor) -> Tensor:
+    inverse = matrix_inverse(op.inputs[0], adjoint=True)
+    return math.multiply(_column(math.multiply(g, math.conj(op.outputs[0]))), inverse)
+
+
+@LOG_MATRIX_DETERMINANT.kernel
+def log_matrix_determinant_kernel(input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    check_square(input)
+    sign, logarithm = torch.linalg.slogdet(wide(input))
+    return sign.to(input.dtype), logarithm.to(input.dtype)
+
+
+@LOG_MATRIX_DETERMINANT.shape
+def log_matrix_determinant_shape(input: Shape) -> tuple[Shape, Shape]:
+    batch = square(input)[:-2]
+    return batch, batch
+
+
+@LOG_MATRIX_DETERMINANT.grad
+def log_matrix_determinant_grad(op: Operation, _: Any, g: Tensor) -> Tensor:
+    return math.multiply(_column(g), matrix_inverse(op.inputs[0], adjoint=True))
+
+
+@export("linalg.det", v1="matrix_determinant")
+def matrix_determinant(input: Any, name: str | None = None) -> Tensor:
+    """The determinant of each matrix."""
+    return MATRIX_DETERMINANT(input, name=name)
+
+
+@export("linalg.slogdet")
+def slogdet(input: Any, name: str | None = None) -> Any:
+    """The sign of each determinant and the logarithm of its absolute value: (sign, log_abs_determinant)."""
+    return LOG_MATRIX_DETERMINANT(input, name=name)
+
+
+@export("linalg.logdet")
+def logdet(matrix: Any, name: str | None = None) -> Tensor:
+    """The logarithm of the determinant of positive definite matrices."""
+    with name_scope(name, "logdet", [matrix]):
+        factor = cholesky(matrix)
+        logs = math.log(math_unary.real(diagonals.matrix_diag_part(factor)))
+        return 2.0 * reductions.reduce_sum(logs, [-1])
+
+
+# ---- Qr ---------------------------------------------------------------------------------------------------------
+
+QR = define("Qr(input: T) -> (q: T, r: T)", full_matrices=False, T=TYPES)
+
+
+@QR.kernel
+def qr_kernel(input: torch.Tensor, *, full_matrices: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    q, r = torch.linalg.qr(wide(input), mode="complete" if full_matrices else "reduced")
+    return q.to(input.dtype), r.to(input.dtype)
+
+
+@QR.shape
+def qr_shape(input: Shape, *, full_matrices: bool) -> tuple[Shape, Shape]:
+    if input.at_least(2).dims is None:
+        return input, input
+    batch, rows, cols = input[:-2], input[-2], input[-1]
+    if full_matrices:
+        return batch.concat(Shape((rows, rows))), batch.concat(Shape((rows, cols)))
+    short = None if rows is None or cols is None else min(rows, cols)
+    return batch.concat(Shape((rows, short))), batch.concat(Shape((short, cols)))
+
+
+@QR.grad
+def qr_grad(op: Operation, dq: Tensor, dr: Tensor) -> Tensor:
+    """The reduced factorisation of full column rank (rows >= columns), after Walter and Lehmann (2011)."""
+    q, r = op.outputs
+    rows, cols = q.static_shape[-2], r.static_shape[-1]
+    if rows is None or cols is None:
+        raise NotImplementedError("The gradient of Qr needs the sizes of the matrices to be known.")
+    if rows < cols or (op.attr("full_matrices") and rows != cols):
+        raise NotImplementedError("The gradient of Qr is defined for reduced factorisations with rows >= columns.")
+    m = math.subtract(product(r, dr, adjoint_b=True), product(dq, q, adjoint_a=True))
+    lower = diagonals.matrix_band_part(m, -1, 0)
+    strict = math.subtract(lower, diagonals.matrix_diag(diagonals.matrix_diag_part(m)))
+    symmetric = math.add(lower, adjoint(strict))
+    solved = linalg_solvers.MATRIX_TRIANGULAR_SOLVE(
+        r, adjoint(math.add(dq, product(q, symmetric))), lower=False, adjoint=False
+    )
+    return adjoint(solved)
+
+
+@export("linalg.qr", v1="qr")
+def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
+    """input = q r with orthonormal columns in q and an upper triangular r: (q, r)."""
+    return QR(input, full_matrices=full_matrices, name=name)
+
+
+# ---- Svd --------------------------------------------------------------------------------------------------------
+
+SVD = define("Svd(input: T) -> (s: T, u: T, v: T)", compute_uv=True, full_matrices=False, T=TYPES)
+
+
+@SVD.kernel
+def svd_kernel(input: torch.Tensor, *, compute_uv: bool, full_matrices: bool) -> Any:
+    x = wide(input)
+    if not compute_uv:
+        nothing = torch.empty(0, dtype=input.dtype, device=input.device)
+        return torch.linalg.svdvals(x).to(input.dtype), nothing, nothing.clone()
+    u, s, vh = torch.linalg.svd(x, full_matrices=full_matrices)
+    return s.to(input.dtype), u.to(input.dtype), vh.mH.resolve_conj().to(input.dtype)
+
+
+@SVD.shape
+def svd_shape(input: Shape, *, compute_uv: bool, full_matrices: bool) -> tuple[Shape, Shape, Shape]:
+    if input.at_least(2).dims is None:
+        return input, input, input
+    batch, rows, cols = input[:-2], input[-2], input[-1]
+    short = None if rows is None or cols is None else min(rows, cols)
+    values = batch.concat(Shape((short,)))
+    if not compute_uv:
+        return values, Shape((0,)), Shape((0,))
+    if full_matrices:
+        return values, batch.concat(Shape((rows, rows))), batch.concat(Shape((cols, cols)))
+    return values, batch.concat(Shape((rows, short))), batch.concat(Shape((cols, short)))
+
+
+@SVD.grad
+def svd_grad(op: Operation, ds: Tensor, du: Any, dv: Any) -> Tensor:
+    """Townsend (2016), for the reduced factorisation of real matrices."""
+    a = op.inputs[0]
+    if a.dtype.is_complex:
+        raise NotImplementedError("The gradient of Svd of complex matrices is not defined.")
+    if not op.attr("compute_uv"):
+        s, u, v = SVD(a, compute_uv=True)
+        return product(math.multiply(u, _row(math.cast(ds, a.dtype.base_dtype))), v, adjoint_b=True)
+    rows, cols = a.static_shape.at_least(2)[-2:]
+    if rows is None or cols is None:
+        raise NotImplementedError("The gradient of Svd needs the sizes of the matrices to be known.")
+    if op.attr("full_matrices") and rows != cols:
+        raise NotImplementedError("The gradient of Svd is defined for full_matrices=False, or square matrices.")
+    s, u, v = op.outputs
+    k = min(rows, cols)
+    squares = math.square(s)
+    # 1 / (s_j^2 - s_i^2) off the diagonal, 0 on it.
+    gaps = math.subtract(_row(squares), _columns(squares))
+    eye = diagonals.eye(k, dtype=a.dtype.base_dtype)
+    factors = math.multiply(reciprocal_or_zero(math.add(gaps, eye)), math.subtract(math.number(1, eye), eye))
+    inner_u = math.multiply(factors, math.subtract(product(u, du, adjoint_a=True), product(du, u, adjoint_a=True)))
+    inner_v = math.multiply(factors, math.subtract(product(v, dv, adjoint_a=True), product(dv, v, adjoint_a=True)))
+    middle = math.add(
+        math.add(math.multiply(inner_u, _row(s)), math.multiply(_columns(s), inner_v)),
+        diagonals.matrix_diag(ds),
+    )
+    result = product(product(u, middle), v, adjoint_b=True)
+    inverse = reciprocal_or_zero(s)
+    if rows > k:
+        rest = math.subtract(du, product(u, product(u, du, adjoint_a=True)))
+        result = math.add(result, product(math.multiply(rest, _row(inverse)), v, adjoint_b=True))
+    if cols > k:
+        rest = math.subtract(dv, product(v, product(v, dv, adjoint_a=True)))
+        result = math.add(result, product(math.multiply(u, _row(inverse)), rest, adjoint_b=True))
+    return result
+
+
+def reciprocal_or_zero(x: Tensor) -> Tensor:
+    return math.DIV_NO_NAN(math.number(1, x), x)
+
+
+def _row(x: Tensor) -> Tensor:
+    """Numbers of each matrix as a row, to scale columns."""
+    return array.reshape(
+        x,
+        array.concat([array.shape(x)[:-1], [1, -1]], 0)
+        if not x.static_shape.known
+        else [*x.static_shape[:-1], 1, x.static_shape[-1]],
+    )
+
+
+def _columns(x: Tensor) -> Tensor:
+    """Numbers of each matrix as a column, to scale rows."""
+    if x.static_shape.known:
+        return array.reshape(x, [*x.static_shape, 1])
+    return array.reshape(x, array.concat([array.shape(x), [1]], 0))
+
+
+@export("linalg.svd", v1="svd")
+def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+    """Singular values, largest first, and the vectors: (s, u, v) with tensor = u diag(s) v^H; s alone if asked."""
+    s, u, v = SVD(tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name)
+    part = s.dtype.base_dtype.real_dtype
+    values = math_unary.real(s) if s.dtype.is_complex else math.cast(s, part)
+    return (values, u, v) if compute_uv else values
+
+
+# ---- eigenvalues ------------------------------------------------------------------------------------------------
+
+SELF_ADJOINT_EIG_V2 = define("SelfAdjointEigV2(input: T) -> (e: T, v: T)", compute_v=True, T=TYPES)
+SELF_ADJOINT_EIG = define("SelfAdjointEig(input: T) -> (output: T)", T=REAL_TYPES).not_differentiable()
+
+
+@SELF_ADJOINT_EIG_V2.kernel
+def self_adjoint_eig_kernel(input: torch.Tensor, *, compute_v: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    check_square(input)
+    x = wide(input)
+    if not compute_v:
+        return torch.linalg.eigvalsh(x).to(input.dtype), torch.empty(0, dtype=input.dtype, device=input.device)
+    values, vectors = torch.linalg.eigh(x)
+    return values.to(input.dtype), vectors.contiguous().to(input.dtype)
+
+
+@SELF_ADJOINT_EIG_V2.shape
+def self_adjoint_eig_shape(input: Shape, *, compute_v: bool) -> tuple[Shape, Shape]:
+    input = square(input)
+    return input[:-1], input if compute_v else Shape((0,))
+
+
+@SELF_ADJOINT_EIG.kernel
+def old_self_adjoint_eig_kernel(input: torch.Tensor) -> torch.Tensor:
+    values, vectors = self_adjoint_eig_kernel(input, compute_v=True)
+    return torch.cat([values.unsqueeze(-2), vectors], -2)
+
+
+@SELF_ADJOINT_EIG.shape
+def old_self_adjoint_eig_shape(input: Shape) -> Shape:
+    input = square(input)
+    size = input[-1]
+    return input[:-2].concat(Shape((None if size is None else size + 1, size)))
+
+
+@SELF_ADJOINT_EIG_V2.grad
+def self_adjoint_eig_grad(op: Operation, de: Tensor, dv: Any) -> Tensor:
+    """With a = v diag(e) v^H: v (diag(de) + f * (v^H dv)) v^H, f = 1 / (e_j - e_i), the lower triangle counted for both."""
+    if not op.attr("compute_v"):
+        e, v = SELF_ADJOINT_EIG_V2(op.inputs[0])
+        full = product(v, product(diagonals.matrix_diag(de), v, adjoint_b=True))
+    else:
+        e, v = op.outputs
+        gaps = math.subtract(_row(e), _columns(e))
+        factors = reciprocal_or_zero(gaps)
+        middle = math.add(
+            diagonals.matrix_diag(de),
+            math.multiply(math.conj(factors) if e.dtype.is_complex else factors, product(v, dv, adjoint_a=True)),
+        )
+        full = product(v, product(middle, v, adjoint_b=True))
+    # Only the lower triangle of the input is read: what belongs to the upper one is added to it.
+    lower = diagonals.matrix_band_part(math.add(full, adjoint(full)), -1, 0)
+    return diagonals.matrix_set_diag(lower, math.multiply(math.number(0.5, lower), diagonals.matrix_diag_part(lower)))
+
+
+@export("linalg.eigh", v1="self_adjoint_eig")
+def self_adjoint_eig(tensor: Any, name: str | None = None) -> Any:
+    """Eigenvalues, smallest first, and eigenvectors (as columns) of self-adjoint matrices: (e, v)."""
+    e, v = SELF_ADJOINT_EIG_V2(tensor, compute_v=True, name=name)
+    return e, v
+
+
+@export("linalg.eigvalsh", v1="self_adjoint_eigvals")
+def self_adjoint_eigvals(tensor: Any, name: str | None = None) -> Tensor:
+    """Eigenvalues, smallest first, of self-adjoint matrices."""
+    return SELF_ADJOINT_EIG_V2(tensor, compute_v=False, name=name)[0]
+
+
+EIG = define(
+    "Eig(input: T) -> (e: Tout, v: Tout)",
+    compute_v=True,
+    T=(dtypes.float32, dtypes.float64, *COMPLEX),
+    Tout=COMPLEX,
+)
+
+
+@EIG.kernel
+def eig_kernel(input: torch.Tensor, *, compute_v: bool, Tout: DType) -> tuple[torch.Tensor, torch.Tensor]:
+    check_square(input)
+    kind = torch_dtype(Tout)
+    if not compute_v:
+        return torch.linalg.eigvals(input).to(kind), torch.empty(0, dtype=kind, device=input.device)
+    values, vectors = torch.linalg.eig(input)
+    return values.to(kind), vectors.contiguous().to(kind)
+
+
+EIG.shape(self_adjoint_eig_shape)
+
+
+@EIG.grad
+def eig_grad(op: Operation, de: Tensor, dv: Any) -> Tensor:
+    """Boeddeker et al. (2017), equations 4.60 and 4.63."""
+    a = op.inputs[0]
+    if not op.attr("compute_v"):
+        _, v = EIG(a, compute_v=True, Tout=op.outputs[0].dtype.base_dtype)
+        inner = diagonals.matrix_diag(de)
+    else:
+        e, v = op.outputs
+        factors = math.conj(reciprocal_or_zero(math.subtract(_row(e), _columns(e))))
+        vh_dv = product(v, dv, adjoint_a=True)
+        vh_v = product(v, v, adjoint_a=True)
+        real_diagonal = diagonals.matrix_diag(
+            math.cast(math_unary.real(diagonals.matrix_diag_part(vh_dv)), v.dtype.base_dtype)
+        )
+        inner = math.add(
+            diagonals.matrix_diag(de), math.multiply(factors, math.subtract(vh_dv, product(vh_v, real_diagonal)))
+        )
+    full = linalg_solvers.MATRIX_SOLVE(adjoint(v), product(inner, v, adjoint_b=True))
+    return full if a.dtype.is_complex else math.cast(full, a.dtype.base_dtype)
+
+
+def _complex_of(kind: DType) -> DType:
+    return dtypes.complex128 if kind in (dtypes.float64, dtypes.complex128) else dtypes.complex64
+
+
+@export("linalg.eig", "eig")
+def eig(tensor: Any, name: str | None = None) -> Any:
+    """Eigenvalues and right eigenvectors (as columns), complex: (e, v)."""
+    x = convert_to_tensor(tensor)
+    e, v = EIG(x, Tout=_complex_of(x.dtype.base_dtype), compute_v=True, name=name)
+    return e, v
+
+
+@export("linalg.eigvals", "eigvals")
+def eigvals(tensor: Any, name: str | None = None) -> Tensor:
+    """Eigenvalues, complex."""
+    x = convert_to_tensor(tensor)
+    return EIG(x, Tout=_complex_of(x.dtype.base_dtype), compute_v=False, name=name)[0]
+
+
+# ---- Lu ---------------------------------------------------------------------------------------------------------
+
+LU = define(
+    "Lu(input: T) -> (lu: T, p: output_idx_type)", T=TYPES, output_idx_type=one_of(*INDEX, default=dtypes.int32)
+)
+
+
+@LU.kernel
+def lu_kernel(input: torch.Tensor, *, output_idx_type: DType) -> tuple[torch.Tensor, torch.Tensor]:
+    check_square(input)
+    packed, pivots, info = torch.linalg.lu_factor_ex(wide(input))
+    if bool((info != 0).any()):
+        raise InvalidArgumentError(None, None, "Input is not invertible.")
+    permutation = torch.lu_unpack(packed, pivots, unpack_data=False)[0]
+    # Column j of P holds a one at the row that row j of the factors came to: P L U = input, rows in order P^T.
+    order = permutation.real.argmax(-2) if permutation.is_complex() else permutation.argmax(-2)
+    return packed.to(input.dtype), order.to(torch_dtype(output_idx_type))
+
+
+@LU.shape
+def lu_shape(input: Shape) -> tuple[Shape, Shape]:
+    input = square(input)
+    return input, input[:-1]
+
+
+LU.not_differentiable()
+
+
+@export("linalg.lu")
+def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> Any:
+    """L (unit diagonal, left out) and U in one matrix, and the order p of rows: L U = input[p]; (lu, p)."""
+    return LU(input, output_idx_type=as_dtype(output_idx_type), name=name)
+
+
+# ---- functions of matrices --------------------------------------------------------------------------------------
+
+
+def _matrix_function(name: str, function: Callable[[torch.Tensor], torch.Tensor], allowed: tuple[DType, ...]) -> Any:
+    def kernel(input: torch.Tensor) -> torch.Tensor:
+        check_square(input)
+        return function(wide(input)).to(input.dtype)
+
+    kernel.__name__ = kernel.__qualname__ = f"{name.lower()}_kernel"
+    definition = define(f"{name}(input: T) -> (output: T)", T=allowed)
+    definition.kernel(kernel)
+    definition.shape(square)
+    return definition
+
+
+MATRIX_EXPONENTIAL = _matrix_function("MatrixExponential", torch.linalg.matrix_exp, TYPES)
+
+
+def _square_root(x: torch.Tensor) -> torch.Tensor:
+    """By eigenvectors: a matrix without a full set of them has a root that this does not find exactly."""
+    values, vectors = torch.linalg.eig(x)
+    root = vectors @ torch.diag_embed(torch.sqrt(values)) @ torch.linalg.inv(vectors)
+    return root if x.is_complex() else root.real.contiguous()
+
+
+MATRIX_SQUARE_ROOT = _matrix_function("MatrixSquareRoot", _square_root, TYPES)
+
+
+def _logarithm(x: torch.Tensor) -> torch.Tensor:
+    values, vectors = torch.linalg.eig(x)
+    return vectors @ torch.diag_embed(torch.log(values)) @ torch.linalg.inv(vectors)
+
+
+MATRIX_LOGARITHM = _matrix_function("MatrixLogarithm", _logarithm, COMPLEX).not_differentiable()
+
+
+@MATRIX_EXPONENTIAL.grad
+def matrix_exponential_grad(op: Operation, g: Tensor) -> Tensor:
+    """The derivative in the direction g^H is the upper right block of exp([[x^H, g], [0, x^H]])."""
+    x = adjoint(op.inputs[0])
+    size = x.static_shape[-1]
+    upper = array.concat([x, g], -1)
+    lower = array.concat([array.zeros_like(x), x], -1)
+    full = MATRIX_EXPONENTIAL(array.concat([upper, lower], -2))
+    if size is None:
+        size = array.shape(x)[-1]
+    return full[..., :size, size:]
+
+
+@MATRIX_SQUARE_ROOT.grad
+def matrix_square_root_grad(op: Operation, g: Tensor) -> Tensor:
+    """The solution z of y^H z + z y^H = g, in the eigenvectors of y."""
+    y = adjoint(op.outputs[0])
+    values, vectors = EIG(y, Tout=_complex_of(y.dtype.base_dtype))
+    inverse = MATRIX_INVERSE(vectors)
+    turned = product(product(inverse, math.cast(g, vectors.dtype.base_dtype)), vectors)
+    solved = math.realdiv(turned, math.add(_columns(values), _row(values)))
+    return math.cast(product(product(vectors, solved), inverse), y.dtype.base_dtype)
+
+
+@export("linalg.expm")
+def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
+    """The exponential of each matrix."""
+    with name_scope(name, "matrix_exponential", [input]):
+        return MATRIX_EXPONENTIAL(convert_to_tensor(input, name="matrix"))
+
+
+@export("linalg.sqrtm", "matrix_square_root")
+def matrix_square_root(input: Any, name: str | None = None) -> Tensor:
+    """The principal square root of each matrix."""
+    return MATRIX_SQUARE_ROOT(input, name=name)
+
+
+@export("linalg.logm")
+def matrix_logarithm(input: Any, name: str | None = None) -> Tensor:
+    """The principal logarithm of each complex matrix."""
+    return MATRIX_LOGARITHM(input, name=name)

@@ -1,0 +1,452 @@
+"""Systems of linear equations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import COMPLEX
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, merge_dims
+from stoker._src.base.shapes import broadcast as broadcast_shapes
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import define
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import array, broadcasting, diagonals, linalg, linalg_decompositions, math, reductions
+
+_TYPES = (dtypes.float64, dtypes.float32, dtypes.float16, *COMPLEX)
+
+
+def _wide(x: torch.Tensor) -> torch.Tensor:
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def _check_rows(matrix: torch.Tensor, rhs: torch.Tensor) -> None:
+    if matrix.ndim < 2 or rhs.ndim < 2 or matrix.shape[-2] != rhs.shape[-2]:
+        raise InvalidArgumentError(
+            None, None, f"Input matrix and rhs are incompatible: {list(matrix.shape)} and {list(rhs.shape)}."
+        )
+
+
+# ---- MatrixSolve ------------------------------------------------------------------------------------------------
+
+MATRIX_SOLVE = define("MatrixSolve(matrix: T, rhs: T) -> (output: T)", adjoint=False, T=_TYPES)
+
+
+@MATRIX_SOLVE.kernel
+def matrix_solve_kernel(matrix: torch.Tensor, rhs: torch.Tensor, *, adjoint: bool) -> torch.Tensor:
+    linalg_decompositions.check_square(matrix)
+    _check_rows(matrix, rhs)
+    if matrix.ndim != rhs.ndim:
+        raise InvalidArgumentError(
+            None, None, f"All input tensors must have the same rank: {list(matrix.shape)} and {list(rhs.shape)}."
+        )
+    a = _wide(matrix)
+    solution, info = torch.linalg.solve_ex(a.mH if adjoint else a, _wide(rhs))
+    if bool((info != 0).any()):
+        raise InvalidArgumentError(None, None, "Input matrix is not invertible.")
+    return solution.contiguous().to(matrix.dtype)
+
+
+@MATRIX_SOLVE.shape
+def matrix_solve_shape(matrix: Shape, rhs: Shape) -> Shape:
+    matrix = linalg_decompositions.square(matrix)
+    if rhs.at_least(2).dims is None or matrix.dims is None:
+        return rhs
+    rows = merge_dims(matrix[-1], rhs[-2], matrix, rhs)
+    return matrix[:-2].merge(rhs[:-2]).concat(Shape((rows, rhs[-1])))
+
+
+@MATRIX_SOLVE.grad
+def matrix_solve_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
+    a, x = op.inputs[0], op.outputs[0]
+    transposed = op.attr("adjoint")
+    db = MATRIX_SOLVE(a, g, adjoint=not transposed)
+    if transposed:
+        da = math.negative(linalg.matmul(x, db, adjoint_b=True))
+    else:
+        da = math.negative(linalg.matmul(db, x, adjoint_b=True))
+    return da, db
+
+
+@export("linalg.solve", v1="matrix_solve")
+def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+    """The x with matrix x = rhs (its adjoint, if asked).
+
+    Raises:
+        InvalidArgumentError: a matrix that is not invertible.
+    """
+    return MATRIX_SOLVE(matrix, rhs, adjoint=adjoint, name=name)
+
+
+# ---- MatrixTriangularSolve --------------------------------------------------------------------------------------
+
+MATRIX_TRIANGULAR_SOLVE = define(
+    "MatrixTriangularSolve(matrix: T, rhs: T) -> (output: T)", lower=True, adjoint=False, T=(dtypes.bfloat16, *_TYPES)
+)
+BATCH_MATRIX_TRIANGULAR_SOLVE = define(
+    "BatchMatrixTriangularSolve(matrix: T, rhs: T) -> (output: T)",
+    lower=True,
+    adjoint=False,
+    T=(dtypes.float64, dtypes.float32),
+).not_differentiable()
+
+
+@MATRIX_TRIANGULAR_SOLVE.kernel
+@BATCH_MATRIX_TRIANGULAR_SOLVE.kernel
+def matrix_triangular_solve_kernel(
+    matrix: torch.Tensor, rhs: torch.Tensor, *, lower: bool, adjoint: bool
+) -> torch.Tensor:
+    linalg_decompositions.check_square(matrix)
+    _check_rows(matrix, rhs)
+    a = _wide(matrix)
+    a, upper = (a.mH, lower) if adjoint else (a, not lower)
+    return torch.linalg.solve_triangular(a, _wide(rhs), upper=upper).contiguous().to(matrix.dtype)
+
+
+@MATRIX_TRIANGULAR_SOLVE.shape
+@BATCH_MATRIX_TRIANGULAR_SOLVE.shape
+def matrix_triangular_solve_shape(matrix: Shape, rhs: Shape) -> Shape:
+    matrix = linalg_decompositions.square(matrix)
+    if rhs.at_least(2).dims is None or matrix.dims is None:
+        return UNKNOWN_SHAPE
+    rows = merge_dims(matrix[-1], rhs[-2], matrix, rhs)
+    return broadcast_shapes(matrix[:-2], rhs[:-2]).concat(Shape((rows, rhs[-1])))
+
+
+@MATRIX_TRIANGULAR_SOLVE.grad
+def matrix_triangular_solve_grad(op: Operation, g: Tensor) -> Any:
+    a, b = op.inputs
+    x = op.outputs[0]
+    transposed, lower = op.attr("adjoint"), op.attr("lower")
+    db = MATRIX_TRIANGULAR_SOLVE(a, g, lower=lower, adjoint=not transposed)
+    if transposed:
+        da = math.negative(linalg.matmul(x, db, adjoint_b=True))
+    else:
+        da = math.negative(linalg.matmul(db, x, adjoint_b=True))
+    da = diagonals.matrix_band_part(da, -1, 0) if lower else diagonals.matrix_band_part(da, 0, -1)
+    batch_a, batch_b = a.static_shape[:-2], b.static_shape[:-2]
+    if batch_a.known and batch_a.dims == batch_b.dims:
+        return da, db
+    sizes_a, sizes_b = array.shape(a), array.shape(b)
+    axes_a, axes_b = broadcasting.BROADCAST_GRADIENT_ARGS(sizes_a[:-2], sizes_b[:-2])
+    return array.reshape(reductions.SUM(da, axes_a), sizes_a), array.reshape(reductions.SUM(db, axes_b), sizes_b)
+
+
+@export("linalg.triangular_solve", v1="matrix_triangular_solve")
+def matrix_triangular_solve(
+    matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+) -> Tensor:
+    """The x with matrix x = rhs for triangular matrices; the other triangle is not read."""
+    with name_scope(name, "triangular_solve", [matrix, rhs]):
+        return MATRIX_TRIANGULAR_SOLVE(matrix, rhs, lower=lower, adjoint=adjoint)
+
+
+@export("linalg.cholesky_solve", v1="cholesky_solve")
+def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
+    """The x with A x = rhs, from the Cholesky factor of A."""
+    with name_scope(name, "cholesky_solve", [chol, rhs]):
+        chol = convert_to_tensor(chol)
+        first = MATRIX_TRIANGULAR_SOLVE(chol, rhs, adjoint=False, lower=True)
+        return MATRIX_TRIANGULAR_SOLVE(chol, first, adjoint=True, lower=True)
+
+
+# ---- least squares ----------------------------------------------------------------------------------------------
+
+MATRIX_SOLVE_LS = define(
+    "MatrixSolveLs(matrix: T, rhs: T, l2_regularizer: host float64) -> (output: T)", T=_TYPES, fast=True
+).not_differentiable()
+
+
+@MATRIX_SOLVE_LS.kernel
+def matrix_solve_ls_kernel(
+    matrix: torch.Tensor, rhs: torch.Tensor, l2_regularizer: float, *, fast: bool
+) -> torch.Tensor:
+    _check_rows(matrix, rhs)
+    a, b = _wide(matrix), _wide(rhs)
+    rows, cols = a.shape[-2:]
+    if not fast:  # the complete orthogonal decomposition takes no regularizer
+        driver = "gelsy" if a.device.type == "cpu" else None
+        return torch.linalg.lstsq(a, b, driver=driver).solution.to(matrix.dtype)
+    tall = rows >= cols
+    gram = a.mH @ a if tall else a @ a.mH
+    gram = gram + l2_regularizer * torch.eye(gram.shape[-1], dtype=a.dtype, device=a.device)
+    factor, info = torch.linalg.cholesky_ex(gram)
+    if bool((info != 0).any()):
+        raise InvalidArgumentError(
+            None,
+            None,
+            "Input matrix was rank deficient or ill-conditioned. Try setting fast=False or provide a larger l2_regularizer > 0.",
+        )
+    if tall:
+        return torch.cholesky_solve(a.mH @ b, factor).to(matrix.dtype)
+    return (a.mH @ torch.cholesky_solve(b, factor)).to(matrix.dtype)
+
+
+@MATRIX_SOLVE_LS.shape
+def matrix_solve_ls_shape(matrix: Shape, rhs: Shape, l2_regularizer: Shape) -> Shape:
+    if matrix.at_least(2).dims is None or rhs.at_least(2).dims is None:
+        return UNKNOWN_SHAPE
+    merge_dims(matrix[-2], rhs[-2], matrix, rhs)
+    return matrix[:-2].merge(rhs[:-2]).concat(Shape((matrix[-1], rhs[-1])))
+
+
+def _regularized(matrix: Tensor, first: bool, l2_regularizer: Any) -> Tensor:
+    """The Cholesky factor of A^H A (or A A^H) + lambda I."""
+    gram = linalg.matmul(matrix, matrix, adjoint_a=first, adjoint_b=not first)
+    if l2_regularizer is not None:
+        size = gram.static_shape[-1]
+        eye = diagonals.eye(size if size is not None else array.shape(gram)[-1], dtype=gram.dtype.base_dtype)
+        gram = math.add(gram, math.multiply(math.cast(l2_regularizer, gram.dtype.base_dtype), eye))
+    return linalg_decompositions.cholesky(gram)
+
+
+@export("linalg.lstsq", v1="matrix_solve_ls")
+def matrix_solve_ls(
+    matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
+) -> Tensor:
+    """The x that minimises |matrix x - rhs|² + l2_regularizer |x|²; the smallest such x where there are many.
+
+    `fast` goes by the normal equations and has gradients; otherwise an orthogonal decomposition also serves matrices
+    without full rank.
+    """
+    with name_scope(name, "matrix_solve_ls", [matrix, rhs, l2_regularizer]):
+        matrix = convert_to_tensor(matrix)
+        rhs = convert_to_tensor(rhs, matrix.dtype.base_dtype)
+        weight = convert_to_tensor(l2_regularizer, dtypes.float64 if not isinstance(l2_regularizer, Tensor) else None)
+        rows, cols = matrix.static_shape[-2], matrix.static_shape[-1]
+        if not fast or rows is None or cols is None:
+            return MATRIX_SOLVE_LS(matrix, rhs, math.cast(weight, dtypes.float64), fast=fast)
+        known = constant_value(weight)
+        weight = None if known is not None and float(known) == 0 else weight
+        factor = _regularized(matrix, rows >= cols, weight)
+        if rows >= cols:
+            return cholesky_solve(factor, linalg.matmul(matrix, rhs, adjoint_a=True))
+        return linalg.matmul(matrix, cholesky_solve(factor, rhs), adjoint_a=True)
+
+
+# ---- tridiagonal and banded systems -----------------------------------------------------------------------------
+
+_BAND_TYPES = (dtypes.float64, dtypes.float32, *COMPLEX)
+TRIDIAGONAL_SOLVE = define(
+    "TridiagonalSolve(diagonals: T, rhs: T) -> (output: T)",
+    partial_pivoting=True,
+    perturb_singular=False,
+    T=_BAND_TYPES,
+)
+
+
+def _tridiagonal(superdiag: torch.Tensor, maindiag: torch.Tensor, subdiag: torch.Tensor) -> torch.Tensor:
+    """Dense matrices of three diagonals; the last of the upper and the first of the lower one are padding."""
+    result = torch.diag_embed(maindiag)
+    if maindiag.shape[-1] > 1:
+        result = result + torch.diag_embed(superdiag[..., :-1], 1) + torch.diag_embed(subdiag[..., 1:], -1)
+    return result
+
+
+@TRIDIAGONAL_SOLVE.kernel
+def tridiagonal_solve_kernel(diagonals: torch.Tensor, rhs: torch.Tensor) -> torch.Tensor:
+    if diagonals.ndim < 2 or diagonals.shape[-2] != 3 or rhs.ndim < 2 or diagonals.shape[-1] != rhs.shape[-2]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Expected diagonals of shape [..., 3, M] and rhs [..., M, K], got {list(diagonals.shape)} and {list(rhs.shape)}.",
+        )
+    matrix = _tridiagonal(diagonals[..., 0, :], diagonals[..., 1, :], diagonals[..., 2, :])
+    solution, info = torch.linalg.solve_ex(matrix, rhs)
+    if bool((info != 0).any()):
+        raise InvalidArgumentError(None, None, "The tridiagonal matrix is not invertible.")
+    return solution.contiguous()
+
+
+@TRIDIAGONAL_SOLVE.shape
+def tridiagonal_solve_shape(diagonals: Shape, rhs: Shape) -> Shape:
+    if diagonals.at_least(2).dims is not None and rhs.at_least(2).dims is not None:
+        merge_dims(diagonals[-2], 3, diagonals)
+        merge_dims(diagonals[-1], rhs[-2], diagonals, rhs)
+    return rhs
+
+
+TRIDIAGONAL_MATMUL = define(
+    "TridiagonalMatMul(superdiag: T, maindiag: T, subdiag: T, rhs: T) -> (output: T)", T=_BAND_TYPES
+)
+
+
+@TRIDIAGONAL_MATMUL.kernel
+def tridiagonal_matmul_kernel(
+    superdiag: torch.Tensor, maindiag: torch.Tensor, subdiag: torch.Tensor, rhs: torch.Tensor
+) -> torch.Tensor:
+    result = maindiag.mT * rhs
+    if rhs.shape[-2] > 1:
+        result[..., :-1, :] += superdiag.mT[..., :-1, :] * rhs[..., 1:, :]
+        result[..., 1:, :] += subdiag.mT[..., 1:, :] * rhs[..., :-1, :]
+    return result
+
+
+@TRIDIAGONAL_MATMUL.shape
+def tridiagonal_matmul_shape(superdiag: Shape, maindiag: Shape, subdiag: Shape, rhs: Shape) -> Shape:
+    return rhs
+
+
+def _rolled(x: Tensor, by: int) -> Tensor:
+    """Rows moved down by one (`by` 1) or up (-1), the freed row zero."""
+    size = x.static_shape[-2]
+    edge = array.zeros_like(x[..., :1, :])
+    if by == 1:
+        return array.concat([edge, x[..., : (size - 1 if size is not None else -1), :]], -2)
+    return array.concat([x[..., 1:, :], edge], -2)
+
+
+def _row_sums(x: Tensor, y: Tensor) -> Tensor:
+    """sum over columns of x conj(y), as a row."""
+    total = reductions.reduce_sum(math.multiply(x, math.conj(y)), -1)
+    return array.reshape(total, array.concat([array.shape(total)[:-1], [1, -1]], 0))
+
+
+@TRIDIAGONAL_MATMUL.grad
+def tridiagonal_matmul_grad(op: Operation, g: Tensor) -> Any:
+    superdiag, maindiag, subdiag, rhs = op.inputs
+    up, main, down = (math.conj(linalg.transposed(d)) for d in (superdiag, maindiag, subdiag))
+    to_rhs = math.add(
+        math.add(math.multiply(main, g), _rolled(math.multiply(up, g), 1)), _rolled(math.multiply(down, g), -1)
+    )
+    return _row_sums(g, _rolled(rhs, -1)), _row_sums(g, rhs), _row_sums(g, _rolled(rhs, 1)), to_rhs
+
+
+@TRIDIAGONAL_SOLVE.grad
+def tridiagonal_solve_grad(op: Operation, g: Tensor) -> Any:
+    diags, x = op.inputs[0], op.outputs[0]
+    # The adjoint system: the upper and lower diagonals change places, shifted by one.
+    upper, main, lower = diags[..., 0, :], diags[..., 1, :], diags[..., 2, :]
+    zero = array.zeros_like(upper[..., :1])
+    turned = array.PACK(
+        [array.concat([lower[..., 1:], zero], -1), main, array.concat([zero, upper[..., :-1]], -1)], axis=-2
+    )
+    to_rhs = TRIDIAGONAL_SOLVE(math.conj(turned), g)
+    to_diags = array.concat(
+        [_row_sums(to_rhs, _rolled(x, -1)), _row_sums(to_rhs, x), _row_sums(to_rhs, _rolled(x, 1))], -2
+    )
+    return math.negative(to_diags), to_rhs
+
+
+def _compact(diags: Any, form: str, size: Any) -> Tensor:
+    """Three diagonals in the [..., 3, M] form of the op."""
+    if form == "compact":
+        return convert_to_tensor(diags, name="diagonals")
+    if form == "matrix":
+        matrix = convert_to_tensor(diags, name="diagonals")
+        return diagonals.matrix_diag_part(matrix, k=(-1, 1), align="LEFT_RIGHT")
+    if form != "sequence":
+        raise ValueError(f"Expected diagonals_format to be one of ['compact', 'matrix', 'sequence'], got {form}.")
+    if len(diags) != 3:
+        raise ValueError("Expected diagonals to be a sequence of length 3.")
+    parts = [convert_to_tensor(d) for d in diags]
+    if size is not None:
+        zero = array.zeros_like(parts[1][..., :1])
+        if parts[0].static_shape[-1] == size - 1:
+            parts[0] = array.concat([parts[0], zero], -1)
+        if parts[2].static_shape[-1] == size - 1:
+            parts[2] = array.concat([zero, parts[2]], -1)
+    return array.PACK(parts, axis=-2)
+
+
+@export("linalg.tridiagonal_solve")
+def tridiagonal_solve(
+    diagonals: Any,
+    rhs: Any,
+    diagonals_format: str = "compact",
+    transpose_rhs: bool = False,
+    conjugate_rhs: bool = False,
+    name: str | None = None,
+    partial_pivoting: bool = True,
+    perturb_singular: bool = False,
+) -> Tensor:
+    """The x with T x = rhs for tridiagonal matrices T.
+
+    Args:
+        diagonals: The upper, main and lower diagonal, in the form `diagonals_format` names.
+        rhs: [..., M] or [..., M, K].
+        diagonals_format: 'compact' ([..., 3, M]), 'matrix' or 'sequence' (three tensors).
+        transpose_rhs: Whether to transpose the right-hand side first.
+        conjugate_rhs: Whether to conjugate it.
+        name: A name for the op.
+        partial_pivoting: Pivoting is always done; without it results could only be less exact.
+        perturb_singular: Not supported; a singular matrix is refused.
+
+    Raises:
+        ValueError: another format.
+        NotImplementedError: `perturb_singular`.
+    """
+    if perturb_singular:
+        raise NotImplementedError("perturb_singular=True (solving a perturbed system for singular matrices)")
+    right = convert_to_tensor(rhs)
+    diags = _compact(
+        diagonals,
+        diagonals_format,
+        right.static_shape[-1]
+        if right.static_shape.rank == 1
+        else right.static_shape[-2]
+        if right.static_shape.rank
+        else None,
+    )
+    vector = right.static_shape.rank is not None and right.static_shape.rank == (diags.static_shape.rank or 0) - 1
+    if conjugate_rhs:
+        right = math.conj(right)
+    if vector:
+        right = array.reshape(right, array.concat([array.shape(right), [1]], 0))
+    elif transpose_rhs:
+        right = linalg.transposed(right)
+    solution = TRIDIAGONAL_SOLVE(diags, right, partial_pivoting=partial_pivoting, name=name)
+    if vector:
+        return array.reshape(solution, array.shape(solution)[:-1])
+    return linalg.transposed(solution) if transpose_rhs else solution
+
+
+@export("linalg.tridiagonal_matmul")
+def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
+    """The product of tridiagonal matrices with `rhs` [..., M, K]; the diagonals as in `tridiagonal_solve`."""
+    right = convert_to_tensor(rhs)
+    diags = _compact(diagonals, diagonals_format, right.static_shape[-2])
+    return TRIDIAGONAL_MATMUL(diags[..., 0:1, :], diags[..., 1:2, :], diags[..., 2:3, :], right, name=name)
+
+
+BANDED_TRIANGULAR_SOLVE = define(
+    "BandedTriangularSolve(matrix: T, rhs: T) -> (output: T)", lower=True, adjoint=False, T=_TYPES
+).not_differentiable()
+
+
+@BANDED_TRIANGULAR_SOLVE.kernel
+def banded_triangular_solve_kernel(
+    matrix: torch.Tensor, rhs: torch.Tensor, *, lower: bool, adjoint: bool
+) -> torch.Tensor:
+    bands, size = matrix.shape[-2:]
+    _check_rows(matrix.mT, rhs)
+    dense = torch.zeros((*matrix.shape[:-2], size, size), dtype=matrix.dtype, device=matrix.device)
+    for k in range(min(bands, size)):
+        # Row k of a lower system holds diagonal -k, aligned to the right; an upper one starts with its outermost diagonal.
+        row, offset = (k, -k) if lower else (bands - 1 - k, k)
+        part = matrix[..., row, k:] if lower else matrix[..., row, k:]
+        dense = dense + torch.diag_embed(part, offset)
+    return matrix_triangular_solve_kernel(dense, rhs, lower=lower, adjoint=adjoint)
+
+
+@BANDED_TRIANGULAR_SOLVE.shape
+def banded_triangular_solve_shape(matrix: Shape, rhs: Shape) -> Shape:
+    if matrix.at_least(2).dims is None or rhs.at_least(2).dims is None:
+        return UNKNOWN_SHAPE
+    rows = merge_dims(matrix[-1], rhs[-2], matrix, rhs)
+    return broadcast_shapes(matrix[:-2], rhs[:-2]).concat(Shape((rows, rhs[-1])))
+
+
+@export(v2="linalg.banded_triangular_solve")
+def banded_triangular_solve(
+    bands: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+) -> Tensor:
+    """The x with T x = rhs for triangular band matrices, given as [..., bands, M]."""
+    with name_scope(name, "banded_triangular_solve", [bands, rhs]):
+        return BANDED_TRIANGULAR_SOLVE(bands, rhs, lower=lower, adjoint=adjoint)

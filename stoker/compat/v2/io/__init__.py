@@ -1,0 +1,37 @@
+"""Public names of tf.io."""
+
+from stoker.compat.v2.io import gfile as gfile
+from stoker._src.formats.tfrecord import TFRecordOptions as TFRecordOptions
+from stoker._src.formats.tfrecord import TFRecordWriter as TFRecordWriter
+from stoker._src.ops.decoding import decode_base64 as decode_base64
+from stoker._src.ops.decoding import decode_compressed as decode_compressed
+from stoker._src.ops.decoding import decode_csv as decode_csv
+from stoker._src.ops.decoding import decode_json_example as decode_json_example
+from stoker._src.ops.decoding import decode_raw as decode_raw
+from stoker._src.ops.decoding import encode_base64 as encode_base64
+from stoker._src.ops.feature_specs import FixedLenFeature as FixedLenFeature
+from stoker._src.ops.feature_specs import FixedLenSequenceFeature as FixedLenSequenceFeature
+from stoker._src.ops.feature_specs import parse_example as parse_example
+from stoker._src.ops.feature_specs import parse_sequence_example as parse_sequence_example
+from stoker._src.ops.feature_specs import parse_single_example as parse_single_example
+from stoker._src.ops.feature_specs import parse_single_sequence_example as parse_single_sequence_example
+from stoker._src.ops.feature_specs import RaggedFeature as RaggedFeature
+from stoker._src.ops.feature_specs import SparseFeature as SparseFeature
+from stoker._src.ops.feature_specs import VarLenFeature as VarLenFeature
+from stoker._src.ops.files import match_filenames_once as match_filenames_once
+from stoker._src.ops.files import matching_files as matching_files
+from stoker._src.ops.files import read_file as read_file
+from stoker._src.ops.files import write_file as write_file
+from stoker._src.ops.files import write_graph as write_graph
+from stoker._src.ops.image_codecs import decode_and_crop_jpeg as decode_and_crop_jpeg
+from stoker._src.ops.image_codecs import decode_bmp as decode_bmp
+from stoker._src.ops.image_codecs import decode_gif as decode_gif
+from stoker._src.ops.image_codecs import decode_image as decode_image
+from stoker._src.ops.image_codecs import decode_jpeg as decode_jpeg
+from stoker._src.ops.image_codecs import decode_png as decode_png
+from stoker._src.ops.image_codecs import encode_jpeg as encode_jpeg
+from stoker._src.ops.image_codecs import encode_png as encode_png
+from stoker._src.ops.image_codecs import extract_jpeg_shape as extract_jpeg_shape
+from stoker._src.ops.image_codecs import is_jpeg as is_jpeg
+from stoker._src.ops.tensor_messages import parse_tensor as parse_tensor
+from stoker._src.ops.tensor_messages import serialize_tensor as serialize_tensor

@@ -1,0 +1,213 @@
+"""Matrix products, factorisations, solvers and diagonals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stoker.compat.v1 as tf
+from stoker._src.base.errors import InvalidArgumentError
+from tests.ops.samples import Sample, c128, check_sample, f32, f64, i32, samples
+
+
+def spd(*shape: int) -> np.ndarray:
+    """Symmetric positive definite matrices."""
+    x = f64(*shape)
+    return x @ np.swapaxes(x, -1, -2) + 2 * np.eye(shape[-1])
+
+
+def lower(*shape: int) -> np.ndarray:
+    return np.tril(f64(*shape)) + 2 * np.eye(shape[-1])
+
+
+def T(x: np.ndarray) -> np.ndarray:
+    return np.swapaxes(x, -1, -2)
+
+
+A, B = spd(3, 3), f64(3, 2)
+
+PRODUCTS = [
+    Sample("MatMul", [f32(2, 3), f32(3, 4)], reference=np.matmul),
+    Sample("MatMul", [f64(3, 2), f64(3, 4)], {"transpose_a": True}, reference=lambda a, b: a.T @ b),
+    Sample("MatMul", [f64(2, 3), f64(4, 3)], {"transpose_b": True}, reference=lambda a, b: a @ b.T),
+    Sample("MatMul", [f64(3, 2), f64(4, 3)], {"transpose_a": True, "transpose_b": True}, reference=lambda a, b: a.T @ b.T),
+    Sample("MatMul", [i32(2, 3), i32(3, 4)], reference=np.matmul, gradient=False),
+    Sample("MatMul", [np.uint64([[2**63, 2]]), np.uint64([[2], [3]])], reference=np.matmul, gradient=False),
+    Sample("MatMul", [c128(2, 3), c128(3, 4)], reference=np.matmul, gradient=False),
+    Sample("MatMul", [f32(2, 0), f32(0, 3)], reference=np.matmul),
+    Sample("MatMul", [f32(32, 7), f32(8, 10)], raises=(InvalidArgumentError, "7 and 8")),
+    Sample("MatMul", [f32(2), f32(2, 2)], raises=(InvalidArgumentError, "rank|shape")),
+    Sample("BatchMatMul", [f64(2, 2, 3), f64(2, 3, 2)], reference=np.matmul),
+    Sample("BatchMatMulV2", [f64(2, 1, 2, 3), f64(3, 3, 2)], reference=np.matmul),
+    Sample("BatchMatMulV2", [f64(2, 3), f64(2, 3, 2)], reference=np.matmul),
+    Sample("BatchMatMulV2", [f64(2, 3, 2), f64(2, 4, 3)], {"adj_x": True, "adj_y": True}, reference=lambda x, y: T(x) @ T(y)),
+    Sample("BatchMatMulV2", [c128(2, 3, 2), c128(2, 3, 2)], {"adj_x": True}, reference=lambda x, y: T(x).conj() @ y, gradient=False),
+    Sample("BatchMatMulV3", [np.int8([[[100, 100]]]), np.int8([[[100], [100]]])], {"Tout": "int32"}, reference=lambda x, y: np.int32([[[20000]]]), gradient=False),
+    Sample("SparseMatMul", [f32(2, 3), f32(3, 4)], {"a_is_sparse": True}, reference=np.matmul, gradient=False),
+]  # fmt: skip
+
+FACTORS = [
+    Sample("MatrixInverse", [A], reference=np.linalg.inv),
+    Sample("MatrixInverse", [f64(2, 3, 3)], {"adjoint": True}, reference=lambda x: np.linalg.inv(T(x))),
+    Sample("MatrixInverse", [np.zeros((2, 2))], raises=(InvalidArgumentError, "not invertible")),
+    Sample("MatrixInverse", [f64(2, 3)], raises=(InvalidArgumentError, "2|square")),
+    Sample("MatrixInverse", [f64(0, 2, 2)], reference=lambda x: x),
+    Sample("Cholesky", [np.diag([4.0, 9.0])], reference=np.linalg.cholesky, gradient=False),
+    Sample("Cholesky", [-np.ones((2, 2))], raises=(InvalidArgumentError, "not successful")),
+    Sample("MatrixDeterminant", [f64(2, 3, 3)], reference=np.linalg.det),
+    Sample("LogMatrixDeterminant", [spd(3, 3)], reference=lambda x: tuple(np.linalg.slogdet(x)), gradient=False),
+    Sample("MatrixSolve", [A, B], reference=np.linalg.solve),
+    Sample("MatrixSolve", [f64(2, 3, 3), f64(2, 3, 2)], {"adjoint": True}, reference=lambda a, b: np.linalg.solve(T(a), b)),
+    Sample("MatrixSolve", [np.zeros((2, 2)), f64(2, 1)], raises=(InvalidArgumentError, "not invertible")),
+    Sample("MatrixTriangularSolve", [lower(3, 3), B], reference=np.linalg.solve),
+    Sample("MatrixTriangularSolve", [lower(3, 3), B], {"adjoint": True}, reference=lambda a, b: np.linalg.solve(a.T, b)),
+    Sample("MatrixTriangularSolve", [T(lower(2, 3, 3)), f64(3, 2)], {"lower": False}, reference=np.linalg.solve),
+    Sample("MatrixSolveLs", [f64(4, 2), f64(4, 1), np.float64(0)], reference=lambda a, b, l: np.linalg.lstsq(a, b, None)[0], gradient=False),
+    Sample("MatrixSolveLs", [f64(2, 4), f64(2, 1), np.float64(0)], {"fast": False}, reference=lambda a, b, l: np.linalg.lstsq(a, b, None)[0], gradient=False),
+    Sample("SelfAdjointEigV2", [A], {"compute_v": False}, reference=lambda x: (np.linalg.eigvalsh(x), np.zeros(0)), gradient=False),
+    Sample("MatrixExponential", [np.diag([1.0, 2.0])], reference=lambda x: np.diag(np.exp([1.0, 2.0]))),
+    Sample("MatrixSquareRoot", [np.diag([4.0, 9.0])], reference=lambda x: np.diag([2.0, 3.0])),
+    Sample("TridiagonalSolve", [np.array([[1.0, 2, 0], [4, 5, 6], [0, 1, 2]]), f64(3, 2)], reference=lambda d, b: np.linalg.solve(np.array([[4.0, 1, 0], [1, 5, 2], [0, 2, 6]]), b)),
+    Sample("TridiagonalMatMul", [np.array([[1.0, 2, 0]]), np.array([[4.0, 5, 6]]), np.array([[0.0, 1, 2]]), f64(3, 2)], reference=lambda u, m, l, b: np.array([[4.0, 1, 0], [1, 5, 2], [0, 2, 6]]) @ b),
+]  # fmt: skip
+
+X34 = f64(3, 4)
+DIAGONALS = [
+    Sample("MatrixBandPart", [f64(2, 3, 4), np.int64(1), np.int64(0)], reference=lambda x, l, u: np.triu(np.tril(x), -1)),
+    Sample("MatrixBandPart", [f64(3, 3), np.int64(-1), np.int64(-1)], reference=lambda x, l, u: x),
+    Sample("Diag", [f64(2, 3)], reference=lambda x: np.diag(x.ravel()).reshape(2, 3, 2, 3)),
+    Sample("DiagPart", [f64(2, 3, 2, 3)], reference=lambda x: np.diag(x.reshape(6, 6)).reshape(2, 3)),
+    Sample("DiagPart", [f64(2, 3, 2)], raises=(InvalidArgumentError, "even")),
+    Sample("MatrixDiag", [f64(2, 3)], reference=lambda x: np.stack([np.diag(r) for r in x])),
+    Sample("MatrixDiagPart", [X34], reference=np.diag),
+    Sample("MatrixSetDiag", [X34, f64(3)], reference=lambda x, d: x + np.concatenate([np.diag(d - np.diag(x)), np.zeros((3, 1))], 1)),
+    Sample("MatrixDiagV3", [f64(3), np.int32(1), np.int32(-1), np.int32(-1), np.float64(0)], reference=lambda d, *_: np.diag(d, 1), gradient=(0,)),
+    Sample("MatrixDiagV2", [f64(2), np.int32(-1), np.int32(3), np.int32(2), np.float64(7)], reference=lambda d, *_: np.array([[7, 7], [d[0], 7], [7, d[1]]]), gradient=(0,)),
+    Sample("MatrixDiagPartV3", [X34, np.int32([-1, 1]), np.float64(9)], reference=lambda x, *_: np.array([np.diag(x, 1), np.diag(x), [*np.diag(x, -1), 9]]), gradient=(0,)),
+    Sample("MatrixDiagPartV3", [X34, np.int32([-1, 1]), np.float64(9)], {"align": "RIGHT_RIGHT"}, reference=lambda x, *_: np.array([np.diag(x, 1), np.diag(x), [9, *np.diag(x, -1)]]), gradient=(0,)),
+    Sample("MatrixDiagPartV2", [X34, np.int32(3), np.float64(9)], reference=lambda x, *_: np.diag(x, 3), gradient=(0,)),
+    Sample("MatrixDiagPartV3", [X34, np.int32(4), np.float64(9)], raises=(InvalidArgumentError, "4")),
+    Sample("MatrixSetDiagV3", [X34, f64(2), np.int32(-1)], reference=lambda x, d, k: x + np.concatenate([np.diag(d - np.diag(x, -1), -1), np.zeros((3, 1))], 1), gradient=(0, 1)),
+]  # fmt: skip
+
+
+@samples(PRODUCTS + FACTORS + DIAGONALS)
+def test_sample(sample: Sample) -> None:
+    """The op does what its reference does, in every mode."""
+    check_sample(sample)
+
+
+def run(build):
+    with tf.Graph().as_default(), tf.Session() as session:
+        return session.run(build())
+
+
+def check_gradient(build, x: np.ndarray) -> None:
+    """tf.gradients of a scalar against central differences."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        holder = tf.placeholder(tf.float64, x.shape)
+        total = build(holder)
+        found = session.run(tf.gradients(total, holder)[0], {holder: x})
+        expected = np.zeros_like(x)
+        for index in np.ndindex(*x.shape):
+            up, down = x.copy(), x.copy()
+            up[index] += 1e-6
+            down[index] -= 1e-6
+            expected[index] = (session.run(total, {holder: up}) - session.run(total, {holder: down})) / 2e-6
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_matmul_arguments() -> None:
+    """Adjoints conjugate, ranks above two broadcast, contradictory flags are refused."""
+    a, b = c128(2, 3), c128(2, 4)
+    assert np.allclose(run(lambda: tf.matmul(a, b, adjoint_a=True)), a.conj().T @ b)
+    assert np.allclose(run(lambda: tf.matmul(a, b, transpose_a=True)), a.T @ b)
+    x, y = c128(2, 3, 2), c128(4, 2)
+    assert np.allclose(run(lambda: tf.matmul(x, y, transpose_b=True)), x @ y.T)
+    assert np.allclose(run(lambda: tf.linalg.matvec(x.real, np.ones(2))), x.real.sum(-1))
+    assert run(lambda: tf.matmul(np.int8([[100]]), np.int8([[100]]), output_type=tf.int32)).tolist() == [[10000]]
+    with pytest.raises(ValueError, match="Only one of"):
+        tf.matmul(a, b, transpose_a=True, adjoint_a=True)
+    with tf.Graph().as_default():
+        p = tf.placeholder(tf.float32)
+        assert tf.matmul(p, p).op.type == "BatchMatMulV2"
+        assert tf.matmul(tf.ones([2, 2]), tf.ones([2, 2]), a_is_sparse=True).op.type == "SparseMatMul"
+
+
+def test_factorisations_multiply_back() -> None:
+    """Factors multiply to the matrix they came from, and vectors are orthonormal."""
+    x = f64(2, 4, 3)
+    q, r = run(lambda: tf.qr(x))
+    assert np.allclose(q @ r, x) and np.allclose(T(q) @ q, np.eye(3))
+    q, r = run(lambda: tf.qr(x, full_matrices=True))
+    assert q.shape == (2, 4, 4) and np.allclose(q @ r, x)
+    s, u, v = run(lambda: tf.svd(x))
+    assert np.allclose(u * s[:, None, :] @ T(v), x)
+    assert np.allclose(run(lambda: tf.svd(x, compute_uv=False)), s)
+    m = spd(3, 3)
+    e, v = run(lambda: tf.self_adjoint_eig(m))
+    assert np.allclose(v * e @ v.T, m) and (np.diff(e) > 0).all()
+    f = m + np.triu(np.ones((3, 3)))
+    e, v = run(lambda: tf.linalg.eig(f))
+    assert np.allclose(v * e @ np.linalg.inv(v), f)
+    packed, order = run(lambda: tf.linalg.lu(x[:, :3]))
+    assert np.allclose((np.tril(packed, -1) + np.eye(3)) @ np.triu(packed), np.stack([a[o] for a, o in zip(x[:, :3], order)]))
+    root = run(lambda: tf.linalg.sqrtm(m))
+    assert np.allclose(root @ root, m)
+    assert np.allclose(run(lambda: tf.linalg.expm(np.zeros((2, 2)))), np.eye(2))
+    assert np.allclose(run(lambda: tf.linalg.logdet(m)), np.log(np.linalg.det(m)))
+    chol = np.linalg.cholesky(m)
+    assert np.allclose(run(lambda: tf.cholesky_solve(chol, B)), np.linalg.solve(m, B))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: tf.reduce_sum(tf.cholesky(tf.matmul(x, x, transpose_b=True) + tf.eye(3, dtype=tf.float64)) * X34[:, :3]),
+        lambda x: tf.reduce_sum(tf.qr(x)[0] * X34[:, :3]) + tf.reduce_sum(tf.qr(x)[1] ** 2 * X34[:, 1:]),
+        lambda x: tf.reduce_sum(tf.svd(x)[0] * [1.0, 2.0, 3.0]),
+        lambda x: tf.reduce_sum(tf.svd(x, compute_uv=False) ** 2),
+        lambda x: tf.reduce_sum(tf.matmul(tf.svd(x)[1], tf.svd(x)[2], transpose_b=True) * X34[:, :3]),
+        lambda x: tf.reduce_sum(tf.self_adjoint_eigvals(x + tf.transpose(x)) * [1.0, 2.0, 3.0]),
+        lambda x: tf.reduce_sum(tf.self_adjoint_eig(x + tf.transpose(x))[1] ** 2 * X34[:, :3]),
+        lambda x: tf.reduce_sum(tf.linalg.expm(x) * X34[:, :3]),
+        lambda x: tf.reduce_sum(tf.linalg.sqrtm(tf.matmul(x, x, transpose_b=True) + tf.eye(3, dtype=tf.float64)) * X34[:, :3]),
+        lambda x: tf.reduce_sum(tf.real(tf.linalg.eigvals(x)) ** 2),
+        lambda x: tf.linalg.slogdet(x)[1],
+        lambda x: tf.reduce_sum(tf.matrix_solve_ls(x, B, l2_regularizer=0.1) * B),
+    ],
+)  # fmt: skip
+def test_gradients_of_factorisations(build) -> None:
+    """Gradients agree with finite differences."""
+    check_gradient(build, np.array([[1.1, 0.3, -0.4], [0.2, 2.2, 0.5], [-0.3, 0.1, 3.4]]))
+
+
+def test_qr_and_svd_gradients_of_tall_matrices() -> None:
+    """Matrices with more rows than columns have gradients too."""
+    x = f64(4, 2)
+    w = f64(4, 2)
+    check_gradient(lambda t: tf.reduce_sum(tf.qr(t)[0] * w), x)
+    check_gradient(lambda t: tf.reduce_sum(tf.matmul(tf.svd(t)[1], tf.svd(t)[2], transpose_b=True) * w), x)
+    check_gradient(lambda t: tf.reduce_sum(tf.matmul(tf.svd(t)[1], tf.svd(t)[2], transpose_b=True) * w.T), x.T.copy())
+
+
+def test_eye_trace_and_norms() -> None:
+    """eye has rows, columns and batches; norms are those of vectors or matrices."""
+    assert run(lambda: tf.eye(2, 3)).tolist() == np.eye(2, 3).tolist()
+    assert run(lambda: tf.eye(3, batch_shape=[2], dtype=tf.int32)).tolist() == [np.eye(3).tolist()] * 2
+    assert run(lambda: tf.eye(tf.constant(2))).tolist() == np.eye(2).tolist()
+    x = f64(2, 3, 4)
+    assert np.allclose(run(lambda: tf.trace(x)), np.trace(x, axis1=1, axis2=2))
+    assert np.allclose(run(lambda: tf.norm(x)), np.sqrt((x**2).sum()))
+    assert np.allclose(run(lambda: tf.norm(x, 1, 1)), np.abs(x).sum(1))
+    assert np.allclose(run(lambda: tf.norm(x, 3, -1, keepdims=True)), (np.abs(x) ** 3).sum(-1, keepdims=True) ** (1 / 3))
+    assert np.allclose(run(lambda: tf.norm(x, np.inf, 2)), np.abs(x).max(2))
+    for order in ("fro", 1, 2, np.inf):
+        expected = [np.linalg.norm(m, order) for m in x]
+        assert np.allclose(run(lambda order=order: tf.norm(x, order, [1, 2])), expected)
+    z = c128(3)
+    assert np.allclose(run(lambda: tf.norm(z)), np.linalg.norm(z))
+    with pytest.raises(ValueError, match="ord"):
+        tf.norm(x, "fro", 1)
+    with pytest.raises(ValueError, match="axis"):
+        tf.norm(x, 2, [0, 1, 2])
