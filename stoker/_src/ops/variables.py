@@ -735,7 +735,7 @@ def _convert(value: Variable, dtype: DType | None = None, name: str | None = Non
 register_tensor_conversion_function(Variable, _convert, 10)
 
 _OPERATORS = (
-    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv div rdiv mod rmod pow rpow matmul rmatmul "
+    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul "
     "lt le gt ge and rand or ror xor rxor neg invert abs"
 ).split()
 
@@ -748,8 +748,7 @@ def _forwarded(dunder: str) -> Callable[..., Any]:
 
 
 for _name in _OPERATORS:
-    if hasattr(Tensor, f"__{_name}__"):
-        setattr(Variable, f"__{_name}__", _forwarded(f"__{_name}__"))
+    setattr(Variable, f"__{_name}__", _forwarded(f"__{_name}__"))
 
 
 # -- collections and initializers --------------------------------------------------------------------------------

@@ -169,10 +169,11 @@ class Planner:
         self.results: list[Value | None] = []
         self.ops: list[Operation] = []
         self._ordered: list[Operation] = []
+        self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
+        self._fetched_tensors = set(fetches)
+        self._pinned: dict[Tensor, Value] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
-        self.references: dict[Tensor, Tensor] = {}  # identities of references -> the reference
-        self._fresh: dict[Value, Value] = {}  # variables -> what was read of them since anyone could write
 
     def build(self) -> Planner:
         fed = set(self.feeds)
@@ -217,9 +218,11 @@ class Planner:
         if traits & Trait.SOURCE:
             self._constants(op, [definition.kernel_fn(**self._keywords(op))])
             return
-        if traits & Trait.PASSES and self._refers(op._inputs[0]):
-            # TensorFlow passes the variable's own memory on: whoever uses it sees what is there by then.
-            self.references[op.outputs[0]] = self.references.get(op._inputs[0], op._inputs[0])
+        if _is_snapshot(op):
+            # The value that a 1.x variable stands for: whoever uses it reads the variable then, as TensorFlow's shared
+            # buffers let it see updates that it was told to wait for. Fetched, it is what the variable was here.
+            self.values.setdefault(op.outputs[0], self.values[op._inputs[0]])
+            self._pin(op.outputs[0])
             return
         arguments = self._arguments(op)
         if traits & Trait.PASSES:
@@ -276,31 +279,30 @@ class Planner:
         return arguments
 
     def _argument(self, arg: Any, tensor: Tensor) -> Any:
-        value = self.values[tensor] if arg.is_ref else self._current(tensor)
+        value = self.values[tensor]
+        if value.handle and not arg.is_ref and tensor.dtype is not dtypes.resource:
+            value = self._read(tensor)
         return Host(value) if arg.host else value
 
-    def _refers(self, tensor: Tensor) -> bool:
-        return tensor.dtype._is_ref_dtype or tensor in self.references
-
-    def _current(self, tensor: Tensor) -> Value:
-        """The value of a tensor at this point of the plan: what refers to a variable is read now."""
-        if self._refers(tensor):
-            return self._read(self.references.get(tensor, tensor))
-        return self.values[tensor]
-
     def _read(self, tensor: Tensor) -> Value:
-        """The value of a reference: read from the variable at this point, unless it was since the last write."""
+        """The value of a reference: read from the variable at this point of the plan."""
         source = self.values[tensor]
         if FEED in source.roots:
             return source  # a fed reference is fed its value
-        if source in self._fresh:
-            return self._fresh[source]
+        known = self._reads.get(source)
+        if known is not None:
+            return known
         instruction = Instruction(tensor.op, "read", None, [source])
         self._append(instruction, Trait.READS)
         value = self._value("read", len(self.instructions) - 1)
         instruction.results = [value]
-        self._fresh[source] = value
+        self._reads[source] = value
         return value
+
+    def _pin(self, tensor: Tensor) -> None:
+        """What a fetch of this reference gives: the variable's value at this point."""
+        if tensor in self._fetched_tensors and tensor not in self._pinned:
+            self._pinned[tensor] = self._read(tensor)
 
     def _append(self, instruction: Instruction, traits: Trait) -> None:
         instruction.traits = traits
@@ -308,10 +310,10 @@ class Planner:
             self.reads_variables = True
         if traits & Trait.WRITES:
             self.writes_variables = True
+        if traits & (Trait.WRITES | Trait.BLOCKING):
+            self._reads.clear()  # what was read before may not be what the variable is after this
         if traits & Trait.BLOCKING:
             instruction.blocking = self.blocks = True
-        if traits & (Trait.WRITES | Trait.BLOCKING):
-            self._fresh.clear()
         self.instructions.append(instruction)
 
     def _name_results(self, instruction: Instruction, op: Operation) -> None:
@@ -328,6 +330,7 @@ class Planner:
             if reference.is_constant:
                 self.values[op.outputs[0]] = reference
                 instruction.results = []
+                self._pin(op.outputs[0])
 
     # -- constants -----------------------------------------------------------------------------------------------
 
@@ -384,11 +387,14 @@ class Planner:
         for op in ops:
             if op.outputs:  # the references the updates were given
                 self.values[op.outputs[0]] = self.values[op._inputs[0]]
+                self._pin(op.outputs[0])
 
     # -- results and aliasing ------------------------------------------------------------------------------------
 
     def _fetched(self, tensor: Tensor) -> Value:
-        return self._current(tensor)
+        if tensor in self._pinned:
+            return self._pinned[tensor]
+        return self._read(tensor) if tensor.dtype._is_ref_dtype else self.values[tensor]
 
     def _settle(self) -> None:
         """Finds which values may share a variable's memory, and copies where someone could see it change.
@@ -477,6 +483,16 @@ def _movable(ops: list[Operation], positions: list[int]) -> bool:
         if op not in members and not variables.isdisjoint(op._inputs):
             return False
     return True
+
+
+def _is_snapshot(op: Operation) -> bool:
+    """Whether this is the `<variable>/read` that every 1.x variable is made with."""
+    return (
+        bool(op.definition.traits & Trait.PASSES)
+        and bool(op._inputs)
+        and op._inputs[0].dtype._is_ref_dtype
+        and op.name == op._inputs[0].op.name + "/read"
+    )
 
 
 def _is_handle(tensor: Tensor) -> bool:
