@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stoker._src.base.export import export
-from stoker._src.ops import math, variable_scatter
+from stoker._src.ops import math, scatter_state
 from stoker._src.ops.training import UpdateOps
 from stoker._src.ops.training_rules import GRADIENT_DESCENT, MOMENTUM, PROXIMAL_GRADIENT_DESCENT
 from stoker._src.train.rule_optimizer import Number, RuleOptimizer
@@ -36,11 +36,11 @@ class GradientDescentOptimizer(RuleOptimizer):
 
     def _apply_sparse_duplicate_indices(self, grad: Any, var: Any) -> Any:
         delta = math.multiply(grad.values, *self._numbers(var, self._before), name="mul")
-        return variable_scatter.SCATTER["Sub"](var.handle, grad.indices, delta, use_locking=self._use_locking).op
+        return scatter_state.SCATTERS["Sub"][0](var.handle, grad.indices, delta, use_locking=self._use_locking).op
 
     def _resource_apply_sparse_duplicate_indices(self, grad: Any, handle: Any, indices: Any) -> Any:
         delta = math.multiply(math.negative(grad), *self._numbers(handle, self._before), name="mul")
-        return variable_scatter.RESOURCE_SCATTER["Add"](handle.handle, indices, delta)
+        return scatter_state.SCATTERS["Add"][1](handle.handle, indices, delta)
 
 
 @export(v1="train.ProximalGradientDescentOptimizer")

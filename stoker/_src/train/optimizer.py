@@ -20,7 +20,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import colocate_with, control_dependencies, name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, gradients, grouping, segment, sorting, state, variable_scatter, variables
+from stoker._src.ops import array, gradients, grouping, scatter_state, segment, sorting, state, variables
 from stoker._src.ops.partitioned import PartitionedVariable
 from stoker._src.ops.variables import RefVariable, ResourceVariable, Variable
 from stoker._src.runtime import tape
@@ -361,7 +361,7 @@ class Optimizer:
 
     def _resource_scatter_add(self, x: Any, i: Any, v: Any) -> Any:
         """Adds rows to a resource variable; returns its value after that."""
-        added = variable_scatter.RESOURCE_SCATTER["Add"](x.handle, i, v)
+        added = scatter_state.SCATTERS["Add"][1](x.handle, i, v)
         with control_dependencies([added]):
             return x.value()
 
