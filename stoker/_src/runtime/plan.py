@@ -275,7 +275,9 @@ class Planner:
         for arg, group in zip(definition.inputs, groups):
             if definition.calls and arg is definition.inputs[-1]:
                 inputs = function_refs(op)[0].target.inputs
-                arguments.append([self._taken(t, reference=inner.dtype._is_ref_dtype) for t, inner in zip(group, inputs)])
+                arguments.append(
+                    [self._taken(t, reference=inner.dtype._is_ref_dtype) for t, inner in zip(group, inputs)]
+                )
             elif arg.is_list:
                 arguments.append([self._argument(arg, tensor) for tensor in group])
             else:
