@@ -16,6 +16,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.definition import Trait
+from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value
 
@@ -272,17 +273,27 @@ class Planner:
         groups = definition.group(op._inputs, op.attrs)
         arguments: list[Any] = []
         for arg, group in zip(definition.inputs, groups):
-            if arg.is_list:
+            if definition.calls and arg is definition.inputs[-1]:
+                inputs = function_refs(op)[0].target.inputs
+                arguments.append(
+                    [self._taken(t, reference=inner.dtype._is_ref_dtype) for t, inner in zip(group, inputs)]
+                )
+            elif arg.is_list:
                 arguments.append([self._argument(arg, tensor) for tensor in group])
             else:
                 arguments.append(self._argument(arg, group))
         return arguments
 
     def _argument(self, arg: Any, tensor: Tensor) -> Any:
-        value = self.values[tensor]
-        if value.handle and not arg.is_ref and tensor.dtype is not dtypes.resource:
-            value = self._read(tensor)
+        value = self._taken(tensor, reference=arg.is_ref)
         return Host(value) if arg.host else value
+
+    def _taken(self, tensor: Tensor, *, reference: bool) -> Value:
+        """A value as a consumer takes it: the variable where it wants a reference, what the variable holds otherwise."""
+        value = self.values[tensor]
+        if value.handle and not reference and tensor.dtype is not dtypes.resource:
+            return self._read(tensor)
+        return value
 
     def _read(self, tensor: Tensor) -> Value:
         """The value of a reference: read from the variable at this point of the plan."""
