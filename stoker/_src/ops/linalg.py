@@ -59,6 +59,29 @@ def matmul_kernel(a: torch.Tensor, b: torch.Tensor, *, transpose_a: bool, transp
     return _matmul(a, b)
 
 
+@MATMUL.specialize
+def plain_matmul(op: Operation) -> Any:
+    """Floating point matrices go to torch's product at once; the shape rule explains what it refuses."""
+    if not op.attr("T").is_floating:
+        return None
+    return _PRODUCTS[op.attr("transpose_a"), op.attr("transpose_b")]
+
+
+def mm_ta(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.mm(a.t(), b)
+
+
+def mm_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.mm(a, b.t())
+
+
+def mm_ta_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.mm(a.t(), b.t())
+
+
+_PRODUCTS = {(False, False): torch.mm, (True, False): mm_ta, (False, True): mm_tb, (True, True): mm_ta_tb}
+
+
 @MATMUL.shape
 def matmul_shape(a: Shape, b: Shape, *, transpose_a: bool, transpose_b: bool) -> Shape:
     rows, inner_a = a.of_rank(2).mT if transpose_a else a.of_rank(2)
