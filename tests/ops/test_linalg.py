@@ -226,12 +226,11 @@ def test_functions_of_factorisations() -> None:
     for m in (spd(3, 3), x[:, :3]):
         right = f64(*m.shape[:-1], 2)
 
-        def factors(m=m):
-            return tf.linalg.lu(m)
-
-        assert np.allclose(run(lambda: tf.linalg.lu_reconstruct(*factors())), m)
-        assert np.allclose(run(lambda: tf.linalg.lu_solve(*factors(), right)), np.linalg.solve(m, right))
-        assert np.allclose(run(lambda: tf.linalg.lu_matrix_inverse(*factors())), np.linalg.inv(m))
+        with tf.Graph().as_default(), tf.Session() as session:
+            factors = tf.linalg.lu(m)
+            assert np.allclose(session.run(tf.linalg.lu_reconstruct(*factors)), m)
+            assert np.allclose(session.run(tf.linalg.lu_solve(*factors, right)), np.linalg.solve(m, right))
+            assert np.allclose(session.run(tf.linalg.lu_matrix_inverse(*factors)), np.linalg.inv(m))
     alpha, beta = np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.25])
     dense = np.diag(alpha) + np.diag(beta, 1) + np.diag(beta, -1)
     assert np.allclose(run(lambda: tf.linalg.eigh_tridiagonal(alpha, beta)), np.linalg.eigvalsh(dense))
