@@ -1,0 +1,340 @@
+"""Unicode: strings to and from code points, between encodings; n-grams of tokens."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import INDEX, DType
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import BOOL, INT, INTS, STRING, define, one_of, unchanged
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array, strings
+from stoker._src.ops.values import torch_dtype
+
+_ERRORS = STRING("replace", allowed=("strict", "replace", "ignore"))
+_OUTPUT = STRING(allowed=("UTF-8", "UTF-16-BE", "UTF-32-BE"))
+_SPLITS = one_of(*INDEX, default=dtypes.int64)
+_PYTHON_NAMES = {"UTF-16-BE": "utf-16-be", "UTF-32-BE": "utf-32-be"}
+
+
+def _codec(encoding: str) -> str:
+    try:
+        found = codecs.lookup(_PYTHON_NAMES.get(encoding.upper(), encoding))
+    except LookupError:
+        found = None
+    if found is None or not found._is_text_encoding:  # type: ignore[attr-defined]
+        raise InvalidArgumentError(None, None, f"Could not create converter for input encoding: {encoding}")
+    return found.name
+
+
+class _Reader:
+    """Reads code points with the byte each starts at, and does with bad bytes what `errors` says."""
+
+    def __init__(self, encoding: str, errors: str, replacement_char: int, replace_control_characters: bool) -> None:
+        self.codec, self.errors = _codec(encoding), errors
+        if not 0 <= replacement_char <= 0x10FFFF:
+            raise InvalidArgumentError(None, None, f"replacement_char out of unicode codepoint range: {replacement_char}")
+        self.replacement, self.controls = replacement_char, replace_control_characters
+
+    def read(self, text: bytes) -> tuple[list[int], list[int]]:
+        """Code points and where each starts."""
+        points: list[int] = []
+        starts: list[int] = []
+        position = 0
+        while position < len(text):
+            try:
+                good, bad_end = text[position:].decode(self.codec), None
+            except UnicodeDecodeError as error:
+                good = text[position : position + error.start].decode(self.codec)
+                bad_end = position + error.end
+            for character in good:
+                points.append(ord(character))
+                starts.append(position)
+                position += len(character.encode(self.codec))
+            if bad_end is None:
+                break
+            if self.errors == "strict":
+                raise InvalidArgumentError(None, None, f"Invalid formatting on input string: byte {position} of {text!r:.80}")
+            if self.errors == "replace":
+                points.append(self.replacement)
+                starts.append(position)
+            position = bad_end
+        if self.controls:
+            points = [self.replacement if point < 0x20 else point for point in points]
+        return points, starts
+
+
+def _encoded(points: Any, encoding: str, errors: str, replacement_char: int) -> bytes:
+    characters = []
+    for point in points:
+        if not 0 <= point <= 0x10FFFF or 0xD800 <= point <= 0xDFFF:
+            if errors == "strict":
+                raise InvalidArgumentError(None, None, f"Code point {point} is out of range for Unicode, or is a surrogate.")
+            if errors == "ignore":
+                continue
+            point = replacement_char
+        characters.append(chr(point))
+    return "".join(characters).encode(_codec(encoding))
+
+
+# ---- UnicodeDecode, UnicodeEncode, UnicodeTranscode -------------------------------------------------------------
+
+_DECODE = dict(
+    input_encoding=STRING, errors=_ERRORS, replacement_char=65533, replace_control_characters=False, Tsplits=_SPLITS
+)
+UNICODE_DECODE = define(
+    "UnicodeDecode(input: string) -> (row_splits: Tsplits, char_values: int32)", **_DECODE
+).not_differentiable()
+UNICODE_DECODE_WITH_OFFSETS = define(
+    "UnicodeDecodeWithOffsets(input: string) -> (row_splits: Tsplits, char_values: int32, char_to_byte_starts: int64)", **_DECODE
+).not_differentiable()
+
+
+def _decode(input: np.ndarray, reader: _Reader, kind: DType) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    points: list[int] = []
+    starts: list[int] = []
+    splits = [0]
+    for text in input.reshape(-1).tolist():
+        found, where = reader.read(text)
+        points += found
+        starts += where
+        splits.append(len(points))
+    return (
+        torch.tensor(splits, dtype=torch_dtype(kind)),
+        torch.tensor(points, dtype=torch.int32),
+        torch.tensor(starts, dtype=torch.int64),
+    )
+
+
+@UNICODE_DECODE.kernel
+def unicode_decode_kernel(
+    input: np.ndarray, *, input_encoding: str, errors: str, replacement_char: int, replace_control_characters: bool, Tsplits: DType
+) -> Any:
+    return _decode(input, _Reader(input_encoding, errors, replacement_char, replace_control_characters), Tsplits)[:2]
+
+
+@UNICODE_DECODE_WITH_OFFSETS.kernel
+def unicode_decode_with_offsets_kernel(
+    input: np.ndarray, *, input_encoding: str, errors: str, replacement_char: int, replace_control_characters: bool, Tsplits: DType
+) -> Any:
+    return _decode(input, _Reader(input_encoding, errors, replacement_char, replace_control_characters), Tsplits)
+
+
+@UNICODE_DECODE.shape
+def unicode_decode_shape(input: Shape) -> Any:
+    return Shape((None if input.size is None else input.size + 1,)), Shape((None,))
+
+
+@UNICODE_DECODE_WITH_OFFSETS.shape
+def unicode_decode_with_offsets_shape(input: Shape) -> Any:
+    return (*unicode_decode_shape(input), Shape((None,)))
+
+
+UNICODE_ENCODE = define(
+    "UnicodeEncode(input_values: int32, input_splits: host Tsplits) -> (output: string)",
+    errors=STRING("replace", allowed=("ignore", "replace", "strict")),
+    output_encoding=_OUTPUT,
+    replacement_char=65533,
+    Tsplits=_SPLITS,
+).not_differentiable()
+
+
+@UNICODE_ENCODE.kernel
+def unicode_encode_kernel(
+    input_values: torch.Tensor, input_splits: list[int], *, errors: str, output_encoding: str, replacement_char: int
+) -> np.ndarray:
+    points = input_values.tolist()
+    if not input_splits or input_splits[0] != 0 or input_splits[-1] != len(points) or input_splits != sorted(input_splits):
+        raise InvalidArgumentError(None, None, f"input_splits {input_splits} must rise from 0 to {len(points)}.")
+    result = np.empty(len(input_splits) - 1, dtype=object)
+    for i, (start, end) in enumerate(zip(input_splits, input_splits[1:])):
+        result[i] = _encoded(points[start:end], output_encoding, errors, replacement_char)
+    return result
+
+
+@UNICODE_ENCODE.shape
+def unicode_encode_shape(input_values: Shape, input_splits: Shape) -> Shape:
+    size = input_splits.of_rank(1)[0]
+    return Shape((None if size is None else size - 1,))
+
+
+UNICODE_TRANSCODE = define(
+    "UnicodeTranscode(input: string) -> (output: string)",
+    input_encoding=STRING,
+    output_encoding=_OUTPUT,
+    errors=_ERRORS,
+    replacement_char=65533,
+    replace_control_characters=False,
+).not_differentiable()
+UNICODE_TRANSCODE.shape(unchanged)
+
+
+@UNICODE_TRANSCODE.kernel
+def unicode_transcode_kernel(
+    input: np.ndarray,
+    *,
+    input_encoding: str,
+    output_encoding: str,
+    errors: str,
+    replacement_char: int,
+    replace_control_characters: bool,
+) -> np.ndarray:
+    reader = _Reader(input_encoding, errors, replacement_char, replace_control_characters)
+    return strings.each(lambda text: _encoded(reader.read(text)[0], output_encoding, errors, replacement_char), input)
+
+
+@export("strings.unicode_transcode")
+def unicode_transcode(
+    input: Any,
+    input_encoding: str,
+    output_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Each string in another encoding; bytes that cannot be read are replaced, left out or refused, as `errors` says."""
+    return UNICODE_TRANSCODE(
+        input,
+        input_encoding=input_encoding,
+        output_encoding=output_encoding,
+        errors=errors,
+        replacement_char=replacement_char,
+        replace_control_characters=replace_control_characters,
+        name=name,
+    )
+
+
+def _single(input: Any, what: str) -> Tensor:
+    text = convert_to_tensor(input, dtypes.string, name="input")
+    if text.static_shape.rank != 0:
+        raise NotImplementedError(f"{what} of more than one string gives a RaggedTensor, which is not supported.")
+    return array.reshape(text, [1])
+
+
+@export("strings.unicode_decode")
+def unicode_decode(
+    input: Any,
+    input_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The code points of one string.
+
+    Raises:
+        NotImplementedError: more than one string, whose code points would be a RaggedTensor.
+    """
+    with name_scope(name, "UnicodeDecode", [input]):
+        return UNICODE_DECODE(
+            _single(input, "unicode_decode"),
+            input_encoding=input_encoding,
+            errors=errors,
+            replacement_char=replacement_char,
+            replace_control_characters=replace_control_characters,
+        ).char_values
+
+
+@export("strings.unicode_decode_with_offsets")
+def unicode_decode_with_offsets(
+    input: Any,
+    input_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The code points of one string and the byte at which each starts."""
+    with name_scope(name, "UnicodeDecodeWithOffsets", [input]):
+        found = UNICODE_DECODE_WITH_OFFSETS(
+            _single(input, "unicode_decode_with_offsets"),
+            input_encoding=input_encoding,
+            errors=errors,
+            replacement_char=replacement_char,
+            replace_control_characters=replace_control_characters,
+        )
+        return found.char_values, found.char_to_byte_starts
+
+
+@export("strings.unicode_encode")
+def unicode_encode(
+    input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
+) -> Tensor:
+    """One string from a vector of code points, or one for each row of a matrix."""
+    with name_scope(name, "UnicodeEncode", [input]):
+        points = convert_to_tensor(input, dtypes.int32)
+        sizes = array.shape(points, out_type=dtypes.int64)
+        rank = points.static_shape.rank
+        if rank not in (1, 2):
+            raise NotImplementedError(f"unicode_encode takes a vector or a matrix of code points, not rank {rank}.")
+        rows = 1 if rank == 1 else sizes[0]  # type: ignore[index]
+        splits = array.ranges.range(np.int64(0), rows + 1, dtype=dtypes.int64) * sizes[-1]  # type: ignore[index,operator]
+        result = UNICODE_ENCODE(
+            array.reshape(points, [-1]), splits, output_encoding=output_encoding, errors=errors, replacement_char=replacement_char
+        )
+        return array.reshape(result, []) if rank == 1 else result
+
+
+# ---- StringNGrams -----------------------------------------------------------------------------------------------
+
+STRING_NGRAMS = define(
+    "StringNGrams(data: string, data_splits: host Tsplits) -> (ngrams: string, ngrams_splits: Tsplits)",
+    separator=STRING,
+    ngram_widths=INTS(minimum=0),
+    left_pad=STRING,
+    right_pad=STRING,
+    pad_width=INT,
+    preserve_short_sequences=BOOL,
+    Tsplits=_SPLITS,
+).not_differentiable()
+
+
+@STRING_NGRAMS.kernel
+def string_ngrams_kernel(
+    data: np.ndarray,
+    data_splits: list[int],
+    *,
+    separator: Any,
+    ngram_widths: tuple[int, ...],
+    left_pad: Any,
+    right_pad: Any,
+    pad_width: int,
+    preserve_short_sequences: bool,
+    Tsplits: DType,
+) -> Any:
+    if data_splits and (data_splits[0] != 0 or data_splits != sorted(data_splits) or data_splits[-1] != len(data)):
+        raise InvalidArgumentError(None, None, f"Invalid split values: {data_splits} must rise from 0 to {len(data)}.")
+    glue, left, right = (strings.as_bytes(each) for each in (separator, left_pad, right_pad))
+    tokens = data.tolist()
+    result: list[bytes] = []
+    splits = [0] if data_splits else []
+    for start, end in zip(data_splits, data_splits[1:]):
+        row = tokens[start:end]
+        before = len(result)
+        for width in ngram_widths:
+            pads = width - 1 if pad_width < 0 else min(pad_width, width - 1)
+            padded = [left] * pads + row + [right] * pads
+            result += [glue.join(padded[i : i + width]) for i in range(len(padded) - width + 1)]
+        if preserve_short_sequences and len(result) == before and row:
+            width = ngram_widths[0] if ngram_widths else 0
+            pads = 0 if not width else (width - 1 if pad_width < 0 else min(pad_width, width - 1))
+            result.append(glue.join([left] * pads + row + [right] * pads))
+        splits.append(len(result))
+    values = np.empty(len(result), dtype=object)
+    values[:] = result
+    return values, torch.tensor(splits, dtype=torch_dtype(Tsplits))
+
+
+@STRING_NGRAMS.shape
+def string_ngrams_shape(data: Shape, data_splits: Shape) -> Any:
+    return Shape((None,)), data_splits

@@ -1,0 +1,62 @@
+"""Feeding and fetching what is made of several tensors: SparseTensor and IndexedSlices."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+from stoker._src.base.export import export_constant
+from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
+from stoker._src.graph.tensor import Tensor
+from stoker._src.runtime.feeds import register_composite_feed
+from stoker._src.runtime.fetches import register_composite_fetch
+
+IndexedSlicesValue = namedtuple("IndexedSlicesValue", ["values", "indices", "dense_shape"])
+IndexedSlicesValue.__doc__ = "What a run gives for IndexedSlices: arrays (dense_shape may be None)."
+export_constant(__name__, "IndexedSlicesValue", v1="IndexedSlicesValue")
+
+
+def _fetch_sparse(fetch: SparseTensor) -> Any:
+    return [fetch.indices, fetch.values, fetch.dense_shape], lambda parts: SparseTensorValue(*parts)
+
+
+def _fetch_slices(fetch: IndexedSlices) -> Any:
+    if fetch.dense_shape is None:
+        return [fetch.values, fetch.indices], lambda parts: IndexedSlicesValue(*parts, None)
+    return [fetch.values, fetch.indices, fetch.dense_shape], lambda parts: IndexedSlicesValue(*parts)
+
+
+register_composite_fetch(SparseTensor, _fetch_sparse)
+register_composite_fetch(IndexedSlices, _fetch_slices)
+
+
+def _feed(key: Any, parts: dict[str, Tensor], value: Any) -> list[tuple[Any, Any]]:
+    """The tensors that feeding `key` feeds, by the names of their parts, with the values for them.
+
+    Raises:
+        TypeError: `value` is not of the kind `key` is.
+    """
+    if value is None:  # a plan is asked for, without values
+        return [(tensor, None) for tensor in parts.values()]
+    if hasattr(value, "dense_shape"):
+        return [(tensor, getattr(value, name)) for name, tensor in parts.items()]
+    if isinstance(value, tuple) and len(value) == len(parts):
+        return list(zip(parts.values(), value))
+    kind = type(key).__name__
+    raise TypeError(f"A {kind} is fed a {kind}Value or a tuple ({', '.join(parts)}), not {value!r:.200}.")
+
+
+def _feed_sparse(key: SparseTensor, value: Any) -> list[tuple[Any, Any]]:
+    return _feed(key, {"indices": key.indices, "values": key.values, "dense_shape": key.dense_shape}, value)
+
+
+def _feed_slices(key: IndexedSlices, value: Any) -> list[tuple[Any, Any]]:
+    parts = {"values": key.values, "indices": key.indices}
+    if key.dense_shape is not None:
+        parts["dense_shape"] = key.dense_shape
+    return _feed(key, parts, value)
+
+
+register_composite_feed(SparseTensor, _feed_sparse)
+register_composite_feed(IndexedSlices, _feed_slices)
