@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as settings_for_hypothesis
+from hypothesis import strategies as st
 
 import stoker.compat.v1 as tf
 from stoker._src.base import settings
@@ -286,3 +289,21 @@ def test_scalar_mul_and_accumulate_n() -> None:
 def test_logical_xor_and_order_within_a_tensor() -> None:
     """logical_xor is true where one is; is_non_decreasing look at neighbours."""
     assert run(lambda: tf.logical_xor([True, True, False], [True, False, False])).tolist() == [False, True, False]
+
+
+SIZES = st.lists(st.integers(0, 3), max_size=3)
+
+
+@settings_for_hypothesis(max_examples=60, deadline=None)
+@given(shape=SIZES, drop=st.integers(0, 3), ones=st.lists(st.booleans(), min_size=3, max_size=3), known=st.booleans())
+def test_broadcasting_gradients(shape, drop, ones, known) -> None:
+    """The gradient of each operand has the operand's shape and sums over what was stretched, shapes known or not."""
+    other = [1 if one else size for size, one in zip(shape, ones)][min(drop, len(shape)) :]
+    x, y = np.ones(shape), np.full(other, 2.0)
+    with tf.Graph().as_default(), tf.Session() as session:
+        a = tf.placeholder(tf.float64, shape if known else [None] * len(shape))
+        b = tf.placeholder(tf.float64, other if known else None)
+        found = session.run(tf.gradients(a * b, [a, b]), {a: x, b: y})
+    assert found[0].shape == x.shape and found[1].shape == y.shape
+    assert (found[0] == 2).all()
+    assert found[1].sum() == x.size
