@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import stoker.compat.v1 as tf
 from stoker._src.base import settings
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.graph.definition import find_definition
 from tests.ops.samples import Sample, booleans, c128, check_sample, f32, f64, i32, i64, positive, samples
 
 INT_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -307,3 +308,14 @@ def test_broadcasting_gradients(shape, drop, ones, known) -> None:
     assert found[0].shape == x.shape and found[1].shape == y.shape
     assert (found[0] == 2).all()
     assert found[1].sum() == x.size
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_broadcast_gradient_args(dtype) -> None:
+    """The dimensions along which each operand is repeated, in the type of the shapes."""
+    left, right = run(
+        lambda: find_definition("BroadcastGradientArgs")(np.array([2, 1, 3], dtype), np.array([4, 1], dtype))
+    )
+    assert left.dtype == dtype and left.tolist() == [1] and right.tolist() == [0, 2]
+    with pytest.raises(InvalidArgumentError, match="broadcast"):
+        run(lambda: find_definition("BroadcastGradientArgs")(np.array([2], dtype), np.array([3], dtype)))
