@@ -346,6 +346,12 @@ def matmul(
         )
 
 
+@export(v1="batch_matmul")
+def batch_matmul(x: Any, y: Any, adj_x: bool = False, adj_y: bool = False, name: str | None = None) -> Tensor:
+    """The products of two batches of matrices, the spelling of TensorFlow 0.12."""
+    return BATCH_MATMUL_V2(x, y, adj_x=adj_x, adj_y=adj_y, name=name)
+
+
 # ---- products in other forms ------------------------------------------------------------------------------------
 
 

@@ -240,7 +240,7 @@ def _sized(x: Tensor, n: Any) -> Tensor:
     return array_padding.pad(x, [[0, 0]] * (len(x.static_shape) - 1) + [[0, n - have]])
 
 
-@export("signal.dct")
+@export("signal.dct", v1="spectral.dct")
 def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, name: str | None = None) -> Tensor:
     """The discrete cosine transform of type 1 to 4 over the last dimension.
 
@@ -283,7 +283,7 @@ def _weights(first: float, rest: float, count: int, like: Tensor) -> Tensor:
     return convert_to_tensor(np.array([first] + [rest] * (count - 1), like.dtype.base_dtype.as_numpy_dtype))
 
 
-@export("signal.idct")
+@export("signal.idct", v1="spectral.idct")
 def idct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, name: str | None = None) -> Tensor:
     """The inverse of `dct` of the same type: without a normalization, up to the factor 2 n (2 (n - 1) for type 1)."""
     _check_dct(type, n, axis, norm)
