@@ -12,6 +12,20 @@ from stoker._src.graph.function_library import referenced_functions
 from stoker._src.graph.graph import PRODUCER_VERSION, Graph
 from stoker._src.graph.tensor import Operation
 
+# Attributes that ops got after TensorFlow 1.15, which refuses nodes that mention them. They are left out at their defaults.
+_YOUNG_ATTRS = frozenset(
+    (
+        *("Tcomplex", "Tk", "Treal", "Tsegmentids", "Tshape", "allowed_devices", "bad_indices_policy", "blank_index"),
+        *("debug_name", "explicit_paddings", "exponential_avg_factor", "grad_a", "grad_b", "grad_x", "grad_y"),
+        *("index_type", "multiply_linear_by_lr", "offset", "perturb_singular", "resize_if_index_out_of_bounds"),
+        *("shape_type", "sparse_gradient", "validate_shape"),
+    )
+)
+
+
+def _left_out(name: str, value: Any, spec: Any) -> bool:
+    return name in _YOUNG_ATTRS and spec is not None and spec.default is not MISSING and value == spec.default
+
 
 def node_def_of(op: Operation) -> Any:
     node = NodeDef(name=op.name, op=op.type, device=op.device)
@@ -20,6 +34,8 @@ def node_def_of(op: Operation) -> Any:
     specs = op.definition.attrs
     for key, value in op.attrs.items():
         spec = specs.get(key)
+        if _left_out(key, value, spec):
+            continue
         dtype = op.attrs.get("dtype") if spec is not None and spec.kind == "tensor" else None
         node.attr[key].CopyFrom(to_attr_value(value, None if spec is None else spec.kind, dtype))
     return node

@@ -277,6 +277,7 @@ from stoker._src.ops.initializers import TruncatedNormal as truncated_normal_ini
 from stoker._src.ops.initializers import UniformUnitScaling as uniform_unit_scaling_initializer
 from stoker._src.ops.initializers import VarianceScaling as variance_scaling_initializer
 from stoker._src.ops.initializers import Zeros as zeros_initializer
+from stoker._src.ops.linalg import batch_matmul as batch_matmul
 from stoker._src.ops.linalg import matmul as matmul
 from stoker._src.ops.linalg import matrix_transpose as matrix_transpose
 from stoker._src.ops.linalg import sparse_matmul as sparse_matmul
@@ -332,6 +333,7 @@ from stoker._src.ops.math_unary import atan as atan
 from stoker._src.ops.math_unary import atanh as atanh
 from stoker._src.ops.math_unary import ceil as ceil
 from stoker._src.ops.math_unary import complex as complex
+from stoker._src.ops.math_unary import complex_abs as complex_abs
 from stoker._src.ops.math_unary import conj as conj
 from stoker._src.ops.math_unary import cos as cos
 from stoker._src.ops.math_unary import cosh as cosh
