@@ -29,7 +29,9 @@ SAMPLES = [
     Sample("Snapshot", [f64(2)], reference=lambda x: x),
     Sample("StopGradient", [f64(2)], reference=lambda x: x, gradient=False),
     Sample("IdentityN", [[f64(2), f64(3)]], reference=lambda xs: list(xs)),
-    Sample("ShapeN", [[f64(2), f64(3)]], reference=lambda xs: [np.array([2], "i4"), np.array([3], "i4")], gradient=False),
+    Sample(
+        "ShapeN", [[f64(2), f64(3)]], reference=lambda xs: [np.array([2], "i4"), np.array([3], "i4")], gradient=False
+    ),
     Sample("Rank", [f64(2, 3)], reference=lambda x: np.int32(2), gradient=False),
     Sample("Size", [f64(2, 3)], {"out_type": "int64"}, reference=lambda x: np.int64(6), gradient=False),
     Sample("ExpandDims", [f64(2, 3), 1], reference=lambda x, d: x[:, None]),
@@ -39,7 +41,9 @@ SAMPLES = [
     Sample("Squeeze", [f64(1, 3, 1)], reference=np.squeeze),
     Sample("Squeeze", [f64(1, 3, 1)], {"squeeze_dims": [-1]}, reference=lambda x: x[..., 0]),
     Sample("Squeeze", [text(1, 2)], reference=np.squeeze, gradient=False),
-    Sample("Squeeze", [f64(2, 3)], {"squeeze_dims": [0]}, raises=(InvalidArgumentError, "expected a dimension of 1, got 2")),
+    Sample(
+        "Squeeze", [f64(2, 3)], {"squeeze_dims": [0]}, raises=(InvalidArgumentError, "expected a dimension of 1, got 2")
+    ),
     Sample("ConjugateTranspose", [c128(2, 3), [1, 0]], reference=lambda x, p: x.T.conj(), gradient=False),
     Sample("ConjugateTranspose", [f64(2, 3), [1, 0]], reference=lambda x, p: x.T),
     Sample("Transpose", [text(2, 3), [1, 0]], reference=lambda x, p: x.T, gradient=False),
@@ -63,12 +67,18 @@ SAMPLES = [
     Sample("ConcatV2", [[f64(2, 1), f64(3, 3)], 1], raises=(InvalidArgumentError, "2")),
     Sample("Concat", [0, [f64(2), f64(3)]], reference=lambda a, xs: np.concatenate(xs)),
     Sample("ParallelConcat", [[f64(1, 2), f64(1, 2)]], {"shape": [2, 2]}, reference=lambda xs: np.concatenate(xs)),
-    Sample("ConcatOffset", [1, [np.array([2, 3], "i4"), np.array([2, 4], "i4")]],
-           reference=lambda a, s: [np.array([0, 0]), np.array([0, 3])], gradient=False),
+    Sample(
+        "ConcatOffset",
+        [1, [np.array([2, 3], "i4"), np.array([2, 4], "i4")]],
+        reference=lambda a, s: [np.array([0, 0]), np.array([0, 3])],
+        gradient=False,
+    ),
     Sample("Split", [1, f64(2, 4)], {"num_split": 2}, reference=lambda a, x: np.split(x, 2, 1)),
     Sample("Split", [1, f64(2, 4)], {"num_split": 3}, raises=(InvalidArgumentError, "evenly divide")),
     Sample("SplitV", [f64(2, 5), [1, -1, 1], 1], {"num_split": 3}, reference=lambda x, s, a: np.split(x, [1, 4], 1)),
-    Sample("SplitV", [text(5), [2, 3], 0], {"num_split": 2}, reference=lambda x, s, a: np.split(x, [2]), gradient=False),
+    Sample(
+        "SplitV", [text(5), [2, 3], 0], {"num_split": 2}, reference=lambda x, s, a: np.split(x, [2]), gradient=False
+    ),
     Sample("SplitV", [f64(2, 5), [1, 3], 1], {"num_split": 2}, raises=(InvalidArgumentError, "4")),
     Sample("Tile", [f64(2, 1), [2, 3]], reference=lambda x, m: np.tile(x, (2, 3))),
     Sample("Tile", [u(3, kind="uint64"), [0]], reference=lambda x, m: np.tile(x, 0), gradient=False),
@@ -81,26 +91,62 @@ SAMPLES = [
     Sample("Pad", [text(2), [[1, 0]]], reference=lambda x, p: np.array([b"", *x], dtype=object), gradient=False),
     Sample("Pad", [f64(2), [[-1, 0]]], raises=(InvalidArgumentError, "-1")),
     Sample("PadV2", [f64(2, 3), [[1, 0], [0, 2]], f64()], reference=lambda x, p, c: np.pad(x, p, constant_values=c)),
-    Sample("PadV2", [i64(2), [[1, 0]], np.int64(1 << 60)], reference=lambda x, p, c: np.pad(x, p, constant_values=c), gradient=False),
-    Sample("MirrorPad", [f64(3, 3), [[2, 1], [0, 2]]], {"mode": "REFLECT"}, reference=lambda x, p: np.pad(x, p, "reflect")),
-    Sample("MirrorPad", [f64(3, 2), [[3, 1], [0, 2]]], {"mode": "SYMMETRIC"}, reference=lambda x, p: np.pad(x, p, "symmetric")),
+    Sample(
+        "PadV2",
+        [i64(2), [[1, 0]], np.int64(1 << 60)],
+        reference=lambda x, p, c: np.pad(x, p, constant_values=c),
+        gradient=False,
+    ),
+    Sample(
+        "MirrorPad", [f64(3, 3), [[2, 1], [0, 2]]], {"mode": "REFLECT"}, reference=lambda x, p: np.pad(x, p, "reflect")
+    ),
+    Sample(
+        "MirrorPad",
+        [f64(3, 2), [[3, 1], [0, 2]]],
+        {"mode": "SYMMETRIC"},
+        reference=lambda x, p: np.pad(x, p, "symmetric"),
+    ),
     Sample("MirrorPad", [f64(3), [[3, 0]]], {"mode": "REFLECT"}, raises=(InvalidArgumentError, "3")),
-    Sample("MirrorPadGrad", [f64(6), [[2, 1]]], {"mode": "REFLECT"},
-           reference=lambda x, p: np.array([x[2], x[1] + x[3] + x[5], x[0] + x[4]])),
-    Sample("SpaceToBatchND", [f64(1, 3, 4, 1), [2, 2], [[1, 0], [0, 0]]], reference=lambda x, b, p: space_to_batch(x, b, p)),
-    Sample("SpaceToBatch", [f64(1, 2, 4, 2), [[0, 0], [0, 0]]], {"block_size": 2},
-           reference=lambda x, p: space_to_batch(x, [2, 2], p)),
+    Sample(
+        "MirrorPadGrad",
+        [f64(6), [[2, 1]]],
+        {"mode": "REFLECT"},
+        reference=lambda x, p: np.array([x[2], x[1] + x[3] + x[5], x[0] + x[4]]),
+    ),
+    Sample(
+        "SpaceToBatchND", [f64(1, 3, 4, 1), [2, 2], [[1, 0], [0, 0]]], reference=lambda x, b, p: space_to_batch(x, b, p)
+    ),
+    Sample(
+        "SpaceToBatch",
+        [f64(1, 2, 4, 2), [[0, 0], [0, 0]]],
+        {"block_size": 2},
+        reference=lambda x, p: space_to_batch(x, [2, 2], p),
+    ),
     Sample("SpaceToBatchND", [f64(1, 3, 4, 1), [2, 2], [[0, 0], [0, 0]]], raises=(InvalidArgumentError, "divisible")),
-    Sample("BatchToSpaceND", [f64(4, 2, 2, 1), [2, 2], [[1, 0], [0, 2]]], reference=lambda x, b, c: batch_to_space(x, b, c)),
-    Sample("BatchToSpace", [f64(4, 1, 2, 1), [[0, 0], [1, 0]]], {"block_size": 2},
-           reference=lambda x, c: batch_to_space(x, [2, 2], c)),
+    Sample(
+        "BatchToSpaceND", [f64(4, 2, 2, 1), [2, 2], [[1, 0], [0, 2]]], reference=lambda x, b, c: batch_to_space(x, b, c)
+    ),
+    Sample(
+        "BatchToSpace",
+        [f64(4, 1, 2, 1), [[0, 0], [1, 0]]],
+        {"block_size": 2},
+        reference=lambda x, c: batch_to_space(x, [2, 2], c),
+    ),
     Sample("BatchToSpaceND", [f64(3, 2, 2, 1), [2, 2], [[0, 0], [0, 0]]], raises=(InvalidArgumentError, "divisible")),
     Sample("SpaceToDepth", [f64(1, 4, 2, 3)], {"block_size": 2}, reference=lambda x: space_to_depth(x, 2)),
     Sample("DepthToSpace", [f64(1, 2, 1, 8)], {"block_size": 2}, reference=lambda x: depth_to_space(x, 2)),
-    Sample("SpaceToDepth", [f64(1, 3, 4, 2)], {"block_size": 2, "data_format": "NCHW"},
-           reference=lambda x: space_to_depth(x.transpose(0, 2, 3, 1), 2).transpose(0, 3, 1, 2)),
-    Sample("DepthToSpace", [f64(1, 8, 2, 1)], {"block_size": 2, "data_format": "NCHW"},
-           reference=lambda x: depth_to_space(x.transpose(0, 2, 3, 1), 2).transpose(0, 3, 1, 2)),
+    Sample(
+        "SpaceToDepth",
+        [f64(1, 3, 4, 2)],
+        {"block_size": 2, "data_format": "NCHW"},
+        reference=lambda x: space_to_depth(x.transpose(0, 2, 3, 1), 2).transpose(0, 3, 1, 2),
+    ),
+    Sample(
+        "DepthToSpace",
+        [f64(1, 8, 2, 1)],
+        {"block_size": 2, "data_format": "NCHW"},
+        reference=lambda x: depth_to_space(x.transpose(0, 2, 3, 1), 2).transpose(0, 3, 1, 2),
+    ),
     Sample("DepthToSpace", [f64(1, 2, 1, 6)], {"block_size": 2}, raises=(InvalidArgumentError, "divisible")),
     # slices
     Sample("Slice", [f64(3, 4), [1, 0], [2, -1]], reference=lambda x, b, s: x[1:3]),
@@ -109,16 +155,38 @@ SAMPLES = [
     Sample("StridedSlice", [f64(3, 4), [1, 0], [3, 4], [1, 2]], reference=lambda x, b, e, s: x[1:3, 0:4:2]),
     Sample("StridedSlice", [f64(5, 2), [-1], [0], [-2]], masks(0, 1), reference=lambda x, b, e, s: x[-1::-2]),
     Sample("StridedSlice", [u(5), [3], [-9], [-1]], reference=lambda x, b, e, s: x[3::-1], gradient=False),
-    Sample("StridedSlice", [f64(2, 3, 4), [0, 1, 0], [0, 2, 0], [1, 1, 1]], masks(0, 0, 1, 4, 2),
-           reference=lambda x, b, e, s: x[..., 1, None]),
-    Sample("StridedSlice", [text(4), [-1], [0], [1]], masks(0, 0, 0, 0, 1), reference=lambda x, b, e, s: x[3], gradient=False),
-    Sample("StridedSlice", [f64(3), [5], [6], [1]], masks(0, 0, 0, 0, 1), raises=(InvalidArgumentError, "slice index 5 of dimension 0 out of bounds")),
+    Sample(
+        "StridedSlice",
+        [f64(2, 3, 4), [0, 1, 0], [0, 2, 0], [1, 1, 1]],
+        masks(0, 0, 1, 4, 2),
+        reference=lambda x, b, e, s: x[..., 1, None],
+    ),
+    Sample(
+        "StridedSlice",
+        [text(4), [-1], [0], [1]],
+        masks(0, 0, 0, 0, 1),
+        reference=lambda x, b, e, s: x[3],
+        gradient=False,
+    ),
+    Sample(
+        "StridedSlice",
+        [f64(3), [5], [6], [1]],
+        masks(0, 0, 0, 0, 1),
+        raises=(InvalidArgumentError, "slice index 5 of dimension 0 out of bounds"),
+    ),
     Sample("StridedSlice", [f64(3), [0], [1], [0]], raises=(InvalidArgumentError, "non-zero")),
     Sample("StridedSliceGrad", [[4, 2], [3], [0], [-2], f64(2, 2)], reference=lambda sh, b, e, s, dy: _spread(sh, dy)),
-    Sample("TensorStridedSliceUpdate", [f64(4), [1], [3], [1], f64(2)],
-           reference=lambda x, b, e, s, v: np.array([x[0], v[0], v[1], x[3]])),
-    Sample("TensorStridedSliceUpdate", [text(3), [0], [2], [1], np.array(b"z", object)],
-           reference=lambda x, b, e, s, v: np.array([b"z", b"z", x[2]], object), gradient=False),
+    Sample(
+        "TensorStridedSliceUpdate",
+        [f64(4), [1], [3], [1], f64(2)],
+        reference=lambda x, b, e, s, v: np.array([x[0], v[0], v[1], x[3]]),
+    ),
+    Sample(
+        "TensorStridedSliceUpdate",
+        [text(3), [0], [2], [1], np.array(b"z", object)],
+        reference=lambda x, b, e, s, v: np.array([b"z", b"z", x[2]], object),
+        gradient=False,
+    ),
 ]
 
 

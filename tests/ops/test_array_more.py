@@ -17,7 +17,11 @@ def patches(x, sizes, strides, rates):
     return np.stack(
         [
             np.stack(
-                [x[:, i : i + reach[0] : rates[0], j : j + reach[1] : rates[1]].reshape(x.shape[0], -1) for j in columns], 1
+                [
+                    x[:, i : i + reach[0] : rates[0], j : j + reach[1] : rates[1]].reshape(x.shape[0], -1)
+                    for j in columns
+                ],
+                1,
             )
             for i in rows
         ],

@@ -149,7 +149,9 @@ def test_batch_gather_nd(eager):
     x, i = f32(2, 3, 4), np.array([[[1], [0]], [[2], [2]]])
     expected = np.stack([x[b][i[b, :, 0]] for b in range(2)])
     np.testing.assert_array_equal(tf2.gather_nd(x, i, batch_dims=1).numpy(), expected)
-    np.testing.assert_array_equal(tf.batch_gather(x[:, :, 0], i[:, :, 0]).numpy(), np.take_along_axis(x[:, :, 0], i[:, :, 0], 1))
+    np.testing.assert_array_equal(
+        tf.batch_gather(x[:, :, 0], i[:, :, 0]).numpy(), np.take_along_axis(x[:, :, 0], i[:, :, 0], 1)
+    )
 
 
 def test_where_forms(eager):

@@ -513,8 +513,13 @@ def space_to_depth_kernel(input: torch.Tensor, *, block_size: int, data_format: 
     if h % b or w % b:
         raise InvalidArgumentError(None, None, f"Image width {w} and height {h} should be divisible by block_size: {b}")
     if last:
-        return fresh(input.reshape(n, h // b, b, w // b, b, c).permute(0, 1, 3, 2, 4, 5).reshape(n, h // b, w // b, b * b * c), input)
-    return fresh(input.reshape(n, c, h // b, b, w // b, b).permute(0, 3, 5, 1, 2, 4).reshape(n, b * b * c, h // b, w // b), input)
+        return fresh(
+            input.reshape(n, h // b, b, w // b, b, c).permute(0, 1, 3, 2, 4, 5).reshape(n, h // b, w // b, b * b * c),
+            input,
+        )
+    return fresh(
+        input.reshape(n, c, h // b, b, w // b, b).permute(0, 3, 5, 1, 2, 4).reshape(n, b * b * c, h // b, w // b), input
+    )
 
 
 @DEPTH_TO_SPACE.kernel

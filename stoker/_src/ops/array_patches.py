@@ -30,7 +30,9 @@ def _geometry(size: int, window: int, stride: int, rate: int, padding: str) -> t
     return count, total // 2, total - total // 2
 
 
-def _patches(x: torch.Tensor, windows: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str) -> torch.Tensor:
+def _patches(
+    x: torch.Tensor, windows: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
+) -> torch.Tensor:
     """Windows of the dimensions between the first and the last, copied side by side."""
     count = len(windows)
     plans = [_geometry(x.shape[1 + i], windows[i], strides[i], rates[i], padding) for i in range(count)]
@@ -56,12 +58,16 @@ def _patches(x: torch.Tensor, windows: Sequence[int], strides: Sequence[int], ra
 def _checked(name: str, values: Sequence[int], length: int) -> Sequence[int]:
     if len(values) != length or values[0] != 1 or values[-1] != 1 or any(value < 1 for value in values):
         raise InvalidArgumentError(
-            None, None, f"{name} must be {length} positive numbers with 1 for the batch and the channels, got {list(values)}."
+            None,
+            None,
+            f"{name} must be {length} positive numbers with 1 for the batch and the channels, got {list(values)}.",
         )
     return values[1:-1]
 
 
-def _patches_shape(x: Shape, windows: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str) -> Shape:
+def _patches_shape(
+    x: Shape, windows: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
+) -> Shape:
     dims = x.of_rank(len(windows) + 2).dims or ()
     inner: list[Dim] = [
         None if size is None else _geometry(size, windows[i], strides[i], rates[i], padding)[0]
@@ -76,7 +82,9 @@ def _scattered_back(x: Tensor, g: Tensor, positions: Any) -> Tensor:
     from 1, in patches; 0 is padding."""
     shape = x.static_shape
     if not shape[1:].known:
-        raise NotImplementedError(f"The gradient of extracting patches needs the static shape of the image, which is {shape}.")
+        raise NotImplementedError(
+            f"The gradient of extracting patches needs the static shape of the image, which is {shape}."
+        )
     sizes = array.shape(x)
     area, channels = int(np.prod(shape.dims[1:-1])), shape.dims[-1]  # type: ignore[index]
     rows = array.transpose(array.reshape(g, [-1, positions.size, channels]), [1, 0, 2])
@@ -84,10 +92,14 @@ def _scattered_back(x: Tensor, g: Tensor, positions: Any) -> Tensor:
     return array.reshape(array.transpose(summed[1:], [1, 0, 2]), sizes)  # type: ignore[index]
 
 
-def _numbered(x: Tensor, windows: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str) -> np.ndarray:
+def _numbered(
+    x: Tensor, windows: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
+) -> np.ndarray:
     inner = (x.static_shape.dims or ())[1:-1]
     if None in inner:
-        raise NotImplementedError(f"The gradient of extracting patches needs the static shape of the image, which is {x.shape}.")
+        raise NotImplementedError(
+            f"The gradient of extracting patches needs the static shape of the image, which is {x.shape}."
+        )
     numbers = torch.arange(1, int(np.prod(inner)) + 1).reshape(1, *inner, 1)  # type: ignore[arg-type]
     return _patches(numbers, windows, strides, rates, padding).numpy()
 
@@ -109,7 +121,9 @@ def _image_arguments(ksizes: Any, strides: Any, rates: Any) -> list[Sequence[int
 
 
 @EXTRACT_IMAGE_PATCHES.kernel
-def extract_image_patches_kernel(images: torch.Tensor, *, ksizes: Any, strides: Any, rates: Any, padding: str) -> torch.Tensor:
+def extract_image_patches_kernel(
+    images: torch.Tensor, *, ksizes: Any, strides: Any, rates: Any, padding: str
+) -> torch.Tensor:
     if images.ndim != 4:
         raise InvalidArgumentError(None, None, f"input must be 4-dimensional, got {Shape(images.shape)}")
     windows, steps, gaps = _image_arguments(ksizes, strides, rates)
@@ -156,9 +170,7 @@ def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: 
         padding: "VALID" takes patches that lie in the image, "SAME" pads it with zeros.
         name: the op's name.
     """
-    return EXTRACT_IMAGE_PATCHES(
-        images, ksizes=sizes, strides=strides, rates=rates, padding=padding, name=name
-    )
+    return EXTRACT_IMAGE_PATCHES(images, ksizes=sizes, strides=strides, rates=rates, padding=padding, name=name)
 
 
 # ---- ExtractVolumePatches ---------------------------------------------------------------------------------------
@@ -173,7 +185,9 @@ EXTRACT_VOLUME_PATCHES = define(
 
 
 def _volume_arguments(ksizes: Any, strides: Any) -> list[Sequence[int]]:
-    return [_checked(name, values, 5) for name, values in (("ksizes", ksizes), ("strides", strides), ("rates", (1,) * 5))]
+    return [
+        _checked(name, values, 5) for name, values in (("ksizes", ksizes), ("strides", strides), ("rates", (1,) * 5))
+    ]
 
 
 @EXTRACT_VOLUME_PATCHES.kernel

@@ -418,7 +418,7 @@ def reverse_sequence(
     batch_dim: int | None = None,
 ) -> Tensor:
     """The first `seq_lengths[i]` elements along `seq_axis` of batch i turned round; the rest as they are."""
-    if seq_axis is not None and seq_dim is not None or batch_axis is not None and batch_dim is not None:
+    if (seq_axis is not None and seq_dim is not None) or (batch_axis is not None and batch_dim is not None):
         raise ValueError(
             "Cannot specify both an argument and its older name (seq_axis and seq_dim, batch_axis and batch_dim)."
         )

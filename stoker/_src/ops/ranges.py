@@ -78,7 +78,9 @@ def size_v2(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -
 # ---- Range ------------------------------------------------------------------------------------------------------
 
 _RANGE = (*FLOATS, *(each for each in INTS if each is not dtypes.uint8))
-RANGE = define("Range(start: Tidx, limit: Tidx, delta: Tidx) -> (output: Tidx)", Tidx=one_of(*_RANGE, default=dtypes.int32)).not_differentiable()
+RANGE = define(
+    "Range(start: Tidx, limit: Tidx, delta: Tidx) -> (output: Tidx)", Tidx=one_of(*_RANGE, default=dtypes.int32)
+).not_differentiable()
 
 
 @RANGE.kernel
@@ -215,7 +217,9 @@ LIN_SPACE = define(
 @LIN_SPACE.kernel
 def lin_space_kernel(start: torch.Tensor, stop: torch.Tensor, num: int) -> torch.Tensor:
     if start.ndim or stop.ndim:
-        raise InvalidArgumentError(None, None, f"start and stop must be scalars, got {Shape(start.shape)} and {Shape(stop.shape)}")
+        raise InvalidArgumentError(
+            None, None, f"start and stop must be scalars, got {Shape(start.shape)} and {Shape(stop.shape)}"
+        )
     if type(num) is list or num <= 0:
         raise InvalidArgumentError(None, None, f"Requires num > 0: {num}")
     if num == 1:
@@ -279,7 +283,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     if kwargs:
         raise TypeError(f"'{next(iter(kwargs))}' is an invalid keyword argument for this function")
     if indexing not in ("xy", "ij"):
-        raise ValueError("Argument `indexing` parameter must be either 'xy' or 'ij', got '{}'".format(indexing))
+        raise ValueError(f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'")
     with name_scope(name, "meshgrid", args):
         count = len(args)
         vectors = [convert_to_tensor(each) for each in args]
@@ -323,8 +327,6 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         counts = broadcast_to(counts, array.reshape(length, [1]))
         # Each position stands as often in a row as it is repeated; the rows' true parts, one after the other, are the result.
         longest = math.maximum(reductions.reduce_max(counts), 0)
-        rows = broadcast_to(
-            array.expand_dims(range(length), 1), gathering.joined_sizes([length, longest])
-        )
+        rows = broadcast_to(array.expand_dims(range(length), 1), gathering.joined_sizes([length, longest]))
         places = array_selection.boolean_mask(rows, array_selection.sequence_mask(counts, longest))
         return gathering.GATHER_V2(data, places, at)

@@ -7,7 +7,6 @@ import operator
 from typing import Any
 
 import numpy as np
-import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX
