@@ -16,7 +16,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue, is_sparse
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, array_selection, gathering, math, ranges, reductions, sparse_ops
+from stoker._src.ops import array, array_selection, gathering, math, ranges, reductions, sparse_ops, sparse_reductions
 from stoker._src.ops.constants import placeholder
 
 
@@ -368,7 +368,7 @@ def fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) 
     sparse = as_sparse(sp_input)
     with name_scope(name, "SparseFillEmptyRows"):
         default = convert_to_tensor(default_value, sparse.dtype.base_dtype)
-        found = sparse_ops.SPARSE_FILL_EMPTY_ROWS(sparse.indices, sparse.values, sparse.dense_shape, default)
+        found = sparse_reductions.SPARSE_FILL_EMPTY_ROWS(sparse.indices, sparse.values, sparse.dense_shape, default)
         return SparseTensor(found.output_indices, found.output_values, sparse.dense_shape), found.empty_row_indicator
 
 
@@ -444,7 +444,7 @@ def softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
     """The softmax of the elements that are there, over the last dimension."""
     sparse = as_sparse(sp_input)
     with name_scope(name, "SparseSoftmax") as scope:
-        values = sparse_ops.SPARSE_SOFTMAX(sparse.indices, sparse.values, sparse.dense_shape, name=scope)
+        values = sparse_reductions.SPARSE_SOFTMAX(sparse.indices, sparse.values, sparse.dense_shape, name=scope)
         return SparseTensor(sparse.indices, values, sparse.dense_shape)
 
 

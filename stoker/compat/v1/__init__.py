@@ -378,7 +378,6 @@ from stoker._src.ops.sparse import split as sparse_split
 from stoker._src.ops.sparse import to_dense as sparse_tensor_to_dense
 from stoker._src.ops.sparse import to_indicator as sparse_to_indicator
 from stoker._src.ops.sparse import transpose as sparse_transpose
-from stoker._src.ops.strings import as_string as as_string
 from stoker._src.ops.strings import decode_base64 as decode_base64
 from stoker._src.ops.strings import encode_base64 as encode_base64
 from stoker._src.ops.strings import reduce_join as reduce_join
@@ -389,8 +388,9 @@ from stoker._src.ops.strings import string_strip as string_strip
 from stoker._src.ops.strings import string_to_hash_bucket as string_to_hash_bucket
 from stoker._src.ops.strings import string_to_hash_bucket_fast as string_to_hash_bucket_fast
 from stoker._src.ops.strings import string_to_hash_bucket_strong as string_to_hash_bucket_strong
-from stoker._src.ops.strings import string_to_number as string_to_number
 from stoker._src.ops.strings import substr as substr
+from stoker._src.ops.strings_numbers import as_string as as_string
+from stoker._src.ops.strings_numbers import string_to_number as string_to_number
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.variable_scope import AUTO_REUSE as AUTO_REUSE
 from stoker._src.ops.variable_scope import get_local_variable as get_local_variable
