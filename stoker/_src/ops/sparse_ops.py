@@ -16,7 +16,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import ANY, INT, OpDefinition, define, find_definition, one_of
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, ranges, reductions, scattering
-from stoker._src.ops.array_movement import signed
+from stoker._src.ops.array_movement import checked_sizes, signed
 
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
 
