@@ -12,6 +12,7 @@ from stoker import linalg as linalg
 from stoker import lookup as lookup
 from stoker import math as math
 from stoker import nn as nn
+from stoker import quantization as quantization
 from stoker import queue as queue
 from stoker import random as random
 from stoker import sparse as sparse
@@ -203,6 +204,7 @@ from stoker._src.ops.sorting import searchsorted as searchsorted
 from stoker._src.ops.sorting import sort as sort
 from stoker._src.ops.sorting import unique as unique
 from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
+from stoker._src.ops.sparse_features import edit_distance as edit_distance
 from stoker._src.ops.strings_numbers import as_string as as_string
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.variables import variable_creator_scope as variable_creator_scope

@@ -440,9 +440,10 @@ class _VocabularyTable(LookupInterface):
             TypeError: keys of another dtype than the table's.
         """
         sparse, flat = self._checked(keys)
-        inner = flat if self._table is None else math.cast(flat, self._table.key_dtype)
+        table: Any = self._table
+        inner = flat if table is None else math.cast(flat, table.key_dtype)
         if self._num_oov_buckets == 0:
-            return _like_keys(sparse, flat, self._table.lookup(inner))
+            return _like_keys(sparse, flat, table.lookup(inner))
         with name_scope(name, f"{self._name}_Lookup"):
             text = inner if inner.dtype.base_dtype is dtypes.string else strings_numbers.as_string(inner)
             buckets = self._hashed(text)

@@ -16,6 +16,7 @@ from stoker.compat.v1 import lookup as lookup
 from stoker.compat.v1 import manip as manip
 from stoker.compat.v1 import math as math
 from stoker.compat.v1 import nn as nn
+from stoker.compat.v1 import quantization as quantization
 from stoker.compat.v1 import queue as queue
 from stoker.compat.v1 import random as random
 from stoker.compat.v1 import sparse as sparse
@@ -120,6 +121,12 @@ from stoker._src.ops.array_padding import space_to_batch_nd as space_to_batch_nd
 from stoker._src.ops.array_padding import space_to_depth as space_to_depth
 from stoker._src.ops.array_patches import extract_image_patches as extract_image_patches
 from stoker._src.ops.array_patches import extract_volume_patches as extract_volume_patches
+from stoker._src.ops.array_quantize import fake_quant_with_min_max_args as fake_quant_with_min_max_args
+from stoker._src.ops.array_quantize import fake_quant_with_min_max_args_gradient as fake_quant_with_min_max_args_gradient
+from stoker._src.ops.array_quantize import fake_quant_with_min_max_vars as fake_quant_with_min_max_vars
+from stoker._src.ops.array_quantize import fake_quant_with_min_max_vars_gradient as fake_quant_with_min_max_vars_gradient
+from stoker._src.ops.array_quantize import fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel
+from stoker._src.ops.array_quantize import fake_quant_with_min_max_vars_per_channel_gradient as fake_quant_with_min_max_vars_per_channel_gradient
 from stoker._src.ops.array_selection import boolean_mask as boolean_mask
 from stoker._src.ops.array_selection import one_hot as one_hot
 from stoker._src.ops.array_selection import reverse as reverse
@@ -378,6 +385,7 @@ from stoker._src.ops.sparse import split as sparse_split
 from stoker._src.ops.sparse import to_dense as sparse_tensor_to_dense
 from stoker._src.ops.sparse import to_indicator as sparse_to_indicator
 from stoker._src.ops.sparse import transpose as sparse_transpose
+from stoker._src.ops.sparse_features import edit_distance as edit_distance
 from stoker._src.ops.strings import decode_base64 as decode_base64
 from stoker._src.ops.strings import encode_base64 as encode_base64
 from stoker._src.ops.strings import reduce_join as reduce_join

@@ -27,3 +27,5 @@ from stoker._src.ops.sparse import split_v2 as split
 from stoker._src.ops.sparse import to_dense as to_dense
 from stoker._src.ops.sparse import to_indicator as to_indicator
 from stoker._src.ops.sparse import transpose as transpose
+from stoker._src.ops.sparse_features import cross as cross
+from stoker._src.ops.sparse_features import cross_hashed as cross_hashed
