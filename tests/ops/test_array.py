@@ -267,6 +267,7 @@ def test_brackets_take_scalar_tensors(kind):
         tensor, t = tf.constant(x), tf.placeholder(kind, [])
         column, rows, both = tensor[:, t], tensor[t:], tensor[t, 1 : t + 1]
         assert column.shape.as_list() == [3]
+        assert tensor[1:3, t].shape.as_list() == [2] and rows.shape.as_list() == [None, 4]
         for at in (0, 1, 2):
             found = session.run([column, rows, both], {t: at})
             for value, expected in zip(found, (x[:, at], x[at:], x[at, 1 : at + 1])):

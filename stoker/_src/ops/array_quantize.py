@@ -6,10 +6,12 @@ from typing import Any
 
 import torch
 
+from stoker._src.base.dtypes import FLOATS
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
-from stoker._src.graph.definition import define, unchanged
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import STRING, define, unchanged
 from stoker._src.graph.tensor import Operation, Tensor
 
 _BITS = {"num_bits": 8, "narrow_range": False}
@@ -228,3 +230,202 @@ def fake_quant_with_min_max_vars_per_channel_gradient(
     return FAKE_QUANT_CHANNELS_GRADIENT(
         gradients, inputs, min, max, num_bits=num_bits, narrow_range=narrow_range, name=name
     )
+
+
+# ---- QuantizeAndDequantize --------------------------------------------------------------------------------------
+
+_ROUND = STRING("HALF_TO_EVEN", allowed=("HALF_TO_EVEN", "HALF_UP"))
+
+
+def _round_trip(
+    x: torch.Tensor,
+    low: Any,
+    high: Any,
+    signed_input: bool,
+    num_bits: int,
+    range_given: bool,
+    round_mode: str,
+    narrow_range: bool,
+    axis: int,
+) -> torch.Tensor:
+    """Values rounded to integers of `num_bits` on a scale that fits the range, and back."""
+    if not -1 <= axis < x.ndim:
+        raise InvalidArgumentError(None, None, f"Axis should be at least -1 and below the rank {x.ndim}, got {axis}")
+    if not (1 if not signed_input else 2) <= num_bits < (62 if signed_input else 63):
+        raise InvalidArgumentError(None, None, f"num_bits is out of range: {num_bits} with signed_input {signed_input}")
+    others = [i for i in range(x.ndim) if i != axis] if axis != -1 else list(range(x.ndim))
+    form = [-1 if i == axis else 1 for i in range(x.ndim)] if axis != -1 else []
+    if range_given:
+        if bool((low > high).any()):
+            raise InvalidArgumentError(
+                None, None, f"Invalid range: input_min {low.tolist()} > input_max {high.tolist()}"
+            )
+        least, most = low.reshape(form), high.reshape(form)
+    elif others:
+        least, most = x.amin(others).reshape(form), x.amax(others).reshape(form)
+    else:
+        least, most = x, x
+    top = float((1 << (num_bits - 1)) - 1 if signed_input else (1 << num_bits) - 1)
+    bottom = (-top if narrow_range else -top - 1) if signed_input else 0.0
+    limit = torch.finfo(x.dtype).max
+    by_least = torch.where(bottom * least > 0, bottom / least, limit)
+    by_most = torch.where(top * most > 0, top / most, limit)
+    # The side that needs the coarser scale decides, and the other side of the range follows from it.
+    chosen = by_least < by_most
+    scale = torch.where(chosen, by_least, by_most)
+    step = torch.where(chosen, least / bottom if bottom else least, most / top)
+    start, end = torch.where(chosen, least, bottom * step), torch.where(chosen, top * step, most)
+    scaled = torch.minimum(torch.maximum(x, start), end) * scale
+    rounded = torch.round(scaled) if round_mode == "HALF_TO_EVEN" else torch.floor(scaled + 0.5)
+    return (rounded * step).to(x.dtype)
+
+
+_ATTRS = {"signed_input": True, "num_bits": 8, "range_given": False, "T": FLOATS}
+QUANTIZE_AND_DEQUANTIZE = define(
+    "QuantizeAndDequantize(input: T) -> (output: T)", **{**_ATTRS, "input_min": 0.0, "input_max": 0.0}
+)
+QUANTIZE_AND_DEQUANTIZE_V2, QUANTIZE_AND_DEQUANTIZE_V4 = (
+    define(
+        f"QuantizeAndDequantize{version}(input: T, input_min: T, input_max: T) -> (output: T)",
+        **{**_ATTRS, "round_mode": _ROUND, "narrow_range": False, "axis": -1},
+    )
+    for version in ("V2", "V4")
+)
+QUANTIZE_AND_DEQUANTIZE_V3 = define(
+    "QuantizeAndDequantizeV3(input: T, input_min: T, input_max: T, num_bits: host int32) -> (output: T)",
+    signed_input=True,
+    range_given=True,
+    T=FLOATS,
+    narrow_range=False,
+    axis=-1,
+)
+QUANTIZE_AND_DEQUANTIZE_V4_GRAD = define(
+    "QuantizeAndDequantizeV4Grad(gradients: T, input: T, input_min: T, input_max: T) -> "
+    "(input_backprop: T, input_min_backprop: T, input_max_backprop: T)",
+    T=FLOATS,
+    axis=-1,
+).not_differentiable()
+for _definition in (
+    QUANTIZE_AND_DEQUANTIZE, QUANTIZE_AND_DEQUANTIZE_V2, QUANTIZE_AND_DEQUANTIZE_V3, QUANTIZE_AND_DEQUANTIZE_V4,
+):  # fmt: skip
+    _definition.shape(unchanged)
+
+
+@QUANTIZE_AND_DEQUANTIZE.kernel
+def quantize_and_dequantize_kernel(
+    input: torch.Tensor, *, signed_input: bool, num_bits: int, range_given: bool, input_min: float, input_max: float
+) -> torch.Tensor:
+    low, high = input.new_tensor(input_min), input.new_tensor(input_max)
+    return _round_trip(input, low, high, signed_input, num_bits, range_given, "HALF_TO_EVEN", False, -1)
+
+
+@QUANTIZE_AND_DEQUANTIZE_V2.kernel
+@QUANTIZE_AND_DEQUANTIZE_V4.kernel
+def quantize_and_dequantize_v2_kernel(
+    input: torch.Tensor, input_min: torch.Tensor, input_max: torch.Tensor,
+    *, signed_input: bool, num_bits: int, range_given: bool, round_mode: str, narrow_range: bool, axis: int,
+) -> torch.Tensor:  # fmt: skip
+    return _round_trip(input, input_min, input_max, signed_input, num_bits, range_given, round_mode, narrow_range, axis)
+
+
+@QUANTIZE_AND_DEQUANTIZE_V3.kernel
+def quantize_and_dequantize_v3_kernel(
+    input: torch.Tensor, input_min: torch.Tensor, input_max: torch.Tensor, num_bits: int,
+    *, signed_input: bool, range_given: bool, narrow_range: bool, axis: int,
+) -> torch.Tensor:  # fmt: skip
+    return _round_trip(
+        input, input_min, input_max, signed_input, num_bits, range_given, "HALF_TO_EVEN", narrow_range, axis
+    )
+
+
+@QUANTIZE_AND_DEQUANTIZE_V4_GRAD.kernel
+def quantize_and_dequantize_v4_grad_kernel(
+    gradients: torch.Tensor, input: torch.Tensor, input_min: torch.Tensor, input_max: torch.Tensor, *, axis: int
+) -> Any:
+    form = [-1 if i == axis else 1 for i in range(input.ndim)] if axis != -1 else []
+    inside = (input >= input_min.reshape(form)) & (input <= input_max.reshape(form))
+    return torch.where(inside, gradients, 0.0), torch.zeros_like(input_min), torch.zeros_like(input_max)
+
+
+@QUANTIZE_AND_DEQUANTIZE_V4_GRAD.shape
+def quantize_and_dequantize_v4_grad_shape(gradients: Shape, input: Shape, input_min: Shape, input_max: Shape) -> Any:
+    return input, input_min, input_max
+
+
+@QUANTIZE_AND_DEQUANTIZE.grad
+def quantize_and_dequantize_grad(op: Operation, g: Tensor) -> Tensor:
+    return g
+
+
+@QUANTIZE_AND_DEQUANTIZE_V2.grad
+def quantize_and_dequantize_v2_grad(op: Operation, g: Tensor) -> Any:
+    return g, None, None
+
+
+@QUANTIZE_AND_DEQUANTIZE_V3.grad
+def quantize_and_dequantize_v3_grad(op: Operation, g: Tensor) -> Any:
+    return g, None, None, None
+
+
+@QUANTIZE_AND_DEQUANTIZE_V4.grad
+def quantize_and_dequantize_v4_grad(op: Operation, g: Tensor) -> Any:
+    return tuple(QUANTIZE_AND_DEQUANTIZE_V4_GRAD(g, *op.inputs, axis=op.attr("axis")))
+
+
+def _quantize_and_dequantize(
+    definition: Any, input: Any, input_min: Any, input_max: Any, signed_input: bool, num_bits: int,
+    range_given: bool, round_mode: str, name: str | None, narrow_range: bool, axis: int | None,
+) -> Tensor:  # fmt: skip
+    at = -1 if axis is None else axis
+    if at < -1:
+        rank = convert_to_tensor(input).static_shape.rank
+        if rank is None:
+            raise ValueError(f"input should have known rank to use negative axis, got axis {axis}.")
+        at += rank
+    return definition(
+        input,
+        input_min,
+        input_max,
+        signed_input=signed_input,
+        num_bits=num_bits,
+        range_given=range_given,
+        round_mode=round_mode,
+        narrow_range=narrow_range,
+        axis=at,
+        name=name,
+    )
+
+
+@export("quantization.quantize_and_dequantize")
+def quantize_and_dequantize(
+    input: Any, input_min: Any, input_max: Any, signed_input: bool = True, num_bits: int = 8, range_given: bool = False,
+    round_mode: str = "HALF_TO_EVEN", name: str | None = None, narrow_range: bool = False, axis: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Values rounded as integers of `num_bits` would hold them; the gradient passes through everywhere.
+
+    Args:
+        input: floating point values.
+        input_min: the smallest value to represent, if `range_given`; one for each slice along `axis`.
+        input_max: the largest, likewise.
+        signed_input: whether the integers have a sign.
+        num_bits: how many bits they have.
+        range_given: whether to use the given range, or that of the input.
+        round_mode: "HALF_TO_EVEN" or "HALF_UP".
+        name: the op's name.
+        narrow_range: whether the most negative integer is left out.
+        axis: a dimension each slice of which has a range of its own.
+    """
+    return _quantize_and_dequantize(
+        QUANTIZE_AND_DEQUANTIZE_V2, input, input_min, input_max, signed_input, num_bits, range_given, round_mode, name, narrow_range, axis
+    )  # fmt: skip
+
+
+@export("quantization.quantize_and_dequantize_v2")
+def quantize_and_dequantize_v2(
+    input: Any, input_min: Any, input_max: Any, signed_input: bool = True, num_bits: int = 8, range_given: bool = False,
+    round_mode: str = "HALF_TO_EVEN", name: str | None = None, narrow_range: bool = False, axis: int | None = None,
+) -> Tensor:  # fmt: skip
+    """`quantize_and_dequantize` whose gradient is zero outside the range."""
+    return _quantize_and_dequantize(
+        QUANTIZE_AND_DEQUANTIZE_V4, input, input_min, input_max, signed_input, num_bits, range_given, round_mode, name, narrow_range, axis
+    )  # fmt: skip

@@ -440,10 +440,9 @@ class _VocabularyTable(LookupInterface):
             TypeError: keys of another dtype than the table's.
         """
         sparse, flat = self._checked(keys)
-        table: Any = self._table
-        inner = flat if table is None else math.cast(flat, table.key_dtype)
+        inner = flat if self._table is None else math.cast(flat, self._table.key_dtype)
         if self._num_oov_buckets == 0:
-            return _like_keys(sparse, flat, table.lookup(inner))
+            return _like_keys(sparse, flat, self._known_ids(inner))
         with name_scope(name, f"{self._name}_Lookup"):
             text = inner if inner.dtype.base_dtype is dtypes.string else strings_numbers.as_string(inner)
             buckets = self._hashed(text)
@@ -454,6 +453,10 @@ class _VocabularyTable(LookupInterface):
                 buckets = math.add(buckets, self._table.size())
                 ids = array_selection.SELECT_V2(math.not_equal(found, self._table.default_value), found, buckets)
         return _like_keys(sparse, flat, ids)
+
+    def _known_ids(self, keys: Any) -> Tensor:
+        assert self._table is not None, "a vocabulary without words has buckets"
+        return self._table.lookup(keys)
 
     def _hashed(self, text: Any) -> Tensor:
         if self._hasher.hasher == "fasthash":
