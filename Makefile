@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format api bench interop clean
 
 $(STAMP): pyproject.toml constraints.txt setup.py $(wildcard stoker/_src/*/native/*.[ch] stoker/_src/formats/images/*.c)
 	$(PYTHON) -m venv $(VENV)
@@ -20,7 +20,7 @@ demo: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
@@ -29,8 +29,22 @@ format: $(STAMP)
 test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/python -m pytest -n 2 tests
+
+# Writes the public modules from the `@export` statements and records their names.
+api: $(STAMP)
+	$(BIN)/python scripts/api_gen.py
+	$(BIN)/python scripts/record_names.py
+
+# TensorFlow, in environments of its own: the peer of the speed comparison and the oracle of the live comparison.
+.venvs/tf2/.installed:
+	$(PYTHON) -m venv .venvs/tf2
+	.venvs/tf2/bin/python -m pip install --quiet tensorflow-cpu==2.21.0 tf_keras
+	touch $@
+
+bench: $(STAMP) .venvs/tf2/.installed
+	$(BIN)/python benchmarks/run.py --peer .venvs/tf2/bin/python --ours $(BIN)/python --json benchmarks/latest.json
 
 clean:
 	rm -rf $(VENV) .venvs build *.egg-info

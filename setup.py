@@ -22,7 +22,7 @@ def extension(module: str, sources: list[str], headers: str) -> Extension:
     )
 
 
-RECORDS = ["crc32c", "examples", "features", "module", "records", "sequences"]
+RECORDS = ["crc32c", "csv", "examples", "features", "module", "records", "sequences"]
 
 setup(
     ext_modules=[

@@ -52,15 +52,22 @@ def shape_proto(dims: Any) -> Any:
 def to_tensor_proto(array: np.ndarray, dtype: DType) -> Any:
     """The TensorProto that TensorFlow itself would write for `array`.
 
-    Arrays of more than one element travel as `tensor_content`; single elements and strings in their typed field.
+    Arrays of more than one element travel as `tensor_content`; single elements, strings, booleans and uint16 in their
+    typed field.
     """
-    proto = TensorProto(dtype=dtype.as_datatype_enum, tensor_shape=shape_proto(array.shape))
+    if array.size > 1 and dtype not in (dtypes.string, dtypes.bool_, dtypes.uint16):
+        proto = TensorProto(dtype=dtype.as_datatype_enum, tensor_shape=shape_proto(array.shape))
+        proto.tensor_content = np.ascontiguousarray(array).tobytes()
+        return proto
+    return partial_tensor_proto(array, dtype, array.shape)
+
+
+def partial_tensor_proto(array: np.ndarray, dtype: DType, dims: Any) -> Any:
+    """A TensorProto of shape `dims` with the elements of `array` in their typed field; the last stands for the rest."""
+    proto = TensorProto(dtype=dtype.as_datatype_enum, tensor_shape=shape_proto(dims))
     field = _FIELDS[dtype]
     if dtype is dtypes.string:
         proto.string_val.extend(_as_bytes(item) for item in array.ravel())
-        return proto
-    if array.size > 1:
-        proto.tensor_content = np.ascontiguousarray(array).tobytes()
         return proto
     flat = array.ravel()
     if field == "half_val":

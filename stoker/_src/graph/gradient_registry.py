@@ -24,7 +24,7 @@ class RegisterGradient:
         self._op_type = op_type
 
     def __call__(self, f: Gradient) -> Gradient:
-        _register(self._op_type, f)
+        register_gradient(self._op_type, f)
         return f
 
 
@@ -33,10 +33,11 @@ def not_differentiable(op_type: str) -> None:
     """States that gradients stop at ops of this type."""
     if not isinstance(op_type, str):
         raise TypeError("op_type must be a string")
-    _register(op_type, None)
+    register_gradient(op_type, None)
 
 
-def _register(op_type: str, function: Gradient | None) -> None:
+def register_gradient(op_type: str, function: Gradient | None) -> None:
+    """Registers a gradient function (None: gradients stop) under a name that has none yet."""
     definition = find_definition(op_type)
     known = definition is not None and (definition.gradient_fn is not None or not definition.differentiable)
     if op_type in _REGISTERED or known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from stoker._src.base import nest
 from stoker._src.base.dtypes import DType
@@ -73,6 +73,14 @@ class IndexedSlices:
     def __str__(self) -> str:
         shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape}"
         return f"IndexedSlices(indices={self._indices}, values={self._values}{shape})"
+
+
+class IndexedSlicesValue(NamedTuple):
+    """What a session gives for IndexedSlices: arrays."""
+
+    values: Any
+    indices: Any
+    dense_shape: Any
 
 
 def _parts(slices: IndexedSlices) -> list[Any]:

@@ -211,6 +211,8 @@ def _from_array(array: np.ndarray, dtype: DType | None) -> tuple[np.ndarray, DTy
 
 def _bytes_array(array: np.ndarray) -> np.ndarray:
     """An object array whose elements are bytes."""
+    if array.dtype == np.object_ and set(map(type, array.ravel().tolist())) <= {bytes}:
+        return array.copy()
     result = np.empty(array.shape, dtype=object)
     for index, item in np.ndenumerate(array):
         if isinstance(item, str):
@@ -288,5 +290,5 @@ def _convert_shape(
     return constant(list(shape), dtype or dtypes.int32, name=name or "shape_as_tensor")
 
 
-register_tensor_conversion_function(TensorShape, _convert_shape, 50)
+register_tensor_conversion_function((TensorShape, Shape), _convert_shape, 50)
 register_tensor_conversion_function(object, _convert, 200)

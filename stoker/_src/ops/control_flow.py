@@ -5,6 +5,7 @@ In eager mode they are ordinary Python control flow.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from stoker._src.graph.function_graph import FuncGraph, Function, unique_functio
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, assertions, functional, functional_gradients, math, tensor_array
+from stoker._src.ops import array, assertions, comparison, functional, functional_gradients, math, tensor_array
 from stoker._src.ops.constants import constant
 
 # ---- tracing ----------------------------------------------------------------------------------------------------
@@ -40,7 +41,7 @@ def control_outputs(graph: FuncGraph) -> list[Operation]:
     if not graph.automatic:
         return []
     ops = graph.stateful_ops()
-    for before, after in zip(ops, ops[1:]):
+    for before, after in itertools.pairwise(ops):
         if before not in after._control_inputs and all(t.op is not before for t in after._inputs):
             after._add_control_input(before)
     return ops
@@ -556,7 +557,7 @@ class _Loop:
             if result.static_shape.rank not in (0, None):
                 raise ValueError(f"cond must return a boolean scalar tensor, found shape {result.shape}.")
             if self.limited:
-                result = math.logical_and(math.LESS(counter, limit), result)
+                result = comparison.logical_and(math.LESS(counter, limit), result)
             return result
 
         return trace(graph, traced)

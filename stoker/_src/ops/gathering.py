@@ -22,7 +22,7 @@ from stoker._src.graph.static_values import SHAPE_READERS, constant_value, const
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, math, ranges, scattering
 from stoker._src.ops.array_movement import POLICY, fill_value, first_bad_index, signed
-from stoker._src.ops.state import VariableState
+from stoker._src.ops.state import VariableState, handle_shape
 
 # ---- kernels ----------------------------------------------------------------------------------------------------
 
@@ -461,6 +461,20 @@ def resource_gather_kernel(resource: VariableState, indices: torch.Tensor, *, ba
 @RESOURCE_GATHER_ND.kernel
 def resource_gather_nd_kernel(resource: VariableState, indices: torch.Tensor) -> Any:
     return gather_nd_kernel(resource.read(), indices, bad_indices_policy="")
+
+
+@RESOURCE_GATHER.shape
+def resource_gather_shape(resource: Shape, indices: Shape, *, batch_dims: int, op: Operation) -> Shape:
+    params = handle_shape(op._inputs[0])
+    if params.dims is None or indices.dims is None:
+        return UNKNOWN_SHAPE
+    batch = Shape(params.dims[:batch_dims]).merge(Shape(indices.dims[:batch_dims]))
+    return Shape((*batch, *indices.dims[batch_dims:], *params.dims[batch_dims + 1 :]))
+
+
+@RESOURCE_GATHER_ND.shape
+def resource_gather_nd_shape(resource: Shape, indices: Shape, *, op: Operation) -> Shape:
+    return gather_nd_shape(handle_shape(op._inputs[0]), indices)
 
 
 def _variable_sizes(op: Operation, kind: DType) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
+from stoker._src.formats import protos
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
@@ -49,6 +50,20 @@ class SaveSliceInfo:
         """TensorFlow's text form: the full shape, then `start,length` for each dimension."""
         extents = ":".join(f"{offset},{size}" for offset, size in zip(self.var_offset, self.var_shape))
         return " ".join([*map(str, self.full_shape), extents])
+
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The place as a SaveSliceInfoDef, with the name relative to `export_scope`."""
+        name = self.full_name
+        if export_scope:
+            name = name.removeprefix(export_scope + "/")
+        return protos.SaveSliceInfoDef(
+            full_name=name, full_shape=self.full_shape, var_offset=self.var_offset, var_shape=self.var_shape
+        )
+
+    @classmethod
+    def from_proto(cls, proto: Any, import_scope: str | None = None) -> SaveSliceInfo:
+        name = f"{import_scope}/{proto.full_name}" if import_scope else proto.full_name
+        return cls(name, list(proto.full_shape), list(proto.var_offset), list(proto.var_shape))
 
 
 def partition_offsets(shape: list[int], partitions: list[int], name: str) -> Iterator[tuple[list[int], list[int]]]:

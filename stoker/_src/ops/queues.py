@@ -40,7 +40,9 @@ class Queue:
 
     def __init__(self, name: str, capacity: int, component_types: Sequence[DType], shapes: Sequence[Shape]) -> None:
         if capacity == 0 or capacity < -1:
-            raise InvalidArgumentError(None, None, f"Queue {name}: capacity must be positive or -1 (unbounded), got {capacity}.")
+            raise InvalidArgumentError(
+                None, None, f"Queue {name}: capacity must be positive or -1 (unbounded), got {capacity}."
+            )
         self.name = name
         self.capacity = capacity
         self.component_types = tuple(component_types)
@@ -97,7 +99,9 @@ class Queue:
         if -1 in counts:
             raise InvalidArgumentError(None, None, "Enqueue-many needs components with at least one dimension.")
         if len(counts) > 1:
-            raise InvalidArgumentError(None, None, f"Input tensors must have the same size in the first dimension, got {sorted(counts)}.")
+            raise InvalidArgumentError(
+                None, None, f"Input tensors must have the same size in the first dimension, got {sorted(counts)}."
+            )
         elements = [tuple(_row(value, i) for value in components) for i in range(counts.pop())] if components else []
         if elements:
             self.check(elements[0])
@@ -107,7 +111,9 @@ class Queue:
         with self._changed:
             self._refuse_if_closed()
             for element in elements:
-                wait_until(self._changed, lambda: self._cancelled or not self._full(), f"Enqueue to queue '{self.name}'")
+                wait_until(
+                    self._changed, lambda: self._cancelled or not self._full(), f"Enqueue to queue '{self.name}'"
+                )
                 if self._cancelled:
                     self._refuse_if_closed()
                 self._put(element)
@@ -159,13 +165,17 @@ class Queue:
         batches: list[Any] = []
         for dtype, shape in zip(self.component_types, self.shapes):
             sizes = [0, *[size or 0 for size in shape]]
-            batches.append(np.empty(sizes, object) if dtype is dtypes.string else torch.empty(sizes, dtype=torch_dtype(dtype)))
+            batches.append(
+                np.empty(sizes, object) if dtype is dtypes.string else torch.empty(sizes, dtype=torch_dtype(dtype))
+            )
         return batches
 
     def _ended(self, wanted: int, have: int | None = None) -> OutOfRangeError:
         size = len(self._elements) if have is None else have
         return OutOfRangeError(
-            None, None, f"{self.KIND} '_0_{self.name}' is closed and has insufficient elements (requested {wanted}, current size {size})"
+            None,
+            None,
+            f"{self.KIND} '_0_{self.name}' is closed and has insufficient elements (requested {wanted}, current size {size})",
         )
 
     KIND = "FIFOQueue"
@@ -187,11 +197,20 @@ class ShuffleQueue(Queue):
     KIND = "RandomShuffleQueue"
 
     def __init__(
-        self, name: str, capacity: int, component_types: Sequence[DType], shapes: Sequence[Shape], min_after_dequeue: int, seed: int, seed2: int
+        self,
+        name: str,
+        capacity: int,
+        component_types: Sequence[DType],
+        shapes: Sequence[Shape],
+        min_after_dequeue: int,
+        seed: int,
+        seed2: int,
     ) -> None:
         super().__init__(name, capacity, component_types, shapes)
         if min_after_dequeue < 0 or (capacity != -1 and min_after_dequeue >= capacity):
-            raise InvalidArgumentError(None, None, f"min_after_dequeue {min_after_dequeue} must be in [0, capacity {capacity}).")
+            raise InvalidArgumentError(
+                None, None, f"min_after_dequeue {min_after_dequeue} must be in [0, capacity {capacity})."
+            )
         self._elements: list[Element] = []
         self._min_after = min_after_dequeue
         self._random = random.Random(f"{seed}/{seed2}" if seed or seed2 else None)
@@ -262,7 +281,9 @@ def _row(value: Any, index: int) -> Any:
 def _stack(values: list[Any]) -> Any:
     shapes = {tuple(value.shape) for value in values}
     if len(shapes) > 1:
-        raise InvalidArgumentError(None, None, f"Elements of different shapes {sorted(shapes)} cannot be dequeued as one batch.")
+        raise InvalidArgumentError(
+            None, None, f"Elements of different shapes {sorted(shapes)} cannot be dequeued as one batch."
+        )
     return np.stack(values) if isinstance(values[0], np.ndarray) else torch.stack(values)
 
 
@@ -280,10 +301,14 @@ FIFO_QUEUE_V2 = define(
 
 
 @FIFO_QUEUE_V2.kernel
-def fifo_queue_kernel(*, component_types: Any, shapes: Any, capacity: int, container: str, shared_name: str, ctx: Any) -> Queue:
+def fifo_queue_kernel(
+    *, component_types: Any, shapes: Any, capacity: int, container: str, shared_name: str, ctx: Any
+) -> Queue:
     name = shared_name or ctx.name
     shapes = _queue_shapes(shapes, component_types)
-    return ctx.resources.lookup_or_create(container, "queue", name, lambda: Queue(name, capacity, component_types, shapes))
+    return ctx.resources.lookup_or_create(
+        container, "queue", name, lambda: Queue(name, capacity, component_types, shapes)
+    )
 
 
 PADDING_FIFO_QUEUE_V2 = define(
@@ -293,10 +318,14 @@ PADDING_FIFO_QUEUE_V2 = define(
 
 
 @PADDING_FIFO_QUEUE_V2.kernel
-def padding_fifo_queue_kernel(*, component_types: Any, shapes: Any, capacity: int, container: str, shared_name: str, ctx: Any) -> Queue:
+def padding_fifo_queue_kernel(
+    *, component_types: Any, shapes: Any, capacity: int, container: str, shared_name: str, ctx: Any
+) -> Queue:
     name = shared_name or ctx.name
     shapes = _queue_shapes(shapes, component_types)
-    return ctx.resources.lookup_or_create(container, "queue", name, lambda: PaddingQueue(name, capacity, component_types, shapes))
+    return ctx.resources.lookup_or_create(
+        container, "queue", name, lambda: PaddingQueue(name, capacity, component_types, shapes)
+    )
 
 
 RANDOM_SHUFFLE_QUEUE_V2 = define(
@@ -307,12 +336,24 @@ RANDOM_SHUFFLE_QUEUE_V2 = define(
 
 @RANDOM_SHUFFLE_QUEUE_V2.kernel
 def random_shuffle_queue_kernel(
-    *, component_types: Any, shapes: Any, capacity: int, min_after_dequeue: int, seed: int, seed2: int, container: str, shared_name: str, ctx: Any
+    *,
+    component_types: Any,
+    shapes: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    seed: int,
+    seed2: int,
+    container: str,
+    shared_name: str,
+    ctx: Any,
 ) -> Queue:
     name = shared_name or ctx.name
     shapes = _queue_shapes(shapes, component_types)
     return ctx.resources.lookup_or_create(
-        container, "queue", name, lambda: ShuffleQueue(name, capacity, component_types, shapes, min_after_dequeue, seed, seed2)
+        container,
+        "queue",
+        name,
+        lambda: ShuffleQueue(name, capacity, component_types, shapes, min_after_dequeue, seed, seed2),
     )
 
 
@@ -323,9 +364,13 @@ PRIORITY_QUEUE_V2 = define(
 
 
 @PRIORITY_QUEUE_V2.kernel
-def priority_queue_kernel(*, component_types: Any, shapes: Any, capacity: int, container: str, shared_name: str, ctx: Any) -> Queue:
+def priority_queue_kernel(
+    *, component_types: Any, shapes: Any, capacity: int, container: str, shared_name: str, ctx: Any
+) -> Queue:
     name = shared_name or ctx.name
-    return ctx.resources.lookup_or_create(container, "queue", name, lambda: OrderedQueue(name, capacity, component_types, shapes))
+    return ctx.resources.lookup_or_create(
+        container, "queue", name, lambda: OrderedQueue(name, capacity, component_types, shapes)
+    )
 
 
 for _definition in (FIFO_QUEUE_V2, PADDING_FIFO_QUEUE_V2, RANDOM_SHUFFLE_QUEUE_V2, PRIORITY_QUEUE_V2):
@@ -342,7 +387,10 @@ QUEUE_ENQUEUE_MANY_V2 = define(
 QUEUE_ENQUEUE_MANY_V2.kernel(lambda handle, components: handle.enqueue_many(components))
 
 QUEUE_DEQUEUE_V2 = define(
-    "QueueDequeueV2(handle: resource) -> (components: [component_types])", STATEFUL | BLOCKING, component_types=TYPES(minimum=1), timeout_ms=-1
+    "QueueDequeueV2(handle: resource) -> (components: [component_types])",
+    STATEFUL | BLOCKING,
+    component_types=TYPES(minimum=1),
+    timeout_ms=-1,
 ).not_differentiable()
 QUEUE_DEQUEUE_V2.kernel(lambda handle: handle.dequeue())
 
@@ -380,7 +428,9 @@ QUEUE_DEQUEUE_MANY_V2.shape(
 )
 QUEUE_DEQUEUE_UP_TO_V2.shape(lambda handle, n, *, op: _element_shapes(op, (None,)))
 
-QUEUE_CLOSE_V2 = define("QueueCloseV2(handle: resource) -> ()", STATEFUL, cancel_pending_enqueues=False).not_differentiable()
+QUEUE_CLOSE_V2 = define(
+    "QueueCloseV2(handle: resource) -> ()", STATEFUL, cancel_pending_enqueues=False
+).not_differentiable()
 
 
 @QUEUE_CLOSE_V2.kernel
@@ -415,13 +465,17 @@ class QueueBase:
         self._dtypes = [as_dtype(dtype) for dtype in _as_list(dtypes)]
         if shapes is not None:
             if len(shapes) != len(self._dtypes):
-                raise ValueError(f"Queue shapes must have the same length as dtypes, received len(shapes)={len(shapes)}, len(dtypes)={len(self._dtypes)}")
+                raise ValueError(
+                    f"Queue shapes must have the same length as dtypes, received len(shapes)={len(shapes)}, len(dtypes)={len(self._dtypes)}"
+                )
             self._shapes = [TensorShape(shape) for shape in shapes]
         else:
             self._shapes = [TensorShape(None) for _ in self._dtypes]
         self._names = None if names is None else _as_list(names)
         if self._names is not None and len(self._names) != len(self._dtypes):
-            raise ValueError(f"Queue names must have the same length as dtypes, received len(names)={len(self._names)}, len(dtypes)={len(self._dtypes)}")
+            raise ValueError(
+                f"Queue names must have the same length as dtypes, received len(names)={len(self._names)}, len(dtypes)={len(self._dtypes)}"
+            )
         self._queue_ref = queue_ref
 
     @staticmethod
@@ -467,7 +521,9 @@ class QueueBase:
             if not isinstance(vals, dict):
                 raise ValueError("Data must be a dictionary when the queue has names.")
             if sorted(vals) != sorted(self._names):
-                raise ValueError(f"Keys in dictionary to enqueue do not match names of Queue. Dictionary: {sorted(vals)}, Queue: {sorted(self._names)}")
+                raise ValueError(
+                    f"Keys in dictionary to enqueue do not match names of Queue. Dictionary: {sorted(vals)}, Queue: {sorted(self._names)}"
+                )
             vals = [vals[name] for name in self._names]
         elif isinstance(vals, dict):
             raise ValueError("Queue must have names to enqueue a dictionary")
@@ -475,7 +531,8 @@ class QueueBase:
         if len(vals) != len(self._dtypes):
             raise ValueError(f"The queue takes {len(self._dtypes)} components, but {len(vals)} were given.")
         tensors = [
-            convert_to_tensor(value, dtype, name=f"component_{i}") for i, (value, dtype) in enumerate(zip(vals, self._dtypes))
+            convert_to_tensor(value, dtype, name=f"component_{i}")
+            for i, (value, dtype) in enumerate(zip(vals, self._dtypes))
         ]
         for tensor, shape in zip(tensors, self._shapes):
             found = tensor.static_shape
@@ -537,10 +594,16 @@ def _shape_list(shapes: Any, count: int) -> list[Any] | None:
     """One shape for all, or a list with one for each component."""
     if shapes is None:
         return None
-    if isinstance(shapes, TensorShape) or not isinstance(shapes, (list, tuple)) or all(isinstance(s, int) or s is None for s in shapes):
+    if (
+        isinstance(shapes, TensorShape)
+        or not isinstance(shapes, (list, tuple))
+        or all(isinstance(s, int) or s is None for s in shapes)
+    ):
         shapes = [shapes]
     if len(shapes) != count:
-        raise ValueError(f"Queue shapes must have the same length as dtypes, received len(shapes)={len(shapes)}, len(dtypes)={count}")
+        raise ValueError(
+            f"Queue shapes must have the same length as dtypes, received len(shapes)={len(shapes)}, len(dtypes)={count}"
+        )
     return [as_shape(shape) for shape in shapes]
 
 
@@ -558,11 +621,19 @@ class FIFOQueue(QueueBase):
     """Elements come out in the order they went in."""
 
     def __init__(
-        self, capacity: int, dtypes: Any, shapes: Any = None, names: Any = None, shared_name: str | None = None, name: str = "fifo_queue"
+        self,
+        capacity: int,
+        dtypes: Any,
+        shapes: Any = None,
+        names: Any = None,
+        shared_name: str | None = None,
+        name: str = "fifo_queue",
     ) -> None:
         types = [as_dtype(dtype) for dtype in _as_list(dtypes)]
         known = _shape_list(shapes, len(types))
-        ref = FIFO_QUEUE_V2(component_types=types, shapes=known or (), capacity=capacity, shared_name=_shared(shared_name), name=name)
+        ref = FIFO_QUEUE_V2(
+            component_types=types, shapes=known or (), capacity=capacity, shared_name=_shared(shared_name), name=name
+        )
         super().__init__(types, known, names, ref)
 
 
@@ -575,15 +646,25 @@ class PaddingFIFOQueue(QueueBase):
     """
 
     def __init__(
-        self, capacity: int, dtypes: Any, shapes: Any, names: Any = None, shared_name: str | None = None, name: str = "padding_fifo_queue"
+        self,
+        capacity: int,
+        dtypes: Any,
+        shapes: Any,
+        names: Any = None,
+        shared_name: str | None = None,
+        name: str = "padding_fifo_queue",
     ) -> None:
         types = [as_dtype(dtype) for dtype in _as_list(dtypes)]
         known = _shape_list(shapes, len(types))
         if known is None or len(known) != len(types):
-            raise ValueError(f"Shapes must be provided for all components, but received {0 if known is None else len(known)} dtypes and {len(types)} shapes.")
+            raise ValueError(
+                f"Shapes must be provided for all components, but received {0 if known is None else len(known)} dtypes and {len(types)} shapes."
+            )
         if any(shape.rank is None for shape in known):
             raise ValueError("Shapes of a padding queue must have a known rank.")
-        ref = PADDING_FIFO_QUEUE_V2(component_types=types, shapes=known, capacity=capacity, shared_name=_shared(shared_name), name=name)
+        ref = PADDING_FIFO_QUEUE_V2(
+            component_types=types, shapes=known, capacity=capacity, shared_name=_shared(shared_name), name=name
+        )
         super().__init__(types, known, names, ref)
 
 
@@ -619,9 +700,17 @@ class PriorityQueue(QueueBase):
     """Elements come out by priority, the smallest first; the first component of an element is its int64 priority."""
 
     def __init__(
-        self, capacity: int, types: Any, shapes: Any = None, names: Any = None, shared_name: str | None = None, name: str = "priority_queue"
+        self,
+        capacity: int,
+        types: Any,
+        shapes: Any = None,
+        names: Any = None,
+        shared_name: str | None = None,
+        name: str = "priority_queue",
     ) -> None:
         made = [as_dtype(dtype) for dtype in _as_list(types)]
         known = _shape_list(shapes, len(made))
-        ref = PRIORITY_QUEUE_V2(component_types=made, shapes=known or (), capacity=capacity, shared_name=_shared(shared_name), name=name)
+        ref = PRIORITY_QUEUE_V2(
+            component_types=made, shapes=known or (), capacity=capacity, shared_name=_shared(shared_name), name=name
+        )
         super().__init__([dtypes.int64, *made], None if known is None else [SCALAR, *known], names, ref)

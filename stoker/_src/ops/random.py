@@ -53,7 +53,8 @@ def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
     return op_seeds(graph.seed, op_seed, graph.next_random_op)
 
 
-def _seeds(seed: int | None) -> dict[str, Any]:
+def op_seed_attrs(seed: int | None) -> dict[str, Any]:
+    """The seed attributes of a stateful random op made now."""
     first, second = get_seed(seed)
     return {"seed": first or 0, "seed2": second or 0}
 
@@ -68,11 +69,16 @@ def generator(ctx: Any, seed: int, seed2: int) -> PhiloxState:
 # -- definitions -------------------------------------------------------------------------------------------------
 
 
-def _checked(shape: list[int]) -> int:
+def checked_count(shape: list[int]) -> int:
+    """How many elements a tensor of that shape has.
+
+    Raises:
+        InvalidArgumentError: a negative size.
+    """
     total = 1
     for size in shape:
         if size < 0:
-            raise InvalidArgumentError(None, None, f"shape must have no negative sizes, got {shape}.")
+            raise InvalidArgumentError(None, None, f"Dimension {size} must be >= 0, got shape {shape}.")
         total *= size
     return total
 
@@ -83,7 +89,7 @@ def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:
     ).not_differentiable()
 
     def kernel(shape: list[int], *, seed: int, seed2: int, dtype: DType, ctx: Any) -> torch.Tensor:
-        count = _checked(shape)
+        count = checked_count(shape)
         stream = generator(ctx, seed, seed2).reserve_outputs(count)
         return fill(stream, count, torch_dtype(dtype)).reshape(shape)
 
@@ -113,7 +119,7 @@ def random_uniform_int_kernel(
 ) -> torch.Tensor:
     if minval >= maxval:
         raise InvalidArgumentError(None, None, f"Need minval < maxval, got {minval} >= {maxval}")
-    count = _checked(shape)
+    count = checked_count(shape)
     stream = generator(ctx, seed, seed2).reserve_outputs(count)
     return fills.uniform_int(stream, count, minval, maxval, torch_dtype(Tout)).reshape(shape)
 
@@ -128,7 +134,8 @@ def random_uniform_int_shape(shape: Shape, minval: Shape, maxval: Shape) -> Shap
 # -- functions ---------------------------------------------------------------------------------------------------
 
 
-def _shape_tensor(shape: Any) -> Tensor:
+def shape_tensor(shape: Any) -> Tensor:
+    """A shape as a tensor of int32, unless it is a tensor already."""
     hint = None if isinstance(shape, Tensor) else dtypes.int32
     return convert_to_tensor(shape, dtype_hint=hint, name="shape")
 
@@ -144,9 +151,9 @@ def random_normal(
 ) -> Tensor:
     """Numbers from a normal distribution."""
     with name_scope(name, "random_normal", [shape, mean, stddev]) as scope:
-        sizes, kind = _shape_tensor(shape), as_dtype(dtype)
+        sizes, kind = shape_tensor(shape), as_dtype(dtype)
         centre, width = convert_to_tensor(mean, kind, "mean"), convert_to_tensor(stddev, kind, "stddev")
-        drawn = RANDOM_STANDARD_NORMAL(sizes, dtype=kind, **_seeds(seed))
+        drawn = RANDOM_STANDARD_NORMAL(sizes, dtype=kind, **op_seed_attrs(seed))
         return math.ADD_V2(drawn * width, centre, name=scope)  # type: ignore[operator]
 
 
@@ -161,9 +168,9 @@ def truncated_normal(
 ) -> Tensor:
     """Numbers from a normal distribution, drawn again where they lie more than two deviations from the mean."""
     with name_scope(name, "truncated_normal", [shape, mean, stddev]) as scope:
-        sizes, kind = _shape_tensor(shape), as_dtype(dtype)
+        sizes, kind = shape_tensor(shape), as_dtype(dtype)
         centre, width = convert_to_tensor(mean, kind, "mean"), convert_to_tensor(stddev, kind, "stddev")
-        drawn = TRUNCATED_NORMAL(sizes, dtype=kind, **_seeds(seed))
+        drawn = TRUNCATED_NORMAL(sizes, dtype=kind, **op_seed_attrs(seed))
         return math.ADD_V2(drawn * width, centre, name=scope)  # type: ignore[operator]
 
 
@@ -191,9 +198,9 @@ def random_uniform(
             raise ValueError(f"Must specify maxval for integer dtype {kind.name}")
         maxval = 1
     with name_scope(name, "random_uniform", [shape, minval, maxval]) as scope:
-        sizes = _shape_tensor(shape)
+        sizes = shape_tensor(shape)
         low, high = convert_to_tensor(minval, kind, "min"), convert_to_tensor(maxval, kind, "max")
         if kind.is_integer:
-            return RANDOM_UNIFORM_INT(sizes, low, high, name=scope, **_seeds(seed))
-        drawn = RANDOM_UNIFORM(sizes, dtype=kind, **_seeds(seed))
+            return RANDOM_UNIFORM_INT(sizes, low, high, name=scope, **op_seed_attrs(seed))
+        drawn = RANDOM_UNIFORM(sizes, dtype=kind, **op_seed_attrs(seed))
         return math.ADD_V2(drawn * (high - low), low, name=scope)  # type: ignore[operator]

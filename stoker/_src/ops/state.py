@@ -12,15 +12,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base.dtypes import NUMERIC, DType
-from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError
+from stoker._src.base.dtypes import INDEX, NUMERIC, DType
+from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OutOfRangeError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import (
     ANY,
+    INT,
     READS,
     SHAPE,
     SOURCE,
     STATEFUL,
+    STRING,
+    STRINGS,
     TYPE,
     WRITES,
     OpDefinition,
@@ -33,9 +36,10 @@ from stoker._src.graph.tensor import Operation, Tensor
 class VariableState:
     """The value of one variable. `value` is None until it is initialized."""
 
-    __slots__ = ("block", "dtype", "name", "shape", "value")
+    __slots__ = ("block", "device", "dtype", "name", "shape", "value")
 
-    def __init__(self, name: str, dtype: DType, shape: Shape) -> None:
+    def __init__(self, name: str, dtype: DType, shape: Shape, device: Any = None) -> None:
+        self.device = device  # where the value lives; None for wherever the first one comes from
         self.name = name
         self.dtype = dtype
         self.shape = shape
@@ -69,7 +73,8 @@ class VariableState:
             old.copy_(value)
             return
         self._check(value.shape, validate_shape)
-        self.value = value.clone(memory_format=torch.contiguous_format)
+        copy = value.clone(memory_format=torch.contiguous_format)
+        self.value = copy if self.device is None else copy.to(self.device)
 
     def _check(self, shape: Any, validate: bool) -> None:
         if validate and not self.shape.compatible(Shape(shape)):
@@ -90,8 +95,8 @@ ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 def _variable(ctx: Any, kind: str, container: str, shared_name: str, dtype: DType, shape: Shape) -> VariableState:
     name = shared_name or ctx.name
     if name == ANONYMOUS:
-        return VariableState(container, dtype, shape)
-    return ctx.resources.lookup_or_create(container, kind, name, lambda: VariableState(name, dtype, shape))
+        return VariableState(container, dtype, shape, ctx.device)
+    return ctx.resources.lookup_or_create(container, kind, name, lambda: VariableState(name, dtype, shape, ctx.device))
 
 
 # ---- reference variables ----------------------------------------------------------------------------------------
@@ -110,6 +115,60 @@ def variable_kernel(*, shape: Shape, dtype: DType, container: str, shared_name: 
 @VARIABLE_V2.shape
 def variable_shape(*, shape: Shape) -> Shape:
     return shape
+
+
+VARIABLE = define(
+    "Variable() -> (ref: Ref(dtype))", SOURCE | STATEFUL, shape=SHAPE, dtype=TYPE, container="", shared_name=""
+).not_differentiable()
+
+
+@VARIABLE.kernel
+def old_variable_kernel(*, shape: Shape, dtype: DType, container: str, shared_name: str, ctx: Any) -> VariableState:
+    return _variable(ctx, "variable", container, shared_name, dtype, _old_shape(shape))
+
+
+@VARIABLE.shape
+def old_variable_shape(*, shape: Shape) -> Shape:
+    return _old_shape(shape)
+
+
+def _old_shape(shape: Shape) -> Shape:
+    """This op wrote an unknown shape as that of a scalar, so a scalar's may be anything."""
+    return UNKNOWN_SHAPE if shape.rank == 0 else shape
+
+
+TEMPORARY_VARIABLE = define(
+    "TemporaryVariable() -> (ref: Ref(dtype))", STATEFUL, shape=SHAPE, dtype=TYPE, var_name=""
+).not_differentiable()
+
+
+@TEMPORARY_VARIABLE.kernel
+def temporary_variable_kernel(*, shape: Shape, dtype: DType, var_name: str, ctx: Any) -> VariableState:
+    made = VariableState(var_name or ctx.name, dtype, shape)
+    ctx.resources.remove("", "temporary_variable", made.name)
+    return ctx.resources.lookup_or_create("", "temporary_variable", made.name, lambda: made)
+
+
+@TEMPORARY_VARIABLE.shape
+def temporary_variable_shape(*, shape: Shape) -> Shape:
+    return shape
+
+
+DESTROY_TEMPORARY_VARIABLE = define(
+    "DestroyTemporaryVariable(ref: Ref(T)) -> (value: T)", READS | WRITES | STATEFUL, T=ANY, var_name=STRING
+).not_differentiable()
+
+
+@DESTROY_TEMPORARY_VARIABLE.kernel
+def destroy_temporary_variable_kernel(ref: VariableState, *, var_name: str, ctx: Any) -> Any:
+    if ctx.resources.remove("", "temporary_variable", var_name) is None:
+        raise NotFoundError(None, None, f"Temporary variable {var_name} does not exist, or was destroyed before.")
+    return ref.read()
+
+
+@DESTROY_TEMPORARY_VARIABLE.shape
+def destroy_temporary_variable_shape(ref: Shape) -> Shape:
+    return ref
 
 
 ASSIGN = define(
@@ -172,7 +231,14 @@ IS_VARIABLE_INITIALIZED.shape(scalar)
 # ---- resource variables -----------------------------------------------------------------------------------------
 
 VAR_HANDLE_OP = define(
-    "VarHandleOp() -> (resource: resource)", SOURCE | STATEFUL, container="", shared_name="", dtype=TYPE, shape=SHAPE
+    "VarHandleOp() -> (resource: resource)",
+    SOURCE | STATEFUL,
+    container="",
+    shared_name="",
+    debug_name="",
+    dtype=TYPE,
+    shape=SHAPE,
+    allowed_devices=STRINGS(()),
 ).not_differentiable()
 
 
@@ -254,3 +320,57 @@ VAR_IS_INITIALIZED_OP = define(
 ).not_differentiable()
 VAR_IS_INITIALIZED_OP.kernel(lambda resource: torch.tensor(resource.value is not None))
 VAR_IS_INITIALIZED_OP.shape(scalar)
+
+DESTROY_RESOURCE_OP = define(
+    "DestroyResourceOp(resource: resource) -> ()", WRITES | STATEFUL, ignore_lookup_error=True
+).not_differentiable()
+
+
+@DESTROY_RESOURCE_OP.kernel
+def destroy_resource_kernel(resource: Any, *, ignore_lookup_error: bool) -> None:
+    if isinstance(resource, VariableState):
+        if resource.value is None and not ignore_lookup_error:
+            raise NotFoundError(None, None, f"Resource {resource.name} does not exist.")
+        resource.value = None
+        return
+    # Other resources (queues, tables) are closed; their handles stay valid and empty.
+    if hasattr(resource, "close"):
+        resource.close(cancel_pending=True)
+
+
+DISABLE_COPY_ON_READ = define("DisableCopyOnRead(resource: resource) -> ()", STATEFUL).not_differentiable()
+DISABLE_COPY_ON_READ.kernel(lambda resource: None)  # reads copy only where the planner finds a need
+
+# ---- CountUpTo --------------------------------------------------------------------------------------------------
+
+COUNT_UP_TO = define(
+    "CountUpTo(ref: Ref(T)) -> (output: T)", READS | WRITES | STATEFUL, limit=INT, T=INDEX
+).not_differentiable()
+COUNT_UP_TO.shape(scalar)
+RESOURCE_COUNT_UP_TO = define(
+    "ResourceCountUpTo(resource: resource) -> (output: T)", READS | WRITES | STATEFUL, limit=INT, T=INDEX
+).not_differentiable()
+RESOURCE_COUNT_UP_TO.shape(scalar)
+
+
+def _counted(variable: VariableState, limit: int) -> torch.Tensor:
+    value = variable.read()
+    if value.ndim:
+        raise InvalidArgumentError(
+            None, None, f"input is not a scalar: {Shape(value.shape)} (variable {variable.name})"
+        )
+    if int(value) >= limit:
+        raise OutOfRangeError(None, None, f"Reached limit of {limit}")
+    before = value.clone()
+    value.add_(1)
+    return before
+
+
+@COUNT_UP_TO.kernel
+def count_up_to_kernel(ref: VariableState, *, limit: int) -> torch.Tensor:
+    return _counted(ref, limit)
+
+
+@RESOURCE_COUNT_UP_TO.kernel
+def resource_count_up_to_kernel(resource: VariableState, *, limit: int) -> torch.Tensor:
+    return _counted(resource, limit)

@@ -6,6 +6,7 @@ used again, as cheap as changing it in place: the newest owns the Python list, a
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -710,7 +711,7 @@ def tensor_list_split_kernel(
             f"Attempting to slice rows of lengths {lengths} (sum {sum(lengths)}) from a tensor of {tensor.shape[0]} rows.",
         )
     starts = np.cumsum([0, *lengths]).tolist()
-    items = [tensor[a:b] for a, b in zip(starts, starts[1:])]
+    items = [tensor[a:b] for a, b in itertools.pairwise(starts)]
     return TensorList(items, element_dtype, _shape_of(element_shape))
 
 

@@ -263,7 +263,7 @@ class Block:
 
     def merged(self, values: list[Tensors], gradients: Tensors) -> tuple[list[Tensors], Tensors]:
         """The lists for a rule: the block's memory in place of its small variables, their gradients joined likewise."""
-        joined = torch._C._nn.flatten_dense_tensors([gradients[i] for i in self._small])
+        joined = torch._C._nn.flatten_dense_tensors([gradients[i] for i in self._small])  # type: ignore[attr-defined]
         if len(self._small) == len(gradients):
             return [[flat] for flat in self._flats], [joined]
         others = [i for i in range(len(gradients)) if i not in self._chosen]

@@ -4,6 +4,9 @@ Every rule is element by element on lists of tensors (`torch._foreach_*`), chang
 gradients alone. g is the gradient, everything else is named as TensorFlow names the op's inputs.
 """
 
+# The multi-tensor functions of torch that optimizers are made of all start with an underscore.
+# pyright: reportPrivateImportUsage=false
+
 from __future__ import annotations
 
 import cmath
@@ -338,7 +341,7 @@ def _agreement(m: Tensors, beta: float, grad: Tensors) -> Tensors:
     torch._foreach_add_(m, grad, alpha=1 - beta)
     signs = torch._foreach_sign(grad)
     torch._foreach_mul_(signs, torch._foreach_sign(m))
-    return signs
+    return list(signs)
 
 
 @update("AddSign(var, m; lr, alpha, sign_decay, beta, grad)")

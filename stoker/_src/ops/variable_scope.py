@@ -287,11 +287,11 @@ def _get_single(
         raise ValueError("The `constraint` argument must be a callable.")
     made_dtype = dtypes.float32 if dtype is None else as_dtype(dtype).base_dtype
     value = _initial_value(name, initializer, wanted, made_dtype, dtype, validate_shape, partition_info)
-    kwargs = dict(
-        initial_value=value, name=name, trainable=trainable, collections=collections, caching_device=caching_device,
-        dtype=made_dtype if callable(value) or dtype is not None else None, validate_shape=validate_shape, constraint=constraint,
-        synchronization=synchronization, aggregation=aggregation, use_resource=use_resource,
-    )  # fmt: skip
+    kwargs = {
+        "initial_value": value, "name": name, "trainable": trainable, "collections": collections, "caching_device": caching_device,
+        "dtype": made_dtype if callable(value) or dtype is not None else None, "validate_shape": validate_shape, "constraint": constraint,
+        "synchronization": synchronization, "aggregation": aggregation, "use_resource": use_resource,
+    }  # fmt: skip
     variable = variables.Variable(**kwargs)
     if not eager:
         store.variables[name] = variable

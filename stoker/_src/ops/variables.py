@@ -18,13 +18,16 @@ from stoker._src.base import settings
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
+from stoker._src.formats import protos
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, device, init_scope, name_scope
 from stoker._src.graph.tensor import Operation, Tensor, TensorReference
-from stoker._src.ops import array, grouping, state
+from stoker._src.ops import array, gathering, grouping, scatter_state, slicing, state
+from stoker._src.ops.partitioned import SaveSliceInfo
 from stoker._src.ops.state import ANONYMOUS
+from stoker._src.ops.variable_updates import PartialUpdates
 
 
 @export("VariableSynchronization")
@@ -139,7 +142,7 @@ def _lifted(use_resource: bool, kwargs: dict[str, Any]) -> Any:
         return (ResourceVariable if use_resource or context.executing_eagerly() else RefVariable)(**kwargs)
 
 
-class Variable(metaclass=_VariableType):
+class Variable(PartialUpdates, metaclass=_VariableType):
     """A tensor that outlives a run and can be assigned to.
 
     Args (1.x form):
@@ -337,6 +340,49 @@ class Variable(metaclass=_VariableType):
     def _set_save_slice_info(self, save_slice_info: Any) -> None:
         self._save_slice_info = save_slice_info
 
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The variable as a VariableDef, with names relative to `export_scope`; None when it lies outside of it."""
+        if export_scope is not None and not self._name.startswith(export_scope):
+            return None
+
+        def inside(name: str) -> str:
+            return name.removeprefix(export_scope + "/") if export_scope else name
+
+        proto = protos.VariableDef(
+            variable_name=inside(self._element.name),
+            initializer_name=inside(self._initializer_op.name),
+            is_resource=isinstance(self, ResourceVariable),
+            trainable=self._trainable,
+            synchronization=self._synchronization.value,
+            aggregation=self._aggregation.value,
+        )
+        if self._initial_value is not None:
+            proto.initial_value_name = inside(self._initial_value.name)
+        if self._snapshot is not None:
+            proto.snapshot_name = inside(self._snapshot.name)
+        if self._save_slice_info is not None:
+            proto.save_slice_info_def.CopyFrom(self._save_slice_info.to_proto(export_scope))
+        return proto
+
+    @staticmethod
+    def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:
+        """The variable that `variable_def` describes, whose ops are in the graph already."""
+        kind = ResourceVariable if variable_def.is_resource else RefVariable
+        return kind(variable_def=variable_def, import_scope=import_scope)
+
+    def _settle_proto(self, variable_def: Any, import_scope: str | None) -> None:
+        """What both kinds read from a VariableDef beside their ops."""
+        self._caching_device = None
+        self._settle(
+            {
+                "trainable": variable_def.trainable,
+                "synchronization": VariableSynchronization(variable_def.synchronization),
+                "aggregation": VariableAggregation(variable_def.aggregation),
+            }
+        )
+        if variable_def.HasField("save_slice_info_def"):
+            self._save_slice_info = SaveSliceInfo.from_proto(variable_def.save_slice_info_def, import_scope)
+
     def __iter__(self) -> Any:
         if getattr(self._element, "is_eager", False):
             return iter(self.read_value())
@@ -362,7 +408,7 @@ class Variable(metaclass=_VariableType):
         return described + ">"
 
     def __getitem__(self, item: Any) -> Any:
-        return self.value()[item]  # type: ignore[index]
+        return slicing.slice_helper(self.value(), item, self)
 
 
 export(v1="Variable")(Variable)
@@ -480,8 +526,15 @@ class RefVariable(Variable):
         self._initial_value = element(variable_def.initial_value_name) if variable_def.initial_value_name else None
         self._snapshot = element(variable_def.snapshot_name)
         self._dtype, self._static = self._element.dtype, self._element.static_shape
-        self._caching_device = None
-        self._settle({"trainable": getattr(variable_def, "trainable", True)})
+        self._settle_proto(variable_def, import_scope)
+
+    def _scatter(self, kind: str, indices: Any, updates: Any, name: str | None, use_locking: bool = False) -> Any:
+        by_reference, _ = scatter_state.SCATTERS[kind]
+        return by_reference(self._element, indices, updates, use_locking=use_locking, name=name)
+
+    def _scatter_nd(self, kind: str, indices: Any, updates: Any, name: str | None) -> Any:
+        by_reference, _ = scatter_state.SCATTERS_ND[kind]
+        return by_reference(self._element, indices, updates, use_locking=True, name=name)
 
 
 class ResourceVariable(Variable):
@@ -583,8 +636,7 @@ class ResourceVariable(Variable):
             return self if read_value else None
         if not read_value:
             return update
-        with control_dependencies([update]):
-            return self._read()
+        return UnreadVariable(self, update)
 
     def assign(
         self, value: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
@@ -619,9 +671,58 @@ class ResourceVariable(Variable):
         self._initializer_op = element(variable_def.initializer_name)
         self._initial_value = element(variable_def.initial_value_name) if variable_def.initial_value_name else None
         self._snapshot = element(variable_def.snapshot_name) if variable_def.snapshot_name else self._read()
-        self._caching_device = None
         self._validate_shape = True
-        self._settle({"trainable": getattr(variable_def, "trainable", True)})
+        self._settle_proto(variable_def, import_scope)
+
+    # -- parts ---------------------------------------------------------------------------------------------------
+
+    def _scatter(self, kind: str, indices: Any, updates: Any, name: str | None, use_locking: bool = False) -> Any:
+        _, by_handle = scatter_state.SCATTERS[kind]
+        updates = convert_to_tensor(updates, self._dtype)
+        return self._after(by_handle(self._element, indices, updates, name=name), True)
+
+    def _scatter_nd(self, kind: str, indices: Any, updates: Any, name: str | None) -> Any:
+        _, by_handle = scatter_state.SCATTERS_ND[kind]
+        updates = convert_to_tensor(updates, self._dtype)
+        return self._after(by_handle(self._element, indices, updates, name=name), True)
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+        """Rows of the variable, without reading the others."""
+        with name_scope("Gather" if name is None else name) as scope:
+            return gathering.RESOURCE_GATHER(self._element, indices, dtype=self._dtype, name=scope)
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+        """Elements or slices of the variable at coordinates."""
+        with name_scope("GatherNd" if name is None else name) as scope:
+            value = gathering.RESOURCE_GATHER_ND(self._element, indices, dtype=self._dtype, name=scope)
+        return array.identity(value)
+
+
+class UnreadVariable(ResourceVariable):
+    """A variable after an update: reading it waits for the update, and `op` is the update."""
+
+    def __init__(self, variable: ResourceVariable, update: Operation) -> None:
+        for key, value in vars(variable).items():
+            setattr(self, key, value)
+        self._update = update
+        self._snapshot = self._read()
+
+    @property
+    def name(self) -> str:
+        return self._update.name
+
+    @property
+    def op(self) -> Operation:
+        return self._update
+
+    def _read(self) -> Tensor:
+        with control_dependencies([self._update]):
+            return super()._read()
+
+    def _dense_var_to_tensor(self, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+        if not as_ref and dtype in (None, self._dtype):
+            return self._snapshot
+        return super()._dense_var_to_tensor(dtype, name, as_ref)
 
 
 # -- variables as tensors ----------------------------------------------------------------------------------------
@@ -634,7 +735,7 @@ def _convert(value: Variable, dtype: DType | None = None, name: str | None = Non
 register_tensor_conversion_function(Variable, _convert, 10)
 
 _OPERATORS = (
-    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv div rdiv mod rmod pow rpow matmul rmatmul "
+    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul "
     "lt le gt ge and rand or ror xor rxor neg invert abs"
 ).split()
 
@@ -647,8 +748,7 @@ def _forwarded(dunder: str) -> Callable[..., Any]:
 
 
 for _name in _OPERATORS:
-    if hasattr(Tensor, f"__{_name}__"):
-        setattr(Variable, f"__{_name}__", _forwarded(f"__{_name}__"))
+    setattr(Variable, f"__{_name}__", _forwarded(f"__{_name}__"))
 
 
 # -- collections and initializers --------------------------------------------------------------------------------

@@ -84,7 +84,9 @@ def wait_until(condition: threading.Condition, ready: Callable[[], bool], what: 
                 raise CancelledError(None, None, f"{what} was cancelled")
             left = None if state.deadline is None else state.deadline - time.monotonic()
             if left is not None and left <= 0:
-                raise DeadlineExceededError(None, None, f"{what} did not finish in {state.timeout_in_ms} ms (RunOptions.timeout_in_ms)")
+                raise DeadlineExceededError(
+                    None, None, f"{what} did not finish in {state.timeout_in_ms} ms (RunOptions.timeout_in_ms)"
+                )
             condition.wait(left)
     finally:
         state.leave(condition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -14,12 +15,15 @@ from stoker._src.base.dtypes import DType
 from stoker._src.base.shapes import Shape, TensorShape
 from stoker._src.graph import context
 from stoker._src.graph.definition import OpDefinition, Trait
+from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.source_lines import describe, user_frames
 from stoker._src.graph.tapes import tapes
-from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import dtype_of_torch, from_numpy, host_value, to_numpy
-from stoker._src.runtime.emit import copied
+from stoker._src.runtime.emit import Step, copied
 from stoker._src.runtime.failures import explain_failure
+from stoker._src.runtime.functions import FunctionCompiler, step_failure
+from stoker._src.runtime.plan import Value
 from stoker._src.runtime.resources import NodeContext, ResourceManager
 
 
@@ -167,7 +171,7 @@ class EagerTensor(Tensor):
         return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={self.numpy()!r}>"
 
     def __str__(self) -> str:
-        return f"tf.Tensor({self.numpy()}, shape={self.shape}, dtype={self.dtype.name})"
+        return f"tf.Tensor({self.numpy()!s}, shape={self.shape}, dtype={self.dtype.name})"
 
 
 def _rebuild(array: Any, dtype: DType) -> EagerTensor:
@@ -209,6 +213,23 @@ class EagerOperation:
         return public_value(self.attrs[name])
 
 
+class _NoHolding:
+    """Eager mode has no lock around its variables."""
+
+    def pause(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
+
+
+_NO_HOLDING = _NoHolding()
+
+
+def function_targets(record: EagerOperation) -> list[Any]:
+    return [ref.target for ref in function_refs(record)]
+
+
 class EagerExecutor:
     """The target of ops in eager mode. Owns eager mode's resources."""
 
@@ -218,6 +239,7 @@ class EagerExecutor:
     def __init__(self) -> None:
         self.resources = ResourceManager()
         self._states: dict[Any, NodeContext] = {}
+        self._contexts: weakref.WeakKeyDictionary[Operation, NodeContext] = weakref.WeakKeyDictionary()
 
     def op_name(self, name: str | None, op_type: str) -> str:
         return (name or op_type).rstrip("/")
@@ -246,9 +268,17 @@ class EagerExecutor:
         keywords = {key: attrs[key] for key in definition.kernel_attrs}
         if definition.needs_context:
             keywords["ctx"] = self._context(definition, attrs, name)
+        steps: list[Step] = []
+        if definition.calls:
+            keywords, steps = self._functions(record)
+            keywords["holding"] = _NO_HOLDING
         try:
             results = definition.kernel_fn(*arguments, **keywords)  # type: ignore[misc]
         except Exception as error:
+            for step in steps:
+                explained = step_failure(error, step)
+                if explained._op is not None:  # type: ignore[attr-defined]
+                    raise explained from error
             raise explain_failure(error, None, [tensor._value for tensor in inputs]) from error
         flat = definition.flatten_results(results)
         outputs = [EagerTensor(value, dtype) for value, dtype in zip(flat, definition.output_dtypes(attrs))]
@@ -265,6 +295,31 @@ class EagerExecutor:
     def forget_states(self) -> None:
         """Stateful ops start anew: `tf.random.set_seed` was called."""
         self._states.clear()
+
+    def _functions(self, record: EagerOperation) -> tuple[dict[str, Any], list[Step]]:
+        """The compiled functions that an op calls; compiled once for the variables it is given."""
+        passed = record.inputs[-len(record.attrs["T" if "T" in record.attrs else "Tin"]) :] if record.inputs else []
+        known = {i: t._value for i, t in enumerate(passed) if t.dtype is dtypes.resource}
+        first = function_refs(record)[0].target
+        key = (record.type, tuple((i, id(value)) for i, value in known.items()), *map(id, function_targets(record)))
+        found = None if first is None else first.steps.get(key)
+        if found is None:
+            values = []
+            for i in range(len(passed)):
+                value = Value(f"in_{i}", -1, handle=i in known)
+                value.is_constant, value.constant = i in known, known.get(i)
+                values.append(value)
+            count = len(record.definition.output_dtypes(record.attrs))
+            compiled = FunctionCompiler(self._node_context)(record, values, [True] * count)  # type: ignore[arg-type]
+            found = first.steps[key] = (compiled, known)
+        keywords, steps = found[0]
+        return dict(keywords), steps
+
+    def _node_context(self, op: Operation) -> NodeContext:
+        found = self._contexts.get(op)
+        if found is None:
+            found = self._contexts[op] = NodeContext(op.name, self.resources)
+        return found
 
     def _context(self, definition: OpDefinition, attrs: dict[str, Any], name: str) -> NodeContext:
         """The state of a stateful op: shared by calls with equal attributes, as TensorFlow's kernel cache does."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stoker._src.graph.graph import Graph
+from stoker._src.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from stoker._src.graph.tensor import Operation, Tensor
 
 # (type, expand): composite fetches, as SparseTensor and IndexedSlices; expand(value) -> (parts, rebuild).
@@ -14,6 +15,15 @@ _COMPOSITES: list[tuple[type, Callable[[Any], tuple[list[Any], Callable[[list[An
 
 def register_composite_fetch(kind: type, expand: Callable[[Any], tuple[list[Any], Callable[[list[Any]], Any]]]) -> None:
     _COMPOSITES.append((kind, expand))
+
+
+def _expand_slices(slices: IndexedSlices) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    if slices.dense_shape is None:
+        return [slices.values, slices.indices], lambda parts: IndexedSlicesValue(*parts, None)
+    return [slices.values, slices.indices, slices.dense_shape], lambda parts: IndexedSlicesValue(*parts)
+
+
+register_composite_fetch(IndexedSlices, _expand_slices)
 
 
 class FetchPlan:

@@ -16,10 +16,12 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.definition import Trait
+from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
+_EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 _NOT_FOLDABLE = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 
 
@@ -69,22 +71,32 @@ class Host:
     value: Value
 
 
-def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> set[Operation]:
-    """The operations that must run: backwards from the fetches, stopping at fed tensors."""
+def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> tuple[set[Operation], set[Operation]]:
+    """The operations that must run, backwards from the fetches, stopping at fed tensors; and those only waited for.
+
+    An op that others only wait for runs if it does something (writes, reads, blocks, checks). A pure one does not: what
+    matters of it are the ops it waits for in turn. So gradients that an optimizer gates but nobody uses cost nothing.
+    """
     needed: set[Operation] = set()
-    stack = [t.op for t in fetches if t not in feeds] + list(targets)
+    waited_for: set[Operation] = set()
+    stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
     while stack:
-        op = stack.pop()
-        if op in needed:
+        op, wanted = stack.pop()
+        wanted = wanted or _has_effect(op)
+        seen = needed if wanted else waited_for
+        if op in seen or op in needed:
             continue
-        needed.add(op)
+        seen.add(op)
         for tensor in op._inputs:
-            if tensor not in feeds and tensor.op not in needed:
-                stack.append(tensor.op)
+            if tensor not in feeds:
+                stack.append((tensor.op, wanted))
         for control in op._control_inputs:
-            if control not in needed:
-                stack.append(control)
-    return needed
+            stack.append((control, False))
+    return needed, waited_for - needed
+
+
+def _has_effect(op: Operation) -> bool:
+    return bool(op.definition.traits & _EFFECTS) or bool(op.definition.calls)
 
 
 def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
@@ -157,6 +169,10 @@ class Planner:
         self.feed_values: list[Value] = []
         self.results: list[Value | None] = []
         self.ops: list[Operation] = []
+        self._ordered: list[Operation] = []
+        self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
+        self._fetched_tensors = set(fetches)
+        self._pinned: dict[Tensor, Value] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
 
@@ -170,12 +186,14 @@ class Planner:
                 value.roots = frozenset((CONSTANT,))
             self.values[tensor] = value
             self.feed_values.append(value)
-        self.needed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
-        self.ops = in_order(self.needed, fed)
-        for op in self._grouped(self.ops):
+        self.needed, passed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
+        # What is only waited for does not run, but its edges order what does.
+        self._ordered = in_order(self.needed | passed, fed)
+        self.ops = [op for op in self._ordered if op in self.needed]
+        for op in self._grouped(self._ordered):
             if isinstance(op, list):
                 self._batch(op)
-            else:
+            elif op in self.needed:
                 self._plan(op)
         for tensor in self.fetches:
             self.results.append(None if tensor is None else self._fetched(tensor))
@@ -185,7 +203,7 @@ class Planner:
     def dependents(self, op: Operation) -> set[Operation]:
         """The ops of this plan that must wait for `op`."""
         found = {op}
-        for each in self.ops:
+        for each in self._ordered:
             if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
                 found.add(each)
         found.discard(op)
@@ -200,6 +218,12 @@ class Planner:
             raise InvalidArgumentError(None, op, f"Op type {definition.name} cannot be executed: it has no kernel.")
         if traits & Trait.SOURCE:
             self._constants(op, [definition.kernel_fn(**self._keywords(op))])
+            return
+        if _is_snapshot(op):
+            # The value that a 1.x variable stands for: whoever uses it reads the variable then, as TensorFlow's shared
+            # buffers let it see updates that it was told to wait for. Fetched, it is what the variable was here.
+            self.values.setdefault(op.outputs[0], self.values[op._inputs[0]])
+            self._pin(op.outputs[0])
             return
         arguments = self._arguments(op)
         if traits & Trait.PASSES:
@@ -249,26 +273,47 @@ class Planner:
         groups = definition.group(op._inputs, op.attrs)
         arguments: list[Any] = []
         for arg, group in zip(definition.inputs, groups):
-            if arg.is_list:
+            if definition.calls and arg is definition.inputs[-1]:
+                inputs = function_refs(op)[0].target.inputs
+                arguments.append(
+                    [self._taken(t, reference=inner.dtype._is_ref_dtype) for t, inner in zip(group, inputs)]
+                )
+            elif arg.is_list:
                 arguments.append([self._argument(arg, tensor) for tensor in group])
             else:
                 arguments.append(self._argument(arg, group))
         return arguments
 
     def _argument(self, arg: Any, tensor: Tensor) -> Any:
-        value = self._read(tensor) if tensor.dtype._is_ref_dtype and not arg.is_ref else self.values[tensor]
+        value = self._taken(tensor, reference=arg.is_ref)
         return Host(value) if arg.host else value
+
+    def _taken(self, tensor: Tensor, *, reference: bool) -> Value:
+        """A value as a consumer takes it: the variable where it wants a reference, what the variable holds otherwise."""
+        value = self.values[tensor]
+        if value.handle and not reference and tensor.dtype is not dtypes.resource:
+            return self._read(tensor)
+        return value
 
     def _read(self, tensor: Tensor) -> Value:
         """The value of a reference: read from the variable at this point of the plan."""
         source = self.values[tensor]
         if FEED in source.roots:
             return source  # a fed reference is fed its value
+        known = self._reads.get(source)
+        if known is not None:
+            return known
         instruction = Instruction(tensor.op, "read", None, [source])
         self._append(instruction, Trait.READS)
         value = self._value("read", len(self.instructions) - 1)
         instruction.results = [value]
+        self._reads[source] = value
         return value
+
+    def _pin(self, tensor: Tensor) -> None:
+        """What a fetch of this reference gives: the variable's value at this point."""
+        if tensor in self._fetched_tensors and tensor not in self._pinned:
+            self._pinned[tensor] = self._read(tensor)
 
     def _append(self, instruction: Instruction, traits: Trait) -> None:
         instruction.traits = traits
@@ -276,6 +321,8 @@ class Planner:
             self.reads_variables = True
         if traits & Trait.WRITES:
             self.writes_variables = True
+        if traits & (Trait.WRITES | Trait.BLOCKING):
+            self._reads.clear()  # what was read before may not be what the variable is after this
         if traits & Trait.BLOCKING:
             instruction.blocking = self.blocks = True
         self.instructions.append(instruction)
@@ -294,6 +341,7 @@ class Planner:
             if reference.is_constant:
                 self.values[op.outputs[0]] = reference
                 instruction.results = []
+                self._pin(op.outputs[0])
 
     # -- constants -----------------------------------------------------------------------------------------------
 
@@ -328,7 +376,7 @@ class Planner:
         """Ops that one batch kernel can run together become a list, at the place of the last of them."""
         groups: dict[Any, list[int]] = {}
         for position, op in enumerate(ops):
-            if op.definition.batch_key is not None:
+            if op.definition.batch_key is not None and op in self.needed:
                 groups.setdefault((op.definition, op.definition.batch_key(op)), []).append(position)
         replaced: dict[int, Any] = {}
         for positions in groups.values():
@@ -350,10 +398,13 @@ class Planner:
         for op in ops:
             if op.outputs:  # the references the updates were given
                 self.values[op.outputs[0]] = self.values[op._inputs[0]]
+                self._pin(op.outputs[0])
 
     # -- results and aliasing ------------------------------------------------------------------------------------
 
     def _fetched(self, tensor: Tensor) -> Value:
+        if tensor in self._pinned:
+            return self._pinned[tensor]
         return self._read(tensor) if tensor.dtype._is_ref_dtype else self.values[tensor]
 
     def _settle(self) -> None:
@@ -443,6 +494,16 @@ def _movable(ops: list[Operation], positions: list[int]) -> bool:
         if op not in members and not variables.isdisjoint(op._inputs):
             return False
     return True
+
+
+def _is_snapshot(op: Operation) -> bool:
+    """Whether this is the `<variable>/read` that every 1.x variable is made with."""
+    return (
+        bool(op.definition.traits & Trait.PASSES)
+        and bool(op._inputs)
+        and op._inputs[0].dtype._is_ref_dtype
+        and op.name == op._inputs[0].op.name + "/read"
+    )
 
 
 def _is_handle(tensor: Tensor) -> bool:

@@ -13,7 +13,7 @@ from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.shapes import as_shape
 from stoker._src.graph import context
 from stoker._src.graph.scopes import colocate_with
-from stoker._src.ops import initializers, variable_scope
+from stoker._src.ops import array, initializers, variable_scope
 from stoker._src.ops.partitioned import SaveSliceInfo
 from stoker._src.ops.variables import ResourceVariable, Variable
 
@@ -48,8 +48,6 @@ def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_
         return create_slot_with_initializer(
             primary, initializers.Zeros(), primary.static_shape, wanted, name, colocate_with_primary
         )
-    from stoker._src.ops import array
-
     # The shape is known only when the primary is initialized: make the zeros from its initial value.
     initial = primary.initialized_value() if isinstance(primary, Variable) else primary
     return create_slot(primary, array.zeros(array.shape(initial), wanted), name, colocate_with_primary)
@@ -58,11 +56,11 @@ def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_
 def _create(primary: Any, name: str, colocate: bool, **made: Any) -> Any:
     eager = context.executing_eagerly()
     owner = primary._name if eager and isinstance(primary, Variable) else primary.op.name
-    with variable_scope.variable_scope(None, f"{owner}/{name}"):
-        with colocate_with(primary.op) if colocate and not eager else nullcontext():
-            slot = variable_scope.get_variable(
-                "", trainable=False, use_resource=isinstance(primary, ResourceVariable), **made
-            )
+    place = colocate_with(primary.op) if colocate and not eager else nullcontext()
+    with variable_scope.variable_scope(None, f"{owner}/{name}"), place:
+        slot = variable_scope.get_variable(
+            "", trainable=False, use_resource=isinstance(primary, ResourceVariable), **made
+        )
     info = getattr(primary, "_save_slice_info", None)
     if info is not None:
         # The slice's own name ends in part_N; the slot of the whole is called after the whole.

@@ -76,15 +76,14 @@ def stream_of_key_counter(key: Sequence[int], counter: Sequence[int], algorithm:
 def generator_state(seed: int | Sequence[int]) -> np.ndarray:
     """The state variable of `Generator.from_seed` for Philox: int64 [counter low, counter high, key].
 
-    A single number is the counter's low word; a sequence gives the words in order, zero where it is too short.
-
-    Raises:
-        InvalidArgumentError: if there are more than three numbers.
+    A single number is one wide integer, lowest word first. A sequence gives the words themselves: its first three, with
+    zeros before them where it is too short.
     """
-    numbers = [seed] if isinstance(seed, int) else [int(number) for number in seed]
-    if len(numbers) > 3:
-        raise InvalidArgumentError(None, None, f"A Philox seed has at most 3 numbers, got {len(numbers)}")
-    words = [number & _MASK_64 for number in numbers] + [0] * (3 - len(numbers))
+    if isinstance(seed, int):
+        words = [(seed >> (64 * place)) & _MASK_64 for place in range(3)]
+    else:
+        given = [int(number) & _MASK_64 for number in seed][:3]
+        words = [0] * (3 - len(given)) + given
     return np.array(words, np.uint64).view(np.int64)
 
 

@@ -1,0 +1,25 @@
+"""The command line: `run` a TensorFlow program, `inspect` a file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from stoker._src.base.version import VERSION
+from stoker._src.cli import run
+
+_COMMANDS = (run,)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs a command; its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="stoker",
+        description="TensorFlow's training stack on PyTorch: runs TensorFlow 1 programs unmodified.",
+    )
+    parser.add_argument("--version", action="version", version=f"stoker {VERSION}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add_parser(commands)
+    args = parser.parse_args(sys.argv[1:] if argv is None else argv)
+    return args.execute(args)

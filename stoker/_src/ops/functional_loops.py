@@ -1,0 +1,276 @@
+"""`map_fn`, `scan`, `foldl` and `foldr`: loops over the first dimension of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stoker._src.base import nest
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor_spec import TensorSpec
+from stoker._src.ops import array, comparison, control_flow, tensor_array
+from stoker._src.ops.constants import constant
+
+
+class _Rows:
+    """The elements of a structure of tensors, row by row."""
+
+    def __init__(self, elems: Any) -> None:
+        self.structure = elems
+        self.tensors = [convert_to_tensor(leaf, name="elem") for leaf in nest.flatten(elems, expand_composites=True)]
+        if not self.tensors:
+            raise ValueError("elems must be a Tensor or (possibly nested) sequence of Tensors. Got an empty structure.")
+        rows = Shape((None,))
+        for tensor in self.tensors:
+            if tensor.static_shape.rank == 0:
+                raise ValueError("elems must be a 1+ dimensional Tensor, not a scalar")
+            if tensor.static_shape.rank is not None:
+                rows = rows.merge(Shape(tensor.static_shape.dims[:1]))  # type: ignore[index]
+        self.static = rows[0]
+        self.count: Any = constant(self.static) if self.static is not None else array.shape(self.tensors[0])[0]
+        self.arrays = [
+            tensor_array.TensorArray(t.dtype.base_dtype, size=self.count, clear_after_read=False).unstack(t)
+            for t in self.tensors
+        ]
+
+    def __getitem__(self, i: Any) -> Any:
+        rows = [ta.read(i) for ta in self.arrays]
+        return nest.pack_sequence_as(self.structure, rows, expand_composites=True)
+
+
+def _collected(arrays: list[Any], structure: Any, static: Any) -> Any:
+    results = []
+    for ta in arrays:
+        stacked = ta.stack()
+        if stacked.static_shape.rank is not None or static is not None:
+            rest = ta._static.dims
+            stacked.set_shape([static, *rest] if rest is not None else stacked.static_shape)
+        results.append(stacked)
+    return nest.pack_sequence_as(structure, results, expand_composites=True)
+
+
+def _check(fn: Any) -> None:
+    if not callable(fn):
+        raise TypeError("fn must be callable.")
+
+
+@export("map_fn")
+def map_fn(
+    fn: Callable[..., Any],
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> Any:
+    """`fn` of each row of `elems`, stacked.
+
+    Args:
+        fn: from a row (in the structure of `elems`) to a structure of tensors.
+        elems: a tensor or a structure of tensors with equal first dimensions.
+        dtype: the dtypes that `fn` returns, in its structure; by default those of `elems`.
+        parallel_iterations: recorded in the graph.
+        back_prop: False makes gradients stop.
+        swap_memory: accepted.
+        infer_shape: all results of `fn` have one shape.
+        name: the name scope ("map").
+        fn_output_signature: dtypes or TensorSpecs that `fn` returns; the newer form of `dtype`.
+
+    Raises:
+        TypeError: `fn` is not callable, or returns another structure or dtype than stated.
+        ValueError: `elems` are scalars, or have different first dimensions.
+    """
+    _check(fn)
+    if dtype is not None and fn_output_signature is None:
+        fn_output_signature = dtype
+    with name_scope(name, "map", nest.flatten(elems)):
+        rows = _Rows(elems)
+        signature = fn_output_signature
+        if signature is None:
+            signature = nest.pack_sequence_as(elems, [t.dtype.base_dtype for t in rows.tensors])
+        specs = [s if isinstance(s, TensorSpec) else TensorSpec(None, s) for s in nest.flatten(signature)]
+        results = [
+            tensor_array.TensorArray(
+                s.dtype,
+                size=rows.count,
+                infer_shape=infer_shape,
+                element_shape=s.static_shape if s.static_shape.dims is not None else None,
+            )
+            for s in specs
+        ]
+
+        def body(i: Any, arrays: list[Any]) -> Any:
+            made = fn(rows[i])
+            nest.assert_same_structure(signature, made, check_types=False)
+            flat = nest.flatten(made)
+            for spec, value in zip(specs, map(convert_to_tensor, flat)):
+                if value.dtype.base_dtype is not spec.dtype:
+                    raise TypeError(
+                        f"fn_output_signature says {spec.dtype.name} but fn returned {value.dtype.base_dtype.name}: pass "
+                        "`fn_output_signature` (or `dtype`) when fn changes the dtype."
+                    )
+            return i + 1, [ta.write(i, value) for ta, value in zip(arrays, flat)]
+
+        loop = _Shapes(body, specs)
+        done = control_flow.while_loop_v2(
+            lambda i, _: comparison.less(i, rows.count),
+            loop,
+            (constant(0), results),
+            parallel_iterations=parallel_iterations or 10,
+            back_prop=back_prop,
+            maximum_iterations=rows.count,
+        )[1]
+        return _collected(loop.shaped(done), signature, rows.static)
+
+
+class _Shapes:
+    """A loop's body that remembers the element shapes of the arrays it returns: they are known only inside."""
+
+    def __init__(self, body: Callable[..., Any], specs: list[Any]) -> None:
+        self._body = body
+        self._found: list[Any] = [None] * len(specs)
+
+    def __call__(self, i: Any, *rest: Any) -> Any:
+        result = self._body(i, *rest)
+        for n, ta in enumerate(nest.flatten(result[-1])):
+            self._found[n] = ta._static
+        return result
+
+    def shaped(self, arrays: Any) -> list[Any]:
+        arrays = nest.flatten(arrays)
+        for ta, found in zip(arrays, self._found):
+            if found is not None and ta._static.compatible(found) and ta._infer_shape:
+                ta._static = ta._static.merge(found)
+        return arrays
+
+
+@export("scan")
+def scan(
+    fn: Callable[..., Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Any:
+    """All intermediate results of `foldl` (or, with `reverse`, of `foldr`), stacked.
+
+    Args:
+        fn: from (accumulator, row) to the next accumulator.
+        elems: a tensor or a structure of tensors with equal first dimensions.
+        initializer: the first accumulator; by default the first row.
+        parallel_iterations: recorded in the graph.
+        back_prop: False makes gradients stop.
+        swap_memory: accepted.
+        infer_shape: all results have one shape.
+        reverse: go from the last row to the first.
+        name: the name scope ("scan").
+    """
+    _check(fn)
+    with name_scope(name, "scan", nest.flatten(elems)):
+        rows = _Rows(elems)
+        structure = elems if initializer is None else initializer
+        last = rows.count - 1
+        if initializer is None:
+            start = rows[last if reverse else constant(0)]
+            first = last - 1 if reverse else constant(1)
+        else:
+            start = nest.map_structure(convert_to_tensor, initializer)
+            first = last if reverse else constant(0)
+        start_flat = nest.flatten(start)
+        arrays = [
+            tensor_array.TensorArray(
+                t.dtype.base_dtype,
+                size=rows.count,
+                clear_after_read=False,
+                infer_shape=infer_shape,
+                element_shape=t.static_shape if infer_shape else None,
+            )
+            for t in start_flat
+        ]
+        if initializer is None:
+            arrays = [ta.write(last if reverse else 0, t) for ta, t in zip(arrays, start_flat)]
+
+        def body(i: Any, accumulated: list[Any], arrays: list[Any]) -> Any:
+            made = fn(nest.pack_sequence_as(structure, accumulated), rows[i])
+            nest.assert_same_structure(structure, made)
+            flat = nest.flatten(made)
+            return i - 1 if reverse else i + 1, flat, [ta.write(i, v) for ta, v in zip(arrays, flat)]
+
+        def condition(i: Any, *_: Any) -> Any:
+            return comparison.greater_equal(i, 0) if reverse else comparison.less(i, rows.count)
+
+        done = control_flow.while_loop_v2(
+            condition,
+            body,
+            (first, start_flat, arrays),
+            parallel_iterations=parallel_iterations,
+            back_prop=back_prop,
+            maximum_iterations=rows.count,
+        )[2]
+        return _collected(nest.flatten(done), structure, rows.static)
+
+
+def _fold(
+    fn: Any, elems: Any, initializer: Any, parallel_iterations: int, back_prop: bool, name: str | None, *, right: bool
+) -> Any:
+    _check(fn)
+    with name_scope(name, "foldr" if right else "foldl", nest.flatten(elems)):
+        rows = _Rows(elems)
+        last = rows.count - 1
+        if initializer is None:
+            start, first = rows[last if right else constant(0)], last - 1 if right else constant(1)
+        else:
+            start, first = nest.map_structure(convert_to_tensor, initializer), last if right else constant(0)
+
+        def body(i: Any, accumulated: Any) -> Any:
+            return i - 1 if right else i + 1, fn(accumulated, rows[i])
+
+        def condition(i: Any, _: Any) -> Any:
+            return comparison.greater_equal(i, 0) if right else comparison.less(i, rows.count)
+
+        return control_flow.while_loop_v2(
+            condition,
+            body,
+            (first, start),
+            parallel_iterations=parallel_iterations,
+            back_prop=back_prop,
+            maximum_iterations=rows.count,
+        )[1]
+
+
+@export("foldl")
+def foldl(
+    fn: Callable[..., Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """`fn(... fn(fn(initializer, elems[0]), elems[1]) ...)`; starts with the first row when there is no initializer."""
+    return _fold(fn, elems, initializer, parallel_iterations, back_prop, name, right=False)
+
+
+@export("foldr")
+def foldr(
+    fn: Callable[..., Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """As `foldl`, from the last row to the first."""
+    return _fold(fn, elems, initializer, parallel_iterations, back_prop, name, right=True)

@@ -1,0 +1,346 @@
+"""CTC ops and tf.nn's functions around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import INT, OpDefinition, define, one_of
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import array, math
+from stoker._src.ops.nn import ctc_kernels
+from stoker._src.ops.nn.arguments import either
+from stoker._src.ops.nn.by_name import ops
+
+_FLOATS = one_of(dtypes.float32, dtypes.float64, default=dtypes.float32)
+_LOSS_ATTRS: dict[str, Any] = {
+    "preprocess_collapse_repeated": False,
+    "ctc_merge_repeated": True,
+    "ignore_longer_outputs_than_inputs": False,
+}
+
+# ---- CTCLoss: the last class is the blank; CTCLossV2: the first is ----------------------------------------------
+
+CTC_LOSS = define(
+    "CTCLoss(inputs: T, labels_indices: int64, labels_values: int32, sequence_length: host int32) -> (loss: T, gradient: T)",
+    **_LOSS_ATTRS,
+    T=_FLOATS,
+)
+CTC_LOSS_V2 = define(
+    "CTCLossV2(inputs: float32, labels_indices: int64, labels_values: int32, sequence_length: host int32) -> "
+    "(loss: float32, gradient: float32)",
+    **_LOSS_ATTRS,
+)
+
+
+def _register_loss(definition: OpDefinition, blank_is_first: bool) -> None:
+    @definition.kernel
+    def ctc_loss_kernel(
+        inputs: torch.Tensor,
+        labels_indices: torch.Tensor,
+        labels_values: torch.Tensor,
+        sequence_length: list[int],
+        *,
+        preprocess_collapse_repeated: bool,
+        ctc_merge_repeated: bool,
+        ignore_longer_outputs_than_inputs: bool,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        if inputs.dim() != 3:
+            raise InvalidArgumentError(None, None, f"inputs is not a 3-Tensor: {list(inputs.shape)}")
+        steps, batch, classes = inputs.shape
+        blank = 0 if blank_is_first else classes - 1
+        rows = ctc_kernels.label_rows(labels_indices, labels_values, batch)
+        checked = ctc_kernels.checked_rows(
+            rows,
+            sequence_length,
+            classes,
+            steps,
+            preprocess_collapse_repeated,
+            ignore_longer_outputs_than_inputs,
+            blank,
+        )
+        return ctc_kernels.loss_and_gradient(inputs, checked, sequence_length, ctc_merge_repeated, blank)
+
+    @definition.shape
+    def ctc_loss_shape(
+        inputs: Shape, labels_indices: Shape, labels_values: Shape, sequence_length: Shape
+    ) -> tuple[Shape, Shape]:
+        inputs = inputs.of_rank(3)
+        Shape((labels_indices.of_rank(2)[0],)).merge(labels_values.of_rank(1))
+        batch = Shape((inputs[1],)).merge(sequence_length.of_rank(1))
+        return batch, Shape((inputs[0], batch[0], inputs[2]))
+
+    @definition.grad
+    def ctc_loss_gradient(op: Operation, g_loss: Tensor, _: Any) -> tuple[Tensor | None, ...]:
+        # The gradient is an output already; it is not differentiated again.
+        kept = array.stop_gradient(op.outputs[1])
+        return math.multiply(ops.ExpandDims(g_loss, -1), kept), None, None, None
+
+
+_register_loss(CTC_LOSS, False)
+_register_loss(CTC_LOSS_V2, True)
+
+# ---- decoders ---------------------------------------------------------------------------------------------------
+
+CTC_GREEDY_DECODER = define(
+    "CTCGreedyDecoder(inputs: T, sequence_length: host int32) -> "
+    "(decoded_indices: int64, decoded_values: int64, decoded_shape: int64, log_probability: T)",
+    merge_repeated=False,
+    blank_index=-1,
+    T=_FLOATS,
+).not_differentiable()
+
+
+@CTC_GREEDY_DECODER.kernel
+def ctc_greedy_decoder_kernel(
+    inputs: torch.Tensor, sequence_length: list[int], *, merge_repeated: bool, blank_index: int
+) -> tuple[torch.Tensor, ...]:
+    steps, batch, classes = inputs.shape
+    ctc_kernels.check_lengths(sequence_length, batch, steps)
+    if not -classes <= blank_index < classes:
+        raise InvalidArgumentError(
+            None, None, f"blank_index expected to be between {-classes} and {classes - 1}, but received {blank_index}"
+        )
+    rows, scores = ctc_kernels.greedy_rows(inputs, sequence_length, merge_repeated, blank_index % classes)
+    return (*ctc_kernels.sparse_rows(rows), scores)
+
+
+@CTC_GREEDY_DECODER.shape
+def ctc_greedy_decoder_shape(inputs: Shape, sequence_length: Shape) -> tuple[Shape, ...]:
+    batch = Shape((inputs.of_rank(3)[1],)).merge(sequence_length.of_rank(1))
+    return Shape((None, 2)), Shape((None,)), Shape((2,)), Shape((batch[0], 1))
+
+
+CTC_BEAM_SEARCH_DECODER = define(
+    "CTCBeamSearchDecoder(inputs: T, sequence_length: host int32) -> (decoded_indices: top_paths * int64, "
+    "decoded_values: top_paths * int64, decoded_shape: top_paths * int64, log_probability: T)",
+    beam_width=INT(minimum=1),
+    top_paths=INT(minimum=1),
+    merge_repeated=True,
+    T=_FLOATS,
+).not_differentiable()
+
+
+@CTC_BEAM_SEARCH_DECODER.kernel
+def ctc_beam_search_decoder_kernel(
+    inputs: torch.Tensor, sequence_length: list[int], *, beam_width: int, top_paths: int, merge_repeated: bool
+) -> tuple[Any, ...]:
+    steps, batch, _ = inputs.shape
+    ctc_kernels.check_lengths(sequence_length, batch, steps)
+    if top_paths > beam_width:
+        raise InvalidArgumentError(None, None, "requested more paths than the beam width.")
+    values = ctc_kernels.numpy_of(inputs)
+    paths: list[list[list[int]]] = [[] for _ in range(top_paths)]
+    scores: list[list[float]] = []
+    for i, length in enumerate(sequence_length):
+        rows, found = ctc_kernels.beam_rows(values[: max(length, 0), i], beam_width, top_paths)
+        for path, row in zip(paths, rows):
+            path.append(ctc_kernels.without_repetitions(row) if merge_repeated else row)
+        scores.append(found)
+    parts = [ctc_kernels.sparse_rows(path) for path in paths]
+    probabilities = torch.tensor(scores, dtype=inputs.dtype, device=inputs.device).reshape(batch, top_paths)
+    return [p[0] for p in parts], [p[1] for p in parts], [p[2] for p in parts], probabilities
+
+
+@CTC_BEAM_SEARCH_DECODER.shape
+def ctc_beam_search_decoder_shape(inputs: Shape, sequence_length: Shape, *, top_paths: int) -> tuple[Any, ...]:
+    batch = Shape((inputs.of_rank(3)[1],)).merge(sequence_length.of_rank(1))
+    return (
+        [Shape((None, 2))] * top_paths,
+        [Shape((None,))] * top_paths,
+        [Shape((2,))] * top_paths,
+        Shape((batch[0], top_paths)),
+    )
+
+
+# ---- public functions -------------------------------------------------------------------------------------------
+
+
+@export(v1="nn.ctc_loss")
+def ctc_loss(
+    labels: Any,
+    inputs: Any = None,
+    sequence_length: Any = None,
+    preprocess_collapse_repeated: bool = False,
+    ctc_merge_repeated: bool = True,
+    ignore_longer_outputs_than_inputs: bool = False,
+    time_major: bool = True,
+    logits: Any = None,
+) -> Tensor:
+    """The CTC loss of each sequence: sparse int32 `labels` [batch, time], logits whose last class is the blank.
+
+    Raises:
+        TypeError: `labels` is not a SparseTensor.
+    """
+    if not isinstance(labels, SparseTensor):
+        raise TypeError(f"Expected argument `labels` to be a SparseTensor. Received labels={labels!r}")
+    inputs = convert_to_tensor(either(inputs, "inputs", logits, "logits"))
+    if not time_major:
+        inputs = array.transpose(inputs, [1, 0, 2])
+    return CTC_LOSS(
+        inputs,
+        labels.indices,
+        labels.values,
+        sequence_length,
+        preprocess_collapse_repeated=preprocess_collapse_repeated,
+        ctc_merge_repeated=ctc_merge_repeated,
+        ignore_longer_outputs_than_inputs=ignore_longer_outputs_than_inputs,
+    ).loss
+
+
+def _blank_last(logits: Tensor, values: Tensor, blank: int, classes: int) -> tuple[Tensor, Tensor]:
+    """Logits with class `blank` moved to the end, and labels numbered accordingly."""
+    if blank == classes - 1:
+        return logits, values
+    order = [i for i in range(classes) if i != blank] + [blank]
+    moved = ops.GatherV2(logits, order, 2)
+    above = math.cast(ops.Less(convert_to_tensor(blank, values.dtype.base_dtype), values), values.dtype.base_dtype)
+    return moved, math.subtract(values, above)
+
+
+@export(v1="nn.ctc_loss_v2", v2="nn.ctc_loss")
+def ctc_loss_v2(
+    labels: Any,
+    logits: Any,
+    label_length: Any,
+    logit_length: Any,
+    logits_time_major: bool = True,
+    unique: Any = None,
+    blank_index: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """The CTC loss of each sequence, for dense labels [batch, time] with `label_length`, or sparse ones.
+
+    `unique` (from `ctc_unique_labels`) is accepted and not needed. The blank is class 0 for dense labels unless
+    `blank_index` says otherwise.
+
+    Raises:
+        ValueError: sparse labels without `blank_index`, or a blank that is no class.
+    """
+    with name_scope(name, "ctc_loss", [labels, logits]):
+        logits = convert_to_tensor(logits, name="logits")
+        if not logits_time_major:
+            logits = array.transpose(logits, [1, 0, 2])
+        is_sparse = isinstance(labels, SparseTensor)
+        if is_sparse and blank_index is None:
+            raise ValueError("Argument `blank_index` must be provided when labels is a SparseTensor.")
+        classes = logits.static_shape.of_rank(3)[2]
+        if classes is None:
+            raise NotImplementedError("ctc_loss_v2 needs a number of classes that is known when the graph is built")
+        blank = 0 if blank_index is None else int(blank_index)
+        blank = blank + classes if blank < 0 else blank
+        if not 0 <= blank < classes:
+            raise ValueError(
+                f"Argument `blank_index` must be within num_classes: {blank_index} is not within {classes}."
+            )
+        if is_sparse:
+            indices, values = labels.indices, labels.values
+        else:
+            indices, values = _sparse_labels(labels, label_length)
+        moved, numbered = _blank_last(logits, math.cast(values, dtypes.int32), blank, classes)
+        return CTC_LOSS(moved, indices, numbered, logit_length).loss
+
+
+def _size(x: Tensor, axis: int) -> Tensor:
+    return array.reshape(ops.Slice(array.shape(x), [axis], [1]), [])
+
+
+def _sparse_labels(labels: Any, label_length: Any) -> tuple[Tensor, Tensor]:
+    """The first `label_length` labels of each row as (indices, values)."""
+    labels = convert_to_tensor(labels, name="labels")
+    lengths = convert_to_tensor(label_length, dtype_hint=dtypes.int32, name="label_length")
+    width = math.cast(_size(labels, 1), lengths.dtype.base_dtype)
+    zero, one = (convert_to_tensor(number, lengths.dtype.base_dtype) for number in (0, 1))
+    inside = ops.Less(ops.Range(zero, width, one), ops.ExpandDims(lengths, 1))
+    indices = ops.Where(inside)
+    return indices, ops.GatherNd(labels, indices)
+
+
+@export("nn.ctc_greedy_decoder")
+def ctc_greedy_decoder(
+    inputs: Any, sequence_length: Any, merge_repeated: bool = True, blank_index: int | None = None
+) -> tuple[list[Any], Tensor]:
+    """([labels of the best path as a SparseTensor], minus the sum of its logits [batch, 1])."""
+    results = CTC_GREEDY_DECODER(
+        inputs, sequence_length, merge_repeated=merge_repeated, blank_index=-1 if blank_index is None else blank_index
+    )
+    decoded = SparseTensor(results.decoded_indices, results.decoded_values, results.decoded_shape)
+    return [decoded], results.log_probability
+
+
+@export(v1="nn.ctc_beam_search_decoder")
+def ctc_beam_search_decoder(
+    inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1, merge_repeated: bool = True
+) -> tuple[list[Any], Tensor]:
+    """(the `top_paths` best labellings as SparseTensors, their log probabilities [batch, top_paths])."""
+    results = CTC_BEAM_SEARCH_DECODER(
+        inputs, sequence_length, beam_width=beam_width, top_paths=top_paths, merge_repeated=merge_repeated
+    )
+    parts = zip(results.decoded_indices, results.decoded_values, results.decoded_shape)
+    return [SparseTensor(*part) for part in parts], results.log_probability
+
+
+@export(v1="nn.ctc_beam_search_decoder_v2", v2="nn.ctc_beam_search_decoder")
+def ctc_beam_search_decoder_v2(
+    inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1
+) -> tuple[list[Any], Tensor]:
+    """(the `top_paths` best labellings as SparseTensors, their log probabilities [batch, top_paths])."""
+    return ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths, merge_repeated=False)
+
+
+@export("nn.collapse_repeated")
+def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """(labels with runs of equal ones merged, moved to the left and padded with zeros; the new lengths)."""
+    with name_scope(name, "collapse_repeated_labels", [labels, seq_length]):
+        labels = convert_to_tensor(labels, name="labels")
+        lengths = convert_to_tensor(seq_length, dtype_hint=dtypes.int32, name="seq_length")
+        sizes = array.shape(labels)
+        first = ops.Slice(labels, [0, 0], [-1, 1])
+        rest = ops.Slice(labels, [0, 1], [-1, -1])
+        before = ops.Slice(labels, [0, 0], array.concat([[-1], ops.Slice(sizes, [1], [1]) - 1], 0))
+        changes = array.concat([ops.Fill(array.shape(first), True), ops.NotEqual(rest, before)], 1)
+        position = ops.Range(0, _size(labels, 1), 1)
+        inside = ops.Less(math.cast(position, lengths.dtype.base_dtype), ops.ExpandDims(lengths, 1))
+        kept = ops.LogicalAnd(changes, inside)
+        counts = ops.Sum(math.cast(kept, dtypes.int32), [1])
+        # Each kept label goes to the place that the kept labels before it leave free.
+        places = ops.Cumsum(math.cast(kept, dtypes.int32), 1) - 1
+        indices = ops.Where(kept)
+        columns = ops.GatherNd(places, indices)
+        rows = math.cast(array.reshape(ops.Slice(indices, [0, 0], [-1, 1]), [-1]), dtypes.int32)
+        target = ops.Pack([rows, columns], axis=1)
+        width = array.reshape(ops.Max(counts, [0]), [1])
+        shape = array.concat([ops.Slice(sizes, [0], [1]), width], 0)
+        collapsed = ops.ScatterNd(target, ops.GatherNd(labels, indices), shape)
+        return collapsed, math.cast(counts, lengths.dtype.base_dtype)
+
+
+@export("nn.ctc_unique_labels")
+def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """(the different labels of each row in order of first appearance, padded with zeros; for each label its place)."""
+    with name_scope(name, "ctc_unique_labels", [labels]):
+        labels = convert_to_tensor(labels, name="labels")
+        known = constant_value(labels)
+        if known is None:
+            raise NotImplementedError("ctc_unique_labels needs labels that are known when the graph is built")
+        unique, places = _unique_rows(known.tolist())
+        dtype = labels.dtype.base_dtype
+        return convert_to_tensor(unique, dtype), convert_to_tensor(places, dtype)
+
+
+def _unique_rows(rows: list[list[int]]) -> tuple[list[list[int]], list[list[int]]]:
+    unique, places = [], []
+    for row in rows:
+        order = {label: i for i, label in enumerate(dict.fromkeys(row))}
+        unique.append([*order, *[0] * (len(row) - len(order))])
+        places.append([order[label] for label in row])
+    return unique, places

@@ -1,0 +1,132 @@
+"""Dropout (Srivastava et al., 2014): elements set to zero at random, the others scaled up to keep the expected sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.base.export import export
+from stoker._src.base.shapes import as_shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array, math, random
+from stoker._src.ops.constants import constant
+from stoker._src.ops.nn.by_name import ops, public
+
+
+def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
+    """The shape of the decisions: that of `x`, or the given one with None filled in from `x`."""
+    if noise_shape is None:
+        return array.shape(x)
+    if isinstance(noise_shape, Tensor):
+        return noise_shape
+    try:
+        wanted = as_shape(noise_shape)
+    except (TypeError, ValueError):
+        return noise_shape
+    own = x.static_shape
+    if wanted.rank is not None and own.rank == wanted.rank:
+        return [mine if size is None else size for size, mine in zip(wanted, own)]
+    return noise_shape
+
+
+def _drop(x: Any, rate: Any, noise_shape: Any, sample: Any, name: str | None, default: str) -> Tensor:
+    with name_scope(name, default, [x]):
+        number = isinstance(rate, (int, float))
+        if number and not 0 <= rate < 1:
+            raise ValueError(f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}")
+        x = convert_to_tensor(x, name="x")
+        dtype = x.dtype.base_dtype
+        if not x.dtype.is_floating:
+            raise ValueError(
+                f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={dtype!r}"
+            )
+        if number and rate == 0:
+            # A run of random numbers nobody needs is saved; the seed of later ops stays what it would be.
+            sample(None, dtype)
+            return x
+        if number:
+            scaled = ops.Mul(x, constant(1 / (1 - rate), dtype), name="Mul")
+        else:
+            rate = convert_to_tensor(rate, dtype_hint=dtype, name="rate")
+            if rate.static_shape.rank not in (0, None):
+                raise ValueError(f"`rate` must be a scalar tensor. Received: rate={rate}")
+            rate = math.cast(rate, dtype)
+            known = constant_value(rate)
+            if known is not None and not 0 <= float(known) < 1:
+                raise ValueError(
+                    f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={known}"
+                )
+            scaled = ops.RealDiv(x, ops.Sub(constant(1, dtype), rate))
+        drawn = sample(_noise_shape(x, noise_shape), dtype)
+        keep = ops.GreaterEqual(drawn, rate)
+        result = ops.SelectV2(keep, scaled, constant(0, dtype))
+        result.set_shape(x.static_shape)
+        return result
+
+
+@export(v1="nn.dropout")
+def dropout(
+    x: Any,
+    keep_prob: Any = None,
+    noise_shape: Any = None,
+    seed: Any = None,
+    name: str | None = None,
+    rate: Any = None,
+) -> Tensor:
+    """Elements of `x` set to 0 with probability `rate` (or 1 - `keep_prob`), the others divided by 1 - rate.
+
+    Dimensions that are 1 in `noise_shape` are kept or dropped as a whole.
+
+    Raises:
+        ValueError: both or neither probability given, one outside its range, or integers in `x`.
+    """
+    if keep_prob is not None:
+        if rate is not None:
+            raise ValueError("Only one of 'keep_prob' and 'rate' may be given.")
+        rate = 1 - keep_prob
+    if rate is None:
+        raise ValueError(f"`rate` must be provided. Received: rate={rate}")
+    return dropout_v2(x, rate, noise_shape, seed, name)
+
+
+@export(v2="nn.dropout")
+def dropout_v2(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
+    """Elements of `x` set to 0 with probability `rate`, the others divided by 1 - rate."""
+
+    def sample(shape: Any, dtype: Any) -> Any:
+        first, second = random.get_seed(seed)
+        if shape is None:
+            return None
+        with name_scope(None, "random_uniform"):
+            return random.RANDOM_UNIFORM(shape, dtype=dtype, seed=first or 0, seed2=second or 0)
+
+    return _drop(x, rate, noise_shape, sample, name, "dropout")
+
+
+@export("nn.experimental.general_dropout")
+def general_dropout(
+    x: Any, rate: Any, uniform_sampler: Any, noise_shape: Any = None, name: str | None = None
+) -> Tensor:
+    """Dropout with random numbers from `uniform_sampler(shape=..., dtype=...)`."""
+
+    def sample(shape: Any, dtype: Any) -> Any:
+        return None if shape is None else uniform_sampler(shape=shape, dtype=dtype)
+
+    return _drop(x, rate, noise_shape, sample, name, "general_dropout")
+
+
+@export("nn.experimental.stateless_dropout")
+def stateless_dropout(
+    x: Any, rate: Any, seed: Any, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None
+) -> Tensor:
+    """Dropout that drops the same elements whenever `seed` (two integers) is the same."""
+
+    def sample(shape: Any, dtype: Any) -> Any:
+        if shape is None:
+            return None
+        algorithm = {} if rng_alg is None else {"alg": rng_alg}
+        return public("random.stateless_uniform", "v2")(shape=shape, seed=seed, dtype=dtype, **algorithm)
+
+    return _drop(x, rate, noise_shape, sample, name, "stateless_dropout")

@@ -1,0 +1,239 @@
+"""Losses over many classes estimated from a few sampled ones: candidate samplers, NCE and sampled softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.export import export
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array, linalg, math, reductions
+from stoker._src.ops.candidate_sampling import compute_accidental_hits, log_uniform_candidate_sampler
+from stoker._src.ops.nn.by_name import ops, public
+from stoker._src.ops.nn.cross_entropy import (
+    sigmoid_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits_v2,
+)
+
+
+def _sampled_logits(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int,
+    sampled_values: Any,
+    subtract_log_q: bool,
+    remove_accidental_hits: bool,
+    partition_strategy: str,
+    name: str | None,
+    seed: Any,
+) -> tuple[Tensor, Tensor]:
+    """(logits of the true and sampled classes [batch, num_true + num_sampled], labels of the same shape)."""
+    lookup = public("nn.embedding_lookup")
+    parts = list(weights) if isinstance(weights, (list, tuple)) else [weights]
+    with name_scope(name, "compute_sampled_logits", [*parts, biases, inputs, labels]):
+        labels = math.cast(convert_to_tensor(labels), dtypes.int64)
+        flat = array.reshape(labels, [-1])
+        if sampled_values is None:
+            sampled_values = log_uniform_candidate_sampler(labels, num_true, num_sampled, True, num_classes, seed)
+        sampled, true_count, sampled_count = (array.stop_gradient(part) for part in sampled_values)
+        sampled = math.cast(sampled, dtypes.int64)
+        ids = array.concat([flat, sampled], 0)
+        rows = lookup(weights, ids, partition_strategy=partition_strategy)
+        dtype = rows.dtype.base_dtype
+        inputs = convert_to_tensor(inputs)
+        inputs = math.cast(inputs, dtype)
+        count = ops.Slice(array.shape(flat), [0], [1])
+        width = ops.Slice(array.shape(rows), [1], [1])
+        from_start = array.concat([count, [-1]], 0)
+        true_rows = ops.Slice(rows, [0, 0], from_start)
+        sampled_rows = ops.Slice(rows, array.concat([count, [0]], 0), [-1, -1])
+        sampled_logits = linalg.matmul(inputs, sampled_rows, transpose_b=True)
+        bias_rows = lookup(biases, ids, partition_strategy=partition_strategy)
+        true_bias = ops.Slice(bias_rows, [0], count)
+        sampled_bias = ops.Slice(bias_rows, count, [-1])
+        grouped = array.reshape(true_rows, array.concat([[-1, num_true], width], 0))
+        products = math.multiply(ops.ExpandDims(inputs, 1), grouped)
+        true_logits = reductions.reduce_sum(products, 2) + array.reshape(true_bias, [-1, num_true])
+        sampled_logits = sampled_logits + sampled_bias
+        if remove_accidental_hits:
+            sampled_logits = _without_hits(labels, sampled, sampled_logits, num_sampled, num_true)
+        if subtract_log_q:
+            true_logits = true_logits - math.cast(math.log(true_count), dtype)
+            sampled_logits = sampled_logits - math.cast(math.log(sampled_count), dtype)
+        logits = array.concat([true_logits, sampled_logits], 1)
+        ones = array.ones_like(true_logits) / convert_to_tensor(num_true, dtype)
+        return logits, array.concat([ones, array.zeros_like(sampled_logits)], 1)
+
+
+def _without_hits(labels: Tensor, sampled: Tensor, logits: Tensor, num_sampled: int, num_true: int) -> Tensor:
+    """`logits` of the sampled classes, with those that are true classes of their row made so low that they vanish."""
+    hits = compute_accidental_hits(labels, sampled, num_true)
+    rows = math.cast(hits.indices, dtypes.int64)
+    target = ops.Pack([rows, hits.ids], axis=1)
+    batch = math.cast(ops.Slice(array.shape(labels), [0], [1]), dtypes.int64)
+    shape = array.concat([batch, convert_to_tensor([num_sampled], dtypes.int64)], 0)
+    penalty = ops.ScatterNd(target, math.cast(hits.weights, logits.dtype.base_dtype), shape)
+    return logits + penalty
+
+
+def _nce(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int,
+    sampled_values: Any,
+    remove_accidental_hits: bool,
+    partition_strategy: str,
+    name: str | None,
+) -> Tensor:
+    logits, targets = _sampled_logits(
+        weights,
+        biases,
+        labels,
+        inputs,
+        num_sampled,
+        num_classes,
+        num_true,
+        sampled_values,
+        True,
+        remove_accidental_hits,
+        partition_strategy,
+        name,
+        None,
+    )
+    losses = sigmoid_cross_entropy_with_logits(labels=targets, logits=logits, name="sampled_losses")
+    return reductions.reduce_sum(losses, 1)
+
+
+@export(v1="nn.nce_loss")
+def nce_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = False,
+    partition_strategy: str = "mod",
+    name: str | None = "nce_loss",
+) -> Tensor:
+    """The noise-contrastive estimation loss (Gutmann and Hyvarinen, 2010) of each example."""
+    return _nce(
+        weights,
+        biases,
+        labels,
+        inputs,
+        num_sampled,
+        num_classes,
+        num_true,
+        sampled_values,
+        remove_accidental_hits,
+        partition_strategy,
+        name,
+    )
+
+
+@export(v2="nn.nce_loss")
+def nce_loss_v2(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = False,
+    name: str | None = "nce_loss",
+) -> Tensor:
+    """The noise-contrastive estimation loss (Gutmann and Hyvarinen, 2010) of each example."""
+    return _nce(
+        weights,
+        biases,
+        labels,
+        inputs,
+        num_sampled,
+        num_classes,
+        num_true,
+        sampled_values,
+        remove_accidental_hits,
+        "div",
+        name,
+    )
+
+
+@export(v1="nn.sampled_softmax_loss")
+def sampled_softmax_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = True,
+    partition_strategy: str = "mod",
+    name: str | None = "sampled_softmax_loss",
+    seed: Any = None,
+) -> Tensor:
+    """The softmax cross entropy over the true and the sampled classes (Jean et al., 2014) of each example."""
+    logits, targets = _sampled_logits(
+        weights,
+        biases,
+        labels,
+        inputs,
+        num_sampled,
+        num_classes,
+        num_true,
+        sampled_values,
+        True,
+        remove_accidental_hits,
+        partition_strategy,
+        name,
+        seed,
+    )
+    targets = array.stop_gradient(targets, name="labels_stop_gradient")
+    return softmax_cross_entropy_with_logits_v2(labels=targets, logits=logits)
+
+
+@export(v2="nn.sampled_softmax_loss")
+def sampled_softmax_loss_v2(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = True,
+    seed: Any = None,
+    name: str | None = "sampled_softmax_loss",
+) -> Tensor:
+    """The softmax cross entropy over the true and the sampled classes (Jean et al., 2014) of each example."""
+    return sampled_softmax_loss(
+        weights,
+        biases,
+        labels,
+        inputs,
+        num_sampled,
+        num_classes,
+        num_true,
+        sampled_values,
+        remove_accidental_hits,
+        "div",
+        name,
+        seed,
+    )

@@ -1,0 +1,90 @@
+"""Calling a function so that tapes can differentiate it: the forward call also returns what its gradient needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.function_graph import Function, unique_function_name
+from stoker._src.graph.tapes import no_tapes, tapes
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.functional_gradients import BodyGradient, call
+from stoker._src.ops.gradients import is_trainable
+
+
+class CallRecord:
+    """What a tape keeps of a call: its inputs and outputs, and how to go back."""
+
+    def __init__(self, inputs: list[Any], outputs: list[Any], backward: Any, name: str) -> None:
+        self._inputs = inputs
+        self.inputs = inputs
+        self.outputs = outputs
+        self.backward = backward
+        self.name = name
+        self.type = "PartitionedCall"
+
+
+class DifferentiableFunction:
+    """A function and, made when first asked for, its gradient (again one of these: gradients of any order)."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self._forward: Function | None = None
+        self._backward: dict[tuple[int, ...], tuple[DifferentiableFunction, list[Tensor], list[int]]] = {}
+
+    def __call__(self, values: list[Any]) -> list[Any]:
+        """The outputs. Under a tape that tracks an input, the call is recorded."""
+        values = [convert_to_tensor(value) for value in values]
+        if not context.executing_eagerly() or not any(t.is_tracked(v) for t in tapes.active for v in values):
+            return list(call(self.function, values))
+        forward = self._with_intermediates()
+        with no_tapes():
+            outputs = list(call(forward, values))
+        record = CallRecord(values, outputs, lambda *grads: self._go_back(values, outputs, grads), self.function.name)
+        for tape in tapes.active:
+            tape.record(record)
+        return outputs[: len(self.function.outputs)]
+
+    def _with_intermediates(self) -> Function:
+        """The forward function that also returns what the gradient of its outputs needs."""
+        if self._forward is None:
+            function = self.function
+            starts = tuple(i for i, tensor in enumerate(function.outputs) if is_trainable(tensor))
+            _, captured, _ = self._gradient(starts)
+            known = {*function.inputs, *function.outputs}
+            self._forward = function.extended([], [tensor for tensor in captured if tensor not in known], "forward")
+        return self._forward
+
+    def _gradient(self, starts: tuple[int, ...]) -> tuple[DifferentiableFunction, list[Tensor], list[int]]:
+        """The gradient of the outputs `starts`: a function, the forward values it takes, the inputs it is for."""
+        found = self._backward.get(starts)
+        if found is None:
+            source = self.function if self._forward is None else self._forward
+            body = BodyGradient(source, list(starts), [source.outputs[i] for i in starts])
+            positions = [i for i, result in enumerate(body.results) if result is not None]
+            captured = body.captures()
+            made = Function(
+                unique_function_name(f"__backward_{source.name}"),
+                body.graph,
+                [*body.incoming, *[inner for _, inner in captured]],
+                [body.results[i] for i in positions],
+            )
+            found = DifferentiableFunction(made), [value for value, _ in captured], positions
+            self._backward[starts] = found
+        return found
+
+    def _go_back(self, values: list[Any], outputs: list[Any], grads: tuple[Any, ...]) -> list[Any]:
+        forward = self._with_intermediates()
+        starts = tuple(i for i, g in enumerate(grads) if g is not None)
+        backward, captured, positions = self._gradient(starts)
+        known = dict(zip([*forward.inputs, *forward.outputs], [*values, *outputs]))
+        missing = [tensor for tensor in captured if tensor not in known]
+        if missing:  # a gradient of a gradient may need more than the forward call kept: it is computed again
+            again = DifferentiableFunction(forward.extended([], missing, "again"))(values)
+            known.update(zip(missing, again[len(forward.outputs) :]))
+        results: list[Any] = [None] * len(values)
+        incoming = [convert_to_tensor(grads[i]) for i in starts]
+        for i, g in zip(positions, backward([*incoming, *[known[tensor] for tensor in captured]])):
+            results[i] = g
+        return results

@@ -1,3 +1,0 @@
-"""Public names of tf.contrib.framework."""
-
-from stoker._src.graph.conversion import is_tensor as is_tensor

@@ -1,0 +1,36 @@
+"""Public names of tf.random."""
+
+from stoker.compat.v1.random import experimental as experimental
+from stoker._src.ops.candidate_sampling import all_candidate_sampler as all_candidate_sampler
+from stoker._src.ops.candidate_sampling import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
+from stoker._src.ops.candidate_sampling import learned_unigram_candidate_sampler as learned_unigram_candidate_sampler
+from stoker._src.ops.candidate_sampling import log_uniform_candidate_sampler as log_uniform_candidate_sampler
+from stoker._src.ops.candidate_sampling import uniform_candidate_sampler as uniform_candidate_sampler
+from stoker._src.ops.random import get_seed as get_seed
+from stoker._src.ops.random import random_normal as normal
+from stoker._src.ops.random import random_uniform as uniform
+from stoker._src.ops.random import set_random_seed as set_random_seed
+from stoker._src.ops.random import truncated_normal as truncated_normal
+from stoker._src.ops.random_generator import create_rng_state as create_rng_state
+from stoker._src.ops.random_generator import Generator as Generator
+from stoker._src.ops.random_generator import get_global_generator as get_global_generator
+from stoker._src.ops.random_generator import set_global_generator as set_global_generator
+from stoker._src.ops.random_sampling import categorical as categorical
+from stoker._src.ops.random_sampling import multinomial as multinomial
+from stoker._src.ops.random_sampling import random_gamma as gamma
+from stoker._src.ops.random_sampling import random_poisson as poisson
+from stoker._src.ops.random_sampling import random_shuffle as shuffle
+from stoker._src.ops.random_stateless import Algorithm as Algorithm
+from stoker._src.ops.random_stateless import fold_in as fold_in
+from stoker._src.ops.random_stateless import split as split
+from stoker._src.ops.random_stateless import stateless_binomial as stateless_binomial
+from stoker._src.ops.random_stateless import stateless_categorical as stateless_categorical
+from stoker._src.ops.random_stateless import stateless_gamma as stateless_gamma
+from stoker._src.ops.random_stateless import stateless_multinomial as stateless_multinomial
+from stoker._src.ops.random_stateless import stateless_normal as stateless_normal
+from stoker._src.ops.random_stateless import (
+    stateless_parameterized_truncated_normal as stateless_parameterized_truncated_normal,
+)
+from stoker._src.ops.random_stateless import stateless_poisson as stateless_poisson
+from stoker._src.ops.random_stateless import stateless_truncated_normal as stateless_truncated_normal
+from stoker._src.ops.random_stateless import stateless_uniform as stateless_uniform

@@ -1,0 +1,10 @@
+"""Public names of tf.random.experimental."""
+
+from stoker._src.ops.random_generator import create_rng_state as create_rng_state
+from stoker._src.ops.random_generator import Generator as Generator
+from stoker._src.ops.random_generator import get_global_generator as get_global_generator
+from stoker._src.ops.random_generator import set_global_generator as set_global_generator
+from stoker._src.ops.random_stateless import Algorithm as Algorithm
+from stoker._src.ops.random_stateless import fold_in as stateless_fold_in
+from stoker._src.ops.random_stateless import split as stateless_split
+from stoker._src.ops.random_stateless import stateless_shuffle as stateless_shuffle

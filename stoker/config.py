@@ -1,0 +1,4 @@
+"""Public names of tf.config."""
+
+from stoker._src.runtime.def_function import functions_run_eagerly as functions_run_eagerly
+from stoker._src.runtime.def_function import run_functions_eagerly as run_functions_eagerly

@@ -1,6 +1,0 @@
-"""Public names of tf.random."""
-
-from stoker._src.ops.random import random_normal as normal
-from stoker._src.ops.random import random_uniform as uniform
-from stoker._src.ops.random import set_random_seed as set_seed
-from stoker._src.ops.random import truncated_normal as truncated_normal

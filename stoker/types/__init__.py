@@ -1,0 +1,3 @@
+"""Public names of tf.types."""
+
+from stoker.types import experimental as experimental

@@ -1,0 +1,126 @@
+"""The shape of the project: rooms, public modules, recorded names, what importing costs."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "stoker" / "_src"
+ROOMS = [
+    "base",
+    "formats",
+    "graph",
+    "ops",
+    "runtime",
+    "train",
+    "layers",
+    "image",
+    "feature_column",
+    "lite",
+    "distributed",
+    "cli",
+]
+RECORDED = ROOT / "tests" / "data" / "public_names.txt"
+
+
+def _imports(path: Path) -> list[str]:
+    """Every module that a file imports, also inside of functions."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.extend(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.append(node.module)
+            if node.module == "stoker._src":
+                found.extend(f"stoker._src.{alias.name}" for alias in node.names)
+    return found
+
+
+def test_rooms_import_only_from_rooms_above():
+    """A room knows the rooms before it in the list and no others."""
+    wrong = []
+    for path in SOURCE.rglob("*.py"):
+        room = path.relative_to(SOURCE).parts[0]
+        if room not in ROOMS:
+            continue
+        allowed = ROOMS[: ROOMS.index(room) + 1]
+        for module in _imports(path):
+            parts = module.split(".")
+            if parts[:2] == ["stoker", "_src"] and len(parts) > 2 and parts[2] in ROOMS and parts[2] not in allowed:
+                wrong.append(f"{path.relative_to(ROOT)} imports {module}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_folder_is_a_room():
+    """No folder of the source stands outside of the order."""
+    folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders <= set(ROOMS)
+
+
+def test_formats_and_base_know_no_torch():
+    """The trust boundary starts fast and fuzzes fast: neither torch nor the graph is imported there."""
+    for room in ("base", "formats", "graph"):
+        for path in (SOURCE / room).rglob("*.py"):
+            assert "torch" not in {module.split(".")[0] for module in _imports(path)}, path
+
+
+def test_public_modules_only_reexport():
+    """The public modules are what scripts/api_gen.py writes, and nothing else."""
+    done = subprocess.run([sys.executable, "scripts/api_gen.py", "--check"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _public_names() -> list[str]:
+    from stoker._src.base.export import EXPORTS
+
+    return sorted(f"{namespace} {name}" for namespace, table in EXPORTS.items() for name in table)
+
+
+def test_public_names_are_the_recorded_ones():
+    """No public name appears or disappears by accident; scripts/record_names.py records a change that is meant."""
+    recorded = RECORDED.read_text().split("\n")
+    found = _public_names()
+    assert not sorted(set(recorded) - set(found) - {""}), "names that are gone"
+    assert not sorted(set(found) - set(recorded)), "new names: run `python scripts/record_names.py`"
+
+
+def test_specified_names_do_not_disappear():
+    """Every name of the specification that was there once is still there."""
+    entries = json.loads((ROOT / "tests" / "data" / "api.json").read_text())
+    known = set(RECORDED.read_text().split("\n"))
+    names = {name for entry in entries for name in [entry["name"], *entry.get("aliases", [])]}
+    there = {
+        n
+        for n in names
+        if f"v2 {n.removeprefix('tf.')}" in known
+        or f"v1 {n.removeprefix('tf.compat.v1.').removeprefix('tf.')}" in known
+    }
+    found = set(_public_names())
+    lost = {
+        n
+        for n in there
+        if f"v2 {n.removeprefix('tf.')}" not in found
+        and f"v1 {n.removeprefix('tf.compat.v1.').removeprefix('tf.')}" not in found
+    }
+    assert not lost
+
+
+@pytest.mark.parametrize("module", ["stoker", "stoker.compat.v1"])
+def test_import_stays_light(module):
+    """Importing the package loads no TensorFlow, grpc, Pillow or LiteRT."""
+    code = f"import sys, {module}; print([m for m in ('tensorflow', 'grpc', 'PIL', 'ai_edge_litert', 'matplotlib') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_every_op_has_a_kernel():
+    """A definition without a kernel would fail at the first run, not at import."""
+    from stoker._src.graph.definition import all_definitions
+
+    assert [name for name, definition in all_definitions().items() if definition.kernel_fn is None] == []
