@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable
 from typing import Any
@@ -600,44 +599,3 @@ def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = 
 def string_to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | None = None) -> Tensor:
     """A bucket number in [0, num_buckets) for each string, by a hash keyed with two integers (SipHash)."""
     return STRING_TO_HASH_BUCKET_STRONG(input, num_buckets=num_buckets, key=key, name=name)
-
-
-# ---- base64 -----------------------------------------------------------------------------------------------------
-
-ENCODE_BASE64 = define("EncodeBase64(input: string) -> (output: string)", pad=False).not_differentiable()
-ENCODE_BASE64.shape(unchanged)
-
-
-@ENCODE_BASE64.kernel
-def encode_base64_kernel(input: np.ndarray, *, pad: bool) -> np.ndarray:
-    def encode(text: bytes) -> bytes:
-        coded = base64.urlsafe_b64encode(text)
-        return coded if pad else coded.rstrip(b"=")
-
-    return each(encode, input)
-
-
-_BASE64 = re.compile(rb"[A-Za-z0-9_-]*={0,2}")
-
-
-def _decoded(text: bytes) -> bytes:
-    body = text.rstrip(b"=")
-    padded = builtin_len(body) != builtin_len(text)
-    if not _BASE64.fullmatch(text) or builtin_len(body) % 4 == 1 or (padded and builtin_len(text) % 4):
-        raise InvalidArgumentError(None, None, f"Invalid character found in base64: {text!r:.80}.")
-    return base64.urlsafe_b64decode(body + b"=" * (-builtin_len(body) % 4))
-
-
-DECODE_BASE64 = _elementwise("DecodeBase64(input: string) -> (output: string)", _decoded)
-
-
-@export("io.encode_base64", v1="encode_base64")
-def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
-    """Each string in web-safe base64, padded with = if asked."""
-    return ENCODE_BASE64(input, pad=pad, name=name)
-
-
-@export("io.decode_base64", v1="decode_base64")
-def decode_base64(input: Any, name: str | None = None) -> Tensor:
-    """What each string of web-safe base64 stands for."""
-    return DECODE_BASE64(input, name=name)
