@@ -186,3 +186,84 @@ def test_edit_distance_shape():
     with tf.Graph().as_default():
         one = tf.SparseTensor([[0, 0]], [1], [3, 4])
         assert tf.edit_distance(one, tf.SparseTensor([[0, 0]], [1], [5, 2])).shape.as_list() == [5]
+
+
+VALUES = (np.random.RandomState(0).randn(3, 4) * 2).astype(np.float32)
+ROUND_TRIPS = {
+    (True, 8, True, "HALF_TO_EVEN", False, None): [
+        2.2,
+        0.79685,
+        1.95748,
+        2.2,
+        2.2,
+        -1.95748,
+        1.90551,
+        -0.29449,
+        -0.20787,
+        0.81417,
+        0.29449,
+        2.2,
+    ],
+    (True, 3, False, "HALF_UP", True, 1): [
+        3.73512,
+        0.65152,
+        1.95748,
+        4.48179,
+        3.73512,
+        -1.95456,
+        1.95748,
+        0.0,
+        0.0,
+        0.65152,
+        0.0,
+        2.98786,
+    ],
+    (False, 3, True, "HALF_UP", False, None): [
+        2.2,
+        0.94286,
+        1.88571,
+        2.2,
+        2.2,
+        0.0,
+        1.88571,
+        0.0,
+        0.0,
+        0.94286,
+        0.31429,
+        2.2,
+    ],
+    (False, 8, False, "HALF_TO_EVEN", False, None): [
+        3.5327,
+        0.80848,
+        1.9509,
+        4.48179,
+        3.74361,
+        -1.9509,
+        1.89817,
+        -0.29879,
+        -0.21091,
+        0.82605,
+        0.28121,
+        2.89998,
+    ],
+}
+
+
+@pytest.mark.parametrize("case", ROUND_TRIPS, ids=str)
+def test_quantize_and_dequantize_is_tensorflows(case, eager):
+    """Values make the round trip through integers as TensorFlow's do."""
+    signed, bits, given, mode, narrow, axis = case
+    low = np.float32(-1.5) if axis is None else np.array([-1, -0.5, -2, -0.1], np.float32)
+    high = np.float32(2.2) if axis is None else np.array([1, 2, 0.3, 4], np.float32)
+    found = tf2.quantization.quantize_and_dequantize(VALUES, low, high, signed, bits, given, mode, None, narrow, axis)
+    np.testing.assert_allclose(found.numpy().ravel(), ROUND_TRIPS[case], atol=2e-5)
+
+
+def test_gradients_of_the_round_trip():
+    """The first form passes every gradient, the second those inside the range."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.constant([-3.0, 0.5, 3.0])
+        first = tf.quantization.quantize_and_dequantize(x, -1.0, 1.0, range_given=True)
+        second = tf.quantization.quantize_and_dequantize_v2(x, -1.0, 1.0, range_given=True)
+        assert session.run(tf.gradients(first, x))[0].tolist() == [1, 1, 1]
+        assert session.run(tf.gradients(second, x))[0].tolist() == [0, 1, 0]

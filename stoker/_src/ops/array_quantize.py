@@ -275,7 +275,8 @@ def _round_trip(
     scale = torch.where(chosen, by_least, by_most)
     step = torch.where(chosen, least / bottom if bottom else least, most / top)
     start, end = torch.where(chosen, least, bottom * step), torch.where(chosen, top * step, most)
-    scaled = torch.minimum(torch.maximum(x, start), end) * scale
+    # A range taken from the input needs no clamping; TensorFlow leaves it out even where unsigned integers would need it.
+    scaled = (torch.minimum(torch.maximum(x, start), end) if range_given else x) * scale
     rounded = torch.round(scaled) if round_mode == "HALF_TO_EVEN" else torch.floor(scaled + 0.5)
     return (rounded * step).to(x.dtype)
 

@@ -413,7 +413,7 @@ SPARSE_ADD = define(
 )
 
 
-def _samesizes_of(a_shape: torch.Tensor, b_shape: torch.Tensor) -> list[int]:
+def _same_sizes(a_shape: torch.Tensor, b_shape: torch.Tensor) -> list[int]:
     a, b = a_shape.tolist(), b_shape.tolist()
     for axis, (x, y) in enumerate(zip(a, b)):
         if x != y:
@@ -435,7 +435,7 @@ def sparse_add_kernel(
     a_indices: torch.Tensor, a_values: torch.Tensor, a_shape: torch.Tensor,
     b_indices: torch.Tensor, b_values: torch.Tensor, b_shape: torch.Tensor, thresh: torch.Tensor,
 ) -> Any:  # fmt: skip
-    sizes = _samesizes_of(a_shape, b_shape)
+    sizes = _same_sizes(a_shape, b_shape)
     flat, places = _united(flat_positions(a_indices, sizes), flat_positions(b_indices, sizes))
     total = (
         signed(a_values.new_zeros(flat.shape[0]))
@@ -689,7 +689,7 @@ def _extreme(name: str, kernel: Callable[[torch.Tensor, torch.Tensor], torch.Ten
         a_indices: torch.Tensor, a_values: torch.Tensor, a_shape: torch.Tensor,
         b_indices: torch.Tensor, b_values: torch.Tensor, b_shape: torch.Tensor,
     ) -> Any:  # fmt: skip
-        sizes = _samesizes_of(a_shape, b_shape)
+        sizes = _same_sizes(a_shape, b_shape)
         flat, places = _united(flat_positions(a_indices, sizes), flat_positions(b_indices, sizes))
         # An element that only one of them has meets a zero.
         first, second = (signed(a_values.new_zeros(flat.shape[0])) for _ in range(2))
