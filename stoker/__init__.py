@@ -16,6 +16,7 @@ from stoker import lookup as lookup
 from stoker import math as math
 from stoker import nest as nest
 from stoker import nn as nn
+from stoker import quantization as quantization
 from stoker import queue as queue
 from stoker import random as random
 from stoker import signal as signal
@@ -230,7 +231,8 @@ from stoker._src.ops.sorting import searchsorted as searchsorted
 from stoker._src.ops.sorting import sort as sort
 from stoker._src.ops.sorting import unique as unique
 from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
-from stoker._src.ops.strings import as_string as as_string
+from stoker._src.ops.sparse_features import edit_distance as edit_distance
+from stoker._src.ops.strings_numbers import as_string as as_string
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
 from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto

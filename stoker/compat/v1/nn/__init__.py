@@ -93,3 +93,6 @@ from stoker._src.ops.nn.softmax import log_softmax as log_softmax
 from stoker._src.ops.nn.softmax import softmax as softmax
 from stoker._src.ops.sorting import in_top_k as in_top_k
 from stoker._src.ops.sorting import top_k as top_k
+from stoker._src.ops.sparse_embedding import embedding_lookup as embedding_lookup
+from stoker._src.ops.sparse_embedding import embedding_lookup_sparse as embedding_lookup_sparse
+from stoker._src.ops.sparse_embedding import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
