@@ -81,7 +81,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
     stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
     while stack:
         op, wanted = stack.pop()
-        wanted = wanted or _has_effect(op)
+        wanted = wanted or has_effect(op)
         seen = needed if wanted else waited_for
         if op in seen or op in needed:
             continue
@@ -94,7 +94,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
     return needed, waited_for - needed
 
 
-def _has_effect(op: Operation) -> bool:
+def has_effect(op: Operation) -> bool:
     return bool(op.definition.traits & _EFFECTS) or bool(op.definition.calls)
 
 
@@ -273,13 +273,15 @@ class Planner:
         arguments: list[Any] = []
         for arg, group in zip(definition.inputs, groups):
             if arg.is_list:
-                arguments.append([self._argument(arg, tensor) for tensor in group])
+                arguments.append([self._argument(arg, tensor, bool(definition.calls)) for tensor in group])
             else:
                 arguments.append(self._argument(arg, group))
         return arguments
 
-    def _argument(self, arg: Any, tensor: Tensor) -> Any:
+    def _argument(self, arg: Any, tensor: Tensor, called: bool = False) -> Any:
         value = self.values[tensor]
+        if called and tensor.dtype._is_ref_dtype:
+            return value  # the function's own input is a reference, which it reads and writes itself
         if value.handle and not arg.is_ref and tensor.dtype is not dtypes.resource:
             value = self._read(tensor)
         return Host(value) if arg.host else value
