@@ -33,6 +33,7 @@ from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, reductions
 from stoker._src.ops.strings_regex import compiled, rewritten
+from stoker._src.ops.number_text import float_text
 from stoker._src.ops.values import to_numpy
 
 _UNIT = STRING("BYTE", allowed=("BYTE", "UTF8_CHAR"))
@@ -651,7 +652,7 @@ def _shown(value: Any, kind: DType) -> str:
     if isinstance(value, bytes):
         return '"' + value.decode(errors="backslashreplace") + '"'
     if kind.is_floating:
-        return f"%.{17 if kind is dtypes.float64 else 9}g" % value
+        return float_text(value, double=kind is dtypes.float64)
     if kind is dtypes.bool_:
         return "1" if value else "0"
     if kind.is_complex:

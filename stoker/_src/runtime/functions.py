@@ -13,6 +13,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.function_graph import Function
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.plan import Instruction, Planner, Value, has_effect, passed_through, prune, values_of
@@ -21,8 +22,9 @@ from stoker._src.runtime.plan import Instruction, Planner, Value, has_effect, pa
 class FunctionCompiler:
     """Compiles the functions of ops of one session (or of eager mode)."""
 
-    def __init__(self, node_context: Any) -> None:
+    def __init__(self, node_context: Any, placement: Placement | None = None) -> None:
         self.node_context = node_context
+        self.placement = placement or Placement(None)
 
     def __call__(self, op: Operation, passed: list[Value], wanted: list[bool]) -> tuple[dict[str, Any], list[Step]]:
         """The kernel's keywords for `op`, and the steps that they call.
