@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -121,3 +124,20 @@ def test_shrink():
         session.run(shrink)
         np.testing.assert_allclose(session.run(w), [0.8, -0.1, 0.0], rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(session.run(u), [[-0.8]])
+
+
+def test_fingerprints():
+    """Fingerprints of strings of every length class are TensorFlow's."""
+    golden = Path(__file__).parent.parent / "golden" / "train" / "fingerprints.json"
+    rows = json.loads(golden.read_text())
+    prints = tf.train.sdca_fprint([bytes.fromhex(row[0]) for row in rows])
+    assert prints.shape == [len(rows), 2]
+    with tf.Session() as session:
+        assert session.run(prints).tolist() == [row[1:] for row in rows]
+        assert session.run(tf.train.sdca_fprint(np.array([], object))).shape == (0, 2)
+
+
+def test_fingerprints_of_a_matrix():
+    """Only vectors have fingerprints."""
+    with pytest.raises(ValueError):
+        tf.train.sdca_fprint([[b"a"]])

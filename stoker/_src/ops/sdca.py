@@ -17,6 +17,7 @@ import torch
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.formats.fingerprint128 import fingerprint128
 from stoker._src.graph.definition import FLOAT, INT, STATEFUL, STRING, WRITES, OpDefinition, define
 from stoker._src.ops.state import VariableState
 
@@ -311,7 +312,8 @@ def sdca_optimizer_kernel(
     num_loss_partitions: int,
     num_inner_iterations: int,
 ) -> Any:
-    return _solve(*inputs, loss_type, adaptative, l1, l2, num_loss_partitions, num_inner_iterations)
+    options = (loss_type, adaptative, l1, l2, num_loss_partitions, num_inner_iterations)
+    return _solve(*inputs, *options)
 
 
 @SDCA_OPTIMIZER_V2.kernel
@@ -324,7 +326,8 @@ def sdca_optimizer_v2_kernel(
     num_loss_partitions: int,
     num_inner_iterations: int,
 ) -> Any:
-    return _solve(*inputs, loss_type, adaptive, l1, l2, num_loss_partitions, num_inner_iterations)
+    options = (loss_type, adaptive, l1, l2, num_loss_partitions, num_inner_iterations)
+    return _solve(*inputs, *options)
 
 
 @export(v1="train.sdca_optimizer")
@@ -421,3 +424,27 @@ def sdca_shrink_l1(weights: Any, l1: float, l2: float, name: str | None = None) 
         name: the op's name.
     """
     return SDCA_SHRINK_L1(list(weights), l1=l1, l2=l2, name=name)
+
+
+# ---- SdcaFprint -------------------------------------------------------------------------------------------------
+
+SDCA_FPRINT = define("SdcaFprint(input: string) -> (output: int64)").not_differentiable()
+
+
+@SDCA_FPRINT.kernel
+def sdca_fprint_kernel(input: np.ndarray) -> torch.Tensor:
+    if input.ndim != 1:
+        raise InvalidArgumentError(None, None, f"Input must be a vector, got shape {Shape(input.shape)}")
+    words = np.array([fingerprint128(text) for text in input], np.uint64).reshape(len(input), 2)
+    return torch.from_numpy(words.view(np.int64))
+
+
+@SDCA_FPRINT.shape
+def sdca_fprint_shape(input: Shape) -> Shape:
+    return Shape((input.of_rank(1)[0], 2))
+
+
+@export(v1="train.sdca_fprint")
+def sdca_fprint(input: Any, name: str | None = None) -> Any:
+    """Fingerprints of strings: for a vector of n an int64 matrix [n, 2], the low and the high half of 128 bits."""
+    return SDCA_FPRINT(input, name=name)

@@ -16,6 +16,7 @@ from stoker._src.formats.protos import SequenceExample as SequenceExample
 from stoker._src.formats.protos import ServerDef as ServerDef
 from stoker._src.ops.files import match_filenames_once as match_filenames_once
 from stoker._src.ops.files import write_graph as write_graph
+from stoker._src.ops.sdca import sdca_fprint as sdca_fprint
 from stoker._src.ops.sdca import sdca_optimizer as sdca_optimizer
 from stoker._src.ops.sdca import sdca_shrink_l1 as sdca_shrink_l1
 from stoker._src.train.adagrad import AdadeltaOptimizer as AdadeltaOptimizer
