@@ -59,9 +59,13 @@ class TableInitializerBase:
 
     def _check(self, table: Any) -> None:
         if table.key_dtype.base_dtype is not self._key_dtype.base_dtype:
-            raise TypeError(f"Invalid key dtype for table, expected {self._key_dtype.name} but got {table.key_dtype.name}.")
+            raise TypeError(
+                f"Invalid key dtype for table, expected {self._key_dtype.name} but got {table.key_dtype.name}."
+            )
         if table.value_dtype.base_dtype is not self._value_dtype.base_dtype:
-            raise TypeError(f"Invalid value dtype for table, expected {self._value_dtype.name} but got {table.value_dtype.name}.")
+            raise TypeError(
+                f"Invalid value dtype for table, expected {self._value_dtype.name} but got {table.value_dtype.name}."
+            )
 
 
 def _registered(op: Any) -> Any:
@@ -75,7 +79,9 @@ def _registered(op: Any) -> Any:
 class KeyValueTensorInitializer(TableInitializerBase):
     """Fills a table from a tensor of keys and one of values."""
 
-    def __init__(self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None) -> None:
+    def __init__(
+        self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None
+    ) -> None:
         self._keys = convert_to_tensor(keys, key_dtype, name="keys")
         self._values = convert_to_tensor(values, value_dtype, name="values")
         self._name = "key_value_init" if name is None else name
@@ -121,13 +127,20 @@ class TextFileInitializer(TableInitializerBase):
     ) -> None:
         if not isinstance(filename, Tensor) and not filename:
             raise ValueError("`filename` argument required for tf.lookup.TextFileInitializer")
-        for label, index, kind in (("key", key_index, as_dtype(key_dtype)), ("value", value_index, as_dtype(value_dtype))):
+        for label, index, kind in (
+            ("key", key_index, as_dtype(key_dtype)),
+            ("value", value_index, as_dtype(value_dtype)),
+        ):
             if index < -2:
                 raise ValueError(f"`{label}_index` should be >= -2, received: {index}.")
             if index == TextFileIndex.LINE_NUMBER and kind is not dtypes.int64:
-                raise ValueError(f"`{label}_dtype` must be int64 if `{label}_index` is {TextFileIndex.LINE_NUMBER}, received: {kind.name}")
+                raise ValueError(
+                    f"`{label}_dtype` must be int64 if `{label}_index` is {TextFileIndex.LINE_NUMBER}, received: {kind.name}"
+                )
             if index == TextFileIndex.WHOLE_LINE and not (kind.is_integer or kind is dtypes.string):
-                raise ValueError(f"`{label}_dtype` should be either integer or string for `{label}_index` {TextFileIndex.WHOLE_LINE}, received: {kind.name}")
+                raise ValueError(
+                    f"`{label}_dtype` should be either integer or string for `{label}_index` {TextFileIndex.WHOLE_LINE}, received: {kind.name}"
+                )
         if vocab_size is not None and vocab_size <= 0:
             raise ValueError(f"`vocab_size` should be > 0, received: {vocab_size}")
         self._filename, self._key_index, self._value_index = filename, key_index, value_index
@@ -175,7 +188,9 @@ class TextFileStringTableInitializer(TextFileInitializer):
         delimiter: str = "\t",
         name: str = "text_file_string_table_init",
     ) -> None:
-        super().__init__(filename, dtypes.int64, key_column_index, dtypes.string, value_column_index, vocab_size, delimiter, name)
+        super().__init__(
+            filename, dtypes.int64, key_column_index, dtypes.string, value_column_index, vocab_size, delimiter, name
+        )
 
 
 @export(v1="contrib.lookup.TextFileIdTableInitializer")
@@ -192,7 +207,9 @@ class TextFileIdTableInitializer(TextFileInitializer):
         name: str = "text_file_id_table_init",
         key_dtype: Any = dtypes.string,
     ) -> None:
-        super().__init__(filename, key_dtype, key_column_index, dtypes.int64, value_column_index, vocab_size, delimiter, name)
+        super().__init__(
+            filename, key_dtype, key_column_index, dtypes.int64, value_column_index, vocab_size, delimiter, name
+        )
 
 
 # ---- tables -----------------------------------------------------------------------------------------------------
@@ -234,7 +251,9 @@ class LookupInterface:
         sparse = SparseTensor.from_value(keys) if is_sparse(keys) else None
         flat = sparse.values if sparse is not None else convert_to_tensor(keys, dtype_hint=self._key_dtype)
         if flat.dtype.base_dtype is not self._key_dtype.base_dtype:
-            raise TypeError(f"Dtype of argument `keys` must be {self._key_dtype.name}, received: {flat.dtype.base_dtype.name}")
+            raise TypeError(
+                f"Dtype of argument `keys` must be {self._key_dtype.name}, received: {flat.dtype.base_dtype.name}"
+            )
         return sparse, flat
 
     def __getitem__(self, keys: Any) -> Any:
@@ -302,7 +321,11 @@ class StaticHashTable(InitializableLookupTableBase):
     """
 
     def __init__(
-        self, initializer: TableInitializerBase, default_value: Any, name: str | None = None, experimental_is_anonymous: bool = False
+        self,
+        initializer: TableInitializerBase,
+        default_value: Any,
+        name: str | None = None,
+        experimental_is_anonymous: bool = False,
     ) -> None:
         _named(experimental_is_anonymous)
         self._table_name = name or "hash_table"
@@ -311,7 +334,10 @@ class StaticHashTable(InitializableLookupTableBase):
 
     def _create(self) -> Any:
         handle = _definition("HashTableV2")(
-            shared_name=self._shared_name, key_dtype=self._key_dtype, value_dtype=self._value_dtype, name=self._table_name
+            shared_name=self._shared_name,
+            key_dtype=self._key_dtype,
+            value_dtype=self._value_dtype,
+            name=self._table_name,
         )
         self._name = self._table_name if getattr(handle, "is_eager", False) else handle.op.name.rsplit("/", 1)[-1]
         return handle
@@ -327,7 +353,13 @@ class StaticHashTable(InitializableLookupTableBase):
 class HashTable(StaticHashTable):
     """The table of tf.contrib: `StaticHashTable` with a shared name of one's own."""
 
-    def __init__(self, initializer: TableInitializerBase, default_value: Any, shared_name: str | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        initializer: TableInitializerBase,
+        default_value: Any,
+        shared_name: str | None = None,
+        name: str | None = None,
+    ) -> None:
         self._given_name = shared_name
         super().__init__(initializer, default_value, name)
 
@@ -460,9 +492,13 @@ class StaticVocabularyTable(_VocabularyTable):
             if initializer.value_dtype is not dtypes.int64:
                 raise TypeError(f"Invalid `value_dtype`, expected {dtypes.int64} but got {initializer.value_dtype}.")
             if initializer.key_dtype not in (dtypes.int64, dtypes.string):
-                raise TypeError(f"Invalid `key_dtype`, expected one of int64 or string but got {initializer.key_dtype}.")
+                raise TypeError(
+                    f"Invalid `key_dtype`, expected one of int64 or string but got {initializer.key_dtype}."
+                )
             if wanted is not None and wanted.is_integer != initializer.key_dtype.is_integer:
-                raise TypeError(f"Invalid `key_dtype`, expected integer={initializer.key_dtype.is_integer} for lookup_key_dtype {wanted.name}.")
+                raise TypeError(
+                    f"Invalid `key_dtype`, expected integer={initializer.key_dtype.is_integer} for lookup_key_dtype {wanted.name}."
+                )
             table = StaticHashTable(initializer, -1, name=name)
             wanted = wanted or initializer.key_dtype
         label = name or ("hash_table" if table is None else table.name)
@@ -478,7 +514,12 @@ class IdTableWithHashBuckets(_VocabularyTable):
     """
 
     def __init__(
-        self, table: Any, num_oov_buckets: int, hasher_spec: Any = FastHashSpec, name: str | None = None, key_dtype: Any = None
+        self,
+        table: Any,
+        num_oov_buckets: int,
+        hasher_spec: Any = FastHashSpec,
+        name: str | None = None,
+        key_dtype: Any = None,
     ) -> None:
         if not isinstance(hasher_spec, HasherSpec):
             raise TypeError(f"`hasher_spec` must be of type HasherSpec, got {type(hasher_spec)}.")
@@ -675,7 +716,9 @@ def _check_vocabulary(num_oov_buckets: int, vocab_size: int | None, key_dtype: D
 
 
 def _with_buckets(table: Any, num_oov_buckets: int, hasher_spec: Any, key_dtype: DType) -> Any:
-    return IdTableWithHashBuckets(table, num_oov_buckets, hasher_spec, key_dtype=key_dtype) if num_oov_buckets else table
+    return (
+        IdTableWithHashBuckets(table, num_oov_buckets, hasher_spec, key_dtype=key_dtype) if num_oov_buckets else table
+    )
 
 
 @export(v1="contrib.lookup.index_table_from_tensor")
@@ -734,7 +777,9 @@ def index_to_string_table_from_file(
 
 
 @export(v1="contrib.lookup.index_to_string_table_from_tensor")
-def index_to_string_table_from_tensor(mapping: Any, default_value: str = "UNK", name: str | None = None) -> StaticHashTable:
+def index_to_string_table_from_tensor(
+    mapping: Any, default_value: str = "UNK", name: str | None = None
+) -> StaticHashTable:
     """A table from positions in a vector of strings to the strings.
 
     Raises:
@@ -763,7 +808,11 @@ def string_to_index_table_from_file(
 
 @export(v1="contrib.lookup.string_to_index_table_from_tensor")
 def string_to_index_table_from_tensor(
-    mapping: Any, num_oov_buckets: int = 0, default_value: int = -1, hasher_spec: Any = FastHashSpec, name: str | None = None
+    mapping: Any,
+    num_oov_buckets: int = 0,
+    default_value: int = -1,
+    hasher_spec: Any = FastHashSpec,
+    name: str | None = None,
 ) -> Any:
     """The older name of `index_table_from_tensor`."""
     return index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, name=name)
@@ -794,5 +843,3 @@ def initialize_all_tables(name: str = "init_all_tables") -> Any:
         return grouping.no_op(name=name)
     ops = context.get_default_graph().get_collection(GraphKeys.TABLE_INITIALIZERS)
     return grouping.group(*ops, name=name) if ops else grouping.no_op(name=name)
-
-
