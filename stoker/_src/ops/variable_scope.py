@@ -594,7 +594,7 @@ class variable_scope:
             part = given if given is not None else store.unique_scope(self._default_name or "")
             name, base, aux, original = f"{outer.name}/{part}" if outer.name else part, outer, part, None
             reuse = outer.reuse if self._reuse is None else self._reuse
-            if given is None and reuse is True:
+            if given is None and self._reuse is True:
                 raise ValueError("reuse=True cannot be used without a name_or_scope")
         if not isinstance(given, VariableScope) and outer.reuse is True and self._reuse is None:
             reuse = True

@@ -13,6 +13,7 @@ from stoker.compat.v1 import image as image
 from stoker.compat.v1 import initializers as initializers
 from stoker.compat.v1 import io as io
 from stoker.compat.v1 import keras as keras
+from stoker.compat.v1 import layers as layers
 from stoker.compat.v1 import linalg as linalg
 from stoker.compat.v1 import manip as manip
 from stoker.compat.v1 import math as math
@@ -242,6 +243,7 @@ from stoker._src.ops.initializers import Constant as constant_initializer
 from stoker._src.ops.initializers import GlorotNormal as glorot_normal_initializer
 from stoker._src.ops.initializers import GlorotUniform as glorot_uniform_initializer
 from stoker._src.ops.initializers import Ones as ones_initializer
+from stoker._src.ops.initializers import Orthogonal as orthogonal_initializer
 from stoker._src.ops.initializers import RandomNormal as random_normal_initializer
 from stoker._src.ops.initializers import RandomUniform as random_uniform_initializer
 from stoker._src.ops.initializers import TruncatedNormal as truncated_normal_initializer
