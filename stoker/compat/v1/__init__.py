@@ -15,6 +15,7 @@ from stoker.compat.v1 import io as io
 from stoker.compat.v1 import keras as keras
 from stoker.compat.v1 import layers as layers
 from stoker.compat.v1 import linalg as linalg
+from stoker.compat.v1 import losses as losses
 from stoker.compat.v1 import manip as manip
 from stoker.compat.v1 import math as math
 from stoker.compat.v1 import nest as nest
