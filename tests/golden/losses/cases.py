@@ -52,18 +52,24 @@ def values(tf):
     for reduction in tf.losses.Reduction.all():
         for weights, value in WEIGHTS.items():
             for name, make in _dense(tf.losses).items():
-                note(f"{name}|{weights}|{reduction}", lambda p, m=make: m(p, weights=value, reduction=reduction))
+                note(
+                    f"{name}|{weights}|{reduction}",
+                    lambda p, m=make, w=value, r=reduction: m(p, weights=w, reduction=r),
+                )
         for weights, value in (("half", 0.5), ("rows", np.array([1.0, 0.0, 2.0, 0.5], np.float32))):
             for name, make in _rows(tf.losses).items():
-                note(f"{name}|{weights}|{reduction}", lambda p, m=make: m(p, weights=value, reduction=reduction))
+                note(
+                    f"{name}|{weights}|{reduction}",
+                    lambda p, m=make, w=value, r=reduction: m(p, weights=w, reduction=r),
+                )
         for weights in ("half", "rows"):
             note(
                 f"cosine|{weights}|{reduction}",
-                lambda p: tf.losses.cosine_distance(LABELS, p, axis=1, weights=WEIGHTS[weights], reduction=reduction),
+                lambda p, w=weights, r=reduction: tf.losses.cosine_distance(LABELS, p, 1, WEIGHTS[w], reduction=r),
             )
     for weights in ("one", "zero", "rows"):
         note(
             f"pairwise|{weights}",
-            lambda p: tf.losses.mean_pairwise_squared_error(LABELS, p, weights=WEIGHTS[weights]),
+            lambda p, w=weights: tf.losses.mean_pairwise_squared_error(LABELS, p, weights=WEIGHTS[w]),
         )
     return found
