@@ -323,7 +323,7 @@ class Layer:
         inputs = nest.map_structure(_as_tensor, inputs)
         self._find_scope(scope)
         if not context.executing_eagerly():
-            graph = context.get_default_graph()
+            graph = variable_scope.program_graph()
             if self._graph is not None and self._graph is not graph and not graph.building_function:
                 raise ValueError("Input graph and Layer graph are not the same.")
             self._graph = self._graph or graph

@@ -62,14 +62,19 @@ class VariableStore:
 
 
 def _store() -> VariableStore:
-    graph = context.get_default_graph()
-    outer = graph
-    while getattr(outer, "outer_graph", None) is not None and outer.building_function:
-        outer = outer.outer_graph  # functions share the names of the graph that calls them
-    store = getattr(outer, "variable_store", None)
+    graph = program_graph()
+    store = getattr(graph, "variable_store", None)
     if store is None:
-        store = outer.variable_store = VariableStore()
+        store = graph.variable_store = VariableStore()
     return store
+
+
+def program_graph() -> Any:
+    """The graph that variables made now belong to: bodies of functions and loops share that of the program around them."""
+    graph = context.get_default_graph()
+    while graph.building_function and hasattr(graph.outer, "get_operations"):
+        graph = graph.outer
+    return graph
 
 
 @export(v1="VariableScope")
