@@ -13,8 +13,10 @@ from stoker.compat.v1 import image as image
 from stoker.compat.v1 import initializers as initializers
 from stoker.compat.v1 import io as io
 from stoker.compat.v1 import keras as keras
+from stoker.compat.v1 import layers as layers
 from stoker.compat.v1 import linalg as linalg
 from stoker.compat.v1 import lookup as lookup
+from stoker.compat.v1 import losses as losses
 from stoker.compat.v1 import manip as manip
 from stoker.compat.v1 import math as math
 from stoker.compat.v1 import nest as nest
