@@ -17,7 +17,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, broadcasting, math
-from stoker._src.ops.named import named_op
+from stoker._src.ops.nn import activations
 from stoker._src.ops.unsigned import modular
 from stoker._src.ops.values import torch_dtype
 
@@ -417,7 +417,7 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """log(sigmoid(x)), exact also where the sigmoid is tiny."""
     with name_scope(name, "LogSigmoid", [x]) as scope:
         x = convert_to_tensor(x, name="x")
-        return negative(named_op("Softplus")(negative(x)), name=scope)
+        return negative(activations.softplus(negative(x)), name=scope)
 
 
 # ---- tests ------------------------------------------------------------------------------------------------------
