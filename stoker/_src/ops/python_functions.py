@@ -153,6 +153,13 @@ for _definition in (PY_FUNC, PY_FUNC_STATELESS):
     _definition.shape(lambda input, *, Tout: [UNKNOWN_SHAPE] * len(Tout))
 
 
+def _keep(function: _Function, outputs: Any) -> None:
+    """In eager mode the results keep the function: a tape that recorded them may call it again."""
+    if context.executing_eagerly():
+        for tensor in outputs:
+            tensor._python_function = function
+
+
 def _called(definition: OpDefinition, function: _Function, inp: Any, Tout: Any, name: str | None) -> Any:
     """The op's outputs in the structure of `Tout`; without outputs, the op (None in eager mode)."""
     wanted = [as_dtype(dtype) for dtype in nest.flatten(Tout)]
@@ -161,6 +168,7 @@ def _called(definition: OpDefinition, function: _Function, inp: Any, Tout: Any, 
         if context.executing_eagerly():
             return None
         return context.target().get_operations()[-1]
+    _keep(function, outputs)
     if nest.is_nested(Tout):
         return nest.pack_sequence_as(Tout, list(outputs))
     return outputs[0]
@@ -262,9 +270,9 @@ def eager_py_func_grad(op: Operation, *gradients: Any) -> list[Any]:
         found = tape.gradient(list(results), [arguments[i] for i in wanted], output_gradients=list(flowing))
         return [_zeros(arguments[i]) if each is None else convert_to_tensor(each) for i, each in zip(wanted, found)]
 
-    outputs = EAGER_PY_FUNC(
-        [*inputs, *gradients], token=_register(backward).token, Tout=[inputs[i].dtype.base_dtype for i in wanted]
-    )
+    made = _register(backward)
+    outputs = EAGER_PY_FUNC([*inputs, *gradients], token=made.token, Tout=[inputs[i].dtype.base_dtype for i in wanted])
+    _keep(made, outputs)
     results: list[Any] = [None] * count
     for i, tensor in zip(wanted, outputs):
         tensor.set_shape(inputs[i].shape)
