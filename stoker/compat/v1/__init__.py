@@ -375,6 +375,12 @@ from stoker._src.ops.math_unary import tanh as tanh
 from stoker._src.ops.partitioned import fixed_size_partitioner as fixed_size_partitioner
 from stoker._src.ops.partitioned import min_max_variable_partitioner as min_max_variable_partitioner
 from stoker._src.ops.partitioned import variable_axis_size_partitioner as variable_axis_size_partitioner
+from stoker._src.ops.printing import print_v1 as Print
+from stoker._src.ops.printing import print_v2 as print
+from stoker._src.ops.printing import timestamp as timestamp
+from stoker._src.ops.python_functions import numpy_function as numpy_function
+from stoker._src.ops.python_functions import py_func as py_func
+from stoker._src.ops.python_functions import py_function as py_function
 from stoker._src.ops.queues import FIFOQueue as FIFOQueue
 from stoker._src.ops.queues import PaddingFIFOQueue as PaddingFIFOQueue
 from stoker._src.ops.queues import PriorityQueue as PriorityQueue

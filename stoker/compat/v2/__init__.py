@@ -195,6 +195,10 @@ from stoker._src.ops.math_unary import sqrt as sqrt
 from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
+from stoker._src.ops.printing import print_v2 as print
+from stoker._src.ops.printing import timestamp as timestamp
+from stoker._src.ops.python_functions import numpy_function as numpy_function
+from stoker._src.ops.python_functions import py_function as py_function
 from stoker._src.ops.ranges import broadcast_dynamic_shape as broadcast_dynamic_shape
 from stoker._src.ops.ranges import broadcast_static_shape as broadcast_static_shape
 from stoker._src.ops.ranges import broadcast_to as broadcast_to
