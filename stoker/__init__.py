@@ -134,9 +134,11 @@ from stoker._src.ops.functional_loops import scan as scan
 from stoker._src.ops.gathering import gather_nd_v2 as gather_nd
 from stoker._src.ops.gathering import gather_v2 as gather
 from stoker._src.ops.gradients import gradients_v2 as gradients
+from stoker._src.ops.gradients import hessians_v2 as hessians
 from stoker._src.ops.gradients import UnconnectedGradients as UnconnectedGradients
 from stoker._src.ops.grouping import group as group
 from stoker._src.ops.grouping import no_op as no_op
+from stoker._src.ops.grouping import tuple_v2 as tuple
 from stoker._src.ops.linalg import matmul as matmul
 from stoker._src.ops.linalg_decompositions import eig as eig
 from stoker._src.ops.linalg_decompositions import eigvals as eigvals

@@ -19,6 +19,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import MISSING, OpDefinition, find_definition
 from stoker._src.graph.function_library import Library, import_library, is_stateful_signature
 from stoker._src.graph.graph import Graph
+from stoker._src.graph.raise_control_flow import raise_control_flow
 from stoker._src.graph.tensor import Operation, Tensor
 
 CONSUMER_VERSION = 2500
@@ -128,6 +129,7 @@ class Importer:
     def run(self) -> None:
         if self.library is None:
             self.library = import_library(self.graph, self.graph_def.library)
+        self.graph_def = raise_control_flow(self.graph_def, self.library.bodies, self.library.output_types)
         for node in self._in_order():
             try:
                 self.ops[node.name] = self._make(node)

@@ -16,6 +16,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.definition import Trait
+from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value
 
@@ -272,11 +273,20 @@ class Planner:
         groups = definition.group(op._inputs, op.attrs)
         arguments: list[Any] = []
         for arg, group in zip(definition.inputs, groups):
-            if arg.is_list:
+            if definition.calls and arg is definition.inputs[-1]:
+                inputs = function_refs(op)[0].target.inputs
+                arguments.append([self._passed(tensor, inner) for tensor, inner in zip(group, inputs)])
+            elif arg.is_list:
                 arguments.append([self._argument(arg, tensor) for tensor in group])
             else:
                 arguments.append(self._argument(arg, group))
         return arguments
+
+    def _passed(self, tensor: Tensor, inner: Tensor) -> Value:
+        """An input of a function: a reference where the function takes one."""
+        if tensor.dtype._is_ref_dtype and not inner.dtype._is_ref_dtype:
+            return self._read(tensor)
+        return self.values[tensor]
 
     def _argument(self, arg: Any, tensor: Tensor) -> Any:
         value = self.values[tensor]

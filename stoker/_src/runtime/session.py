@@ -215,7 +215,9 @@ class BaseSession:
         if self._graph.version == 0:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
         if feed_dict is not None and not hasattr(feed_dict, "keys"):
-            raise TypeError(f"The feed_dict must be a dictionary from tensors to values, got {type(feed_dict).__name__}.")
+            raise TypeError(
+                f"The feed_dict must be a dictionary from tensors to values, got {type(feed_dict).__name__}."
+            )
         feeds = self._feed_tensors(feed_dict)
         fetch = FetchPlan(self._graph, fetches)
         if len({*feeds}) != len(feeds):
@@ -226,7 +228,10 @@ class BaseSession:
                 self._plans[key] = plan
         if self._config.log_device_placement:
             for op in plan.step.planner.ops:
-                print(f"{op.name}: ({op.type}): {op.device or '/job:localhost/replica:0/task:0/device:CPU:0'}", file=sys.stderr)
+                print(
+                    f"{op.name}: ({op.type}): {op.device or '/job:localhost/replica:0/task:0/device:CPU:0'}",
+                    file=sys.stderr,
+                )
         return plan
 
     def _feed_tensors(self, feed_dict: Any) -> list[Tensor]:
@@ -438,4 +443,3 @@ class InteractiveSession(BaseSession):
 def get_default_session() -> Any:
     """The session made current by `with session:`, or None."""
     return current_session()
-

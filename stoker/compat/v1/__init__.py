@@ -234,6 +234,7 @@ from stoker._src.ops.gathering import gather as gather
 from stoker._src.ops.gathering import gather_nd as gather_nd
 from stoker._src.ops.gradients import AggregationMethod as AggregationMethod
 from stoker._src.ops.gradients import gradients as gradients
+from stoker._src.ops.gradients import hessians as hessians
 from stoker._src.ops.gradients import UnconnectedGradients as UnconnectedGradients
 from stoker._src.ops.grouping import group as group
 from stoker._src.ops.grouping import no_op as no_op
