@@ -14,6 +14,8 @@ from stoker._src.graph.tensor import Operation
 from stoker._src.graph.younger_attrs import YOUNGER_ATTRS
 
 _NONE: frozenset[str] = frozenset()
+# Hints of TensorFlow 2 that a product is part of a gradient: they change no value, and 1.15 would refuse them.
+_HINTS = frozenset({"grad_a", "grad_b", "grad_x", "grad_y"})
 
 
 def node_def_of(op: Operation) -> Any:
@@ -24,7 +26,7 @@ def node_def_of(op: Operation) -> Any:
     younger = YOUNGER_ATTRS.get(op.type, _NONE)
     for key, value in op.attrs.items():
         spec = specs.get(key)
-        if key in younger and spec is not None and value == spec.default:
+        if key in younger and spec is not None and (value == spec.default or key in _HINTS):
             continue
         dtype = op.attrs.get("dtype") if spec is not None and spec.kind == "tensor" else None
         node.attr[key].CopyFrom(to_attr_value(value, None if spec is None else spec.kind, dtype))

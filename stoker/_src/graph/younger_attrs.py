@@ -11,7 +11,17 @@ YOUNGER_ATTRS: dict[str, frozenset[str]] = {
     "AutoShardDataset": frozenset({"auto_shard_policy", "num_replicas"}),
     "BatchDataset": frozenset({"metadata"}),
     "BatchDatasetV2": frozenset({"metadata"}),
-    "BatchFunction": frozenset({"batch_padding_policy", "enable_large_batch_splitting", "low_priority_allowed_batch_sizes", "low_priority_batch_timeout_micros", "low_priority_max_batch_size", "low_priority_max_enqueued_batches", "mixed_priority_policy"}),
+    "BatchFunction": frozenset(
+        {
+            "batch_padding_policy",
+            "enable_large_batch_splitting",
+            "low_priority_allowed_batch_sizes",
+            "low_priority_batch_timeout_micros",
+            "low_priority_max_batch_size",
+            "low_priority_max_enqueued_batches",
+            "mixed_priority_policy",
+        }
+    ),
     "BatchMatMul": frozenset({"grad_x", "grad_y"}),
     "BatchMatMulV2": frozenset({"grad_x", "grad_y"}),
     "BoostedTreesUpdateEnsembleV2": frozenset({"logits_dimension", "num_groups"}),
@@ -24,7 +34,9 @@ YOUNGER_ATTRS: dict[str, frozenset[str]] = {
     "CollectiveReduce": frozenset({"timeout_seconds"}),
     "ConcatOffset": frozenset({"shape_type"}),
     "ConcatenateDataset": frozenset({"metadata"}),
-    "ConfigureDistributedTPU": frozenset({"compilation_failure_closes_chips", "enable_whole_mesh_compilations", "tpu_cancellation_closes_chips"}),
+    "ConfigureDistributedTPU": frozenset(
+        {"compilation_failure_closes_chips", "enable_whole_mesh_compilations", "tpu_cancellation_closes_chips"}
+    ),
     "DatasetCardinality": frozenset({"cardinality_options"}),
     "DatasetToGraph": frozenset({"allow_stateful", "strip_device_assignment"}),
     "DatasetToSingleElement": frozenset({"metadata"}),
@@ -133,7 +145,9 @@ YOUNGER_ATTRS: dict[str, frozenset[str]] = {
     "SparseSegmentSumWithNumSegments": frozenset({"Tsegmentids", "sparse_gradient"}),
     "TFRecordDataset": frozenset({"metadata"}),
     "TPUPartitionedCall": frozenset({"autotuner_thresh"}),
-    "TPUReplicateMetadata": frozenset({"tpu_compile_options_proto", "use_shardy_partitioner", "use_spmd_for_xla_partitioning"}),
+    "TPUReplicateMetadata": frozenset(
+        {"tpu_compile_options_proto", "use_shardy_partitioner", "use_spmd_for_xla_partitioning"}
+    ),
     "TPUReplicatedInput": frozenset({"index", "is_mirrored_variable", "is_packed"}),
     "TakeDataset": frozenset({"metadata"}),
     "TakeWhileDataset": frozenset({"metadata"}),

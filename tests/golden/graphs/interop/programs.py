@@ -155,7 +155,7 @@ def mapped(tf):
 def embedding(tf, use_resource=False):
     table = tf.get_variable("table", initializer=tf.constant(_data(6, 3)), use_resource=use_resource)
     ids = tf.placeholder(tf.int64, [None], name="ids")
-    rows = tf.nn.embedding_lookup(table, ids)
+    rows = getattr(tf.nn, "embedding_lookup", tf.gather)(table, ids)
     loss = tf.reduce_sum(tf.square(rows))
     (slices,) = tf.gradients(loss, [table])
     train = tf.train.AdagradOptimizer(0.5, initial_accumulator_value=0.1).minimize(loss)
@@ -253,7 +253,21 @@ def array_ops(tf):
     top, where = tf.nn.top_k(x, 2)
     summed = tf.unsorted_segment_sum(x, [0, 1, 0, 1], 2)
     masked = tf.where(x > 0, x, tf.zeros_like(x))
-    fetched = [parts[1], ragged[2], sliced, gathered, tiled, padded, picked, stacked, turned, top, where, summed, masked]
+    fetched = [
+        parts[1],
+        ragged[2],
+        sliced,
+        gathered,
+        tiled,
+        padded,
+        picked,
+        stacked,
+        turned,
+        top,
+        where,
+        summed,
+        masked,
+    ]
     (gradient,) = tf.gradients([tf.reduce_sum(t) for t in (parts[0], sliced, gathered, picked, top, masked)], [x])
     return [(fetched + [gradient], {x: _data(4, 6)})]
 

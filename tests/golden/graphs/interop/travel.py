@@ -5,11 +5,13 @@
 
 MODULE is `stoker` or `tensorflow`: what the interpreter that runs this file has. `write` makes NAME.pb (a binary GraphDef) and
 NAME.npz (feeds and results) for each program; `check` imports each graph, makes the same runs and prints a JSON object:
-NAME -> "" or what differs. tests/graph/test_graphs_of_tensorflow.py reads the folders `tensorflow1` and `tensorflow2` that
+NAME -> "" or what differs. tests/graph/test_graphs_of_tensorflow.py reads what `write tensorflow` made in three ways:
 
-    python travel.py write tensorflow FOLDER
+    tensorflow1               TensorFlow 1.15.5
+    tensorflow1_functional    TensorFlow 1.15.5, --control-flow v2 (what differs from 2.21's)
+    tensorflow2               TensorFlow 2.21, --control-flow v2 (a part of the programs)
 
-made under TensorFlow 1.15.5 and (with --control-flow v2) 2.21. The code keeps to Python 3.7, TensorFlow 1.15's newest.
+The code keeps to Python 3.7, TensorFlow 1.15's newest.
 """
 
 import argparse
