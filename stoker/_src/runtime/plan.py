@@ -258,6 +258,7 @@ class Planner:
             # The body gives the lock up itself, around what blocks; here it only counts as a moment of change.
             instruction.traits |= Trait.BLOCKING
             self.blocks = True
+            self._reads.clear()
         self.reads_variables |= any(planner.reads_variables for planner in planners)
         self._name_results(instruction, op)
 
@@ -284,9 +285,10 @@ class Planner:
 
     def _passed(self, tensor: Tensor, inner: Tensor) -> Value:
         """An input of a function: a reference where the function takes one."""
-        if tensor.dtype._is_ref_dtype and not inner.dtype._is_ref_dtype:
+        value = self.values[tensor]
+        if value.handle and tensor.dtype is not dtypes.resource and not inner.dtype._is_ref_dtype:
             return self._read(tensor)
-        return self.values[tensor]
+        return value
 
     def _argument(self, arg: Any, tensor: Tensor) -> Any:
         value = self.values[tensor]
@@ -297,7 +299,7 @@ class Planner:
     def _read(self, tensor: Tensor) -> Value:
         """The value of a reference: read from the variable at this point of the plan."""
         source = self.values[tensor]
-        if FEED in source.roots:
+        if FEED in source.roots and not self.is_function:
             return source  # a fed reference is fed its value
         known = self._reads.get(source)
         if known is not None:
