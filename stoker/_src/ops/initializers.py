@@ -12,7 +12,8 @@ from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.export import export
 from stoker._src.base.shapes import as_shape
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, constants, random
+from stoker._src.ops import array, constants, diagonals, linalg_decompositions, math_unary, random, scattering
+from stoker._src.ops import math as arithmetic
 
 
 class Initializer:
@@ -277,6 +278,72 @@ def he_normal(seed: int | None = None) -> VarianceScaling:
 def he_uniform(seed: int | None = None) -> VarianceScaling:
     """Uniform with variance 2 / inputs (He et al., 2015)."""
     return _scaled(2.0, "uniform", seed)
+
+
+def orthogonal_columns(drawn: Tensor) -> Tensor:
+    """An orthogonal basis of the columns of a tall matrix, spread evenly over all bases when the matrix is normal."""
+    q, r = linalg_decompositions.QR(drawn, full_matrices=False)
+    return arithmetic.multiply(q, math_unary.sign(diagonals.DIAG_PART(r)))
+
+
+def _flat_shape(shape: Any) -> tuple[list[int], tuple[int, int]]:
+    """The shape, and that of the matrix with its last dimension as columns.
+
+    Raises:
+        ValueError: fewer than two dimensions.
+    """
+    sizes = _sizes(shape)
+    if len(sizes) < 2:
+        raise ValueError(
+            f"The tensor to initialize, specified by argument `shape` must be at least two-dimensional. Received shape={shape}"
+        )
+    return sizes, (math.prod(sizes[:-1]), sizes[-1])
+
+
+@export(v1=("orthogonal_initializer", "initializers.orthogonal", "keras.initializers.Orthogonal"))
+class Orthogonal(Initializer):
+    """A matrix with orthogonal rows or columns (Saxe et al., 2013), times `gain`; more dimensions fold into rows."""
+
+    def __init__(self, gain: float = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+        self.gain, self.seed, self.dtype = gain, seed, _float_dtype(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        kind = self.dtype if dtype is None else as_dtype(dtype)
+        sizes, (rows, columns) = _flat_shape(shape)
+        # The decomposition wants a tall matrix.
+        drawn = random.random_normal([max(rows, columns), min(rows, columns)], dtype=kind, seed=self.seed)
+        basis = orthogonal_columns(drawn)
+        if rows < columns:
+            basis = array.transpose(basis)
+        return arithmetic.multiply(self.gain, array.reshape(basis, sizes))
+
+    def get_config(self) -> dict[str, Any]:
+        return {"gain": self.gain, "seed": self.seed, "dtype": self.dtype.name}
+
+
+@export(v1="contrib.framework.convolutional_delta_orthogonal")
+class ConvolutionDeltaOrthogonal(Initializer):
+    """A convolution kernel that is an orthogonal matrix at its centre and zero elsewhere (Xiao et al., 2018)."""
+
+    def __init__(self, gain: float = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+        self.gain, self.seed, self.dtype = gain, seed, _float_dtype(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        kind = self.dtype if dtype is None else as_dtype(dtype)
+        sizes = _sizes(shape)
+        if not 3 <= len(sizes) <= 5:
+            raise ValueError(
+                f"The tensor to initialize must be at least three-dimensional and at most five-dimensional. Received shape={shape}"
+            )
+        if sizes[-2] > sizes[-1]:
+            raise ValueError(f"In_filters cannot be greater than out_filters. Received shape={shape}")
+        basis = orthogonal_columns(random.random_normal([sizes[-1], sizes[-1]], dtype=kind, seed=self.seed))
+        rows = arithmetic.multiply(basis[: sizes[-2], :], self.gain)  # type: ignore[index]
+        centre = [(size - 1) // 2 for size in sizes[:-2]]
+        return scattering.scatter_nd([centre], array.expand_dims(rows, 0), sizes)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"gain": self.gain, "seed": self.seed, "dtype": self.dtype.name}
 
 
 @export(v1="initializers.identity")

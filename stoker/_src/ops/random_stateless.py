@@ -77,7 +77,8 @@ def get_key_counter_shape(seed: Shape) -> tuple[Shape, Shape]:
 
 @GET_KEY_COUNTER_ALG.shape
 def get_key_counter_alg_shape(seed: Shape) -> tuple[Shape, Shape, Shape]:
-    return (*get_key_counter_shape(seed), Shape(()))
+    seed.merge(Shape((2,)))
+    return Shape((1,)), Shape((2,)), Shape(())
 
 
 # ---- fills ------------------------------------------------------------------------------------------------------
@@ -190,9 +191,7 @@ def stateless_multinomial_shape(logits: Shape, num_samples: np.ndarray | None, s
     return random_sampling.multinomial_shape(logits, num_samples)
 
 
-STATELESS_SHUFFLE = define(
-    f"StatelessShuffle(value: T, {_POSITION}) -> (output: T)", T=ANY
-).not_differentiable()
+STATELESS_SHUFFLE = define(f"StatelessShuffle(value: T, {_POSITION}) -> (output: T)", T=ANY).not_differentiable()
 STATELESS_SHUFFLE.shape(unchanged)
 
 
@@ -487,9 +486,7 @@ def stateless_gamma(
 
 
 @export("random.stateless_poisson")
-def stateless_poisson(
-    shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None
-) -> Tensor:
+def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None) -> Tensor:
     """Numbers from Poisson distributions; `shape` ends in the shape of `lam`."""
     with name_scope(name, "stateless_random_poisson", [shape, seed, lam]):
         return POISSON(shape_tensor(shape), seed, lam, dtype=as_dtype(dtype))
@@ -535,5 +532,3 @@ def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
     data = convert_to_tensor(data)
     first = stateless_uniform([], seed, None, None, data.dtype.base_dtype, alg=alg)
     return array_joining.stack([first, data])
-
-

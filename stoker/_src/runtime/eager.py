@@ -171,7 +171,7 @@ class EagerTensor(Tensor):
         return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={self.numpy()!r}>"
 
     def __str__(self) -> str:
-        return f"tf.Tensor({self.numpy()}, shape={self.shape}, dtype={self.dtype.name})"
+        return f"tf.Tensor({self.numpy()!s}, shape={self.shape}, dtype={self.dtype.name})"
 
 
 def _rebuild(array: Any, dtype: DType) -> EagerTensor:

@@ -258,7 +258,6 @@ class Planner:
             # The body gives the lock up itself, around what blocks; here it only counts as a moment of change.
             instruction.traits |= Trait.BLOCKING
             self.blocks = True
-            self._reads.clear()
         self.reads_variables |= any(planner.reads_variables for planner in planners)
         self._name_results(instruction, op)
 
@@ -276,30 +275,30 @@ class Planner:
         for arg, group in zip(definition.inputs, groups):
             if definition.calls and arg is definition.inputs[-1]:
                 inputs = function_refs(op)[0].target.inputs
-                arguments.append([self._passed(tensor, inner) for tensor, inner in zip(group, inputs)])
+                arguments.append(
+                    [self._taken(t, reference=inner.dtype._is_ref_dtype) for t, inner in zip(group, inputs)]
+                )
             elif arg.is_list:
                 arguments.append([self._argument(arg, tensor) for tensor in group])
             else:
                 arguments.append(self._argument(arg, group))
         return arguments
 
-    def _passed(self, tensor: Tensor, inner: Tensor) -> Value:
-        """An input of a function: a reference where the function takes one."""
+    def _argument(self, arg: Any, tensor: Tensor) -> Any:
+        value = self._taken(tensor, reference=arg.is_ref)
+        return Host(value) if arg.host else value
+
+    def _taken(self, tensor: Tensor, *, reference: bool) -> Value:
+        """A value as a consumer takes it: the variable where it wants a reference, what the variable holds otherwise."""
         value = self.values[tensor]
-        if value.handle and tensor.dtype is not dtypes.resource and not inner.dtype._is_ref_dtype:
+        if value.handle and not reference and tensor.dtype is not dtypes.resource:
             return self._read(tensor)
         return value
-
-    def _argument(self, arg: Any, tensor: Tensor) -> Any:
-        value = self.values[tensor]
-        if value.handle and not arg.is_ref and tensor.dtype is not dtypes.resource:
-            value = self._read(tensor)
-        return Host(value) if arg.host else value
 
     def _read(self, tensor: Tensor) -> Value:
         """The value of a reference: read from the variable at this point of the plan."""
         source = self.values[tensor]
-        if FEED in source.roots and not self.is_function:
+        if FEED in source.roots:
             return source  # a fed reference is fed its value
         known = self._reads.get(source)
         if known is not None:

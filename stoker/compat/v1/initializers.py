@@ -9,6 +9,7 @@ from stoker._src.ops.initializers import Identity as identity
 from stoker._src.ops.initializers import lecun_normal as lecun_normal
 from stoker._src.ops.initializers import lecun_uniform as lecun_uniform
 from stoker._src.ops.initializers import Ones as ones
+from stoker._src.ops.initializers import Orthogonal as orthogonal
 from stoker._src.ops.initializers import RandomNormal as random_normal
 from stoker._src.ops.initializers import RandomUniform as random_uniform
 from stoker._src.ops.initializers import TruncatedNormal as truncated_normal

@@ -65,7 +65,7 @@ def draw(tf):
                 for run in range(2):
                     values = session.run(fetches)
                     for i, value in enumerate(values if isinstance(values, list) else [values]):
-                        found[f"{name}/{run}/{i}"] = np.asarray(value)
+                        found[f"{name}/{run}/{i}"] = np.array(value)
     return found
 
 
@@ -85,11 +85,11 @@ def generator_draws(tf):
         "split": lambda: generator.split(2)[1].state.read_value(),
         "skip": lambda: generator.skip(5),
     }.items():
-        found[f"generator/{name}"] = np.asarray(make())
-        found[f"generator/{name}/state"] = np.asarray(generator.state.read_value())
+        found[f"generator/{name}"] = np.array(make())
+        found[f"generator/{name}/state"] = np.array(generator.state.read_value())
     for seed in (-5, [1], [1, 2], [1, 2, 3, 4]):
-        found[f"generator/seed/{seed}"] = np.asarray(tf.random.create_rng_state(seed, "philox"))
-    found["generator/key"] = np.asarray(tf.random.Generator.from_key_counter(3, [1, 2], "philox").state.read_value())
+        found[f"generator/seed/{seed}"] = np.array(tf.random.create_rng_state(seed, "philox"))
+    found["generator/key"] = np.array(tf.random.Generator.from_key_counter(3, [1, 2], "philox").state.read_value())
     return found
 
 
@@ -103,6 +103,6 @@ def eager_draws(tf):
         "poisson": lambda: tf.random.poisson([2], [0.5, 20.0], seed=1),
     }.items():
         tf.random.set_seed(11)
-        found[f"eager/{name}/0"] = np.asarray(make())
-        found[f"eager/{name}/1"] = np.asarray(make())
+        found[f"eager/{name}/0"] = np.array(make())
+        found[f"eager/{name}/1"] = np.array(make())
     return found

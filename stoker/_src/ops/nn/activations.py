@@ -17,6 +17,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, math
 from stoker._src.ops.nn.by_name import ops
+from stoker._src.ops.unsigned import SIGNED_TWIN
 
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 _RELU_DTYPES = (*REAL, dtypes.qint8)
@@ -58,11 +59,8 @@ def relu_kernel(features: torch.Tensor) -> torch.Tensor:
 def relu_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
     wider = _WIDER.get(features.dtype)
     if wider is not None:
-        return torch.where(features.view(_SAME_SIZE[features.dtype]) != 0, gradients.to(wider), 0).to(features.dtype)
+        return torch.where(features.view(SIGNED_TWIN[features.dtype]) != 0, gradients.to(wider), 0).to(features.dtype)
     return torch.ops.aten.threshold_backward(gradients, features, 0)
-
-
-_SAME_SIZE = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
 @RELU.grad

@@ -1,3 +1,4 @@
 """Public names of tf.keras."""
 
 from stoker.compat.v1.keras import initializers as initializers
+from stoker.compat.v1.keras import regularizers as regularizers

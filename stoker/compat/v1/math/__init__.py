@@ -1,5 +1,6 @@
 """Public names of tf.math."""
 
+from stoker.compat.v1.math import special as special
 from stoker._src.ops.array import invert_permutation as invert_permutation
 from stoker._src.ops.comparison import equal as equal
 from stoker._src.ops.comparison import greater as greater
@@ -13,9 +14,9 @@ from stoker._src.ops.comparison import logical_not as logical_not
 from stoker._src.ops.comparison import logical_or as logical_or
 from stoker._src.ops.comparison import logical_xor as logical_xor
 from stoker._src.ops.comparison import not_equal as not_equal
-from stoker._src.ops.counting import bincount as bincount
-from stoker._src.ops.counting import confusion_matrix_v2 as confusion_matrix
-from stoker._src.ops.counting import count_nonzero_v2 as count_nonzero
+from stoker._src.ops.counting import bincount_v1 as bincount
+from stoker._src.ops.counting import confusion_matrix as confusion_matrix
+from stoker._src.ops.counting import count_nonzero as count_nonzero
 from stoker._src.ops.math import accumulate_n as accumulate_n
 from stoker._src.ops.math import add as add
 from stoker._src.ops.math import add_n as add_n
@@ -58,6 +59,7 @@ from stoker._src.ops.math_unary import is_inf as is_inf
 from stoker._src.ops.math_unary import is_nan as is_nan
 from stoker._src.ops.math_unary import log as log
 from stoker._src.ops.math_unary import log1p as log1p
+from stoker._src.ops.math_unary import log_sigmoid as log_sigmoid
 from stoker._src.ops.math_unary import negative as negative
 from stoker._src.ops.math_unary import real as real
 from stoker._src.ops.math_unary import reciprocal as reciprocal
@@ -73,10 +75,11 @@ from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
 from stoker._src.ops.nn.activations import softplus as softplus
+from stoker._src.ops.nn.activations import softsign as softsign
 from stoker._src.ops.nn.bias import zero_fraction as zero_fraction
-from stoker._src.ops.nn.moments import l2_normalize_v2 as l2_normalize
-from stoker._src.ops.nn.softmax import log_softmax_v2 as log_softmax
-from stoker._src.ops.nn.softmax import softmax_v2 as softmax
+from stoker._src.ops.nn.moments import l2_normalize as l2_normalize
+from stoker._src.ops.nn.softmax import log_softmax as log_softmax
+from stoker._src.ops.nn.softmax import softmax as softmax
 from stoker._src.ops.reductions import reduce_all as reduce_all
 from stoker._src.ops.reductions import reduce_any as reduce_any
 from stoker._src.ops.reductions import reduce_euclidean_norm as reduce_euclidean_norm
@@ -88,8 +91,8 @@ from stoker._src.ops.reductions import reduce_prod as reduce_prod
 from stoker._src.ops.reductions import reduce_std as reduce_std
 from stoker._src.ops.reductions import reduce_sum as reduce_sum
 from stoker._src.ops.reductions import reduce_variance as reduce_variance
-from stoker._src.ops.scans import argmax_v2 as argmax
-from stoker._src.ops.scans import argmin_v2 as argmin
+from stoker._src.ops.scans import argmax as argmax
+from stoker._src.ops.scans import argmin as argmin
 from stoker._src.ops.scans import cumprod as cumprod
 from stoker._src.ops.scans import cumsum as cumsum
 from stoker._src.ops.scans import cumulative_logsumexp as cumulative_logsumexp
@@ -104,5 +107,25 @@ from stoker._src.ops.segment import unsorted_segment_min as unsorted_segment_min
 from stoker._src.ops.segment import unsorted_segment_prod as unsorted_segment_prod
 from stoker._src.ops.segment import unsorted_segment_sqrt_n as unsorted_segment_sqrt_n
 from stoker._src.ops.segment import unsorted_segment_sum as unsorted_segment_sum
-from stoker._src.ops.sorting import in_top_k_v2 as in_top_k
+from stoker._src.ops.sorting import in_top_k as in_top_k
 from stoker._src.ops.sorting import top_k as top_k
+from stoker._src.ops.special import bessel_i0 as bessel_i0
+from stoker._src.ops.special import bessel_i0e as bessel_i0e
+from stoker._src.ops.special import bessel_i1 as bessel_i1
+from stoker._src.ops.special import bessel_i1e as bessel_i1e
+from stoker._src.ops.special import betainc as betainc
+from stoker._src.ops.special import digamma as digamma
+from stoker._src.ops.special import erf as erf
+from stoker._src.ops.special import erfc as erfc
+from stoker._src.ops.special import erfcinv as erfcinv
+from stoker._src.ops.special import erfinv as erfinv
+from stoker._src.ops.special import igamma as igamma
+from stoker._src.ops.special import igammac as igammac
+from stoker._src.ops.special import lbeta as lbeta
+from stoker._src.ops.special import lgamma as lgamma
+from stoker._src.ops.special import ndtri as ndtri
+from stoker._src.ops.special import polygamma as polygamma
+from stoker._src.ops.special import xdivy as xdivy
+from stoker._src.ops.special import xlog1py as xlog1py
+from stoker._src.ops.special import xlogy as xlogy
+from stoker._src.ops.special import zeta as zeta

@@ -1,5 +1,6 @@
 """Public names of tf.math."""
 
+from stoker.compat.v2.math import special as special
 from stoker._src.ops.array import invert_permutation as invert_permutation
 from stoker._src.ops.comparison import equal as equal
 from stoker._src.ops.comparison import greater as greater
@@ -58,6 +59,7 @@ from stoker._src.ops.math_unary import is_inf as is_inf
 from stoker._src.ops.math_unary import is_nan as is_nan
 from stoker._src.ops.math_unary import log as log
 from stoker._src.ops.math_unary import log1p as log1p
+from stoker._src.ops.math_unary import log_sigmoid as log_sigmoid
 from stoker._src.ops.math_unary import negative as negative
 from stoker._src.ops.math_unary import real as real
 from stoker._src.ops.math_unary import reciprocal as reciprocal
@@ -106,3 +108,23 @@ from stoker._src.ops.segment import unsorted_segment_sqrt_n as unsorted_segment_
 from stoker._src.ops.segment import unsorted_segment_sum as unsorted_segment_sum
 from stoker._src.ops.sorting import in_top_k_v2 as in_top_k
 from stoker._src.ops.sorting import top_k as top_k
+from stoker._src.ops.special import bessel_i0 as bessel_i0
+from stoker._src.ops.special import bessel_i0e as bessel_i0e
+from stoker._src.ops.special import bessel_i1 as bessel_i1
+from stoker._src.ops.special import bessel_i1e as bessel_i1e
+from stoker._src.ops.special import betainc as betainc
+from stoker._src.ops.special import digamma as digamma
+from stoker._src.ops.special import erf as erf
+from stoker._src.ops.special import erfc as erfc
+from stoker._src.ops.special import erfcinv as erfcinv
+from stoker._src.ops.special import erfinv as erfinv
+from stoker._src.ops.special import igamma as igamma
+from stoker._src.ops.special import igammac as igammac
+from stoker._src.ops.special import lbeta as lbeta
+from stoker._src.ops.special import lgamma as lgamma
+from stoker._src.ops.special import ndtri as ndtri
+from stoker._src.ops.special import polygamma as polygamma
+from stoker._src.ops.special import xdivy as xdivy
+from stoker._src.ops.special import xlog1py as xlog1py
+from stoker._src.ops.special import xlogy as xlogy
+from stoker._src.ops.special import zeta as zeta

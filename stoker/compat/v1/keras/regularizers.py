@@ -1,0 +1,7 @@
+"""Public names of tf.keras.regularizers."""
+
+from stoker._src.ops.regularizers import KerasRegularizer as Regularizer
+from stoker._src.ops.regularizers import l1 as l1
+from stoker._src.ops.regularizers import l1_l2 as l1_l2
+from stoker._src.ops.regularizers import L1L2 as L1L2
+from stoker._src.ops.regularizers import l2 as l2

@@ -1,0 +1,4 @@
+"""Public names of tf.keras."""
+
+from stoker.compat.v2.keras import initializers as initializers
+from stoker.compat.v2.keras import regularizers as regularizers

@@ -1,0 +1,4 @@
+"""Public names of tf.keras."""
+
+from stoker.keras import initializers as initializers
+from stoker.keras import regularizers as regularizers
