@@ -11,20 +11,11 @@ from stoker._src.graph.definition import MISSING, Arg, OpDefinition
 from stoker._src.graph.function_library import referenced_functions
 from stoker._src.graph.graph import PRODUCER_VERSION, Graph
 from stoker._src.graph.tensor import Operation
+from stoker._src.graph.younger_attrs import YOUNGER_ATTRS
 
-# Attributes that ops got after TensorFlow 1.15, which refuses nodes that mention them. They are left out at their defaults.
-_YOUNG_ATTRS = frozenset(
-    (
-        *("Tcomplex", "Tk", "Treal", "Tsegmentids", "Tshape", "allowed_devices", "bad_indices_policy", "blank_index"),
-        *("debug_name", "explicit_paddings", "exponential_avg_factor", "grad_a", "grad_b", "grad_x", "grad_y"),
-        *("index_type", "multiply_linear_by_lr", "offset", "perturb_singular", "resize_if_index_out_of_bounds"),
-        *("shape_type", "sparse_gradient", "validate_shape"),
-    )
-)
-
-
-def _left_out(name: str, value: Any, spec: Any) -> bool:
-    return name in _YOUNG_ATTRS and spec is not None and spec.default is not MISSING and value == spec.default
+_NONE: frozenset[str] = frozenset()
+# Hints of TensorFlow 2 that a product is part of a gradient: they change no value, and 1.15 would refuse them.
+_HINTS = frozenset({"grad_a", "grad_b", "grad_x", "grad_y"})
 
 
 def node_def_of(op: Operation) -> Any:
@@ -32,9 +23,10 @@ def node_def_of(op: Operation) -> Any:
     node.input.extend(tensor._as_node_def_input() for tensor in op._inputs)
     node.input.extend("^" + control.name for control in op._control_inputs)
     specs = op.definition.attrs
+    younger = YOUNGER_ATTRS.get(op.type, _NONE)
     for key, value in op.attrs.items():
         spec = specs.get(key)
-        if _left_out(key, value, spec):
+        if key in younger and spec is not None and (value == spec.default or key in _HINTS):
             continue
         dtype = op.attrs.get("dtype") if spec is not None and spec.kind == "tensor" else None
         node.attr[key].CopyFrom(to_attr_value(value, None if spec is None else spec.kind, dtype))

@@ -54,7 +54,7 @@ def take(params: Any, indices: torch.Tensor, axis: int) -> Any:
         result = result.view(params.dtype)
     if indices.ndim == 1:
         return result
-    return result.reshape(*params.shape[:axis], *shape, *params.shape[axis + 1 :])
+    return result.reshape((*params.shape[:axis], *shape, *params.shape[axis + 1 :]))
 
 
 def _take_cuda(source: torch.Tensor, flat: torch.Tensor, axis: int) -> torch.Tensor:

@@ -262,7 +262,6 @@ class Planner:
             # The body gives the lock up itself, around what blocks; here it only counts as a moment of change.
             instruction.traits |= Trait.BLOCKING
             self.blocks = True
-            self._reads.clear()
         self.reads_variables |= any(planner.reads_variables for planner in planners)
         self._name_results(instruction, op)
 
@@ -303,7 +302,7 @@ class Planner:
     def _read(self, tensor: Tensor) -> Value:
         """The value of a reference: read from the variable at this point of the plan."""
         source = self.values[tensor]
-        if FEED in source.roots and not self.is_function:
+        if FEED in source.roots:
             return source  # a fed reference is fed its value
         known = self._reads.get(source)
         if known is not None:

@@ -1,5 +1,6 @@
 """The 1.x names. Importing this module by name chooses 1.x behaviour: graphs and sessions."""
 
+from stoker.compat.v1 import app as app
 from stoker.compat.v1 import bitwise as bitwise
 from stoker.compat.v1 import compat as compat
 from stoker.compat.v1 import config as config
@@ -7,6 +8,7 @@ from stoker.compat.v1 import contrib as contrib
 from stoker.compat.v1 import debugging as debugging
 from stoker.compat.v1 import dtypes as dtypes
 from stoker.compat.v1 import errors as errors
+from stoker.compat.v1 import flags as flags
 from stoker.compat.v1 import gfile as gfile
 from stoker.compat.v1 import graph_util as graph_util
 from stoker.compat.v1 import image as image
@@ -15,6 +17,7 @@ from stoker.compat.v1 import io as io
 from stoker.compat.v1 import keras as keras
 from stoker.compat.v1 import layers as layers
 from stoker.compat.v1 import linalg as linalg
+from stoker.compat.v1 import logging as logging
 from stoker.compat.v1 import lookup as lookup
 from stoker.compat.v1 import losses as losses
 from stoker.compat.v1 import manip as manip
@@ -25,13 +28,19 @@ from stoker.compat.v1 import python_io as python_io
 from stoker.compat.v1 import quantization as quantization
 from stoker.compat.v1 import queue as queue
 from stoker.compat.v1 import random as random
+from stoker.compat.v1 import resource_loader as resource_loader
 from stoker.compat.v1 import signal as signal
 from stoker.compat.v1 import sparse as sparse
 from stoker.compat.v1 import spectral as spectral
 from stoker.compat.v1 import strings as strings
 from stoker.compat.v1 import summary as summary
+from stoker.compat.v1 import sysconfig as sysconfig
 from stoker.compat.v1 import train as train
 from stoker.compat.v1 import types as types
+from stoker.compat.v1 import version as version
+from stoker._src.base.app import load_file_system_library as load_file_system_library
+from stoker._src.base.app import load_library as load_library
+from stoker._src.base.app import load_op_library as load_op_library
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
@@ -65,6 +74,21 @@ from stoker._src.base.errors import OpError as OpError
 from stoker._src.base.shapes import Dimension as Dimension
 from stoker._src.base.shapes import dimension_value as dimension_value
 from stoker._src.base.shapes import TensorShape as TensorShape
+from stoker._src.base.tf_logging import get_logger as get_logger
+from stoker._src.base.version import API_VERSION_1 as VERSION
+from stoker._src.base.version import API_VERSION_1 as __version__
+from stoker._src.base.version import COMPILER_VERSION as COMPILER_VERSION
+from stoker._src.base.version import COMPILER_VERSION as __compiler_version__
+from stoker._src.base.version import CXX11_ABI_FLAG as CXX11_ABI_FLAG
+from stoker._src.base.version import CXX11_ABI_FLAG as __cxx11_abi_flag__
+from stoker._src.base.version import CXX_VERSION as CXX_VERSION
+from stoker._src.base.version import GIT_VERSION as GIT_VERSION
+from stoker._src.base.version import GIT_VERSION as __git_version__
+from stoker._src.base.version import GRAPH_DEF_VERSION_1 as GRAPH_DEF_VERSION
+from stoker._src.base.version import GRAPH_DEF_VERSION_MIN_CONSUMER as GRAPH_DEF_VERSION_MIN_CONSUMER
+from stoker._src.base.version import GRAPH_DEF_VERSION_MIN_PRODUCER as GRAPH_DEF_VERSION_MIN_PRODUCER
+from stoker._src.base.version import MONOLITHIC_BUILD as MONOLITHIC_BUILD
+from stoker._src.base.version import MONOLITHIC_BUILD as __monolithic_build__
 from stoker._src.formats.protos import AttrValue as AttrValue
 from stoker._src.formats.protos import ConfigProto as ConfigProto
 from stoker._src.formats.protos import Event as Event

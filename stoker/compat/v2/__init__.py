@@ -22,8 +22,12 @@ from stoker.compat.v2 import random as random
 from stoker.compat.v2 import signal as signal
 from stoker.compat.v2 import sparse as sparse
 from stoker.compat.v2 import strings as strings
+from stoker.compat.v2 import sysconfig as sysconfig
 from stoker.compat.v2 import train as train
 from stoker.compat.v2 import types as types
+from stoker.compat.v2 import version as version
+from stoker._src.base.app import load_library as load_library
+from stoker._src.base.app import load_op_library as load_op_library
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
@@ -53,6 +57,12 @@ from stoker._src.base.dtypes import uint64 as uint64
 from stoker._src.base.dtypes import uint8 as uint8
 from stoker._src.base.dtypes import variant as variant
 from stoker._src.base.shapes import TensorShape as TensorShape
+from stoker._src.base.tf_logging import get_logger as get_logger
+from stoker._src.base.version import API_VERSION_2 as __version__
+from stoker._src.base.version import COMPILER_VERSION as __compiler_version__
+from stoker._src.base.version import CXX11_ABI_FLAG as __cxx11_abi_flag__
+from stoker._src.base.version import GIT_VERSION as __git_version__
+from stoker._src.base.version import MONOLITHIC_BUILD as __monolithic_build__
 from stoker._src.graph.conversion import is_tensor as is_tensor
 from stoker._src.graph.conversion import register_tensor_conversion_function as register_tensor_conversion_function
 from stoker._src.graph.gradient_registry import not_differentiable as no_gradient
