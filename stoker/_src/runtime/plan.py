@@ -82,7 +82,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
     stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
     while stack:
         op, wanted = stack.pop()
-        wanted = wanted or _has_effect(op)
+        wanted = wanted or has_effect(op)
         seen = needed if wanted else waited_for
         if op in seen or op in needed:
             continue
@@ -95,7 +95,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
     return needed, waited_for - needed
 
 
-def _has_effect(op: Operation) -> bool:
+def has_effect(op: Operation) -> bool:
     return bool(op.definition.traits & _EFFECTS) or bool(op.definition.calls)
 
 
@@ -237,7 +237,11 @@ class Planner:
             return
         if not traits & _NOT_FOLDABLE and self._fold(op, arguments):
             return
-        instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
+        special = None if definition.specialize_fn is None else definition.specialize_fn(op)
+        if special is None:
+            instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
+        else:
+            instruction = Instruction(op, "kernel", special, arguments)
         self._append(instruction, traits)
         self._name_results(instruction, op)
 

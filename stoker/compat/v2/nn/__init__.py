@@ -79,3 +79,6 @@ from stoker._src.ops.nn.softmax import log_softmax_v2 as log_softmax
 from stoker._src.ops.nn.softmax import softmax_v2 as softmax
 from stoker._src.ops.sorting import in_top_k_v2 as in_top_k
 from stoker._src.ops.sorting import top_k as top_k
+from stoker._src.ops.sparse_embedding import embedding_lookup_sparse_v2 as embedding_lookup_sparse
+from stoker._src.ops.sparse_embedding import embedding_lookup_v2 as embedding_lookup
+from stoker._src.ops.sparse_embedding import safe_embedding_lookup_sparse_v2 as safe_embedding_lookup_sparse
