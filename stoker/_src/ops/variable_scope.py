@@ -62,14 +62,19 @@ class VariableStore:
 
 
 def _store() -> VariableStore:
-    graph = context.get_default_graph()
-    outer = graph
-    while getattr(outer, "outer_graph", None) is not None and outer.building_function:
-        outer = outer.outer_graph  # functions share the names of the graph that calls them
-    store = getattr(outer, "variable_store", None)
+    graph = program_graph()
+    store = getattr(graph, "variable_store", None)
     if store is None:
-        store = outer.variable_store = VariableStore()
+        store = graph.variable_store = VariableStore()
     return store
+
+
+def program_graph() -> Any:
+    """The graph that variables made now belong to: bodies of functions and loops share that of the program around them."""
+    graph = context.get_default_graph()
+    while graph.building_function and hasattr(graph.outer, "get_operations"):
+        graph = graph.outer
+    return graph
 
 
 @export(v1="VariableScope")
@@ -594,7 +599,7 @@ class variable_scope:
             part = given if given is not None else store.unique_scope(self._default_name or "")
             name, base, aux, original = f"{outer.name}/{part}" if outer.name else part, outer, part, None
             reuse = outer.reuse if self._reuse is None else self._reuse
-            if given is None and reuse is True:
+            if given is None and self._reuse is True:
                 raise ValueError("reuse=True cannot be used without a name_or_scope")
         if not isinstance(given, VariableScope) and outer.reuse is True and self._reuse is None:
             reuse = True

@@ -237,7 +237,11 @@ class Planner:
             return
         if not traits & _NOT_FOLDABLE and self._fold(op, arguments):
             return
-        instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
+        special = None if definition.specialize_fn is None else definition.specialize_fn(op)
+        if special is None:
+            instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
+        else:
+            instruction = Instruction(op, "kernel", special, arguments)
         self._append(instruction, traits)
         self._name_results(instruction, op)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tensorboard.compat.proto.graph_pb2 import GraphDef
+from tensorboard.compat.proto.graph_pb2 import GraphDef  # type: ignore[attr-defined]
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
