@@ -216,7 +216,7 @@ def test_while_loop_shape_invariants():
         (TypeError, lambda i: i, lambda i: i + 1, [0]),
         (TypeError, lambda i: i < 3, lambda i: tf.cast(i, tf.float32), [0]),
         (ValueError, lambda i: i < 3, lambda i: (i, i), [0]),
-        (ValueError, lambda: True, lambda: [], []),
+        (ValueError, lambda: True, list, []),
     ],
 )
 def test_while_loop_refuses(error, cond, body, variables):
@@ -308,7 +308,9 @@ def test_loop_graph_goes_out_and_back():
     expected = run([y, gradient], {x: X})
     graph_def = tf.get_default_graph().as_graph_def()
     with tf.Graph().as_default(), tf.Session() as session:
-        found = session.run(tf.import_graph_def(graph_def, return_elements=[y.name, gradient.name], name=""), {"x:0": X})
+        found = session.run(
+            tf.import_graph_def(graph_def, return_elements=[y.name, gradient.name], name=""), {"x:0": X}
+        )
     for a, b in zip(found, expected):
         np.testing.assert_array_equal(a, b)
 
@@ -341,7 +343,13 @@ def test_map_scan_fold():
     assert [t.shape.as_list() for t in results[:3]] == [[None, 2]] * 3
     value = np.array([[1.0, 2.0], [3.0, 4.0], [0.5, 1.5]])
     found = run(results, {x: value})
-    expected = [value**2, np.cumprod(value, 0), 1 + np.cumsum(value[::-1], 0)[::-1], value.prod(0), value[2] - value[1] - value[0]]
+    expected = [
+        value**2,
+        np.cumprod(value, 0),
+        1 + np.cumsum(value[::-1], 0)[::-1],
+        value.prod(0),
+        value[2] - value[1] - value[0],
+    ]
     for a, b in zip(found, expected):
         np.testing.assert_allclose(a, b)
     np.testing.assert_allclose(run(tf.gradients(results[0], x)[0], {x: value}), 2 * value)

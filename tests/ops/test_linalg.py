@@ -151,7 +151,9 @@ def test_factorisations_multiply_back() -> None:
     e, v = run(lambda: tf.linalg.eig(f))
     assert np.allclose(v * e @ np.linalg.inv(v), f)
     packed, order = run(lambda: tf.linalg.lu(x[:, :3]))
-    assert np.allclose((np.tril(packed, -1) + np.eye(3)) @ np.triu(packed), np.stack([a[o] for a, o in zip(x[:, :3], order)]))
+    assert np.allclose(
+        (np.tril(packed, -1) + np.eye(3)) @ np.triu(packed), np.stack([a[o] for a, o in zip(x[:, :3], order)])
+    )
     root = run(lambda: tf.linalg.sqrtm(m))
     assert np.allclose(root @ root, m)
     assert np.allclose(run(lambda: tf.linalg.expm(np.zeros((2, 2)))), np.eye(2))
@@ -200,7 +202,9 @@ def test_eye_trace_and_norms() -> None:
     assert np.allclose(run(lambda: tf.trace(x)), np.trace(x, axis1=1, axis2=2))
     assert np.allclose(run(lambda: tf.norm(x)), np.sqrt((x**2).sum()))
     assert np.allclose(run(lambda: tf.norm(x, 1, 1)), np.abs(x).sum(1))
-    assert np.allclose(run(lambda: tf.norm(x, 3, -1, keepdims=True)), (np.abs(x) ** 3).sum(-1, keepdims=True) ** (1 / 3))
+    assert np.allclose(
+        run(lambda: tf.norm(x, 3, -1, keepdims=True)), (np.abs(x) ** 3).sum(-1, keepdims=True) ** (1 / 3)
+    )
     assert np.allclose(run(lambda: tf.norm(x, np.inf, 2)), np.abs(x).max(2))
     for order in ("fro", 1, 2, np.inf):
         expected = [np.linalg.norm(m, order) for m in x]

@@ -153,7 +153,11 @@ def test_arrays_of_1x_graphs_report_misuse():
     twice = v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(0), tf.constant(2.0), one)
     outside = v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(1), tf.constant(2.0), flow)
     unwritten = v3.TENSOR_ARRAY_READ_V3(handle, tf.constant(0), flow, dtype=tf.float32)
-    for fetch, message in ((twice, "already been written"), (outside, "not resizeable"), (unwritten, "was not written")):
+    for fetch, message in (
+        (twice, "already been written"),
+        (outside, "not resizeable"),
+        (unwritten, "was not written"),
+    ):
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             run(fetch)
 

@@ -74,9 +74,7 @@ def multinomial_shape(logits: Shape, num_samples: np.ndarray | None) -> Shape:
 
 # ---- RandomShuffle ----------------------------------------------------------------------------------------------
 
-RANDOM_SHUFFLE = define(
-    "RandomShuffle(value: T) -> (output: T)", STATEFUL, seed=0, seed2=0, T=ANY
-).not_differentiable()
+RANDOM_SHUFFLE = define("RandomShuffle(value: T) -> (output: T)", STATEFUL, seed=0, seed2=0, T=ANY).not_differentiable()
 RANDOM_SHUFFLE.shape(unchanged)
 
 

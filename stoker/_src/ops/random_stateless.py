@@ -190,9 +190,7 @@ def stateless_multinomial_shape(logits: Shape, num_samples: np.ndarray | None, s
     return random_sampling.multinomial_shape(logits, num_samples)
 
 
-STATELESS_SHUFFLE = define(
-    f"StatelessShuffle(value: T, {_POSITION}) -> (output: T)", T=ANY
-).not_differentiable()
+STATELESS_SHUFFLE = define(f"StatelessShuffle(value: T, {_POSITION}) -> (output: T)", T=ANY).not_differentiable()
 STATELESS_SHUFFLE.shape(unchanged)
 
 
@@ -487,9 +485,7 @@ def stateless_gamma(
 
 
 @export("random.stateless_poisson")
-def stateless_poisson(
-    shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None
-) -> Tensor:
+def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None) -> Tensor:
     """Numbers from Poisson distributions; `shape` ends in the shape of `lam`."""
     with name_scope(name, "stateless_random_poisson", [shape, seed, lam]):
         return POISSON(shape_tensor(shape), seed, lam, dtype=as_dtype(dtype))
@@ -535,5 +531,3 @@ def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
     data = convert_to_tensor(data)
     first = stateless_uniform([], seed, None, None, data.dtype.base_dtype, alg=alg)
     return array_joining.stack([first, data])
-
-

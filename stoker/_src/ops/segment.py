@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import FLOATS, INDEX, NUMERIC, REAL, DType
+from stoker._src.base.dtypes import INDEX, NUMERIC, REAL, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape

@@ -67,7 +67,9 @@ def utf8_starts(text: bytes) -> list[int]:
 
 # ---- StringJoin, ReduceJoin, UnsortedSegmentJoin ----------------------------------------------------------------
 
-STRING_JOIN = define("StringJoin(inputs: N * string) -> (output: string)", N=INT(minimum=0), separator="").not_differentiable()
+STRING_JOIN = define(
+    "StringJoin(inputs: N * string) -> (output: string)", N=INT(minimum=0), separator=""
+).not_differentiable()
 
 
 @STRING_JOIN.kernel
@@ -77,7 +79,9 @@ def string_join_kernel(inputs: list[np.ndarray], *, separator: str) -> np.ndarra
     for item in inputs:
         if item.ndim:
             if shape not in ((), item.shape):
-                raise InvalidArgumentError(None, None, f"Input shapes do not match: {Shape(shape)} vs. {Shape(item.shape)}")
+                raise InvalidArgumentError(
+                    None, None, f"Input shapes do not match: {Shape(shape)} vs. {Shape(item.shape)}"
+                )
             shape = item.shape
     count = int(np.prod(shape))
     columns = [item.reshape(-1).tolist() if item.ndim else [item[()]] * count for item in inputs]
@@ -110,7 +114,9 @@ def reduce_join_kernel(inputs: np.ndarray, reduction_indices: Any, *, keep_dims:
     rank = inputs.ndim
     for axis in axes:
         if not -rank <= axis < rank:
-            raise InvalidArgumentError(None, None, f"Invalid reduction dimension {axis} for input with {rank} dimension(s)")
+            raise InvalidArgumentError(
+                None, None, f"Invalid reduction dimension {axis} for input with {rank} dimension(s)"
+            )
     chosen = [axis % rank for axis in axes]
     if len(set(chosen)) != len(chosen):
         raise InvalidArgumentError(None, None, f"Duplicate reduction dimension in {axes}.")
@@ -122,7 +128,9 @@ def reduce_join_kernel(inputs: np.ndarray, reduction_indices: Any, *, keep_dims:
     glue = as_bytes(separator)
     result = np.empty(len(rows), dtype=object)
     result[:] = [glue.join(row) for row in rows.tolist()]
-    shape = [1 if i in chosen else inputs.shape[i] for i in range(rank)] if keep_dims else [inputs.shape[i] for i in kept]
+    shape = (
+        [1 if i in chosen else inputs.shape[i] for i in range(rank)] if keep_dims else [inputs.shape[i] for i in kept]
+    )
     return result.reshape(shape)
 
 
@@ -156,7 +164,9 @@ def reduce_join(
 
 
 @export(v2="strings.reduce_join")
-def reduce_join_v2(inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None) -> Tensor:
+def reduce_join_v2(
+    inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
+) -> Tensor:
     """Strings joined along dimensions, in the order in which `axis` gives them."""
     return reduce_join(inputs, axis, None, separator, name, None, keepdims)
 
@@ -170,15 +180,25 @@ UNSORTED_SEGMENT_JOIN = define(
 
 
 @UNSORTED_SEGMENT_JOIN.kernel
-def unsorted_segment_join_kernel(inputs: np.ndarray, segment_ids: torch.Tensor, num_segments: int, *, separator: str) -> np.ndarray:
+def unsorted_segment_join_kernel(
+    inputs: np.ndarray, segment_ids: torch.Tensor, num_segments: int, *, separator: str
+) -> np.ndarray:
     if tuple(inputs.shape[: segment_ids.ndim]) != tuple(segment_ids.shape):
-        raise InvalidArgumentError(None, None, f"inputs {Shape(inputs.shape)} must start with the shape of segment_ids {Shape(segment_ids.shape)}")
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"inputs {Shape(inputs.shape)} must start with the shape of segment_ids {Shape(segment_ids.shape)}",
+        )
     inner = inputs.shape[segment_ids.ndim :]
     rows = inputs.reshape(segment_ids.numel(), -1) if inputs.size else inputs.reshape(segment_ids.numel(), 0)
     groups: list[list[list[bytes]]] = [[[] for _ in range(int(np.prod(inner)))] for _ in range(num_segments)]
     for segment, row in zip(segment_ids.reshape(-1).tolist(), rows.tolist()):
         if not 0 <= segment < num_segments:
-            raise InvalidArgumentError(None, None, f"segment_ids are not allowed to exceed num_segments or to have negative values: {segment} is not in [0, {num_segments}).")
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"segment_ids are not allowed to exceed num_segments or to have negative values: {segment} is not in [0, {num_segments}).",
+            )
         for group, item in zip(groups[segment], row):
             group.append(item)
     glue = as_bytes(separator)
@@ -196,7 +216,9 @@ def unsorted_segment_join_shape(inputs: Shape, segment_ids: Shape, num_segments:
 
 
 @export("strings.unsorted_segment_join")
-def unsorted_segment_join(inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None) -> Tensor:
+def unsorted_segment_join(
+    inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
+) -> Tensor:
     """Strings of one segment joined, in order."""
     return UNSORTED_SEGMENT_JOIN(inputs, segment_ids, num_segments, separator=separator, name=name)
 
@@ -260,7 +282,9 @@ for _definition in (STRING_SPLIT, STRING_SPLIT_V2):
 
 def _no_ragged(result_type: Any) -> None:
     if result_type not in ("SparseTensor", None):
-        raise NotImplementedError(f"Splitting strings to a {result_type} is not supported: there is no RaggedTensor; use result_type='SparseTensor'.")
+        raise NotImplementedError(
+            f"Splitting strings to a {result_type} is not supported: there is no RaggedTensor; use result_type='SparseTensor'."
+        )
 
 
 @export(v1="string_split")
@@ -318,7 +342,9 @@ def split_v2(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None =
     with name_scope(name, "StringSplit", [input]):
         strings = convert_to_tensor(input, dtypes.string, name="input")
         if strings.static_shape.rank != 0:
-            raise NotImplementedError("Splitting a tensor of strings gives a RaggedTensor, which is not supported; tf.compat.v1.strings.split gives a SparseTensor.")
+            raise NotImplementedError(
+                "Splitting a tensor of strings gives a RaggedTensor, which is not supported; tf.compat.v1.strings.split gives a SparseTensor."
+            )
         return STRING_SPLIT_V2(array.expand_dims(strings, 0), "" if sep is None else sep, maxsplit=maxsplit).values
 
 
@@ -331,7 +357,9 @@ STATIC_REGEX_REPLACE = define(
     "StaticRegexReplace(input: string) -> (output: string)", pattern=STRING, rewrite=STRING, replace_global=True
 ).not_differentiable()
 REGEX_FULL_MATCH = define("RegexFullMatch(input: string, pattern: string) -> (output: bool)").not_differentiable()
-STATIC_REGEX_FULL_MATCH = define("StaticRegexFullMatch(input: string) -> (output: bool)", pattern=STRING).not_differentiable()
+STATIC_REGEX_FULL_MATCH = define(
+    "StaticRegexFullMatch(input: string) -> (output: bool)", pattern=STRING
+).not_differentiable()
 for _definition in (REGEX_REPLACE, STATIC_REGEX_REPLACE, REGEX_FULL_MATCH, STATIC_REGEX_FULL_MATCH):
     _definition.shape(unchanged)
 
@@ -343,7 +371,9 @@ def static_regex_replace_kernel(input: np.ndarray, *, pattern: Any, rewrite: Any
 
 
 @REGEX_REPLACE.kernel
-def regex_replace_kernel(input: np.ndarray, pattern: np.ndarray, rewrite: np.ndarray, *, replace_global: bool) -> np.ndarray:
+def regex_replace_kernel(
+    input: np.ndarray, pattern: np.ndarray, rewrite: np.ndarray, *, replace_global: bool
+) -> np.ndarray:
     for label, given in (("Pattern", pattern), ("Rewrite", rewrite)):
         if given.ndim:
             raise InvalidArgumentError(None, None, f"{label} must be scalar, but received {Shape(given.shape)}")
@@ -364,7 +394,9 @@ def regex_full_match_kernel(input: np.ndarray, pattern: np.ndarray) -> torch.Ten
 
 
 @export("strings.regex_replace", v1="regex_replace")
-def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None) -> Tensor:
+def regex_replace(
+    input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
+) -> Tensor:
     r"""Matches of `pattern` (RE2 syntax) replaced by `rewrite`, in which `\1` stands for group 1 and `\0` for the match."""
     if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
         return STATIC_REGEX_REPLACE(input, pattern=pattern, rewrite=rewrite, replace_global=replace_global, name=name)
@@ -387,7 +419,9 @@ SUBSTR = define("Substr(input: string, pos: T, len: T) -> (output: string)", T=I
 @SUBSTR.kernel
 def substr_kernel(input: np.ndarray, pos: torch.Tensor, len: torch.Tensor, *, unit: str) -> np.ndarray:
     if pos.shape != len.shape:
-        raise InvalidArgumentError(None, None, f"pos and len should have the same shape, got: {Shape(pos.shape)} vs. {Shape(len.shape)}")
+        raise InvalidArgumentError(
+            None, None, f"pos and len should have the same shape, got: {Shape(pos.shape)} vs. {Shape(len.shape)}"
+        )
     shape = np.broadcast_shapes(input.shape, tuple(pos.shape))
     texts = np.broadcast_to(input, shape).reshape(-1).tolist()
     starts = np.broadcast_to(pos.numpy(), shape).reshape(-1).tolist()
@@ -404,7 +438,9 @@ builtin_len = len
 def _cut_bytes(text: bytes, start: int, count: int, at: int) -> bytes:
     size = builtin_len(text)
     if not -size <= start <= size:
-        raise InvalidArgumentError(None, None, f"pos {start} out of range for string b'{text.decode(errors='backslashreplace')}' at index {at}")
+        raise InvalidArgumentError(
+            None, None, f"pos {start} out of range for string b'{text.decode(errors='backslashreplace')}' at index {at}"
+        )
     begin = start if start >= 0 else start + size
     return text[begin:] if count < 0 else text[begin : begin + count]
 
@@ -465,7 +501,9 @@ STRING_LOWER.shape(unchanged)
 STRING_UPPER.shape(unchanged)
 
 
-def _cased(input: np.ndarray, encoding: str, plain: Callable[[bytes], bytes], unicode: Callable[[str], str]) -> np.ndarray:
+def _cased(
+    input: np.ndarray, encoding: str, plain: Callable[[bytes], bytes], unicode: Callable[[str], str]
+) -> np.ndarray:
     if encoding == "":
         return each(plain, input)
     if encoding != "utf-8":
@@ -513,7 +551,9 @@ STRING_TO_NUMBER = define(
 STRING_TO_NUMBER.shape(unchanged)
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _UNSIGNED = re.compile(rb"\+?[0-9]+")
-_FLOAT = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE)
+_FLOAT = re.compile(
+    rb"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
+)
 _HEXADECIMAL = re.compile(rb"[+-]?0x[0-9a-f]*\.?[0-9a-f]*(?:p[+-]?[0-9]+)?", re.IGNORECASE)
 
 
@@ -552,12 +592,16 @@ def string_to_number_kernel(string_tensor: np.ndarray, *, out_type: DType) -> to
             found.append(parse(item))
         except ValueError:
             shown = item.decode(errors="backslashreplace")
-            raise InvalidArgumentError(None, None, f"StringToNumberOp could not correctly convert string: {shown}") from None
+            raise InvalidArgumentError(
+                None, None, f"StringToNumberOp could not correctly convert string: {shown}"
+            ) from None
     return torch.from_numpy(np.array(found, dtype=out_type.as_numpy_dtype).reshape(string_tensor.shape))
 
 
 @export(v1=("string_to_number", "strings.to_number"))
-def string_to_number(string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None) -> Tensor:
+def string_to_number(
+    string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None
+) -> Tensor:
     """The number that each string spells."""
     return STRING_TO_NUMBER(input if string_tensor is None else string_tensor, out_type=as_dtype(out_type), name=name)
 
@@ -587,7 +631,9 @@ def as_string_kernel(
     return _formatted(input, T, precision, scientific, shortest, width, fill)
 
 
-def _formatted(input: Any, kind: DType, precision: int, scientific: bool, shortest: bool, width: int, fill: str) -> np.ndarray:
+def _formatted(
+    input: Any, kind: DType, precision: int, scientific: bool, shortest: bool, width: int, fill: str
+) -> np.ndarray:
     inexact = kind.is_floating or kind.is_complex
     if builtin_len(fill) > 1:
         raise InvalidArgumentError(None, None, f"Fill string must be one or fewer characters, got {fill!r}")
@@ -666,7 +712,10 @@ def summarized(array_: np.ndarray, kind: DType, summarize: int, indent: int = 0)
     size = builtin_len(array_)
     whole = summarize < 0 or size <= 2 * summarize
     picks = list(range(size)) if whole else [*range(summarize), -1, *range(size - summarize, size)]
-    parts = ["..." if i == -1 else summarized(np.asarray(array_[i], dtype=array_.dtype), kind, summarize, indent + 1) for i in picks]
+    parts = [
+        "..." if i == -1 else summarized(np.asarray(array_[i], dtype=array_.dtype), kind, summarize, indent + 1)
+        for i in picks
+    ]
     glue = " " if array_.ndim == 1 else "\n" * (array_.ndim - 1) + " " * (indent + 1)
     return "[" + glue.join(parts) + "]"
 
@@ -676,7 +725,9 @@ def string_format_kernel(inputs: list[Any], *, T: Any, template: str, placeholde
     pieces = template.split(placeholder)
     if builtin_len(pieces) - 1 != builtin_len(inputs):
         raise InvalidArgumentError(
-            None, None, f"num placeholders in template and num inputs must match: {builtin_len(pieces) - 1} vs. {builtin_len(inputs)}"
+            None,
+            None,
+            f"num placeholders in template and num inputs must match: {builtin_len(pieces) - 1} vs. {builtin_len(inputs)}",
         )
     text = pieces[0]
     for value, kind, piece in zip(inputs, T, pieces[1:]):
@@ -688,24 +739,40 @@ def string_format_kernel(inputs: list[Any], *, T: Any, template: str, placeholde
 
 
 @export("strings.format")
-def string_format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None) -> Tensor:
+def string_format(
+    template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None
+) -> Tensor:
     """`template` with each placeholder replaced by the printed form of an input.
 
     Raises:
         ValueError: another number of placeholders than of inputs.
     """
-    values = list(inputs) if isinstance(inputs, (list, tuple)) and any(isinstance(i, Tensor) for i in inputs) else inputs
+    values = (
+        list(inputs) if isinstance(inputs, (list, tuple)) and any(isinstance(i, Tensor) for i in inputs) else inputs
+    )
     if not isinstance(values, (list, tuple)):
         values = [values]
     if template.count(placeholder) != builtin_len(values):
-        raise ValueError(f"The template expects {template.count(placeholder)} tensors, but the inputs only has {builtin_len(values)}. Please ensure the number of placeholders in the template matches inputs length.")
-    return STRING_FORMAT([convert_to_tensor(v) for v in values], template=template, placeholder=placeholder, summarize=summarize, name=name)
+        raise ValueError(
+            f"The template expects {template.count(placeholder)} tensors, but the inputs only has {builtin_len(values)}. Please ensure the number of placeholders in the template matches inputs length."
+        )
+    return STRING_FORMAT(
+        [convert_to_tensor(v) for v in values],
+        template=template,
+        placeholder=placeholder,
+        summarize=summarize,
+        name=name,
+    )
 
 
 # ---- hashes -----------------------------------------------------------------------------------------------------
 
-STRING_TO_HASH_BUCKET = define("StringToHashBucket(string_tensor: string) -> (output: int64)", num_buckets=INT(minimum=1)).not_differentiable()
-STRING_TO_HASH_BUCKET_FAST = define("StringToHashBucketFast(input: string) -> (output: int64)", num_buckets=INT(minimum=1)).not_differentiable()
+STRING_TO_HASH_BUCKET = define(
+    "StringToHashBucket(string_tensor: string) -> (output: int64)", num_buckets=INT(minimum=1)
+).not_differentiable()
+STRING_TO_HASH_BUCKET_FAST = define(
+    "StringToHashBucketFast(input: string) -> (output: int64)", num_buckets=INT(minimum=1)
+).not_differentiable()
 STRING_TO_HASH_BUCKET_STRONG = define(
     "StringToHashBucketStrong(input: string) -> (output: int64)", num_buckets=INT(minimum=1), key=INTS
 ).not_differentiable()
@@ -735,7 +802,9 @@ def string_to_hash_bucket_strong_kernel(input: np.ndarray, *, num_buckets: int, 
 
 
 @export(v1=("string_to_hash_bucket", "strings.to_hash_bucket"))
-def string_to_hash_bucket(string_tensor: Any = None, num_buckets: Any = None, name: str | None = None, input: Any = None) -> Tensor:
+def string_to_hash_bucket(
+    string_tensor: Any = None, num_buckets: Any = None, name: str | None = None, input: Any = None
+) -> Tensor:
     """A bucket number in [0, num_buckets) for each string, by TensorFlow's first hash, which may change with its version."""
     return STRING_TO_HASH_BUCKET(input if string_tensor is None else string_tensor, num_buckets=num_buckets, name=name)
 

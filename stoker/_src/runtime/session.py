@@ -257,7 +257,9 @@ class BaseSession:
     def _node_context(self, op: Operation) -> NodeContext:
         found = self._contexts.get(op)
         if found is None:
-            found = self._contexts[op] = NodeContext(op.name, self._resources, self, self._placement.variable_device(op))
+            found = self._contexts[op] = NodeContext(
+                op.name, self._resources, self, self._placement.variable_device(op)
+            )
         return found
 
     def explain(self, fetches: Any, feeds: Any = ()) -> str:
