@@ -107,7 +107,10 @@ class TensorList:
         return TensorList(items, self.dtype, self.shape, self.limit)
 
     def _check(self, item: Any) -> None:
-        if self.shape.dims is not None and not self.shape.compatible(Shape(getattr(item, "shape", ()))):
+        dims = self.shape.dims
+        if dims is None or dims == getattr(item, "shape", ()):
+            return
+        if not self.shape.compatible(Shape(getattr(item, "shape", ()))):
             raise InvalidArgumentError(
                 None,
                 None,

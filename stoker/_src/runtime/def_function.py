@@ -336,6 +336,8 @@ def _common(a: Shape, b: Shape) -> Shape:
 
 def _fitted(spec: Any, value: Any) -> Any:
     """An argument as its place in the input signature takes it: plain values become tensors."""
+    if isinstance(spec, TensorSpec) and nest.is_nested(value):
+        value = convert_to_tensor(value, spec.dtype)
     try:
         nest.assert_same_structure(spec, value, check_types=False)
     except (ValueError, TypeError) as error:
