@@ -400,7 +400,10 @@ def raw_rnn(
             sizes = nest.flatten(structure) if isinstance(structure, (list, tuple, dict)) else [structure]
             zeros = [zero_tensors(size, batch_size, kind) for size in sizes]
             kinds = [kind] * len(zeros)
-        arrays = tuple(TensorArray(kind, 0, dynamic_size=True, name=f"rnn_output_{i}") for i, kind in enumerate(kinds))
+        arrays = tuple(
+            TensorArray(kind, 0, dynamic_size=True, element_shape=zero.shape, name=f"rnn_output_{i}")
+            for i, (kind, zero) in enumerate(zip(kinds, zeros))
+        )
         structured = isinstance(structure, (list, tuple, dict))
 
         def body(time: Any, finished: Any, inputs: Any, arrays: Any, state: Any, loop_state: Any) -> Any:

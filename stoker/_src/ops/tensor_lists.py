@@ -107,11 +107,13 @@ class TensorList:
         return TensorList(items, self.dtype, self.shape, self.limit)
 
     def _check(self, item: Any) -> None:
-        if self.shape.dims is not None and not self.shape.compatible(Shape(getattr(item, "shape", ()))):
+        # A list within a list is a single handle, whatever the shape of its own items.
+        found = Shape(()) if isinstance(item, TensorList) else Shape(getattr(item, "shape", ()))
+        if self.shape.dims is not None and not self.shape.compatible(found):
             raise InvalidArgumentError(
                 None,
                 None,
-                f"Tried to append a tensor with incompatible shape to a list. Op element shape: {Shape(item.shape)} list shape: {self.shape}",
+                f"Tried to append a tensor with incompatible shape to a list. Op element shape: {found} list shape: {self.shape}",
             )
 
     def _check_index(self, index: int) -> None:
