@@ -393,7 +393,7 @@ def raw_rnn(
                 array.zeros(array.concat([array.reshape(batch_size, [1]), array.shape(x)], 0), x.dtype.base_dtype)
                 for x in map(convert_to_tensor, nest.flatten(emit))
             ]
-            kinds = [x.dtype.base_dtype for x in zeros]
+            kinds: list[Any] = [x.dtype.base_dtype for x in zeros]
         else:
             structure = cell.output_size
             kind = nest.flatten(state)[0].dtype.base_dtype

@@ -405,7 +405,7 @@ class MultiRNNCell(RNNCell):
                         )
                     current = state[i]
                 else:
-                    current = state[:, start : start + cell.state_size]
+                    current = state[:, start : start + cell.state_size]  # type: ignore[index,call-overload]
                     start += cell.state_size
                 inputs, new_state = cell(inputs, current)
                 states.append(new_state)

@@ -93,7 +93,7 @@ def dynamic_stack(tf):
     cells = tf.nn.rnn_cell
     stack = cells.MultiRNNCell(
         [
-            cells.DropoutWrapper(cells.GRUCell(4), output_keep_prob=0.7, seed=3),
+            cells.GRUCell(4),
             cells.ResidualWrapper(cells.BasicRNNCell(4)),
             cells.LSTMCell(5, use_peepholes=True, num_proj=3, cell_clip=0.8, proj_clip=0.5),
         ]
@@ -117,7 +117,8 @@ def both_ways(tf):
 def unrolled(tf):
     cells = tf.nn.rnn_cell
     steps = tf.unstack(SEQUENCES, axis=1)
-    flat = cells.LSTMCell(4, state_is_tuple=False)
+    # Dropout in a loop is left out: TensorFlow draws the masks of its iterations in any order.
+    flat = cells.DropoutWrapper(cells.LSTMCell(4, state_is_tuple=False), 0.8, 0.7, 0.9, seed=3)
     outputs, state = tf.nn.static_rnn(flat, steps, dtype=tf.float32, sequence_length=LENGTHS)
     joined, _, _ = tf.nn.static_bidirectional_rnn(
         cells.BasicRNNCell(2), cells.GRUCell(3), outputs, dtype=tf.float32, sequence_length=LENGTHS
