@@ -393,14 +393,17 @@ def raw_rnn(
                 array.zeros(array.concat([array.reshape(batch_size, [1]), array.shape(x)], 0), x.dtype.base_dtype)
                 for x in map(convert_to_tensor, nest.flatten(emit))
             ]
-            kinds = [x.dtype.base_dtype for x in zeros]
+            kinds: list[Any] = [x.dtype.base_dtype for x in zeros]
         else:
             structure = cell.output_size
             kind = nest.flatten(state)[0].dtype.base_dtype
             sizes = nest.flatten(structure) if isinstance(structure, (list, tuple, dict)) else [structure]
             zeros = [zero_tensors(size, batch_size, kind) for size in sizes]
             kinds = [kind] * len(zeros)
-        arrays = tuple(TensorArray(kind, 0, dynamic_size=True, name=f"rnn_output_{i}") for i, kind in enumerate(kinds))
+        arrays = tuple(
+            TensorArray(kind, 0, dynamic_size=True, element_shape=zero.shape, name=f"rnn_output_{i}")
+            for i, (kind, zero) in enumerate(zip(kinds, zeros))
+        )
         structured = isinstance(structure, (list, tuple, dict))
 
         def body(time: Any, finished: Any, inputs: Any, arrays: Any, state: Any, loop_state: Any) -> Any:

@@ -108,13 +108,15 @@ class TensorList:
 
     def _check(self, item: Any) -> None:
         dims = self.shape.dims
-        if dims is None or dims == getattr(item, "shape", ()):
+        # A list within a list is a single handle, whatever the shape of its own items.
+        found = () if isinstance(item, TensorList) else getattr(item, "shape", ())
+        if dims is None or dims == found:
             return
-        if not self.shape.compatible(Shape(getattr(item, "shape", ()))):
+        if not self.shape.compatible(Shape(found)):
             raise InvalidArgumentError(
                 None,
                 None,
-                f"Tried to append a tensor with incompatible shape to a list. Op element shape: {Shape(item.shape)} list shape: {self.shape}",
+                f"Tried to append a tensor with incompatible shape to a list. Op element shape: {found} list shape: {self.shape}",
             )
 
     def _check_index(self, index: int) -> None:
