@@ -2,3 +2,4 @@
 
 use_resource_variables = True
 tensor_equality = True
+control_flow_v2 = True

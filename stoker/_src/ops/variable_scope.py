@@ -592,7 +592,9 @@ class variable_scope:
             original = given.original_name_scope
         else:
             part = given if given is not None else store.unique_scope(self._default_name or "")
-            name, base, aux, original = f"{outer.name}/{part}" if outer.name else part, outer, part, None
+            name, base, original = f"{outer.name}/{part}" if outer.name else part, outer, None
+            # The name scope is made unique by itself: the two need not get the same number.
+            aux = given if given is not None else self._default_name or ""
             reuse = outer.reuse if self._reuse is None else self._reuse
             if given is None and reuse is True:
                 raise ValueError("reuse=True cannot be used without a name_or_scope")
