@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from unittest import mock
+from unittest import mock as mock  # public as tf.test.mock
 
 import numpy as np
 import torch
@@ -178,7 +178,8 @@ class TestCase(absltest.TestCase):
             return
         if isinstance(a, (list, tuple)):
             try:
-                left, right = self._array(a), self._array(b)
+                left = self._array(a)
+                self._array(b)
                 ragged = left.dtype == object and left.ndim < 2
             except (ValueError, TypeError):
                 ragged = True
