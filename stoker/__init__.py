@@ -23,6 +23,7 @@ from stoker import signal as signal
 from stoker import sparse as sparse
 from stoker import strings as strings
 from stoker import sysconfig as sysconfig
+from stoker import test as test
 from stoker import train as train
 from stoker import types as types
 from stoker import version as version

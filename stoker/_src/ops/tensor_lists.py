@@ -200,7 +200,7 @@ def _shape_of(sizes: Any) -> Shape:
     return Shape(None if size < 0 else size for size in sizes)
 
 
-def _stacked(items: list[Any], dtype: DType, sizes: list[int], like: Any = None) -> Any:
+def _stacked(items: list[Any], dtype: DType, sizes: list[Any], like: Any = None) -> Any:
     if not items:
         return (
             np.empty([0, *sizes], dtype=object)

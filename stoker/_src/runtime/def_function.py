@@ -216,7 +216,7 @@ class PolymorphicFunction:
                 )
             if given < len(self._input_signature):
                 raise TypeError(
-                    f"{self.__name__}() missing arguments of its `input_signature`: got {given} of {len(self._input_signature)}."
+                    f"{self._python_function.__name__}() missing arguments of its `input_signature`: got {given} of {len(self._input_signature)}."
                 )  # type: ignore[attr-defined]
             return tuple(map(_fitted, self._input_signature, bound.args)), bound.kwargs
         bound.apply_defaults()
