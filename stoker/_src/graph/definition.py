@@ -204,6 +204,8 @@ class OpDefinition:
     gradient_fn: Gradient | None = None
     differentiable: bool = True
     specialize_fn: Callable[[Any], Kernel | None] | None = None
+    in_place_fn: Kernel | None = None
+    in_place_position: int = 0
     batch_fn: Kernel | None = None
     batch_key: Callable[..., Any] | None = None
     result_type: Any = None
@@ -291,6 +293,14 @@ class OpDefinition:
         """
         self.specialize_fn = function
         return function
+
+    def in_place(self, position: int, kernel: Kernel) -> OpDefinition:
+        """Registers a kernel that may write its result over input `position`.
+
+        The planner uses it where that input is a fresh value nobody else needs, and passes the inputs alone.
+        """
+        self.in_place_position, self.in_place_fn = position, kernel
+        return self
 
     def batch(self, key: Callable[..., Any]) -> Callable[[Kernel], Kernel]:
         """Registers a kernel for many nodes of this op at once, as optimizer updates are.
