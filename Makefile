@@ -43,6 +43,20 @@ api: $(STAMP)
 	.venvs/tf2/bin/python -m pip install --quiet tensorflow-cpu==2.21.0 tf_keras
 	touch $@
 
+# TensorFlow 1.15 needs Python 3.7; without one the comparison with it is left out.
+PYTHON37 ?= $(shell command -v python3.7 || ls -d $$HOME/.pyenv/versions/3.7.*/bin/python 2>/dev/null | tail -1)
+
+.venvs/tf1/.installed:
+	@if [ -n "$(PYTHON37)" ]; then set -ex; \
+	  $(PYTHON37) -m venv .venvs/tf1; \
+	  .venvs/tf1/bin/python -m pip install --quiet tensorflow==1.15.5 "protobuf<3.21" "numpy<1.19"; \
+	  touch $@; \
+	else echo "no Python 3.7 found (PYTHON37=...): going on without TensorFlow 1.15"; fi
+
+# GraphDefs from stoker to TensorFlow and back, values compared.
+interop: $(STAMP) .venvs/tf2/.installed .venvs/tf1/.installed
+	$(BIN)/python scripts/interop.py --tf1 .venvs/tf1/bin/python --tf2 .venvs/tf2/bin/python
+
 bench: $(STAMP) .venvs/tf2/.installed
 	$(BIN)/python benchmarks/run.py --peer .venvs/tf2/bin/python --ours $(BIN)/python --json benchmarks/latest.json
 

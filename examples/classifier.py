@@ -1,6 +1,6 @@
 """A small classifier, written as a plain TensorFlow 1 program: three spirals, two hidden layers, Adam.
 
-    python -m stoker run examples/classifier.py [--steps 1500]
+python -m stoker run examples/classifier.py [--steps 1500]
 """
 
 import argparse

@@ -33,5 +33,8 @@ from stoker._src.ops.image_codecs import encode_jpeg as encode_jpeg
 from stoker._src.ops.image_codecs import encode_png as encode_png
 from stoker._src.ops.image_codecs import extract_jpeg_shape as extract_jpeg_shape
 from stoker._src.ops.image_codecs import is_jpeg as is_jpeg
+from stoker._src.ops.sparse_messages import deserialize_many_sparse as deserialize_many_sparse
+from stoker._src.ops.sparse_messages import serialize_many_sparse as serialize_many_sparse
+from stoker._src.ops.sparse_messages import serialize_sparse as serialize_sparse
 from stoker._src.ops.tensor_messages import parse_tensor as parse_tensor
 from stoker._src.ops.tensor_messages import serialize_tensor as serialize_tensor

@@ -7,6 +7,7 @@ import pytest
 
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.graph.definition import find_definition
 from tests.ops.samples import Sample, c128, check_sample, f32, f64, i32, samples
 
 
@@ -151,7 +152,9 @@ def test_factorisations_multiply_back() -> None:
     e, v = run(lambda: tf.linalg.eig(f))
     assert np.allclose(v * e @ np.linalg.inv(v), f)
     packed, order = run(lambda: tf.linalg.lu(x[:, :3]))
-    assert np.allclose((np.tril(packed, -1) + np.eye(3)) @ np.triu(packed), np.stack([a[o] for a, o in zip(x[:, :3], order)]))
+    assert np.allclose(
+        (np.tril(packed, -1) + np.eye(3)) @ np.triu(packed), np.stack([a[o] for a, o in zip(x[:, :3], order)])
+    )
     root = run(lambda: tf.linalg.sqrtm(m))
     assert np.allclose(root @ root, m)
     assert np.allclose(run(lambda: tf.linalg.expm(np.zeros((2, 2)))), np.eye(2))
@@ -200,7 +203,9 @@ def test_eye_trace_and_norms() -> None:
     assert np.allclose(run(lambda: tf.trace(x)), np.trace(x, axis1=1, axis2=2))
     assert np.allclose(run(lambda: tf.norm(x)), np.sqrt((x**2).sum()))
     assert np.allclose(run(lambda: tf.norm(x, 1, 1)), np.abs(x).sum(1))
-    assert np.allclose(run(lambda: tf.norm(x, 3, -1, keepdims=True)), (np.abs(x) ** 3).sum(-1, keepdims=True) ** (1 / 3))
+    assert np.allclose(
+        run(lambda: tf.norm(x, 3, -1, keepdims=True)), (np.abs(x) ** 3).sum(-1, keepdims=True) ** (1 / 3)
+    )
     assert np.allclose(run(lambda: tf.norm(x, np.inf, 2)), np.abs(x).max(2))
     for order in ("fro", 1, 2, np.inf):
         expected = [np.linalg.norm(m, order) for m in x]
@@ -211,3 +216,61 @@ def test_eye_trace_and_norms() -> None:
         tf.norm(x, "fro", 1)
     with pytest.raises(ValueError, match="axis"):
         tf.norm(x, 2, [0, 1, 2])
+
+
+def test_functions_of_factorisations() -> None:
+    """Pseudo-inverse, rank, and what an LU factorisation serves for."""
+    x = f64(2, 4, 3)
+    assert np.allclose(run(lambda: tf.linalg.pinv(x)), np.linalg.pinv(x))
+    assert run(lambda: tf.linalg.matrix_rank(np.array([[1.0, 2.0], [2.0, 4.0]]))) == 1
+    for m in (spd(3, 3), x[:, :3]):
+        right = f64(*m.shape[:-1], 2)
+
+        with tf.Graph().as_default(), tf.Session() as session:
+            factors = tf.linalg.lu(m)
+            assert np.allclose(session.run(tf.linalg.lu_reconstruct(*factors)), m)
+            assert np.allclose(session.run(tf.linalg.lu_solve(*factors, right)), np.linalg.solve(m, right))
+            assert np.allclose(session.run(tf.linalg.lu_matrix_inverse(*factors)), np.linalg.inv(m))
+    alpha, beta = np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.25])
+    dense = np.diag(alpha) + np.diag(beta, 1) + np.diag(beta, -1)
+    assert np.allclose(run(lambda: tf.linalg.eigh_tridiagonal(alpha, beta)), np.linalg.eigvalsh(dense))
+    assert np.allclose(
+        run(lambda: tf.linalg.eigh_tridiagonal(alpha, beta, select="i", select_range=(1, 2))),
+        np.linalg.eigvalsh(dense)[1:],
+    )
+
+
+def test_banded_and_tridiagonal_functions() -> None:
+    """Band matrices are given by their diagonals."""
+    right = f64(3, 2)
+    dense = np.array([[4.0, 1, 0], [1, 5, 2], [0, 2, 6]])
+    compact = np.array([[1.0, 2, 0], [4, 5, 6], [0, 1, 2]])
+    assert np.allclose(run(lambda: tf.linalg.tridiagonal_solve(compact, right)), np.linalg.solve(dense, right))
+    assert np.allclose(
+        run(lambda: tf.linalg.tridiagonal_solve(compact, right[:, 0])), np.linalg.solve(dense, right[:, 0])
+    )
+    assert np.allclose(run(lambda: tf.linalg.tridiagonal_solve(dense, right, "matrix")), np.linalg.solve(dense, right))
+    parts = [np.array([1.0, 2]), np.array([4.0, 5, 6]), np.array([1.0, 2])]
+    assert np.allclose(
+        run(lambda: tf.linalg.tridiagonal_solve(parts, right, "sequence")), np.linalg.solve(dense, right)
+    )
+    assert np.allclose(run(lambda: tf.linalg.tridiagonal_matmul(compact, right)), dense @ right)
+    lower_bands = np.array([[2.0, 3, 4], [9, 1, 5]])
+    lower_dense = np.array([[2.0, 0, 0], [1, 3, 0], [0, 5, 4]])
+    upper_bands, upper_dense = np.array([[1.0, 5, 9], [2, 3, 4]]), lower_dense.T
+    solve = find_definition("BandedTriangularSolve")
+    assert np.allclose(run(lambda: solve(lower_bands, right)), np.linalg.solve(lower_dense, right))
+    assert np.allclose(run(lambda: solve(upper_bands, right, lower=False)), np.linalg.solve(upper_dense, right))
+
+
+def test_attributes_younger_than_1_15_are_left_out_of_graph_defs() -> None:
+    """TensorFlow 1.15 reads matrix products and their gradients: attributes it does not know are not written."""
+    with tf.Graph().as_default() as graph:
+        a, b = tf.constant(f64(2, 3)), tf.constant(f64(3, 2))
+        product = tf.matmul(a, b)
+        tf.gradients(product, [a, b])
+        nodes = [node for node in graph.as_graph_def().node if node.op == "MatMul"]
+        assert len(nodes) == 3
+        for node in nodes:
+            assert set(node.attr) >= {"T", "transpose_a", "transpose_b"} and "grad_a" not in node.attr
+        assert product.op.get_attr("grad_a") is False

@@ -26,7 +26,7 @@ def test_shadow_follows_its_variable(resource):
         session.run(update)
         np.testing.assert_allclose(session.run(shadow), [2.0, 1.0], rtol=1e-6)
         session.run(update)
-        np.testing.assert_allclose(session.run(shadow), [2.9, 0.1], rtol=1e-6)
+        np.testing.assert_allclose(session.run(shadow), [2.9, 0.1], rtol=1e-6, atol=1e-6)
 
 
 def test_shadow_of_an_initialized_variable():

@@ -15,7 +15,7 @@ def test_create():
     assert step.op.name == "global_step" and step.dtype.base_dtype == tf.int64 and step.shape == ()
     assert not step.trainable
     assert tf.global_variables() == [step] and tf.get_collection(tf.GraphKeys.GLOBAL_STEP) == [step]
-    assert [op.name for op in step.graph.get_operations()][0] == "global_step/Initializer/zeros"
+    assert next(op.name for op in step.graph.get_operations()) == "global_step/Initializer/zeros"
     with tf.Session() as session:
         session.run(step.initializer)
         value = tf.train.global_step(session, step)

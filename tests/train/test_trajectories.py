@@ -48,6 +48,8 @@ def test_optimizer_follows_tensorflow(case):
     """An optimizer's variables, their names and values, are TensorFlow's after fifty steps."""
     key, name, dtype, sparse, resource = case
     values, names = trajectories.run_optimizer(tf, name, dtype, sparse, resource)
-    for golden in OPTIMIZERS.values():
+    for version, golden in OPTIMIZERS.items():
         assert names == str(golden[f"{key}-names"])
-        _assert_close(values, golden[key], dtype)
+        # 1.15 multiplies rows of resource variables by the learning rate in their own dtype, later versions by its float32.
+        coarse = version == "115" and name == "gradient_descent" and sparse and resource
+        _assert_close(values, golden[key], "float32" if coarse and dtype == "float64" else dtype)

@@ -19,7 +19,15 @@ ROOT = "tensorflow"
 
 # Internal module -> where its names are looked up, in order. A public path is relative to the API chosen.
 _INTERNAL: dict[str, tuple[str, ...]] = {
-    "python.framework.ops": ("", "stoker._src.graph.graph", "stoker._src.graph.scopes", "stoker._src.graph.conversion", "stoker._src.graph.context", "stoker._src.graph.gradient_registry", "stoker._src.graph.indexed_slices"),
+    "python.framework.ops": (
+        "",
+        "stoker._src.graph.graph",
+        "stoker._src.graph.scopes",
+        "stoker._src.graph.conversion",
+        "stoker._src.graph.context",
+        "stoker._src.graph.gradient_registry",
+        "stoker._src.graph.indexed_slices",
+    ),
     "python.framework.dtypes": ("dtypes", "", "stoker._src.base.dtypes"),
     "python.framework.tensor_shape": ("", "stoker._src.base.shapes"),
     "python.framework.tensor_util": ("", "stoker._src.graph.static_values", "stoker._src.graph.conversion"),
@@ -157,12 +165,16 @@ class _Internal(ModuleType):
         if not name.startswith("__"):
             for place in self._places:
                 try:
-                    module = importlib.import_module(place if place.startswith("stoker.") else f"{self._api}.{place}".rstrip("."))
+                    module = importlib.import_module(
+                        place if place.startswith("stoker.") else f"{self._api}.{place}".rstrip(".")
+                    )
                 except ImportError:
                     continue
                 if hasattr(module, name):
                     return getattr(module, name)
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} (stoker looks in {', '.join(self._places) or 'tf'})")
+        raise AttributeError(
+            f"module {self.__name__!r} has no attribute {name!r} (stoker looks in {', '.join(self._places) or 'tf'})"
+        )
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -182,7 +194,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def _public(self, inner: str) -> str | None:
         """The public module that `tensorflow.<inner>` stands for, if there is one."""
-        if inner == "compat.v1" or inner.startswith("compat.v1.") or inner == "compat.v2" or inner.startswith("compat.v2."):
+        if (inner + ".").startswith(("compat.v1.", "compat.v2.")):
             name = f"stoker.{inner}"
         else:
             name = f"{self._api}.{inner}".rstrip(".")

@@ -19,9 +19,13 @@ def add_parser(commands: Any) -> None:
         "gives stoker. Arguments after the script are the script's; tracebacks and exit status are as with plain python.",
         epilog="examples: stoker run train.py --steps=100     stoker run -m trainer.task --data=records",
     )
-    parser.add_argument("--api", choices=("v1", "v2"), default="v1", help="which names `import tensorflow` gives (default: v1)")
+    parser.add_argument(
+        "--api", choices=("v1", "v2"), default="v1", help="which names `import tensorflow` gives (default: v1)"
+    )
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as `python -m` does")
-    parser.add_argument("script", nargs=argparse.REMAINDER, metavar="SCRIPT [ARGS]", help="the program and its arguments")
+    parser.add_argument(
+        "script", nargs=argparse.REMAINDER, metavar="SCRIPT [ARGS]", help="the program and its arguments"
+    )
     parser.set_defaults(execute=execute)
 
 
@@ -59,14 +63,15 @@ def _run_as_main(script: str) -> None:
     __main__.__spec__ = None
     __main__.__package__ = None
     sys.excepthook = _without_our_frames
-    exec(code, vars(__main__))
+    exec(code, __main__.__dict__)
 
 
 def _without_our_frames(kind: type[BaseException], error: BaseException, trace: Any) -> None:
     """Prints a traceback that starts in the user's program, as plain python would."""
     here = os.path.dirname(os.path.abspath(__file__))
     while trace is not None and (
-        trace.tb_frame.f_code.co_filename.startswith(here) or "runpy" in trace.tb_frame.f_code.co_filename
+        trace.tb_frame.f_code.co_filename.startswith(here)
+        or "runpy" in trace.tb_frame.f_code.co_filename
         or os.path.basename(os.path.dirname(trace.tb_frame.f_code.co_filename)) == "stoker"
     ):
         trace = trace.tb_next

@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tensorboard.compat.proto.function_pb2 import FunctionDef
-from tensorboard.compat.proto.graph_pb2 import GraphDef
-
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.shapes import TensorShape, as_shape
-from stoker._src.graph.attr_values import FunctionRef, from_attr_value, to_attr_value
+from stoker._src.formats.protos import FunctionDef, GraphDef
+from stoker._src.graph.attr_values import FunctionRef, from_attr_value, to_attr_value, typed_attr_value
 from stoker._src.graph.definition import MISSING, STATEFUL, find_definition
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.graph import Graph
+from stoker._src.graph.raise_control_flow import Body
 from stoker._src.graph.tensor import Operation, Tensor
 
 # -- out ---------------------------------------------------------------------------------------------------------
@@ -142,6 +141,7 @@ class Library:
         self.graph = graph
         self.protos = {proto.signature.name: proto for proto in library.function}
         self.gradients = {item.function_name: item.gradient_func for item in library.gradient}
+        self.bodies: dict[str, Body] = {}  # functions that 1.x control flow was raised to
         self._built: dict[Any, Function] = {}
         self._building: list[str] = []
         for name, proto in self.protos.items():
@@ -160,6 +160,10 @@ class Library:
         return FunctionRef(function.name, ref.attrs, function)
 
     def function(self, name: str, attrs: dict[str, Any]) -> Function:
+        if name in self.bodies:
+            if name not in self._built:
+                self._built[name] = self._build_body(self.bodies[name])
+            return self._built[name]
         proto = self.protos.get(name)
         if proto is None:
             raise ValueError(f"Function '{name}' is not defined in the library of the GraphDef.")
@@ -230,7 +234,43 @@ class Library:
         if not proto.signature.control_output:  # older writers meant: every stateful node runs
             controls = [op for op in graph.stateful_ops() if op not in {t.op for t in graph.inputs}]
         unique = name if self._is_ours(name) else unique_function_name(name)
-        return Function(unique, graph, graph.inputs, outputs, controls)
+        return Function(unique, graph, list(graph.inputs), outputs, controls)
+
+    def _build_body(self, body: Body) -> Function:
+        """A function that the raising of 1.x control flow made."""
+        from stoker._src.graph.importer import Importer
+
+        graph = FuncGraph(body.name, self.graph)
+        given: dict[str, Tensor] = {}
+        for name, number, is_reference in body.arguments:
+            dtype = as_dtype(number).base_dtype
+            given[name] = graph.add_input(dtype._as_ref if is_reference else dtype, as_shape(None), name)
+        nodes = GraphDef()
+        nodes.node.extend(body.nodes)
+        with graph.as_default():
+            importer = Importer(graph, nodes, given, None, "", self)
+            importer.run()
+        outputs = []
+        for text in body.outputs:
+            node, _, index = text.partition(":")
+            outputs.append(given[text] if text in given else importer.ops[node].outputs[int(index or 0)])
+        controls = [importer.ops[name] for name in body.controls if name in importer.ops]
+        return Function(unique_function_name(body.name), graph, list(graph.inputs), outputs, controls)
+
+    def output_types(self, node: Any) -> list[int]:
+        """The dtype numbers of a node's outputs."""
+        definition = find_definition(node.op)
+        if definition is not None:
+            attrs = {key: spec.default for key, spec in definition.attrs.items() if spec.default is not MISSING}
+            for key, value in node.attr.items():
+                if key in definition.attrs:
+                    attrs[key] = from_attr_value(value)
+            return [dtype.base_dtype.as_datatype_enum for dtype in definition.output_dtypes(attrs)]
+        if node.op in self.protos:
+            attrs = {key: from_attr_value(value) for key, value in node.attr.items()}
+            args = self.protos[node.op].signature.output_arg
+            return [dtype.base_dtype.as_datatype_enum for arg in args for dtype in _arg_dtypes(arg, attrs)]
+        raise ValueError(f"Op type not registered '{node.op}' (node '{node.name}'): stoker does not know this op.")
 
     def _is_ours(self, name: str) -> bool:
         """Whether the graph knows no other function of this name; else the imported one is renamed."""
@@ -250,7 +290,12 @@ class Library:
             attrs = {key: spec.default for key, spec in definition.attrs.items() if spec.default is not MISSING}
             for key, value in node.attr.items():
                 if key in definition.attrs:
-                    attrs[key] = from_attr_value(value)
+                    attrs[key] = typed_attr_value(value, definition.attrs[key].kind, key)
+            check_counts(definition, attrs)
+            missing = {name for arg in definition.outputs for name in (arg.type_attr, arg.number_attr, arg.list_attr)}
+            missing -= {None, *attrs}
+            if missing:
+                raise ValueError(f"Node '{node.name}': NodeDef missing attr '{missing.pop()}' from Op<{node.op}>.")
             return [(arg.name, len(arg.dtypes(attrs))) for arg in definition.outputs]
         if node.op in self.protos:
             attrs = {key: from_attr_value(value) for key, value in node.attr.items()}
@@ -276,6 +321,23 @@ class Library:
         return importer.ops[node].outputs[int(index or 0)]
 
 
+MAX_COUNT = 1 << 20
+"""How many tensors one argument of a node may stand for: a file may ask for 2^63, which no program makes."""
+
+
+def check_counts(definition: Any, attrs: dict[str, Any]) -> None:
+    """Checks the numbers of tensors that list arguments stand for, before lists of that length are made.
+
+    Raises:
+        ValueError: a number below zero or beyond reason.
+    """
+    for arg in (*definition.inputs, *definition.outputs):
+        if arg.number_attr is not None and not 0 <= attrs.get(arg.number_attr, 0) <= MAX_COUNT:
+            raise ValueError(
+                f"attr '{arg.number_attr}' of Op<{definition.name}> says {attrs[arg.number_attr]} tensors."
+            )
+
+
 def _attr_defaults(proto: Any) -> dict[str, Any]:
     return {
         attr.name: from_attr_value(attr.default_value)
@@ -290,6 +352,8 @@ def _arg_dtypes(arg: Any, attrs: dict[str, Any]) -> list[DType]:
             return list(attrs[arg.type_list_attr])
         dtype = attrs[arg.type_attr] if arg.type_attr else as_dtype(arg.type)
         count = attrs[arg.number_attr] if arg.number_attr else 1
+        if not isinstance(count, int) or not 0 <= count <= MAX_COUNT:
+            raise TypeError(f"{arg.number_attr} is {count}")
     except (KeyError, TypeError) as error:
         raise ValueError(f"argument '{arg.name}' of a function has no usable type ({error})") from None
     return [dtype._as_ref if arg.is_ref else dtype] * count

@@ -12,6 +12,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import STATEFUL, define
 from stoker._src.graph.scopes import name_scope
+from stoker._src.ops.number_text import float_text
 from stoker._src.ops.values import to_numpy
 
 ASSERT = define("Assert(condition: host bool, data: [T]) -> ()", STATEFUL, summarize=3).not_differentiable()
@@ -20,24 +21,54 @@ ASSERT = define("Assert(condition: host bool, data: [T]) -> ()", STATEFUL, summa
 @ASSERT.kernel
 def assert_kernel(condition: bool, data: list[Any], *, summarize: int) -> None:
     if condition is not True:
-        shown = " ".join(f"[{_summary(to_numpy(value), summarize)}]" for value in data)
+        shown = " ".join(f"[{summary(to_numpy(value), summarize)}]" for value in data)
         raise InvalidArgumentError(None, None, f"assertion failed: {shown}")
 
 
-def _summary(array: np.ndarray, limit: int) -> str:
-    flat = np.asarray(array).reshape(-1)
+def summary(array: np.ndarray, limit: int) -> str:
+    """The first `limit` elements (all for -1), a bracket round each row but the outermost."""
+    array = np.asarray(array)
     limit = 3 if limit == 0 else limit
-    count = len(flat) if limit < 0 else limit
-    text = " ".join(_text(item) for item in flat[:count])
-    return text + ("..." if len(flat) > count else "")
+    count = array.size if limit < 0 else min(limit, array.size)
+    if not array.size:
+        return ""
+    flat = [_text(item) for item in array.reshape(-1)[:count]]
+    return _rows(flat, array.shape, 0)[0] + ("..." if array.ndim and array.size > count else "")
+
+
+def _rows(flat: list[str], shape: tuple[int, ...], at: int) -> tuple[str, int]:
+    """The elements of `flat` from `at` on as an array of `shape` shows them, and where the next one starts."""
+    if len(shape) <= 1:
+        end = at + (shape[0] if shape else 1)
+        return " ".join(flat[at:end]), end
+    text = ""
+    for _ in range(shape[0]):
+        if at >= len(flat):
+            break
+        row, at = _rows(flat, shape[1:], at)
+        cut = "..." if at > len(flat) and len(shape) == 2 else ""
+        text += f"[{row}{cut}]"
+    return text, at
 
 
 def _text(item: Any) -> str:
     if isinstance(item, bytes):
-        return item.decode("utf-8", "replace")
+        return item.decode("utf-8", "backslashreplace")
     if isinstance(item, (bool, np.bool_)):
         return str(int(item))
-    return f"{item:g}" if isinstance(item, (float, np.floating)) else str(item)
+    if isinstance(item, (float, np.floating)) or type(item).__name__ == "bfloat16":
+        return float_text(float(item), double=isinstance(item, np.float64))
+    return str(item)
+
+
+def _listed(value: Any, limit: int) -> str:
+    """As `Assert` shows data in eager mode: Python's own forms with commas between them."""
+    array = np.asarray(value, dtype=object if isinstance(value, bytes) else None)
+    if array.ndim == 0:
+        return str(array[()])
+    count = array.size if limit < 0 else limit
+    shown = ", ".join(str(item) for item in array.reshape(-1)[:count])
+    return shown + (", ..." if array.size > count else "")
 
 
 @export("debugging.Assert", "Assert")
@@ -54,9 +85,9 @@ def assert_op(condition: Any, data: Any, summarize: int | None = None, name: str
     """
     if context.executing_eagerly():
         if not bool(condition):
-            shown = [np.asarray(convert_to_tensor(item)) for item in data]
-            text = "\n".join(_summary(item, 3 if summarize is None else summarize) for item in shown)
-            raise InvalidArgumentError(None, None, f"Expected '{condition}' to be true. Summarized data: {text}")
+            shown = [convert_to_tensor(item).numpy() for item in data]  # type: ignore[attr-defined]
+            text = "\n".join(_listed(item, 3 if summarize is None else summarize) for item in shown)
+            raise InvalidArgumentError(None, None, f"Expected '{condition!s}' to be true. Summarized data: {text}")
         return None
     with name_scope(name, "Assert", [condition, *data]):
         data = [convert_to_tensor(item) for item in data]

@@ -11,7 +11,7 @@ from stoker._src.base.dtypes import INTS
 from stoker._src.base.export import export
 from stoker._src.graph.definition import OpDefinition, broadcasting, define, unchanged
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.unsigned import SIGNED_TWIN, modular, modular_binary
+from stoker._src.ops.unsigned import SIGNED_TWIN, modular
 
 
 def _binary(name: str, kernel: Callable[..., Any]) -> OpDefinition:
@@ -35,9 +35,18 @@ def _shift_counts(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.clamp(y, 0, x.element_size() * 8 - 1)
 
 
-@modular_binary
 def _left_shift(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return torch.bitwise_left_shift(x, _shift_counts(x, y))
+    twin = SIGNED_TWIN.get(x.dtype)
+    if twin is None:
+        return torch.bitwise_left_shift(x, _shift_counts(x, y))
+    return torch.bitwise_left_shift(x.view(twin), _unsigned_counts(y)).view(x.dtype)
+
+
+def _unsigned_counts(y: torch.Tensor) -> torch.Tensor:
+    """Shift counts as signed numbers. Those with the top bit set are the largest: they too shift by width - 1."""
+    bits = y.element_size() * 8
+    signed = y.view(SIGNED_TWIN[y.dtype])
+    return torch.where(signed < 0, bits - 1, torch.clamp(signed, 0, bits - 1))
 
 
 def _right_shift(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -45,9 +54,7 @@ def _right_shift(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if twin is None:
         return torch.bitwise_right_shift(x, _shift_counts(x, y))
     bits = x.element_size() * 8
-    # Counts with the top bit set are the largest numbers: they too shift by width - 1.
-    signed = y.view(twin)
-    counts = torch.where(signed < 0, bits - 1, torch.clamp(signed, 0, bits - 1))
+    counts = _unsigned_counts(y)
     moved = torch.bitwise_right_shift(x.view(twin), counts)
     # The signed shift copies the sign into the freed bits; a mask of the bits that stay clears them.
     keep = torch.where(

@@ -30,8 +30,6 @@ CAST.shape(unchanged)
 @CAST.kernel
 def cast_kernel(x: torch.Tensor, *, DstT: DType) -> torch.Tensor:
     wanted = torch_dtype(DstT)
-    if wanted is torch.bool:
-        return x != 0  # torch would say that a complex number with a real part of zero is false
     if x.is_complex() and not wanted.is_complex:
         x = x.real
     if x.is_floating_point() and not (wanted.is_floating_point or wanted.is_complex):
@@ -41,7 +39,7 @@ def cast_kernel(x: torch.Tensor, *, DstT: DType) -> torch.Tensor:
 
 def _to_integer(x: torch.Tensor, wanted: torch.dtype) -> torch.Tensor:
     # Through the widest integer: a narrow conversion of a number outside its range is undefined in C++.
-    if wanted in (torch.int64, torch.int32):
+    if wanted in (torch.int64, torch.int32, torch.bool):
         return x.to(wanted)
     return x.to(torch.int64).to(wanted) if wanted is not torch.uint64 else x.to(wanted)
 

@@ -11,8 +11,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import colocate_with, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, constants, math, ranges, reductions
-from stoker._src.ops.named import named_op
+from stoker._src.ops import array, array_selection, constants, math, math_unary, ranges, reductions
+from stoker._src.ops.nn import bias
 
 
 def _values(t: Any) -> Tensor:
@@ -45,7 +45,7 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
     """
     with name_scope(name, "clip_by_value", [t, clip_value_min, clip_value_max]) as scope:
         values = _values(t)
-        lowered = named_op("Minimum")(values, clip_value_max)
+        lowered = math.MINIMUM(values, clip_value_max)
         _check_not_larger(values, lowered)
         raised = math.MAXIMUM(lowered, clip_value_min, name=scope)
         _check_not_larger(values, raised)
@@ -67,11 +67,11 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         squares = reductions.reduce_sum(values * values, axes, keepdims=True)  # type: ignore[operator]
         # The square root has no gradient at 0: keep it away from there on both ways.
         positive = squares > 0  # type: ignore[operator]
-        safe = named_op("Select")(positive, squares, array.ones_like(squares))
-        norm = named_op("Select")(positive, math.sqrt(safe), squares)
+        safe = array_selection.SELECT(positive, squares, array.ones_like(squares))
+        norm = array_selection.SELECT(positive, math.sqrt(safe), squares)
         scaled = values * clip_norm  # type: ignore[operator]
         _check_not_larger(values, scaled)
-        clipped = scaled / named_op("Maximum")(norm, clip_norm)
+        clipped = scaled / math.MAXIMUM(norm, clip_norm)
         return _like(t, array.identity(clipped, name=scope))
 
 
@@ -81,9 +81,9 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Any
     with name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
         values = _values(t)
         count = math.cast(ranges.size(values), values.dtype.base_dtype)
-        inverse = named_op("Rsqrt")(reductions.reduce_sum(values * values))  # type: ignore[operator]
+        inverse = math_unary.RSQRT(reductions.reduce_sum(values * values))  # type: ignore[operator]
         limit = constants.constant(1.0, values.dtype.base_dtype) / clip_norm
-        clipped = values * clip_norm * named_op("Minimum")(inverse * count, limit)  # type: ignore[operator]
+        clipped = values * clip_norm * math.MINIMUM(inverse * count, limit)  # type: ignore[operator]
         return _like(t, array.identity(clipped, name=scope))
 
 
@@ -107,12 +107,12 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
             if t is not None:
                 values = _values(t)
                 with name_scope(None, "") if context.executing_eagerly() else colocate_with(values):
-                    halves.append(named_op("L2Loss")(values))
+                    halves.append(bias.L2_LOSS(values))
         if not halves:
             return constants.constant(0.0, name="global_norm")
-        total = reductions.reduce_sum(named_op("Pack")(halves, name="stack"))
+        total = reductions.reduce_sum(array.PACK(halves, name="stack"))
         two = constants.constant(2.0, total.dtype.base_dtype)
-        return named_op("Sqrt")(total * two, name="global_norm")  # type: ignore[operator]
+        return math_unary.SQRT(total * two, name="global_norm")  # type: ignore[operator]
 
 
 @export("clip_by_global_norm")
@@ -140,7 +140,7 @@ def clip_by_global_norm(
     with name_scope(name, "clip_by_global_norm", [*given, clip_norm]) as scope:
         use_norm = convert_to_tensor(use_norm)
         limit = constants.constant(1.0, use_norm.dtype.base_dtype) / clip_norm
-        scale = clip_norm * named_op("Minimum")(1.0 / use_norm, limit)  # type: ignore[operator]
+        scale = clip_norm * math.MINIMUM(1.0 / use_norm, limit)  # type: ignore[operator]
         scale = scale + (use_norm - use_norm)  # type: ignore[operator]  # NaN from an infinite norm
         clipped: list[Any] = []
         for i, t in enumerate(given):

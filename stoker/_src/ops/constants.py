@@ -290,5 +290,5 @@ def _convert_shape(
     return constant(list(shape), dtype or dtypes.int32, name=name or "shape_as_tensor")
 
 
-register_tensor_conversion_function(TensorShape, _convert_shape, 50)
+register_tensor_conversion_function((TensorShape, Shape), _convert_shape, 50)
 register_tensor_conversion_function(object, _convert, 200)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -233,7 +234,7 @@ BUCKETIZE.shape(unchanged)
 
 @BUCKETIZE.kernel
 def bucketize_kernel(input: torch.Tensor, *, boundaries: tuple[float, ...]) -> torch.Tensor:
-    if any(b < a for a, b in zip(boundaries, boundaries[1:])):
+    if any(b < a for a, b in itertools.pairwise(boundaries)):
         raise InvalidArgumentError(None, None, f"Expected sorted boundaries, got {list(boundaries)}")
     edges = torch.tensor(boundaries, dtype=torch.float32, device=input.device)
     wide = input if input.is_floating_point() else input.to(torch.float64)
@@ -316,7 +317,7 @@ def _confusion_matrix(
         return scattering.SCATTER_ND(places, amounts, array.PACK([count, count]))
 
 
-@export(v1=("confusion_matrix", "math.confusion_matrix"))
+@export(v1=("confusion_matrix", "math.confusion_matrix", "contrib.metrics.confusion_matrix"))
 def confusion_matrix(
     labels: Any,
     predictions: Any,

@@ -223,7 +223,7 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Ten
 _INFLATED_LIMIT = 1 << 31
 
 
-def _inflate(data: bytes, window_bits: int) -> bytes:
+def inflate(data: bytes, window_bits: int) -> bytes:
     """All members of a stream, as far as they go: like TensorFlow, a stream that ends early gives what it has."""
     parts: list[bytes] = []
     total = 0
@@ -260,7 +260,7 @@ def decode_compressed_kernel(bytes: np.ndarray, *, compression_type: str) -> np.
             None, None, f"Only ZLIB, GZIP or NONE are supported compressions, not {compression_type!r}"
         )
     window_bits = zlib.MAX_WBITS if compression_type == "ZLIB" else zlib.MAX_WBITS | 16
-    return each_string(bytes, lambda data: _inflate(data, window_bits))
+    return each_string(bytes, lambda data: inflate(data, window_bits))
 
 
 DECODE_COMPRESSED.shape(unchanged)

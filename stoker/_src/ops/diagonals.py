@@ -95,7 +95,6 @@ def diag_part_kernel(input: torch.Tensor) -> torch.Tensor:
     return torch.diagonal(input.reshape(count, count)).reshape(list(half)).clone()  # type: ignore[arg-type]
 
 
-@DIAG_PART.shape
 def diag_part_shape(input: Shape) -> Shape:
     if input.dims is None:
         return UNKNOWN_SHAPE
@@ -103,6 +102,9 @@ def diag_part_shape(input: Shape) -> Shape:
         raise InvalidArgumentError(None, None, f"Input must have even and non-zero rank, but its shape is {input}.")
     half = len(input) // 2
     return input[:half].merge(input[half:])
+
+
+DIAG_PART.shape(diag_part_shape)
 
 
 @DIAG_PART.grad

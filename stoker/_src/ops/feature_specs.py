@@ -336,11 +336,11 @@ def _composed(feature: Any) -> bool:
 
 
 def _put_together(feature: SparseFeature, found: Mapping[Any, Any]) -> Any:
-    ids: Any = [found[key] for key in _index_keys(feature)]
-    sizes: Any = feature.size
-    if isinstance(feature.index_key, (str, bytes)):
-        ids = ids[0]
-    return composites.sparse_merge(ids, found[feature.value_key], sizes, already_sorted=feature.already_sorted)
+    ids = [found[key] for key in _index_keys(feature)]
+    values = found[feature.value_key]
+    if isinstance(feature.index_key, (str, bytes)) and isinstance(feature.size, (list, tuple)):
+        raise TypeError(f"vocab_size has to be a Tensor or Python int. Found {type(feature.size)}")
+    return composites.merged_sparse(ids, values, feature.size, already_sorted=feature.already_sorted)
 
 
 # ---- Examples ---------------------------------------------------------------------------------------------------

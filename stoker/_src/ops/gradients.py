@@ -15,7 +15,7 @@ from stoker._src.graph.gradient_registry import gradient_function
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, grouping, math
+from stoker._src.ops import array, comparison, control_flow, grouping, math, ranges, tensor_array
 
 Gradient = Tensor | IndexedSlices | None
 
@@ -308,3 +308,45 @@ def aggregate(terms: list[Any]) -> Any:
 
 def _index_dtype(terms: list[IndexedSlices]) -> Any:
     return dtypes.int64 if any(term.indices.dtype is dtypes.int64 for term in terms) else dtypes.int32
+
+
+@export(v1="hessians")
+def hessians(
+    ys: Any,
+    xs: Any,
+    name: str = "hessians",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+) -> list[Any]:
+    """For each x the second derivatives of the sum of `ys`: a tensor of shape `x.shape + x.shape`."""
+    sources = _as_list(xs)
+    firsts = gradients(ys, sources, None, name, colocate_gradients_with_ops, gate_gradients, aggregation_method)
+    return [None if g is None else _hessian(g, x) for g, x in zip(firsts, sources)]
+
+
+@export(v2="hessians")
+def hessians_v2(
+    ys: Any, xs: Any, gate_gradients: bool = False, aggregation_method: int | None = None, name: str = "hessians"
+) -> list[Any]:
+    """For each x the second derivatives of the sum of `ys`: a tensor of shape `x.shape + x.shape`."""
+    return hessians(ys, xs, name, True, gate_gradients, aggregation_method)
+
+
+def _hessian(first: Any, x: Any) -> Any:
+    """The derivative of each element of the gradient, one after the other."""
+    first = convert_to_tensor(first)
+    count = ranges.size(first)
+    rows = tensor_array.TensorArray(first.dtype.base_dtype, size=count, element_shape=first.static_shape)
+
+    def step(i: Any, rows: Any) -> Any:
+        unit = math.cast(comparison.equal(ranges.range(count), i), first.dtype.base_dtype)
+        second = gradients(first, x, array.reshape(unit, array.shape(first)))[0]
+        row = array.zeros_like(first) if second is None else convert_to_tensor(second)
+        return i + 1, rows.write(i, row)
+
+    _, rows = control_flow.while_loop_v2(lambda i, _: comparison.less(i, count), step, (convert_to_tensor(0), rows))
+    shape = array.shape(first)
+    result = array.reshape(rows.stack(), array.concat([shape, shape], 0))
+    result.set_shape(first.shape.concatenate(first.shape))
+    return result

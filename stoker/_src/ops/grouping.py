@@ -14,6 +14,9 @@ from stoker._src.ops.array import identity
 NO_OP = define("NoOp() -> ()").not_differentiable()
 NO_OP.kernel(lambda: None)
 
+CONTROL_TRIGGER = define("ControlTrigger() -> ()").not_differentiable()
+CONTROL_TRIGGER.kernel(lambda: None)
+
 
 @export("no_op")
 def no_op(name: str | None = None) -> Any:
@@ -70,3 +73,18 @@ def tuple_v1(tensors: Any, name: str | None = None, control_inputs: Any = None) 
                 results.append(None if tensor is None else identity(tensor))
         del scope
         return results
+
+
+@export(v2="tuple")
+def tuple_v2(tensors: Any, control_inputs: Any = None, name: str | None = None) -> list[Any]:
+    """`tensors`, each available only when all of them (and `control_inputs`) are."""
+    return tuple_v1(tensors, name, control_inputs)
+
+
+def with_dependencies(dependencies: Any, output_tensor: Any, name: str | None = None) -> Any:
+    """`output_tensor`, available only when `dependencies` have run."""
+    if context.executing_eagerly():
+        return output_tensor
+    scoped = name_scope(name, "control_dependency", [*dependencies, output_tensor])
+    with scoped as scope, control_dependencies(dependencies):
+        return identity(output_tensor, name=scope)

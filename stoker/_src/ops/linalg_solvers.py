@@ -428,10 +428,11 @@ def banded_triangular_solve_kernel(
     _check_rows(matrix.mT, rhs)
     dense = torch.zeros((*matrix.shape[:-2], size, size), dtype=matrix.dtype, device=matrix.device)
     for k in range(min(bands, size)):
-        # Row k of a lower system holds diagonal -k, aligned to the right; an upper one starts with its outermost diagonal.
-        row, offset = (k, -k) if lower else (bands - 1 - k, k)
-        part = matrix[..., row, k:] if lower else matrix[..., row, k:]
-        dense = dense + torch.diag_embed(part, offset)
+        # Diagonals below are aligned to the right, the main one first; those above to the left, the main one last.
+        if lower:
+            dense = dense + torch.diag_embed(matrix[..., k, k:], -k)
+        else:
+            dense = dense + torch.diag_embed(matrix[..., bands - 1 - k, : size - k], k)
     return matrix_triangular_solve_kernel(dense, rhs, lower=lower, adjoint=adjoint)
 
 

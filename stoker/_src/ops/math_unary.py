@@ -17,6 +17,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, broadcasting, math
+from stoker._src.ops.nn import activations
 from stoker._src.ops.unsigned import modular
 from stoker._src.ops.values import torch_dtype
 
@@ -120,7 +121,7 @@ def complex_kernel(real: torch.Tensor, imag: torch.Tensor, *, Tout: DType) -> to
 
 @COMPLEX_OF.grad
 def complex_grad(op: Operation, g: Tensor) -> Any:
-    return broadcasting.reduce_to_inputs(*op.inputs, real(g), imag(g))
+    return broadcasting.reduce_to_inputs(op.inputs[0], op.inputs[1], real(g), imag(g))
 
 
 def _part_dtype(x: Tensor) -> DType:
@@ -216,6 +217,12 @@ def abs(x: Any, name: str | None = None) -> Any:
         return ABS(x, name=scope)
 
 
+@export(v1="complex_abs")
+def complex_abs(x: Any, name: str | None = None) -> Tensor:
+    """The modulus of complex numbers, the spelling of TensorFlow 0.12."""
+    return abs(x, name=name)
+
+
 sign = function(SIGN, "sign", "-1, 0 or 1 by the sign of x; x / |x| for complex numbers.", "sign", "math.sign")
 
 # ---- powers -----------------------------------------------------------------------------------------------------
@@ -248,18 +255,23 @@ def _slope(name: str, kernel: Callable[..., Any]) -> OpDefinition:
     return definition
 
 
+def _zero_stays(dy: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    """z, and 0 where dy is 0: an element that nobody asked about has no gradient, however steep the function is."""
+    return torch.where(dy == 0, dy, z)
+
+
 def sqrt_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    return dy * 0.5 / torch.conj_physical(y)
+    return _zero_stays(dy, dy * 0.5 / torch.conj_physical(y))
 
 
 def rsqrt_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
     y = torch.conj_physical(y)
-    return dy * -0.5 * (y * y * y)
+    return _zero_stays(dy, dy * -0.5 * y * y * y)
 
 
 def reciprocal_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
     y = torch.conj_physical(y)
-    return -dy * y * y
+    return _zero_stays(dy, -dy * y * y)
 
 
 SQRT_GRAD = _slope("SqrtGrad", sqrt_grad_kernel)
@@ -404,6 +416,14 @@ def round(x: Any, name: str | None = None) -> Tensor:
     """The nearest whole number, the even one for halves; integers are returned as they are."""
     x = convert_to_tensor(x, name="x")
     return x if x.dtype.is_integer else ROUND(x, name=name)
+
+
+@export("math.log_sigmoid", v1="log_sigmoid")
+def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
+    """log(sigmoid(x)), exact also where the sigmoid is tiny."""
+    with name_scope(name, "LogSigmoid", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return negative(activations.softplus(negative(x)), name=scope)
 
 
 # ---- tests ------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, linalg_decompositions, math, math_unary, ranges, scans, sorting
+from stoker._src.ops import array, array_selection, linalg_decompositions, math, math_unary, ranges, scans, sorting
 from stoker._src.ops.constants import constant
 from stoker._src.ops.unsigned import modular, ordered
 
@@ -388,7 +388,7 @@ def reduce_logsumexp(
     with name_scope(name, "ReduceLogSumExp", [input_tensor]) as scope:
         x = convert_to_tensor(input_tensor)
         largest = reduce_max(x, axis, True)
-        finite = math.select(math_unary.is_finite(largest), largest, math.number(0, largest))
+        finite = array_selection.SELECT_V2(math_unary.is_finite(largest), largest, 0)
         largest = array.stop_gradient(finite)
         result = math.log(reduce_sum(math.exp(math.subtract(x, largest)), axis, keep))
         if not keep:
@@ -430,7 +430,7 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
 
 
 def _euclidean(x: Tensor, axis: Any) -> Tensor:
-    squares = reduce_sum(math.multiply(x, math.conj(x)), axis, True)
+    squares = reduce_sum(x * math.conj(x), axis, True)
     if x.dtype.is_complex:
         return math.sqrt(math_unary.real(squares))
     return math.sqrt(squares)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import FLOATS, INDEX, NUMERIC, REAL, DType
+from stoker._src.base.dtypes import INDEX, NUMERIC, REAL, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
@@ -48,13 +48,13 @@ def _multiply_rows(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.T
         for place, row in zip(ids.tolist(), data):
             result[place] *= row
         return result
-    return _start(count, data, 1).index_reduce_(0, ids, data, "prod")
+    return _start(count, data, 1).scatter_reduce_(0, _per_row(ids, data).expand_as(data), data, "prod")
 
 
 def _extreme_rows(how: str, fill: Callable[[torch.dtype], Any]) -> Callable[..., torch.Tensor]:
     @ordered
     def combine(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
-        return _start(count, data, fill(data.dtype)).index_reduce_(0, ids, data, how)
+        return _start(count, data, fill(data.dtype)).scatter_reduce_(0, _per_row(ids, data).expand_as(data), data, how)
 
     return combine
 

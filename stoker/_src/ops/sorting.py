@@ -45,9 +45,21 @@ def _largest(input: torch.Tensor, k: int, index_dtype: torch.dtype) -> tuple[tor
     if k == 1 and input.shape[-1]:
         places = torch.argmax(input, -1, keepdim=True)
         return torch.gather(input, -1, places), places.to(index_dtype)
+    if input.shape[-1] >= 256 and k < input.shape[-1] // 4:
+        values, places = torch.topk(input, k, -1)
+        if not _has_ties(input, values):
+            return values, places.to(index_dtype)
     # Of equal elements the one with the lower index comes first; torch.topk does not promise that.
     values, places = torch.sort(input, dim=-1, descending=True, stable=True)
     return values[..., :k].contiguous(), places[..., :k].to(index_dtype)
+
+
+def _has_ties(input: torch.Tensor, values: torch.Tensor) -> bool:
+    """Whether elements that are equal compete for a place among the largest `values`."""
+    if not values.shape[-1]:
+        return False
+    reaching = (input >= values[..., -1:]).sum(-1)
+    return bool((reaching > values.shape[-1]).any()) or bool((values[..., 1:] == values[..., :-1]).any())
 
 
 @TOP_K.kernel
@@ -83,18 +95,19 @@ def top_k_v2_shape(input: Shape, k: np.ndarray | None) -> tuple[Shape, Shape]:
 def _top_k_grad(op: Operation, g: Tensor) -> Tensor:
     """The gradient put back where the values came from, row by row of the flattened input."""
     x, places = op.inputs[0], math.cast(op.outputs[1], dtypes.int32)
+    known = x.static_shape
     sizes = array.shape(x)
-    width = sizes[-1] if x.static_shape[-1] is None else x.static_shape[-1]
-    flat = array.reshape(
-        places,
-        array.PACK([-1, array.shape(places)[-1]]) if places.static_shape[-1] is None else [-1, places.static_shape[-1]],
-    )
-    rows = math.multiply(
-        ranges.range(0, array.shape(flat)[0] if flat.static_shape[0] is None else flat.static_shape[0]), width
-    )
-    where = math.add(array.reshape(rows, [-1, 1]), flat)
-    count = x.static_shape.size if x.static_shape.size is not None else ranges.SIZE(x)
-    return array.reshape(segment.UNSORTED_SEGMENT_SUM(array.reshape(g, [-1]), array.reshape(where, [-1]), count), sizes)
+    if known.known:
+        width, count = known[-1], known.size
+        rows: Any = known[:-1].size
+    else:
+        width, count, rows = sizes[-1], ranges.SIZE(x), reductions.reduce_prod(sizes[:-1])
+    chosen = places.static_shape[-1]
+    chosen = array.SHAPE_OP(places)[-1] if chosen is None else chosen
+    starts = math.multiply(ranges.range(0, rows), width)
+    where = math.add(array.reshape(starts, [-1, 1]), array.reshape(places, array.PACK([rows, chosen])))
+    flat = segment.UNSORTED_SEGMENT_SUM(array.reshape(g, [-1]), array.reshape(where, [-1]), count)
+    return array.reshape(flat, sizes)
 
 
 @TOP_K.grad
@@ -311,9 +324,11 @@ def unique_with_counts_v2_kernel(x: Any, axis: Any, *, out_idx: DType) -> Any:
     return unique_in_order(x, torch_dtype(out_idx), _axis(x, axis))
 
 
-@UNIQUE.shape
 def unique_shape(x: Shape) -> tuple[Shape, Shape]:
     return Shape((None,)), x.of_rank(1)
+
+
+UNIQUE.shape(unique_shape)
 
 
 @UNIQUE_WITH_COUNTS.shape

@@ -36,9 +36,10 @@ from stoker._src.graph.tensor import Operation, Tensor
 class VariableState:
     """The value of one variable. `value` is None until it is initialized."""
 
-    __slots__ = ("block", "dtype", "name", "shape", "value")
+    __slots__ = ("block", "device", "dtype", "name", "shape", "value")
 
-    def __init__(self, name: str, dtype: DType, shape: Shape) -> None:
+    def __init__(self, name: str, dtype: DType, shape: Shape, device: Any = None) -> None:
+        self.device = device  # where the value lives; None for wherever the first one comes from
         self.name = name
         self.dtype = dtype
         self.shape = shape
@@ -72,7 +73,8 @@ class VariableState:
             old.copy_(value)
             return
         self._check(value.shape, validate_shape)
-        self.value = value.clone(memory_format=torch.contiguous_format)
+        copy = value.clone(memory_format=torch.contiguous_format)
+        self.value = copy if self.device is None else copy.to(self.device)
 
     def _check(self, shape: Any, validate: bool) -> None:
         if validate and not self.shape.compatible(Shape(shape)):
@@ -93,8 +95,8 @@ ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 def _variable(ctx: Any, kind: str, container: str, shared_name: str, dtype: DType, shape: Shape) -> VariableState:
     name = shared_name or ctx.name
     if name == ANONYMOUS:
-        return VariableState(container, dtype, shape)
-    return ctx.resources.lookup_or_create(container, kind, name, lambda: VariableState(name, dtype, shape))
+        return VariableState(container, dtype, shape, ctx.device)
+    return ctx.resources.lookup_or_create(container, kind, name, lambda: VariableState(name, dtype, shape, ctx.device))
 
 
 # ---- reference variables ----------------------------------------------------------------------------------------

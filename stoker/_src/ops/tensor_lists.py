@@ -107,9 +107,12 @@ class TensorList:
         return TensorList(items, self.dtype, self.shape, self.limit)
 
     def _check(self, item: Any) -> None:
+        dims = self.shape.dims
         # A list within a list is a single handle, whatever the shape of its own items.
-        found = Shape(()) if isinstance(item, TensorList) else Shape(getattr(item, "shape", ()))
-        if self.shape.dims is not None and not self.shape.compatible(found):
+        found = () if isinstance(item, TensorList) else getattr(item, "shape", ())
+        if dims is None or dims == found:
+            return
+        if not self.shape.compatible(Shape(found)):
             raise InvalidArgumentError(
                 None,
                 None,
@@ -197,7 +200,7 @@ def _shape_of(sizes: Any) -> Shape:
     return Shape(None if size < 0 else size for size in sizes)
 
 
-def _stacked(items: list[Any], dtype: DType, sizes: list[int], like: Any = None) -> Any:
+def _stacked(items: list[Any], dtype: DType, sizes: list[Any], like: Any = None) -> Any:
     if not items:
         return (
             np.empty([0, *sizes], dtype=object)

@@ -23,7 +23,7 @@ def _fetch_sparse(fetch: SparseTensor) -> Any:
 
 def _fetch_slices(fetch: IndexedSlices) -> Any:
     if fetch.dense_shape is None:
-        return [fetch.values, fetch.indices], lambda parts: IndexedSlicesValue(*parts, None)
+        return [fetch.values, fetch.indices], lambda parts: IndexedSlicesValue(parts[0], parts[1], None)
     return [fetch.values, fetch.indices, fetch.dense_shape], lambda parts: IndexedSlicesValue(*parts)
 
 

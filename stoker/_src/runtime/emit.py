@@ -113,6 +113,7 @@ class _Writer:
 
     def __init__(self, planner: Planner) -> None:
         self.planner = planner
+        self._placement = planner.compile_function.placement
         self.globals: dict[str, Any] = {}
         self.lines: dict[int, Instruction] = {}
         self._names: dict[int, str] = {}  # id of a kernel or constant -> its global name
@@ -226,8 +227,11 @@ class _Writer:
     def _kernel(self, instruction: Instruction) -> str:
         op = instruction.op
         assert op is not None
+        suffix, kernel = self._placement.kernel(op, instruction.kernel)
         name = f"{op.type}_batch" if instruction.kind == "batch" else op.type
-        return self._global(name, instruction.kernel)
+        if instruction.kind == "kernel" and instruction.kernel is not op.definition.kernel_fn:
+            name = f"{op.type}_{instruction.kernel.__name__}"
+        return self._global(name + suffix, kernel)
 
     def _global(self, name: str, item: Any) -> str:
         self.globals.setdefault(name, item)
@@ -241,7 +245,7 @@ class _Writer:
         name = self._names.get(id(value))
         if name is None:
             name = self._names[id(value)] = f"c{len(self._names)}"
-            self.globals[name] = value
+            self.globals[name] = self._placement.data(value)
         return name
 
 

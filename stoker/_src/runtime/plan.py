@@ -16,6 +16,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.definition import Trait
+from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value
 
@@ -81,7 +82,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
     stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
     while stack:
         op, wanted = stack.pop()
-        wanted = wanted or _has_effect(op)
+        wanted = wanted or has_effect(op)
         seen = needed if wanted else waited_for
         if op in seen or op in needed:
             continue
@@ -94,7 +95,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
     return needed, waited_for - needed
 
 
-def _has_effect(op: Operation) -> bool:
+def has_effect(op: Operation) -> bool:
     return bool(op.definition.traits & _EFFECTS) or bool(op.definition.calls)
 
 
@@ -171,6 +172,7 @@ class Planner:
         self._ordered: list[Operation] = []
         self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
         self._fetched_tensors = set(fetches)
+        self._wanted_outputs: dict[Operation, list[bool]] = {}
         self._pinned: dict[Tensor, Value] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
@@ -236,16 +238,18 @@ class Planner:
             return
         if not traits & _NOT_FOLDABLE and self._fold(op, arguments):
             return
-        instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
+        special = None if definition.specialize_fn is None else definition.specialize_fn(op)
+        if special is None:
+            instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
+        else:
+            instruction = Instruction(op, "kernel", special, arguments)
         self._append(instruction, traits)
         self._name_results(instruction, op)
 
     def _call(self, op: Operation, arguments: list[Any]) -> None:
         """An op that calls functions: they are compiled for this place, with the inputs that are known here bound."""
         passed: list[Value] = arguments[-1]
-        fetched = set(self.fetches)
-        wanted = [t in fetched or not self.needed.isdisjoint(t._consumers) for t in op.outputs]
-        keywords, steps = self.compile_function(op, passed, wanted)
+        keywords, steps = self.compile_function(op, passed, self._wanted(op))
         instruction = Instruction(op, "kernel", op.definition.kernel_fn, arguments, keywords, steps=steps)
         planners = [step.planner for step in steps]
         instruction.written = frozenset().union(*[planner.written for planner in planners])
@@ -260,6 +264,27 @@ class Planner:
         self.reads_variables |= any(planner.reads_variables for planner in planners)
         self._name_results(instruction, op)
 
+    def _wanted(self, op: Operation) -> list[bool]:
+        """Which outputs somebody needs. A loop that takes one without using it does not."""
+        known = self._wanted_outputs.get(op)
+        if known is None:
+            known = self._wanted_outputs[op] = [
+                tensor in self._fetched_tensors or any(self._uses(user, tensor) for user in tensor._consumers)
+                for tensor in op.outputs
+            ]
+        return known
+
+    def _uses(self, user: Operation, tensor: Tensor) -> bool:
+        if user not in self.needed:
+            return False
+        if not user.definition.calls:
+            return True
+        first = len(user._inputs) - len(function_refs(user)[0].target.inputs)
+        if any(given is tensor for given in user._inputs[:first]):
+            return True
+        used = self.compile_function.used_inputs(user, self._wanted(user))
+        return any(given is tensor and i in used for i, given in enumerate(user._inputs[first:]))
+
     def _keywords(self, op: Operation) -> dict[str, Any]:
         definition = op.definition
         keywords = {name: op.attrs[name] for name in definition.kernel_attrs}
@@ -272,17 +297,27 @@ class Planner:
         groups = definition.group(op._inputs, op.attrs)
         arguments: list[Any] = []
         for arg, group in zip(definition.inputs, groups):
-            if arg.is_list:
+            if definition.calls and arg is definition.inputs[-1]:
+                inputs = function_refs(op)[0].target.inputs
+                arguments.append(
+                    [self._taken(t, reference=inner.dtype._is_ref_dtype) for t, inner in zip(group, inputs)]
+                )
+            elif arg.is_list:
                 arguments.append([self._argument(arg, tensor) for tensor in group])
             else:
                 arguments.append(self._argument(arg, group))
         return arguments
 
     def _argument(self, arg: Any, tensor: Tensor) -> Any:
-        value = self.values[tensor]
-        if value.handle and not arg.is_ref and tensor.dtype is not dtypes.resource:
-            value = self._read(tensor)
+        value = self._taken(tensor, reference=arg.is_ref)
         return Host(value) if arg.host else value
+
+    def _taken(self, tensor: Tensor, *, reference: bool) -> Value:
+        """A value as a consumer takes it: the variable where it wants a reference, what the variable holds otherwise."""
+        value = self.values[tensor]
+        if value.handle and not reference and tensor.dtype is not dtypes.resource:
+            return self._read(tensor)
+        return value
 
     def _read(self, tensor: Tensor) -> Value:
         """The value of a reference: read from the variable at this point of the plan."""

@@ -19,6 +19,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import to_numpy
 from stoker._src.ops.waiting import RunState, running
 from stoker._src.runtime import composites as composites  # registers what SparseTensor and its like are made of
+from stoker._src.runtime.devices import DeviceAttributes, Placement, described
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.feeds import converter, expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
@@ -36,9 +37,10 @@ class Plan:
         self.fetch = fetch
         self.feeds = feeds
         self.graph_changes = session.graph.changes
-        self.converters = [converter(tensor) for tensor in feeds]
-        compiler = FunctionCompiler(session._node_context)
-        planner = Planner(fetch.tensors, fetch.targets, feeds, session._node_context, compiler).build()
+        self.converters = [session._feed_converter(tensor) for tensor in feeds]
+        planner = Planner(fetch.tensors, fetch.targets, feeds, session._node_context, session._compile_function).build()
+        for op in planner.ops:
+            session._placement.requested(op)
         self.step: Step = emit(planner)
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
         self.locks = self.writes or self.reads or self.blocks
@@ -123,19 +125,6 @@ def public(value: Any) -> Any:
     return value
 
 
-class DeviceAttributes:
-    """A device of a session: its name, type and memory."""
-
-    def __init__(self, name: str, device_type: str, memory_limit_bytes: int, incarnation: int) -> None:
-        self.name = name
-        self.device_type = device_type
-        self.memory_limit_bytes = memory_limit_bytes
-        self.incarnation = incarnation
-
-    def __repr__(self) -> str:
-        return f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes}, {self.incarnation})"
-
-
 _live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
 
 
@@ -157,6 +146,8 @@ class BaseSession:
         self._timeout = self._config.operation_timeout_in_ms
         if self._config.intra_op_parallelism_threads > 0:
             torch.set_num_threads(self._config.intra_op_parallelism_threads)
+        self._placement = Placement(self._config)
+        self._compile_function = FunctionCompiler(self._node_context, self._placement)
         self._closed = False
         self._plans: dict[Any, Plan] = {}
         self._planning = threading.Lock()
@@ -224,7 +215,9 @@ class BaseSession:
         if self._graph.version == 0:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
         if feed_dict is not None and not hasattr(feed_dict, "keys"):
-            raise TypeError(f"The feed_dict must be a dictionary from tensors to values, got {type(feed_dict).__name__}.")
+            raise TypeError(
+                f"The feed_dict must be a dictionary from tensors to values, got {type(feed_dict).__name__}."
+            )
         feeds = self._feed_tensors(feed_dict)
         fetch = FetchPlan(self._graph, fetches)
         if len({*feeds}) != len(feeds):
@@ -235,7 +228,10 @@ class BaseSession:
                 self._plans[key] = plan
         if self._config.log_device_placement:
             for op in plan.step.planner.ops:
-                print(f"{op.name}: ({op.type}): {op.device or '/job:localhost/replica:0/task:0/device:CPU:0'}", file=sys.stderr)
+                print(
+                    f"{op.name}: ({op.type}): {op.device or '/job:localhost/replica:0/task:0/device:CPU:0'}",
+                    file=sys.stderr,
+                )
         return plan
 
     def _feed_tensors(self, feed_dict: Any) -> list[Tensor]:
@@ -251,10 +247,19 @@ class BaseSession:
             tensors.append(tensor)
         return tensors
 
+    def _feed_converter(self, tensor: Tensor) -> Callable[[Any], Any]:
+        """What is done with a value fed for `tensor`: checked, made a torch tensor, taken to where data starts."""
+        convert = converter(tensor)
+        if self._placement.gpu is None:
+            return convert
+        return lambda value: self._placement.data(convert(value))
+
     def _node_context(self, op: Operation) -> NodeContext:
         found = self._contexts.get(op)
         if found is None:
-            found = self._contexts[op] = NodeContext(op.name, self._resources, self)
+            found = self._contexts[op] = NodeContext(
+                op.name, self._resources, self, self._placement.variable_device(op)
+            )
         return found
 
     def explain(self, fetches: Any, feeds: Any = ()) -> str:
@@ -342,13 +347,7 @@ class BaseSession:
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices this session can use."""
-        prefix = "/job:localhost/replica:0/task:0/device:"
-        devices = [DeviceAttributes(prefix + "CPU:0", "CPU", 256 << 20, 1)]
-        if torch.cuda.is_available():
-            for index in range(torch.cuda.device_count()):
-                memory = torch.cuda.get_device_properties(index).total_memory
-                devices.append(DeviceAttributes(f"{prefix}GPU:{index}", "GPU", memory, index + 2))
-        return devices
+        return described(self._placement)
 
     def as_default(self) -> Any:
         """A context in which this is the session of `Tensor.eval` and `Operation.run`."""
@@ -373,13 +372,12 @@ class _PartialRun:
                 raise ValueError(f"{tensor.name} was not among the feeds of partial_run_setup.")
             if tensor in self.known:
                 raise ValueError(f"{tensor.name} was already fed in this partial run.")
-            self.known[tensor] = converter(tensor)(value)
+            self.known[tensor] = session._feed_converter(tensor)(value)
         # A reference that was fetched is not fed again: ops that write to it need the variable, not its value.
         feeds = [tensor for tensor in self.known if not tensor.dtype._is_ref_dtype]
         targets = [op for op in fetch.targets if op not in self.ran]
         wanted = FetchPlan(session.graph, [[t for t in fetch.tensors if t not in self.known], targets])
-        compiler = FunctionCompiler(session._node_context)
-        needed = Planner(wanted.tensors, wanted.targets, feeds, session._node_context, compiler)
+        needed = Planner(wanted.tensors, wanted.targets, feeds, session._node_context, session._compile_function)
         needed.build()
         # Everything that runs now is fetched, so that the next piece starts from it.
         fresh = [t for op in needed.ops for t in op.outputs if t not in self.known and not t.dtype._is_ref_dtype]
@@ -447,4 +445,3 @@ class InteractiveSession(BaseSession):
 def get_default_session() -> Any:
     """The session made current by `with session:`, or None."""
     return current_session()
-

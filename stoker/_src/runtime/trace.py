@@ -64,10 +64,12 @@ class Timeline:
         """The trace as JSON: one row for each device, one slice for each op, arrows along data if `show_dataflow`."""
         events: list[dict[str, Any]] = []
         for process, device in enumerate(self._stats.dev_stats):
-            events.append({"name": "process_name", "ph": "M", "pid": process, "args": {"name": f"{device.device} Compute"}})
+            events.append(
+                {"name": "process_name", "ph": "M", "pid": process, "args": {"name": f"{device.device} Compute"}}
+            )
             ends: dict[str, tuple[int, int]] = {}
             for node in device.node_stats:
-                label, _, call = node.timeline_label.partition(" = ")
+                _, _, call = node.timeline_label.partition(" = ")
                 inputs = [name for name in call.partition("(")[2].rstrip(")").split(", ") if name]
                 events.append(
                     {
@@ -78,7 +80,11 @@ class Timeline:
                         "tid": 0,
                         "ts": node.all_start_micros,
                         "dur": node.all_end_rel_micros,
-                        "args": {"name": node.node_name, "op": call.partition("(")[0], **{f"input{i}": n for i, n in enumerate(inputs)}},
+                        "args": {
+                            "name": node.node_name,
+                            "op": call.partition("(")[0],
+                            **{f"input{i}": n for i, n in enumerate(inputs)},
+                        },
                     }
                 )
                 if show_dataflow:

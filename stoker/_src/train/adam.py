@@ -8,11 +8,11 @@ from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import control_dependencies
-from stoker._src.ops import grouping, math, variables
-from stoker._src.ops.named import named_op
+from stoker._src.ops import grouping, math, scatter_state, variables
 from stoker._src.ops.training import UpdateOps
 from stoker._src.ops.training_rules import ADAM
 from stoker._src.train.adagrad import _beside
+from stoker._src.train.optimizer import variables_graph
 from stoker._src.train.rule_optimizer import Number, RuleOptimizer
 
 
@@ -60,7 +60,7 @@ class AdamOptimizer(RuleOptimizer):
 
     def _get_beta_accumulators(self) -> tuple[Any, Any]:
         """The variables that hold beta1^t and beta2^t."""
-        graph = None if context.executing_eagerly() else context.get_default_graph()
+        graph = variables_graph()
         return self._get_non_slot_variable("beta1_power", graph), self._get_non_slot_variable("beta2_power", graph)
 
     def _create_slots(self, var_list: list[Any]) -> None:
@@ -87,7 +87,7 @@ class AdamOptimizer(RuleOptimizer):
 
     def _apply_sparse(self, grad: IndexedSlices, var: Any) -> Any:
         def add_rows(slot: Any, indices: Any, rows: Any) -> Any:
-            return named_op("ScatterAdd")(slot.handle, indices, rows, use_locking=self._use_locking)
+            return scatter_state.SCATTERS["Add"][0](slot.handle, indices, rows, use_locking=self._use_locking)
 
         return self._sparse(grad.values, var, grad.indices, add_rows)
 

@@ -16,8 +16,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import constants, math, random
-from stoker._src.ops.named import named_op
+from stoker._src.ops import array_selection, comparison, constants, math, math_unary, random
 
 
 def _decayed(function: str, global_step: Any, compute: Callable[[], Any]) -> Any:
@@ -29,22 +28,6 @@ def _decayed(function: str, global_step: Any, compute: Callable[[], Any]) -> Any
 
 def _rate(learning_rate: Any) -> Tensor:
     return convert_to_tensor(learning_rate, name="initial_learning_rate")
-
-
-def _floor(x: Any) -> Any:
-    return named_op("Floor")(x)
-
-
-def _pow(x: Any, y: Any) -> Any:
-    return named_op("Pow")(x, y)
-
-
-def _min(x: Any, y: Any) -> Any:
-    return named_op("Minimum")(x, y)
-
-
-def _cos(x: Any) -> Any:
-    return named_op("Cos")(x)
 
 
 @export(v1="train.exponential_decay")
@@ -75,8 +58,8 @@ def _exponential(learning_rate: Any, step: Any, decay_steps: Any, decay_rate: An
     decay_steps, decay_rate = math.cast(decay_steps, dtype), math.cast(decay_rate, dtype)
     exponent = math.cast(step, dtype) / decay_steps  # type: ignore[operator]
     if staircase:
-        exponent = _floor(exponent)
-    return math.multiply(rate, _pow(decay_rate, exponent), name=scope)
+        exponent = math_unary.FLOOR(exponent)
+    return math.multiply(rate, math.POW(decay_rate, exponent), name=scope)
 
 
 @export(v1="train.natural_exp_decay")
@@ -124,9 +107,9 @@ def inverse_time_decay(
             steps, factor = math.cast(decay_steps, dtype), math.cast(decay_rate, dtype)
             ratio = math.cast(global_step, dtype) / steps  # type: ignore[operator]
             if staircase:
-                ratio = _floor(ratio)
+                ratio = math_unary.FLOOR(ratio)
             one = math.cast(constants.constant(1), dtype)
-            return named_op("RealDiv")(rate, math.add(one, math.multiply(factor, ratio)), name=scope)
+            return math.REAL_DIV(rate, math.add(one, math.multiply(factor, ratio)), name=scope)
 
     return _decayed("inverse_time_decay", global_step, compute)
 
@@ -159,12 +142,12 @@ def polynomial_decay(
             step, steps = math.cast(global_step, dtype), math.cast(decay_steps, dtype)
             if cycle:
                 # At step 0 the first period has begun: its multiple is 1.
-                periods = named_op("Ceil")(step / steps)  # type: ignore[operator]
-                steps = math.multiply(steps, named_op("Maximum")(periods, constants.constant(1.0, dtype)))
+                periods = math_unary.CEIL(step / steps)  # type: ignore[operator]
+                steps = math.multiply(steps, math.MAXIMUM(periods, constants.constant(1.0, dtype)))
             else:
-                step = _min(step, steps)
+                step = math.MINIMUM(step, steps)
             left = 1 - step / steps  # type: ignore[operator]
-            return math.add(math.multiply(rate - end, _pow(left, exponent)), end, name=scope)  # type: ignore[operator]
+            return math.add(math.multiply(rate - end, math.POW(left, exponent)), end, name=scope)  # type: ignore[operator]
 
     return _decayed("polynomial_decay", global_step, compute)
 
@@ -205,7 +188,7 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = 
         with name_scope(name, "PiecewiseConstant", [at, *limits, *results]):
             chosen = results[-1]
             for limit, value in zip(reversed(limits), reversed(results[:-1])):
-                chosen = named_op("Select")(math.LESS_EQUAL(at, limit), value, chosen)
+                chosen = array_selection.SELECT(math.LESS_EQUAL(at, limit), value, chosen)
             return chosen
 
     return compute if context.executing_eagerly() else compute()
@@ -238,8 +221,8 @@ def cosine_decay(
             rate = _rate(learning_rate)
             dtype = rate.dtype.base_dtype
             steps = math.cast(decay_steps, dtype)
-            done = _min(math.cast(global_step, dtype), steps) / steps
-            cosine = 0.5 * (1.0 + _cos(constants.constant(numbers.pi, dtype) * done))  # type: ignore[operator]
+            done = math.MINIMUM(math.cast(global_step, dtype), steps) / steps
+            cosine = 0.5 * (1.0 + math_unary.COS(constants.constant(numbers.pi, dtype) * done))  # type: ignore[operator]
             return math.multiply(rate, (1 - alpha) * cosine + alpha)
 
     return _decayed("cosine_decay", global_step, compute)
@@ -272,8 +255,8 @@ def cosine_decay_restarts(
             longer, lower = math.cast(t_mul, dtype), math.cast(m_mul, dtype)
             done = math.cast(global_step, dtype) / first  # type: ignore[operator]
             period, fraction = _period(done, longer, dtype)
-            peak = _pow(lower, period)
-            cosine = 0.5 * peak * (1.0 + _cos(constants.constant(numbers.pi, dtype) * fraction))  # type: ignore[operator]
+            peak = math.POW(lower, period)
+            cosine = 0.5 * peak * (1.0 + math_unary.COS(constants.constant(numbers.pi, dtype) * fraction))  # type: ignore[operator]
             return math.multiply(rate, (1 - least) * cosine + least, name=scope)  # type: ignore[operator]
 
     return _decayed("cosine_decay_restarts", global_step, compute)
@@ -282,16 +265,16 @@ def cosine_decay_restarts(
 def _period(done: Any, longer: Any, dtype: Any) -> tuple[Any, Any]:
     """(the number of the period, the fraction of it that is over) after `done` first periods' lengths."""
     one = constants.constant(1.0, dtype)
-    equal = named_op("Equal")(longer, one)
+    equal = comparison.EQUAL(longer, one)
     # With periods of one length the sums below divide by zero: work them out for 2 and choose afterwards.
-    growth = named_op("Select")(equal, constants.constant(2.0, dtype), longer)
-    number = _floor(math.log(1.0 - done * (1.0 - growth)) / math.log(growth))  # type: ignore[operator]
-    power = _pow(growth, number)
+    growth = array_selection.SELECT(equal, constants.constant(2.0, dtype), longer)
+    number = math_unary.FLOOR(math.log(1.0 - done * (1.0 - growth)) / math.log(growth))  # type: ignore[operator]
+    power = math.POW(growth, number)
     begun = (1.0 - power) / (1.0 - growth)  # type: ignore[operator]
-    plain = _floor(done)
+    plain = math_unary.FLOOR(done)
     return (
-        named_op("Select")(equal, plain, number),
-        named_op("Select")(equal, done - plain, (done - begun) / power),
+        array_selection.SELECT(equal, plain, number),
+        array_selection.SELECT(equal, done - plain, (done - begun) / power),
     )
 
 
@@ -359,11 +342,11 @@ def _linear_cosine(
     periods: Any = math.cast(num_periods, dtype)
     least: Any = math.cast(alpha, dtype)
     offset: Any = math.cast(beta, dtype)
-    step = _min(math.cast(global_step, dtype), steps)
+    step = math.MINIMUM(math.cast(global_step, dtype), steps)
     linear = (steps - step) / steps
     if noise is not None:
         variance, decay = (math.cast(each, dtype) for each in noise)
-        deviation = math.sqrt(variance / _pow(1.0 + step, decay))  # type: ignore[operator]
+        deviation = math.sqrt(variance / math.POW(1.0 + step, decay))  # type: ignore[operator]
         linear = linear + random.random_normal([], stddev=deviation, dtype=dtype)
-    cosine = 0.5 * (1.0 + _cos(constants.constant(numbers.pi, dtype) * (2.0 * periods * (step / steps))))  # type: ignore[operator]
+    cosine = 0.5 * (1.0 + math_unary.COS(constants.constant(numbers.pi, dtype) * (2.0 * periods * (step / steps))))  # type: ignore[operator]
     return math.multiply(rate, (least + linear) * cosine + offset, name=scope)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stoker._src.base.export import export
-from stoker._src.ops import math
-from stoker._src.ops.named import named_op
+from stoker._src.ops import math, scatter_state
 from stoker._src.ops.training import UpdateOps
 from stoker._src.ops.training_rules import GRADIENT_DESCENT, MOMENTUM, PROXIMAL_GRADIENT_DESCENT
 from stoker._src.train.rule_optimizer import Number, RuleOptimizer
@@ -37,11 +36,11 @@ class GradientDescentOptimizer(RuleOptimizer):
 
     def _apply_sparse_duplicate_indices(self, grad: Any, var: Any) -> Any:
         delta = math.multiply(grad.values, *self._numbers(var, self._before), name="mul")
-        return named_op("ScatterSub")(var.handle, grad.indices, delta, use_locking=self._use_locking).op
+        return scatter_state.SCATTERS["Sub"][0](var.handle, grad.indices, delta, use_locking=self._use_locking).op
 
     def _resource_apply_sparse_duplicate_indices(self, grad: Any, handle: Any, indices: Any) -> Any:
         delta = math.multiply(math.negative(grad), *self._numbers(handle, self._before), name="mul")
-        return named_op("ResourceScatterAdd")(handle.handle, indices, delta)
+        return scatter_state.SCATTERS["Add"][1](handle.handle, indices, delta)
 
 
 @export(v1="train.ProximalGradientDescentOptimizer")

@@ -11,7 +11,6 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.ops import grouping, initializers, math, variable_scope, variables
-from stoker._src.ops.named import named_op
 from stoker._src.ops.partitioned import PartitionedVariable
 from stoker._src.ops.variables import ResourceVariable, Variable
 from stoker._src.train import slot_creator
@@ -58,7 +57,7 @@ def _debiased(variable: Any, value: Any, step: Any, scope: str) -> Any:
     updates = _assigned(variables.assign_add, count, convert_to_tensor(1.0, dtype))
     if context.executing_eagerly():
         total, updates = biased.value(), count.value()
-    bias = 1.0 - named_op("Pow")(1.0 - step, updates)
+    bias = 1.0 - math.POW(1.0 - step, updates)
     return _assigned(variables.assign, variable, total / bias, scope)
 
 
@@ -142,7 +141,7 @@ class ExponentialMovingAverage:
         if self._num_updates is None:
             return decay
         count: Any = math.cast(self._num_updates, dtypes.float32, name="num_updates")
-        return named_op("Minimum")(decay, (1.0 + count) / (10.0 + count))
+        return math.MINIMUM(decay, (1.0 + count) / (10.0 + count))
 
     def _make_shadow(self, var: Any) -> None:
         with control_dependencies(None):

@@ -7,7 +7,6 @@ A subclass overrides the hooks that start with an underscore (TensorFlow's names
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -21,18 +20,28 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import colocate_with, control_dependencies, name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, gradients, grouping, state, variables
-from stoker._src.ops.named import named_op
+from stoker._src.ops import array, gradients, grouping, scatter_state, segment, sorting, state, variables
 from stoker._src.ops.partitioned import PartitionedVariable
 from stoker._src.ops.variables import RefVariable, ResourceVariable, Variable
+from stoker._src.runtime import tape
 from stoker._src.train import slot_creator
+
+
+def variables_graph() -> Any:
+    """The graph that variables made now belong to: not the body of a function, but the graph around it. None if eager."""
+    if context.executing_eagerly():
+        return None
+    graph = context.get_default_graph()
+    while graph.building_function and graph.outer is not None:
+        graph = graph.outer
+    return graph if hasattr(graph, "get_operations") else None
 
 
 def sum_duplicates(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     """(values, indices) with each index once, its values added."""
-    unique, positions = named_op("Unique")(indices)
+    unique, positions = sorting.UNIQUE(indices)
     total = array.shape(unique)[0]  # type: ignore[index]
-    return named_op("UnsortedSegmentSum")(values, positions, total), unique
+    return segment.UNSORTED_SEGMENT_SUM(values, positions, total), unique
 
 
 @export(v1="train.Optimizer")
@@ -158,7 +167,6 @@ class Optimizer:
         return list(zip(found, trained))
 
     def _eager_gradients(self, loss: Callable[[], Any], var_list: Any, grad_loss: Any) -> list[tuple[Any, Any]]:
-        tape = importlib.import_module("stoker._src.runtime.tape")
         with tape.GradientTape() as watching:
             if var_list is not None:
                 watching.watch(_variables_of(var_list))
@@ -297,7 +305,7 @@ class Optimizer:
 
     def _create_non_slot_variable(self, initial_value: Any, name: str, colocate_with: Any) -> Any:
         """A variable of the optimizer itself, placed with another; the one that is there if it was made before."""
-        key = (name, None if context.executing_eagerly() else context.get_default_graph())
+        key = (name, variables_graph())
         found = self._non_slot_dict.get(key)
         if found is None:
             with _beside(colocate_with):
@@ -363,7 +371,7 @@ class Optimizer:
 
     def _resource_scatter_add(self, x: Any, i: Any, v: Any) -> Any:
         """Adds rows to a resource variable; returns its value after that."""
-        added = named_op("ResourceScatterAdd")(x.handle, i, v)
+        added = scatter_state.SCATTERS["Add"][1](x.handle, i, v)
         with control_dependencies([added]):
             return x.value()
 

@@ -9,6 +9,8 @@ from stoker._src.ops.diagonals import matrix_set_diag as set_diag
 from stoker._src.ops.diagonals import tensor_diag as tensor_diag
 from stoker._src.ops.diagonals import tensor_diag_part as tensor_diag_part
 from stoker._src.ops.diagonals import trace as trace
+from stoker._src.ops.einsum import einsum as einsum
+from stoker._src.ops.einsum import tensordot as tensordot
 from stoker._src.ops.linalg import adjoint as adjoint
 from stoker._src.ops.linalg import matmul as matmul
 from stoker._src.ops.linalg import matrix_transpose as matrix_transpose
@@ -29,6 +31,12 @@ from stoker._src.ops.linalg_decompositions import self_adjoint_eig as eigh
 from stoker._src.ops.linalg_decompositions import self_adjoint_eigvals as eigvalsh
 from stoker._src.ops.linalg_decompositions import slogdet as slogdet
 from stoker._src.ops.linalg_decompositions import svd as svd
+from stoker._src.ops.linalg_functions import eigh_tridiagonal as eigh_tridiagonal
+from stoker._src.ops.linalg_functions import lu_matrix_inverse as lu_matrix_inverse
+from stoker._src.ops.linalg_functions import lu_reconstruct as lu_reconstruct
+from stoker._src.ops.linalg_functions import lu_solve as lu_solve
+from stoker._src.ops.linalg_functions import matrix_rank as matrix_rank
+from stoker._src.ops.linalg_functions import pinv as pinv
 from stoker._src.ops.linalg_solvers import cholesky_solve as cholesky_solve
 from stoker._src.ops.linalg_solvers import matrix_solve as solve
 from stoker._src.ops.linalg_solvers import matrix_solve_ls as lstsq

@@ -17,6 +17,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, math
 from stoker._src.ops.nn.by_name import ops
+from stoker._src.ops.unsigned import SIGNED_TWIN
 
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 _RELU_DTYPES = (*REAL, dtypes.qint8)
@@ -58,11 +59,8 @@ def relu_kernel(features: torch.Tensor) -> torch.Tensor:
 def relu_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
     wider = _WIDER.get(features.dtype)
     if wider is not None:
-        return torch.where(features.view(_SAME_SIZE[features.dtype]) != 0, gradients.to(wider), 0).to(features.dtype)
+        return torch.where(features.view(SIGNED_TWIN[features.dtype]) != 0, gradients.to(wider), 0).to(features.dtype)
     return torch.ops.aten.threshold_backward(gradients, features, 0)
-
-
-_SAME_SIZE = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
 @RELU.grad
@@ -327,11 +325,10 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
             raise ValueError(
                 f"`features.dtype` must be a floating point tensor. Received: features.dtype={x.dtype.name}."
             )
-        half = math.multiply(_number(0.5, x), x)
+        half = _number(0.5, x) * x
         if approximate:
-            cube = math.multiply(math.multiply(x, x), x)
-            inner = math.multiply(
-                _number(scalars.sqrt(2 / scalars.pi), x), math.add(x, math.multiply(_number(0.044715, x), cube))
-            )
-            return math.multiply(half, math.add(_number(1, x), math.tanh(inner)))
-        return math.multiply(half, math.add(_number(1, x), ops.Erf(math.realdiv(x, _number(scalars.sqrt(2), x)))))
+            cube = x * x * x
+            inner = _number(scalars.sqrt(2 / scalars.pi), x) * (x + _number(0.044715, x) * cube)
+            return half * (_number(1, x) + math.tanh(inner))
+        # By way of erfc, which keeps its digits where x is very negative.
+        return half * ops.Erfc(math.negative(x) * _number(scalars.sqrt(0.5), x))

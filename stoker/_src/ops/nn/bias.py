@@ -19,6 +19,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, linalg, math, ranges, reductions
 from stoker._src.ops.nn.activations import relu
 from stoker._src.ops.nn.by_name import ops
+from stoker._src.ops.unsigned import SIGNED_TWIN
 
 # ---- BiasAdd ----------------------------------------------------------------------------------------------------
 
@@ -40,11 +41,8 @@ def bias_add_kernel(value: torch.Tensor, bias: torch.Tensor, *, data_format: str
     return _add(value, bias)
 
 
-_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
-
-
 def _add(value: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    signed = _SIGNED.get(value.dtype)  # sums wrap around, so the sign of the representation does not matter
+    signed = SIGNED_TWIN.get(value.dtype)  # sums wrap around, so the sign of the representation does not matter
     if signed is not None:
         return torch.add(value.view(signed), bias.view(signed)).view(value.dtype)
     return torch.add(value, bias)
@@ -87,7 +85,7 @@ def bias_add_v1_shape(value: Shape, bias: Shape) -> Shape:
 def bias_add_grad_kernel(out_backprop: torch.Tensor, *, data_format: str) -> torch.Tensor:
     axis = _bias_axis(out_backprop.dim(), data_format)
     others = [i for i in range(out_backprop.dim()) if i != axis]
-    signed = _SIGNED.get(out_backprop.dtype)
+    signed = SIGNED_TWIN.get(out_backprop.dtype)
     if signed is not None:
         return torch.sum(out_backprop.view(signed), others, dtype=signed).view(out_backprop.dtype)
     return torch.sum(out_backprop, others, dtype=out_backprop.dtype)

@@ -13,12 +13,13 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import INT, OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, math
 from stoker._src.ops.nn import ctc_kernels
 from stoker._src.ops.nn.arguments import either
-from stoker._src.ops.nn.by_name import ops, public
+from stoker._src.ops.nn.by_name import ops
 
 _FLOATS = one_of(dtypes.float32, dtypes.float64, default=dtypes.float32)
 _LOSS_ATTRS: dict[str, Any] = {
@@ -180,7 +181,7 @@ def ctc_loss(
     Raises:
         TypeError: `labels` is not a SparseTensor.
     """
-    if not hasattr(labels, "dense_shape"):
+    if not isinstance(labels, SparseTensor):
         raise TypeError(f"Expected argument `labels` to be a SparseTensor. Received labels={labels!r}")
     inputs = convert_to_tensor(either(inputs, "inputs", logits, "logits"))
     if not time_major:
@@ -229,7 +230,7 @@ def ctc_loss_v2(
         logits = convert_to_tensor(logits, name="logits")
         if not logits_time_major:
             logits = array.transpose(logits, [1, 0, 2])
-        is_sparse = hasattr(labels, "dense_shape")
+        is_sparse = isinstance(labels, SparseTensor)
         if is_sparse and blank_index is None:
             raise ValueError("Argument `blank_index` must be provided when labels is a SparseTensor.")
         classes = logits.static_shape.of_rank(3)[2]
@@ -249,19 +250,19 @@ def ctc_loss_v2(
         return CTC_LOSS(moved, indices, numbered, logit_length).loss
 
 
+def _size(x: Tensor, axis: int) -> Tensor:
+    return array.reshape(ops.Slice(array.shape(x), [axis], [1]), [])
+
+
 def _sparse_labels(labels: Any, label_length: Any) -> tuple[Tensor, Tensor]:
     """The first `label_length` labels of each row as (indices, values)."""
     labels = convert_to_tensor(labels, name="labels")
     lengths = convert_to_tensor(label_length, dtype_hint=dtypes.int32, name="label_length")
-    width = math.cast(ops.GatherV2(array.shape(labels), 1, 0), lengths.dtype.base_dtype)
+    width = math.cast(_size(labels, 1), lengths.dtype.base_dtype)
     zero, one = (convert_to_tensor(number, lengths.dtype.base_dtype) for number in (0, 1))
     inside = ops.Less(ops.Range(zero, width, one), ops.ExpandDims(lengths, 1))
     indices = ops.Where(inside)
     return indices, ops.GatherNd(labels, indices)
-
-
-def _sparse_tensor(indices: Tensor, values: Tensor, dense_shape: Tensor) -> Any:
-    return public("SparseTensor")(indices, values, dense_shape)
 
 
 @export("nn.ctc_greedy_decoder")
@@ -272,7 +273,7 @@ def ctc_greedy_decoder(
     results = CTC_GREEDY_DECODER(
         inputs, sequence_length, merge_repeated=merge_repeated, blank_index=-1 if blank_index is None else blank_index
     )
-    decoded = _sparse_tensor(results.decoded_indices, results.decoded_values, results.decoded_shape)
+    decoded = SparseTensor(results.decoded_indices, results.decoded_values, results.decoded_shape)
     return [decoded], results.log_probability
 
 
@@ -285,7 +286,7 @@ def ctc_beam_search_decoder(
         inputs, sequence_length, beam_width=beam_width, top_paths=top_paths, merge_repeated=merge_repeated
     )
     parts = zip(results.decoded_indices, results.decoded_values, results.decoded_shape)
-    return [_sparse_tensor(*part) for part in parts], results.log_probability
+    return [SparseTensor(*part) for part in parts], results.log_probability
 
 
 @export(v1="nn.ctc_beam_search_decoder_v2", v2="nn.ctc_beam_search_decoder")
@@ -307,7 +308,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         rest = ops.Slice(labels, [0, 1], [-1, -1])
         before = ops.Slice(labels, [0, 0], array.concat([[-1], ops.Slice(sizes, [1], [1]) - 1], 0))
         changes = array.concat([ops.Fill(array.shape(first), True), ops.NotEqual(rest, before)], 1)
-        position = ops.Range(0, ops.GatherV2(sizes, 1, 0), 1)
+        position = ops.Range(0, _size(labels, 1), 1)
         inside = ops.Less(math.cast(position, lengths.dtype.base_dtype), ops.ExpandDims(lengths, 1))
         kept = ops.LogicalAnd(changes, inside)
         counts = ops.Sum(math.cast(kept, dtypes.int32), [1])
@@ -315,7 +316,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         places = ops.Cumsum(math.cast(kept, dtypes.int32), 1) - 1
         indices = ops.Where(kept)
         columns = ops.GatherNd(places, indices)
-        rows = math.cast(ops.GatherV2(indices, 0, 1), dtypes.int32)
+        rows = math.cast(array.reshape(ops.Slice(indices, [0, 0], [-1, 1]), [-1]), dtypes.int32)
         target = ops.Pack([rows, columns], axis=1)
         width = array.reshape(ops.Max(counts, [0]), [1])
         shape = array.concat([ops.Slice(sizes, [0], [1]), width], 0)

@@ -16,6 +16,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import math
 from stoker._src.ops.nn.arguments import either
 from stoker._src.ops.nn.by_name import ops
+from stoker._src.ops.nn.pool_kernels import scattered
 from stoker._src.ops.nn.windows import Windows, check_window_attr, window_shape, windows
 
 _ATTRS: dict[str, Any] = {
@@ -113,8 +114,7 @@ def dilation2d_backprop_input_kernel(
 ) -> torch.Tensor:
     values, found = _candidates(input, filter, strides, rates, padding)
     targets = _flat_targets(input, filter, found, values.argmax(0), strides, rates)
-    flat = torch.zeros_like(input).reshape(-1)
-    return flat.index_add_(0, targets.reshape(-1), out_backprop.reshape(-1)).reshape(input.shape)
+    return scattered(input, targets, out_backprop)
 
 
 @DILATION2D_BACKPROP_FILTER.kernel
@@ -130,8 +130,7 @@ def dilation2d_backprop_filter_kernel(
     values, _ = _candidates(input, filter, strides, rates, padding)
     channels = input.shape[3]
     targets = values.argmax(0) * channels + torch.arange(channels, device=input.device)
-    flat = torch.zeros_like(filter).reshape(-1)
-    return flat.index_add_(0, targets.reshape(-1), out_backprop.reshape(-1)).reshape(filter.shape)
+    return scattered(filter, targets, out_backprop)
 
 
 @DILATION2D.grad

@@ -96,9 +96,11 @@ def dropout_v2(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, nam
     """Elements of `x` set to 0 with probability `rate`, the others divided by 1 - rate."""
 
     def sample(shape: Any, dtype: Any) -> Any:
+        first, second = random.get_seed(seed)
         if shape is None:
-            return random.get_seed(seed)
-        return random.random_uniform(shape, seed=seed, dtype=dtype)
+            return None
+        with name_scope(None, "random_uniform"):
+            return random.RANDOM_UNIFORM(shape, dtype=dtype, seed=first or 0, seed2=second or 0)
 
     return _drop(x, rate, noise_shape, sample, name, "dropout")
 

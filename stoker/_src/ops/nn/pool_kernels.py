@@ -7,6 +7,7 @@ last window may reach over the end, gives the same windows without a copy in mos
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ import torch.nn.functional as F
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.ops.nn.conv_kernels import channels_first, from_channels_first
 from stoker._src.ops.nn.windows import explicit_pairs, is_channels_last, spatial, windows
+from stoker._src.ops.unsigned import SIGNED_TWIN
 
 _MAX = {2: torch.ops.aten.max_pool2d_with_indices, 3: torch.ops.aten.max_pool3d_with_indices}
 _MAX_BACKWARD = {2: torch.ops.aten.max_pool2d_with_indices_backward, 3: torch.ops.aten.max_pool3d_with_indices_backward}
@@ -158,8 +160,25 @@ def max_pool(
     p = plan_for(input.shape, ksize, strides, padding, explicit_paddings, data_format)
     if input.numel() == 0 or 0 in p.outputs:
         return _empty_result(input, p, data_format)
-    _, values, _ = _max_with_indices(input, p, data_format)
-    return from_channels_first(values, data_format).to(input.dtype)
+    _, values, indices = _max_with_indices(input, p, data_format)
+    result = from_channels_first(values, data_format).to(input.dtype)
+    _remember(result, input, p, indices)
+    return result
+
+
+# The gradient op is given input and output, not the positions of the maxima. They were found on the way to the output,
+# so the output carries them along; where it does not (a fed value, a copy) they are found again.
+_MEMO = "stoker_max_pool"
+
+
+def _remember(output: torch.Tensor, input: torch.Tensor, p: Plan, indices: torch.Tensor) -> None:
+    if p.pad is None and input.dtype.is_floating_point:
+        setattr(output, _MEMO, (weakref.ref(input), p, indices))
+
+
+def _remembered(output: torch.Tensor, input: torch.Tensor, p: Plan) -> torch.Tensor | None:
+    source, planned, indices = getattr(output, _MEMO, (None, None, None))
+    return indices if source is not None and source() is input and planned is p else None
 
 
 def _empty_result(input: torch.Tensor, p: Plan, data_format: str) -> torch.Tensor:
@@ -192,6 +211,7 @@ def _without_padding(x: torch.Tensor, p: Plan, sizes: Sequence[int]) -> torch.Te
 
 def max_pool_grad(
     orig_input: torch.Tensor,
+    orig_output: torch.Tensor,
     grad: torch.Tensor,
     ksize: Sequence[int],
     strides: Sequence[int],
@@ -209,7 +229,11 @@ def max_pool_grad(
     _check_output_gradient(grad, orig_input, p, data_format)
     if grad.numel() == 0:
         return torch.zeros_like(orig_input)
-    x, _, indices = _max_with_indices(orig_input, p, data_format)
+    indices = _remembered(orig_output, orig_input, p)
+    if indices is None:
+        x, _, indices = _max_with_indices(orig_input, p, data_format)
+    else:
+        x = channels_first(orig_input, data_format)
     g = channels_first(grad, data_format).to(x.dtype)
     ones = (1,) * len(p.kernel)
     if not x.dtype.is_floating_point:
@@ -241,11 +265,24 @@ def max_pool_grad_grad(
     if orig_input.numel() == 0 or 0 in p.outputs:
         return _empty_result(grad, p, data_format)
     _, _, indices = _max_with_indices(orig_input, p, data_format)
-    g = channels_first(grad, data_format)
+    g = channels_first(_signed(grad), data_format)
     if p.pad is not None:
         g = F.pad(g, p.pad)
     flat = torch.gather(g.flatten(2), 2, indices.flatten(2))
-    return from_channels_first(flat.reshape(indices.shape), data_format)
+    return from_channels_first(flat.reshape(indices.shape), data_format).view(grad.dtype)
+
+
+def _signed(x: torch.Tensor) -> torch.Tensor:
+    """The bits of wide unsigned integers as signed ones, which torch can move and (modulo 2**n) add."""
+    twin = SIGNED_TWIN.get(x.dtype)
+    return x if twin is None else x.view(twin)
+
+
+def scattered(like: torch.Tensor, positions: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Zeros in the shape of `like` with `values` added at flat `positions`."""
+    flat = torch.zeros_like(_signed(like)).reshape(-1)
+    flat.index_add_(0, positions.reshape(-1), _signed(values).reshape(-1))
+    return flat.reshape(like.shape).view(like.dtype)
 
 
 # ---- with the positions of the maxima ---------------------------------------------------------------------------
@@ -306,12 +343,19 @@ def avg_pool(
     p = plan_for(value.shape, ksize, strides, padding, (), data_format)
     if value.numel() == 0 or 0 in p.outputs:
         return _empty_result(value, p, data_format)
-    x = channels_first(value, data_format)
     rank = len(p.kernel)
+    x = _averageable(channels_first(value, data_format), rank)
     if p.pad is None:
-        return from_channels_first(_AVG[rank](x, p.kernel, p.strides, p.fold, p.ceil, False, None), data_format)
-    sums = _AVG[rank](F.pad(x, p.pad), p.kernel, p.strides, p.fold, False, True, 1)
-    return from_channels_first(sums / _counts(p, x.shape[2:], x), data_format)
+        result = _AVG[rank](x, p.kernel, p.strides, p.fold, p.ceil, False, None)
+    else:
+        sums = _AVG[rank](F.pad(x, p.pad), p.kernel, p.strides, p.fold, False, True, 1)
+        result = sums / _counts(p, x.shape[2:], x)
+    return from_channels_first(result.to(value.dtype), data_format)
+
+
+def _averageable(x: torch.Tensor, rank: int) -> torch.Tensor:
+    """`x` in a dtype that torch averages: over three dimensions it has no half precision on the CPU."""
+    return x.to(torch.float32) if rank == 3 and x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def _refuse_channels(ksize: Sequence[int], strides: Sequence[int], data_format: str) -> None:
@@ -337,13 +381,13 @@ def avg_pool_grad(
     sizes = spatial(orig_input_shape, data_format)
     if grad.numel() == 0:
         return grad.new_zeros(tuple(orig_input_shape))
-    g = channels_first(grad, data_format)
     rank = len(p.kernel)
+    g = _averageable(channels_first(grad, data_format), rank)
     if p.pad is None:
         x = channels_first(g.new_empty(tuple(orig_input_shape)), data_format)
         result = _AVG_BACKWARD[rank](g, x, p.kernel, p.strides, p.fold, p.ceil, False, None)
-        return from_channels_first(result, data_format)
+        return from_channels_first(result.to(grad.dtype), data_format)
     padded = [g.shape[0], g.shape[1], *(size + p.before[i] + p.after[i] for i, size in enumerate(sizes))]
     shared = (g / _counts(p, sizes, g)).contiguous()
     result = _AVG_BACKWARD[rank](shared, g.new_empty(padded), p.kernel, p.strides, p.fold, False, True, 1)
-    return from_channels_first(_without_padding(result, p, sizes), data_format)
+    return from_channels_first(_without_padding(result, p, sizes).to(grad.dtype), data_format)

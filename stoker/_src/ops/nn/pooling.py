@@ -138,7 +138,9 @@ def max_pool_grad_kernel(
     explicit_paddings: tuple[int, ...],
     data_format: str,
 ) -> torch.Tensor:
-    return pool_kernels.max_pool_grad(orig_input, grad, ksize, strides, padding, explicit_paddings, data_format)
+    return pool_kernels.max_pool_grad(
+        orig_input, orig_output, grad, ksize, strides, padding, explicit_paddings, data_format
+    )
 
 
 @MAX_POOL_GRAD_GRAD.kernel
@@ -236,7 +238,7 @@ def max_pool_grad_v2_kernel(
     padding: str,
     data_format: str,
 ) -> torch.Tensor:
-    return pool_kernels.max_pool_grad(orig_input, grad, ksize, strides, padding, (), data_format)
+    return pool_kernels.max_pool_grad(orig_input, orig_output, grad, ksize, strides, padding, (), data_format)
 
 
 @MAX_POOL_GRAD_GRAD_V2.kernel
@@ -325,7 +327,7 @@ def max_pool_grad_with_argmax_kernel(
     input: torch.Tensor, grad: torch.Tensor, argmax: torch.Tensor, *, include_batch_in_index: bool
 ) -> torch.Tensor:
     positions = pool_kernels.flat_positions(argmax, input, include_batch_in_index)
-    return torch.zeros_like(input).reshape(-1).index_add_(0, positions, grad.reshape(-1)).reshape(input.shape)
+    return pool_kernels.scattered(input, positions, grad)
 
 
 @MAX_POOL_GRAD_GRAD_WITH_ARGMAX.kernel
@@ -406,7 +408,7 @@ def max_pool_3d_grad_kernel(
     padding: str,
     data_format: str,
 ) -> torch.Tensor:
-    return pool_kernels.max_pool_grad(orig_input, grad, ksize, strides, padding, (), data_format)
+    return pool_kernels.max_pool_grad(orig_input, orig_output, grad, ksize, strides, padding, (), data_format)
 
 
 @MAX_POOL_3D_GRAD_GRAD.kernel

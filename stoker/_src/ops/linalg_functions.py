@@ -1,0 +1,183 @@
+"""Functions of matrices built from factorisations: pseudo-inverse, rank, and what a LU factorisation serves for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stoker._src.base import dtypes
+from stoker._src.base.export import export
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import (
+    array,
+    array_selection,
+    diagonals,
+    gathering,
+    linalg,
+    linalg_decompositions,
+    linalg_solvers,
+    math,
+    ranges,
+    reductions,
+    sorting,
+)
+
+
+def _matrix(a: Any, validate_args: bool, name: str) -> Tensor:
+    """`a` as a floating point tensor of rank 2 or more.
+
+    Raises:
+        TypeError: another dtype.
+        ValueError: a smaller rank, when asked to look.
+    """
+    a = convert_to_tensor(a, name=name)
+    if not (a.dtype.is_floating or a.dtype.is_complex):
+        raise TypeError(f"Input `{name}` must have `float`-like `dtype` (saw {a.dtype.name}).")
+    rank = a.static_shape.rank
+    if rank is not None and rank < 2:
+        raise ValueError(f"Input `{name}` must have at least 2 dimensions (saw: {rank}).")
+    del validate_args  # what can be checked is checked always
+    return a
+
+
+def _scale(a: Tensor) -> float:
+    """The larger number of rows or columns times the precision of the dtype."""
+    rows, cols = a.static_shape[-2], a.static_shape[-1]
+    if rows is None or cols is None:
+        raise NotImplementedError("A tolerance for matrices whose sizes are not known; give one.")
+    return float(np.finfo(a.dtype.base_dtype.real_dtype.as_numpy_dtype).eps) * max(rows, cols)
+
+
+@export("linalg.matrix_rank")
+def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """How many singular values of each matrix are above `tol` (by default, what rounding could make of zero)."""
+    with name_scope(name, "matrix_rank", [a]):
+        a = _matrix(a, validate_args, "a")
+        values = linalg_decompositions.svd(a, compute_uv=False)
+        if tol is None:
+            largest = reductions.reduce_max(values, -1, True)
+            tol = math.multiply(math.number(_scale(a), largest), largest)
+        return reductions.reduce_sum(math.cast(math.greater(values, tol), dtypes.int32), -1)
+
+
+@export("linalg.pinv")
+def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """The Moore-Penrose inverse: singular values at or below `rcond` times the largest count as zero."""
+    with name_scope(name, "pinv", [a]):
+        a = _matrix(a, validate_args, "a")
+        kind = a.dtype.base_dtype
+        limit = convert_to_tensor(10 * _scale(a) if rcond is None else rcond, kind.real_dtype, name="rcond")
+        s, u, v = linalg_decompositions.svd(a)
+        cutoff = math.multiply(limit, reductions.reduce_max(s, -1))
+        huge = math.number(float("inf"), s)
+        usable = array_selection.SELECT_V2(math.greater(s, array.expand_dims(cutoff, -1)), s, huge)
+        scaled = math.realdiv(v, array.expand_dims(math.cast(usable, kind), -2))
+        return linalg.matmul(scaled, u, adjoint_b=True)
+
+
+def _unit_lower(lower_upper: Tensor) -> Tensor:
+    """The factor L: below the diagonal as packed, ones on it."""
+    lower = diagonals.matrix_band_part(lower_upper, -1, 0)
+    return diagonals.matrix_set_diag(lower, array.ones_like(diagonals.matrix_diag_part(lower_upper)))
+
+
+def _rows(x: Tensor, order: Tensor) -> Tensor:
+    """The rows of each matrix in `order`."""
+    rank = x.static_shape.rank
+    if rank is None:
+        raise NotImplementedError("Permutations of matrices of unknown rank.")
+    if rank == 2:
+        return gathering.GATHER_V2(x, order, 0)
+    return gathering.GATHER_V2(x, order, rank - 2, batch_dims=rank - 2)
+
+
+def _inverse_order(perm: Tensor) -> Tensor:
+    from_rank = perm.static_shape.rank
+    if from_rank == 1:
+        return array.invert_permutation(perm)
+    return math.cast(sorting.argsort(perm), perm.dtype.base_dtype)
+
+
+@export("linalg.lu_reconstruct")
+def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """The matrices that `tf.linalg.lu` factorised."""
+    with name_scope(name, "lu_reconstruct"):
+        packed = _matrix(lower_upper, validate_args, "lower_upper")
+        order = convert_to_tensor(perm, dtype_hint=dtypes.int32, name="perm")
+        product = linalg.matmul(_unit_lower(packed), diagonals.matrix_band_part(packed, 0, -1))
+        return _rows(product, _inverse_order(order))
+
+
+@export("linalg.lu_solve")
+def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """The x with A x = rhs, from the factorisation of A by `tf.linalg.lu`."""
+    with name_scope(name, "lu_solve"):
+        packed = _matrix(lower_upper, validate_args, "lower_upper")
+        order = convert_to_tensor(perm, dtype_hint=dtypes.int32, name="perm")
+        right = convert_to_tensor(rhs, packed.dtype.base_dtype, name="rhs")
+        solve = linalg_solvers.MATRIX_TRIANGULAR_SOLVE
+        return solve(packed, solve(_unit_lower(packed), _rows(right, order)), lower=False)
+
+
+@export("linalg.lu_matrix_inverse")
+def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """The inverse of the matrices that `tf.linalg.lu` factorised."""
+    with name_scope(name, "lu_matrix_inverse"):
+        packed = _matrix(lower_upper, validate_args, "lower_upper")
+        size = packed.static_shape[-1]
+        size = array.shape(packed)[-1] if size is None else size
+        eye = diagonals.eye(size, dtype=packed.dtype.base_dtype)
+        if packed.static_shape.rank != 2:
+            eye = ranges.broadcast_to(eye, array.shape(packed))
+        return lu_solve(packed, perm, eye, validate_args)
+
+
+@export("linalg.eigh_tridiagonal")
+def eigh_tridiagonal(
+    alpha: Any,
+    beta: Any,
+    eigvals_only: bool = True,
+    select: str = "a",
+    select_range: Any = None,
+    tol: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Eigenvalues, smallest first, of the Hermitian tridiagonal matrix with diagonal `alpha` and off-diagonal `beta`.
+
+    Args:
+        alpha: The diagonal, a vector of n real or complex numbers.
+        beta: The n - 1 numbers above it; below stand their conjugates.
+        eigvals_only: Whether to leave out eigenvectors.
+        select: 'a' for all, 'i' for those whose places are in `select_range` (both ends included).
+        select_range: A pair of places.
+        tol: How exact values must be; they are as exact as the dtype allows.
+        name: A name for the scope.
+
+    Returns:
+        The eigenvalues, or (eigenvalues, eigenvectors as columns).
+
+    Raises:
+        NotImplementedError: select='v' (a range of values).
+        ValueError: another `select`.
+    """
+    del tol
+    if select not in ("a", "i", "v"):
+        raise ValueError(f"'select must have a value in {{'i', 'a', 'v'}}. Received: {select}")
+    if select == "v":
+        raise NotImplementedError("eigh_tridiagonal(select='v')")
+    with name_scope(name, "eigh_tridiagonal"):
+        alpha = convert_to_tensor(alpha)
+        beta = convert_to_tensor(beta, alpha.dtype.base_dtype)
+        dense = diagonals.matrix_diag(alpha)
+        if alpha.static_shape.size != 1:
+            dense = dense + diagonals.matrix_diag(beta, k=1) + diagonals.matrix_diag(math.conj(beta), k=-1)  # type: ignore[operator]
+        values, vectors = linalg_decompositions.self_adjoint_eig(dense)
+        if values.dtype.is_complex:
+            values = math.cast(values, values.dtype.base_dtype.real_dtype)
+        if select == "i":
+            first, last = select_range
+            values, vectors = values[first : last + 1], vectors[:, first : last + 1]
+        return values if eigvals_only else (values, vectors)

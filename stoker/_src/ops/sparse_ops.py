@@ -1,0 +1,715 @@
+"""Sparse tensors as ops: the three parts of each operand in, the parts of the result out."""
+
+from __future__ import annotations
+
+import math as numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import INDEX, NUMERIC, REAL
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.definition import ANY, INT, OpDefinition, define, find_definition, one_of
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import array, gathering, math, ranges, reductions, scattering
+from stoker._src.ops.array_movement import checked_sizes, signed
+
+_MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
+
+# ---- coordinates ------------------------------------------------------------------------------------------------
+
+
+def sizes_of(shape: torch.Tensor) -> list[int]:
+    return checked_sizes(shape.tolist())
+
+
+def flat_positions(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+    """Coordinates as positions in the flat tensor, after checking that they lie in it.
+
+    Raises:
+        InvalidArgumentError: they do not, or are of another rank.
+    """
+    if indices.ndim != 2 or indices.shape[1] != len(sizes):
+        raise InvalidArgumentError(
+            None, None, f"indices {Shape(indices.shape)} must be [N, {len(sizes)}] for the shape {sizes}"
+        )
+    if not len(sizes):
+        return indices.new_zeros(indices.shape[0])
+    indices = indices.long()
+    outside = ((indices < 0) | (indices >= torch.tensor(sizes, device=indices.device))).any(1)
+    if bool(outside.any()):
+        at = int(torch.nonzero(outside)[0])
+        shown = ",".join(str(each) for each in indices[at].tolist())
+        raise InvalidArgumentError(
+            None, None, f"indices[{at}] = [{shown}] is out of bounds: need 0 <= index < {Shape(sizes)}"
+        )
+    flat = indices[:, 0]
+    for axis in range(1, len(sizes)):
+        flat = flat * sizes[axis] + indices[:, axis]
+    return flat
+
+
+def coordinates(flat: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+    """Positions in the flat tensor as coordinates."""
+    columns: list[torch.Tensor] = []
+    for size in reversed(sizes):
+        columns.append(flat % size if size else flat)
+        flat = flat // size if size else flat
+    return torch.stack(columns[::-1], 1) if columns else flat.new_zeros((flat.shape[0], 0))
+
+
+def _check_order(flat: torch.Tensor, indices: torch.Tensor) -> None:
+    if flat.numel() < 2:
+        return
+    steps = flat[1:] - flat[:-1]
+    bad = torch.nonzero(steps <= 0).reshape(-1)
+    if bad.numel():
+        at = int(bad[0]) + 1
+        shown = ",".join(str(each) for each in indices[at].tolist())
+        if int(steps[at - 1]) == 0:
+            raise InvalidArgumentError(None, None, f"indices[{at}] = [{shown}] is repeated")
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"indices[{at}] = [{shown}] is out of order. Many sparse ops require sorted indices. Use `tf.sparse.reorder` to create a correctly ordered copy.",
+        )
+
+
+def pick(values: Any, order: torch.Tensor) -> Any:
+    if isinstance(values, np.ndarray):
+        return values[order.numpy()]
+    return signed(values).index_select(0, order).view(values.dtype)
+
+
+def _join(values: list[Any]) -> Any:
+    return np.concatenate(values) if isinstance(values[0], np.ndarray) else torch.cat(values)
+
+
+# ---- SparseToDense ----------------------------------------------------------------------------------------------
+
+SPARSE_TO_DENSE = define(
+    "SparseToDense(sparse_indices: Tindices, output_shape: host Tindices, sparse_values: T, default_value: T) -> (dense: T)",
+    validate_indices=True,
+    T=ANY,
+    Tindices=INDEX,
+)
+
+
+@SPARSE_TO_DENSE.kernel
+def sparse_to_dense_kernel(
+    sparse_indices: torch.Tensor,
+    output_shape: list[int],
+    sparse_values: Any,
+    default_value: Any,
+    *,
+    validate_indices: bool,
+) -> Any:
+    sizes = checked_sizes(output_shape)
+    rows = sparse_indices
+    if rows.ndim < 2:
+        rows = rows.reshape(-1, 1)
+    flat = flat_positions(rows, sizes)
+    if validate_indices:
+        _check_order(flat, rows)
+    if sparse_values.ndim and sparse_values.shape[0] != flat.shape[0]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"sparse_values has incorrect shape {Shape(sparse_values.shape)}, should be [] or [{flat.shape[0]}]",
+        )
+    total = numbers.prod(sizes)
+    if isinstance(sparse_values, np.ndarray):
+        result: Any = np.full(total, default_value[()], dtype=object)
+        result[flat.numpy()] = sparse_values if sparse_values.ndim else sparse_values[()]
+        return result.reshape(sizes)
+    result = default_value.expand(total).clone()
+    signed(result)[flat] = signed(sparse_values)
+    return result.reshape(sizes)
+
+
+@SPARSE_TO_DENSE.shape(as_shapes=["output_shape"])
+def sparse_to_dense_shape(
+    sparse_indices: Shape, output_shape: Shape, sparse_values: Shape, default_value: Shape
+) -> Shape:
+    return output_shape
+
+
+@SPARSE_TO_DENSE.grad
+def sparse_to_dense_grad(op: Operation, g: Tensor) -> Any:
+    indices, _, values, _ = op.inputs
+    rows = indices
+    if indices.static_shape.rank is not None and indices.static_shape.rank < 2:
+        rows = array.reshape(indices, [-1, 1])
+    of_values = gathering.GATHER_ND(g, rows)
+    of_default = math.subtract(reductions.reduce_sum(g), reductions.reduce_sum(of_values))
+    if values.static_shape.rank == 0:
+        of_values = reductions.reduce_sum(of_values)
+    return None, None, of_values, of_default
+
+
+# ---- SparseReorder, SparseReshape -------------------------------------------------------------------------------
+
+SPARSE_REORDER = define(
+    "SparseReorder(input_indices: int64, input_values: T, input_shape: int64) -> (output_indices: int64, output_values: T)",
+    T=ANY,
+)
+
+
+@SPARSE_REORDER.kernel
+def sparse_reorder_kernel(input_indices: torch.Tensor, input_values: Any, input_shape: torch.Tensor) -> Any:
+    order = torch.argsort(flat_positions(input_indices, sizes_of(input_shape)), stable=True)
+    return input_indices.index_select(0, order), pick(input_values, order)
+
+
+@SPARSE_REORDER.shape
+def sparse_reorder_shape(input_indices: Shape, input_values: Shape, input_shape: Shape) -> Any:
+    return input_indices, input_values
+
+
+@SPARSE_REORDER.grad
+def sparse_reorder_grad(op: Operation, _: Any, g: Tensor) -> Any:
+    indices, values, shape = op.inputs
+    _, order = SPARSE_REORDER(indices, ranges.range(ranges.size(values)), shape)
+    return None, gathering.gather(g, array.invert_permutation(order)), None
+
+
+SPARSE_RESHAPE = define(
+    "SparseReshape(input_indices: int64, input_shape: int64, new_shape: int64) -> (output_indices: int64, output_shape: int64)"
+).not_differentiable()
+
+
+@SPARSE_RESHAPE.kernel
+def sparse_reshape_kernel(input_indices: torch.Tensor, input_shape: torch.Tensor, new_shape: torch.Tensor) -> Any:
+    sizes, wanted = sizes_of(input_shape), new_shape.tolist()
+    total, known = numbers.prod(sizes), numbers.prod(size for size in wanted if size != -1)
+    if wanted.count(-1) > 1 or any(size < -1 for size in wanted):
+        raise InvalidArgumentError(None, None, f"only one output dimension may be -1, and none less: {wanted}")
+    if -1 in wanted:
+        if known == 0 or total % known:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Input to reshape is a SparseTensor with {total} dense values, but the requested shape requires a multiple of {known}. input_shape={Shape(sizes)} output_shape={Shape(wanted)}",
+            )
+        wanted[wanted.index(-1)] = total // known
+    elif known != total:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Input to reshape is a tensor with {total} dense values, but the requested shape has {known}. input_shape={Shape(sizes)} output_shape={Shape(wanted)}",
+        )
+    moved = coordinates(flat_positions(input_indices, sizes), wanted)
+    return moved, torch.tensor(wanted, dtype=torch.int64)
+
+
+@SPARSE_RESHAPE.shape
+def sparse_reshape_shape(input_indices: Shape, input_shape: Shape, new_shape: Shape) -> Any:
+    rank = new_shape.of_rank(1)[0]
+    return Shape((input_indices[0], rank)), Shape((rank,))
+
+
+# ---- SparseConcat, SparseSplit, SparseSlice ---------------------------------------------------------------------
+
+SPARSE_CONCAT = define(
+    "SparseConcat(indices: N * int64, values: N * T, shapes: N * int64) -> (output_indices: int64, output_values: T, output_shape: int64)",
+    concat_dim=INT,
+    N=INT(minimum=2),
+    T=ANY,
+)
+
+
+@SPARSE_CONCAT.kernel
+def sparse_concat_kernel(
+    indices: list[torch.Tensor], values: list[Any], shapes: list[torch.Tensor], *, concat_dim: int
+) -> Any:
+    sizes = [sizes_of(shape) for shape in shapes]
+    rank = len(sizes[0])
+    if not -rank <= concat_dim < rank:
+        raise InvalidArgumentError(None, None, f"Concat dimension must be in range [{-rank}, {rank}), got {concat_dim}")
+    along = concat_dim % rank
+    moved, offset = [], 0
+    for i, (part, size) in enumerate(zip(indices, sizes)):
+        for axis in range(rank):
+            if len(size) != rank or (axis != along and size[axis] != sizes[0][axis]):
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"Input shapes must match: expected {sizes[0][axis]} for dimension {axis} but got {size[axis] if len(size) == rank else size} at position {i}",
+                )
+        step = torch.zeros(rank, dtype=torch.int64)
+        step[along] = offset
+        moved.append(part + step)
+        offset += size[along]
+    total = list(sizes[0])
+    total[along] = offset
+    joined, together = torch.cat(moved), _join(values)
+    if along:  # parts lie side by side in every row: back into the order of rows
+        order = torch.argsort(flat_positions(joined, total), stable=True)
+        joined, together = joined.index_select(0, order), pick(together, order)
+    return joined, together, torch.tensor(total, dtype=torch.int64)
+
+
+@SPARSE_CONCAT.shape
+def sparse_concat_shape(indices: list[Shape], values: list[Shape], shapes: list[Shape]) -> Any:
+    counts = [each.of_rank(2)[0] for each in indices]
+    total = None if None in counts else sum(counts)
+    rank = shapes[0].of_rank(1)[0]
+    return Shape((total, rank)), Shape((total,)), Shape((rank,))
+
+
+@SPARSE_CONCAT.grad
+def sparse_concat_grad(op: Operation, _: Any, g: Tensor, __: Any) -> Any:
+    count = op.attr("N")
+    indices, values, shapes = (list(op.inputs[i * count : (i + 1) * count]) for i in range(3))
+    # Where each value went: the same concatenation, of their numbers.
+    sizes = [ranges.size(each) for each in values]
+    total = sizes[0]
+    numbered = [ranges.range(sizes[0])]
+    for size in sizes[1:]:
+        numbered.append(ranges.range(size) + total)  # type: ignore[operator]
+        total = total + size  # type: ignore[operator]
+    order = SPARSE_CONCAT(indices, numbered, shapes, concat_dim=op.attr("concat_dim")).output_values
+    together = gathering.gather(g, array.invert_permutation(order))
+    parts = array.array_joining.split(together, array.PACK(sizes), num=count)
+    return [*[None] * count, *parts, *[None] * count]
+
+
+SPARSE_SPLIT = define(
+    "SparseSplit(split_dim: host int64, indices: int64, values: T, shape: int64) -> "
+    "(output_indices: num_split * int64, output_values: num_split * T, output_shape: num_split * int64)",
+    num_split=INT(minimum=1),
+    T=ANY,
+)
+
+
+@SPARSE_SPLIT.kernel
+def sparse_split_kernel(
+    split_dim: int, indices: torch.Tensor, values: Any, shape: torch.Tensor, *, num_split: int
+) -> Any:
+    sizes = sizes_of(shape)
+    if not -len(sizes) <= split_dim < len(sizes):
+        raise InvalidArgumentError(
+            None, None, f"Input split_dim should be between [{-len(sizes)}, {len(sizes)}), got {split_dim}"
+        )
+    along = split_dim % len(sizes)
+    if num_split > sizes[along]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"num_split must be no greater than the size {sizes[along]} of dimension {along}, got {num_split}",
+        )
+    flat_positions(indices, sizes)
+    # The first parts are one larger when the size does not divide.
+    base, extra = divmod(sizes[along], num_split)
+    parts: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
+    start = 0
+    for i in range(num_split):
+        count = base + (i < extra)
+        inside = torch.nonzero((indices[:, along] >= start) & (indices[:, along] < start + count)).reshape(-1)
+        rows = indices.index_select(0, inside)
+        rows[:, along] -= start
+        size = list(sizes)
+        size[along] = count
+        for target, found in zip(parts, (rows, pick(values, inside), torch.tensor(size, dtype=torch.int64))):
+            target.append(found)
+        start += count
+    return parts
+
+
+@SPARSE_SPLIT.shape
+def sparse_split_shape(split_dim: Shape, indices: Shape, values: Shape, shape: Shape, *, num_split: int) -> Any:
+    rank = shape.of_rank(1)[0]
+    return [Shape((None, rank))] * num_split, [_VECTOR] * num_split, [Shape((rank,))] * num_split
+
+
+SPARSE_SLICE = define(
+    "SparseSlice(indices: int64, values: T, shape: int64, start: int64, size: int64) -> "
+    "(output_indices: int64, output_values: T, output_shape: int64)",
+    T=ANY,
+)
+
+
+@SPARSE_SLICE.kernel
+def sparse_slice_kernel(
+    indices: torch.Tensor, values: Any, shape: torch.Tensor, start: torch.Tensor, size: torch.Tensor
+) -> Any:
+    if not len(shape) == len(start) == len(size):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"start {start.tolist()} and size {size.tolist()} must have one entry for each dimension of {shape.tolist()}",
+        )
+    flat_positions(indices, sizes_of(shape))
+    if bool((start < 0).any()) or bool((size < 0).any()):
+        raise InvalidArgumentError(None, None, f"start {start.tolist()} and size {size.tolist()} must not be negative")
+    end = torch.minimum(start + size, shape)
+    inside = torch.nonzero(((indices >= start) & (indices < end)).all(1)).reshape(-1)
+    rows = indices.index_select(0, inside) - start
+    return rows, pick(values, inside), (end - start).clamp(min=0)
+
+
+@SPARSE_SLICE.shape
+def sparse_slice_shape(indices: Shape, values: Shape, shape: Shape, start: Shape, size: Shape) -> Any:
+    rank = shape.of_rank(1)[0]
+    return Shape((None, rank)), _VECTOR, Shape((rank,))
+
+
+@SPARSE_SLICE.grad
+def sparse_slice_gradient(op: Operation, _: Any, g: Tensor, __: Any) -> Any:
+    return None, SPARSE_SLICE_GRAD(g, op.inputs[0], op.inputs[3], op.outputs[0]), None, None, None
+
+
+SPARSE_SLICE_GRAD = define(
+    "SparseSliceGrad(backprop_val_grad: T, input_indices: int64, input_start: int64, output_indices: int64) -> (val_grad: T)",
+    T=NUMERIC,
+).not_differentiable()
+
+
+def _matched(wanted: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
+    """For each coordinate of `wanted` its row in `among`, or -1. Rows of `among` are distinct."""
+    if not wanted.shape[0] or not among.shape[0]:
+        return torch.full((wanted.shape[0],), -1, dtype=torch.int64)
+    both = torch.cat([wanted, among])
+    _, keys = (
+        torch.unique(both, dim=0, return_inverse=True)
+        if both.shape[1]
+        else (None, torch.zeros(len(both), dtype=torch.int64))
+    )
+    count = int(keys.max()) + 1
+    places = torch.full((count,), -1, dtype=torch.int64)
+    places[keys[wanted.shape[0] :]] = torch.arange(among.shape[0])
+    return places[keys[: wanted.shape[0]]]
+
+
+@SPARSE_SLICE_GRAD.kernel
+def sparse_slice_grad_kernel(
+    backprop_val_grad: torch.Tensor,
+    input_indices: torch.Tensor,
+    input_start: torch.Tensor,
+    output_indices: torch.Tensor,
+) -> torch.Tensor:
+    places = _matched(output_indices + input_start, input_indices)
+    result = backprop_val_grad.new_zeros(input_indices.shape[0])
+    signed(result)[places] = signed(backprop_val_grad)
+    return result
+
+
+@SPARSE_SLICE_GRAD.shape
+def sparse_slice_grad_shape(
+    backprop_val_grad: Shape, input_indices: Shape, input_start: Shape, output_indices: Shape
+) -> Shape:
+    return Shape((input_indices.of_rank(2)[0],))
+
+
+# ---- SparseAdd --------------------------------------------------------------------------------------------------
+
+_TWO = "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64"
+SPARSE_ADD = define(
+    f"SparseAdd({_TWO}, thresh: Treal) -> (sum_indices: int64, sum_values: T, sum_shape: int64)", T=NUMERIC, Treal=REAL
+)
+
+
+def _same_sizes(a_shape: torch.Tensor, b_shape: torch.Tensor) -> list[int]:
+    a, b = a_shape.tolist(), b_shape.tolist()
+    for axis, (x, y) in enumerate(zip(a, b)):
+        if x != y:
+            raise InvalidArgumentError(
+                None, None, f"Operands' shapes do not match: got {x} and {y} for dimension {axis}"
+            )
+    if len(a) != len(b):
+        raise InvalidArgumentError(None, None, f"Operands' shapes do not match: {a} and {b}")
+    return checked_sizes(a)
+
+
+def _united(a_flat: torch.Tensor, b_flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """All positions in order, and for each of `a` then `b` its place among them."""
+    return torch.unique(torch.cat([a_flat, b_flat]), return_inverse=True)
+
+
+@SPARSE_ADD.kernel
+def sparse_add_kernel(
+    a_indices: torch.Tensor, a_values: torch.Tensor, a_shape: torch.Tensor,
+    b_indices: torch.Tensor, b_values: torch.Tensor, b_shape: torch.Tensor, thresh: torch.Tensor,
+) -> Any:  # fmt: skip
+    sizes = _same_sizes(a_shape, b_shape)
+    flat, places = _united(flat_positions(a_indices, sizes), flat_positions(b_indices, sizes))
+    total = (
+        signed(a_values.new_zeros(flat.shape[0]))
+        .index_add_(0, places, signed(torch.cat([a_values, b_values])))
+        .view(a_values.dtype)
+    )
+    limit = thresh.item()
+    if limit > 0:
+        keep = torch.nonzero(total.abs() >= limit).reshape(-1)
+        flat, total = flat[keep], total[keep]
+    return coordinates(flat, sizes), total, a_shape.clone()
+
+
+@SPARSE_ADD.shape
+def sparse_add_shape(a_indices: Shape, a_values: Shape, a_shape: Shape, *_: Shape) -> Any:
+    rank = a_shape.of_rank(1)[0]
+    return Shape((None, rank)), _VECTOR, Shape((rank,))
+
+
+@SPARSE_ADD.grad
+def sparse_add_gradient(op: Operation, _: Any, g: Tensor, __: Any) -> Any:
+    of_a, of_b = SPARSE_ADD_GRAD(g, op.inputs[0], op.inputs[3], op.outputs[0])
+    return None, of_a, None, None, of_b, None, None
+
+
+SPARSE_ADD_GRAD = define(
+    "SparseAddGrad(backprop_val_grad: T, a_indices: int64, b_indices: int64, sum_indices: int64) -> (a_val_grad: T, b_val_grad: T)",
+    T=NUMERIC,
+).not_differentiable()
+
+
+@SPARSE_ADD_GRAD.kernel
+def sparse_add_grad_kernel(
+    backprop_val_grad: torch.Tensor, a_indices: torch.Tensor, b_indices: torch.Tensor, sum_indices: torch.Tensor
+) -> Any:
+    def part(indices: torch.Tensor) -> torch.Tensor:
+        places = _matched(indices, sum_indices)
+        padded = torch.cat([signed(backprop_val_grad), signed(backprop_val_grad.new_zeros(1))])
+        return padded[places].view(backprop_val_grad.dtype)  # what was dropped as too small finds the zero at -1
+
+    return part(a_indices), part(b_indices)
+
+
+@SPARSE_ADD_GRAD.shape
+def sparse_add_grad_shape(backprop_val_grad: Shape, a_indices: Shape, b_indices: Shape, sum_indices: Shape) -> Any:
+    return Shape((a_indices.of_rank(2)[0],)), Shape((b_indices.of_rank(2)[0],))
+
+
+# ---- with dense matrices ----------------------------------------------------------------------------------------
+
+SPARSE_TENSOR_DENSE_MAT_MUL = define(
+    "SparseTensorDenseMatMul(a_indices: Tindices, a_values: T, a_shape: int64, b: T) -> (product: T)",
+    T=NUMERIC,
+    Tindices=one_of(*INDEX, default=dtypes.int64),
+    adjoint_a=False,
+    adjoint_b=False,
+)
+
+
+@SPARSE_TENSOR_DENSE_MAT_MUL.kernel
+def sparse_tensor_dense_mat_mul_kernel(
+    a_indices: torch.Tensor,
+    a_values: torch.Tensor,
+    a_shape: torch.Tensor,
+    b: torch.Tensor,
+    *,
+    adjoint_a: bool,
+    adjoint_b: bool,
+) -> torch.Tensor:
+    sizes = a_shape.tolist()
+    if len(sizes) != 2 or b.ndim != 2:
+        raise InvalidArgumentError(
+            None, None, f"SparseTensorDenseMatMul needs two matrices, got {Shape(sizes)} and {Shape(b.shape)}"
+        )
+    rows, columns = a_indices[:, 0].long(), a_indices[:, 1].long()
+    if adjoint_a:
+        rows, columns, sizes = columns, rows, sizes[::-1]
+        a_values = a_values.conj()
+    right = b.mH if adjoint_b else b
+    if right.shape[0] != sizes[1]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Cannot multiply A and B because inner dimension does not match: {sizes[1]} vs. {right.shape[0]}. Did you forget a transpose? Dimensions of A: {Shape(sizes)}. Dimensions of B: {Shape(right.shape)}",
+        )
+    for label, places, size, column in (("k", columns, sizes[1], 1), ("m", rows, sizes[0], 0)):
+        if places.numel() and (int(places.max()) >= size or int(places.min()) < 0):
+            at = int(torch.nonzero((places >= size) | (places < 0))[0])
+            raise InvalidArgumentError(
+                None, None, f"{label} ({int(places[at])}) from index[{at},{column}] out of bounds (>={size})"
+            )
+    products = right.index_select(0, columns) * a_values.unsqueeze(1)
+    return products.new_zeros((sizes[0], right.shape[1])).index_add_(0, rows, products)
+
+
+@SPARSE_TENSOR_DENSE_MAT_MUL.shape(as_shapes=["a_shape"])
+def sparse_tensor_dense_mat_mul_shape(
+    a_indices: Shape, a_values: Shape, a_shape: Shape, b: Shape, *, adjoint_a: bool, adjoint_b: bool
+) -> Shape:
+    a, right = a_shape.of_rank(2), b.of_rank(2)
+    return Shape((a[1 if adjoint_a else 0], right[0 if adjoint_b else 1]))
+
+
+@SPARSE_TENSOR_DENSE_MAT_MUL.grad
+def sparse_tensor_dense_mat_mul_grad(op: Operation, g: Tensor) -> Any:
+    indices, values, shape, b = op.inputs
+    adjoint_a, adjoint_b = op.attr("adjoint_a"), op.attr("adjoint_b")
+    of_b = SPARSE_TENSOR_DENSE_MAT_MUL(indices, values, shape, g, adjoint_a=not adjoint_a)
+    if adjoint_b:
+        of_b = array.transpose(of_b, [1, 0], conjugate=True)
+    rows, columns = indices[:, 0], indices[:, 1]  # type: ignore[index]
+    if adjoint_a:
+        rows, columns = columns, rows
+    right = array.transpose(b, [1, 0], conjugate=True) if adjoint_b else b
+    of_rows, of_columns = gathering.gather(g, rows), gathering.gather(right, columns)
+    product = reductions.reduce_sum(math.multiply(of_rows, math.conj(of_columns)), 1)
+    return None, math.conj(product) if adjoint_a else product, None, of_b
+
+
+SPARSE_TENSOR_DENSE_ADD = define(
+    "SparseTensorDenseAdd(a_indices: Tindices, a_values: T, a_shape: Tindices, b: T) -> (output: T)",
+    T=NUMERIC,
+    Tindices=INDEX,
+)
+
+
+@SPARSE_TENSOR_DENSE_ADD.kernel
+def sparse_tensor_dense_add_kernel(
+    a_indices: torch.Tensor, a_values: torch.Tensor, a_shape: torch.Tensor, b: torch.Tensor
+) -> torch.Tensor:
+    if a_shape.tolist() != list(b.shape):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Dimensions of the operands do not match: {Shape(a_shape.tolist())} (sparse side) vs {Shape(b.shape)} (dense side)",
+        )
+    result = b.clone(memory_format=torch.contiguous_format)
+    signed(result).reshape(-1).index_add_(0, flat_positions(a_indices, list(b.shape)), signed(a_values))
+    return result
+
+
+@SPARSE_TENSOR_DENSE_ADD.shape
+def sparse_tensor_dense_add_shape(a_indices: Shape, a_values: Shape, a_shape: Shape, b: Shape) -> Shape:
+    return b
+
+
+@SPARSE_TENSOR_DENSE_ADD.grad
+def sparse_tensor_dense_add_grad(op: Operation, g: Tensor) -> Any:
+    return None, gathering.GATHER_ND(g, op.inputs[0]), None, g
+
+
+# ---- element by element with a dense tensor ---------------------------------------------------------------------
+
+
+def _dense_counterparts(sp_indices: torch.Tensor, sp_shape: torch.Tensor, dense: torch.Tensor) -> torch.Tensor:
+    """The elements of `dense`, broadcast, at the places of the sparse tensor."""
+    sizes = sp_shape.tolist()
+    lead = len(sizes) - dense.ndim
+    if lead < 0 or any(own not in (1, size) for own, size in zip(dense.shape, sizes[lead:])):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: {Shape(sizes)} vs. {Shape(dense.shape)}",
+        )
+    return (
+        signed(dense).expand(sizes)[tuple(sp_indices.unbind(1))].view(dense.dtype)
+        if len(sizes)
+        else dense.expand(sp_indices.shape[0])
+    )
+
+
+def _cwise(name: str, kernel: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> OpDefinition:
+    definition = define(
+        f"SparseDenseCwise{name}(sp_indices: int64, sp_values: T, sp_shape: int64, dense: T) -> (output: T)", T=NUMERIC
+    )
+
+    @definition.kernel
+    def cwise_kernel(
+        sp_indices: torch.Tensor, sp_values: torch.Tensor, sp_shape: torch.Tensor, dense: torch.Tensor
+    ) -> torch.Tensor:
+        flat_positions(sp_indices, sizes_of(sp_shape))
+        return kernel(sp_values, _dense_counterparts(sp_indices, sp_shape, dense)).to(sp_values.dtype)
+
+    @definition.shape
+    def cwise_shape(sp_indices: Shape, sp_values: Shape, sp_shape: Shape, dense: Shape) -> Shape:
+        return Shape((sp_indices.of_rank(2)[0],)).merge(sp_values)
+
+    return definition
+
+
+def _divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if x.dtype.is_floating_point or x.dtype.is_complex:
+        return x / y
+    if not bool(y.all()):
+        raise InvalidArgumentError(None, None, "Integer division by zero")
+    return torch.div(x, y, rounding_mode="trunc")
+
+
+SPARSE_DENSE_CWISE_ADD = _cwise("Add", torch.add)
+SPARSE_DENSE_CWISE_MUL = _cwise("Mul", torch.mul)
+SPARSE_DENSE_CWISE_DIV = _cwise("Div", _divide)
+
+
+def _cwise_grad(
+    op: Operation, g: Tensor, of_sparse: Callable[[Tensor], Tensor], of_dense: Callable[[Tensor], Tensor]
+) -> Any:
+    """Gradients of the values and of the dense operand, from the dense elements that took part."""
+    indices, _, shape, dense = op.inputs
+    own = array.shape(dense, out_type=dtypes.int64)
+    rank = dense.static_shape.rank
+    if rank is None:
+        raise NotImplementedError(f"The gradient of {op.type} needs the rank of the dense operand.")
+    whole = shape[-rank:] if rank else shape[:0]  # type: ignore[index]
+    inner = indices[:, -rank:] if rank else indices[:, :0]  # type: ignore[index]
+    scaled = math.floordiv(inner, math.floordiv(whole, own))
+    elements = gathering.GATHER_ND(dense, scaled)
+    return None, of_sparse(elements), None, scattering.SCATTER_ND(scaled, of_dense(elements), own)
+
+
+@SPARSE_DENSE_CWISE_ADD.grad
+def sparse_dense_cwise_add_grad(op: Operation, g: Tensor) -> Any:
+    return _cwise_grad(op, g, lambda dense: g, lambda dense: g)
+
+
+@SPARSE_DENSE_CWISE_MUL.grad
+def sparse_dense_cwise_mul_grad(op: Operation, g: Tensor) -> Any:
+    return _cwise_grad(op, g, lambda dense: math.multiply(g, dense), lambda dense: math.multiply(g, op.inputs[1]))
+
+
+@SPARSE_DENSE_CWISE_DIV.grad
+def sparse_dense_cwise_div_grad(op: Operation, g: Tensor) -> Any:
+    x = op.inputs[1]
+    return _cwise_grad(
+        op,
+        g,
+        lambda dense: math.realdiv(g, dense),
+        lambda dense: math.multiply(g, math.realdiv(math.realdiv(math.negative(x), dense), dense)),
+    )
+
+
+# ---- two sparse tensors -----------------------------------------------------------------------------------------
+
+
+def _extreme(name: str, kernel: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> OpDefinition:
+    definition = define(
+        f"SparseSparse{name}({_TWO}) -> (output_indices: int64, output_values: T)", T=REAL
+    ).not_differentiable()
+
+    @definition.kernel
+    def extreme_kernel(
+        a_indices: torch.Tensor, a_values: torch.Tensor, a_shape: torch.Tensor,
+        b_indices: torch.Tensor, b_values: torch.Tensor, b_shape: torch.Tensor,
+    ) -> Any:  # fmt: skip
+        sizes = _same_sizes(a_shape, b_shape)
+        flat, places = _united(flat_positions(a_indices, sizes), flat_positions(b_indices, sizes))
+        # An element that only one of them has meets a zero.
+        first, second = (signed(a_values.new_zeros(flat.shape[0])) for _ in range(2))
+        first[places[: a_values.shape[0]]] = signed(a_values)
+        second[places[a_values.shape[0] :]] = signed(b_values)
+        return coordinates(flat, sizes), kernel(first, second).view(a_values.dtype)
+
+    @definition.shape
+    def extreme_shape(a_indices: Shape, a_values: Shape, a_shape: Shape, *_: Shape) -> Any:
+        return Shape((None, a_shape.of_rank(1)[0])), _VECTOR
+
+    return definition
+
+
+SPARSE_SPARSE_MAXIMUM = _extreme("Maximum", torch.maximum)
+SPARSE_SPARSE_MINIMUM = _extreme("Minimum", torch.minimum)
+
+
+def find(name: str) -> OpDefinition:
+    """The definition of an op of this module."""
+    found = find_definition(name)
+    assert found is not None, name
+    return found

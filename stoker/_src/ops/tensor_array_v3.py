@@ -1,0 +1,397 @@
+"""TensorArray and stack ops of 1.x graphs: arrays behind a handle that ops change, ordered by a `flow` value.
+
+Programs here make arrays of lists (`tensor_array.py`); these ops run the graphs that TensorFlow 1 wrote. An array lives as long
+as the run that made it. The flow carries no number that matters; it makes reads wait for writes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base.dtypes import DType
+from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
+from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
+from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, STRING, TYPE, VIEW, define
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.values import torch_dtype
+
+_FLOW = torch.zeros(())
+
+
+class ArrayState:
+    """The elements of one array in one run, and the arrays of their gradients by source."""
+
+    def __init__(
+        self, dtype: DType, size: int, shape: Shape, *, dynamic: bool, clear: bool, adds: bool = False, name: str = ""
+    ) -> None:
+        self.dtype = dtype
+        self.items: list[Any] = [None] * size
+        self.shape = shape
+        self.dynamic = dynamic
+        self.clear = clear
+        self.adds = adds  # a gradient's array: what is written twice adds up
+        self.name = name
+        self.gradients: dict[str, ArrayState] = {}
+        self.sizes: list[tuple[int, ...] | None] = [None] * size
+        self.closed = False
+
+    def write(self, index: int, value: Any) -> None:
+        if self.closed:
+            raise InvalidArgumentError(None, None, f"TensorArray {self.name} has already been closed.")
+        if index < 0 or (index >= len(self.items) and not self.dynamic):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"TensorArray {self.name}: Tried to write to index {index} but array is not resizeable and size is: {len(self.items)}",
+            )
+        while index >= len(self.items):
+            self.items.append(None)
+            self.sizes.append(None)
+        if not self.shape.compatible(Shape(value.shape)):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"TensorArray {self.name}: Could not write to TensorArray index {index} because the value shape is {Shape(value.shape)} which is incompatible with the TensorArray's inferred element shape: {self.shape}",
+            )
+        before = self.items[index]
+        if before is not None:
+            if not self.adds:
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"TensorArray {self.name}: Could not write to TensorArray index {index} because it has already been written to.",
+                )
+            value = before + value
+        self.items[index] = value
+        self.sizes[index] = tuple(value.shape)
+
+    def read(self, index: int) -> Any:
+        if not 0 <= index < len(self.items):
+            raise OutOfRangeError(
+                None,
+                None,
+                f"TensorArray {self.name}: Tried to read from index {index} but array size is: {len(self.items)}",
+            )
+        item = self.items[index]
+        if item is None:
+            return self._unwritten(index)
+        if self.clear:
+            self.items[index] = None
+        return item
+
+    def _unwritten(self, index: int) -> Any:
+        sizes = self.sizes[index]
+        if sizes is None and self.shape.known:
+            sizes = tuple(self.shape.dims or ())  # type: ignore[arg-type]
+        if sizes is None or not self.adds:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"TensorArray {self.name}: Could not read from TensorArray index {index}: it was not written (or was read before, and clear_after_read is set).",
+            )
+        return torch.zeros(list(sizes), dtype=torch_dtype(self.dtype))  # type: ignore[arg-type]
+
+    def gradient(self, source: str) -> ArrayState:
+        found = self.gradients.get(source)
+        if found is None:
+            found = ArrayState(
+                self.dtype,
+                len(self.items),
+                self.shape,
+                dynamic=False,
+                clear=False,
+                adds=True,
+                name=f"{self.name}@{source}",
+            )
+            found.sizes = list(self.sizes)
+            self.gradients[source] = found
+        return found
+
+
+def _flow_out(*_: Any) -> Shape:
+    return SCALAR
+
+
+TENSOR_ARRAY_V3 = define(
+    "TensorArrayV3(size: host int32) -> (handle: resource, flow: float32)",
+    STATEFUL,
+    dtype=TYPE,
+    element_shape=SHAPE(UNKNOWN_SHAPE),
+    dynamic_size=False,
+    clear_after_read=True,
+    identical_element_shapes=False,
+    tensor_array_name="",
+).not_differentiable()
+
+
+@TENSOR_ARRAY_V3.kernel
+def tensor_array_kernel(
+    size: int, *, dtype: DType, element_shape: Shape, dynamic_size: bool, clear_after_read: bool, tensor_array_name: str
+) -> tuple[ArrayState, torch.Tensor]:
+    if size < 0:
+        raise InvalidArgumentError(None, None, f"Size should be >= 0, got {size}")
+    state = ArrayState(dtype, size, element_shape, dynamic=dynamic_size, clear=clear_after_read, name=tensor_array_name)
+    return state, _FLOW
+
+
+TENSOR_ARRAY_V3.shape(lambda size: (SCALAR, SCALAR))
+
+TENSOR_ARRAY_WRITE_V3 = define(
+    "TensorArrayWriteV3(handle: resource, index: host int32, value: T, flow_in: float32) -> (flow_out: float32)",
+    STATEFUL | VIEW,
+    T=ANY,
+)
+
+
+@TENSOR_ARRAY_WRITE_V3.kernel
+def tensor_array_write_kernel(handle: ArrayState, index: int, value: Any, flow_in: torch.Tensor) -> torch.Tensor:
+    handle.write(index, value)
+    return flow_in
+
+
+TENSOR_ARRAY_WRITE_V3.shape(_flow_out)
+
+TENSOR_ARRAY_READ_V3 = define(
+    "TensorArrayReadV3(handle: resource, index: host int32, flow_in: float32) -> (value: dtype)",
+    STATEFUL | VIEW,
+    dtype=TYPE,
+)
+
+
+@TENSOR_ARRAY_READ_V3.kernel
+def tensor_array_read_kernel(handle: ArrayState, index: int, flow_in: torch.Tensor) -> Any:
+    return handle.read(index)
+
+
+TENSOR_ARRAY_READ_V3.shape(lambda handle, index, flow_in: UNKNOWN_SHAPE)
+
+TENSOR_ARRAY_GATHER_V3 = define(
+    "TensorArrayGatherV3(handle: resource, indices: host int32, flow_in: float32) -> (value: dtype)",
+    STATEFUL,
+    dtype=TYPE,
+    element_shape=SHAPE(UNKNOWN_SHAPE),
+)
+
+
+@TENSOR_ARRAY_GATHER_V3.kernel
+def tensor_array_gather_kernel(
+    handle: ArrayState, indices: list[int], flow_in: torch.Tensor, *, dtype: DType, element_shape: Shape
+) -> Any:
+    items = [handle.read(index) for index in indices]
+    if not items:
+        shape = handle.shape.merge(element_shape)
+        if not shape.known:
+            raise InvalidArgumentError(
+                None, None, f"TensorArray {handle.name} has size zero, but element shape {shape} is not fully defined."
+            )
+        return torch.zeros([0, *(shape.dims or ())], dtype=torch_dtype(dtype))  # type: ignore[list-item]
+    return torch.stack(items) if isinstance(items[0], torch.Tensor) else np.stack(items)
+
+
+@TENSOR_ARRAY_GATHER_V3.shape
+def tensor_array_gather_shape(handle: Shape, indices: Shape, flow_in: Shape, *, element_shape: Shape) -> Shape:
+    if element_shape.dims is None:
+        return UNKNOWN_SHAPE
+    return Shape((indices.of_rank(1)[0], *element_shape.dims))
+
+
+TENSOR_ARRAY_SCATTER_V3 = define(
+    "TensorArrayScatterV3(handle: resource, indices: host int32, value: T, flow_in: float32) -> (flow_out: float32)",
+    STATEFUL | VIEW,
+    T=ANY,
+)
+
+
+@TENSOR_ARRAY_SCATTER_V3.kernel
+def tensor_array_scatter_kernel(
+    handle: ArrayState, indices: list[int], value: Any, flow_in: torch.Tensor
+) -> torch.Tensor:
+    for index, row in zip(indices, value):
+        handle.write(index, row if isinstance(row, torch.Tensor) else np.asarray(row, dtype=object))
+    return flow_in
+
+
+TENSOR_ARRAY_SCATTER_V3.shape(_flow_out)
+
+TENSOR_ARRAY_SIZE_V3 = define(
+    "TensorArraySizeV3(handle: resource, flow_in: float32) -> (size: int32)", STATEFUL
+).not_differentiable()
+TENSOR_ARRAY_SIZE_V3.kernel(lambda handle, flow_in: torch.tensor(len(handle.items), dtype=torch.int32))
+TENSOR_ARRAY_SIZE_V3.shape(_flow_out)
+
+TENSOR_ARRAY_CONCAT_V3 = define(
+    "TensorArrayConcatV3(handle: resource, flow_in: float32) -> (value: dtype, lengths: int64)",
+    STATEFUL,
+    dtype=TYPE,
+    element_shape_except0=SHAPE(UNKNOWN_SHAPE),
+)
+
+
+@TENSOR_ARRAY_CONCAT_V3.kernel
+def tensor_array_concat_kernel(handle: ArrayState, flow_in: torch.Tensor) -> tuple[Any, torch.Tensor]:
+    items = [handle.read(index) for index in range(len(handle.items))]
+    lengths = torch.tensor([item.shape[0] for item in items], dtype=torch.int64)
+    if not items:
+        raise InvalidArgumentError(None, None, f"TensorArray {handle.name} has size zero: nothing to concatenate.")
+    return torch.cat(items) if isinstance(items[0], torch.Tensor) else np.concatenate(items), lengths
+
+
+@TENSOR_ARRAY_CONCAT_V3.shape
+def tensor_array_concat_shape(handle: Shape, flow_in: Shape, *, element_shape_except0: Shape) -> tuple[Shape, Shape]:
+    dims = element_shape_except0.dims
+    return UNKNOWN_SHAPE if dims is None else Shape((None, *dims)), Shape((None,))
+
+
+TENSOR_ARRAY_SPLIT_V3 = define(
+    "TensorArraySplitV3(handle: resource, value: T, lengths: host int64, flow_in: float32) -> (flow_out: float32)",
+    STATEFUL | VIEW,
+    T=ANY,
+)
+
+
+@TENSOR_ARRAY_SPLIT_V3.kernel
+def tensor_array_split_kernel(
+    handle: ArrayState, value: Any, lengths: list[int], flow_in: torch.Tensor
+) -> torch.Tensor:
+    if sum(lengths) != value.shape[0]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {sum(lengths)} and value's shape is: {Shape(value.shape)}",
+        )
+    start = 0
+    for index, length in enumerate(lengths):
+        handle.write(index, value[start : start + length])
+        start += length
+    return flow_in
+
+
+TENSOR_ARRAY_SPLIT_V3.shape(_flow_out)
+
+TENSOR_ARRAY_CLOSE_V3 = define("TensorArrayCloseV3(handle: resource) -> ()", STATEFUL).not_differentiable()
+
+
+@TENSOR_ARRAY_CLOSE_V3.kernel
+def tensor_array_close_kernel(handle: ArrayState) -> None:
+    handle.closed = True
+    handle.items = [None] * len(handle.items)
+
+
+TENSOR_ARRAY_GRAD_V3 = define(
+    "TensorArrayGradV3(handle: resource, flow_in: float32) -> (grad_handle: resource, flow_out: float32)",
+    STATEFUL,
+    source=STRING,
+).not_differentiable()
+TENSOR_ARRAY_GRAD_V3.shape(lambda handle, flow_in: (SCALAR, SCALAR))
+
+
+@TENSOR_ARRAY_GRAD_V3.kernel
+def tensor_array_grad_kernel(
+    handle: ArrayState, flow_in: torch.Tensor, *, source: str
+) -> tuple[ArrayState, torch.Tensor]:
+    return handle.gradient(source), flow_in
+
+
+# ---- gradients: through the array of the same elements' gradients --------------------------------------------------
+
+
+def _source_of(g: Tensor) -> str:
+    """Which call of `tf.gradients` this belongs to: each has arrays of its own."""
+    parts = g.op.name.split("/")
+    for i, part in enumerate(parts):
+        if part.startswith("gradients"):
+            return "/".join(parts[: i + 1])
+    return "gradients"
+
+
+def _gradient_array(op: Operation, g: Tensor, flow: Tensor) -> tuple[Tensor, Tensor]:
+    return TENSOR_ARRAY_GRAD_V3(op.inputs[0], flow, source=_source_of(g))
+
+
+@TENSOR_ARRAY_WRITE_V3.grad
+def tensor_array_write_grad(op: Operation, flow: Tensor) -> list[Any]:
+    handle, flow_in = _gradient_array(op, flow, flow)
+    return [None, None, TENSOR_ARRAY_READ_V3(handle, op.inputs[1], flow_in, dtype=op.attr("T")), flow]
+
+
+@TENSOR_ARRAY_READ_V3.grad
+def tensor_array_read_grad(op: Operation, g: Tensor) -> list[Any]:
+    handle, flow = _gradient_array(op, g, op.inputs[2])
+    return [None, None, TENSOR_ARRAY_WRITE_V3(handle, op.inputs[1], g, flow)]
+
+
+@TENSOR_ARRAY_GATHER_V3.grad
+def tensor_array_gather_grad(op: Operation, g: Tensor) -> list[Any]:
+    handle, flow = _gradient_array(op, g, op.inputs[2])
+    return [None, None, TENSOR_ARRAY_SCATTER_V3(handle, op.inputs[1], g, flow)]
+
+
+@TENSOR_ARRAY_SCATTER_V3.grad
+def tensor_array_scatter_grad(op: Operation, flow: Tensor) -> list[Any]:
+    handle, flow_in = _gradient_array(op, flow, flow)
+    return [None, None, TENSOR_ARRAY_GATHER_V3(handle, op.inputs[1], flow_in, dtype=op.attr("T")), flow]
+
+
+@TENSOR_ARRAY_CONCAT_V3.grad
+def tensor_array_concat_grad(op: Operation, g: Tensor, _: Any) -> list[Any]:
+    handle, flow = _gradient_array(op, g, op.inputs[1])
+    return [None, TENSOR_ARRAY_SPLIT_V3(handle, g, op.outputs[1], flow)]
+
+
+@TENSOR_ARRAY_SPLIT_V3.grad
+def tensor_array_split_grad(op: Operation, flow: Tensor) -> list[Any]:
+    handle, flow_in = _gradient_array(op, flow, flow)
+    return [None, TENSOR_ARRAY_CONCAT_V3(handle, flow_in, dtype=op.attr("T"))[0], None, flow]
+
+
+# ---- stacks -------------------------------------------------------------------------------------------------------
+
+
+class StackState:
+    """A stack of one run, as the gradients of 1.x loops use."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.items: list[Any] = []
+
+
+STACK_V2 = define(
+    "StackV2(max_size: host int32) -> (handle: resource)", STATEFUL, elem_type=TYPE, stack_name=""
+).not_differentiable()
+STACK_PUSH_V2 = define(
+    "StackPushV2(handle: resource, elem: T) -> (output: T)", STATEFUL | VIEW, T=ANY, swap_memory=False
+).not_differentiable()
+STACK_POP_V2 = define(
+    "StackPopV2(handle: resource) -> (elem: elem_type)", STATEFUL, elem_type=TYPE
+).not_differentiable()
+STACK_CLOSE_V2 = define("StackCloseV2(handle: resource) -> ()", STATEFUL).not_differentiable()
+STACK_V2.shape(lambda max_size: SCALAR)
+STACK_PUSH_V2.shape(lambda handle, elem: elem)
+STACK_POP_V2.shape(lambda handle: UNKNOWN_SHAPE)
+
+
+@STACK_V2.kernel
+def stack_kernel(max_size: int, *, stack_name: str) -> StackState:
+    return StackState(stack_name)
+
+
+@STACK_PUSH_V2.kernel
+def stack_push_kernel(handle: StackState, elem: Any) -> Any:
+    # What is pushed may be a variable's memory, which the flow of values does not show to the planner: it is copied.
+    handle.items.append(elem.clone() if isinstance(elem, torch.Tensor) else elem)
+    return elem
+
+
+@STACK_POP_V2.kernel
+def stack_pop_kernel(handle: StackState) -> Any:
+    if not handle.items:
+        raise InvalidArgumentError(None, None, f"Stack[{handle.name}] is empty when calling Pop().")
+    return handle.items.pop()
+
+
+@STACK_CLOSE_V2.kernel
+def stack_close_kernel(handle: StackState) -> None:
+    handle.items.clear()

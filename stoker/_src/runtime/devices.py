@@ -1,0 +1,187 @@
+"""Where ops run: on the GPU when there is one and the data is there, on the CPU otherwise, or as `tf.device` says.
+
+Placement is by data. Floating point feeds, constants, variables and random numbers start on the GPU; an op with an input there
+runs there, its other inputs moved to it; everything else (shapes, strings, integers, queues) stays on the CPU. An op that names
+a device has all of its data moved to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from stoker._src.base.devices import DeviceSpec
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.graph.definition import Trait
+from stoker._src.graph.tensor import Operation
+
+PREFIX = "/job:localhost/replica:0/task:0/device:"
+_UNMOVED = Trait.SOURCE | Trait.BLOCKING | Trait.RETAINS
+
+
+class Placement:
+    """The devices of one session. `gpu` is None where there is none to use: then nothing is ever moved."""
+
+    def __init__(self, config: Any) -> None:
+        allowed = config.device_count.get("GPU", -1) if config is not None else -1
+        count = torch.cuda.device_count() if torch.cuda.is_available() and allowed != 0 else 0
+        self.count = count if allowed < 0 else min(count, allowed)
+        self.gpu = torch.device("cuda", 0) if self.count else None
+        self.soft = config is not None and config.allow_soft_placement
+        if self.gpu is not None:
+            # As TensorFlow does on hardware that has it.
+            torch.backends.cuda.matmul.allow_tf32 = True
+            torch.backends.cudnn.allow_tf32 = True
+
+    def names(self) -> list[str]:
+        return [PREFIX + "CPU:0", *(f"{PREFIX}GPU:{index}" for index in range(self.count))]
+
+    def requested(self, op: Operation) -> torch.device | None:
+        """The device that `op` names, or None when it leaves the choice to us.
+
+        Raises:
+            InvalidArgumentError: it is not there, and placement is not soft.
+        """
+        if not op.device:
+            return None
+        spec = DeviceSpec.from_string(op.device)
+        index = spec.device_index or 0
+        here = spec.job in (None, "localhost") and (spec.task or 0) == 0
+        if here and spec.device_type in (None, "CPU"):
+            # Every CPU device is this machine's CPU.
+            return torch.device("cpu") if spec.device_type else None
+        if here and spec.device_type == "GPU" and index < self.count:
+            return torch.device("cuda", index)
+        if here and self.soft:
+            return None
+        raise InvalidArgumentError(
+            None,
+            op,
+            f"Cannot assign a device for operation {op.name}: {op.name} was explicitly assigned to {op.device} but available "
+            f"devices are [ {', '.join(self.names())} ]. Make sure the device specification refers to a valid device, or set "
+            "allow_soft_placement in ConfigProto.",
+        )
+
+    def variable_device(self, op: Operation) -> torch.device | None:
+        """Where the variable that `op` makes lives; None for wherever its first value comes from (the CPU)."""
+        if self.gpu is None:
+            return None
+        wanted = self.requested(op)
+        if wanted is not None:
+            return wanted
+        dtype = op.attrs.get("dtype")
+        return self.gpu if dtype is not None and (dtype.is_floating or dtype.is_complex) else None
+
+    def data(self, value: Any) -> Any:
+        """A constant or a feed where it starts: floating point numbers on the GPU."""
+        if (
+            self.gpu is None
+            or not isinstance(value, torch.Tensor)
+            or not (value.is_floating_point() or value.is_complex())
+        ):
+            return value
+        return value.to(self.gpu, non_blocking=True)
+
+    def kernel(self, op: Operation, kernel: Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
+        """The kernel that brings `op`'s data together, and what to add to its name."""
+        wanted = self.requested(op)
+        if self.gpu is None or op.definition.traits & _UNMOVED:
+            return "", kernel
+        if wanted is None:
+            makes = not op._inputs or all(arg.host for arg in op.definition.inputs)
+            floats = any(t.dtype.is_floating or t.dtype.is_complex for t in op.outputs)
+            return "", _made_on(self.gpu, kernel) if makes and floats else _following(kernel)
+        return f"_on_{wanted.type}{wanted.index or ''}", _on(wanted, kernel)
+
+
+def _tensors(args: Any) -> Any:
+    for arg in args:
+        if isinstance(arg, torch.Tensor):
+            yield arg
+        elif isinstance(arg, list):
+            yield from _tensors(arg)
+        elif isinstance(value := getattr(arg, "value", None), torch.Tensor):
+            yield value  # a variable
+
+
+def _moved(args: Any, device: torch.device) -> list[Any]:
+    return [
+        arg.to(device) if isinstance(arg, torch.Tensor) else _moved(arg, device) if type(arg) is list else arg
+        for arg in args
+    ]
+
+
+def _following(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel, on the GPU where one of its inputs is."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = None
+        mixed = False
+        for tensor in _tensors(args):
+            if found is None:
+                found = tensor.device
+            elif tensor.device != found:
+                mixed = True
+                if tensor.is_cuda:
+                    found = tensor.device
+        return kernel(*(_moved(args, found) if mixed and found is not None else args), **kwargs)
+
+    return call
+
+
+def _on(device: torch.device, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _placed(kernel(*_moved(args, device), **kwargs), device)
+
+    return call
+
+
+def _made_on(device: torch.device, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that makes numbers from nothing (random ones): they start on the GPU."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _placed(kernel(*args, **kwargs), device)
+
+    return call
+
+
+def _placed(result: Any, device: torch.device) -> Any:
+    if isinstance(result, torch.Tensor):
+        return result.to(device)
+    if isinstance(result, tuple):
+        return tuple(_placed(item, device) for item in result)
+    return result
+
+
+def memory_of(name: str) -> int:
+    """Bytes of a device's memory; TensorFlow states 256 MiB for the CPU."""
+    kind, index = name.rsplit(":", 2)[1:]
+    return torch.cuda.get_device_properties(int(index)).total_memory if kind == "GPU" else 256 << 20
+
+
+class DeviceAttributes:
+    """A device: its name, type and memory."""
+
+    def __init__(self, name: str, device_type: str, memory_limit_bytes: int, incarnation: int) -> None:
+        self.name = name
+        self.device_type = device_type
+        self.memory_limit_bytes = self.memory_limit = memory_limit_bytes
+        self.incarnation = incarnation
+
+    def __repr__(self) -> str:
+        return f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes}, {self.incarnation})"
+
+
+def described(placement: Placement, prefix: str = PREFIX) -> list[DeviceAttributes]:
+    """The devices of a session."""
+    return [
+        DeviceAttributes(name.replace(PREFIX, prefix), name.rsplit(":", 2)[1], memory_of(name), number + 1)
+        for number, name in enumerate(placement.names())
+    ]
+
+
+def list_local_devices(session_config: Any = None) -> list[DeviceAttributes]:
+    """The devices of this machine, as `tensorflow.python.client.device_lib` lists them."""
+    return described(Placement(session_config), "/device:")

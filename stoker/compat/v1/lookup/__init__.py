@@ -1,0 +1,8 @@
+"""Public names of tf.lookup."""
+
+from stoker.compat.v1.lookup import experimental as experimental
+from stoker._src.ops.lookup import KeyValueTensorInitializer as KeyValueTensorInitializer
+from stoker._src.ops.lookup import StaticHashTable as StaticHashTable
+from stoker._src.ops.lookup import StaticVocabularyTable as StaticVocabularyTable
+from stoker._src.ops.lookup import TextFileIndex as TextFileIndex
+from stoker._src.ops.lookup import TextFileInitializer as TextFileInitializer

@@ -1,0 +1,16 @@
+"""Public names of tf.train."""
+
+from stoker.train import experimental as experimental
+from stoker._src.formats.protos import BytesList as BytesList
+from stoker._src.formats.protos import ClusterDef as ClusterDef
+from stoker._src.formats.protos import Example as Example
+from stoker._src.formats.protos import Feature as Feature
+from stoker._src.formats.protos import FeatureList as FeatureList
+from stoker._src.formats.protos import FeatureLists as FeatureLists
+from stoker._src.formats.protos import Features as Features
+from stoker._src.formats.protos import FloatList as FloatList
+from stoker._src.formats.protos import Int64List as Int64List
+from stoker._src.formats.protos import JobDef as JobDef
+from stoker._src.formats.protos import SequenceExample as SequenceExample
+from stoker._src.formats.protos import ServerDef as ServerDef
+from stoker._src.train.moving_averages import ExponentialMovingAverage as ExponentialMovingAverage
