@@ -300,9 +300,7 @@ def percentage_below(
 # -- counts ------------------------------------------------------------------------------------------------------
 
 
-def counted(
-    condition: Any, weights: Any, metrics_collections: Any = None, updates_collections: Any = None
-) -> Metric:
+def counted(condition: Any, weights: Any, metrics_collections: Any = None, updates_collections: Any = None) -> Metric:
     """The weighted count of what is true. Variable: `count`."""
     count = metric_variable([], dtypes.float32, "count")
     values = casting.cast(condition, dtypes.float32)
@@ -323,7 +321,13 @@ _BINARY = {
 
 
 def _count(
-    kind: str, labels: Any, predictions: Any, weights: Any, metrics_collections: Any, updates_collections: Any, name: Any
+    kind: str,
+    labels: Any,
+    predictions: Any,
+    weights: Any,
+    metrics_collections: Any,
+    updates_collections: Any,
+    name: Any,
 ) -> Metric:
     refuse_eager(kind)
     with variable_scope.variable_scope(name, kind, (predictions, labels, weights)):
@@ -331,9 +335,7 @@ def _count(
             casting.cast(predictions, dtypes.bool_), casting.cast(labels, dtypes.bool_), weights
         )
         of_label, of_prediction = _BINARY[kind]
-        hit = comparison.logical_and(
-            comparison.equal(labels, of_label), comparison.equal(predictions, of_prediction)
-        )
+        hit = comparison.logical_and(comparison.equal(labels, of_label), comparison.equal(predictions, of_prediction))
         return counted(hit, weights, metrics_collections, updates_collections)
 
 
@@ -431,5 +433,3 @@ def recall(
     with variable_scope.variable_scope(name, "recall", (predictions, labels, weights)):
         value, update = _ratio("recall", false_negatives, labels, predictions, weights)
         return collected(value, update, metrics_collections, updates_collections)
-
-

@@ -154,7 +154,7 @@ def _positives(labels: Tensor, chosen: Tensor, class_id: Any) -> tuple[Tensor, T
         )
     hits = _as_double(_hits(labels, chosen))
     found = reductions.reduce_sum(hits, -1)
-    wrong = reductions.reduce_sum(math.subtract(1.0, hits), -1)
+    wrong = reductions.reduce_sum(math.subtract(array.ones_like(hits), hits), -1)
     fresh = comparison.logical_and(_first_of_its_kind(labels), comparison.greater_equal(labels, 0))
     missed = comparison.logical_and(fresh, comparison.logical_not(_hits(chosen, labels)))
     return found, wrong, reductions.reduce_sum(_as_double(missed), -1)
@@ -294,8 +294,8 @@ def average_precision_at_k(
         before = comparison.less_equal(array.expand_dims(places, 0), array.expand_dims(places, 1))
         running = reductions.reduce_sum(math.multiply(array.expand_dims(hits, -2), _as_double(before)), -1)
         precisions = math.multiply(math.divide(running, places), hits)
-        relevant = reductions.reduce_sum(_as_double(_first_of_its_kind(labels)), -1)
-        most = math.minimum(relevant, float(k))
+        # A label named twice counts twice here, as in TensorFlow.
+        most = math.minimum(casting.cast(array.shape(labels)[-1], dtypes.float64), float(k))  # type: ignore[index]
         averages = math.divide_no_nan(reductions.reduce_sum(precisions, -1), most)
         count = array.ones_like(averages)
         if weights is not None:

@@ -34,8 +34,12 @@ def _confusion(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Counts of each kind at each threshold (a score above it counts as true), and the ops that add to them."""
     check = [
-        assertions.assert_op(reductions.reduce_all(comparison.greater_equal(predictions, 0.0)), ["predictions must be in [0, 1]"]),
-        assertions.assert_op(reductions.reduce_all(comparison.less_equal(predictions, 1.0)), ["predictions must be in [0, 1]"]),
+        assertions.assert_op(
+            reductions.reduce_all(comparison.greater_equal(predictions, 0.0)), ["predictions must be in [0, 1]"]
+        ),
+        assertions.assert_op(
+            reductions.reduce_all(comparison.less_equal(predictions, 1.0)), ["predictions must be in [0, 1]"]
+        ),
     ]
     with control_dependencies([each for each in check if each is not None]):
         predictions, labels, weights = matched(
@@ -160,9 +164,17 @@ def _interpolated(tp: Any, fp: Any, fn: Any) -> Tensor:
 def _at_best(
     counts: dict[str, Any], wanted: float, fixed: tuple[str, str], shown: tuple[str, str], name: str
 ) -> Tensor:
-    """One rate at the threshold where another is nearest to what is wanted."""
+    """One rate at the threshold where another is nearest to what is wanted.
+
+    Of several such thresholds, a specificity is taken at the highest and a sensitivity at the lowest.
+    """
     given: Any = math.divide(counts[fixed[0]], counts[fixed[0]] + counts[fixed[1]] + _EDGE)
-    index = casting.cast(scans.argmin(math_unary.abs(given - wanted), 0), dtypes.int32)
+    distance: Any = math_unary.abs(given - wanted)
+    if fixed == ("tp", "fn"):
+        last: Any = array.shape(distance)[0]  # type: ignore[index]
+        index = last - 1 - casting.cast(scans.argmin(array_selection.reverse(distance, [0]), 0), dtypes.int32)
+    else:
+        index = casting.cast(scans.argmin(distance, 0), dtypes.int32)
     hit, miss = (convert_to_tensor(counts[key])[index] for key in shown)  # type: ignore[index]
     return math.divide(hit, hit + miss + _EDGE, name=name)
 

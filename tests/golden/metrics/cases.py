@@ -8,7 +8,9 @@ LABELS = _random.randint(0, 2, (BATCHES, 6)).astype(bool)
 SCORES = np.clip(_random.uniform(0, 1, (BATCHES, 6)) * 0.6 + LABELS * 0.3, 0, 1).astype(np.float32)
 WEIGHTS = _random.uniform(0, 2, (BATCHES, 6)).astype(np.float32)
 CLASSES = _random.randint(0, 4, (BATCHES, 6)).astype(np.int64)
-GUESSES = np.where(_random.uniform(size=(BATCHES, 6)) < 0.5, CLASSES, _random.randint(0, 4, (BATCHES, 6))).astype(np.int64)
+GUESSES = np.where(_random.uniform(size=(BATCHES, 6)) < 0.5, CLASSES, _random.randint(0, 4, (BATCHES, 6))).astype(
+    np.int64
+)
 VALUES = _random.randn(BATCHES, 6, 3).astype(np.float32)
 OTHERS = (VALUES + 0.3 * _random.randn(BATCHES, 6, 3)).astype(np.float32)
 UNIT, UNIT_OTHER = (x / np.linalg.norm(x, axis=2, keepdims=True) for x in (VALUES, OTHERS))
@@ -37,7 +39,10 @@ def metrics(tf):
         "auc": (scored, m.auc),
         "auc_pr": (scored, lambda a, b, **k: m.auc(a, b, curve="PR", summation_method="careful_interpolation", **k)),
         "auc_minoring": (scored, lambda a, b, **k: m.auc(a, b, num_thresholds=20, summation_method="minoring", **k)),
-        "auc_majoring": (scored, lambda a, b, **k: m.auc(a, b, curve="PR", num_thresholds=20, summation_method="majoring", **k)),
+        "auc_majoring": (
+            scored,
+            lambda a, b, **k: m.auc(a, b, curve="PR", num_thresholds=20, summation_method="majoring", **k),
+        ),
         "sensitivity_at_specificity": (scored, lambda a, b, **k: m.sensitivity_at_specificity(a, b, 0.7, **k)),
         "specificity_at_sensitivity": (scored, lambda a, b, **k: m.specificity_at_sensitivity(a, b, 0.7, **k)),
         "recall_at_k": ([TOP, LOGITS], lambda a, b, **k: m.recall_at_k(a, b, 2, **k)),
