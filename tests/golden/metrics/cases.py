@@ -1,5 +1,7 @@
 """Streaming metrics over three batches, written once for TensorFlow and for stoker."""
 
+from functools import partial
+
 import numpy as np
 
 _random = np.random.RandomState(4)
@@ -17,6 +19,10 @@ UNIT, UNIT_OTHER = (x / np.linalg.norm(x, axis=2, keepdims=True) for x in (VALUE
 LOGITS = _random.randn(BATCHES, 6, 5).astype(np.float32)
 TOP = _random.randint(0, 5, (BATCHES, 6, 2)).astype(np.int64)
 THRESHOLDS = [0.2, 0.5, 0.8]
+
+
+def _with_thresholds(make, labels, scores, **kwargs):
+    return make(labels, scores, THRESHOLDS, **kwargs)
 
 
 def metrics(tf):
@@ -54,10 +60,8 @@ def metrics(tf):
     }
     for name in ("true_positives", "true_negatives", "false_positives", "false_negatives", "precision", "recall"):
         found[name] = (binary, getattr(m, name))
-        found[f"{name}_at_thresholds"] = (
-            scored,
-            lambda a, b, make=getattr(m, f"{name}_at_thresholds"), **k: make(a, b, THRESHOLDS, **k),
-        )
+        at_thresholds = getattr(m, f"{name}_at_thresholds")
+        found[f"{name}_at_thresholds"] = (scored, partial(_with_thresholds, at_thresholds))
     return found
 
 
