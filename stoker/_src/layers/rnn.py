@@ -377,9 +377,10 @@ def raw_rnn(
     _check_cell(cell)
     if not callable(loop_fn):
         raise TypeError("loop_fn must be a callable")
+    steer: Any = loop_fn
     with variable_scope.variable_scope(scope or "rnn"):
         time = constants.constant(0, dtypes.int32)
-        finished, next_input, state, emit, loop_state = loop_fn(time, None, None, None)
+        finished, next_input, state, emit, loop_state = steer(time, None, None, None)
         first = convert_to_tensor(nest.flatten(next_input)[0])
         known = first.static_shape[0]
         batch_size = array.shape(first)[0] if known is None else known  # type: ignore[index]
@@ -409,7 +410,7 @@ def raw_rnn(
         def body(time: Any, finished: Any, inputs: Any, arrays: Any, state: Any, loop_state: Any) -> Any:
             output, cell_state = cell(inputs, state)
             following = time + 1
-            done, new_input, new_state, emitted, new_loop = loop_fn(
+            done, new_input, new_state, emitted, new_loop = steer(
                 following, output, cell_state, loop_state if has_loop_state else None
             )
             running = comparison.logical_not(finished)
