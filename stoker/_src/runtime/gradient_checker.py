@@ -27,7 +27,7 @@ def _start(x: Any, shape: Any, given: Any) -> np.ndarray:
 def _parts(array: np.ndarray) -> np.ndarray:
     """The real numbers an array is made of, flat: a complex one counts as two."""
     flat = np.ascontiguousarray(array).reshape(-1)
-    return flat.view(flat.real.dtype) if np.iscomplexobj(flat) else flat
+    return flat.view(np.real(flat).dtype) if np.iscomplexobj(flat) else flat
 
 
 def _theoretical(x: Any, y: Any, start: np.ndarray, y_shape: Any, feeds: dict[Any, Any]) -> np.ndarray:
@@ -47,7 +47,7 @@ def _theoretical(x: Any, y: Any, start: np.ndarray, y_shape: Any, feeds: dict[An
 
 def _parts_view(array: np.ndarray) -> np.ndarray:
     flat = array.reshape(-1)
-    return flat.view(flat.real.dtype) if np.iscomplexobj(flat) else flat
+    return flat.view(np.real(flat).dtype) if np.iscomplexobj(flat) else flat
 
 
 def _dense(found: Any, start: np.ndarray) -> np.ndarray:

@@ -119,10 +119,10 @@ class TestCase(absltest.TestCase):
         if config is not None:
             settings.CopyFrom(config)
         settings.allow_soft_placement = not force_gpu
-        graph = context.get_default_graph() if graph is None else graph
-        if graph.seed is None:
-            graph.seed = SEED
-        return Session(graph=graph, config=settings)
+        chosen: Any = context.get_default_graph() if graph is None else graph
+        if chosen.seed is None:
+            chosen.seed = SEED
+        return Session(graph=chosen, config=settings)
 
     @contextlib.contextmanager
     def _placed(self, session: Session, use_gpu: bool, force_gpu: bool) -> Iterator[None]:
@@ -399,7 +399,7 @@ class TestCase(absltest.TestCase):
         )
 
     assertRaisesRegexp = absltest.TestCase.assertRaisesRegex
-    assertItemsEqual = absltest.TestCase.assertCountEqual
+    assertItemsEqual: Any = absltest.TestCase.assertCountEqual
 
     def checkedThread(self, target: Callable[..., Any], args: Any = None, kwargs: Any = None) -> CheckedThread:
         """A thread whose exception fails the test when it is joined. It must be joined."""
@@ -464,7 +464,7 @@ def _wide(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float32)
 
 
-def _dims(item: Any) -> list[int]:
+def _dims(item: Any) -> list[Any]:
     if not isinstance(item, (np.ndarray, np.generic, Tensor)) and not hasattr(item, "shape"):
         raise TypeError(f"input must be a Numpy array or a tensor, got {type(item)}")
     return TensorShape(item.shape).as_list()
