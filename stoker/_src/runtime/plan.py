@@ -83,7 +83,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
     stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
     while stack:
         op, wanted = stack.pop()
-        wanted = wanted or has_effect(op)
+        wanted = wanted or (has_effect(op) and not _is_fed(op, feeds))
         seen = needed if wanted else waited_for
         if op in seen or op in needed:
             continue
@@ -94,6 +94,11 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
         for control in op._control_inputs:
             stack.append((control, False))
     return needed, waited_for - needed
+
+
+def _is_fed(op: Operation, feeds: set[Tensor]) -> bool:
+    """Whether all that an op makes is fed: waiting for a fed placeholder must not run it."""
+    return bool(op.outputs) and all(tensor in feeds for tensor in op.outputs)
 
 
 def has_effect(op: Operation) -> bool:
