@@ -52,6 +52,8 @@ from stoker._src.ops.nn.dilated import with_space_to_batch as with_space_to_batc
 from stoker._src.ops.nn.dilation import dilation2d_v2 as dilation2d
 from stoker._src.ops.nn.dilation import erosion2d_v2 as erosion2d
 from stoker._src.ops.nn.dropout import dropout_v2 as dropout
+from stoker._src.ops.nn.fractional_pooling import fractional_avg_pool_v2 as fractional_avg_pool
+from stoker._src.ops.nn.fractional_pooling import fractional_max_pool_v2 as fractional_max_pool
 from stoker._src.ops.nn.lrn import local_response_normalization as local_response_normalization
 from stoker._src.ops.nn.lrn import local_response_normalization as lrn
 from stoker._src.ops.nn.moments import batch_norm_with_global_normalization_v2 as batch_norm_with_global_normalization
@@ -77,3 +79,6 @@ from stoker._src.ops.nn.softmax import log_softmax_v2 as log_softmax
 from stoker._src.ops.nn.softmax import softmax_v2 as softmax
 from stoker._src.ops.sorting import in_top_k_v2 as in_top_k
 from stoker._src.ops.sorting import top_k as top_k
+from stoker._src.ops.sparse_embedding import embedding_lookup_sparse_v2 as embedding_lookup_sparse
+from stoker._src.ops.sparse_embedding import embedding_lookup_v2 as embedding_lookup
+from stoker._src.ops.sparse_embedding import safe_embedding_lookup_sparse_v2 as safe_embedding_lookup_sparse

@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from stoker._src.base.version import VERSION
-from stoker._src.cli import run
+from stoker._src.cli import inspect, run
 
-_COMMANDS = (run,)
+_COMMANDS = (run, inspect)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -194,12 +194,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def _public(self, inner: str) -> str | None:
         """The public module that `tensorflow.<inner>` stands for, if there is one."""
-        if (
-            inner == "compat.v1"
-            or inner.startswith("compat.v1.")
-            or inner == "compat.v2"
-            or inner.startswith("compat.v2.")
-        ):
+        if (inner + ".").startswith(("compat.v1.", "compat.v2.")):
             name = f"stoker.{inner}"
         else:
             name = f"{self._api}.{inner}".rstrip(".")

@@ -63,7 +63,7 @@ def _run_as_main(script: str) -> None:
     __main__.__spec__ = None
     __main__.__package__ = None
     sys.excepthook = _without_our_frames
-    exec(code, vars(__main__))
+    exec(code, __main__.__dict__)
 
 
 def _without_our_frames(kind: type[BaseException], error: BaseException, trace: Any) -> None:

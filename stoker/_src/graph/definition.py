@@ -203,6 +203,7 @@ class OpDefinition:
     shape_inputs: frozenset[str] = frozenset()
     gradient_fn: Gradient | None = None
     differentiable: bool = True
+    specialize_fn: Callable[[Any], Kernel | None] | None = None
     batch_fn: Kernel | None = None
     batch_key: Callable[..., Any] | None = None
     result_type: Any = None
@@ -241,6 +242,7 @@ class OpDefinition:
         if unknown:
             raise TypeError(f"{self.name}: the kernel takes {unknown}, which are not attributes of the op")
         self.kernel_fn = function
+        self.specialize_fn = getattr(function, "specialize", self.specialize_fn)
         return function
 
     def shape(self, function: ShapeRule | None = None, *, values: Sequence[str] = (), as_shapes: Sequence[str] = ()):
@@ -281,6 +283,14 @@ class OpDefinition:
         """
         self.calls = how
         return self
+
+    def specialize(self, function: Callable[[Any], Kernel | None]) -> Callable[[Any], Kernel | None]:
+        """Registers a choice made once for each node, when planning: a quicker kernel for what is known of it, or None.
+
+        The kernel it returns takes the inputs alone: attributes are known to `function(op)`, which has chosen by them.
+        """
+        self.specialize_fn = function
+        return function
 
     def batch(self, key: Callable[..., Any]) -> Callable[[Kernel], Kernel]:
         """Registers a kernel for many nodes of this op at once, as optimizer updates are.

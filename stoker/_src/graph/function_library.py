@@ -9,12 +9,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tensorboard.compat.proto.function_pb2 import FunctionDef
-from tensorboard.compat.proto.graph_pb2 import GraphDef
-
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.shapes import TensorShape, as_shape
+from stoker._src.formats.protos import FunctionDef, GraphDef
 from stoker._src.graph.attr_values import FunctionRef, from_attr_value, to_attr_value, typed_attr_value
 from stoker._src.graph.definition import MISSING, STATEFUL, find_definition
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
@@ -236,7 +234,7 @@ class Library:
         if not proto.signature.control_output:  # older writers meant: every stateful node runs
             controls = [op for op in graph.stateful_ops() if op not in {t.op for t in graph.inputs}]
         unique = name if self._is_ours(name) else unique_function_name(name)
-        return Function(unique, graph, graph.inputs, outputs, controls)
+        return Function(unique, graph, list(graph.inputs), outputs, controls)
 
     def _build_body(self, body: Body) -> Function:
         """A function that the raising of 1.x control flow made."""
@@ -257,7 +255,7 @@ class Library:
             node, _, index = text.partition(":")
             outputs.append(given[text] if text in given else importer.ops[node].outputs[int(index or 0)])
         controls = [importer.ops[name] for name in body.controls if name in importer.ops]
-        return Function(unique_function_name(body.name), graph, graph.inputs, outputs, controls)
+        return Function(unique_function_name(body.name), graph, list(graph.inputs), outputs, controls)
 
     def output_types(self, node: Any) -> list[int]:
         """The dtype numbers of a node's outputs."""

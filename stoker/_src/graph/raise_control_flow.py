@@ -12,10 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensorboard.compat.proto.graph_pb2 import GraphDef
-from tensorboard.compat.proto.node_def_pb2 import NodeDef
-
 from stoker._src.base.dtypes import as_dtype
+from stoker._src.formats.protos import GraphDef, NodeDef
 
 _ENTER = ("Enter", "RefEnter")
 _EXIT = ("Exit", "RefExit")

@@ -21,11 +21,11 @@ ASSERT = define("Assert(condition: host bool, data: [T]) -> ()", STATEFUL, summa
 @ASSERT.kernel
 def assert_kernel(condition: bool, data: list[Any], *, summarize: int) -> None:
     if condition is not True:
-        shown = " ".join(f"[{_summary(to_numpy(value), summarize)}]" for value in data)
+        shown = " ".join(f"[{summary(to_numpy(value), summarize)}]" for value in data)
         raise InvalidArgumentError(None, None, f"assertion failed: {shown}")
 
 
-def _summary(array: np.ndarray, limit: int) -> str:
+def summary(array: np.ndarray, limit: int) -> str:
     """The first `limit` elements (all for -1), a bracket round each row but the outermost."""
     array = np.asarray(array)
     limit = 3 if limit == 0 else limit

@@ -73,7 +73,7 @@ def _fit(x: Any, y: Any) -> bool:
 
 def _equality(x: Any, y: Any, incompatible_shape_error: bool, wanted: bool) -> Any:
     if not incompatible_shape_error and not _fit(x, y):
-        return torch.tensor(not wanted)
+        return torch.tensor(not wanted, device=x.device if isinstance(x, torch.Tensor) else None)
     if isinstance(x, np.ndarray):  # strings
         result = np.equal(x, y) if wanted else np.not_equal(x, y)
         return torch.from_numpy(np.asarray(result, dtype=bool))

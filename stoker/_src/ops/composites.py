@@ -55,7 +55,8 @@ def _in_order(sparse: SparseTensor) -> SparseTensor:
     if reorder is None:
         raise NotImplementedError("A SparseFeature whose indices are not already_sorted needs the op SparseReorder.")
     ordered = reorder(sparse.indices, sparse.values, sparse.dense_shape, name="SparseReorder")
-    return SparseTensor(*ordered, sparse.dense_shape)
+    indices, values = ordered
+    return SparseTensor(indices, values, sparse.dense_shape)
 
 
 def ragged_feature(key: Any, feature: Any, found: Mapping[Any, Any], *, batched: bool) -> Any:

@@ -367,7 +367,6 @@ def gather_nd_kernel(params: Any, indices: torch.Tensor, *, bad_indices_policy: 
     return taken.reshape(*outer, *inner)
 
 
-@GATHER_ND.shape
 def gather_nd_shape(params: Shape, indices: Shape) -> Shape:
     indices = indices.at_least(1)
     if indices.dims is None or indices.dims[-1] is None or params.dims is None:
@@ -380,6 +379,9 @@ def gather_nd_shape(params: Shape, indices: Shape) -> Shape:
             f"indices.shape[-1] must be <= params.rank, but saw indices shape: {indices} and params shape: {params}",
         )
     return Shape((*indices.dims[:-1], *params.dims[depth:]))
+
+
+GATHER_ND.shape(gather_nd_shape)
 
 
 @GATHER_ND.grad

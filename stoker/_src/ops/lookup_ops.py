@@ -183,26 +183,31 @@ def _make(kind: str, name: str, key_dtype: DType, value_dtype: DType, value_shap
     return table
 
 
+def _scalars_kernel(kind: str) -> Any:
+    def table_kernel(*, container: str, shared_name: str, key_dtype: DType, value_dtype: DType, ctx: Any) -> Any:
+        return _table(ctx, container, shared_name, kind, lambda name: _make(kind, name, key_dtype, value_dtype, None))
+
+    return table_kernel
+
+
+def _tensors_kernel(kind: str) -> Any:
+    def table_kernel(
+        *, container: str, shared_name: str, key_dtype: DType, value_dtype: DType, value_shape: Shape, ctx: Any
+    ) -> Any:
+        return _table(
+            ctx, container, shared_name, kind, lambda name: _make(kind, name, key_dtype, value_dtype, value_shape)
+        )
+
+    return table_kernel
+
+
 def _handles(kind: str, *, of_tensors: bool) -> None:
     """The op that makes a kind of table, in its 1.x form (a reference) and its V2 form (a resource)."""
     attrs = {**_HANDLE, "value_shape": Shape(())} if of_tensors else _HANDLE
     for name, output in ((kind, "Ref(string)"), (f"{kind}V2", "resource")):
         definition = define(f"{name}() -> (table_handle: {output})", SOURCE | STATEFUL, **attrs).not_differentiable()
         definition.shape(lambda: SCALAR)
-        if of_tensors:
-
-            def kernel(
-                *, container: str, shared_name: str, key_dtype: DType, value_dtype: DType, value_shape: Shape, ctx: Any
-            ) -> Any:
-                return _table(
-                    ctx, container, shared_name, kind, lambda n: _make(kind, n, key_dtype, value_dtype, value_shape)
-                )
-        else:
-
-            def kernel(*, container: str, shared_name: str, key_dtype: DType, value_dtype: DType, ctx: Any) -> Any:
-                return _table(ctx, container, shared_name, kind, lambda n: _make(kind, n, key_dtype, value_dtype, None))
-
-        definition.kernel(kernel)
+        definition.kernel(_tensors_kernel(kind) if of_tensors else _scalars_kernel(kind))
 
 
 _handles("HashTable", of_tensors=False)
@@ -352,7 +357,7 @@ def _from_text_file(
 ) -> None:
     if table_handle.initialized:
         return
-    path = filename[()].decode() if isinstance(filename, np.ndarray) else str(filename)
+    path = filename.item().decode()
     mark = delimiter.encode() if isinstance(delimiter, str) else delimiter
     if len(mark) != 1:
         raise InvalidArgumentError(None, None, f"Only single delimiter is supported, got {delimiter!r}")

@@ -217,6 +217,12 @@ def abs(x: Any, name: str | None = None) -> Any:
         return ABS(x, name=scope)
 
 
+@export(v1="complex_abs")
+def complex_abs(x: Any, name: str | None = None) -> Tensor:
+    """The modulus of complex numbers, the spelling of TensorFlow 0.12."""
+    return abs(x, name=name)
+
+
 sign = function(SIGN, "sign", "-1, 0 or 1 by the sign of x; x / |x| for complex numbers.", "sign", "math.sign")
 
 # ---- powers -----------------------------------------------------------------------------------------------------

@@ -64,11 +64,15 @@ def serialize_sparse_kernel(
     return result
 
 
-@SERIALIZE_SPARSE.shape
-def serialize_sparse_shape(sparse_indices: Shape, sparse_values: Shape, sparse_shape: Shape) -> Shape:
+def _check_ranks(sparse_indices: Shape, sparse_values: Shape, sparse_shape: Shape) -> None:
     sparse_indices.of_rank(2)
     sparse_values.of_rank(1)
     sparse_shape.of_rank(1)
+
+
+@SERIALIZE_SPARSE.shape
+def serialize_sparse_shape(sparse_indices: Shape, sparse_values: Shape, sparse_shape: Shape) -> Shape:
+    _check_ranks(sparse_indices, sparse_values, sparse_shape)
     return Shape((3,))
 
 
@@ -127,7 +131,7 @@ def serialize_many_sparse_kernel(
 
 @SERIALIZE_MANY_SPARSE.shape
 def serialize_many_sparse_shape(sparse_indices: Shape, sparse_values: Shape, sparse_shape: Shape) -> Shape:
-    serialize_sparse_shape(sparse_indices, sparse_values, sparse_shape)
+    _check_ranks(sparse_indices, sparse_values, sparse_shape)
     return Shape((None, 3))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 from typing import Any
 
 import numpy as np
@@ -94,9 +95,13 @@ def _encoded(points: Any, encoding: str, errors: str, replacement_char: int) -> 
 
 # ---- UnicodeDecode, UnicodeEncode, UnicodeTranscode -------------------------------------------------------------
 
-_DECODE = dict(
-    input_encoding=STRING, errors=_ERRORS, replacement_char=65533, replace_control_characters=False, Tsplits=_SPLITS
-)
+_DECODE = {
+    "input_encoding": STRING,
+    "errors": _ERRORS,
+    "replacement_char": 65533,
+    "replace_control_characters": False,
+    "Tsplits": _SPLITS,
+}
 UNICODE_DECODE = define(
     "UnicodeDecode(input: string) -> (row_splits: Tsplits, char_values: int32)", **_DECODE
 ).not_differentiable()
@@ -148,14 +153,16 @@ def unicode_decode_with_offsets_kernel(
     return _decode(input, _Reader(input_encoding, errors, replacement_char, replace_control_characters), Tsplits)
 
 
-@UNICODE_DECODE.shape
-def unicode_decode_shape(input: Shape) -> Any:
+def _decoded_shapes(input: Shape) -> tuple[Shape, Shape]:
     return Shape((None if input.size is None else input.size + 1,)), Shape((None,))
+
+
+UNICODE_DECODE.shape(_decoded_shapes)
 
 
 @UNICODE_DECODE_WITH_OFFSETS.shape
 def unicode_decode_with_offsets_shape(input: Shape) -> Any:
-    return (*unicode_decode_shape(input), Shape((None,)))
+    return (*_decoded_shapes(input), Shape((None,)))
 
 
 UNICODE_ENCODE = define(
@@ -180,7 +187,7 @@ def unicode_encode_kernel(
     ):
         raise InvalidArgumentError(None, None, f"input_splits {input_splits} must rise from 0 to {len(points)}.")
     result = np.empty(len(input_splits) - 1, dtype=object)
-    for i, (start, end) in enumerate(zip(input_splits, input_splits[1:])):
+    for i, (start, end) in enumerate(itertools.pairwise(input_splits)):
         result[i] = _encoded(points[start:end], output_encoding, errors, replacement_char)
     return result
 
@@ -346,7 +353,7 @@ def string_ngrams_kernel(
     tokens = data.tolist()
     result: list[bytes] = []
     splits = [0] if data_splits else []
-    for start, end in zip(data_splits, data_splits[1:]):
+    for start, end in itertools.pairwise(data_splits):
         row = tokens[start:end]
         before = len(result)
         for width in ngram_widths:

@@ -82,7 +82,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
     stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
     while stack:
         op, wanted = stack.pop()
-        wanted = wanted or _has_effect(op)
+        wanted = wanted or has_effect(op)
         seen = needed if wanted else waited_for
         if op in seen or op in needed:
             continue
@@ -95,7 +95,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
     return needed, waited_for - needed
 
 
-def _has_effect(op: Operation) -> bool:
+def has_effect(op: Operation) -> bool:
     return bool(op.definition.traits & _EFFECTS) or bool(op.definition.calls)
 
 
@@ -172,6 +172,7 @@ class Planner:
         self._ordered: list[Operation] = []
         self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
         self._fetched_tensors = set(fetches)
+        self._wanted_outputs: dict[Operation, list[bool]] = {}
         self._pinned: dict[Tensor, Value] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
@@ -237,16 +238,18 @@ class Planner:
             return
         if not traits & _NOT_FOLDABLE and self._fold(op, arguments):
             return
-        instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
+        special = None if definition.specialize_fn is None else definition.specialize_fn(op)
+        if special is None:
+            instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
+        else:
+            instruction = Instruction(op, "kernel", special, arguments)
         self._append(instruction, traits)
         self._name_results(instruction, op)
 
     def _call(self, op: Operation, arguments: list[Any]) -> None:
         """An op that calls functions: they are compiled for this place, with the inputs that are known here bound."""
         passed: list[Value] = arguments[-1]
-        fetched = set(self.fetches)
-        wanted = [t in fetched or not self.needed.isdisjoint(t._consumers) for t in op.outputs]
-        keywords, steps = self.compile_function(op, passed, wanted)
+        keywords, steps = self.compile_function(op, passed, self._wanted(op))
         instruction = Instruction(op, "kernel", op.definition.kernel_fn, arguments, keywords, steps=steps)
         planners = [step.planner for step in steps]
         instruction.written = frozenset().union(*[planner.written for planner in planners])
@@ -260,6 +263,27 @@ class Planner:
             self.blocks = True
         self.reads_variables |= any(planner.reads_variables for planner in planners)
         self._name_results(instruction, op)
+
+    def _wanted(self, op: Operation) -> list[bool]:
+        """Which outputs somebody needs. A loop that takes one without using it does not."""
+        known = self._wanted_outputs.get(op)
+        if known is None:
+            known = self._wanted_outputs[op] = [
+                tensor in self._fetched_tensors or any(self._uses(user, tensor) for user in tensor._consumers)
+                for tensor in op.outputs
+            ]
+        return known
+
+    def _uses(self, user: Operation, tensor: Tensor) -> bool:
+        if user not in self.needed:
+            return False
+        if not user.definition.calls:
+            return True
+        first = len(user._inputs) - len(function_refs(user)[0].target.inputs)
+        if any(given is tensor for given in user._inputs[:first]):
+            return True
+        used = self.compile_function.used_inputs(user, self._wanted(user))
+        return any(given is tensor and i in used for i, given in enumerate(user._inputs[first:]))
 
     def _keywords(self, op: Operation) -> dict[str, Any]:
         definition = op.definition

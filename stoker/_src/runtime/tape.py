@@ -22,6 +22,7 @@ from stoker._src.ops import (
     control_flow,
     custom_gradients,
     math,
+    python_functions,
     ranges,
     tensor_array,
     variables,
@@ -412,3 +413,6 @@ def _differentiate(f: Any, args: Any, kwargs: Any, used: list[Any], starts: list
 
 
 custom_gradients.set_differentiate(_differentiate)
+
+
+python_functions.set_tape(GradientTape)

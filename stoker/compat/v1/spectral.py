@@ -12,3 +12,5 @@ from stoker._src.ops.signal import irfft3d as irfft3d
 from stoker._src.ops.signal import rfft as rfft
 from stoker._src.ops.signal import rfft2d as rfft2d
 from stoker._src.ops.signal import rfft3d as rfft3d
+from stoker._src.ops.signal_frames import dct as dct
+from stoker._src.ops.signal_frames import idct as idct

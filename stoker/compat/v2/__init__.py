@@ -16,6 +16,7 @@ from stoker.compat.v2 import lookup as lookup
 from stoker.compat.v2 import math as math
 from stoker.compat.v2 import nest as nest
 from stoker.compat.v2 import nn as nn
+from stoker.compat.v2 import quantization as quantization
 from stoker.compat.v2 import queue as queue
 from stoker.compat.v2 import random as random
 from stoker.compat.v2 import signal as signal
@@ -205,6 +206,10 @@ from stoker._src.ops.math_unary import sqrt as sqrt
 from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
+from stoker._src.ops.printing import print_v2 as print
+from stoker._src.ops.printing import timestamp as timestamp
+from stoker._src.ops.python_functions import numpy_function as numpy_function
+from stoker._src.ops.python_functions import py_function as py_function
 from stoker._src.ops.ranges import broadcast_dynamic_shape as broadcast_dynamic_shape
 from stoker._src.ops.ranges import broadcast_static_shape as broadcast_static_shape
 from stoker._src.ops.ranges import broadcast_to as broadcast_to
@@ -241,7 +246,8 @@ from stoker._src.ops.sorting import searchsorted as searchsorted
 from stoker._src.ops.sorting import sort as sort
 from stoker._src.ops.sorting import unique as unique
 from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
-from stoker._src.ops.strings import as_string as as_string
+from stoker._src.ops.sparse_features import edit_distance as edit_distance
+from stoker._src.ops.strings_numbers import as_string as as_string
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
 from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto

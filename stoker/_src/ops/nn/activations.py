@@ -325,11 +325,10 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
             raise ValueError(
                 f"`features.dtype` must be a floating point tensor. Received: features.dtype={x.dtype.name}."
             )
-        half = math.multiply(_number(0.5, x), x)
+        half = _number(0.5, x) * x
         if approximate:
-            cube = math.multiply(math.multiply(x, x), x)
-            inner = math.multiply(
-                _number(scalars.sqrt(2 / scalars.pi), x), math.add(x, math.multiply(_number(0.044715, x), cube))
-            )
-            return math.multiply(half, math.add(_number(1, x), math.tanh(inner)))
-        return math.multiply(half, math.add(_number(1, x), ops.Erf(math.realdiv(x, _number(scalars.sqrt(2), x)))))
+            cube = x * x * x
+            inner = _number(scalars.sqrt(2 / scalars.pi), x) * (x + _number(0.044715, x) * cube)
+            return half * (_number(1, x) + math.tanh(inner))
+        # By way of erfc, which keeps its digits where x is very negative.
+        return half * ops.Erfc(math.negative(x) * _number(scalars.sqrt(0.5), x))

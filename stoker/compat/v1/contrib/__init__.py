@@ -3,5 +3,6 @@
 from stoker.compat.v1.contrib import framework as framework
 from stoker.compat.v1.contrib import layers as layers
 from stoker.compat.v1.contrib import lookup as lookup
+from stoker.compat.v1.contrib import metrics as metrics
 from stoker.compat.v1.contrib import nn as nn
 from stoker.compat.v1.contrib import util as util

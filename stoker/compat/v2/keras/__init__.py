@@ -1,4 +1,5 @@
 """Public names of tf.keras."""
 
 from stoker.compat.v2.keras import initializers as initializers
+from stoker.compat.v2.keras import layers as layers
 from stoker.compat.v2.keras import regularizers as regularizers
