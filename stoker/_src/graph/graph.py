@@ -453,12 +453,14 @@ class Graph:
 
     def prevent_feeding(self, tensor: Tensor) -> None:
         self._unfeedable.add(tensor)
+        self.note_change()
 
     def is_feedable(self, tensor: Tensor) -> bool:
         return tensor not in self._unfeedable
 
     def prevent_fetching(self, op: Any) -> None:
         self._unfetchable.add(op)
+        self.note_change()
 
     def is_fetchable(self, tensor_or_op: Any) -> bool:
         if isinstance(tensor_or_op, Tensor):

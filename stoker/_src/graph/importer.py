@@ -140,7 +140,7 @@ class Importer:
         for node in self._in_order():
             try:
                 self.ops[node.name] = self._make(node)
-            except (ValueError, TypeError, KeyError, OpError) as error:
+            except (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, OpError) as error:
                 message = error.message if isinstance(error, OpError) else str(error)
                 raise ValueError(f"Node '{node.name}' (op {node.op}): {message}") from error
 

@@ -121,6 +121,7 @@ from stoker._src.graph.gradient_registry import RegisterGradient as RegisterGrad
 from stoker._src.graph.graph import Graph as Graph
 from stoker._src.graph.importer import import_graph_def as import_graph_def
 from stoker._src.graph.indexed_slices import IndexedSlices as IndexedSlices
+from stoker._src.graph.indexed_slices import IndexedSlicesValue as IndexedSlicesValue
 from stoker._src.graph.keys import GraphKeys as GraphKeys
 from stoker._src.graph.public import add_to_collection as add_to_collection
 from stoker._src.graph.public import add_to_collections as add_to_collections
@@ -611,7 +612,6 @@ from stoker._src.runtime.behavior import enable_v2_tensorshape as enable_v2_tens
 from stoker._src.runtime.behavior import executing_eagerly as executing_eagerly
 from stoker._src.runtime.behavior import executing_eagerly_outside_functions as executing_eagerly_outside_functions
 from stoker._src.runtime.behavior import resource_variables_enabled as resource_variables_enabled
-from stoker._src.runtime.composites import IndexedSlicesValue as IndexedSlicesValue
 from stoker._src.runtime.def_function import function as function
 from stoker._src.runtime.session import get_default_session as get_default_session
 from stoker._src.runtime.session import InteractiveSession as InteractiveSession
