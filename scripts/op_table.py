@@ -142,7 +142,8 @@ def run_graph(case: Case) -> list[np.ndarray]:
                 arguments.append(item)
             else:
                 arguments.append([fed(leaf) for leaf in item] if arg.is_list else fed(item))
-        session.run(preparation)
+        if preparation:
+            session.run(preparation)
         made = definition(*arguments, **case.attrs)
         outputs = flatten(made)
         with tf.control_dependencies(outputs or [made]):

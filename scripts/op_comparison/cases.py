@@ -225,7 +225,8 @@ def cast(item: Any, dtype: DType) -> Any:
 
 def extremes(case: Case) -> Iterator[Case]:
     """NaN, infinities, zeros of both signs, the largest and smallest numbers, spread over the inputs."""
-    floats = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, 3e38, -3e38, 1.0, -1.0, 0.5, 88.8, -103.9, 2.5, -2.5, 1e-3]
+    # No subnormal numbers: TensorFlow's threads treat them as zero.
+    floats = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-30, 3e38, -3e38, 1.0, -1.0, 0.5, 88.8, -103.9, 2.5, -2.5, 1e-3]
 
     def salt(offset: int):
         positions = itertools.count(offset, 5)

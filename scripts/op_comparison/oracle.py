@@ -17,6 +17,7 @@ import numpy as np
 from exchange import Reader, Variable, Writer
 
 CHUNK = 250
+RENAMED = {"squeeze_dims": "axis"}  # attributes whose Python parameter has another name
 
 
 def run_case(tf: Any, case: dict[str, Any]) -> list[Any]:
@@ -34,7 +35,8 @@ def call(tf: Any, op: str, inputs: dict[str, Any], attrs: dict[str, Any]) -> Any
     unused = [name for name in inspect.signature(function).parameters if name not in inputs and name not in attrs]
     parameters = inspect.signature(function).parameters
     named = {name if name in parameters else unused.pop(0): value for name, value in inputs.items()}
-    return function(**named, **attrs)
+    named.update({RENAMED.get(name, name): value for name, value in attrs.items()})
+    return function(**named)
 
 
 def convert(tf: Any, value: Any) -> Any:
