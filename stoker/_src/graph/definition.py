@@ -32,6 +32,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from stoker._src.base.dtypes import DType, DTypeSet, as_dtype
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape, as_shape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
@@ -101,9 +103,15 @@ def _attr_spec(value: Any) -> AttrSpec:
     raise TypeError(f"{value!r} does not tell the kind of an attribute; use INT, SHAPE, INTS, ...")
 
 
+def _as_single(value: Any) -> float:
+    """Float attributes are single precision, in files and in TensorFlow's kernels of every dtype."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
+
+
 _REQUIREMENTS: dict[str, Callable[[Any], Any]] = {
     "int": int,
-    "float": float,
+    "float": _as_single,
     "bool": bool,
     "type": as_dtype,
     "shape": as_shape,
