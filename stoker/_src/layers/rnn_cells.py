@@ -410,3 +410,5 @@ class MultiRNNCell(RNNCell):
                 inputs, new_state = cell(inputs, current)
                 states.append(new_state)
         return inputs, tuple(states) if self._state_is_tuple else array.concat(states, 1)
+
+
