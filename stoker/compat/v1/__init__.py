@@ -29,6 +29,7 @@ from stoker.compat.v1 import python_io as python_io
 from stoker.compat.v1 import quantization as quantization
 from stoker.compat.v1 import queue as queue
 from stoker.compat.v1 import random as random
+from stoker.compat.v1 import raw_ops as raw_ops
 from stoker.compat.v1 import resource_loader as resource_loader
 from stoker.compat.v1 import signal as signal
 from stoker.compat.v1 import sparse as sparse
