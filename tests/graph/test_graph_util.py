@@ -114,5 +114,5 @@ def test_what_cannot_be_frozen_is_refused():
         tf.identity(variable.read_value(), name="y")
     with tf.Session() as session:
         session.run(variable.initializer)
-        with pytest.raises(ValueError, match="AssignAddVariableOp.*handle of a variable"):
+        with pytest.raises(ValueError, match=r"AssignAddVariableOp.*handle of a variable"):
             util.convert_variables_to_constants(session, session.graph_def, ["y"])

@@ -149,3 +149,20 @@ def test_graphs_are_compared():
         tf.test.assert_equal_graph_def(tf.GraphDef(node=[graph(1.0).node[0]]), graph(1.0))
     with pytest.raises(TypeError):
         tf.test.assert_equal_graph_def(1, 2)
+
+
+def test_benchmarks_measure_and_report(capsys):
+    """run_op_benchmark runs an op and prints an entry; classes are found by tf.test.main."""
+
+    class Products(tf.test.Benchmark):
+        def benchmark_product(self):
+            with tf.Session() as session:
+                return self.run_op_benchmark(session, tf.matmul(tf.ones([4, 4]), tf.ones([4, 4])), min_iters=3, mbs=1)
+
+    found = Products().benchmark_product()
+    assert found["iters"] == 3 and found["wall_time"] > 0 and found["throughput"] > 0
+    assert '"iters": 3' in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        tf.test.main(["prog", "--benchmarks=Products"])
+    assert "Products.benchmark_product" in capsys.readouterr().out
+    assert not Products.is_abstract() and tf.test.Benchmark.is_abstract()
