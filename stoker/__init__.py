@@ -19,6 +19,7 @@ from stoker import nn as nn
 from stoker import quantization as quantization
 from stoker import queue as queue
 from stoker import random as random
+from stoker import raw_ops as raw_ops
 from stoker import signal as signal
 from stoker import sparse as sparse
 from stoker import strings as strings

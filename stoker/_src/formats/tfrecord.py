@@ -221,7 +221,7 @@ class TFRecordWriter:
     def __enter__(self) -> TFRecordWriter:
         return self
 
-    def __exit__(self, *unused: object) -> None:
+    def __exit__(self, unused_type: object, unused_value: object, unused_traceback: object) -> None:
         self.close()
 
     def write(self, record: bytes | bytearray | str) -> None:

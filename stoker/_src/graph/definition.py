@@ -32,6 +32,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from stoker._src.base.dtypes import DType, DTypeSet, as_dtype
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape, as_shape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
@@ -101,9 +103,15 @@ def _attr_spec(value: Any) -> AttrSpec:
     raise TypeError(f"{value!r} does not tell the kind of an attribute; use INT, SHAPE, INTS, ...")
 
 
+def _as_single(value: Any) -> float:
+    """Float attributes are single precision, in files and in TensorFlow's kernels of every dtype."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
+
+
 _REQUIREMENTS: dict[str, Callable[[Any], Any]] = {
     "int": int,
-    "float": float,
+    "float": _as_single,
     "bool": bool,
     "type": as_dtype,
     "shape": as_shape,
@@ -204,6 +212,8 @@ class OpDefinition:
     gradient_fn: Gradient | None = None
     differentiable: bool = True
     specialize_fn: Callable[[Any], Kernel | None] | None = None
+    in_place_fn: Kernel | None = None
+    in_place_position: int = 0
     batch_fn: Kernel | None = None
     batch_key: Callable[..., Any] | None = None
     result_type: Any = None
@@ -291,6 +301,14 @@ class OpDefinition:
         """
         self.specialize_fn = function
         return function
+
+    def in_place(self, position: int, kernel: Kernel) -> OpDefinition:
+        """Registers a kernel that may write its result over input `position`.
+
+        The planner uses it where that input is a fresh value nobody else needs, and passes the inputs alone.
+        """
+        self.in_place_position, self.in_place_fn = position, kernel
+        return self
 
     def batch(self, key: Callable[..., Any]) -> Callable[[Kernel], Kernel]:
         """Registers a kernel for many nodes of this op at once, as optimizer updates are.

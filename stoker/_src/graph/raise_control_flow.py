@@ -633,7 +633,7 @@ class _Branch:
                 elif node is not None:
                     self.controls.add(text)
                 continue
-            if source not in self.members:
+            if node is not None and source not in self.members:
                 self.members.add(source)
                 stack.extend((each, node) for each in node.input)
 

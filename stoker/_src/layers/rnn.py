@@ -375,11 +375,13 @@ def raw_rnn(
         TypeError: `cell` is no cell, or `loop_fn` cannot be called.
     """
     _check_cell(cell)
+    steer: Any = loop_fn
     if not callable(loop_fn):
         raise TypeError("loop_fn must be a callable")
+    steer: Any = loop_fn
     with variable_scope.variable_scope(scope or "rnn"):
         time = constants.constant(0, dtypes.int32)
-        finished, next_input, state, emit, loop_state = loop_fn(time, None, None, None)
+        finished, next_input, state, emit, loop_state = steer(time, None, None, None)
         first = convert_to_tensor(nest.flatten(next_input)[0])
         known = first.static_shape[0]
         batch_size = array.shape(first)[0] if known is None else known  # type: ignore[index]
@@ -409,7 +411,7 @@ def raw_rnn(
         def body(time: Any, finished: Any, inputs: Any, arrays: Any, state: Any, loop_state: Any) -> Any:
             output, cell_state = cell(inputs, state)
             following = time + 1
-            done, new_input, new_state, emitted, new_loop = loop_fn(
+            done, new_input, new_state, emitted, new_loop = steer(
                 following, output, cell_state, loop_state if has_loop_state else None
             )
             running = comparison.logical_not(finished)
@@ -422,12 +424,13 @@ def raw_rnn(
         finished = convert_to_tensor(finished, dtypes.bool_)
         if finished.static_shape.rank == 0:
             finished = array.fill(array.reshape(batch_size, [1]), finished)
-        _, _, _, arrays, state, loop_state = control_flow.while_loop(
+        results: Any = control_flow.while_loop(
             lambda time, finished, *_: comparison.logical_not(reductions.reduce_all(finished)),
             body,
             (time, finished, next_input, arrays, state, loop_state),
             parallel_iterations=parallel_iterations or 32,
             return_same_structure=True,
         )
+        _, _, _, arrays, state, loop_state = results
         outputs = nest.pack_sequence_as(structure, list(arrays)) if structured else arrays[0]
         return outputs, state, loop_state if has_loop_state else None

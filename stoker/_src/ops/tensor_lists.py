@@ -672,6 +672,11 @@ def tensor_list_concat_kernel(input_handle: TensorList, *, element_dtype: DType,
 
 @TENSOR_LIST_CONCAT.shape
 def tensor_list_concat_shape(input_handle: Shape, *, element_shape: Shape) -> tuple[Shape, Shape]:
+    return _joined_shapes(element_shape)
+
+
+def _joined_shapes(element_shape: Shape) -> tuple[Shape, Shape]:
+    """The shapes of items joined along their first dimension, and of their lengths."""
     rest = UNKNOWN_SHAPE if element_shape.dims is None else Shape((None, *element_shape.dims[1:]))
     return rest, Shape((None,))
 
@@ -685,7 +690,7 @@ def tensor_list_concat_v2_kernel(
 
 @TENSOR_LIST_CONCAT_V2.shape(as_shapes=["element_shape"])
 def tensor_list_concat_v2_shape(input_handle: Shape, element_shape: Shape, leading_dims: Shape) -> tuple[Shape, Shape]:
-    return tensor_list_concat_shape(input_handle, element_shape=element_shape)
+    return _joined_shapes(element_shape)
 
 
 @TENSOR_LIST_CONCAT.grad

@@ -638,20 +638,18 @@ class ResourceVariable(Variable):
             return update
         return UnreadVariable(self, update)
 
-    def assign(
-        self, value: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
-    ) -> Any:
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
         """Sets the value; returns it (the op, with `read_value` False)."""
         return self._after(state.ASSIGN_VARIABLE_OP(self._element, self._checked(value), name=name), read_value)
 
     def assign_add(
-        self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Adds `delta`; returns the new value (the op, with `read_value` False)."""
         return self._after(state.ASSIGN_ADD_VARIABLE_OP(self._element, self._checked(delta), name=name), read_value)
 
     def assign_sub(
-        self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtracts `delta`; returns the new value (the op, with `read_value` False)."""
         return self._after(state.ASSIGN_SUB_VARIABLE_OP(self._element, self._checked(delta), name=name), read_value)

@@ -25,6 +25,7 @@ from stoker._src.runtime.feeds import converter, expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.functions import FunctionCompiler, step_failure
 from stoker._src.runtime.locks import Holding, VariablesLock
+from stoker._src.runtime.memory import keep_freed_memory
 from stoker._src.runtime.plan import Planner
 from stoker._src.runtime.resources import NodeContext, ResourceManager
 from stoker._src.runtime.trace import Ticks, fill_run_metadata
@@ -149,6 +150,7 @@ class BaseSession:
         self._timeout = self._config.operation_timeout_in_ms
         if self._config.intra_op_parallelism_threads > 0:
             torch.set_num_threads(self._config.intra_op_parallelism_threads)
+        keep_freed_memory()
         self._placement = Placement(self._config)
         self._compile_function = FunctionCompiler(self._node_context, self._placement)
         self._closed = False

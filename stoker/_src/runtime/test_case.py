@@ -403,7 +403,7 @@ class TestCase(absltest.TestCase):
         )
 
     assertRaisesRegexp = absltest.TestCase.assertRaisesRegex
-    assertItemsEqual = absltest.TestCase.assertCountEqual  # type: ignore[assignment]
+    assertItemsEqual: Any = absltest.TestCase.assertCountEqual
 
     def checkedThread(self, target: Callable[..., Any], args: Any = None, kwargs: Any = None) -> CheckedThread:
         """A thread whose exception fails the test when it is joined. It must be joined."""

@@ -22,12 +22,14 @@ from stoker.compat.v1 import lookup as lookup
 from stoker.compat.v1 import losses as losses
 from stoker.compat.v1 import manip as manip
 from stoker.compat.v1 import math as math
+from stoker.compat.v1 import metrics as metrics
 from stoker.compat.v1 import nest as nest
 from stoker.compat.v1 import nn as nn
 from stoker.compat.v1 import python_io as python_io
 from stoker.compat.v1 import quantization as quantization
 from stoker.compat.v1 import queue as queue
 from stoker.compat.v1 import random as random
+from stoker.compat.v1 import raw_ops as raw_ops
 from stoker.compat.v1 import resource_loader as resource_loader
 from stoker.compat.v1 import signal as signal
 from stoker.compat.v1 import sparse as sparse

@@ -19,6 +19,7 @@ from stoker.compat.v2 import nn as nn
 from stoker.compat.v2 import quantization as quantization
 from stoker.compat.v2 import queue as queue
 from stoker.compat.v2 import random as random
+from stoker.compat.v2 import raw_ops as raw_ops
 from stoker.compat.v2 import signal as signal
 from stoker.compat.v2 import sparse as sparse
 from stoker.compat.v2 import strings as strings

@@ -134,8 +134,7 @@ def raw_loop(tf):
     def following(time, output, state, loop_state):
         state = cell.zero_state(8, tf.float32) if state is None else state
         finished = time >= LENGTHS
-        inputs = tf.cond(tf.reduce_all(finished), lambda: tf.zeros([8, 4]), lambda: steps[time])
-        inputs.set_shape([8, 4])
+        inputs = steps[tf.minimum(time, 8)]
         return finished, inputs, state, output, None
 
     outputs, state, _ = tf.nn.raw_rnn(cell, following)

@@ -63,6 +63,16 @@ def relu_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.T
     return torch.ops.aten.threshold_backward(gradients, features, 0)
 
 
+RELU.in_place(0, torch.relu_)
+
+
+def relu_grad_(gradients: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+    return torch.ops.aten.threshold_backward.grad_input(gradients, features, 0, grad_input=gradients)
+
+
+RELU_GRAD.in_place(0, relu_grad_)
+
+
 @RELU.grad
 def relu_gradient(op: Operation, g: Tensor) -> Tensor:
     return RELU_GRAD(g, op.outputs[0])
