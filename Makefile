@@ -44,7 +44,8 @@ api: $(STAMP)
 	touch $@
 
 # TensorFlow 1.15 needs Python 3.7; without one the comparison with it is left out.
-PYTHON37 ?= $(shell command -v python3.7 || ls -d $$HOME/.pyenv/versions/3.7.*/bin/python 2>/dev/null | tail -1)
+PYTHON37 ?= $(shell for python in python3.7 $$HOME/.pyenv/versions/3.7.*/bin/python; do \
+  $$python -c '' 2>/dev/null && echo $$python && break; done)
 
 .venvs/tf1/.installed:
 	@if [ -n "$(PYTHON37)" ]; then set -ex; \

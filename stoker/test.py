@@ -1,6 +1,7 @@
 """Public names of tf.test."""
 
 from stoker._src.runtime.test_case import assert_equal_graph_def as assert_equal_graph_def
+from stoker._src.runtime.test_case import Benchmark as Benchmark
 from stoker._src.runtime.test_case import gpu_device_name as gpu_device_name
 from stoker._src.runtime.test_case import is_built_with_cuda as is_built_with_cuda
 from stoker._src.runtime.test_case import is_built_with_gpu_support as is_built_with_gpu_support

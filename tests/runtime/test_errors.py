@@ -189,9 +189,8 @@ def test_errors_inside_functions_name_the_inner_op():
     _, total = tf.while_loop(
         lambda i, s: i < 3, lambda i, s: (i + 1, s + tf.gather(x, [i], name="inner")[0]), [tf.constant(0), 0.0]
     )
-    with tf.Session() as session:
-        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
-            session.run(total, {x: [1.0]})
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        session.run(total, {x: [1.0]})
     assert "inner" in caught.value.op.name
     assert f"{HERE}:{line}" in str(caught.value)
 

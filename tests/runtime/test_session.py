@@ -83,7 +83,7 @@ def test_wrong_feeds():
                 session.run(x, {key: [1, 2]})
         with pytest.raises(ValueError, match=r"Cannot feed value of shape \(3,\) for Tensor"):
             session.run(x, {x: [1, 2, 3]})
-        with pytest.raises(TypeError, match="value of a feed cannot be a tf.Tensor"):
+        with pytest.raises(TypeError, match=r"value of a feed cannot be a tf\.Tensor"):
             session.run(x, {x: tf.constant([1.0, 2.0])})
         with pytest.raises(ValueError, match="abc"):
             session.run(x, {x: "abc"})
@@ -153,9 +153,8 @@ def test_default_sessions():
         with tf.Session() as inner:
             assert tf.get_default_session() is inner
         assert tf.get_default_session() is outer
-        with tf.Graph().as_default():
-            with pytest.raises(ValueError, match="graph is different"):
-                tf.constant(2.0).eval()
+        with tf.Graph().as_default(), pytest.raises(ValueError, match="graph is different"):
+            tf.constant(2.0).eval()
     assert tf.get_default_session() is None
 
 

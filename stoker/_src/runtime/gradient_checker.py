@@ -24,10 +24,15 @@ def _start(x: Any, shape: Any, given: Any) -> np.ndarray:
     return drawn.astype(x.dtype.base_dtype.as_numpy_dtype)
 
 
+def _parts_view(array: np.ndarray) -> np.ndarray:
+    """The same as `_parts` for a contiguous array, in its own memory."""
+    flat: Any = array.reshape(-1)
+    return flat.view(flat.real.dtype) if np.iscomplexobj(flat) else flat
+
+
 def _parts(array: np.ndarray) -> np.ndarray:
     """The real numbers an array is made of, flat: a complex one counts as two."""
-    flat = np.ascontiguousarray(array).reshape(-1)
-    return flat.view(np.real(flat).dtype) if np.iscomplexobj(flat) else flat
+    return _parts_view(np.ascontiguousarray(array))
 
 
 def _theoretical(x: Any, y: Any, start: np.ndarray, y_shape: Any, feeds: dict[Any, Any]) -> np.ndarray:
@@ -43,11 +48,6 @@ def _theoretical(x: Any, y: Any, start: np.ndarray, y_shape: Any, feeds: dict[An
         columns.append(np.zeros_like(_parts(start)) if found is None else _parts(_dense(found, start)))
     rows = _parts(start).size
     return np.stack(columns, axis=1) if columns else np.zeros((rows, 0), _parts(start).dtype)
-
-
-def _parts_view(array: np.ndarray) -> np.ndarray:
-    flat = array.reshape(-1)
-    return flat.view(np.real(flat).dtype) if np.iscomplexobj(flat) else flat
 
 
 def _dense(found: Any, start: np.ndarray) -> np.ndarray:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import re
+import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from unittest import mock as mock  # public as tf.test.mock
@@ -23,13 +26,14 @@ from stoker._src.base.devices import canonical_name
 from stoker._src.base.errors import InvalidArgumentError, OpError
 from stoker._src.base.export import export, export_constant
 from stoker._src.base.shapes import TensorShape
-from stoker._src.formats.protos import ConfigProto
+from stoker._src.formats.protos import ConfigProto, RunMetadata, RunOptions
 from stoker._src.graph import context
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from stoker._src.graph.tensor import Tensor
 from stoker._src.runtime.session import Session
+from stoker._src.runtime.trace import Timeline
 
 SEED = 87654321
 _NARROW = {"float32": "float", "complex64": "float", "float16": "half", "bfloat16": "bfloat16"}
@@ -119,7 +123,7 @@ class TestCase(absltest.TestCase):
         if config is not None:
             settings.CopyFrom(config)
         settings.allow_soft_placement = not force_gpu
-        chosen: Any = context.get_default_graph() if graph is None else graph
+        chosen: Graph = context.get_default_graph() if graph is None else graph
         if chosen.seed is None:
             chosen.seed = SEED
         return Session(graph=chosen, config=settings)
@@ -470,11 +474,138 @@ def _dims(item: Any) -> list[Any]:
     return TensorShape(item.shape).as_list()
 
 
+class _BenchmarkRegistry(type):
+    """Keeps the benchmark classes of a program."""
+
+    classes: list[type] = []
+
+    def __init__(cls, name: str, bases: Any, namespace: Any) -> None:
+        super().__init__(name, bases, namespace)
+        if bases:
+            _BenchmarkRegistry.classes.append(cls)
+
+
+class Benchmark(metaclass=_BenchmarkRegistry):
+    """A class whose `benchmark*` methods measure something. `tf.test.main` runs them with `--benchmarks=REGEX`."""
+
+    @classmethod
+    def is_abstract(cls) -> bool:
+        """Whether this class has no benchmarks of its own to run."""
+        return cls is Benchmark
+
+    def _get_name(self, overwrite_name: str | None = None) -> str:
+        return f"{type(self).__name__}.{overwrite_name or self._running}"
+
+    _running = "benchmark"
+
+    def report_benchmark(
+        self,
+        iters: int | None = None,
+        cpu_time: float | None = None,
+        wall_time: float | None = None,
+        throughput: float | None = None,
+        extras: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        metrics: Any = None,
+    ) -> None:
+        """Prints what was measured, as one line of JSON."""
+        entry = {
+            "name": self._get_name(name), "iters": iters, "cpu_time": cpu_time, "wall_time": wall_time,
+            "throughput": throughput, "extras": dict(extras or {}), "metrics": metrics,
+        }  # fmt: skip
+        print("entry " + json.dumps({key: value for key, value in entry.items() if value not in (None, {})}))
+
+    def evaluate(self, tensors: Any) -> Any:
+        """The values of a structure of tensors, in the default session or eagerly."""
+        if context.executing_eagerly():
+            return nest.map_structure(_eager_value, tensors)
+        session = context.get_default_graph().default_session()
+        if session is None:
+            session = Session()
+        return session.run(tensors)
+
+    def run_op_benchmark(
+        self,
+        sess: Any,
+        op_or_tensor: Any,
+        feed_dict: Any = None,
+        burn_iters: int = 2,
+        min_iters: int = 10,
+        store_trace: bool = False,
+        store_memory_usage: bool = True,
+        name: str | None = None,
+        extras: Mapping[str, Any] | None = None,
+        mbs: int = 0,
+    ) -> dict[str, Any]:
+        """Runs an op `min_iters` times after `burn_iters` that do not count, and reports the median time.
+
+        Args:
+            sess: the session.
+            op_or_tensor, feed_dict: what to run.
+            burn_iters, min_iters: how often.
+            store_trace: whether a traced run is added to the extras.
+            store_memory_usage: whether the peak memory of a GPU is added to the extras.
+            name: of the entry; the method's by default.
+            extras: to be reported too.
+            mbs: megabytes that one run moves, for the throughput.
+
+        Returns:
+            What was reported.
+        """
+        target = op_or_tensor.op if isinstance(op_or_tensor, Tensor) else op_or_tensor
+        for _ in range(burn_iters):
+            sess.run(target, feed_dict)
+        times = []
+        for _ in range(min_iters):
+            start = time.perf_counter()
+            sess.run(target, feed_dict)
+            times.append(time.perf_counter() - start)
+        found = dict(extras or {})
+        if store_trace:
+            metadata = RunMetadata()
+            sess.run(target, feed_dict, RunOptions(trace_level=RunOptions.FULL_TRACE), metadata)
+            found["full_trace_chrome_format"] = Timeline(metadata.step_stats).generate_chrome_trace_format()
+        if store_memory_usage and torch.cuda.is_available():
+            found["allocator_maximum_num_bytes_gpu"] = torch.cuda.max_memory_allocated()
+        median = float(np.median(times)) if times else -1.0
+        throughput = mbs / median if mbs and times else None
+        self.report_benchmark(iters=min_iters, wall_time=median, throughput=throughput, extras=found, name=name)
+        result: dict[str, Any] = {
+            "iters": min_iters,
+            "wall_time": median,
+            "extras": found,
+            "name": self._get_name(name),
+        }
+        if throughput is not None:
+            result["throughput"] = throughput
+        return result
+
+
+def _run_benchmarks(pattern: str) -> None:
+    """Runs the benchmarks whose name (Class.method) the pattern is found in; "all" or "." for all of them."""
+    wanted = re.compile(".*" if pattern == "all" else pattern)
+    for cls in _BenchmarkRegistry.classes:
+        for method in sorted(name for name in dir(cls) if name.startswith("benchmark")):
+            if wanted.search(f"{cls.__name__}.{method}"):
+                context.reset_default_graph()
+                instance = cls()
+                instance._running = method
+                getattr(instance, method)()
+
+
 # -- the module's functions ------------------------------------------------------------------------------------------
 
 
 def main(argv: Any = None) -> None:
-    """Runs the tests of the program, after its flags are parsed; exits with their status."""
+    """Runs the tests of the program, after its flags are parsed; exits with their status.
+
+    With `--benchmarks=REGEX` on the command line, runs its benchmarks instead.
+    """
+    arguments = list(sys.argv if argv is None else argv)
+    chosen = [argument for argument in arguments if argument.startswith("--benchmarks=")]
+    if chosen:
+        pattern = chosen[0].partition("=")[2]
+        run(main=lambda rest: _run_benchmarks(pattern), argv=[a for a in arguments if a not in chosen])
     run(main=lambda arguments: absltest.main(argv=arguments), argv=argv)
 
 
@@ -586,6 +717,7 @@ def _normal(node: Any, checkpoint_v2: bool, hash_table_shared_name: bool) -> Any
 
 
 export("test.TestCase")(TestCase)
+export("test.Benchmark")(Benchmark)
 for _function in (
     main, get_temp_dir, test_src_dir_path, is_gpu_available, gpu_device_name, is_built_with_cuda, is_built_with_rocm,
     is_built_with_gpu_support, is_built_with_xla, assert_equal_graph_def,

@@ -3,6 +3,7 @@
 from stoker._src.runtime.gradient_checker import compute_gradient as compute_gradient
 from stoker._src.runtime.gradient_checker import compute_gradient_error as compute_gradient_error
 from stoker._src.runtime.test_case import assert_equal_graph_def as assert_equal_graph_def
+from stoker._src.runtime.test_case import Benchmark as Benchmark
 from stoker._src.runtime.test_case import get_temp_dir as get_temp_dir
 from stoker._src.runtime.test_case import gpu_device_name as gpu_device_name
 from stoker._src.runtime.test_case import is_built_with_cuda as is_built_with_cuda

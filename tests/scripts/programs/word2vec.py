@@ -2,7 +2,6 @@
 
 import collections
 
-import numpy as np
 import tensorflow as tf
 
 text = ("the quick brown fox jumps over the lazy dog while the slow red fox sleeps under the old tree " * 20).split()
