@@ -28,6 +28,7 @@ from stoker.compat.v1 import nn as nn
 from stoker.compat.v1 import python_io as python_io
 from stoker.compat.v1 import quantization as quantization
 from stoker.compat.v1 import queue as queue
+from stoker.compat.v1 import ragged as ragged
 from stoker.compat.v1 import random as random
 from stoker.compat.v1 import raw_ops as raw_ops
 from stoker.compat.v1 import resource_loader as resource_loader
@@ -414,6 +415,8 @@ from stoker._src.ops.queues import PaddingFIFOQueue as PaddingFIFOQueue
 from stoker._src.ops.queues import PriorityQueue as PriorityQueue
 from stoker._src.ops.queues import QueueBase as QueueBase
 from stoker._src.ops.queues import RandomShuffleQueue as RandomShuffleQueue
+from stoker._src.ops.ragged_strings import string_split as string_split
+from stoker._src.ops.ragged_tensor import RaggedTensor as RaggedTensor
 from stoker._src.ops.random import get_seed as get_seed
 from stoker._src.ops.random import random_normal as random_normal
 from stoker._src.ops.random import random_uniform as random_uniform
@@ -552,7 +555,6 @@ from stoker._src.ops.special import zeta as zeta
 from stoker._src.ops.strings import reduce_join as reduce_join
 from stoker._src.ops.strings import regex_replace as regex_replace
 from stoker._src.ops.strings import string_join as string_join
-from stoker._src.ops.strings import string_split as string_split
 from stoker._src.ops.strings import string_strip as string_strip
 from stoker._src.ops.strings import string_to_hash_bucket as string_to_hash_bucket
 from stoker._src.ops.strings import string_to_hash_bucket_fast as string_to_hash_bucket_fast

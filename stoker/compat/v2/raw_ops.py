@@ -390,6 +390,10 @@ from stoker._src.runtime.raw_ops import QueueEnqueueManyV2 as QueueEnqueueManyV2
 from stoker._src.runtime.raw_ops import QueueEnqueueV2 as QueueEnqueueV2
 from stoker._src.runtime.raw_ops import QueueIsClosedV2 as QueueIsClosedV2
 from stoker._src.runtime.raw_ops import QueueSizeV2 as QueueSizeV2
+from stoker._src.runtime.raw_ops import RaggedGather as RaggedGather
+from stoker._src.runtime.raw_ops import RaggedRange as RaggedRange
+from stoker._src.runtime.raw_ops import RaggedTensorToSparse as RaggedTensorToSparse
+from stoker._src.runtime.raw_ops import RaggedTensorToTensor as RaggedTensorToTensor
 from stoker._src.runtime.raw_ops import RandomGamma as RandomGamma
 from stoker._src.runtime.raw_ops import RandomGammaGrad as RandomGammaGrad
 from stoker._src.runtime.raw_ops import RandomPoisson as RandomPoisson
