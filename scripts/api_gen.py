@@ -23,8 +23,11 @@ HEADERS = {
 }
 PACKAGES = ("stoker", "stoker.compat", "stoker.compat.v1", "stoker.compat.v2")
 # What a public module does beside re-exporting: choosing the behaviour of the process.
+_LAZY_NAMESPACES = "from stoker._src.runtime.behavior import lazy_namespace as __getattr__\n"
 FOOTERS = {
-    "stoker.compat": "from stoker._src.runtime.behavior import lazy_namespace as __getattr__\n",
+    "stoker.compat": _LAZY_NAMESPACES,
+    "stoker.compat.v1.compat": _LAZY_NAMESPACES,
+    "stoker.compat.v2.compat": _LAZY_NAMESPACES,
     "stoker.compat.v1": "from stoker._src.runtime.behavior import entered_v1\n\nentered_v1()\n",
 }
 

@@ -111,7 +111,11 @@ def plain() -> Iterator[Line]:
     factor = np.linalg.cholesky(symmetric)
     yield "CholeskyGrad", [factor, real(4, 4, dtype=np.float64)], {}
     yield "BatchMatrixTriangularSolve", [factor, real(4, 2, dtype=np.float64)], {}
-    yield "BandedTriangularSolve", [np.stack([positive(4, dtype=np.float64) + 1, real(4, dtype=np.float64)]), real(4, 2, dtype=np.float64)], {}
+    yield (
+        "BandedTriangularSolve",
+        [np.stack([positive(4, dtype=np.float64) + 1, real(4, dtype=np.float64)]), real(4, 2, dtype=np.float64)],
+        {},
+    )
     yield "Svd", [real(4, 3, dtype=np.float64)], {"compute_uv": False}
     yield "SelfAdjointEig", [symmetric], {}
     yield "Lu", [real(4, 4, dtype=np.float64)], {}
@@ -136,7 +140,11 @@ def plain() -> Iterator[Line]:
     for attrs in ({}, {"range_given": True}, {"signed_input": False, "num_bits": 5}):
         yield "QuantizeAndDequantizeV2", [x, low, high], attrs
         yield "QuantizeAndDequantizeV4", [x, low, high], attrs
-        yield "QuantizeAndDequantizeV3", [x, low, high, np.int32(attrs.get("num_bits", 8))], {k: v for k, v in attrs.items() if k != "num_bits"}
+        yield (
+            "QuantizeAndDequantizeV3",
+            [x, low, high, np.int32(attrs.get("num_bits", 8))],
+            {k: v for k, v in attrs.items() if k != "num_bits"},
+        )
     yield "QuantizeAndDequantizeV4Grad", [y, x, low, high], {}
     rows, chosen = real(3, 4), np.array([0, 2, 1], np.int32)
     for op in ("SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"):
@@ -166,10 +174,26 @@ def random() -> Iterator[Line]:
     yield "StatelessMultinomial", [real(2, 4), np.int32(6), seed], {}
     yield "StatelessShuffle", [np.arange(9), key, counter, philox], {}
     yield "StatelessRandomGammaV2", [np.array([4, 2], np.int32), seed, np.array([0.4, 3.0], np.float32)], {}
-    yield "StatelessRandomGammaV3", [np.array([4, 2], np.int32), key, counter, philox, np.array([0.4, 3.0], np.float32)], {}
-    yield "StatelessRandomPoisson", [np.array([4, 2], np.int32), seed, np.array([0.4, 30.0], np.float32)], {"dtype": as_dtype("int32")}
-    yield "StatelessRandomBinomial", [np.array([4, 2], np.int32), seed, np.array([5.0, 40.0]), np.array([0.4, 0.7])], {"dtype": as_dtype("int32")}
-    yield "StatelessParameterizedTruncatedNormal", [shape, seed, np.float32(0), np.float32(1), np.float32(-1), np.float32(2)], {}
+    yield (
+        "StatelessRandomGammaV3",
+        [np.array([4, 2], np.int32), key, counter, philox, np.array([0.4, 3.0], np.float32)],
+        {},
+    )
+    yield (
+        "StatelessRandomPoisson",
+        [np.array([4, 2], np.int32), seed, np.array([0.4, 30.0], np.float32)],
+        {"dtype": as_dtype("int32")},
+    )
+    yield (
+        "StatelessRandomBinomial",
+        [np.array([4, 2], np.int32), seed, np.array([5.0, 40.0]), np.array([0.4, 0.7])],
+        {"dtype": as_dtype("int32")},
+    )
+    yield (
+        "StatelessParameterizedTruncatedNormal",
+        [shape, seed, np.float32(0), np.float32(1), np.float32(-1), np.float32(2)],
+        {},
+    )
     yield "StatelessRandomGetKeyCounter", [seed], {}
     yield "StatelessRandomGetKeyCounterAlg", [seed], {}
     yield "StatelessRandomGetAlg", [], {}
@@ -182,12 +206,20 @@ def random() -> Iterator[Line]:
     yield "RandomShuffle", [np.arange(9)], seeds
     yield "RandomGamma", [np.array([4], np.int32), np.array([0.4, 3.0], np.float32)], seeds
     yield "RandomPoissonV2", [np.array([4], np.int32), np.array([0.4, 30.0], np.float32)], seeds
-    yield "ParameterizedTruncatedNormal", [np.array([6], np.int32), *[np.array([v], np.float32) for v in (0, 1, -1, 2)]], seeds
+    yield (
+        "ParameterizedTruncatedNormal",
+        [np.array([6], np.int32), *[np.array([v], np.float32) for v in (0, 1, -1, 2)]],
+        seeds,
+    )
     true = np.array([[1, 4], [0, 7]], np.int64)
     sampling = {"num_true": 2, "num_sampled": 5, "unique": True, "range_max": 20, **seeds}
     for op in ("UniformCandidateSampler", "LogUniformCandidateSampler"):
         yield op, [true], sampling
-    yield "FixedUnigramCandidateSampler", [true], {**sampling, "range_max": 8, "unigrams": [float(k + 1) for k in range(8)]}
+    yield (
+        "FixedUnigramCandidateSampler",
+        [true],
+        {**sampling, "range_max": 8, "unigrams": [float(k + 1) for k in range(8)]},
+    )
     yield "AllCandidateSampler", [true], {"num_true": 2, "num_sampled": 8, "unique": True, **seeds}
     yield "ComputeAccidentalHits", [true, np.array([4, 2, 0, 7], np.int64)], {"num_true": 2, **seeds}
 
@@ -199,7 +231,14 @@ def strings_and_files() -> Iterator[Line]:
     yield "DecodeRaw", [np.array([b"abcd", b"efgh"], object)], {"out_type": as_dtype("int16")}
     yield "DecodePaddedRaw", [np.array([b"abcd", b"ef"], object), np.int32(6)], {"out_type": as_dtype("int16")}
     yield "DecodeCompressed", [words], {"compression_type": ""}
-    yield "DecodeCSV", [np.array([b"1,x,2.5", b',"q,q",'], object), [np.array([7], np.int32), np.array([b"d"], object), np.array([0.5], np.float32)]], {}
+    yield (
+        "DecodeCSV",
+        [
+            np.array([b"1,x,2.5", b',"q,q",'], object),
+            [np.array([7], np.int32), np.array([b"d"], object), np.array([0.5], np.float32)],
+        ],
+        {},
+    )
     yield "StringToHashBucket", [words], {"num_buckets": 97}
     yield "StringToHashBucketStrong", [words], {"num_buckets": 97, "key": [123, 456]}
     yield "SerializeTensor", [real(2, 3)], {}
@@ -224,18 +263,36 @@ def networks() -> Iterator[Line]:
     scale, mean, variance = positive(3), real(3), positive(3)
     for training in (True, False):
         attrs = {"is_training": training}
-        yield "FusedBatchNormV2", [image, scale, mean, mean if not training else np.zeros(0, np.float32), variance if not training else np.zeros(0, np.float32)], attrs
+        yield (
+            "FusedBatchNormV2",
+            [
+                image,
+                scale,
+                mean,
+                mean if not training else np.zeros(0, np.float32),
+                variance if not training else np.zeros(0, np.float32),
+            ],
+            attrs,
+        )
     window = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
     yield "MaxPoolWithArgmax", [image], window
     pooled = image.reshape(2, 2, 2, 2, 2, 3).max((2, 4))
     yield "MaxPoolGrad", [image, pooled, real(2, 2, 2, 3)], window
     yield "MaxPoolGradGrad", [image, pooled, real(2, 4, 4, 3)], window
-    yield "MaxPoolGradGradV2", [image, pooled, real(2, 4, 4, 3), np.array([1, 2, 2, 1], np.int32), np.array([1, 2, 2, 1], np.int32)], {"padding": "VALID"}
+    yield (
+        "MaxPoolGradGradV2",
+        [image, pooled, real(2, 4, 4, 3), np.array([1, 2, 2, 1], np.int32), np.array([1, 2, 2, 1], np.int32)],
+        {"padding": "VALID"},
+    )
     yield "LRNGrad", [real(1, 2, 2, 5), image[:1, :2, :2, :1].repeat(5, 3), real(1, 2, 2, 5)], {}
     dilation = {"strides": [1, 1, 1, 1], "rates": [1, 1, 1, 1], "padding": "VALID"}
     yield "Dilation2DBackpropInput", [image, real(2, 2, 3), real(2, 3, 3, 3)], dilation
     yield "Dilation2DBackpropFilter", [image, real(2, 2, 3), real(2, 3, 3, 3)], dilation
-    yield "BatchNormWithGlobalNormalizationGrad", [image, mean, variance, scale, real(2, 4, 4, 3)], {"variance_epsilon": 0.01, "scale_after_normalization": True}
+    yield (
+        "BatchNormWithGlobalNormalizationGrad",
+        [image, mean, variance, scale, real(2, 4, 4, 3)],
+        {"variance_epsilon": 0.01, "scale_after_normalization": True},
+    )
     logits, lengths = real(5, 2, 4), np.array([5, 4], np.int32)
     labels = [np.array([[0, 0], [0, 1], [1, 0]], np.int64), np.array([1, 2, 0], np.int32)]
     yield "CTCLoss", [logits, *labels, lengths], {}
@@ -252,6 +309,12 @@ def sparse() -> Iterator[Line]:
     yield "SerializeSparse", [indices, values, shape], {}
     yield "SerializeManySparse", [indices, values, shape], {}
     words = np.array([b"x", b"y", b"z"], object)
-    attrs = {"hashed_output": True, "num_buckets": 100, "hash_key": 99, "out_type": as_dtype("int64"), "internal_type": as_dtype("string")}
+    attrs = {
+        "hashed_output": True,
+        "num_buckets": 100,
+        "hash_key": 99,
+        "out_type": as_dtype("int64"),
+        "internal_type": as_dtype("string"),
+    }
     yield "SparseCross", [[indices, indices], [words, words], [shape, shape], []], attrs
     yield "SparseCrossV2", [[indices, indices], [words, words], [shape, shape], [], "_X_"], {}

@@ -51,6 +51,8 @@ def test_a_script_sees_its_arguments_its_folder_and_itself(program, tmp_path):
         "assert tf.__version__.startswith('1.15') and tf.VERSION == tf.__version__\n"
         "assert v1.Session is tf.Session and ops.Graph is tf.Graph and math_ops.reduce_sum is tf.reduce_sum\n"
         "assert not tf.executing_eagerly()\n"
+        "assert tf.compat.v1.Session is tf.Session and tf.compat.v2.math.add is not None and tf.compat.as_bytes('a') == b'a'\n"
+        "tf.compat.v1.disable_v2_behavior()\n"
         "print(sys.argv, os.path.realpath(sys.path[0]) == os.path.realpath(os.path.dirname(__file__)), helper.VALUE)\n"
         "print(tf.Session().run(tf.constant(helper.VALUE) + 1))\n"
     )
