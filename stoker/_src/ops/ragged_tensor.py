@@ -44,7 +44,8 @@ class RaggedTensorValue:
             raise TypeError("row_splits must be a 1-D array of int32 or int64")
         if not isinstance(values, (np.ndarray, np.generic, RaggedTensorValue)):
             raise TypeError("values must be an array or a RaggedTensorValue")
-        self._values, self._row_splits = values, row_splits
+        self._values: Any = values
+        self._row_splits: Any = row_splits
 
     @property
     def values(self) -> Any:
@@ -52,7 +53,7 @@ class RaggedTensorValue:
 
     @property
     def row_splits(self) -> np.ndarray:
-        return self._row_splits  # type: ignore[return-value]
+        return self._row_splits
 
     @property
     def flat_values(self) -> Any:
