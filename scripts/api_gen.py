@@ -66,8 +66,8 @@ def render(module: str, names: dict[str, tuple[str, str]], children: list[str]) 
             f'"""Public names of tf{module.removeprefix("stoker").removeprefix(".compat.v1").removeprefix(".compat.v2")}."""',
         ),
         "",
+        "# Written by scripts/api_gen.py.\n# fmt: off",
     ]
-    # isort order, so that the linters agree with the generator.
     for child in sorted(children):
         lines.append(f"from {module} import {child} as {child}")
     for name, (source, attribute) in sorted(names.items(), key=lambda item: (item[1][0], item[1][1].lower(), item[0])):

@@ -1,5 +1,7 @@
 """stoker: TensorFlow's training stack on PyTorch, under the 2.x names. The 1.x names are in `stoker.compat.v1`."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker import bitwise as bitwise
 from stoker import compat as compat
 from stoker import config as config

@@ -1,5 +1,7 @@
 """Public names of tf.raw_ops."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.runtime.raw_ops import Abs as Abs
 from stoker._src.runtime.raw_ops import AccumulateNV2 as AccumulateNV2
 from stoker._src.runtime.raw_ops import Acos as Acos
@@ -191,9 +193,7 @@ from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxArgsGradient as FakeQ
 from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVars as FakeQuantWithMinMaxVars
 from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVarsGradient as FakeQuantWithMinMaxVarsGradient
 from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVarsPerChannel as FakeQuantWithMinMaxVarsPerChannel
-from stoker._src.runtime.raw_ops import (
-    FakeQuantWithMinMaxVarsPerChannelGradient as FakeQuantWithMinMaxVarsPerChannelGradient,
-)
+from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVarsPerChannelGradient as FakeQuantWithMinMaxVarsPerChannelGradient
 from stoker._src.runtime.raw_ops import FFT as FFT
 from stoker._src.runtime.raw_ops import FFT2D as FFT2D
 from stoker._src.runtime.raw_ops import FFT3D as FFT3D
@@ -471,9 +471,7 @@ from stoker._src.runtime.raw_ops import ResourceSparseApplyFtrlV2 as ResourceSpa
 from stoker._src.runtime.raw_ops import ResourceSparseApplyKerasMomentum as ResourceSparseApplyKerasMomentum
 from stoker._src.runtime.raw_ops import ResourceSparseApplyMomentum as ResourceSparseApplyMomentum
 from stoker._src.runtime.raw_ops import ResourceSparseApplyProximalAdagrad as ResourceSparseApplyProximalAdagrad
-from stoker._src.runtime.raw_ops import (
-    ResourceSparseApplyProximalGradientDescent as ResourceSparseApplyProximalGradientDescent,
-)
+from stoker._src.runtime.raw_ops import ResourceSparseApplyProximalGradientDescent as ResourceSparseApplyProximalGradientDescent
 from stoker._src.runtime.raw_ops import ResourceSparseApplyRMSProp as ResourceSparseApplyRMSProp
 from stoker._src.runtime.raw_ops import ResourceStridedSliceAssign as ResourceStridedSliceAssign
 from stoker._src.runtime.raw_ops import Reverse as Reverse

@@ -1,5 +1,7 @@
 """Public names of tf.random."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.random import experimental as experimental
 from stoker._src.ops.candidate_sampling import all_candidate_sampler as all_candidate_sampler
 from stoker._src.ops.candidate_sampling import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
@@ -25,9 +27,7 @@ from stoker._src.ops.random_stateless import stateless_binomial as stateless_bin
 from stoker._src.ops.random_stateless import stateless_categorical as stateless_categorical
 from stoker._src.ops.random_stateless import stateless_gamma as stateless_gamma
 from stoker._src.ops.random_stateless import stateless_normal as stateless_normal
-from stoker._src.ops.random_stateless import (
-    stateless_parameterized_truncated_normal as stateless_parameterized_truncated_normal,
-)
+from stoker._src.ops.random_stateless import stateless_parameterized_truncated_normal as stateless_parameterized_truncated_normal
 from stoker._src.ops.random_stateless import stateless_poisson as stateless_poisson
 from stoker._src.ops.random_stateless import stateless_truncated_normal as stateless_truncated_normal
 from stoker._src.ops.random_stateless import stateless_uniform as stateless_uniform

@@ -25,6 +25,7 @@ Calling the definition adds the op to the current graph, or runs it at once in e
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 import re
 from collections import namedtuple
@@ -216,19 +217,21 @@ class OpDefinition:
     in_place_position: int = 0
     batch_fn: Kernel | None = None
     batch_key: Callable[..., Any] | None = None
-    result_type: Any = None
     plain: bool = field(default=False)  # every input is a single tensor: no grouping needed
     single: bool = field(default=False)  # exactly one output tensor
 
     def __post_init__(self) -> None:
         self.plain = not any(arg.is_list for arg in self.inputs)
         self.single = len(self.outputs) == 1 and not self.outputs[0].is_list
-        if len(self.outputs) > 1:
-            self.result_type = namedtuple(self.name, [arg.name for arg in self.outputs])
         # Attributes that inputs determine are never passed by name.
         self.inferred = frozenset(
             attr for arg in self.inputs for attr in (arg.type_attr, arg.number_attr, arg.list_attr) if attr is not None
         )
+
+    @functools.cached_property
+    def result_type(self) -> Any:
+        """The named tuple of an op with several outputs, made when it is first called."""
+        return namedtuple(self.name, [arg.name for arg in self.outputs])
 
     # -- facets --------------------------------------------------------------------------------------------------
 
@@ -240,12 +243,8 @@ class OpDefinition:
         those names; one named `ctx` receives the node's `NodeContext` (its session's resources and its own state).
         Returns one value, or a tuple with one entry for each output (a list for a list output).
         """
-        try:
-            parameters = inspect.signature(function).parameters.values()
-        except (TypeError, ValueError):  # a torch builtin has no signature and takes no attributes
-            parameters = []
-        names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         if _accepts_attrs(function):
+            names = _keyword_only(function)
             self.needs_context = "ctx" in names
             self.kernel_attrs = tuple(name for name in names if name not in ("ctx", "holding"))
         unknown = [name for name in self.kernel_attrs if name not in self.attrs]
@@ -265,8 +264,7 @@ class OpDefinition:
         """
 
         def register(function: ShapeRule) -> ShapeRule:
-            parameters = inspect.signature(function).parameters.values()
-            self.shape_attrs = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+            self.shape_attrs = _keyword_only(function)
             for name in (*values, *as_shapes):
                 if all(arg.name != name for arg in self.inputs):
                     raise TypeError(f"{self.name} has no input {name!r}")
@@ -420,6 +418,14 @@ class OpDefinition:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+def _keyword_only(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The keyword-only parameters of a Python function, of the innermost one where it is wrapped."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:  # a torch builtin, which takes no attributes
+        return ()
+    return code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
 
 
 def _accepts_attrs(function: Kernel) -> bool:

@@ -1,5 +1,7 @@
 """Public names of tf.metrics."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.layers.metrics import accuracy as accuracy
 from stoker._src.layers.metrics import false_negatives as false_negatives
 from stoker._src.layers.metrics import false_positives as false_positives

@@ -1,5 +1,7 @@
 """Public names of tf.test."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.runtime.gradient_checker import compute_gradient as compute_gradient
 from stoker._src.runtime.gradient_checker import compute_gradient_error as compute_gradient_error
 from stoker._src.runtime.test_case import assert_equal_graph_def as assert_equal_graph_def

@@ -1,5 +1,7 @@
 """Public names of tf."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.compat.v2 import bitwise as bitwise
 from stoker.compat.v2 import compat as compat
 from stoker.compat.v2 import config as config
