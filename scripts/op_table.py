@@ -11,15 +11,14 @@ instead of writing the documents. The exit status is 1 where an op differs witho
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import warnings
-from collections import Counter, defaultdict
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +26,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import numpy as np  # noqa: E402
-
-import stoker.compat.v1 as tf  # noqa: E402
 from op_comparison import reasons  # noqa: E402
 from op_comparison.cases import Case, case_from, is_elementwise, leaves, module_of, sample_tables, variants  # noqa: E402
 from op_comparison.compare import Difference, compare_case  # noqa: E402
 from op_comparison.exchange import Reader, Variable, Writer  # noqa: E402
 from op_comparison.extra import extra_cases  # noqa: E402
+
+import stoker.compat.v1 as tf  # noqa: E402
 from stoker._src.base.shapes import Shape  # noqa: E402
 from stoker._src.graph import context  # noqa: E402
 from stoker._src.graph.definition import OpDefinition, all_definitions, find_definition  # noqa: E402
@@ -78,7 +77,7 @@ def run_oracle(python: str, cases: list[Case], folder: Path) -> list[dict[str, A
 
 def asdict_shallow(case: Case) -> dict[str, Any]:
     attrs = {key: tf.TensorShape(value) if isinstance(value, Shape) else value for key, value in case.attrs.items()}
-    return dict(op=case.op, inputs=case.inputs, attrs=attrs, graph=case.graph, references=case.references)
+    return {"op": case.op, "inputs": case.inputs, "attrs": attrs, "graph": case.graph, "references": case.references}
 
 
 def run_ours(case: Case, *, graph: bool = False, layout: str = "plain") -> dict[str, Any]:

@@ -125,7 +125,7 @@ def variants(case: Case) -> Iterator[Case]:
         yield mapped(case, "empty", lambda x: x.reshape(-1)[:0])
         yield mapped(case, "0-d", lambda x: x.reshape(-1)[0] if x.size else np.zeros((), x.dtype), data_only=True)
         if len(case.inputs) == 2:
-            first, second = case.inputs
+            _first, second = case.inputs
             if isinstance(case.inputs[second], np.ndarray) and case.inputs[second].size:
                 yield replace(
                     case, kind="size 1", inputs={**case.inputs, second: case.inputs[second].reshape(-1)[:1].copy()}

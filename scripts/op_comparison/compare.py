@@ -44,10 +44,10 @@ def compare_case(ours: dict[str, Any], theirs: dict[str, Any], elementwise: bool
     if len(ours["values"]) != len(theirs["values"]):
         return Difference(text=f"{len(ours['values'])} outputs instead of {len(theirs['values'])}")
     worst = Difference()
-    for one, other in zip(ours["values"], theirs["values"]):
+    for number, (one, other) in enumerate(zip(ours["values"], theirs["values"])):
         found = compare_values(one, other, elementwise, scale)
         if found.text:
-            return found
+            return Difference(text=f"output {number}: {found.text}" if number else found.text)
         worst = max(worst, found, key=lambda each: each.units)
     return worst
 

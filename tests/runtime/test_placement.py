@@ -31,4 +31,4 @@ def test_every_cpu_is_the_cpu():
         y = tf.constant(1.0) + 1.0
     with tf.Session() as session:
         assert session.run(y) == 2.0
-        assert [device.device_type for device in session.list_devices()][0] == "CPU"
+        assert next(device.device_type for device in session.list_devices()) == "CPU"

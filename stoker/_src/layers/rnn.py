@@ -375,7 +375,6 @@ def raw_rnn(
         TypeError: `cell` is no cell, or `loop_fn` cannot be called.
     """
     _check_cell(cell)
-    steer: Any = loop_fn
     if not callable(loop_fn):
         raise TypeError("loop_fn must be a callable")
     steer: Any = loop_fn

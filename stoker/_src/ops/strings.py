@@ -26,8 +26,6 @@ from stoker._src.graph.definition import (
     one_of,
     unchanged,
 )
-from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, reductions
 from stoker._src.ops.strings_regex import compiled, rewritten
@@ -275,74 +273,6 @@ def string_split_v2_kernel(input: np.ndarray, sep: np.ndarray, *, maxsplit: int)
 
 for _definition in (STRING_SPLIT, STRING_SPLIT_V2):
     _definition.shape(lambda input, sep: (Shape((None, 2)), Shape((None,)), Shape((2,))))
-
-
-def _no_ragged(result_type: Any) -> None:
-    if result_type not in ("SparseTensor", None):
-        raise NotImplementedError(
-            f"Splitting strings to a {result_type} is not supported: there is no RaggedTensor; use result_type='SparseTensor'."
-        )
-
-
-@export(v1="string_split")
-def string_split(
-    source: Any,
-    sep: Any = None,
-    skip_empty: bool = True,
-    delimiter: Any = None,
-    result_type: str = "SparseTensor",
-    name: str | None = None,
-) -> SparseTensor:
-    """The words of each string, between any of the characters of `delimiter` (white space by default), as a sparse matrix.
-
-    Raises:
-        ValueError: both `sep` and `delimiter`.
-    """
-    if sep is not None and delimiter is not None:
-        raise ValueError("Cannot specify both 'sep' and 'delimiter'.")
-    mark = delimiter if sep is None else sep
-    _no_ragged(result_type)
-    with name_scope(name, "StringSplit", [source]):
-        parts = STRING_SPLIT(source, " " if mark is None else mark, skip_empty=skip_empty)
-        sparse = SparseTensor(*parts)
-        sparse.set_shape([convert_to_tensor(source, dtypes.string).static_shape.of_rank(1)[0], None])
-        return sparse
-
-
-@export(v1="strings.split")
-def split(
-    input: Any = None,
-    sep: Any = None,
-    maxsplit: int = -1,
-    result_type: str = "SparseTensor",
-    source: Any = None,
-    name: str | None = None,
-) -> SparseTensor:
-    """The parts of each string between occurrences of `sep` (runs of white space by default), as a sparse matrix."""
-    if input is None:
-        input = source
-    _no_ragged(result_type)
-    with name_scope(name, "StringSplit", [input]):
-        strings = convert_to_tensor(input, dtypes.string, name="input")
-        if strings.static_shape.rank == 0:
-            strings = array.expand_dims(strings, 0)
-        return SparseTensor(*STRING_SPLIT_V2(strings, "" if sep is None else sep, maxsplit=maxsplit))
-
-
-@export(v2="strings.split")
-def split_v2(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Tensor:
-    """The parts of one string between occurrences of `sep` (runs of white space by default).
-
-    Raises:
-        NotImplementedError: more than one string, whose parts would be a RaggedTensor.
-    """
-    with name_scope(name, "StringSplit", [input]):
-        strings = convert_to_tensor(input, dtypes.string, name="input")
-        if strings.static_shape.rank != 0:
-            raise NotImplementedError(
-                "Splitting a tensor of strings gives a RaggedTensor, which is not supported; tf.compat.v1.strings.split gives a SparseTensor."
-            )
-        return STRING_SPLIT_V2(array.expand_dims(strings, 0), "" if sep is None else sep, maxsplit=maxsplit).values
 
 
 # ---- regular expressions ----------------------------------------------------------------------------------------

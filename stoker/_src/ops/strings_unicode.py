@@ -14,11 +14,9 @@ from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
-from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import BOOL, INT, INTS, STRING, define, one_of, unchanged
-from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, strings
+from stoker._src.ops import strings
 from stoker._src.ops.values import torch_dtype
 
 _ERRORS = STRING("replace", allowed=("strict", "replace", "ignore"))
@@ -243,81 +241,6 @@ def unicode_transcode(
         replace_control_characters=replace_control_characters,
         name=name,
     )
-
-
-def _single(input: Any, what: str) -> Tensor:
-    text = convert_to_tensor(input, dtypes.string, name="input")
-    if text.static_shape.rank != 0:
-        raise NotImplementedError(f"{what} of more than one string gives a RaggedTensor, which is not supported.")
-    return array.reshape(text, [1])
-
-
-@export("strings.unicode_decode")
-def unicode_decode(
-    input: Any,
-    input_encoding: str,
-    errors: str = "replace",
-    replacement_char: int = 65533,
-    replace_control_characters: bool = False,
-    name: str | None = None,
-) -> Tensor:
-    """The code points of one string.
-
-    Raises:
-        NotImplementedError: more than one string, whose code points would be a RaggedTensor.
-    """
-    with name_scope(name, "UnicodeDecode", [input]):
-        return UNICODE_DECODE(
-            _single(input, "unicode_decode"),
-            input_encoding=input_encoding,
-            errors=errors,
-            replacement_char=replacement_char,
-            replace_control_characters=replace_control_characters,
-        ).char_values
-
-
-@export("strings.unicode_decode_with_offsets")
-def unicode_decode_with_offsets(
-    input: Any,
-    input_encoding: str,
-    errors: str = "replace",
-    replacement_char: int = 65533,
-    replace_control_characters: bool = False,
-    name: str | None = None,
-) -> tuple[Tensor, Tensor]:
-    """The code points of one string and the byte at which each starts."""
-    with name_scope(name, "UnicodeDecodeWithOffsets", [input]):
-        found = UNICODE_DECODE_WITH_OFFSETS(
-            _single(input, "unicode_decode_with_offsets"),
-            input_encoding=input_encoding,
-            errors=errors,
-            replacement_char=replacement_char,
-            replace_control_characters=replace_control_characters,
-        )
-        return found.char_values, found.char_to_byte_starts
-
-
-@export("strings.unicode_encode")
-def unicode_encode(
-    input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
-) -> Tensor:
-    """One string from a vector of code points, or one for each row of a matrix."""
-    with name_scope(name, "UnicodeEncode", [input]):
-        points = convert_to_tensor(input, dtypes.int32)
-        sizes = array.shape(points, out_type=dtypes.int64)
-        rank = points.static_shape.rank
-        if rank not in (1, 2):
-            raise NotImplementedError(f"unicode_encode takes a vector or a matrix of code points, not rank {rank}.")
-        rows = 1 if rank == 1 else sizes[0]  # type: ignore[index]
-        splits = array.ranges.range(np.int64(0), rows + 1, dtype=dtypes.int64) * sizes[-1]  # type: ignore[index,operator]
-        result = UNICODE_ENCODE(
-            array.reshape(points, [-1]),
-            splits,
-            output_encoding=output_encoding,
-            errors=errors,
-            replacement_char=replacement_char,
-        )
-        return array.reshape(result, []) if rank == 1 else result
 
 
 # ---- StringNGrams -----------------------------------------------------------------------------------------------

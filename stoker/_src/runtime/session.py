@@ -198,7 +198,9 @@ class BaseSession:
         except TypeError:
             key, plan = self._structured_key(fetches, feed_dict)
         if feed_dict and not hasattr(feed_dict, "keys"):
-            raise TypeError(f"The feed_dict must be a dictionary from tensors to values, got {type(feed_dict).__name__}.")
+            raise TypeError(
+                f"The feed_dict must be a dictionary from tensors to values, got {type(feed_dict).__name__}."
+            )
         if plan is None or self._closed or plan.graph_changes != self._graph.changes:
             feed_dict = expand_feeds(self._graph, feed_dict)
             plan = self._plan(fetches, feed_dict, key)

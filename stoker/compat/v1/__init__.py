@@ -28,6 +28,7 @@ from stoker.compat.v1 import nn as nn
 from stoker.compat.v1 import python_io as python_io
 from stoker.compat.v1 import quantization as quantization
 from stoker.compat.v1 import queue as queue
+from stoker.compat.v1 import ragged as ragged
 from stoker.compat.v1 import random as random
 from stoker.compat.v1 import raw_ops as raw_ops
 from stoker.compat.v1 import resource_loader as resource_loader
@@ -179,11 +180,19 @@ from stoker._src.ops.array_padding import space_to_depth as space_to_depth
 from stoker._src.ops.array_patches import extract_image_patches as extract_image_patches
 from stoker._src.ops.array_patches import extract_volume_patches as extract_volume_patches
 from stoker._src.ops.array_quantize import fake_quant_with_min_max_args as fake_quant_with_min_max_args
-from stoker._src.ops.array_quantize import fake_quant_with_min_max_args_gradient as fake_quant_with_min_max_args_gradient
+from stoker._src.ops.array_quantize import (
+    fake_quant_with_min_max_args_gradient as fake_quant_with_min_max_args_gradient,
+)
 from stoker._src.ops.array_quantize import fake_quant_with_min_max_vars as fake_quant_with_min_max_vars
-from stoker._src.ops.array_quantize import fake_quant_with_min_max_vars_gradient as fake_quant_with_min_max_vars_gradient
-from stoker._src.ops.array_quantize import fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel
-from stoker._src.ops.array_quantize import fake_quant_with_min_max_vars_per_channel_gradient as fake_quant_with_min_max_vars_per_channel_gradient
+from stoker._src.ops.array_quantize import (
+    fake_quant_with_min_max_vars_gradient as fake_quant_with_min_max_vars_gradient,
+)
+from stoker._src.ops.array_quantize import (
+    fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel,
+)
+from stoker._src.ops.array_quantize import (
+    fake_quant_with_min_max_vars_per_channel_gradient as fake_quant_with_min_max_vars_per_channel_gradient,
+)
 from stoker._src.ops.array_selection import boolean_mask as boolean_mask
 from stoker._src.ops.array_selection import one_hot as one_hot
 from stoker._src.ops.array_selection import reverse as reverse
@@ -414,6 +423,8 @@ from stoker._src.ops.queues import PaddingFIFOQueue as PaddingFIFOQueue
 from stoker._src.ops.queues import PriorityQueue as PriorityQueue
 from stoker._src.ops.queues import QueueBase as QueueBase
 from stoker._src.ops.queues import RandomShuffleQueue as RandomShuffleQueue
+from stoker._src.ops.ragged_strings import string_split as string_split
+from stoker._src.ops.ragged_tensor import RaggedTensor as RaggedTensor
 from stoker._src.ops.random import get_seed as get_seed
 from stoker._src.ops.random import random_normal as random_normal
 from stoker._src.ops.random import random_uniform as random_uniform
@@ -552,7 +563,6 @@ from stoker._src.ops.special import zeta as zeta
 from stoker._src.ops.strings import reduce_join as reduce_join
 from stoker._src.ops.strings import regex_replace as regex_replace
 from stoker._src.ops.strings import string_join as string_join
-from stoker._src.ops.strings import string_split as string_split
 from stoker._src.ops.strings import string_strip as string_strip
 from stoker._src.ops.strings import string_to_hash_bucket as string_to_hash_bucket
 from stoker._src.ops.strings import string_to_hash_bucket_fast as string_to_hash_bucket_fast

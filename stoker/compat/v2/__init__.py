@@ -18,6 +18,7 @@ from stoker.compat.v2 import nest as nest
 from stoker.compat.v2 import nn as nn
 from stoker.compat.v2 import quantization as quantization
 from stoker.compat.v2 import queue as queue
+from stoker.compat.v2 import ragged as ragged
 from stoker.compat.v2 import random as random
 from stoker.compat.v2 import raw_ops as raw_ops
 from stoker.compat.v2 import signal as signal
@@ -211,6 +212,7 @@ from stoker._src.ops.printing import print_v2 as print
 from stoker._src.ops.printing import timestamp as timestamp
 from stoker._src.ops.python_functions import numpy_function as numpy_function
 from stoker._src.ops.python_functions import py_function as py_function
+from stoker._src.ops.ragged_tensor import RaggedTensor as RaggedTensor
 from stoker._src.ops.ranges import broadcast_dynamic_shape as broadcast_dynamic_shape
 from stoker._src.ops.ranges import broadcast_static_shape as broadcast_static_shape
 from stoker._src.ops.ranges import broadcast_to as broadcast_to

@@ -191,7 +191,9 @@ from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxArgsGradient as FakeQ
 from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVars as FakeQuantWithMinMaxVars
 from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVarsGradient as FakeQuantWithMinMaxVarsGradient
 from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVarsPerChannel as FakeQuantWithMinMaxVarsPerChannel
-from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVarsPerChannelGradient as FakeQuantWithMinMaxVarsPerChannelGradient
+from stoker._src.runtime.raw_ops import (
+    FakeQuantWithMinMaxVarsPerChannelGradient as FakeQuantWithMinMaxVarsPerChannelGradient,
+)
 from stoker._src.runtime.raw_ops import FFT as FFT
 from stoker._src.runtime.raw_ops import FFT2D as FFT2D
 from stoker._src.runtime.raw_ops import FFT3D as FFT3D
@@ -390,6 +392,10 @@ from stoker._src.runtime.raw_ops import QueueEnqueueManyV2 as QueueEnqueueManyV2
 from stoker._src.runtime.raw_ops import QueueEnqueueV2 as QueueEnqueueV2
 from stoker._src.runtime.raw_ops import QueueIsClosedV2 as QueueIsClosedV2
 from stoker._src.runtime.raw_ops import QueueSizeV2 as QueueSizeV2
+from stoker._src.runtime.raw_ops import RaggedGather as RaggedGather
+from stoker._src.runtime.raw_ops import RaggedRange as RaggedRange
+from stoker._src.runtime.raw_ops import RaggedTensorToSparse as RaggedTensorToSparse
+from stoker._src.runtime.raw_ops import RaggedTensorToTensor as RaggedTensorToTensor
 from stoker._src.runtime.raw_ops import RandomGamma as RandomGamma
 from stoker._src.runtime.raw_ops import RandomGammaGrad as RandomGammaGrad
 from stoker._src.runtime.raw_ops import RandomPoisson as RandomPoisson
@@ -465,7 +471,9 @@ from stoker._src.runtime.raw_ops import ResourceSparseApplyFtrlV2 as ResourceSpa
 from stoker._src.runtime.raw_ops import ResourceSparseApplyKerasMomentum as ResourceSparseApplyKerasMomentum
 from stoker._src.runtime.raw_ops import ResourceSparseApplyMomentum as ResourceSparseApplyMomentum
 from stoker._src.runtime.raw_ops import ResourceSparseApplyProximalAdagrad as ResourceSparseApplyProximalAdagrad
-from stoker._src.runtime.raw_ops import ResourceSparseApplyProximalGradientDescent as ResourceSparseApplyProximalGradientDescent
+from stoker._src.runtime.raw_ops import (
+    ResourceSparseApplyProximalGradientDescent as ResourceSparseApplyProximalGradientDescent,
+)
 from stoker._src.runtime.raw_ops import ResourceSparseApplyRMSProp as ResourceSparseApplyRMSProp
 from stoker._src.runtime.raw_ops import ResourceStridedSliceAssign as ResourceStridedSliceAssign
 from stoker._src.runtime.raw_ops import Reverse as Reverse
