@@ -191,9 +191,7 @@ from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxArgsGradient as FakeQ
 from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVars as FakeQuantWithMinMaxVars
 from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVarsGradient as FakeQuantWithMinMaxVarsGradient
 from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVarsPerChannel as FakeQuantWithMinMaxVarsPerChannel
-from stoker._src.runtime.raw_ops import (
-    FakeQuantWithMinMaxVarsPerChannelGradient as FakeQuantWithMinMaxVarsPerChannelGradient,
-)
+from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVarsPerChannelGradient as FakeQuantWithMinMaxVarsPerChannelGradient
 from stoker._src.runtime.raw_ops import FFT as FFT
 from stoker._src.runtime.raw_ops import FFT2D as FFT2D
 from stoker._src.runtime.raw_ops import FFT3D as FFT3D
@@ -471,9 +469,7 @@ from stoker._src.runtime.raw_ops import ResourceSparseApplyFtrlV2 as ResourceSpa
 from stoker._src.runtime.raw_ops import ResourceSparseApplyKerasMomentum as ResourceSparseApplyKerasMomentum
 from stoker._src.runtime.raw_ops import ResourceSparseApplyMomentum as ResourceSparseApplyMomentum
 from stoker._src.runtime.raw_ops import ResourceSparseApplyProximalAdagrad as ResourceSparseApplyProximalAdagrad
-from stoker._src.runtime.raw_ops import (
-    ResourceSparseApplyProximalGradientDescent as ResourceSparseApplyProximalGradientDescent,
-)
+from stoker._src.runtime.raw_ops import ResourceSparseApplyProximalGradientDescent as ResourceSparseApplyProximalGradientDescent
 from stoker._src.runtime.raw_ops import ResourceSparseApplyRMSProp as ResourceSparseApplyRMSProp
 from stoker._src.runtime.raw_ops import ResourceStridedSliceAssign as ResourceStridedSliceAssign
 from stoker._src.runtime.raw_ops import Reverse as Reverse
