@@ -214,9 +214,10 @@ def cast(item: Any, dtype: DType) -> Any:
     if kind not in "c" and source.dtype.kind == "c":
         source = source.real
     if kind in "iu" and source.dtype.kind == "f":
-        source = np.rint(np.clip(np.nan_to_num(source), -1e6, 1e6) * 3)
+        # Unsigned numbers keep the order: pooled inputs must stay the largest of their windows.
+        source = np.rint(np.clip(np.nan_to_num(source), -1e4, 1e4) * 3) + (6 if kind == "u" else 0)
     if kind == "u":
-        source = np.abs(source.astype(np.float64) if source.dtype.kind == "f" else source)
+        source = np.abs(source)
     if kind == "b":
         return source.astype(np.float64) > 0 if source.dtype.kind == "f" else source.astype(bool)
     with np.errstate(all="ignore"):
