@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +17,7 @@ from op_comparison.exchange import Variable
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.graph.definition import Arg, OpDefinition, broadcasting, find_definition, unchanged
 
+OPS = "stoker._src.ops."
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 # Where not-a-number, infinities and the ends of the integer types have one right answer. (In products and
@@ -39,13 +42,27 @@ class Case:
     references: list[str] = field(default_factory=list)
 
 
+@functools.cache
+def _bound_in() -> dict[int, list[str]]:
+    """The modules under stoker._src.ops that hold each definition under a name."""
+    found: dict[int, list[str]] = {}
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith(OPS):
+            for value in vars(module).values():
+                if isinstance(value, OpDefinition):
+                    found.setdefault(id(value), []).append(name.removeprefix(OPS))
+    return found
+
+
 def module_of(definition: OpDefinition) -> str:
-    """The module under stoker._src.ops that defines the op."""
-    for function in (definition.kernel_fn, definition.shape_fn, definition.gradient_fn):
-        name = getattr(function, "__module__", None) or ""
-        if ".ops." in name:
-            return name.split(".ops.", 1)[1]
-    return "other"
+    """The module under stoker._src.ops that defines the op: its kernel's, unless that is a shared wrapper."""
+    names = [
+        getattr(f, "__module__", None) or ""
+        for f in (definition.kernel_fn, definition.shape_fn, definition.gradient_fn)
+    ]
+    homes = [name.removeprefix(OPS) for name in names if name.startswith(OPS)]
+    bound = _bound_in().get(id(definition), [])
+    return next((home for home in homes if home in bound), None) or next(iter([*bound, *homes]), "other")
 
 
 def is_elementwise(definition: OpDefinition) -> bool:
@@ -125,7 +142,7 @@ def variants(case: Case) -> Iterator[Case]:
         yield mapped(case, "empty", lambda x: x.reshape(-1)[:0])
         yield mapped(case, "0-d", lambda x: x.reshape(-1)[0] if x.size else np.zeros((), x.dtype), data_only=True)
         if len(case.inputs) == 2:
-            _first, second = case.inputs
+            _, second = case.inputs
             if isinstance(case.inputs[second], np.ndarray) and case.inputs[second].size:
                 yield replace(
                     case, kind="size 1", inputs={**case.inputs, second: case.inputs[second].reshape(-1)[:1].copy()}
@@ -214,9 +231,10 @@ def cast(item: Any, dtype: DType) -> Any:
     if kind not in "c" and source.dtype.kind == "c":
         source = source.real
     if kind in "iu" and source.dtype.kind == "f":
-        source = np.rint(np.clip(np.nan_to_num(source), -1e6, 1e6) * 3)
+        # Unsigned numbers keep the order: pooled inputs must stay the largest of their windows.
+        source = np.rint(np.clip(np.nan_to_num(source), -1e4, 1e4) * 3) + (6 if kind == "u" else 0)
     if kind == "u":
-        source = np.abs(source.astype(np.float64) if source.dtype.kind == "f" else source)
+        source = np.abs(source)
     if kind == "b":
         return source.astype(np.float64) > 0 if source.dtype.kind == "f" else source.astype(bool)
     with np.errstate(all="ignore"):

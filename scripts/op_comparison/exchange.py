@@ -65,8 +65,8 @@ def describe(value: Any) -> tuple[str, Any]:
     """An attribute that is a dtype or a shape, of either library, as (kind, JSON)."""
     if hasattr(value, "as_numpy_dtype"):
         return "dtype", value.name
-    if hasattr(value, "as_list") or hasattr(value, "known"):
-        return "shape", None if value.rank is None else [None if size is None else int(size) for size in value]
+    if hasattr(value, "as_list"):
+        return "shape", None if value.rank is None else value.as_list()
     raise TypeError(f"{value!r} cannot travel")
 
 

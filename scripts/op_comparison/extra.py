@@ -11,6 +11,7 @@ from op_comparison.cases import Case, case_from
 from op_comparison.exchange import Variable
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import as_dtype
+from stoker._src.graph import context
 from stoker._src.graph.definition import OpDefinition, all_definitions, find_definition
 
 _random = np.random.RandomState(7)
@@ -80,7 +81,7 @@ def scatters(definition: OpDefinition) -> Iterator[Case]:
 
 def hand_written() -> Iterator[Case]:
     """One line for each case; an op that is not defined is left out."""
-    for op, inputs, attrs in (*plain(), *random(), *strings_and_files(), *networks(), *sparse()):
+    for op, inputs, attrs in (*plain(), *random(), *strings_and_files(), *networks(), *sparse(), *state(), *decoders()):
         if find_definition(op) is not None:
             yield case_from(op, inputs, attrs)
 
@@ -150,7 +151,6 @@ def plain() -> Iterator[Line]:
     for op in ("SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"):
         yield op, [rows, chosen, np.array([0, 0, 1], np.int32), np.int32(4)], {}
     yield "SparseSegmentSqrtNWithNumSegments", [rows, chosen, np.array([0, 0, 2], np.int32), np.int32(4)], {}
-    yield "Timestamp", [], {}
 
 
 def random() -> Iterator[Line]:
@@ -299,12 +299,140 @@ def networks() -> Iterator[Line]:
     yield "CTCLossV2", [logits, *labels, lengths], {}
     yield "CTCGreedyDecoder", [logits, lengths], {"merge_repeated": True}
     yield "CTCBeamSearchDecoder", [logits, lengths], {"beam_width": 5, "top_paths": 1, "merge_repeated": False}
-    yield "SdcaShrinkL1", [], {}
+    for op, x_type in (("FusedBatchNormGrad", np.float32), ("FusedBatchNormGradV2", np.float32)):
+        for training in (True, False):
+            yield op, [real(2, 4, 4, 3), image.astype(x_type), scale, mean, variance], {"is_training": training}
+    yield "FusedBatchNormGradV3", [real(2, 4, 4, 3), image, scale, mean, variance, np.zeros(0, np.float32)], {}
+    cell = [real(2, size) for _ in range(7)]
+    yield (
+        "LSTMBlockCellGrad",
+        [x, state, output, w, peep, peep, peep, b, *cell, real(2, size), real(2, size)],
+        {"use_peephole": True},
+    )
+    steps = [real(3, 2, size) for _ in range(7)]
+    for op in ("BlockLSTMGrad", "BlockLSTMGradV2"):
+        inputs = [
+            np.int64(3),
+            real(3, 2, 4),
+            state,
+            output,
+            w,
+            peep,
+            peep,
+            peep,
+            b,
+            *steps,
+            real(3, 2, size),
+            real(3, 2, size),
+        ]
+        yield op, inputs, {"use_peephole": False}
+    gates = [real(2, size) for _ in range(5)]
+    yield (
+        "GRUBlockCellGrad",
+        [x, output, real(4 + size, 2 * size), real(4 + size, size), real(2 * size), real(size), *gates[:4]],
+        {},
+    )
+    places = np.arange(12).reshape(1, 2, 2, 3).repeat(2, 0).astype(np.int64)
+    yield "MaxPoolGradWithArgmax", [image, real(2, 2, 2, 3), places], window
+    yield (
+        "FractionalAvgPool",
+        [image],
+        {"pooling_ratio": [1.0, 1.5, 1.5, 1.0], "seed": 3, "seed2": 4, "deterministic": True},
+    )
+    edges = np.array([0, 2, 4], np.int64)
+    yield "FractionalMaxPoolGrad", [image, pooled, real(2, 2, 2, 3), edges, edges], {}
+    volume = real(1, 4, 4, 4, 2)
+    deep = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "VALID"}
+    pooled_volume = volume.reshape(1, 2, 2, 2, 2, 2, 2, 2).max((2, 4, 6))
+    yield "MaxPool3DGrad", [volume, pooled_volume, real(1, 2, 2, 2, 2)], deep
+    yield "MaxPool3DGradGrad", [volume, pooled_volume, real(1, 4, 4, 4, 2)], deep
+
+
+def state() -> Iterator[Line]:
+    """Variables read and written."""
+    held = positive(4, 3)
+    for op in ("Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"):
+        yield op, [Variable(held), real(4, 3)], {}
+    yield "ReadVariableOp", [Variable(held)], {"dtype": as_dtype("float32")}
+    yield "IsVariableInitialized", [Variable(held)], {}
+    yield "VarIsInitializedOp", [Variable(held)], {}
+    yield "VariableShape", [Variable(held)], {}
+    yield "CountUpTo", [Variable(np.int32(3))], {"limit": 5}
+    yield "CountUpTo", [Variable(np.int32(5))], {"limit": 5}
+    yield "ResourceCountUpTo", [Variable(np.int32(3))], {"limit": 5, "T": as_dtype("int32")}
+    yield "ResourceGather", [Variable(held), np.array([[2, 0]], np.int32)], {"dtype": as_dtype("float32")}
+    yield "ResourceGatherNd", [Variable(held), np.array([[2, 1], [0, 0]], np.int32)], {"dtype": as_dtype("float32")}
+    part = [np.array(v, np.int32) for v in ([1, 0], [3, 3], [1, 2])]
+    yield "StridedSliceAssign", [Variable(held), *part, real(2, 2)], {}
+    yield "ResourceStridedSliceAssign", [Variable(held), *part, real(2, 2)], {}
+    numbers, shape, philox = np.array([1, 2, 3], np.int64), np.array([5], np.int64), np.int64(1)
+    for op in ("StatefulStandardNormalV2", "StatefulTruncatedNormal", "StatefulUniform"):
+        yield op, [Variable(numbers), philox, shape], {}
+    yield "StatefulUniformFullInt", [Variable(numbers), philox, shape], {"dtype": as_dtype("uint64")}
+    yield "StatefulUniformInt", [Variable(numbers), philox, shape, np.int64(-4), np.int64(99)], {}
+    yield (
+        "StatefulRandomBinomial",
+        [Variable(numbers), philox, shape, np.float64(9), np.float64(0.3)],
+        {"dtype": as_dtype("int32")},
+    )
+    yield "RngSkip", [Variable(numbers), philox, np.int64(7)], {}
+    yield "RngReadAndSkip", [Variable(numbers), np.int32(1), np.uint64(7)], {}
+
+
+def ours(op: str, *inputs: Any, **attrs: Any) -> np.ndarray:
+    """What stoker's op gives: the encoded bytes that decoders read."""
+    with context.enter_eager():
+        return np.array(find_definition(op)(*inputs, **attrs).numpy(), object)  # type: ignore[misc]
+
+
+def decoders() -> Iterator[Line]:
+    rows, columns = np.mgrid[0:24, 0:32]
+    pixels = np.stack([rows * 8, columns * 7, rows + columns], -1).astype(np.uint8)
+    png, jpeg = ours("EncodePng", pixels), ours("EncodeJpeg", pixels)
+    yield "DecodePng", [png], {}
+    yield "DecodePng", [png], {"channels": 1}
+    yield "DecodePng", [png], {"channels": 4, "dtype": as_dtype("uint16")}
+    yield "DecodeJpeg", [jpeg], {}
+    yield "DecodeJpeg", [jpeg], {"channels": 1}
+    yield "DecodeJpeg", [jpeg], {"ratio": 2, "fancy_upscaling": False}
+    yield "DecodeJpeg", [jpeg], {"dct_method": "INTEGER_ACCURATE"}
+    yield "DecodeAndCropJpeg", [jpeg, np.array([3, 5, 10, 12], np.int32)], {}
+    yield "ExtractJpegShape", [jpeg], {}
+    yield "DecodeImage", [png], {}
+    yield "DecodeImage", [jpeg], {}
+    yield "EncodeJpeg", [pixels], {"quality": 80}
+    yield "EncodeJpegVariableQuality", [pixels, np.int32(60)], {}
+    head = np.array([54, 0, 40, 2, 2], "<i4")
+    bitmap = b"BM" + np.array([70, 0], "<i4").tobytes() + head[[0, 2, 3, 4]].tobytes()
+    bitmap += np.array([1, 24], "<i2").tobytes() + np.array([0, 16, 0, 0, 0, 0], "<i4").tobytes() + bytes(range(16))
+    yield "DecodeBmp", [np.array(bitmap, object)], {}
+    yield "ParseTensor", [ours("SerializeTensor", real(2, 3))], {"out_type": as_dtype("float32")}
+    yield "DecodeJSONExample", [np.array([b'{"features":{"feature":{"a":{"int64List":{"value":["3"]}}}}}'], object)], {}
+    example = np.array([b"\n\x0e\n\x0c\n\x01a\x12\x07\x1a\x05\n\x03\x03\x04\x05"], object)
+    empty = np.array([], object)
+    three = np.array([0, 0, 0], np.int64)
+    yield (
+        "ParseExample",
+        [example, empty, [], [np.array(b"a", object)], [three]],
+        {"sparse_types": [], "dense_shapes": [[3]]},
+    )
+    yield (
+        "ParseExample",
+        [example, empty, [np.array(b"a", object)], [], []],
+        {"sparse_types": [as_dtype("int64")], "dense_shapes": []},
+    )
+    yield "ParseSingleExample", [example[0], [three]], {
+        "num_sparse": 0, "sparse_keys": [], "dense_keys": ["a"], "sparse_types": [], "dense_shapes": [[3]]
+    }  # fmt: skip
+    matrix = real(4, 3, dtype=np.float64)
+    yield "Qr", [matrix], {}
+    yield "Assert", [np.array(True), [matrix]], {}
+    yield "Assert", [np.array(False), [matrix]], {}
 
 
 def sparse() -> Iterator[Line]:
     indices, values, shape = np.array([[0, 1], [1, 0], [1, 2]], np.int64), real(3), np.array([2, 3], np.int64)
-    yield "SparseSliceGrad", [values[:2], indices, np.array([0, 1], np.int64), indices[[0, 2]]], {}
+    yield "SparseSliceGrad", [values[:2], indices, np.array([0, 1], np.int64), np.array([[0, 0], [1, 1]])], {}
     yield "SparseReduceMaxSparse", [indices, values, shape, np.array([1], np.int32)], {}
     yield "SerializeSparse", [indices, values, shape], {}
     yield "SerializeManySparse", [indices, values, shape], {}

@@ -81,7 +81,7 @@ def run_in_graph(tf: Any, case: dict[str, Any]) -> list[Any]:
         session.run(preparation)
         made = call(tf, case["op"], arguments, case["attrs"])
         outputs = flatten(made)
-        with tf.control_dependencies(outputs if outputs else [made]):
+        with tf.control_dependencies(outputs or [made]):
             after = [
                 tf.raw_ops.ReadVariableOp(resource=item[0], dtype=item[1])
                 if isinstance(item, tuple)
