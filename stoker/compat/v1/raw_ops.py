@@ -146,6 +146,7 @@ from stoker._src.runtime.raw_ops import DepthToSpace as DepthToSpace
 from stoker._src.runtime.raw_ops import DepthwiseConv2dNative as DepthwiseConv2dNative
 from stoker._src.runtime.raw_ops import DepthwiseConv2dNativeBackpropFilter as DepthwiseConv2dNativeBackpropFilter
 from stoker._src.runtime.raw_ops import DepthwiseConv2dNativeBackpropInput as DepthwiseConv2dNativeBackpropInput
+from stoker._src.runtime.raw_ops import Dequantize as Dequantize
 from stoker._src.runtime.raw_ops import DeserializeManySparse as DeserializeManySparse
 from stoker._src.runtime.raw_ops import DeserializeSparse as DeserializeSparse
 from stoker._src.runtime.raw_ops import DestroyResourceOp as DestroyResourceOp
@@ -382,6 +383,7 @@ from stoker._src.runtime.raw_ops import QuantizeAndDequantizeV2 as QuantizeAndDe
 from stoker._src.runtime.raw_ops import QuantizeAndDequantizeV3 as QuantizeAndDequantizeV3
 from stoker._src.runtime.raw_ops import QuantizeAndDequantizeV4 as QuantizeAndDequantizeV4
 from stoker._src.runtime.raw_ops import QuantizeAndDequantizeV4Grad as QuantizeAndDequantizeV4Grad
+from stoker._src.runtime.raw_ops import QuantizeV2 as QuantizeV2
 from stoker._src.runtime.raw_ops import QueueCloseV2 as QueueCloseV2
 from stoker._src.runtime.raw_ops import QueueDequeueManyV2 as QueueDequeueManyV2
 from stoker._src.runtime.raw_ops import QueueDequeueUpToV2 as QueueDequeueUpToV2
