@@ -108,8 +108,12 @@ def quantize_v2_kernel(
         return _as_integers(_away_from_zero(grown), T), low.clone(), high.clone()
     steps = highest - lowest + 1
     scale = steps / ((end - start).double() * (steps / (steps - 1)))
+    if steps > 1 << 16:  # TensorFlow computes 32 bits in single precision, the others in double
+        scale = scale.float()
     places = _away_from_zero(inside * scale) - _away_from_zero(start * scale) + lowest
-    return _as_integers(torch.clamp(places, lowest, highest), T), low.clone(), high.clone()
+    # In float32 there is no number between 2**31 - 128 and 2**31.
+    most = highest if steps <= 1 << 16 else highest - 127
+    return _as_integers(torch.clamp(places, lowest, most), T), low.clone(), high.clone()
 
 
 def _scaled(

@@ -10,6 +10,9 @@ from stoker._src.runtime.raw_ops import AddV2 as AddV2
 from stoker._src.runtime.raw_ops import All as All
 from stoker._src.runtime.raw_ops import AllCandidateSampler as AllCandidateSampler
 from stoker._src.runtime.raw_ops import Angle as Angle
+from stoker._src.runtime.raw_ops import AnonymousHashTable as AnonymousHashTable
+from stoker._src.runtime.raw_ops import AnonymousMutableHashTable as AnonymousMutableHashTable
+from stoker._src.runtime.raw_ops import AnonymousMutableHashTableOfTensors as AnonymousMutableHashTableOfTensors
 from stoker._src.runtime.raw_ops import Any as Any
 from stoker._src.runtime.raw_ops import ApplyAdadelta as ApplyAdadelta
 from stoker._src.runtime.raw_ops import ApplyAdagrad as ApplyAdagrad
@@ -57,6 +60,10 @@ from stoker._src.runtime.raw_ops import BatchIFFT3D as BatchIFFT3D
 from stoker._src.runtime.raw_ops import BatchMatMul as BatchMatMul
 from stoker._src.runtime.raw_ops import BatchMatMulV2 as BatchMatMulV2
 from stoker._src.runtime.raw_ops import BatchMatMulV3 as BatchMatMulV3
+from stoker._src.runtime.raw_ops import BatchMatrixBandPart as BatchMatrixBandPart
+from stoker._src.runtime.raw_ops import BatchMatrixDiag as BatchMatrixDiag
+from stoker._src.runtime.raw_ops import BatchMatrixDiagPart as BatchMatrixDiagPart
+from stoker._src.runtime.raw_ops import BatchMatrixSetDiag as BatchMatrixSetDiag
 from stoker._src.runtime.raw_ops import BatchMatrixTriangularSolve as BatchMatrixTriangularSolve
 from stoker._src.runtime.raw_ops import BatchNormWithGlobalNormalization as BatchNormWithGlobalNormalization
 from stoker._src.runtime.raw_ops import BatchNormWithGlobalNormalizationGrad as BatchNormWithGlobalNormalizationGrad
