@@ -30,7 +30,7 @@ def _away_from_zero(x: torch.Tensor) -> torch.Tensor:
 
 def _limits(kind: DType, narrow_range: bool) -> tuple[int, int]:
     lowest, highest = int(kind.min), int(kind.max)
-    return (lowest + 1 if narrow_range and lowest < 0 else lowest), highest
+    return (lowest + 1 if narrow_range else lowest), highest
 
 
 def _along(bound: torch.Tensor, input: torch.Tensor, axis: int, label: str) -> torch.Tensor:
@@ -161,7 +161,7 @@ def dequantize_kernel(
     whole = input.to(torch.float32)
     if mode == "SCALED":
         bottom, top = _limits(T, narrow_range)
-        scale = end / top if bottom == 0 else torch.maximum(start / bottom, end / top)
+        scale = end / top if bottom >= 0 else torch.maximum(start / bottom, end / top)
         result = whole * scale
     elif mode == "MIN_COMBINED":
         half = (highest - lowest + 1) / 2 if lowest < 0 else 0.0
