@@ -12,6 +12,9 @@ from stoker._src.runtime.raw_ops import AddV2 as AddV2
 from stoker._src.runtime.raw_ops import All as All
 from stoker._src.runtime.raw_ops import AllCandidateSampler as AllCandidateSampler
 from stoker._src.runtime.raw_ops import Angle as Angle
+from stoker._src.runtime.raw_ops import AnonymousHashTable as AnonymousHashTable
+from stoker._src.runtime.raw_ops import AnonymousMutableHashTable as AnonymousMutableHashTable
+from stoker._src.runtime.raw_ops import AnonymousMutableHashTableOfTensors as AnonymousMutableHashTableOfTensors
 from stoker._src.runtime.raw_ops import Any as Any
 from stoker._src.runtime.raw_ops import ApplyAdadelta as ApplyAdadelta
 from stoker._src.runtime.raw_ops import ApplyAdagrad as ApplyAdagrad
@@ -59,6 +62,10 @@ from stoker._src.runtime.raw_ops import BatchIFFT3D as BatchIFFT3D
 from stoker._src.runtime.raw_ops import BatchMatMul as BatchMatMul
 from stoker._src.runtime.raw_ops import BatchMatMulV2 as BatchMatMulV2
 from stoker._src.runtime.raw_ops import BatchMatMulV3 as BatchMatMulV3
+from stoker._src.runtime.raw_ops import BatchMatrixBandPart as BatchMatrixBandPart
+from stoker._src.runtime.raw_ops import BatchMatrixDiag as BatchMatrixDiag
+from stoker._src.runtime.raw_ops import BatchMatrixDiagPart as BatchMatrixDiagPart
+from stoker._src.runtime.raw_ops import BatchMatrixSetDiag as BatchMatrixSetDiag
 from stoker._src.runtime.raw_ops import BatchMatrixTriangularSolve as BatchMatrixTriangularSolve
 from stoker._src.runtime.raw_ops import BatchNormWithGlobalNormalization as BatchNormWithGlobalNormalization
 from stoker._src.runtime.raw_ops import BatchNormWithGlobalNormalizationGrad as BatchNormWithGlobalNormalizationGrad
@@ -148,6 +155,7 @@ from stoker._src.runtime.raw_ops import DepthToSpace as DepthToSpace
 from stoker._src.runtime.raw_ops import DepthwiseConv2dNative as DepthwiseConv2dNative
 from stoker._src.runtime.raw_ops import DepthwiseConv2dNativeBackpropFilter as DepthwiseConv2dNativeBackpropFilter
 from stoker._src.runtime.raw_ops import DepthwiseConv2dNativeBackpropInput as DepthwiseConv2dNativeBackpropInput
+from stoker._src.runtime.raw_ops import Dequantize as Dequantize
 from stoker._src.runtime.raw_ops import DeserializeManySparse as DeserializeManySparse
 from stoker._src.runtime.raw_ops import DeserializeSparse as DeserializeSparse
 from stoker._src.runtime.raw_ops import DestroyResourceOp as DestroyResourceOp
@@ -384,6 +392,7 @@ from stoker._src.runtime.raw_ops import QuantizeAndDequantizeV2 as QuantizeAndDe
 from stoker._src.runtime.raw_ops import QuantizeAndDequantizeV3 as QuantizeAndDequantizeV3
 from stoker._src.runtime.raw_ops import QuantizeAndDequantizeV4 as QuantizeAndDequantizeV4
 from stoker._src.runtime.raw_ops import QuantizeAndDequantizeV4Grad as QuantizeAndDequantizeV4Grad
+from stoker._src.runtime.raw_ops import QuantizeV2 as QuantizeV2
 from stoker._src.runtime.raw_ops import QueueCloseV2 as QueueCloseV2
 from stoker._src.runtime.raw_ops import QueueDequeueManyV2 as QueueDequeueManyV2
 from stoker._src.runtime.raw_ops import QueueDequeueUpToV2 as QueueDequeueUpToV2

@@ -277,6 +277,38 @@ def mutable_dense_hash_table_v2_kernel(
     return _dense((empty_key, deleted_key), container, shared_name, key_dtype, value_dtype, value_shape, ctx)
 
 
+# ---- tables without a name --------------------------------------------------------------------------------------
+
+_ANONYMOUS = {"key_dtype": TYPE, "value_dtype": TYPE}
+
+
+def _anonymous_scalars(kind: str) -> Any:
+    def table_kernel(*, key_dtype: DType, value_dtype: DType) -> LookupTable:
+        return _make(kind, "anonymous", key_dtype, value_dtype, None)
+
+    return table_kernel
+
+
+def _anonymous_tensors(kind: str) -> Any:
+    def table_kernel(*, key_dtype: DType, value_dtype: DType, value_shape: Shape) -> LookupTable:
+        return _make(kind, "anonymous", key_dtype, value_dtype, value_shape)
+
+    return table_kernel
+
+
+def _anonymous(kind: str, *, of_tensors: bool) -> None:
+    """The op that makes a new table each time it runs; nobody finds it but by its handle."""
+    attrs = {**_ANONYMOUS, "value_shape": Shape(())} if of_tensors else _ANONYMOUS
+    definition = define(f"Anonymous{kind}() -> (table_handle: resource)", STATEFUL, **attrs).not_differentiable()
+    definition.shape(lambda: SCALAR)
+    definition.kernel((_anonymous_tensors if of_tensors else _anonymous_scalars)(kind))
+
+
+_anonymous("HashTable", of_tensors=False)
+_anonymous("MutableHashTable", of_tensors=False)
+_anonymous("MutableHashTableOfTensors", of_tensors=True)
+
+
 # ---- what is done with them -------------------------------------------------------------------------------------
 
 

@@ -412,6 +412,9 @@ from stoker._src.ops.printing import timestamp as timestamp
 from stoker._src.ops.python_functions import numpy_function as numpy_function
 from stoker._src.ops.python_functions import py_func as py_func
 from stoker._src.ops.python_functions import py_function as py_function
+from stoker._src.ops.quantizing import dequantize as dequantize
+from stoker._src.ops.quantizing import quantize as quantize
+from stoker._src.ops.quantizing import quantize_v2 as quantize_v2
 from stoker._src.ops.queues import FIFOQueue as FIFOQueue
 from stoker._src.ops.queues import PaddingFIFOQueue as PaddingFIFOQueue
 from stoker._src.ops.queues import PriorityQueue as PriorityQueue

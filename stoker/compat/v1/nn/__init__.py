@@ -31,6 +31,8 @@ from stoker._src.ops.nn.activations import softplus as softplus
 from stoker._src.ops.nn.activations import softsign as softsign
 from stoker._src.ops.nn.activations import swish as silu
 from stoker._src.ops.nn.activations import swish as swish
+from stoker._src.ops.nn.average_loss import compute_average_loss as compute_average_loss
+from stoker._src.ops.nn.average_loss import scale_regularization_loss as scale_regularization_loss
 from stoker._src.ops.nn.batch_norm import fused_batch_norm as fused_batch_norm
 from stoker._src.ops.nn.bias import bias_add as bias_add
 from stoker._src.ops.nn.bias import l2_loss as l2_loss
