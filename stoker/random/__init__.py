@@ -25,9 +25,7 @@ from stoker._src.ops.random_stateless import stateless_binomial as stateless_bin
 from stoker._src.ops.random_stateless import stateless_categorical as stateless_categorical
 from stoker._src.ops.random_stateless import stateless_gamma as stateless_gamma
 from stoker._src.ops.random_stateless import stateless_normal as stateless_normal
-from stoker._src.ops.random_stateless import (
-    stateless_parameterized_truncated_normal as stateless_parameterized_truncated_normal,
-)
+from stoker._src.ops.random_stateless import stateless_parameterized_truncated_normal as stateless_parameterized_truncated_normal
 from stoker._src.ops.random_stateless import stateless_poisson as stateless_poisson
 from stoker._src.ops.random_stateless import stateless_truncated_normal as stateless_truncated_normal
 from stoker._src.ops.random_stateless import stateless_uniform as stateless_uniform

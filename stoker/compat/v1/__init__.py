@@ -175,19 +175,11 @@ from stoker._src.ops.array_padding import space_to_depth as space_to_depth
 from stoker._src.ops.array_patches import extract_image_patches as extract_image_patches
 from stoker._src.ops.array_patches import extract_volume_patches as extract_volume_patches
 from stoker._src.ops.array_quantize import fake_quant_with_min_max_args as fake_quant_with_min_max_args
-from stoker._src.ops.array_quantize import (
-    fake_quant_with_min_max_args_gradient as fake_quant_with_min_max_args_gradient,
-)
+from stoker._src.ops.array_quantize import fake_quant_with_min_max_args_gradient as fake_quant_with_min_max_args_gradient
 from stoker._src.ops.array_quantize import fake_quant_with_min_max_vars as fake_quant_with_min_max_vars
-from stoker._src.ops.array_quantize import (
-    fake_quant_with_min_max_vars_gradient as fake_quant_with_min_max_vars_gradient,
-)
-from stoker._src.ops.array_quantize import (
-    fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel,
-)
-from stoker._src.ops.array_quantize import (
-    fake_quant_with_min_max_vars_per_channel_gradient as fake_quant_with_min_max_vars_per_channel_gradient,
-)
+from stoker._src.ops.array_quantize import fake_quant_with_min_max_vars_gradient as fake_quant_with_min_max_vars_gradient
+from stoker._src.ops.array_quantize import fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel
+from stoker._src.ops.array_quantize import fake_quant_with_min_max_vars_per_channel_gradient as fake_quant_with_min_max_vars_per_channel_gradient
 from stoker._src.ops.array_selection import boolean_mask as boolean_mask
 from stoker._src.ops.array_selection import one_hot as one_hot
 from stoker._src.ops.array_selection import reverse as reverse

@@ -59,12 +59,8 @@ from stoker._src.ops.nn.conv_api import separable_conv2d as separable_conv2d
 from stoker._src.ops.nn.cross_entropy import log_poisson_loss as log_poisson_loss
 from stoker._src.ops.nn.cross_entropy import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits
 from stoker._src.ops.nn.cross_entropy import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits
-from stoker._src.ops.nn.cross_entropy import (
-    softmax_cross_entropy_with_logits_v2 as softmax_cross_entropy_with_logits_v2,
-)
-from stoker._src.ops.nn.cross_entropy import (
-    sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
-)
+from stoker._src.ops.nn.cross_entropy import softmax_cross_entropy_with_logits_v2 as softmax_cross_entropy_with_logits_v2
+from stoker._src.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits
 from stoker._src.ops.nn.cross_entropy import weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits
 from stoker._src.ops.nn.ctc import collapse_repeated as collapse_repeated
 from stoker._src.ops.nn.ctc import ctc_beam_search_decoder as ctc_beam_search_decoder

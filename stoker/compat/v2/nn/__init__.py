@@ -41,9 +41,7 @@ from stoker._src.ops.nn.conv_api import separable_conv2d_v2 as separable_conv2d
 from stoker._src.ops.nn.cross_entropy import log_poisson_loss as log_poisson_loss
 from stoker._src.ops.nn.cross_entropy import sigmoid_cross_entropy_with_logits_v2 as sigmoid_cross_entropy_with_logits
 from stoker._src.ops.nn.cross_entropy import softmax_cross_entropy_with_logits_2x as softmax_cross_entropy_with_logits
-from stoker._src.ops.nn.cross_entropy import (
-    sparse_softmax_cross_entropy_with_logits_v2 as sparse_softmax_cross_entropy_with_logits,
-)
+from stoker._src.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits_v2 as sparse_softmax_cross_entropy_with_logits
 from stoker._src.ops.nn.cross_entropy import weighted_cross_entropy_with_logits_v2 as weighted_cross_entropy_with_logits
 from stoker._src.ops.nn.ctc import collapse_repeated as collapse_repeated
 from stoker._src.ops.nn.ctc import ctc_beam_search_decoder_v2 as ctc_beam_search_decoder
