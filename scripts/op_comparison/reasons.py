@@ -45,6 +45,7 @@ DELIBERATE: dict[str, tuple[str, str]] = {
     "ClipByValue": ("^NaN, inf.*: nan instead of", "NaN among values or bounds gives NaN; TensorFlow gives a value or bound in some of these cases"),
     "CumulativeLogsumexp": ("^NaN, inf.*: nan instead of -inf$", "NaN or infinity in the input: NaN in a place where TensorFlow gives -inf"),
     "Spence": ("^NaN, inf.*: -inf instead of nan$", "of a non-finite or huge argument: -inf where TensorFlow gives NaN"),
+    "IgammaGradA": ("^NaN, inf.*: nan instead of 0$", "non-finite or huge arguments: NaN in a place where TensorFlow gives 0"),
     "TopKV2": ("^NaN, inf.*: nan instead of", "NaN comes first; TensorFlow's order depends on where it stands"),
     "EuclideanNorm": (r"^limits.*\(int32", "squares of int32 that overflow give another number"),
     "Einsum": ("ij->ik", "output labels that no input has raise InvalidArgumentError; TensorFlow drops them"),

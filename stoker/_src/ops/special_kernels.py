@@ -175,7 +175,7 @@ def igamma_grad_a(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """The derivative of P(a, x) by a: that of the series x^a e^-x sum x^n / gamma(a + n + 1), term by term."""
     a, x = torch.broadcast_tensors(a, x)
     top = x.clamp(max=1000.0)
-    peak = float(top.max()) if top.numel() else 0.0
+    peak = float(top.nan_to_num(0.0).clamp(min=0.0).max()) if top.numel() else 0.0
     logs = torch.log(top)
     total = torch.zeros_like(top)
     for n in range(int(peak + 12 * math.sqrt(peak + 1)) + 40):
