@@ -154,8 +154,6 @@ def test_splits_are_sparse_tensors():
         assert isinstance(value, tf.SparseTensorValue)
         assert value.values.tolist() == [b"a", b"b", b"c"] and value.dense_shape.tolist() == [2, 2]
         assert session.run(tf.strings.split(["a-b"], "-")).values.tolist() == [b"a", b"b"]
-        with pytest.raises(NotImplementedError, match="RaggedTensor"):
-            tf.strings.split(["a"], result_type="RaggedTensor")
 
 
 def test_single_strings_in_eager_mode(eager):

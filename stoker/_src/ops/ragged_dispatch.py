@@ -56,10 +56,10 @@ def _ragged_inside(value: Any) -> bool:
 
 def _also_ragged(name: str, form: Callable[..., Any], *, lists: bool = False) -> None:
     """Makes the public function `name`, in both namespaces, call `form(original, arguments)` for ragged arguments."""
-    found = {EXPORTS[namespace].get(name) for namespace in ("v1", "v2")} - {None}
+    found = {table[name] for table in EXPORTS.values() if name in table}
     if not found:
         raise LookupError(f"There is no public function {name!r} to make ragged: its module is not loaded.")
-    for target in found - _REPLACED:  # type: ignore[operator]
+    for target in found - _REPLACED:
         _REPLACED.add(target)
         module = importlib.import_module(target[0])
         setattr(module, target[1], _dispatching(getattr(module, target[1]), form, lists))

@@ -40,7 +40,7 @@ class RaggedTensorValue:
     """What a run gives for a RaggedTensor: arrays of values and row splits."""
 
     def __init__(self, values: Any, row_splits: Any) -> None:
-        if not (isinstance(row_splits, (np.ndarray, np.generic)) and row_splits.dtype in (np.int64, np.int32)):
+        if not (isinstance(row_splits, np.ndarray) and row_splits.dtype in (np.int64, np.int32)):
             raise TypeError("row_splits must be a 1-D array of int32 or int64")
         if not isinstance(values, (np.ndarray, np.generic, RaggedTensorValue)):
             raise TypeError("values must be an array or a RaggedTensorValue")
@@ -52,7 +52,7 @@ class RaggedTensorValue:
 
     @property
     def row_splits(self) -> np.ndarray:
-        return self._row_splits  # type: ignore[return-value]
+        return self._row_splits
 
     @property
     def flat_values(self) -> Any:
