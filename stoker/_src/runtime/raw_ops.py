@@ -51,7 +51,7 @@ def raw_op(definition: OpDefinition) -> Callable[..., typing.Any]:
         return definition(name=name, **kwargs)
 
     call.__name__ = call.__qualname__ = definition.name
-    call.__doc__ = f"The op {definition.name}{signature}. Arguments go by keyword."
+    call.__doc__ = f"The op {definition.name}. Arguments go by keyword."
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
