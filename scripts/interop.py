@@ -4,7 +4,8 @@
 
 Each program of tests/golden/graphs/interop/programs.py is built on one side, written as a binary GraphDef, imported on the other
 side with `import_graph_def(name="")`, run there with the same feeds, and the values compared. TensorFlow writes twice: with the
-control flow of 1.x (Switch, Merge, Enter, ...) and with the functional one of 2.x. PYTHON is an interpreter that has that
+control flow of 1.x (Switch, Merge, Enter, ...) and with the functional one of 2.x. Then the programs of tests/scripts run under
+stoker and under each TensorFlow, and what they print is compared. PYTHON is an interpreter that has that
 TensorFlow; one that is not there is skipped. The exit status is 1 where anything differs.
 """
 
@@ -20,6 +21,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.scripts.compare import difference  # noqa: E402
+
 TRAVEL = ROOT / "tests" / "golden" / "graphs" / "interop" / "travel.py"
 OURS = (sys.executable, "stoker")
 
@@ -36,6 +41,38 @@ def travel(side: tuple[str, str], action: str, folder: Path, *options: str) -> d
     if start < 0:
         return {"(all)": f"{action} under {python} failed with status {done.returncode}: {done.stderr[-2000:]}"}
     return json.loads(done.stdout[start:])
+
+
+# TensorFlow 2 has the 1.x names in a module of their own; a program written for 1.x gets that one.
+AS_1X = """
+import runpy, sys
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+sys.modules["tensorflow"] = tf
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def printed(command: list[str], **environment: str) -> str:
+    """What a program prints on standard output."""
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    return done.stdout if done.returncode == 0 else f"status {done.returncode}: {done.stderr[-1000:]}"
+
+
+def programs(peers: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Runs every script under stoker and each TensorFlow: what differs, by program and peer."""
+    table: dict[str, dict[str, str]] = {}
+    for path in sorted((ROOT / "tests" / "scripts" / "programs").glob("*.py")):
+        ours = printed([sys.executable, "-m", "stoker", "run", str(path)], PYTHONPATH=str(ROOT))
+        for name, python in peers.items():
+            theirs = printed(
+                [python, "-c", AS_1X, str(path)], PYTHONPATH="", TF_CPP_MIN_LOG_LEVEL="3", TF_USE_LEGACY_KERAS="1"
+            )
+            table.setdefault(f"script {path.stem}", {})[f"stoker = {name}"] = difference(theirs, ours)
+    return table
 
 
 def journeys(peers: dict[str, str]) -> list[tuple[str, tuple[str, str], tuple[str, str], tuple[str, ...]]]:
@@ -78,7 +115,8 @@ def main() -> int:
                     table.setdefault(name, {})[title] = f"not written: {failure}"
             for name, failure in travel(reader, "check", folder).items():
                 table.setdefault(name, {}).setdefault(title, failure)
-    return report(table, titles)
+    table.update(programs(peers))
+    return report(table, [*titles, *(f"stoker = {name}" for name in peers)])
 
 
 def report(table: dict[str, dict[str, str]], titles: list[str]) -> int:
@@ -91,7 +129,7 @@ def report(table: dict[str, dict[str, str]], titles: list[str]) -> int:
     failures = [(name, title, text) for name, row in table.items() for title, text in row.items() if text]
     for name, title, text in failures:
         print(f"\n{name}, {title}:\n  {text}")
-    print(f"\n{sum(len(row) for row in table.values()) - len(failures)} journeys the same, {len(failures)} not")
+    print(f"\n{sum(len(row) for row in table.values()) - len(failures)} comparisons the same, {len(failures)} not")
     return 1 if failures else 0
 
 

@@ -1,5 +1,7 @@
 """stoker: TensorFlow's training stack on PyTorch, under the 2.x names. The 1.x names are in `stoker.compat.v1`."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker import bitwise as bitwise
 from stoker import compat as compat
 from stoker import config as config
@@ -25,6 +27,7 @@ from stoker import signal as signal
 from stoker import sparse as sparse
 from stoker import strings as strings
 from stoker import sysconfig as sysconfig
+from stoker import test as test
 from stoker import train as train
 from stoker import types as types
 from stoker import version as version

@@ -1,5 +1,7 @@
 """Public names of tf.quantization."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.array_quantize import fake_quant_with_min_max_args as fake_quant_with_min_max_args
 from stoker._src.ops.array_quantize import fake_quant_with_min_max_args_gradient as fake_quant_with_min_max_args_gradient
 from stoker._src.ops.array_quantize import fake_quant_with_min_max_vars as fake_quant_with_min_max_vars

@@ -1,5 +1,7 @@
 """Public names of tf.raw_ops."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.runtime.raw_ops import Abs as Abs
 from stoker._src.runtime.raw_ops import AccumulateNV2 as AccumulateNV2
 from stoker._src.runtime.raw_ops import Acos as Acos

@@ -1,5 +1,7 @@
 """Public names of tf.sysconfig."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.base.app import get_compile_flags as get_compile_flags
 from stoker._src.base.app import get_include as get_include
 from stoker._src.base.app import get_lib as get_lib

@@ -1,5 +1,7 @@
 """Public names of tf.nn."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.nn import experimental as experimental
 from stoker._src.ops.array_padding import depth_to_space_v2 as depth_to_space
 from stoker._src.ops.array_padding import space_to_batch_v2 as space_to_batch

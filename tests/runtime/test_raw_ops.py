@@ -14,7 +14,8 @@ from stoker._src.graph.definition import all_definitions
 
 def test_every_op_is_there():
     """Both namespaces have a function for every definition."""
-    for name in all_definitions():
+    defined_by_tests = {"RaiseForTest"}
+    for name in all_definitions().keys() - defined_by_tests:
         assert getattr(tf.raw_ops, name) is getattr(tf2.raw_ops, name), name
 
 

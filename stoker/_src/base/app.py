@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from absl import app as _absl
 
@@ -40,7 +40,11 @@ def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | No
     """
     if main is None:
         main = sys.modules["__main__"].main
-    _absl.run(main, list(argv) if argv is not None else None, flags_parser=lambda args: FLAGS(args, known_only=True))
+    _absl.run(
+        cast(Any, main),
+        list(argv) if argv is not None else None,
+        flags_parser=lambda args: FLAGS(args, known_only=True),
+    )
 
 
 def _caller_folder() -> str:

@@ -164,3 +164,7 @@ def get_verbosity() -> int:
 def set_verbosity(v: int | str) -> None:
     """Sets the lowest level that is written."""
     get_logger().setLevel(v)
+
+
+# Made with the module, as TensorFlow does: whether it writes by itself depends on the root logger as it is now.
+get_logger()

@@ -189,7 +189,9 @@ class _Freezer:
 def _rename_reads(before: Any, after: Any) -> None:
     """Inside functions an output is named by its op's argument: "value" of a ReadVariableOp is "output" of an Identity."""
     was = {node.name for node in before.node_def if node.op == "ReadVariableOp"}
-    renamed = {f"{n.name}:value:0": f"{n.name}:output:0" for n in after.node_def if n.name in was and n.op == "Identity"}
+    renamed = {
+        f"{n.name}:value:0": f"{n.name}:output:0" for n in after.node_def if n.name in was and n.op == "Identity"
+    }
     for node in after.node_def:
         node.input[:] = [renamed.get(text, text) for text in node.input]
     for name, text in after.ret.items():

@@ -62,19 +62,20 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Iterable[str] | Non
     """
     _check(input_graph)
     protected = set(protected_nodes or ())
-    graph = _without(input_graph, {n.name for n in input_graph.node if n.op == "CheckNumerics"} - protected)
+    checks = {node.name for node in input_graph.node if node.op == "CheckNumerics"} - protected
+    graph = _without(input_graph, checks, checks)
     awaited = {node_name(text) for node in graph.node for text in node.input if text.startswith("^")}
     passing = {
         node.name
         for node in graph.node
         if node.op == "Identity" and len(node.input) == 1 and not node.input[0].startswith("^")
     }
-    return _without(graph, passing - protected - awaited)
+    return _without(graph, passing - protected, passing - protected - awaited)
 
 
-def _without(graph_def: Any, names: set[str]) -> Any:
-    """The graph with the named nodes spliced out: who read one reads its first input; who waited for one does not."""
-    sources = {node.name: node.input[0] for node in graph_def.node if node.name in names}
+def _without(graph_def: Any, bypassed: set[str], names: set[str]) -> Any:
+    """The graph without the nodes `names`. Who read a bypassed node reads its first input; nobody waits for what is gone."""
+    sources = {node.name: node.input[0] for node in graph_def.node if node.name in bypassed}
 
     def followed(text: str) -> str:
         while not text.startswith("^") and node_name(text) in sources:

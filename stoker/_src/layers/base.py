@@ -117,7 +117,7 @@ class Layer:
         _reuse: Any = None,
     ) -> None:
         self._trainable = trainable
-        self._dtype = None if dtype is None else as_dtype(dtype).base_dtype
+        self._dtype: Any = None if dtype is None else as_dtype(dtype).base_dtype
         self._activity_regularizer = activity_regularizer
         self._reuse = _reuse
         self.built = False

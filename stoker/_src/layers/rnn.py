@@ -377,9 +377,10 @@ def raw_rnn(
     _check_cell(cell)
     if not callable(loop_fn):
         raise TypeError("loop_fn must be a callable")
+    steer: Any = loop_fn
     with variable_scope.variable_scope(scope or "rnn"):
         time = constants.constant(0, dtypes.int32)
-        finished, next_input, state, emit, loop_state = loop_fn(time, None, None, None)
+        finished, next_input, state, emit, loop_state = steer(time, None, None, None)
         first = convert_to_tensor(nest.flatten(next_input)[0])
         known = first.static_shape[0]
         batch_size = array.shape(first)[0] if known is None else known  # type: ignore[index]
@@ -393,20 +394,23 @@ def raw_rnn(
                 array.zeros(array.concat([array.reshape(batch_size, [1]), array.shape(x)], 0), x.dtype.base_dtype)
                 for x in map(convert_to_tensor, nest.flatten(emit))
             ]
-            kinds = [x.dtype.base_dtype for x in zeros]
+            kinds: list[Any] = [x.dtype.base_dtype for x in zeros]
         else:
             structure = cell.output_size
             kind = nest.flatten(state)[0].dtype.base_dtype
             sizes = nest.flatten(structure) if isinstance(structure, (list, tuple, dict)) else [structure]
             zeros = [zero_tensors(size, batch_size, kind) for size in sizes]
             kinds = [kind] * len(zeros)
-        arrays = tuple(TensorArray(kind, 0, dynamic_size=True, name=f"rnn_output_{i}") for i, kind in enumerate(kinds))
+        arrays = tuple(
+            TensorArray(kind, 0, dynamic_size=True, element_shape=zero.shape, name=f"rnn_output_{i}")
+            for i, (kind, zero) in enumerate(zip(kinds, zeros))
+        )
         structured = isinstance(structure, (list, tuple, dict))
 
         def body(time: Any, finished: Any, inputs: Any, arrays: Any, state: Any, loop_state: Any) -> Any:
             output, cell_state = cell(inputs, state)
             following = time + 1
-            done, new_input, new_state, emitted, new_loop = loop_fn(
+            done, new_input, new_state, emitted, new_loop = steer(
                 following, output, cell_state, loop_state if has_loop_state else None
             )
             running = comparison.logical_not(finished)
@@ -419,12 +423,13 @@ def raw_rnn(
         finished = convert_to_tensor(finished, dtypes.bool_)
         if finished.static_shape.rank == 0:
             finished = array.fill(array.reshape(batch_size, [1]), finished)
-        _, _, _, arrays, state, loop_state = control_flow.while_loop(
+        results: Any = control_flow.while_loop(
             lambda time, finished, *_: comparison.logical_not(reductions.reduce_all(finished)),
             body,
             (time, finished, next_input, arrays, state, loop_state),
             parallel_iterations=parallel_iterations or 32,
             return_same_structure=True,
         )
+        _, _, _, arrays, state, loop_state = results
         outputs = nest.pack_sequence_as(structure, list(arrays)) if structured else arrays[0]
         return outputs, state, loop_state if has_loop_state else None

@@ -405,10 +405,8 @@ class MultiRNNCell(RNNCell):
                         )
                     current = state[i]
                 else:
-                    current = state[:, start : start + cell.state_size]
+                    current = state[:, start : start + cell.state_size]  # type: ignore[index,call-overload]
                     start += cell.state_size
                 inputs, new_state = cell(inputs, current)
                 states.append(new_state)
         return inputs, tuple(states) if self._state_is_tuple else array.concat(states, 1)
-
-

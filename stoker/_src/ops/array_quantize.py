@@ -261,7 +261,7 @@ def _round_trip(
                 None, None, f"Invalid range: input_min {low.tolist()} > input_max {high.tolist()}"
             )
         least, most = low.reshape(form), high.reshape(form)
-    elif others:
+    elif others and x.numel():
         least, most = x.amin(others).reshape(form), x.amax(others).reshape(form)
     else:
         least, most = x, x

@@ -125,8 +125,8 @@ APPROXIMATE_EQUAL = define(
 @APPROXIMATE_EQUAL.kernel
 def approximate_equal_kernel(x: torch.Tensor, y: torch.Tensor, *, tolerance: float) -> torch.Tensor:
     if x.dtype.is_floating_point or x.dtype.is_complex:
-        return torch.abs(x - y) < tolerance
-    return torch.eq(x, y) if tolerance <= 1 else torch.abs(x.to(torch.float64) - y.to(torch.float64)) < tolerance
+        return torch.abs(x - y) <= tolerance
+    return torch.eq(x, y) if tolerance < 1 else torch.abs(x.to(torch.float64) - y.to(torch.float64)) <= tolerance
 
 
 @APPROXIMATE_EQUAL.shape
@@ -136,7 +136,7 @@ def approximate_equal_shape(x: Shape, y: Shape) -> Shape:
 
 @export(v1="approximate_equal")
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05, name: str | None = None) -> Tensor:
-    """|x - y| < tolerance, element by element, for tensors of one shape."""
+    """|x - y| <= tolerance, element by element, for tensors of one shape."""
     return APPROXIMATE_EQUAL(x, y, tolerance=tolerance, name=name)
 
 

@@ -358,9 +358,9 @@ def gather_nd_kernel(params: Any, indices: torch.Tensor, *, bad_indices_policy: 
     flat, bad = scattering.flat_index(
         indices, params.shape[:depth], bad_indices_policy, f"does not index into param shape {Shape(params.shape)}"
     )
-    rows = params.reshape(numbers.prod(params.shape[:depth]), -1) if numbers.prod(inner) else params.reshape(-1, 0)
     if not numbers.prod(inner) or not numbers.prod(outer):
         return params.reshape(-1)[:0].reshape(*outer, *inner)
+    rows = params.reshape(numbers.prod(params.shape[:depth]), numbers.prod(inner))
     taken = take(rows, flat, 0)
     if bad is not None:
         taken[bad] = fill_value(params)

@@ -56,7 +56,7 @@ def _ragged_inside(value: Any) -> bool:
 
 def _also_ragged(name: str, form: Callable[..., Any], *, lists: bool = False) -> None:
     """Makes the public function `name`, in both namespaces, call `form(original, arguments)` for ragged arguments."""
-    found = {table[name] for table in EXPORTS.values() if name in table}
+    found = {EXPORTS[namespace][name] for namespace in ("v1", "v2") if name in EXPORTS[namespace]}
     if not found:
         raise LookupError(f"There is no public function {name!r} to make ragged: its module is not loaded.")
     for target in found - _REPLACED:

@@ -313,7 +313,7 @@ def sdca_optimizer_kernel(
     num_inner_iterations: int,
 ) -> Any:
     options = (loss_type, adaptative, l1, l2, num_loss_partitions, num_inner_iterations)
-    return _solve(*inputs, *options)
+    return _solve(*inputs, *options)  # type: ignore[call-arg]
 
 
 @SDCA_OPTIMIZER_V2.kernel
@@ -327,7 +327,7 @@ def sdca_optimizer_v2_kernel(
     num_inner_iterations: int,
 ) -> Any:
     options = (loss_type, adaptive, l1, l2, num_loss_partitions, num_inner_iterations)
-    return _solve(*inputs, *options)
+    return _solve(*inputs, *options)  # type: ignore[call-arg]
 
 
 @export(v1="train.sdca_optimizer")

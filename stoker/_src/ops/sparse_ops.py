@@ -17,6 +17,7 @@ from stoker._src.graph.definition import ANY, INT, OpDefinition, define, find_de
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, ranges, reductions, scattering
 from stoker._src.ops.array_movement import checked_sizes, signed
+from stoker._src.ops.unsigned import modular_binary
 
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
 
@@ -631,11 +632,11 @@ def _divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return x / y
     if not bool(y.all()):
         raise InvalidArgumentError(None, None, "Integer division by zero")
-    return torch.div(x, y, rounding_mode="trunc")
+    return math.TRUNCATE_DIV.kernel_fn(x, y)  # type: ignore[misc]
 
 
-SPARSE_DENSE_CWISE_ADD = _cwise("Add", torch.add)
-SPARSE_DENSE_CWISE_MUL = _cwise("Mul", torch.mul)
+SPARSE_DENSE_CWISE_ADD = _cwise("Add", modular_binary(torch.add))
+SPARSE_DENSE_CWISE_MUL = _cwise("Mul", modular_binary(torch.mul))
 SPARSE_DENSE_CWISE_DIV = _cwise("Div", _divide)
 
 

@@ -18,6 +18,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, reductions
 from stoker._src.ops.array_movement import signed
 from stoker._src.ops.sparse_ops import SPARSE_DENSE_CWISE_ADD, coordinates, flat_positions, pick, sizes_of
+from stoker._src.ops.unsigned import ordered
 
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
 
@@ -47,9 +48,14 @@ def _reduced(
     if how == "sum":
         result = signed(values.new_zeros(places.shape[0])).index_add_(0, inverse, signed(values)).view(values.dtype)
     else:
-        result = values.new_zeros(places.shape[0]).scatter_reduce_(0, inverse, values, "amax", include_self=False)
+        result = _largest_of_groups(values, inverse, places.shape[0])
     final = [1 if axis in dropped else sizes[axis] for axis in range(rank)] if keep_dims else inner
     return places, result, inner, final
+
+
+@ordered
+def _largest_of_groups(values: torch.Tensor, groups: torch.Tensor, count: int) -> torch.Tensor:
+    return values.new_zeros(count).scatter_reduce_(0, groups, values, "amax", include_self=False)
 
 
 def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:

@@ -84,8 +84,8 @@ def ordered(function: Kernel) -> Kernel:
         dtype = x.dtype
         operands = [flipped(each) if isinstance(each, torch.Tensor) and each.dtype == dtype else each for each in rest]
         results = function(flipped(x), *operands, **attrs)
-        if isinstance(results, tuple):
-            return tuple(unflipped(r, dtype) if r.dtype == SIGNED_TWIN[dtype] else r for r in results)
+        if isinstance(results, tuple):  # (what was compared, places): places may have the dtype of the twin
+            return (unflipped(results[0], dtype), *results[1:])
         return unflipped(results, dtype) if results.dtype == SIGNED_TWIN[dtype] else results
 
     return _described(kernel, function)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from typing import Any
 
 from stoker._src.base.export import export_constant
@@ -13,23 +12,14 @@ from stoker._src.ops.ragged_tensor import RaggedTensor, RaggedTensorValue
 from stoker._src.runtime.feeds import register_composite_feed
 from stoker._src.runtime.fetches import register_composite_fetch
 
-IndexedSlicesValue = namedtuple("IndexedSlicesValue", ["values", "indices", "dense_shape"])
-IndexedSlicesValue.__doc__ = "What a run gives for IndexedSlices: arrays (dense_shape may be None)."
-export_constant(__name__, "IndexedSlicesValue", v1="IndexedSlicesValue")
+export_constant("stoker._src.graph.indexed_slices", "IndexedSlicesValue", v1="IndexedSlicesValue")
 
 
 def _fetch_sparse(fetch: SparseTensor) -> Any:
     return [fetch.indices, fetch.values, fetch.dense_shape], lambda parts: SparseTensorValue(*parts)
 
 
-def _fetch_slices(fetch: IndexedSlices) -> Any:
-    if fetch.dense_shape is None:
-        return [fetch.values, fetch.indices], lambda parts: IndexedSlicesValue(parts[0], parts[1], None)
-    return [fetch.values, fetch.indices, fetch.dense_shape], lambda parts: IndexedSlicesValue(*parts)
-
-
 register_composite_fetch(SparseTensor, _fetch_sparse)
-register_composite_fetch(IndexedSlices, _fetch_slices)
 
 
 def _feed(key: Any, parts: dict[str, Tensor], value: Any) -> list[tuple[Any, Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.function_graph import Function
+from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.emit import Step, emit
@@ -47,6 +48,17 @@ class FunctionCompiler:
             else:
                 keywords[name] = attr
         return keywords, steps
+
+    def used_inputs(self, op: Operation, wanted: list[bool]) -> set[int]:
+        """The positions of the functions' inputs that matter for the outputs that are wanted."""
+        if op.definition.calls == "loop":
+            return _Loop(op, wanted).needed
+        used: set[int] = set()
+        for ref in function_refs(op):
+            function = _function_of(op, ref)
+            outputs = [tensor for tensor, use in zip(function.outputs, wanted) if use]
+            used |= _inputs_reached(function, outputs, function.control_outputs)
+        return used
 
     def _step(
         self,

@@ -21,6 +21,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
+_WORTH_REUSING = 1 << 14  # elements below which a new tensor costs less than the check
 _EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 _NOT_FOLDABLE = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 
@@ -82,7 +83,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
     stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
     while stack:
         op, wanted = stack.pop()
-        wanted = wanted or has_effect(op)
+        wanted = wanted or (has_effect(op) and not _is_fed(op, feeds))
         seen = needed if wanted else waited_for
         if op in seen or op in needed:
             continue
@@ -93,6 +94,11 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
         for control in op._control_inputs:
             stack.append((control, False))
     return needed, waited_for - needed
+
+
+def _is_fed(op: Operation, feeds: set[Tensor]) -> bool:
+    """Whether all that an op makes is fed: waiting for a fed placeholder must not run it."""
+    return bool(op.outputs) and all(tensor in feeds for tensor in op.outputs)
 
 
 def has_effect(op: Operation) -> bool:
@@ -172,6 +178,7 @@ class Planner:
         self._ordered: list[Operation] = []
         self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
         self._fetched_tensors = set(fetches)
+        self._wanted_outputs: dict[Operation, list[bool]] = {}
         self._pinned: dict[Tensor, Value] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
@@ -248,9 +255,7 @@ class Planner:
     def _call(self, op: Operation, arguments: list[Any]) -> None:
         """An op that calls functions: they are compiled for this place, with the inputs that are known here bound."""
         passed: list[Value] = arguments[-1]
-        fetched = set(self.fetches)
-        wanted = [t in fetched or not self.needed.isdisjoint(t._consumers) for t in op.outputs]
-        keywords, steps = self.compile_function(op, passed, wanted)
+        keywords, steps = self.compile_function(op, passed, self._wanted(op))
         instruction = Instruction(op, "kernel", op.definition.kernel_fn, arguments, keywords, steps=steps)
         planners = [step.planner for step in steps]
         instruction.written = frozenset().union(*[planner.written for planner in planners])
@@ -264,6 +269,27 @@ class Planner:
             self.blocks = True
         self.reads_variables |= any(planner.reads_variables for planner in planners)
         self._name_results(instruction, op)
+
+    def _wanted(self, op: Operation) -> list[bool]:
+        """Which outputs somebody needs. A loop that takes one without using it does not."""
+        known = self._wanted_outputs.get(op)
+        if known is None:
+            known = self._wanted_outputs[op] = [
+                tensor in self._fetched_tensors or any(self._uses(user, tensor) for user in tensor._consumers)
+                for tensor in op.outputs
+            ]
+        return known
+
+    def _uses(self, user: Operation, tensor: Tensor) -> bool:
+        if user not in self.needed:
+            return False
+        if not user.definition.calls:
+            return True
+        first = len(user._inputs) - len(function_refs(user)[0].target.inputs)
+        if any(given is tensor for given in user._inputs[:first]):
+            return True
+        used = self.compile_function.used_inputs(user, self._wanted(user))
+        return any(given is tensor and i in used for i, given in enumerate(user._inputs[first:]))
 
     def _keywords(self, op: Operation) -> dict[str, Any]:
         definition = op.definition
@@ -448,6 +474,29 @@ class Planner:
                 value.last_use = end
         self._copy_reads(writes)
         self._copy_kept(retained)
+        self._reuse_memory()
+
+    def _reuse_memory(self) -> None:
+        """Lets kernels write over an input that dies with them: one that a plain kernel made and only plain ones used."""
+        held: set[Value] = set()  # values whose memory somebody else may have
+        for position, instruction in enumerate(self.instructions):
+            op = instruction.op
+            if op is None or instruction.kind != "kernel" or instruction.steps or not _is_plain(op):
+                held.update(values_of(instruction.arguments))
+                held.update(values_of(instruction.results))
+                continue
+            definition = op.definition
+            if not definition.single:
+                held.update(values_of(instruction.results))  # outputs may share memory with each other
+            if definition.in_place_fn is None or not op.outputs[0].dtype.is_floating:
+                continue
+            size = op.outputs[0].static_shape.size
+            if size is not None and size < _WORTH_REUSING:
+                continue
+            value = instruction.arguments[definition.in_place_position]
+            alone = sum(each is value for each in values_of(instruction.arguments)) == 1
+            if alone and value not in held and value.position >= 0 and value.last_use == position:
+                instruction.kernel, instruction.keywords = definition.in_place_fn, {}
 
     def _copy_reads(self, writes: list[tuple[int, frozenset[Any]]]) -> None:
         last_uses: dict[int, int] = {}  # position of a read -> the last use of anything that shares its memory
@@ -498,6 +547,12 @@ def _movable(ops: list[Operation], positions: list[int]) -> bool:
         if op not in members and not variables.isdisjoint(op._inputs):
             return False
     return True
+
+
+def _is_plain(op: Operation) -> bool:
+    """Whether an op's kernel neither keeps its inputs nor returns their memory."""
+    keeps = any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in (*op._inputs, *op.outputs))
+    return not op.definition.traits & (_EFFECTS | Trait.VIEW) and not keeps
 
 
 def _is_snapshot(op: Operation) -> bool:

@@ -6,9 +6,9 @@ package of ops loads all of its modules.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import typing
-from collections.abc import Callable
 
 import stoker._src.ops  # noqa: F401  (defines every op)
 from stoker._src.base.export import export_constant
@@ -31,29 +31,38 @@ def _signature(definition: OpDefinition) -> inspect.Signature:
     return inspect.Signature([*parameters, *optional, inspect.Parameter("name", kind, default=None)])
 
 
-def raw_op(definition: OpDefinition) -> Callable[..., typing.Any]:
-    """The function `tf.raw_ops.<name>` of a definition.
+class RawOp:
+    """The function `tf.raw_ops.<name>` of a definition. What describes it is worked out when somebody asks."""
 
-    It raises TypeError for positional arguments, as TensorFlow's does, and for arguments the op does not have.
-    """
-    signature = _signature(definition)
+    def __init__(self, definition: OpDefinition) -> None:
+        self._definition = definition
+        self.__name__ = self.__qualname__ = definition.name
 
-    def call(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
+    @functools.cached_property
+    def __signature__(self) -> inspect.Signature:
+        return _signature(self._definition)
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return f"The op {self.__name__}{self.__signature__}. Arguments go by keyword."
+
+    def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
+        """Calls the op.
+
+        Raises:
+            TypeError: positional arguments, which TensorFlow refuses too, or arguments the op does not have.
+        """
+        keys = self.__signature__.parameters
         if args:
             raise TypeError(
-                f"{definition.name} only takes keyword args (possible keys: {list(signature.parameters)}). "
+                f"{self.__name__} only takes keyword args (possible keys: {list(keys)}). "
                 "Please pass these args as kwargs instead."
             )
         name = kwargs.pop("name", None)
-        unknown = [key for key in kwargs if key not in signature.parameters]
+        unknown = [key for key in kwargs if key not in keys]
         if unknown:
-            raise TypeError(f"{definition.name}() got an unexpected keyword argument {unknown[0]!r}")
-        return definition(name=name, **kwargs)
-
-    call.__name__ = call.__qualname__ = definition.name
-    call.__doc__ = f"The op {definition.name}. Arguments go by keyword."
-    call.__signature__ = signature  # type: ignore[attr-defined]
-    return call
+            raise TypeError(f"{self.__name__}() got an unexpected keyword argument {unknown[0]!r}")
+        return self._definition(name=name, **kwargs)
 
 
 def __getattr__(name: str) -> typing.Any:
@@ -62,5 +71,5 @@ def __getattr__(name: str) -> typing.Any:
 
 
 for _name, _definition in all_definitions().items():
-    globals()[_name] = raw_op(_definition)
+    globals()[_name] = RawOp(_definition)
     export_constant(__name__, _name, f"raw_ops.{_name}")

@@ -1,5 +1,7 @@
 """The 1.x names. Importing this module by name chooses 1.x behaviour: graphs and sessions."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.compat.v1 import app as app
 from stoker.compat.v1 import bitwise as bitwise
 from stoker.compat.v1 import compat as compat
@@ -22,6 +24,7 @@ from stoker.compat.v1 import lookup as lookup
 from stoker.compat.v1 import losses as losses
 from stoker.compat.v1 import manip as manip
 from stoker.compat.v1 import math as math
+from stoker.compat.v1 import metrics as metrics
 from stoker.compat.v1 import nest as nest
 from stoker.compat.v1 import nn as nn
 from stoker.compat.v1 import python_io as python_io
@@ -37,6 +40,7 @@ from stoker.compat.v1 import spectral as spectral
 from stoker.compat.v1 import strings as strings
 from stoker.compat.v1 import summary as summary
 from stoker.compat.v1 import sysconfig as sysconfig
+from stoker.compat.v1 import test as test
 from stoker.compat.v1 import train as train
 from stoker.compat.v1 import types as types
 from stoker.compat.v1 import version as version
@@ -121,6 +125,7 @@ from stoker._src.graph.gradient_registry import RegisterGradient as RegisterGrad
 from stoker._src.graph.graph import Graph as Graph
 from stoker._src.graph.importer import import_graph_def as import_graph_def
 from stoker._src.graph.indexed_slices import IndexedSlices as IndexedSlices
+from stoker._src.graph.indexed_slices import IndexedSlicesValue as IndexedSlicesValue
 from stoker._src.graph.keys import GraphKeys as GraphKeys
 from stoker._src.graph.public import add_to_collection as add_to_collection
 from stoker._src.graph.public import add_to_collections as add_to_collections
@@ -562,6 +567,8 @@ from stoker._src.ops.strings import string_to_hash_bucket_strong as string_to_ha
 from stoker._src.ops.strings import substr as substr
 from stoker._src.ops.strings_numbers import as_string as as_string
 from stoker._src.ops.strings_numbers import string_to_number as string_to_number
+from stoker._src.ops.template import make_template as make_template
+from stoker._src.ops.template import op_scope as op_scope
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
 from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
@@ -597,19 +604,22 @@ from stoker._src.ops.variables import VariableAggregation as VariableAggregation
 from stoker._src.ops.variables import variables_initializer as initialize_variables
 from stoker._src.ops.variables import variables_initializer as variables_initializer
 from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization
+from stoker._src.runtime.behavior import control_flow_v2_enabled as control_flow_v2_enabled
+from stoker._src.runtime.behavior import disable_control_flow_v2 as disable_control_flow_v2
 from stoker._src.runtime.behavior import disable_eager_execution as disable_eager_execution
 from stoker._src.runtime.behavior import disable_resource_variables as disable_resource_variables
 from stoker._src.runtime.behavior import disable_tensor_equality as disable_tensor_equality
 from stoker._src.runtime.behavior import disable_v2_behavior as disable_v2_behavior
 from stoker._src.runtime.behavior import disable_v2_tensorshape as disable_v2_tensorshape
+from stoker._src.runtime.behavior import enable_control_flow_v2 as enable_control_flow_v2
 from stoker._src.runtime.behavior import enable_eager_execution as enable_eager_execution
 from stoker._src.runtime.behavior import enable_resource_variables as enable_resource_variables
 from stoker._src.runtime.behavior import enable_tensor_equality as enable_tensor_equality
 from stoker._src.runtime.behavior import enable_v2_behavior as enable_v2_behavior
 from stoker._src.runtime.behavior import enable_v2_tensorshape as enable_v2_tensorshape
 from stoker._src.runtime.behavior import executing_eagerly as executing_eagerly
+from stoker._src.runtime.behavior import executing_eagerly_outside_functions as executing_eagerly_outside_functions
 from stoker._src.runtime.behavior import resource_variables_enabled as resource_variables_enabled
-from stoker._src.runtime.composites import IndexedSlicesValue as IndexedSlicesValue
 from stoker._src.runtime.def_function import function as function
 from stoker._src.runtime.session import get_default_session as get_default_session
 from stoker._src.runtime.session import InteractiveSession as InteractiveSession

@@ -1,5 +1,7 @@
 """Public names of tf.graph_util."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.graph.freezing import convert_variables_to_constants as convert_variables_to_constants
 from stoker._src.graph.graph_util import extract_sub_graph as extract_sub_graph
 from stoker._src.graph.graph_util import must_run_on_cpu as must_run_on_cpu

@@ -1,5 +1,7 @@
 """Public names of tf.layers."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.layers.base import InputSpec as InputSpec
 from stoker._src.layers.base import Layer as Layer
 from stoker._src.layers.convolutional import Conv1D as Conv1D

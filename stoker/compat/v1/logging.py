@@ -1,5 +1,7 @@
 """Public names of tf.logging."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.base.tf_logging import DEBUG as DEBUG
 from stoker._src.base.tf_logging import debug as debug
 from stoker._src.base.tf_logging import ERROR as ERROR

@@ -1,5 +1,7 @@
 """Public names of tf.losses."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.layers.losses import absolute_difference as absolute_difference
 from stoker._src.layers.losses import add_loss as add_loss
 from stoker._src.layers.losses import compute_weighted_loss as compute_weighted_loss

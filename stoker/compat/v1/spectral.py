@@ -1,5 +1,7 @@
 """Public names of tf.spectral."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.signal import fft as fft
 from stoker._src.ops.signal import fft2d as fft2d
 from stoker._src.ops.signal import fft3d as fft3d

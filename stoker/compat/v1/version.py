@@ -1,5 +1,7 @@
 """Public names of tf.version."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.base.version import API_VERSION_1 as VERSION
 from stoker._src.base.version import COMPILER_VERSION as COMPILER_VERSION
 from stoker._src.base.version import GIT_VERSION as GIT_VERSION

@@ -1,5 +1,7 @@
 """Public names of tf."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.compat.v2 import bitwise as bitwise
 from stoker.compat.v2 import compat as compat
 from stoker.compat.v2 import config as config
@@ -25,6 +27,7 @@ from stoker.compat.v2 import signal as signal
 from stoker.compat.v2 import sparse as sparse
 from stoker.compat.v2 import strings as strings
 from stoker.compat.v2 import sysconfig as sysconfig
+from stoker.compat.v2 import test as test
 from stoker.compat.v2 import train as train
 from stoker.compat.v2 import types as types
 from stoker.compat.v2 import version as version

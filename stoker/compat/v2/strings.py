@@ -1,5 +1,7 @@
 """Public names of tf.strings."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.ragged_strings import bytes_split as bytes_split
 from stoker._src.ops.ragged_strings import ngrams as ngrams
 from stoker._src.ops.ragged_strings import split_v2 as split

@@ -79,7 +79,86 @@ def embedded(tf):
     return _classified(tf, logits, 16), tf.train.AdamOptimizer(0.1)
 
 
-NETWORKS = {each.__name__: each for each in (perceptron, images, sequences, volumes, deep_rows, dropped, embedded)}
+LENGTHS = np.array([9, 1, 4, 9, 7, 2, 3, 5], np.int32)
+
+
+def dynamic_lstm(tf):
+    cell = tf.nn.rnn_cell.BasicLSTMCell(5)
+    outputs, state = tf.nn.dynamic_rnn(cell, tf.constant(SEQUENCES), sequence_length=LENGTHS, dtype=tf.float32)
+    logits = tf.layers.dense(tf.reduce_sum(outputs, 1) + state.h, 3)
+    return _classified(tf, logits, 8), tf.train.AdamOptimizer(0.05)
+
+
+def dynamic_stack(tf):
+    cells = tf.nn.rnn_cell
+    stack = cells.MultiRNNCell(
+        [
+            cells.GRUCell(4),
+            cells.ResidualWrapper(cells.BasicRNNCell(4)),
+            cells.LSTMCell(5, use_peepholes=True, num_proj=3, cell_clip=0.8, proj_clip=0.5),
+        ]
+    )
+    outputs, state = tf.nn.dynamic_rnn(
+        stack, tf.constant(SEQUENCES.transpose(1, 0, 2)), dtype=tf.float32, time_major=True
+    )
+    logits = tf.layers.dense(outputs[-1] + state[2].h, 3)
+    return _classified(tf, logits, 8), tf.train.GradientDescentOptimizer(0.02)
+
+
+def both_ways(tf):
+    cells = tf.nn.rnn_cell
+    outputs, states = tf.nn.bidirectional_dynamic_rnn(
+        cells.GRUCell(3), cells.LSTMCell(4), tf.constant(SEQUENCES), sequence_length=LENGTHS, dtype=tf.float32
+    )
+    features = tf.concat([tf.reduce_max(tf.concat(outputs, 2), 1), states[0], states[1].c], 1)
+    return _classified(tf, tf.layers.dense(features, 3), 8), tf.train.GradientDescentOptimizer(0.2)
+
+
+def unrolled(tf):
+    cells = tf.nn.rnn_cell
+    steps = tf.unstack(SEQUENCES, axis=1)
+    # Dropout in a loop is left out: TensorFlow draws the masks of its iterations in any order.
+    flat = cells.DropoutWrapper(cells.LSTMCell(4, state_is_tuple=False), 0.8, 0.7, 0.9, seed=3)
+    outputs, state = tf.nn.static_rnn(flat, steps, dtype=tf.float32, sequence_length=LENGTHS)
+    joined, _, _ = tf.nn.static_bidirectional_rnn(
+        cells.BasicRNNCell(2), cells.GRUCell(3), outputs, dtype=tf.float32, sequence_length=LENGTHS
+    )
+    logits = tf.layers.dense(tf.concat([joined[2], state], 1), 3)
+    return _classified(tf, logits, 8), tf.train.GradientDescentOptimizer(0.2)
+
+
+def raw_loop(tf):
+    cell = tf.nn.rnn_cell.GRUCell(4)
+    steps = tf.constant(SEQUENCES.transpose(1, 0, 2))
+
+    def following(time, output, state, loop_state):
+        state = cell.zero_state(8, tf.float32) if state is None else state
+        finished = time >= LENGTHS
+        inputs = steps[tf.minimum(time, 8)]
+        return finished, inputs, state, output, None
+
+    outputs, state, _ = tf.nn.raw_rnn(cell, following)
+    logits = tf.layers.dense(tf.reduce_sum(outputs.stack(), 0) + state, 3)
+    return _classified(tf, logits, 8), tf.train.GradientDescentOptimizer(0.2)
+
+
+NETWORKS = {
+    each.__name__: each
+    for each in (
+        perceptron,
+        images,
+        sequences,
+        volumes,
+        deep_rows,
+        dropped,
+        embedded,
+        dynamic_lstm,
+        dynamic_stack,
+        both_ways,
+        unrolled,
+        raw_loop,
+    )
+}
 
 
 def train(tf, build):

@@ -165,11 +165,13 @@ def fractional_max_pool_grad_kernel(
     rows = _windows(row_pooling_sequence, height, overlapping)
     columns = _windows(col_pooling_sequence, width, overlapping)
     _check_gradient(out_backprop, batch, rows, columns, channels)
-    # The winner among the rows for each column, then among the columns: its row and column.
-    tallest = _reduced(orig_input, 1, rows, torch.amax)
-    at_row = _reduced(orig_input, 1, rows, torch.argmax) + _starts(rows, orig_input.device).reshape(1, -1, 1, 1)
-    at_column = _reduced(tallest, 2, columns, torch.argmax) + _starts(columns, orig_input.device).reshape(1, 1, -1, 1)
-    row = torch.gather(at_row, 2, at_column)
+    # The winner among the columns of each row, then among the rows: of equal elements the first in row order wins.
+    widest = _reduced(orig_input, 2, columns, torch.amax)
+    at_column = _reduced(orig_input, 2, columns, torch.argmax) + _starts(columns, orig_input.device).reshape(
+        1, 1, -1, 1
+    )
+    row = _reduced(widest, 1, rows, torch.argmax) + _starts(rows, orig_input.device).reshape(1, -1, 1, 1)
+    at_column = torch.gather(at_column, 1, row)
     images = torch.arange(batch, device=orig_input.device).reshape(-1, 1, 1, 1)
     depth = torch.arange(channels, device=orig_input.device)
     return scattered(orig_input, ((images * height + row) * width + at_column) * channels + depth, out_backprop)

@@ -1,5 +1,7 @@
 """Public names of tf.app.flags."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.base.flags import adopt_module_key_flags as adopt_module_key_flags
 from stoker._src.base.flags import ArgumentParser as ArgumentParser
 from stoker._src.base.flags import ArgumentSerializer as ArgumentSerializer

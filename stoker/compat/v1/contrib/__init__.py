@@ -1,5 +1,7 @@
 """Public names of tf.contrib."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.compat.v1.contrib import framework as framework
 from stoker.compat.v1.contrib import layers as layers
 from stoker.compat.v1.contrib import lookup as lookup

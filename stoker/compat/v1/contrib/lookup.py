@@ -1,5 +1,7 @@
 """Public names of tf.contrib.lookup."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.lookup import DenseHashTable as MutableDenseHashTable
 from stoker._src.ops.lookup import FastHashSpec as FastHashSpec
 from stoker._src.ops.lookup import HasherSpec as HasherSpec

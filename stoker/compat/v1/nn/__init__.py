@@ -1,5 +1,7 @@
 """Public names of tf.nn."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.compat.v1.nn import experimental as experimental
 from stoker.compat.v1.nn import rnn_cell as rnn_cell
 from stoker._src.layers.rnn import bidirectional_dynamic_rnn as bidirectional_dynamic_rnn

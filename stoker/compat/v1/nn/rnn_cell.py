@@ -1,5 +1,7 @@
 """Public names of tf.nn.rnn_cell."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.layers.rnn_cells import BasicLSTMCell as BasicLSTMCell
 from stoker._src.layers.rnn_cells import BasicRNNCell as BasicRNNCell
 from stoker._src.layers.rnn_cells import GRUCell as GRUCell
