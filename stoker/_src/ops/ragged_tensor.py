@@ -716,15 +716,23 @@ def segment_ids_to_row_splits(
 
 
 def _rebuild(instance: RaggedTensor, parts: Any) -> Any:
-    flat, *splits = parts
-    made = all(isinstance(part, Tensor) for part in parts)
-    result, level = flat, instance
-    uniforms = []
+    """Arrays make a RaggedTensorValue; tensors, and whatever stands for them (their specs), a RaggedTensor."""
+    result, *splits = parts
+    uniforms, level = [], instance
     while isinstance(level, RaggedTensor):
         uniforms.append(level.uniform_row_length)
         level = level.values
-    for cut, uniform in zip(reversed(splits), reversed(uniforms)):
-        result = RaggedTensor._make(result, cut, uniform) if made else RaggedTensorValue(result, np.asarray(cut))
+    arrays = all(isinstance(part, np.ndarray) for part in parts)
+    for cuts, uniform in zip(reversed(splits), reversed(uniforms)):
+        if arrays:
+            result = RaggedTensorValue(result, cuts)
+            continue
+        outer = object.__new__(RaggedTensor)
+        # The length of uniform rows is a tensor of the graph that the instance is in; elsewhere only its value holds.
+        known = None if uniform is None else constant_value(uniform)
+        outer._values, outer._row_splits = result, cuts
+        outer._uniform = None if known is None else constants.constant(known)
+        result = outer
     return result
 
 
