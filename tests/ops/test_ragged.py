@@ -238,6 +238,20 @@ def test_nest_takes_ragged_tensors_apart(eager):
     assert back["x"].to_list() == DEEP
 
 
+def test_functions_take_and_give_ragged_tensors(eager):
+    """A tf.function takes a RaggedTensor apart on the way in and puts one together on the way out."""
+    doubled = tf2.function(lambda x: x * 2)
+    assert doubled(tf2.ragged.constant(ROWS)).to_list() == [[2, 4], [], [6]]
+    assert doubled(tf2.ragged.constant([[5]])).to_list() == [[10]]
+
+
+def test_rows_of_embeddings(eager):
+    """embedding_lookup of ragged ids gives the embeddings of each row."""
+    table = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    found = tf2.nn.embedding_lookup(table, tf2.ragged.constant([[0], [1, 0]]))
+    assert found.to_list() == [[[1.0, 2.0]], [[3.0, 4.0], [1.0, 2.0]]]
+
+
 def test_gradients_reach_the_values():
     """to_tensor, gather and reductions pass gradients to the flat values, and to the default value."""
     values, fill = tf.constant([1.0, 2.0, 3.0]), tf.constant(5.0)

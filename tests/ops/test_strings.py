@@ -154,8 +154,6 @@ def test_splits_are_sparse_tensors():
         assert isinstance(value, tf.SparseTensorValue)
         assert value.values.tolist() == [b"a", b"b", b"c"] and value.dense_shape.tolist() == [2, 2]
         assert session.run(tf.strings.split(["a-b"], "-")).values.tolist() == [b"a", b"b"]
-        ragged = session.run(tf.strings.split(["a-b", "c"], "-", result_type="RaggedTensor"))
-        assert ragged.to_list() == [[b"a", b"b"], [b"c"]]
 
 
 def test_single_strings_in_eager_mode(eager):

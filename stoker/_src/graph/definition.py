@@ -422,7 +422,11 @@ class OpDefinition:
 
 def _keyword_only(function: Callable[..., Any]) -> tuple[str, ...]:
     """The keyword-only parameters of a Python function, of the innermost one where it is wrapped."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
+    innermost = inspect.unwrap(function, stop=lambda each: hasattr(each, "__signature__"))
+    if hasattr(innermost, "__signature__"):  # made by a factory, which states what it takes
+        parameters = inspect.signature(innermost).parameters.values()
+        return tuple(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
+    code = getattr(innermost, "__code__", None)
     if code is None:  # a torch builtin, which takes no attributes
         return ()
     return code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]

@@ -38,6 +38,7 @@ from stoker._src.ops import bitwise as bitwise
 from stoker._src.ops import clip as clip
 from stoker._src.ops import decoding as decoding
 from stoker._src.ops import math_unary as math_unary
+from stoker._src.ops import sparse_embedding as sparse_embedding
 from stoker._src.ops import special as special
 from stoker._src.ops import strings as strings
 from stoker._src.ops import strings_numbers as strings_numbers
@@ -275,6 +276,14 @@ def _reduce_join(original: Callable[..., Any], arguments: dict[str, Any]) -> Any
 
 
 _also_ragged("strings.reduce_join", _reduce_join)
+
+
+def _embedded(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    ids = arguments["ids"]
+    return ids.with_flat_values(original(**{**arguments, "ids": ids.flat_values}))
+
+
+_also_ragged("nn.embedding_lookup", _embedded)
 
 
 # ---- operators --------------------------------------------------------------------------------------------------

@@ -115,7 +115,8 @@ def ragged_tensor_to_sparse_kernel(rt_nested_splits: list[torch.Tensor], rt_dens
     if not rt_dense_values.ndim:
         raise _invalid("rt_dense_values must be at least a vector")
     rows = len(rt_nested_splits[0]) - 1
-    coordinates = [torch.arange(rows)]
+    device = rt_nested_splits[0].device
+    coordinates = [torch.arange(rows, device=device)]
     sizes = [rows]
     for level, splits in enumerate(rt_nested_splits):
         deeper = rt_nested_splits[level + 1 :]
@@ -124,7 +125,7 @@ def ragged_tensor_to_sparse_kernel(rt_nested_splits: list[torch.Tensor], rt_dens
         sizes.append(int(place.max()) + 1 if len(place) else 0)
     for size in rt_dense_values.shape[1:]:
         count = len(coordinates[0])
-        inner = torch.arange(size).repeat(count)
+        inner = torch.arange(size, device=device).repeat(count)
         coordinates = [each.repeat_interleave(size) for each in coordinates] + [inner]
         sizes.append(size)
     values = rt_dense_values.reshape(-1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from stoker._src.base import dtypes, nest
 from stoker._src.base.dtypes import DType, as_dtype
-from stoker._src.base.export import export, export_constant
+from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
@@ -32,63 +32,9 @@ from stoker._src.ops import (
     scans,
     sorting,
 )
+from stoker._src.ops.ragged_value import RaggedTensorValue, as_array
 
 _SPLIT_TYPES = (dtypes.int32, dtypes.int64)
-
-
-class RaggedTensorValue:
-    """What a run gives for a RaggedTensor: arrays of values and row splits."""
-
-    def __init__(self, values: Any, row_splits: Any) -> None:
-        if not (isinstance(row_splits, (np.ndarray, np.generic)) and row_splits.dtype in (np.int64, np.int32)):
-            raise TypeError("row_splits must be a 1-D array of int32 or int64")
-        if not isinstance(values, (np.ndarray, np.generic, RaggedTensorValue)):
-            raise TypeError("values must be an array or a RaggedTensorValue")
-        self._values: Any = values
-        self._row_splits: Any = row_splits
-
-    @property
-    def values(self) -> Any:
-        return self._values
-
-    @property
-    def row_splits(self) -> np.ndarray:
-        return self._row_splits
-
-    @property
-    def flat_values(self) -> Any:
-        return self._values.flat_values if isinstance(self._values, RaggedTensorValue) else self._values
-
-    @property
-    def nested_row_splits(self) -> tuple[Any, ...]:
-        deeper = self._values.nested_row_splits if isinstance(self._values, RaggedTensorValue) else ()
-        return (self._row_splits, *deeper)
-
-    @property
-    def ragged_rank(self) -> int:
-        return len(self.nested_row_splits)
-
-    @property
-    def dtype(self) -> Any:
-        return self._values.dtype
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        return (len(self._row_splits) - 1, None, *self._values.shape[1:])
-
-    def to_list(self) -> list[Any]:
-        """The rows as nested Python lists."""
-        rows = self._values.to_list() if isinstance(self._values, RaggedTensorValue) else self._values.tolist()
-        return [rows[a:b] for a, b in zip(self._row_splits[:-1], self._row_splits[1:])]
-
-    def __repr__(self) -> str:
-        return f"tf.RaggedTensorValue(values={self._values!r}, row_splits={self._row_splits!r})"
-
-    def __str__(self) -> str:
-        return f"<tf.RaggedTensorValue {self.to_list()}>"
-
-
-export_constant(__name__, "RaggedTensorValue", v1="ragged.RaggedTensorValue")
 
 
 def _splits_tensor(value: Any, name: str, dtype: DType | None = None) -> Tensor:
@@ -698,7 +644,7 @@ class RaggedTensor:
 
     def numpy(self) -> Any:
         """An array of rows (of dtype object where their lengths differ), in eager mode."""
-        return _as_array(self._eager_value())
+        return as_array(self._eager_value())
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
         """The value in `session`, or in the default session, as a RaggedTensorValue."""
@@ -718,20 +664,6 @@ class RaggedTensor:
         if getattr(self._row_splits, "is_eager", False) and context.executing_eagerly():
             return f"<tf.RaggedTensor {self.to_list()}>"
         return f"tf.RaggedTensor(values={self._values}, row_splits={self._row_splits})"
-
-
-def _as_array(value: Any) -> Any:
-    """Rows as an array: a plain one where all rows have one length, else one of arrays."""
-    if not isinstance(value, RaggedTensorValue):
-        return value
-    inner = _as_array(value.values)
-    rows = [inner[a:b] for a, b in zip(value.row_splits[:-1], value.row_splits[1:])]
-    if len({row.shape for row in rows}) == 1 and all(row.dtype == rows[0].dtype for row in rows):
-        return np.stack(rows)
-    result = np.empty(len(rows), dtype=object)
-    for i, row in enumerate(rows):
-        result[i] = row
-    return result
 
 
 def _merged(values: Any, outer: int, inner: int) -> Any:
@@ -784,15 +716,23 @@ def segment_ids_to_row_splits(
 
 
 def _rebuild(instance: RaggedTensor, parts: Any) -> Any:
-    flat, *splits = parts
-    made = all(isinstance(part, Tensor) for part in parts)
-    result, level = flat, instance
-    uniforms = []
+    """Arrays make a RaggedTensorValue; tensors, and whatever stands for them (their specs), a RaggedTensor."""
+    result, *splits = parts
+    uniforms, level = [], instance
     while isinstance(level, RaggedTensor):
         uniforms.append(level.uniform_row_length)
         level = level.values
-    for cut, uniform in zip(reversed(splits), reversed(uniforms)):
-        result = RaggedTensor._make(result, cut, uniform) if made else RaggedTensorValue(result, np.asarray(cut))
+    arrays = all(isinstance(part, np.ndarray) for part in parts)
+    for cuts, uniform in zip(reversed(splits), reversed(uniforms)):
+        if arrays:
+            result = RaggedTensorValue(result, cuts)
+            continue
+        outer = object.__new__(RaggedTensor)
+        # The length of uniform rows is a tensor of the graph that the instance is in; elsewhere only its value holds.
+        known = None if uniform is None else constant_value(uniform)
+        outer._values, outer._row_splits = result, cuts
+        outer._uniform = None if known is None else constants.constant(known)
+        result = outer
     return result
 
 

@@ -10,6 +10,6 @@ from stoker._src.ops.ragged_functions import placeholder as placeholder
 from stoker._src.ops.ragged_functions import ragged_range as range
 from stoker._src.ops.ragged_functions import stack as stack
 from stoker._src.ops.ragged_functions import stack_dynamic_partitions as stack_dynamic_partitions
-from stoker._src.ops.ragged_tensor import RaggedTensorValue as RaggedTensorValue
 from stoker._src.ops.ragged_tensor import row_splits_to_segment_ids as row_splits_to_segment_ids
 from stoker._src.ops.ragged_tensor import segment_ids_to_row_splits as segment_ids_to_row_splits
+from stoker._src.ops.ragged_value import RaggedTensorValue as RaggedTensorValue
