@@ -169,7 +169,7 @@ def test_specifications_must_fit_each_other():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([b"junk\xff"], "Could not parse example input"),
+        ([b"\x0a\xff"], "Could not parse example input"),
         ([example(n=[1])], r"Feature: x \(data type: float\) is required"),
         ([example(x=[1.0], n=[1])], "Number of float values != expected"),
         ([example(x=[1, 2], n=[1])], "Data types don't match"),
