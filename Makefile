@@ -43,6 +43,22 @@ api: $(STAMP)
 	.venvs/tf2/bin/python -m pip install --quiet tensorflow-cpu==2.21.0 tf_keras
 	touch $@
 
+# TensorFlow 1.15 needs Python 3.7; without one the comparison with it is left out.
+PYTHON37 ?= $(shell for python in python3.7 $$HOME/.pyenv/versions/3.7.*/bin/python; do \
+  $$python -c '' 2>/dev/null && echo $$python && break; done)
+
+.venvs/tf1/.installed:
+	@if [ -n "$(PYTHON37)" ]; then set -ex; \
+	  $(PYTHON37) -m venv .venvs/tf1; \
+	  .venvs/tf1/bin/python -m pip install --quiet tensorflow==1.15.5 "protobuf<3.21" "numpy<1.19"; \
+	  touch $@; \
+	else echo "no Python 3.7 found (PYTHON37=...): going on without TensorFlow 1.15"; fi
+
+# GraphDefs from stoker to TensorFlow and back, values compared; then every op against TensorFlow's (writes docs/ops.*).
+interop: $(STAMP) .venvs/tf2/.installed .venvs/tf1/.installed
+	$(BIN)/python scripts/interop.py --tf1 .venvs/tf1/bin/python --tf2 .venvs/tf2/bin/python
+	$(BIN)/python scripts/op_table.py --tf2 $${STOKER_TF2:-.venvs/tf2/bin/python}
+
 bench: $(STAMP) .venvs/tf2/.installed
 	$(BIN)/python benchmarks/run.py --peer .venvs/tf2/bin/python --ours $(BIN)/python --json benchmarks/latest.json
 

@@ -23,8 +23,11 @@ HEADERS = {
 }
 PACKAGES = ("stoker", "stoker.compat", "stoker.compat.v1", "stoker.compat.v2")
 # What a public module does beside re-exporting: choosing the behaviour of the process.
+_LAZY_NAMESPACES = "from stoker._src.runtime.behavior import lazy_namespace as __getattr__\n"
 FOOTERS = {
-    "stoker.compat": "from stoker._src.runtime.behavior import lazy_namespace as __getattr__\n",
+    "stoker.compat": _LAZY_NAMESPACES,
+    "stoker.compat.v1.compat": _LAZY_NAMESPACES,
+    "stoker.compat.v2.compat": _LAZY_NAMESPACES,
     "stoker.compat.v1": "from stoker._src.runtime.behavior import entered_v1\n\nentered_v1()\n",
 }
 
@@ -63,8 +66,8 @@ def render(module: str, names: dict[str, tuple[str, str]], children: list[str]) 
             f'"""Public names of tf{module.removeprefix("stoker").removeprefix(".compat.v1").removeprefix(".compat.v2")}."""',
         ),
         "",
+        "# Written by scripts/api_gen.py.\n# fmt: off",
     ]
-    # isort order, so that the linters agree with the generator.
     for child in sorted(children):
         lines.append(f"from {module} import {child} as {child}")
     for name, (source, attribute) in sorted(names.items(), key=lambda item: (item[1][0], item[1][1].lower(), item[0])):

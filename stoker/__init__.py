@@ -1,5 +1,7 @@
 """stoker: TensorFlow's training stack on PyTorch, under the 2.x names. The 1.x names are in `stoker.compat.v1`."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker import bitwise as bitwise
 from stoker import compat as compat
 from stoker import config as config
@@ -16,13 +18,21 @@ from stoker import lookup as lookup
 from stoker import math as math
 from stoker import nest as nest
 from stoker import nn as nn
+from stoker import quantization as quantization
 from stoker import queue as queue
+from stoker import ragged as ragged
 from stoker import random as random
+from stoker import raw_ops as raw_ops
 from stoker import signal as signal
 from stoker import sparse as sparse
 from stoker import strings as strings
+from stoker import sysconfig as sysconfig
+from stoker import test as test
 from stoker import train as train
 from stoker import types as types
+from stoker import version as version
+from stoker._src.base.app import load_library as load_library
+from stoker._src.base.app import load_op_library as load_op_library
 from stoker._src.base.devices import DeviceSpec as DeviceSpec
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
@@ -52,6 +62,12 @@ from stoker._src.base.dtypes import uint64 as uint64
 from stoker._src.base.dtypes import uint8 as uint8
 from stoker._src.base.dtypes import variant as variant
 from stoker._src.base.shapes import TensorShape as TensorShape
+from stoker._src.base.tf_logging import get_logger as get_logger
+from stoker._src.base.version import API_VERSION_2 as __version__
+from stoker._src.base.version import COMPILER_VERSION as __compiler_version__
+from stoker._src.base.version import CXX11_ABI_FLAG as __cxx11_abi_flag__
+from stoker._src.base.version import GIT_VERSION as __git_version__
+from stoker._src.base.version import MONOLITHIC_BUILD as __monolithic_build__
 from stoker._src.graph.conversion import is_tensor as is_tensor
 from stoker._src.graph.conversion import register_tensor_conversion_function as register_tensor_conversion_function
 from stoker._src.graph.gradient_registry import not_differentiable as no_gradient
@@ -198,6 +214,7 @@ from stoker._src.ops.printing import print_v2 as print
 from stoker._src.ops.printing import timestamp as timestamp
 from stoker._src.ops.python_functions import numpy_function as numpy_function
 from stoker._src.ops.python_functions import py_function as py_function
+from stoker._src.ops.ragged_tensor import RaggedTensor as RaggedTensor
 from stoker._src.ops.ranges import broadcast_dynamic_shape as broadcast_dynamic_shape
 from stoker._src.ops.ranges import broadcast_static_shape as broadcast_static_shape
 from stoker._src.ops.ranges import broadcast_to as broadcast_to
@@ -234,7 +251,8 @@ from stoker._src.ops.sorting import searchsorted as searchsorted
 from stoker._src.ops.sorting import sort as sort
 from stoker._src.ops.sorting import unique as unique
 from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
-from stoker._src.ops.strings import as_string as as_string
+from stoker._src.ops.sparse_features import edit_distance as edit_distance
+from stoker._src.ops.strings_numbers import as_string as as_string
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
 from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto

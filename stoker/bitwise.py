@@ -1,5 +1,7 @@
 """Public names of tf.bitwise."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.bitwise import bitwise_and as bitwise_and
 from stoker._src.ops.bitwise import bitwise_or as bitwise_or
 from stoker._src.ops.bitwise import bitwise_xor as bitwise_xor

@@ -1,5 +1,7 @@
 """Public names of tf.image."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.array_patches import extract_patches as extract_patches
 from stoker._src.ops.image_codecs import decode_and_crop_jpeg as decode_and_crop_jpeg
 from stoker._src.ops.image_codecs import decode_bmp as decode_bmp

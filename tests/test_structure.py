@@ -12,7 +12,20 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "stoker" / "_src"
-ROOMS = ["base", "formats", "graph", "ops", "runtime", "train", "layers", "image", "feature_column", "lite", "distributed", "cli"]
+ROOMS = [
+    "base",
+    "formats",
+    "graph",
+    "ops",
+    "runtime",
+    "train",
+    "layers",
+    "image",
+    "feature_column",
+    "lite",
+    "distributed",
+    "cli",
+]
 RECORDED = ROOT / "tests" / "data" / "public_names.txt"
 
 
@@ -82,9 +95,19 @@ def test_specified_names_do_not_disappear():
     entries = json.loads((ROOT / "tests" / "data" / "api.json").read_text())
     known = set(RECORDED.read_text().split("\n"))
     names = {name for entry in entries for name in [entry["name"], *entry.get("aliases", [])]}
-    there = {n for n in names if f"v2 {n.removeprefix('tf.')}" in known or f"v1 {n.removeprefix('tf.compat.v1.').removeprefix('tf.')}" in known}
+    there = {
+        n
+        for n in names
+        if f"v2 {n.removeprefix('tf.')}" in known
+        or f"v1 {n.removeprefix('tf.compat.v1.').removeprefix('tf.')}" in known
+    }
     found = set(_public_names())
-    lost = {n for n in there if f"v2 {n.removeprefix('tf.')}" not in found and f"v1 {n.removeprefix('tf.compat.v1.').removeprefix('tf.')}" not in found}
+    lost = {
+        n
+        for n in there
+        if f"v2 {n.removeprefix('tf.')}" not in found
+        and f"v1 {n.removeprefix('tf.compat.v1.').removeprefix('tf.')}" not in found
+    }
     assert not lost
 
 

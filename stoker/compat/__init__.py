@@ -1,5 +1,7 @@
 """The two namespaces, `v1` (1.x names) and `v2` (2.x names), and helpers common to both."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.base.shapes import dimension_value as dimension_value
 from stoker._src.base.text import as_bytes as as_bytes
 from stoker._src.base.text import as_str as as_str

@@ -1,5 +1,7 @@
 """Public names of tf.io.gfile."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.formats.gfile import copy as copy
 from stoker._src.formats.gfile import exists as exists
 from stoker._src.formats.gfile import get_registered_schemes as get_registered_schemes

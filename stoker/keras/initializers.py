@@ -1,5 +1,7 @@
 """Public names of tf.keras.initializers."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.initializers_v2 import ConstantV2 as Constant
 from stoker._src.ops.initializers_v2 import ConstantV2 as constant
 from stoker._src.ops.initializers_v2 import GlorotNormalV2 as GlorotNormal

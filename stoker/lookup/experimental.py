@@ -1,4 +1,6 @@
 """Public names of tf.lookup.experimental."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.lookup import DenseHashTable as DenseHashTable
 from stoker._src.ops.lookup import MutableHashTable as MutableHashTable

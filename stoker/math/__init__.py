@@ -1,5 +1,7 @@
 """Public names of tf.math."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.math import special as special
 from stoker._src.ops.array import invert_permutation as invert_permutation
 from stoker._src.ops.comparison import equal as equal

@@ -1,5 +1,7 @@
 """Public names of tf.nn."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.nn import experimental as experimental
 from stoker._src.ops.array_padding import depth_to_space_v2 as depth_to_space
 from stoker._src.ops.array_padding import space_to_batch_v2 as space_to_batch
@@ -21,6 +23,8 @@ from stoker._src.ops.nn.activations import softplus as softplus
 from stoker._src.ops.nn.activations import softsign as softsign
 from stoker._src.ops.nn.activations import swish as silu
 from stoker._src.ops.nn.activations import swish as swish
+from stoker._src.ops.nn.average_loss import compute_average_loss as compute_average_loss
+from stoker._src.ops.nn.average_loss import scale_regularization_loss as scale_regularization_loss
 from stoker._src.ops.nn.bias import bias_add as bias_add
 from stoker._src.ops.nn.bias import l2_loss as l2_loss
 from stoker._src.ops.nn.bias import zero_fraction as zero_fraction
@@ -52,6 +56,8 @@ from stoker._src.ops.nn.dilated import with_space_to_batch as with_space_to_batc
 from stoker._src.ops.nn.dilation import dilation2d_v2 as dilation2d
 from stoker._src.ops.nn.dilation import erosion2d_v2 as erosion2d
 from stoker._src.ops.nn.dropout import dropout_v2 as dropout
+from stoker._src.ops.nn.fractional_pooling import fractional_avg_pool_v2 as fractional_avg_pool
+from stoker._src.ops.nn.fractional_pooling import fractional_max_pool_v2 as fractional_max_pool
 from stoker._src.ops.nn.lrn import local_response_normalization as local_response_normalization
 from stoker._src.ops.nn.lrn import local_response_normalization as lrn
 from stoker._src.ops.nn.moments import batch_norm_with_global_normalization_v2 as batch_norm_with_global_normalization
@@ -77,3 +83,6 @@ from stoker._src.ops.nn.softmax import log_softmax_v2 as log_softmax
 from stoker._src.ops.nn.softmax import softmax_v2 as softmax
 from stoker._src.ops.sorting import in_top_k_v2 as in_top_k
 from stoker._src.ops.sorting import top_k as top_k
+from stoker._src.ops.sparse_embedding import embedding_lookup_sparse_v2 as embedding_lookup_sparse
+from stoker._src.ops.sparse_embedding import embedding_lookup_v2 as embedding_lookup
+from stoker._src.ops.sparse_embedding import safe_embedding_lookup_sparse_v2 as safe_embedding_lookup_sparse

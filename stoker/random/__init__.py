@@ -1,5 +1,7 @@
 """Public names of tf.random."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.random import experimental as experimental
 from stoker._src.ops.candidate_sampling import all_candidate_sampler as all_candidate_sampler
 from stoker._src.ops.candidate_sampling import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler

@@ -1,5 +1,7 @@
 """Public names of tf.random.experimental."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.random_generator import create_rng_state as create_rng_state
 from stoker._src.ops.random_generator import Generator as Generator
 from stoker._src.ops.random_generator import get_global_generator as get_global_generator

@@ -267,6 +267,7 @@ def test_brackets_take_scalar_tensors(kind):
         tensor, t = tf.constant(x), tf.placeholder(kind, [])
         column, rows, both = tensor[:, t], tensor[t:], tensor[t, 1 : t + 1]
         assert column.shape.as_list() == [3]
+        assert tensor[1:3, t].shape.as_list() == [2] and rows.shape.as_list() == [None, 4]
         for at in (0, 1, 2):
             found = session.run([column, rows, both], {t: at})
             for value, expected in zip(found, (x[:, at], x[at:], x[at, 1 : at + 1])):
@@ -381,3 +382,32 @@ def test_booleans_and_masks_in_brackets(eager):
     np.testing.assert_array_equal(tf2.constant(x)[mask].numpy(), x[mask])
     np.testing.assert_array_equal(tf2.constant(x)[tf2.constant(mask)].numpy(), x[mask])
     assert booleans(2).dtype == bool
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_slices_of_variables_are_assigned(use_resource):
+    """A slice of a variable has `assign`, which writes to the variable in place; also backwards and from one element."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.Variable([1.0, 2.0, 3.0, 4.0], use_resource=use_resource)
+        first = tf.strided_slice(v, [0], [2], [1], var=v).assign([8.0, 9.0])
+        second = tf.strided_slice(v, [3], [1], [-1], var=v).assign([5.0, 6.0])
+        wrong = tf.strided_slice(v, [0], [2], [1], var=v).assign([1.0, 2.0, 3.0])
+        session.run(tf.global_variables_initializer())
+        assert session.run(first).tolist() == [8, 9, 3, 4]
+        session.run(second)
+        assert session.run(v).tolist() == [8, 9, 6, 5]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="does not match the shape"):
+            session.run(wrong)
+
+
+def test_lookups_of_variables_leave_them_where_they_are():
+    """tf.gather of a resource variable reads the rows it needs; the gradient is IndexedSlices of the variable."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.Variable([[1.0, 2.0], [3.0, 4.0]], use_resource=True)
+        rows = tf.gather(v, [1, 1])
+        g = tf.gradients(rows, v)[0]
+        session.run(tf.global_variables_initializer())
+        assert session.run(rows).tolist() == [[3, 4], [3, 4]]
+        assert isinstance(g, tf.IndexedSlices) and session.run(g.indices).tolist() == [1, 1]
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[0\] = 2 is not in \[0, 2\)"):
+            session.run(tf.gather(v, [2]))

@@ -85,7 +85,8 @@ def test_columns_of_a_file(vocabulary):
     with tf.Graph().as_default(), tf.Session() as session:
         columns = tf.lookup.StaticHashTable(tf.lookup.TextFileInitializer(vocabulary, tf.string, 0, tf.int64, 1), -1)
         first = tf.lookup.StaticHashTable(
-            tf.lookup.TextFileInitializer(vocabulary, tf.string, 0, tf.int64, -1, vocab_size=2, value_index_offset=5), -1
+            tf.lookup.TextFileInitializer(vocabulary, tf.string, 0, tf.int64, -1, vocab_size=2, value_index_offset=5),
+            -1,
         )
         keys = tf.constant(["x", "z"])
         session.run(tf.tables_initializer())
@@ -151,7 +152,9 @@ def test_contrib_vocabularies():
     """Words to numbers and back, with buckets for the rest."""
     with tf.Graph().as_default(), tf.Session() as session:
         table = lookup.index_table_from_tensor(["a", "b"], num_oov_buckets=2)
-        strong = lookup.index_table_from_tensor([10, 20], num_oov_buckets=4, hasher_spec=lookup.StrongHashSpec([1, 2]), dtype=tf.int64)
+        strong = lookup.index_table_from_tensor(
+            [10, 20], num_oov_buckets=4, hasher_spec=lookup.StrongHashSpec([1, 2]), dtype=tf.int64
+        )
         back = lookup.index_to_string_table_from_tensor(["a", "b"])
         sparse = tf.SparseTensor([[0, 1]], ["b"], [1, 2])
         session.run(tf.tables_initializer())

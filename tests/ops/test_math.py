@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as settings_for_hypothesis
+from hypothesis import strategies as st
 
 import stoker.compat.v1 as tf
 from stoker._src.base import settings
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.graph.definition import find_definition
 from tests.ops.samples import Sample, booleans, c128, check_sample, f32, f64, i32, i64, positive, samples
 
 INT_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -286,3 +290,31 @@ def test_scalar_mul_and_accumulate_n() -> None:
 def test_logical_xor_and_order_within_a_tensor() -> None:
     """logical_xor is true where one is; is_non_decreasing look at neighbours."""
     assert run(lambda: tf.logical_xor([True, True, False], [True, False, False])).tolist() == [False, True, False]
+
+
+SIZES = st.lists(st.integers(0, 3), max_size=3)
+
+
+@settings_for_hypothesis(max_examples=60, deadline=None)
+@given(shape=SIZES, drop=st.integers(0, 3), ones=st.lists(st.booleans(), min_size=3, max_size=3), known=st.booleans())
+def test_broadcasting_gradients(shape, drop, ones, known) -> None:
+    """The gradient of each operand has the operand's shape and sums over what was stretched, shapes known or not."""
+    other = [1 if one else size for size, one in zip(shape, ones)][min(drop, len(shape)) :]
+    x, y = np.ones(shape), np.full(other, 2.0)
+    with tf.Graph().as_default(), tf.Session() as session:
+        a = tf.placeholder(tf.float64, shape if known else [None] * len(shape))
+        b = tf.placeholder(tf.float64, other if known else None)
+        found = session.run(tf.gradients(a * b, [a, b]), {a: x, b: y})
+    assert found[0].shape == x.shape and found[1].shape == y.shape
+    assert (found[0] == 2).all()
+    assert found[1].sum() == x.size
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_broadcast_gradient_args(dtype) -> None:
+    """The dimensions along which each operand is repeated, in the type of the shapes."""
+    args = find_definition("BroadcastGradientArgs")
+    left, right = run(lambda: args(tf.constant([2, 1, 3], dtype), tf.constant([4, 1], dtype)))
+    assert left.dtype == dtype and left.tolist() == [1] and right.tolist() == [0, 2]
+    with pytest.raises(InvalidArgumentError, match="broadcast"):
+        run(lambda: args(tf.constant([2], dtype), tf.constant([3], dtype)))

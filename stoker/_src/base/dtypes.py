@@ -16,15 +16,26 @@ class DType:
 
     __slots__ = ("_enum", "_name", "_numpy", "__weakref__")
 
-    def __init__(self, type_enum: int, name: str | None = None, numpy_type: Any = None) -> None:
-        if name is None:  # the public spelling DType(1)
-            known = _BY_ENUM.get(int(type_enum))
-            if known is None:
-                raise TypeError(f"type_enum is not a valid types_pb2.DataType: {type_enum!r}")
-            name, numpy_type = known._name, known._numpy
-        self._enum = int(type_enum)
-        self._name: str = name
-        self._numpy = numpy_type
+    _enum: int
+    _name: str
+    _numpy: Any
+
+    def __new__(cls, type_enum: int, handle_data: Any = None) -> DType:
+        # There is one object for each dtype, so that dtypes can be compared with `is`.
+        known = _BY_ENUM.get(int(type_enum))
+        if known is None:
+            raise TypeError(f"type_enum is not a valid types_pb2.DataType: {type_enum!r}")
+        return known
+
+    def __init__(self, type_enum: int, handle_data: Any = None) -> None:
+        """The dtype of a wire number.
+
+        Raises:
+            TypeError: an unknown number, or handle data, which describes what a resource handle of TensorFlow's own
+                runtime points to.
+        """
+        if handle_data is not None:
+            raise TypeError(f"handle_data must be of the type HandleData, got {handle_data!r}")
 
     @property
     def name(self) -> str:
@@ -162,12 +173,11 @@ _BY_NAME: dict[str, DType] = {}
 
 
 def _register(enum: int, name: str, numpy_type: Any) -> DType:
-    dtype = DType(enum, name, numpy_type)
-    ref = DType(enum + REF_OFFSET, name + "_ref", numpy_type)
-    for each in (dtype, ref):
-        _BY_ENUM[each._enum] = each
-        _BY_NAME[each._name] = each
-    return dtype
+    for number, spelled in ((enum, name), (enum + REF_OFFSET, name + "_ref")):
+        each = object.__new__(DType)
+        each._enum, each._name, each._numpy = number, spelled, numpy_type
+        _BY_ENUM[number] = _BY_NAME[spelled] = each
+    return _BY_ENUM[enum]
 
 
 float32 = _register(1, "float32", np.float32)

@@ -2,3 +2,6 @@
 
 use_resource_variables = True
 tensor_equality = True
+mixed_precision_rewrite = False
+"""Whether sessions may compute in float16 on GPUs where the graph says float32 (set by `tf.train.experimental`)."""
+control_flow_v2 = True

@@ -1,5 +1,17 @@
-"""The package's version and the TensorFlow version its API answers to."""
+"""The package's version and the TensorFlow versions its API answers to."""
+
+import platform
 
 VERSION = "0.1.0"
 API_VERSION_1 = "1.15.5"
 API_VERSION_2 = "2.21.0"
+GIT_VERSION = f"stoker-{VERSION}"
+COMPILER_VERSION = platform.python_compiler()
+GRAPH_DEF_VERSION_1 = 134
+GRAPH_DEF_VERSION_2 = 2474
+GRAPH_DEF_VERSION_MIN_CONSUMER = 0
+GRAPH_DEF_VERSION_MIN_PRODUCER = 0
+# There is no library to compile against: nothing of a C++ ABI, nothing monolithic.
+CXX11_ABI_FLAG = 0
+CXX_VERSION = 0
+MONOLITHIC_BUILD = 0

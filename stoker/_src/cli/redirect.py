@@ -66,7 +66,7 @@ _INTERNAL: dict[str, tuple[str, ...]] = {
     "python.ops.io_ops": ("io", ""),
     "python.ops.linalg_ops": ("linalg", ""),
     "python.ops.logging_ops": ("", "summary"),
-    "python.ops.lookup_ops": ("lookup", ""),
+    "python.ops.lookup_ops": ("contrib.lookup", "lookup", ""),
     "python.ops.losses.losses": ("losses",),
     "python.ops.metrics": ("metrics",),
     "python.ops.parsing_ops": ("io", ""),
@@ -76,7 +76,7 @@ _INTERNAL: dict[str, tuple[str, ...]] = {
     "python.ops.special_math_ops": ("math", ""),
     "python.ops.string_ops": ("strings", ""),
     "python.ops.summary_ops": ("summary",),
-    "python.ops.template": ("",),
+    "python.ops.template": ("", "stoker._src.ops.template"),
     "python.ops.tensor_array_ops": ("",),
     "python.ops.functional_ops": ("",),
     "python.ops.histogram_ops": ("",),
@@ -111,9 +111,23 @@ _INTERNAL: dict[str, tuple[str, ...]] = {
     "python.lib.io.tf_record": ("python_io", "io"),
     "python.util.nest": ("nest", "stoker._src.base.nest"),
     "python.util.compat": ("compat",),
-    "python.util.tf_inspect": ("inspect",),
-    "python.util.tf_export": ("stoker._src.base.export",),
-    "python.util.deprecation": ("stoker._src.base.deprecation",),
+    "python.util.tf_inspect": ("stoker._src.cli.internals",),
+    "python.util.tf_export": ("stoker._src.cli.internals",),
+    "python.util.deprecation": ("stoker._src.cli.internals",),
+    "python.framework.versions": ("version", ""),
+    "examples.tutorials.mnist.input_data": ("stoker._src.cli.mnist",),
+    "contrib.learn.python.learn.datasets.mnist": ("stoker._src.cli.mnist",),
+    "python.pywrap_tensorflow": ("train",),
+    "python.saved_model.tag_constants": ("saved_model.tag_constants", "saved_model"),
+    "python.saved_model.signature_constants": ("saved_model.signature_constants", "saved_model"),
+    "python.saved_model.builder": ("saved_model.builder", "saved_model"),
+    "python.saved_model.loader": ("saved_model.loader", "saved_model"),
+    **{
+        f"python.ops.gen_{family}_ops": ("stoker._src.cli.internals",)
+        for family in "array control_flow data_flow image io linalg logging lookup math nn parsing random sparse state string".split()
+    },
+    "python.training.gen_training_ops": ("stoker._src.cli.internals",),
+    "python.training.training_ops": ("stoker._src.cli.internals",),
     "python.eager.context": ("", "stoker._src.graph.context"),
     "python.layers.base": ("layers", ""),
     "python.layers.core": ("layers",),
@@ -145,9 +159,29 @@ _INTERNAL: dict[str, tuple[str, ...]] = {
 }
 
 
+# Internal names that are called something else in public.
+_RENAMED: dict[tuple[str, str], str] = {
+    ("python.framework.test_util", "TensorFlowTestCase"): "TestCase",
+    ("python.framework.tensor_util", "MakeNdarray"): "make_ndarray",
+    ("python.lib.io.file_io", "FileIO"): "GFile",
+    ("python.lib.io.file_io", "file_exists"): "Exists",
+    ("python.lib.io.file_io", "get_matching_files"): "Glob",
+    ("python.lib.io.file_io", "recursive_create_dir"): "MakeDirs",
+    ("python.lib.io.file_io", "create_dir"): "MkDir",
+    ("python.lib.io.file_io", "is_directory"): "IsDirectory",
+    ("python.lib.io.file_io", "list_directory"): "ListDirectory",
+    ("python.lib.io.file_io", "delete_file"): "Remove",
+    ("python.lib.io.file_io", "delete_recursively"): "DeleteRecursively",
+    ("python.lib.io.file_io", "rename"): "Rename",
+    ("python.lib.io.file_io", "copy"): "Copy",
+    ("python.lib.io.file_io", "stat"): "Stat",
+    ("python.lib.io.file_io", "walk"): "Walk",
+}
+
+
 def _packages() -> set[str]:
     """Every package that an internal module lies in."""
-    found = {"python", "core"}
+    found = {"python", "core", "examples"}
     for name in _INTERNAL:
         parts = name.split(".")
         found.update(".".join(parts[:depth]) for depth in range(1, len(parts)))
@@ -163,6 +197,7 @@ class _Internal(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__"):
+            wanted = _RENAMED.get((self.__name__.removeprefix(ROOT + "."), name), name)
             for place in self._places:
                 try:
                     module = importlib.import_module(
@@ -170,8 +205,8 @@ class _Internal(ModuleType):
                     )
                 except ImportError:
                     continue
-                if hasattr(module, name):
-                    return getattr(module, name)
+                if hasattr(module, wanted):
+                    return getattr(module, wanted)
         raise AttributeError(
             f"module {self.__name__!r} has no attribute {name!r} (stoker looks in {', '.join(self._places) or 'tf'})"
         )
@@ -194,12 +229,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def _public(self, inner: str) -> str | None:
         """The public module that `tensorflow.<inner>` stands for, if there is one."""
-        if (
-            inner == "compat.v1"
-            or inner.startswith("compat.v1.")
-            or inner == "compat.v2"
-            or inner.startswith("compat.v2.")
-        ):
+        if (inner + ".").startswith(("compat.v1.", "compat.v2.")):
             name = f"stoker.{inner}"
         else:
             name = f"{self._api}.{inner}".rstrip(".")

@@ -22,7 +22,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--api", choices=("v1", "v2"), default="v1", help="which names `import tensorflow` gives (default: v1)"
     )
-    parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as `python -m` does")
+    parser.add_argument(
+        "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE [ARGS]", help="run a module, as `python -m` does"
+    )
     parser.add_argument(
         "script", nargs=argparse.REMAINDER, metavar="SCRIPT [ARGS]", help="the program and its arguments"
     )
@@ -31,14 +33,15 @@ def add_parser(commands: Any) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     rest = list(args.script)
-    if args.module is None and not rest:
+    if not args.module and not rest:
         print("stoker run: give a SCRIPT, or -m MODULE", file=sys.stderr)
         return 2
     redirect.install(args.api)
     if args.module is not None:
-        sys.argv = [args.module, *rest]
+        sys.argv = args.module
         sys.path.insert(0, os.getcwd())
-        runpy.run_module(args.module, run_name="__main__", alter_sys=True)
+        sys.excepthook = _without_our_frames
+        runpy.run_module(args.module[0], run_name="__main__", alter_sys=True)
         return 0
     script = rest[0]
     if not os.path.exists(script):
@@ -55,6 +58,7 @@ def _run_as_main(script: str) -> None:
     """Runs the file in the real `__main__` module, so that pickling and `import __main__` work, without our frames."""
     import __main__
 
+    sys.excepthook = _without_our_frames
     with open(script, "rb") as source:
         code = compile(source.read(), script, "exec")
     for name in [name for name in vars(__main__) if not name.startswith("__")]:
@@ -62,8 +66,7 @@ def _run_as_main(script: str) -> None:
     __main__.__file__ = script
     __main__.__spec__ = None
     __main__.__package__ = None
-    sys.excepthook = _without_our_frames
-    exec(code, vars(__main__))
+    exec(code, __main__.__dict__)
 
 
 def _without_our_frames(kind: type[BaseException], error: BaseException, trace: Any) -> None:

@@ -221,7 +221,7 @@ class TFRecordWriter:
     def __enter__(self) -> TFRecordWriter:
         return self
 
-    def __exit__(self, *unused: object) -> None:
+    def __exit__(self, unused_type: object, unused_value: object, unused_traceback: object) -> None:
         self.close()
 
     def write(self, record: bytes | bytearray | str) -> None:
@@ -278,7 +278,7 @@ def tf_record_iterator(path: str | bytes | os.PathLike[Any], options: Any = None
     return _closing(path, file, read_records(file, compression))
 
 
-def read_records(file: BinaryIO, compression: str = "") -> Iterator[bytes]:
+def read_records(file: Any, compression: str = "") -> Iterator[bytes]:
     """The records of an open file, from where it stands. See `records_with_offsets`."""
     for records, _ in _batches(file, compression):
         yield from records

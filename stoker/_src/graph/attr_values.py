@@ -135,6 +135,34 @@ def from_attr_value(proto: Any) -> Any:
     raise InvalidArgumentError(None, None, f"Attribute value {which or 'that is empty'} cannot be used.")
 
 
+_FIELDS_OF_KINDS = {**_FIELD, "shape": "shape", "tensor": "tensor", "func": "func"}
+_LIST_FIELDS = ("s", "i", "f", "b", "type", "shape", "tensor", "func")
+
+
+def typed_attr_value(proto: Any, kind: str, name: str) -> Any:
+    """The Python value of an AttrValue that must be of `kind`.
+
+    Raises:
+        InvalidArgumentError: it is of another kind, or makes no sense.
+    """
+    which = proto.WhichOneof("value")
+    expected = "list" if kind.startswith("list(") else _FIELDS_OF_KINDS[kind]
+    found = which
+    if which == "list":
+        inner = _FIELDS_OF_KINDS[kind.removeprefix("list(").removesuffix(")")]
+        others = [field for field in _LIST_FIELDS if field != inner and len(getattr(proto.list, field))]
+        found = "list" if expected == "list" and not others else f"list of {others[0] if others else inner}"
+    if which not in (None, "placeholder") and found != expected:
+        raise InvalidArgumentError(
+            None, None, f"AttrValue '{name}' had value with type '{found}' when '{kind}' expected."
+        )
+    for shape in [proto.shape] if which == "shape" else proto.list.shape if which == "list" else ():
+        if any(dim.size < -1 for dim in shape.dim):
+            sizes = [dim.size for dim in shape.dim]
+            raise InvalidArgumentError(None, None, f"AttrValue '{name}' is a shape with sizes below -1: {sizes}.")
+    return from_attr_value(proto)
+
+
 def _from_list(proto: Any) -> tuple[Any, ...]:
     for name, read in (
         ("s", _text),

@@ -121,4 +121,8 @@ def outermost_context() -> Any:
             return None
         if not entry.building_function:
             return entry
-    return None if _eager_by_default else get_default_graph()
+    if _eager_by_default:
+        return None
+    if _state.global_graph is None:
+        _state.global_graph = _new_graph()
+    return _state.global_graph

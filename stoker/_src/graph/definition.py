@@ -25,12 +25,15 @@ Calling the definition adds the op to the current graph, or runs it at once in e
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 import re
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from stoker._src.base.dtypes import DType, DTypeSet, as_dtype
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape, as_shape
@@ -101,9 +104,15 @@ def _attr_spec(value: Any) -> AttrSpec:
     raise TypeError(f"{value!r} does not tell the kind of an attribute; use INT, SHAPE, INTS, ...")
 
 
+def _as_single(value: Any) -> float:
+    """Float attributes are single precision, in files and in TensorFlow's kernels of every dtype."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
+
+
 _REQUIREMENTS: dict[str, Callable[[Any], Any]] = {
     "int": int,
-    "float": float,
+    "float": _as_single,
     "bool": bool,
     "type": as_dtype,
     "shape": as_shape,
@@ -203,21 +212,26 @@ class OpDefinition:
     shape_inputs: frozenset[str] = frozenset()
     gradient_fn: Gradient | None = None
     differentiable: bool = True
+    specialize_fn: Callable[[Any], Kernel | None] | None = None
+    in_place_fn: Kernel | None = None
+    in_place_position: int = 0
     batch_fn: Kernel | None = None
     batch_key: Callable[..., Any] | None = None
-    result_type: Any = None
     plain: bool = field(default=False)  # every input is a single tensor: no grouping needed
     single: bool = field(default=False)  # exactly one output tensor
 
     def __post_init__(self) -> None:
         self.plain = not any(arg.is_list for arg in self.inputs)
         self.single = len(self.outputs) == 1 and not self.outputs[0].is_list
-        if len(self.outputs) > 1:
-            self.result_type = namedtuple(self.name, [arg.name for arg in self.outputs])
         # Attributes that inputs determine are never passed by name.
         self.inferred = frozenset(
             attr for arg in self.inputs for attr in (arg.type_attr, arg.number_attr, arg.list_attr) if attr is not None
         )
+
+    @functools.cached_property
+    def result_type(self) -> Any:
+        """The named tuple of an op with several outputs, made when it is first called."""
+        return namedtuple(self.name, [arg.name for arg in self.outputs])
 
     # -- facets --------------------------------------------------------------------------------------------------
 
@@ -229,18 +243,15 @@ class OpDefinition:
         those names; one named `ctx` receives the node's `NodeContext` (its session's resources and its own state).
         Returns one value, or a tuple with one entry for each output (a list for a list output).
         """
-        try:
-            parameters = inspect.signature(function).parameters.values()
-        except (TypeError, ValueError):  # a torch builtin has no signature and takes no attributes
-            parameters = []
-        names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         if _accepts_attrs(function):
+            names = _keyword_only(function)
             self.needs_context = "ctx" in names
             self.kernel_attrs = tuple(name for name in names if name not in ("ctx", "holding"))
         unknown = [name for name in self.kernel_attrs if name not in self.attrs]
         if unknown:
             raise TypeError(f"{self.name}: the kernel takes {unknown}, which are not attributes of the op")
         self.kernel_fn = function
+        self.specialize_fn = getattr(function, "specialize", self.specialize_fn)
         return function
 
     def shape(self, function: ShapeRule | None = None, *, values: Sequence[str] = (), as_shapes: Sequence[str] = ()):
@@ -253,8 +264,7 @@ class OpDefinition:
         """
 
         def register(function: ShapeRule) -> ShapeRule:
-            parameters = inspect.signature(function).parameters.values()
-            self.shape_attrs = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+            self.shape_attrs = _keyword_only(function)
             for name in (*values, *as_shapes):
                 if all(arg.name != name for arg in self.inputs):
                     raise TypeError(f"{self.name} has no input {name!r}")
@@ -280,6 +290,22 @@ class OpDefinition:
         The kernel receives each function as `f(holding, *values) -> tuple of values`, and `holding` by keyword.
         """
         self.calls = how
+        return self
+
+    def specialize(self, function: Callable[[Any], Kernel | None]) -> Callable[[Any], Kernel | None]:
+        """Registers a choice made once for each node, when planning: a quicker kernel for what is known of it, or None.
+
+        The kernel it returns takes the inputs alone: attributes are known to `function(op)`, which has chosen by them.
+        """
+        self.specialize_fn = function
+        return function
+
+    def in_place(self, position: int, kernel: Kernel) -> OpDefinition:
+        """Registers a kernel that may write its result over input `position`.
+
+        The planner uses it where that input is a fresh value nobody else needs, and passes the inputs alone.
+        """
+        self.in_place_position, self.in_place_fn = position, kernel
         return self
 
     def batch(self, key: Callable[..., Any]) -> Callable[[Kernel], Kernel]:
@@ -392,6 +418,14 @@ class OpDefinition:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+def _keyword_only(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The keyword-only parameters of a Python function, of the innermost one where it is wrapped."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:  # a torch builtin, which takes no attributes
+        return ()
+    return code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
 
 
 def _accepts_attrs(function: Kernel) -> bool:

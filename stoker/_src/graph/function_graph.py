@@ -136,10 +136,14 @@ class FuncGraph(Graph):
             if not isinstance(self.outer, FuncGraph) and tensor.dtype not in (dtypes.resource, dtypes.variant):
                 return self._note(tensor, tensor, self.add_constant(tensor.static_array(), tensor.dtype, None))
             passed = self.outer.capture_eager(tensor)
+            found = self._captured.get(id(passed))
+            if found is not None:
+                return self._note(tensor, *found)
         static = SCALAR if tensor.dtype in (dtypes.resource, dtypes.variant) else tensor.static_shape
         inner = self.add_input(tensor.dtype, static)
         _note_handle(inner, tensor)
-        return self._note(tensor, passed, inner)
+        self._note(tensor, passed, inner)
+        return inner if passed is tensor else self._note(passed, passed, inner)
 
     def _note(self, key: Any, passed: Any, inner: Tensor) -> Tensor:
         self._kept.append(key)

@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tensorboard.compat.proto.function_pb2 import FunctionDef
-from tensorboard.compat.proto.graph_pb2 import GraphDef
-
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.shapes import TensorShape, as_shape
-from stoker._src.graph.attr_values import FunctionRef, from_attr_value, to_attr_value
+from stoker._src.formats.protos import FunctionDef, GraphDef
+from stoker._src.graph.attr_values import FunctionRef, from_attr_value, to_attr_value, typed_attr_value
 from stoker._src.graph.definition import MISSING, STATEFUL, find_definition
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.graph import Graph
@@ -236,7 +234,7 @@ class Library:
         if not proto.signature.control_output:  # older writers meant: every stateful node runs
             controls = [op for op in graph.stateful_ops() if op not in {t.op for t in graph.inputs}]
         unique = name if self._is_ours(name) else unique_function_name(name)
-        return Function(unique, graph, graph.inputs, outputs, controls)
+        return Function(unique, graph, list(graph.inputs), outputs, controls)
 
     def _build_body(self, body: Body) -> Function:
         """A function that the raising of 1.x control flow made."""
@@ -257,7 +255,7 @@ class Library:
             node, _, index = text.partition(":")
             outputs.append(given[text] if text in given else importer.ops[node].outputs[int(index or 0)])
         controls = [importer.ops[name] for name in body.controls if name in importer.ops]
-        return Function(unique_function_name(body.name), graph, graph.inputs, outputs, controls)
+        return Function(unique_function_name(body.name), graph, list(graph.inputs), outputs, controls)
 
     def output_types(self, node: Any) -> list[int]:
         """The dtype numbers of a node's outputs."""
@@ -292,7 +290,12 @@ class Library:
             attrs = {key: spec.default for key, spec in definition.attrs.items() if spec.default is not MISSING}
             for key, value in node.attr.items():
                 if key in definition.attrs:
-                    attrs[key] = from_attr_value(value)
+                    attrs[key] = typed_attr_value(value, definition.attrs[key].kind, key)
+            check_counts(definition, attrs)
+            missing = {name for arg in definition.outputs for name in (arg.type_attr, arg.number_attr, arg.list_attr)}
+            missing -= {None, *attrs}
+            if missing:
+                raise ValueError(f"Node '{node.name}': NodeDef missing attr '{missing.pop()}' from Op<{node.op}>.")
             return [(arg.name, len(arg.dtypes(attrs))) for arg in definition.outputs]
         if node.op in self.protos:
             attrs = {key: from_attr_value(value) for key, value in node.attr.items()}
@@ -318,6 +321,23 @@ class Library:
         return importer.ops[node].outputs[int(index or 0)]
 
 
+MAX_COUNT = 1 << 20
+"""How many tensors one argument of a node may stand for: a file may ask for 2^63, which no program makes."""
+
+
+def check_counts(definition: Any, attrs: dict[str, Any]) -> None:
+    """Checks the numbers of tensors that list arguments stand for, before lists of that length are made.
+
+    Raises:
+        ValueError: a number below zero or beyond reason.
+    """
+    for arg in (*definition.inputs, *definition.outputs):
+        if arg.number_attr is not None and not 0 <= attrs.get(arg.number_attr, 0) <= MAX_COUNT:
+            raise ValueError(
+                f"attr '{arg.number_attr}' of Op<{definition.name}> says {attrs[arg.number_attr]} tensors."
+            )
+
+
 def _attr_defaults(proto: Any) -> dict[str, Any]:
     return {
         attr.name: from_attr_value(attr.default_value)
@@ -332,6 +352,8 @@ def _arg_dtypes(arg: Any, attrs: dict[str, Any]) -> list[DType]:
             return list(attrs[arg.type_list_attr])
         dtype = attrs[arg.type_attr] if arg.type_attr else as_dtype(arg.type)
         count = attrs[arg.number_attr] if arg.number_attr else 1
+        if not isinstance(count, int) or not 0 <= count <= MAX_COUNT:
+            raise TypeError(f"{arg.number_attr} is {count}")
     except (KeyError, TypeError) as error:
         raise ValueError(f"argument '{arg.name}' of a function has no usable type ({error})") from None
     return [dtype._as_ref if arg.is_ref else dtype] * count

@@ -18,8 +18,8 @@ from stoker._src.graph.source_lines import user_frames
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Operation, Tensor
 
-_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
-_SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
+_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*\Z")
+_SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*\Z")
 
 # GraphDefs say they were written by this version: the newest that TensorFlow 1.15 knows.
 PRODUCER_VERSION = 134
@@ -453,12 +453,14 @@ class Graph:
 
     def prevent_feeding(self, tensor: Tensor) -> None:
         self._unfeedable.add(tensor)
+        self.note_change()
 
     def is_feedable(self, tensor: Tensor) -> bool:
         return tensor not in self._unfeedable
 
     def prevent_fetching(self, op: Any) -> None:
         self._unfetchable.add(op)
+        self.note_change()
 
     def is_fetchable(self, tensor_or_op: Any) -> bool:
         if isinstance(tensor_or_op, Tensor):

@@ -11,6 +11,11 @@ from stoker._src.graph.definition import MISSING, Arg, OpDefinition
 from stoker._src.graph.function_library import referenced_functions
 from stoker._src.graph.graph import PRODUCER_VERSION, Graph
 from stoker._src.graph.tensor import Operation
+from stoker._src.graph.younger_attrs import YOUNGER_ATTRS
+
+_NONE: frozenset[str] = frozenset()
+# Hints of TensorFlow 2 that a product is part of a gradient: they change no value, and 1.15 would refuse them.
+_HINTS = frozenset({"grad_a", "grad_b", "grad_x", "grad_y"})
 
 
 def node_def_of(op: Operation) -> Any:
@@ -18,8 +23,11 @@ def node_def_of(op: Operation) -> Any:
     node.input.extend(tensor._as_node_def_input() for tensor in op._inputs)
     node.input.extend("^" + control.name for control in op._control_inputs)
     specs = op.definition.attrs
+    younger = YOUNGER_ATTRS.get(op.type, _NONE)
     for key, value in op.attrs.items():
         spec = specs.get(key)
+        if key in younger and spec is not None and (value == spec.default or key in _HINTS):
+            continue
         dtype = op.attrs.get("dtype") if spec is not None and spec.kind == "tensor" else None
         node.attr[key].CopyFrom(to_attr_value(value, None if spec is None else spec.kind, dtype))
     return node

@@ -10,20 +10,21 @@ import re
 from contextlib import nullcontext
 from typing import Any
 
+from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.errors import OpError
 from stoker._src.base.export import export
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph import context
-from stoker._src.graph.attr_values import from_attr_value
+from stoker._src.graph.attr_values import from_attr_value, typed_attr_value
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import MISSING, OpDefinition, find_definition
-from stoker._src.graph.function_library import Library, import_library, is_stateful_signature
+from stoker._src.graph.function_library import Library, check_counts, import_library, is_stateful_signature
 from stoker._src.graph.graph import Graph
-from stoker._src.graph.raise_control_flow import raise_control_flow
+from stoker._src.graph.raise_control_flow import CONTROL_FLOW, raise_control_flow
 from stoker._src.graph.tensor import Operation, Tensor
 
 CONSUMER_VERSION = 2500
-_NODE_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
+_NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 
 
 @export("graph_util.import_graph_def", v1="import_graph_def")
@@ -129,38 +130,66 @@ class Importer:
     def run(self) -> None:
         if self.library is None:
             self.library = import_library(self.graph, self.graph_def.library)
-        self.graph_def = raise_control_flow(self.graph_def, self.library.bodies, self.library.output_types)
+        self._check_nodes()
+        try:
+            self.graph_def = raise_control_flow(self.graph_def, self.library.bodies, self.library.output_types)
+        except (LookupError, AssertionError) as error:
+            raise ValueError(
+                f"The control flow of the GraphDef is malformed ({type(error).__name__}: {error})."
+            ) from error
         for node in self._in_order():
             try:
                 self.ops[node.name] = self._make(node)
-            except (ValueError, TypeError, KeyError, OpError) as error:
+            except (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, OpError) as error:
                 message = error.message if isinstance(error, OpError) else str(error)
                 raise ValueError(f"Node '{node.name}' (op {node.op}): {message}") from error
+
+    def _check_nodes(self) -> None:
+        """Checks names, and that inputs are well-formed and there.
+
+        Raises:
+            ValueError: a bad name, two nodes of one name, or an input that cannot be.
+        """
+        names = set()
+        for node in self.graph_def.node:
+            if not _NODE_NAME.fullmatch(node.name):
+                raise ValueError(f"Node '{node.name:.200}': this is not a valid node name.")
+            if node.name in names:
+                raise ValueError(f"Node '{node.name}' is not unique: the GraphDef has two nodes of that name.")
+            names.add(node.name)
+        for node in self.graph_def.node:
+            controls = False
+            for text in node.input:
+                source, index = split_input(text)
+                if index >= 0 and controls:
+                    raise ValueError(
+                        f"Node '{node.name}': its input '{text}' comes after control inputs, which come last."
+                    )
+                controls = index < 0
+                if source not in names and self._replaced(text) is None:
+                    raise ValueError(f"Node '{node.name}': Unknown input node '{text:.200}'.")
+            data = sum(not text.startswith("^") for text in node.input)
+            if node.op in CONTROL_FLOW and data < (2 if node.op in ("Switch", "RefSwitch") else 1):
+                raise ValueError(f"Node '{node.name}' (op {node.op}): it has too few inputs ({data}).")
+
+    def _replaced(self, text: str) -> Any:
+        """What the caller put in the place of an input, or None."""
+        return self.input_map.get(text if text.startswith("^") else text.removesuffix(":0"))
 
     def _in_order(self) -> list[Any]:
         """The nodes, each after its inputs.
 
         Raises:
-            ValueError: two nodes of one name, a missing input, or a cycle.
+            ValueError: there is a cycle.
         """
-        nodes = {}
-        for node in self.graph_def.node:
-            if not _NODE_NAME.match(node.name):
-                raise ValueError(f"Node '{node.name}': this is not a valid node name.")
-            if node.name in nodes:
-                raise ValueError(f"Node '{node.name}' is not unique: the GraphDef has two nodes of that name.")
-            nodes[node.name] = node
+        nodes = {node.name: node for node in self.graph_def.node}
         waiting: dict[str, int] = {}
         followers: dict[str, list[str]] = {}
         for node in nodes.values():
             sources = set()
             for text in node.input:
-                source, index = split_input(text)
-                if text.removesuffix(":0") in self.input_map and index >= 0:
-                    continue
-                if source not in nodes:
-                    raise ValueError(f"Node '{node.name}': Unknown input node '{text}'.")
-                sources.add(source)
+                if self._replaced(text) is None:
+                    sources.add(split_input(text)[0])
             waiting[node.name] = len(sources)
             for source in sources:
                 followers.setdefault(source, []).append(node.name)
@@ -192,7 +221,7 @@ class Importer:
         for text in node.input:
             source, index = split_input(text)
             if index < 0:
-                controls.append(self.ops[source])
+                controls.append(self._control(text, source))
                 continue
             inputs.append(self._input(text, source, index))
         self._check_inputs(definition, attrs, inputs)
@@ -238,7 +267,7 @@ class Importer:
                 if self._is_producer_default(node.op, key, proto) or _is_default_like(proto):
                     continue
                 raise ValueError(f"NodeDef mentions attr '{key}' not in Op<{definition.name}>.")
-            value = from_attr_value(proto)
+            value = typed_attr_value(proto, spec.kind, key)
             if spec.kind == "func":
                 value = self.library.resolve(value)  # type: ignore[union-attr]
             elif spec.kind == "list(func)":
@@ -249,6 +278,10 @@ class Importer:
                 if spec.default is MISSING:
                     raise ValueError(f"NodeDef missing attr '{key}' from Op<{definition.name}>.")
                 attrs[key] = spec.default
+        check_counts(definition, attrs)
+        if definition.name == "Const" and node.attr["value"].tensor.dtype != attrs["dtype"].as_datatype_enum:
+            stored = as_dtype(node.attr["value"].tensor.dtype).name
+            raise ValueError(f"its value is of dtype {stored}, but attr 'dtype' says {attrs['dtype'].name}.")
         if "_class" in attrs and self.scope:
             attrs["_class"] = tuple(
                 f"loc:@{self.scope}{group[5:]}" if isinstance(group, str) and group.startswith("loc:@") else group
@@ -269,6 +302,16 @@ class Importer:
         if index >= len(op.outputs):
             raise ValueError(f"input '{text}' does not exist: '{source}' has {len(op.outputs)} outputs.")
         return op.outputs[index]
+
+    def _control(self, text: str, source: str) -> Operation:
+        replaced = self._replaced(text)
+        if replaced is None:
+            return self.ops[source]
+        self.unused.discard(text)
+        op = self.graph._control_op(replaced)
+        if op is None:
+            raise ValueError(f"input_map gives {replaced!r} for '{text}', which is no operation to wait for.")
+        return op
 
     def _check_inputs(self, definition: OpDefinition, attrs: dict[str, Any], inputs: list[Tensor]) -> None:
         expected = [(arg, dtype) for arg in definition.inputs for dtype in arg.dtypes(attrs)]

@@ -12,10 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensorboard.compat.proto.graph_pb2 import GraphDef
-from tensorboard.compat.proto.node_def_pb2 import NodeDef
-
 from stoker._src.base.dtypes import as_dtype
+from stoker._src.formats.protos import GraphDef, NodeDef
 
 _ENTER = ("Enter", "RefEnter")
 _EXIT = ("Exit", "RefExit")
@@ -635,7 +633,7 @@ class _Branch:
                 elif node is not None:
                     self.controls.add(text)
                 continue
-            if source not in self.members:
+            if node is not None and source not in self.members:
                 self.members.add(source)
                 stack.extend((each, node) for each in node.input)
 

@@ -62,7 +62,9 @@ class SparseTensor:
             TypeError: not a SparseTensorValue or SparseTensor.
         """
         if not isinstance(sparse_tensor_value, (SparseTensorValue, SparseTensor)):
-            raise TypeError(f"Argument sparse_tensor_value={sparse_tensor_value} is neither a SparseTensor nor SparseTensorValue.")
+            raise TypeError(
+                f"Argument sparse_tensor_value={sparse_tensor_value} is neither a SparseTensor nor SparseTensorValue."
+            )
         value = sparse_tensor_value
         return SparseTensor(value.indices, value.values, value.dense_shape)
 
@@ -123,7 +125,9 @@ class SparseTensor:
         self._spelled = self.static_shape.merge(wanted)
 
     def consumers(self) -> list[Operation]:
-        return list(dict.fromkeys([*self._indices.consumers(), *self._values.consumers(), *self._dense_shape.consumers()]))
+        return list(
+            dict.fromkeys([*self._indices.consumers(), *self._values.consumers(), *self._dense_shape.consumers()])
+        )
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
         """The value in `session`, or in the default session, as a SparseTensorValue."""
@@ -152,7 +156,9 @@ def _compatible(first: Any, second: Any) -> bool:
     return first.dtype.base_dtype is second.dtype.base_dtype and first.static_shape.compatible(second.static_shape)
 
 
-nest.register_composite(SparseTensor, lambda sparse: [sparse.indices, sparse.values, sparse.dense_shape], _rebuild, _compatible)
+nest.register_composite(
+    SparseTensor, lambda sparse: [sparse.indices, sparse.values, sparse.dense_shape], _rebuild, _compatible
+)
 
 
 @export(v1="convert_to_tensor_or_sparse_tensor")

@@ -337,7 +337,7 @@ def _like(
         wanted = tensor.dtype.base_dtype if dtype is None else as_dtype(dtype).base_dtype
         make = zeros if number == 0 else ones
         if optimize and tensor.static_shape.known and wanted is not dtypes.variant:
-            return make(tensor.static_shape, wanted, name=scope)
+            return make(list(tensor.static_shape), wanted, name=scope)
         if wanted is not tensor.dtype.base_dtype:
             return make(SHAPE_OP(tensor), wanted, name=scope)
         return definition(tensor, name=scope)

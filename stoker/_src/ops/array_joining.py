@@ -393,7 +393,7 @@ def tile_grad(op: Operation, g: Any) -> Any:
     rank = x.static_shape.rank
     times = constant_value(multiples)
     if x.static_shape.known and times is not None:
-        pairs: Any = [int(each) for pair in zip(times.tolist(), x.static_shape) for each in pair]
+        pairs: Any = [each for pair in zip(times.tolist(), x.static_shape) for each in pair]
     else:
         kind = multiples.dtype.base_dtype
         sizes = array.shape(x, out_type=kind)

@@ -426,7 +426,7 @@ def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None
 def _block_argument(block_size: Any, block_shape: Any) -> np.ndarray | Any:
     if block_size is not None and block_shape is not None:
         raise ValueError("Cannot specify both 'block_size' and 'block_shape'.")
-    block = block_shape if block_size is None else block_size
+    block: Any = block_shape if block_size is None else block_size
     return np.array([int(block)] * 2) if np.ndim(block) == 0 and not isinstance(block, Tensor) else block
 
 
@@ -537,7 +537,7 @@ def depth_to_space_kernel(input: torch.Tensor, *, block_size: int, data_format: 
 
 
 def _depth_shape(input: Shape, block_size: int, data_format: str, *, to_depth: bool) -> Shape:
-    dims = input.of_rank(4).dims or ()
+    dims: Any = input.of_rank(4).dims
     last = data_format == "NHWC"
     n, h, w, c = dims if last else (dims[0], dims[2], dims[3], dims[1])
     square = block_size * block_size

@@ -68,7 +68,7 @@ def _checked(name: str, values: Sequence[int], length: int) -> Sequence[int]:
 def _patches_shape(
     x: Shape, windows: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
 ) -> Shape:
-    dims = x.of_rank(len(windows) + 2).dims or ()
+    dims: Any = x.of_rank(len(windows) + 2).dims
     inner: list[Dim] = [
         None if size is None else _geometry(size, windows[i], strides[i], rates[i], padding)[0]
         for i, size in enumerate(dims[1:-1])
@@ -116,7 +116,7 @@ EXTRACT_IMAGE_PATCHES = define(
 )
 
 
-def _image_arguments(ksizes: Any, strides: Any, rates: Any) -> list[Sequence[int]]:
+def _image_arguments(ksizes: Any, strides: Any, rates: Any) -> Any:
     return [_checked(name, values, 4) for name, values in (("ksizes", ksizes), ("strides", strides), ("rates", rates))]
 
 
@@ -139,7 +139,7 @@ def extract_image_patches_shape(images: Shape, *, ksizes: Any, strides: Any, rat
 @EXTRACT_IMAGE_PATCHES.grad
 def extract_image_patches_grad(op: Operation, g: Tensor) -> Tensor:
     arguments = _image_arguments(op.attr("ksizes"), op.attr("strides"), op.attr("rates"))
-    return _scattered_back(op.inputs[0], g, _numbered(op.inputs[0], *arguments, op.attr("padding")))
+    return _scattered_back(op.inputs[0], g, _numbered(op.inputs[0], *arguments, padding=op.attr("padding")))
 
 
 @export(v1=("extract_image_patches", "image.extract_image_patches"))
@@ -184,7 +184,7 @@ EXTRACT_VOLUME_PATCHES = define(
 )
 
 
-def _volume_arguments(ksizes: Any, strides: Any) -> list[Sequence[int]]:
+def _volume_arguments(ksizes: Any, strides: Any) -> Any:
     return [
         _checked(name, values, 5) for name, values in (("ksizes", ksizes), ("strides", strides), ("rates", (1,) * 5))
     ]
@@ -194,18 +194,18 @@ def _volume_arguments(ksizes: Any, strides: Any) -> list[Sequence[int]]:
 def extract_volume_patches_kernel(input: torch.Tensor, *, ksizes: Any, strides: Any, padding: str) -> torch.Tensor:
     if input.ndim != 5:
         raise InvalidArgumentError(None, None, f"input must be 5-dimensional, got {Shape(input.shape)}")
-    return _patches(input, *_volume_arguments(ksizes, strides), padding)
+    return _patches(input, *_volume_arguments(ksizes, strides), padding=padding)
 
 
 @EXTRACT_VOLUME_PATCHES.shape
 def extract_volume_patches_shape(input: Shape, *, ksizes: Any, strides: Any, padding: str) -> Shape:
-    return _patches_shape(input, *_volume_arguments(ksizes, strides), padding)
+    return _patches_shape(input, *_volume_arguments(ksizes, strides), padding=padding)
 
 
 @EXTRACT_VOLUME_PATCHES.grad
 def extract_volume_patches_grad(op: Operation, g: Tensor) -> Tensor:
     arguments = _volume_arguments(op.attr("ksizes"), op.attr("strides"))
-    return _scattered_back(op.inputs[0], g, _numbered(op.inputs[0], *arguments, op.attr("padding")))
+    return _scattered_back(op.inputs[0], g, _numbered(op.inputs[0], *arguments, padding=op.attr("padding")))
 
 
 @export("extract_volume_patches")

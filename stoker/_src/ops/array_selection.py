@@ -233,6 +233,15 @@ def one_hot_kernel(indices: torch.Tensor, depth: int, on_value: Any, off_value: 
             None, None, f"Expected axis to be -1 or between [0, {indices.ndim}].  But received: {axis}"
         )
     at = indices.ndim if axis == -1 else axis
+    if isinstance(on_value, torch.Tensor) and not indices.is_cuda:
+        places = indices.long().unsqueeze(at)
+        sizes = (*indices.shape[:at], depth, *indices.shape[at:])
+        result = off_value.expand(sizes).clone(memory_format=torch.contiguous_format)
+        try:
+            signed(result).scatter_(at, places, signed(on_value).expand(places.shape))
+            return result
+        except RuntimeError:
+            pass  # an index outside [0, depth), whose row is off everywhere: the way below
     steps = torch.arange(depth, dtype=torch.int64, device=indices.device).reshape(-1, *[1] * (indices.ndim - at))
     hot = indices.unsqueeze(at) == steps
     return select_v2_kernel(hot, on_value, off_value)

@@ -72,6 +72,8 @@ POPULATION_COUNT.shape(unchanged)
 
 @POPULATION_COUNT.kernel
 def population_count_kernel(x: torch.Tensor) -> torch.Tensor:
+    if not x.numel():
+        return torch.zeros(x.shape, dtype=torch.uint8, device=x.device)
     octets = (
         x.contiguous().view(torch.uint8).reshape(*x.shape, x.element_size())
         if x.ndim

@@ -5,12 +5,13 @@ from __future__ import annotations
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import INDEX
+from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import define, one_of
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, reductions
+from stoker._src.ops.values import torch_dtype
 
 BROADCAST_GRADIENT_ARGS = define(
     "BroadcastGradientArgs(s0: host T, s1: host T) -> (r0: T, r1: T)", T=one_of(*INDEX, default=dtypes.int32)
@@ -18,7 +19,7 @@ BROADCAST_GRADIENT_ARGS = define(
 
 
 @BROADCAST_GRADIENT_ARGS.kernel
-def broadcast_gradient_args_kernel(s0: list[int], s1: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+def broadcast_gradient_args_kernel(s0: list[int], s1: list[int], *, T: DType) -> tuple[torch.Tensor, torch.Tensor]:
     rank = max(len(s0), len(s1))
     a = [1] * (rank - len(s0)) + list(s0)
     b = [1] * (rank - len(s1)) + list(s1)
@@ -27,7 +28,8 @@ def broadcast_gradient_args_kernel(s0: list[int], s1: list[int]) -> tuple[torch.
             raise InvalidArgumentError(None, None, f"Shapes {list(s0)} and {list(s1)} do not broadcast.")
     # A dimension that is 1 on both sides is summed on both: it costs nothing and keeps the ranks right.
     first, second = ([i for i in range(rank) if sizes[i] == 1] for sizes in (a, b))
-    return torch.tensor(first, dtype=torch.int32), torch.tensor(second, dtype=torch.int32)
+    kind = torch_dtype(T)
+    return torch.tensor(first, dtype=kind), torch.tensor(second, dtype=kind)
 
 
 @BROADCAST_GRADIENT_ARGS.shape

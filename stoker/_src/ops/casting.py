@@ -162,6 +162,8 @@ def bitcast_kernel(input: torch.Tensor, *, type: DType) -> torch.Tensor:
             f"Cannot bitcast from {input.dtype} to {type.name}: "
             f"shape {list(input.shape)} does not end in {after // before}.",
         )
+    if not input.numel():
+        return input.new_empty(input.shape[:-1], dtype=wanted)
     return input.contiguous().view(wanted).squeeze(-1)
 
 

@@ -73,7 +73,7 @@ def _fit(x: Any, y: Any) -> bool:
 
 def _equality(x: Any, y: Any, incompatible_shape_error: bool, wanted: bool) -> Any:
     if not incompatible_shape_error and not _fit(x, y):
-        return torch.tensor(not wanted)
+        return torch.tensor(not wanted, device=x.device if isinstance(x, torch.Tensor) else None)
     if isinstance(x, np.ndarray):  # strings
         result = np.equal(x, y) if wanted else np.not_equal(x, y)
         return torch.from_numpy(np.asarray(result, dtype=bool))
@@ -125,8 +125,8 @@ APPROXIMATE_EQUAL = define(
 @APPROXIMATE_EQUAL.kernel
 def approximate_equal_kernel(x: torch.Tensor, y: torch.Tensor, *, tolerance: float) -> torch.Tensor:
     if x.dtype.is_floating_point or x.dtype.is_complex:
-        return torch.abs(x - y) < tolerance
-    return torch.eq(x, y) if tolerance <= 1 else torch.abs(x.to(torch.float64) - y.to(torch.float64)) < tolerance
+        return torch.abs(x - y) <= tolerance
+    return torch.eq(x, y) if tolerance < 1 else torch.abs(x.to(torch.float64) - y.to(torch.float64)) <= tolerance
 
 
 @APPROXIMATE_EQUAL.shape
@@ -136,7 +136,7 @@ def approximate_equal_shape(x: Shape, y: Shape) -> Shape:
 
 @export(v1="approximate_equal")
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05, name: str | None = None) -> Tensor:
-    """|x - y| < tolerance, element by element, for tensors of one shape."""
+    """|x - y| <= tolerance, element by element, for tensors of one shape."""
     return APPROXIMATE_EQUAL(x, y, tolerance=tolerance, name=name)
 
 

@@ -11,7 +11,8 @@ from stoker._src.graph.definition import find_definition
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, array_joining, casting
+from stoker._src.ops import array, array_joining, casting, constants, gathering, math, scans, segment
+from stoker._src.ops.ragged_tensor import RaggedTensor
 
 
 def sparse_tensors(indices: Sequence[Any], values: Sequence[Any], shapes: Sequence[Any]) -> list[SparseTensor]:
@@ -60,4 +61,72 @@ def _in_order(sparse: SparseTensor) -> SparseTensor:
 
 
 def ragged_feature(key: Any, feature: Any, found: Mapping[Any, Any], *, batched: bool) -> Any:
-    raise NotImplementedError(f"Feature {key} is a RaggedFeature, which needs RaggedTensor.")
+    """A RaggedFeature from its values and partitions, each given as (values, the splits of its examples and steps).
+
+    Raises:
+        ValueError: a partition with other outer levels than the values.
+    """
+    values, outer = found[key if feature.value_key is None else feature.value_key]
+    result: Any = values
+    if outer:
+        result = RaggedTensor._make(values, outer[-1])
+    for partition in reversed(feature.partitions):
+        if not hasattr(partition, "key"):
+            length = constants.constant(partition.length, feature.row_splits_dtype)
+            result = _uniform_rows(result, length, ragged=bool(outer))
+            continue
+        places, levels = found[partition.key]
+        if len(levels) != len(outer):
+            raise ValueError(
+                f"Partition {partition.key} of feature {key} has {len(levels)} outer levels, not {len(outer)}."
+            )
+        places = casting.cast(places, feature.row_splits_dtype)
+        kind = type(partition).__name__.lstrip("_")
+        if outer:
+            result = _partitioned(result, RaggedTensor._make(places, levels[-1]), kind, feature.validate)
+        else:
+            result = _PARTITIONS[kind](result, places, validate=feature.validate)
+    for splits in reversed(outer[:-1]):
+        result = RaggedTensor._make(result, splits)
+    return result
+
+
+_PARTITIONS: dict[str, Any] = {
+    "RowSplits": RaggedTensor.from_row_splits,
+    "RowLengths": RaggedTensor.from_row_lengths,
+    "RowStarts": RaggedTensor.from_row_starts,
+    "RowLimits": RaggedTensor.from_row_limits,
+    "ValueRowIds": RaggedTensor.from_value_rowids,
+}
+
+
+def _uniform_rows(values: Any, length: Tensor, *, ragged: bool) -> Any:
+    if isinstance(values, Tensor):  # of one example: nothing is ragged
+        sizes = array.shape(values, out_type=length.dtype.base_dtype)
+        return array.reshape(values, array.concat([[-1], [length], sizes[1:]], 0))  # type: ignore[index]
+    if not ragged:
+        return RaggedTensor.from_uniform_row_length(values, length)
+    inner = RaggedTensor.from_uniform_row_length(values.values, length)
+    return RaggedTensor._make(inner, values.row_splits // length)  # type: ignore[operator]
+
+
+def _partitioned(values: RaggedTensor, partition: RaggedTensor, kind: str, validate: bool) -> RaggedTensor:
+    """The values of every example cut into rows as its part of `partition` says: one level more, below the examples."""
+    if kind == "RowSplits":
+        partition, kind = partition[:, 1:], "RowLimits"  # type: ignore[index]
+    if kind == "RowLengths":
+        inner = RaggedTensor.from_row_lengths(values.values, partition.values, validate=validate)
+        return RaggedTensor._make(inner, partition.row_splits)
+    examples = partition.value_rowids()
+    if kind == "ValueRowIds":
+        # An example has as many rows as its last number says.
+        last = segment.UNSORTED_SEGMENT_MAX(partition.values, examples, partition.nrows())
+        rows = math.maximum(last + 1, constants.constant(0, last.dtype.base_dtype))  # type: ignore[operator]
+        splits = array.concat([constants.constant([0], rows.dtype.base_dtype), scans.cumsum(rows)], 0)
+        numbers = partition.values + gathering.gather(splits, examples)
+        inner = RaggedTensor.from_value_rowids(values.values, numbers, splits[-1], validate=validate)  # type: ignore[index]
+        return RaggedTensor._make(inner, splits)
+    # Places count from the start of an example; the flat values count from the first of all.
+    places = partition.values + gathering.gather(values.row_starts(), examples)
+    inner = _PARTITIONS[kind](values.values, places, validate=validate)
+    return RaggedTensor._make(inner, partition.row_splits)

@@ -480,6 +480,8 @@ def _eager_loop(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any, s
 class _Loop:
     """One `while_loop` being built. Loop variables of the op: a counter, the limit, the program's own, captures."""
 
+    following: Tensor  # the counter after one more iteration
+
     def __init__(self, cond: Any, body: Any, loop_vars: Any, invariants: Any, limit: Any, scope: str) -> None:
         self.scope = scope
         self.structure = loop_vars

@@ -317,7 +317,7 @@ def _confusion_matrix(
         return scattering.SCATTER_ND(places, amounts, array.PACK([count, count]))
 
 
-@export(v1=("confusion_matrix", "math.confusion_matrix"))
+@export(v1=("confusion_matrix", "math.confusion_matrix", "contrib.metrics.confusion_matrix"))
 def confusion_matrix(
     labels: Any,
     predictions: Any,

@@ -506,3 +506,22 @@ def trace(x: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "Trace", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         return reductions.reduce_sum(matrix_diag_part(x), [-1], name=scope)
+
+
+# ---- the names of old graphs ------------------------------------------------------------------------------------
+
+BATCH_MATRIX_BAND_PART = define(
+    "BatchMatrixBandPart(input: T, num_lower: host int64, num_upper: host int64) -> (band: T)", T=ANY
+)
+BATCH_MATRIX_DIAG = define("BatchMatrixDiag(diagonal: T) -> (output: T)", T=ANY)
+BATCH_MATRIX_DIAG_PART = define("BatchMatrixDiagPart(input: T) -> (diagonal: T)", T=ANY)
+BATCH_MATRIX_SET_DIAG = define("BatchMatrixSetDiag(input: T, diagonal: T) -> (output: T)", T=ANY)
+for _old, _same in (
+    (BATCH_MATRIX_BAND_PART, MATRIX_BAND_PART),
+    (BATCH_MATRIX_DIAG, MATRIX_DIAG),
+    (BATCH_MATRIX_DIAG_PART, MATRIX_DIAG_PART),
+    (BATCH_MATRIX_SET_DIAG, MATRIX_SET_DIAG),
+):
+    _old.kernel(_same.kernel_fn)  # type: ignore[arg-type]
+    _old.shape(_same.shape_fn)
+    _old.grad(_same.gradient_fn)  # type: ignore[arg-type]

@@ -185,7 +185,10 @@ class _Wanted:
     def add_ragged(self, key: Any, dtype: DType, splits: DType) -> None:
         found = self.ragged.setdefault(key, (dtype, splits))
         if found != (dtype, splits):
-            raise ValueError(f"Conflicting type {found[0]!r} vs {dtype!r} for feature {key}.")
+            what, first, second = (
+                ("type", found[0], dtype) if found[0] is not dtype else ("partition type", found[1], splits)
+            )
+            raise ValueError(f"Conflicting {what} {first!r} vs {second!r} for feature {key}.")
 
     def check_keys(self) -> None:
         groups = (("Dense", self.dense), ("sparse", self.sparse), ("ragged", self.ragged))

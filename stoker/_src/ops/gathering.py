@@ -54,7 +54,7 @@ def take(params: Any, indices: torch.Tensor, axis: int) -> Any:
         result = result.view(params.dtype)
     if indices.ndim == 1:
         return result
-    return result.reshape(*params.shape[:axis], *shape, *params.shape[axis + 1 :])
+    return result.reshape((*params.shape[:axis], *shape, *params.shape[axis + 1 :]))
 
 
 def _take_cuda(source: torch.Tensor, flat: torch.Tensor, axis: int) -> torch.Tensor:
@@ -358,16 +358,15 @@ def gather_nd_kernel(params: Any, indices: torch.Tensor, *, bad_indices_policy: 
     flat, bad = scattering.flat_index(
         indices, params.shape[:depth], bad_indices_policy, f"does not index into param shape {Shape(params.shape)}"
     )
-    rows = params.reshape(numbers.prod(params.shape[:depth]), -1) if numbers.prod(inner) else params.reshape(-1, 0)
     if not numbers.prod(inner) or not numbers.prod(outer):
         return params.reshape(-1)[:0].reshape(*outer, *inner)
+    rows = params.reshape(numbers.prod(params.shape[:depth]), numbers.prod(inner))
     taken = take(rows, flat, 0)
     if bad is not None:
         taken[bad] = fill_value(params)
     return taken.reshape(*outer, *inner)
 
 
-@GATHER_ND.shape
 def gather_nd_shape(params: Shape, indices: Shape) -> Shape:
     indices = indices.at_least(1)
     if indices.dims is None or indices.dims[-1] is None or params.dims is None:
@@ -380,6 +379,9 @@ def gather_nd_shape(params: Shape, indices: Shape) -> Shape:
             f"indices.shape[-1] must be <= params.rank, but saw indices shape: {indices} and params shape: {params}",
         )
     return Shape((*indices.dims[:-1], *params.dims[depth:]))
+
+
+GATHER_ND.shape(gather_nd_shape)
 
 
 @GATHER_ND.grad

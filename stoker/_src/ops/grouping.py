@@ -85,6 +85,6 @@ def with_dependencies(dependencies: Any, output_tensor: Any, name: str | None = 
     """`output_tensor`, available only when `dependencies` have run."""
     if context.executing_eagerly():
         return output_tensor
-    with name_scope(name, "control_dependency", [*dependencies, output_tensor]) as scope:
-        with control_dependencies(dependencies):
-            return identity(output_tensor, name=scope)
+    scoped = name_scope(name, "control_dependency", [*dependencies, output_tensor])
+    with scoped as scope, control_dependencies(dependencies):
+        return identity(output_tensor, name=scope)

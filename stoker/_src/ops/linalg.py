@@ -59,6 +59,62 @@ def matmul_kernel(a: torch.Tensor, b: torch.Tensor, *, transpose_a: bool, transp
     return _matmul(a, b)
 
 
+@MATMUL.specialize
+def plain_matmul(op: Operation) -> Any:
+    """Floating point matrices go to torch's product at once; the shape rule explains what it refuses."""
+    if not op.attr("T").is_floating:
+        return None
+    table = _LARGE_PRODUCTS if op.attr("T") is dtypes.float32 and _onednn is not None else _PRODUCTS
+    return table[op.attr("transpose_a"), op.attr("transpose_b")]
+
+
+def mm_ta(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.mm(a.t(), b)
+
+
+def mm_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.mm(a, b.t())
+
+
+def mm_ta_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.mm(a.t(), b.t())
+
+
+_PRODUCTS = {(False, False): torch.mm, (True, False): mm_ta, (False, True): mm_tb, (True, True): mm_ta_tb}
+
+# oneDNN's product, which torch reaches for linear layers alone: 5 to 10% quicker than the BLAS torch.mm calls on large float32
+# matrices (measured on AVX-512), slower on small ones.
+_onednn = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if torch.backends.mkldnn.is_available() else None
+_LARGE = 1 << 24
+
+
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    rows, inner = a.shape
+    if rows * inner * b.shape[1] >= _LARGE and a.is_cpu and inner == b.shape[0]:
+        return _onednn(a, b.t(), None, "none", [], "")  # type: ignore[misc]
+    return torch.mm(a, b)
+
+
+def product_ta(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return product(a.t(), b)
+
+
+def product_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return product(a, b.t())
+
+
+def product_ta_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return product(a.t(), b.t())
+
+
+_LARGE_PRODUCTS = {
+    (False, False): product,
+    (True, False): product_ta,
+    (False, True): product_tb,
+    (True, True): product_ta_tb,
+}
+
+
 @MATMUL.shape
 def matmul_shape(a: Shape, b: Shape, *, transpose_a: bool, transpose_b: bool) -> Shape:
     rows, inner_a = a.of_rank(2).mT if transpose_a else a.of_rank(2)
@@ -69,17 +125,18 @@ def matmul_shape(a: Shape, b: Shape, *, transpose_a: bool, transpose_b: bool) ->
 
 @MATMUL.grad
 def matmul_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
-    # Transposes are folded into the two products, so no transposed copy is made.
+    # Transposes are folded into the two products, so no transposed copy is made. The hints grad_a and grad_b stay unset:
+    # they change no value, and TensorFlow 1.15 does not know them.
     a, b = math.conj(op.inputs[0]), math.conj(op.inputs[1])
     ta, tb = op.attr("transpose_a"), op.attr("transpose_b")
     if ta:
-        da = MATMUL(b, g, transpose_a=tb, transpose_b=True, grad_b=True)
+        da = MATMUL(b, g, transpose_a=tb, transpose_b=True)
     else:
-        da = MATMUL(g, b, transpose_b=not tb, grad_a=True)
+        da = MATMUL(g, b, transpose_b=not tb)
     if tb:
-        db = MATMUL(g, a, transpose_a=True, transpose_b=ta, grad_a=True)
+        db = MATMUL(g, a, transpose_a=True, transpose_b=ta)
     else:
-        db = MATMUL(a, g, transpose_a=not ta, grad_b=True)
+        db = MATMUL(a, g, transpose_a=not ta)
     return da, db
 
 
@@ -161,13 +218,13 @@ def _batch_gradients(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     adj_x, adj_y = op.attr("adj_x"), op.attr("adj_y")
     product = BATCH_MATMUL_V2
     if adj_x:
-        dx = product(y, g, adj_x=adj_y, adj_y=True, grad_y=True)
+        dx = product(y, g, adj_x=adj_y, adj_y=True)
     else:
-        dx = product(g, y, adj_y=not adj_y, grad_x=True)
+        dx = product(g, y, adj_y=not adj_y)
     if adj_y:
-        dy = product(g, x, adj_x=True, adj_y=adj_x, grad_x=True)
+        dy = product(g, x, adj_x=True, adj_y=adj_x)
     else:
-        dy = product(x, g, adj_x=not adj_x, grad_y=True)
+        dy = product(x, g, adj_x=not adj_x)
     return dx, dy
 
 
@@ -343,6 +400,12 @@ def matmul(
             (grad_a, grad_b),
             scope,
         )
+
+
+@export(v1="batch_matmul")
+def batch_matmul(x: Any, y: Any, adj_x: bool = False, adj_y: bool = False, name: str | None = None) -> Tensor:
+    """The products of two batches of matrices, the spelling of TensorFlow 0.12."""
+    return BATCH_MATMUL_V2(x, y, adj_x=adj_x, adj_y=adj_y, name=name)
 
 
 # ---- products in other forms ------------------------------------------------------------------------------------

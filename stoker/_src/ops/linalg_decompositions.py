@@ -104,7 +104,7 @@ def cholesky_kernel(input: torch.Tensor) -> torch.Tensor:
 def _cholesky_gradient(l: Tensor, g: Tensor) -> Tensor:
     """Murray (2016), section 3: L^-H phi(L^H g) L^-1, made Hermitian, with phi the lower triangle with half its diagonal."""
     inner = product(l, g, adjoint_a=True)
-    inner = diagonals.matrix_set_diag(inner, math.multiply(math.number(0.5, g), diagonals.matrix_diag_part(inner)))
+    inner = diagonals.MATRIX_SET_DIAG(inner, math.multiply(math.number(0.5, g), diagonals.MATRIX_DIAG_PART(inner)))
     inner = diagonals.matrix_band_part(inner, -1, 0)
     solve = linalg_solvers.MATRIX_TRIANGULAR_SOLVE
     middle = solve(l, inner, adjoint=True)
@@ -246,7 +246,7 @@ def qr_grad(op: Operation, dq: Tensor, dr: Tensor) -> Tensor:
         raise NotImplementedError("The gradient of Qr is defined for reduced factorisations with rows >= columns.")
     m = math.subtract(product(r, dr, adjoint_b=True), product(dq, q, adjoint_a=True))
     lower = diagonals.matrix_band_part(m, -1, 0)
-    strict = math.subtract(lower, diagonals.matrix_diag(diagonals.matrix_diag_part(m)))
+    strict = math.subtract(lower, diagonals.MATRIX_DIAG(diagonals.MATRIX_DIAG_PART(m)))
     symmetric = math.add(lower, adjoint(strict))
     solved = linalg_solvers.MATRIX_TRIANGULAR_SOLVE(
         r, adjoint(math.add(dq, product(q, symmetric))), lower=False, adjoint=False
@@ -308,13 +308,13 @@ def svd_grad(op: Operation, ds: Tensor, du: Any, dv: Any) -> Tensor:
     squares = math.square(s)
     # 1 / (s_j^2 - s_i^2) off the diagonal, 0 on it.
     gaps = math.subtract(_row(squares), _columns(squares))
-    eye = diagonals.eye(k, dtype=a.dtype.base_dtype)
+    eye = diagonals.MATRIX_DIAG(array.ones([k], a.dtype.base_dtype))
     factors = math.multiply(reciprocal_or_zero(math.add(gaps, eye)), math.subtract(math.number(1, eye), eye))
     inner_u = math.multiply(factors, math.subtract(product(u, du, adjoint_a=True), product(du, u, adjoint_a=True)))
     inner_v = math.multiply(factors, math.subtract(product(v, dv, adjoint_a=True), product(dv, v, adjoint_a=True)))
     middle = math.add(
         math.add(math.multiply(inner_u, _row(s)), math.multiply(_columns(s), inner_v)),
-        diagonals.matrix_diag(ds),
+        diagonals.MATRIX_DIAG(ds),
     )
     result = product(product(u, middle), v, adjoint_b=True)
     inverse = reciprocal_or_zero(s)
@@ -397,19 +397,19 @@ def self_adjoint_eig_grad(op: Operation, de: Tensor, dv: Any) -> Tensor:
     """With a = v diag(e) v^H: v (diag(de) + f * (v^H dv)) v^H, f = 1 / (e_j - e_i), the lower triangle counted for both."""
     if not op.attr("compute_v"):
         e, v = SELF_ADJOINT_EIG_V2(op.inputs[0])
-        full = product(v, product(diagonals.matrix_diag(de), v, adjoint_b=True))
+        full = product(v, product(diagonals.MATRIX_DIAG(de), v, adjoint_b=True))
     else:
         e, v = op.outputs
         gaps = math.subtract(_row(e), _columns(e))
         factors = reciprocal_or_zero(gaps)
         middle = math.add(
-            diagonals.matrix_diag(de),
+            diagonals.MATRIX_DIAG(de),
             math.multiply(math.conj(factors) if e.dtype.is_complex else factors, product(v, dv, adjoint_a=True)),
         )
         full = product(v, product(middle, v, adjoint_b=True))
     # Only the lower triangle of the input is read: what belongs to the upper one is added to it.
     lower = diagonals.matrix_band_part(math.add(full, adjoint(full)), -1, 0)
-    return diagonals.matrix_set_diag(lower, math.multiply(math.number(0.5, lower), diagonals.matrix_diag_part(lower)))
+    return diagonals.MATRIX_SET_DIAG(lower, math.multiply(math.number(0.5, lower), diagonals.MATRIX_DIAG_PART(lower)))
 
 
 @export("linalg.eigh", v1="self_adjoint_eig")
@@ -452,17 +452,17 @@ def eig_grad(op: Operation, de: Tensor, dv: Any) -> Tensor:
     a = op.inputs[0]
     if not op.attr("compute_v"):
         _, v = EIG(a, compute_v=True, Tout=op.outputs[0].dtype.base_dtype)
-        inner = diagonals.matrix_diag(de)
+        inner = diagonals.MATRIX_DIAG(de)
     else:
         e, v = op.outputs
         factors = math.conj(reciprocal_or_zero(math.subtract(_row(e), _columns(e))))
         vh_dv = product(v, dv, adjoint_a=True)
         vh_v = product(v, v, adjoint_a=True)
-        real_diagonal = diagonals.matrix_diag(
-            math.cast(math_unary.real(diagonals.matrix_diag_part(vh_dv)), v.dtype.base_dtype)
+        real_diagonal = diagonals.MATRIX_DIAG(
+            math.cast(math_unary.real(diagonals.MATRIX_DIAG_PART(vh_dv)), v.dtype.base_dtype)
         )
         inner = math.add(
-            diagonals.matrix_diag(de), math.multiply(factors, math.subtract(vh_dv, product(vh_v, real_diagonal)))
+            diagonals.MATRIX_DIAG(de), math.multiply(factors, math.subtract(vh_dv, product(vh_v, real_diagonal)))
         )
     full = linalg_solvers.MATRIX_SOLVE(adjoint(v), product(inner, v, adjoint_b=True))
     return full if a.dtype.is_complex else math.cast(full, a.dtype.base_dtype)

@@ -19,7 +19,7 @@ from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array_selection, grouping, lookup_ops, math, ranges, strings
+from stoker._src.ops import array_selection, grouping, lookup_ops, math, strings, strings_numbers
 from stoker._src.ops.constants import constant
 
 
@@ -59,9 +59,13 @@ class TableInitializerBase:
 
     def _check(self, table: Any) -> None:
         if table.key_dtype.base_dtype is not self._key_dtype.base_dtype:
-            raise TypeError(f"Invalid key dtype for table, expected {self._key_dtype.name} but got {table.key_dtype.name}.")
+            raise TypeError(
+                f"Invalid key dtype for table, expected {self._key_dtype.name} but got {table.key_dtype.name}."
+            )
         if table.value_dtype.base_dtype is not self._value_dtype.base_dtype:
-            raise TypeError(f"Invalid value dtype for table, expected {self._value_dtype.name} but got {table.value_dtype.name}.")
+            raise TypeError(
+                f"Invalid value dtype for table, expected {self._value_dtype.name} but got {table.value_dtype.name}."
+            )
 
 
 def _registered(op: Any) -> Any:
@@ -75,7 +79,9 @@ def _registered(op: Any) -> Any:
 class KeyValueTensorInitializer(TableInitializerBase):
     """Fills a table from a tensor of keys and one of values."""
 
-    def __init__(self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None) -> None:
+    def __init__(
+        self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None
+    ) -> None:
         self._keys = convert_to_tensor(keys, key_dtype, name="keys")
         self._values = convert_to_tensor(values, value_dtype, name="values")
         self._name = "key_value_init" if name is None else name
@@ -121,13 +127,20 @@ class TextFileInitializer(TableInitializerBase):
     ) -> None:
         if not isinstance(filename, Tensor) and not filename:
             raise ValueError("`filename` argument required for tf.lookup.TextFileInitializer")
-        for label, index, kind in (("key", key_index, as_dtype(key_dtype)), ("value", value_index, as_dtype(value_dtype))):
+        for label, index, kind in (
+            ("key", key_index, as_dtype(key_dtype)),
+            ("value", value_index, as_dtype(value_dtype)),
+        ):
             if index < -2:
                 raise ValueError(f"`{label}_index` should be >= -2, received: {index}.")
             if index == TextFileIndex.LINE_NUMBER and kind is not dtypes.int64:
-                raise ValueError(f"`{label}_dtype` must be int64 if `{label}_index` is {TextFileIndex.LINE_NUMBER}, received: {kind.name}")
+                raise ValueError(
+                    f"`{label}_dtype` must be int64 if `{label}_index` is {TextFileIndex.LINE_NUMBER}, received: {kind.name}"
+                )
             if index == TextFileIndex.WHOLE_LINE and not (kind.is_integer or kind is dtypes.string):
-                raise ValueError(f"`{label}_dtype` should be either integer or string for `{label}_index` {TextFileIndex.WHOLE_LINE}, received: {kind.name}")
+                raise ValueError(
+                    f"`{label}_dtype` should be either integer or string for `{label}_index` {TextFileIndex.WHOLE_LINE}, received: {kind.name}"
+                )
         if vocab_size is not None and vocab_size <= 0:
             raise ValueError(f"`vocab_size` should be > 0, received: {vocab_size}")
         self._filename, self._key_index, self._value_index = filename, key_index, value_index
@@ -175,7 +188,9 @@ class TextFileStringTableInitializer(TextFileInitializer):
         delimiter: str = "\t",
         name: str = "text_file_string_table_init",
     ) -> None:
-        super().__init__(filename, dtypes.int64, key_column_index, dtypes.string, value_column_index, vocab_size, delimiter, name)
+        super().__init__(
+            filename, dtypes.int64, key_column_index, dtypes.string, value_column_index, vocab_size, delimiter, name
+        )
 
 
 @export(v1="contrib.lookup.TextFileIdTableInitializer")
@@ -192,7 +207,9 @@ class TextFileIdTableInitializer(TextFileInitializer):
         name: str = "text_file_id_table_init",
         key_dtype: Any = dtypes.string,
     ) -> None:
-        super().__init__(filename, key_dtype, key_column_index, dtypes.int64, value_column_index, vocab_size, delimiter, name)
+        super().__init__(
+            filename, key_dtype, key_column_index, dtypes.int64, value_column_index, vocab_size, delimiter, name
+        )
 
 
 # ---- tables -----------------------------------------------------------------------------------------------------
@@ -234,7 +251,9 @@ class LookupInterface:
         sparse = SparseTensor.from_value(keys) if is_sparse(keys) else None
         flat = sparse.values if sparse is not None else convert_to_tensor(keys, dtype_hint=self._key_dtype)
         if flat.dtype.base_dtype is not self._key_dtype.base_dtype:
-            raise TypeError(f"Dtype of argument `keys` must be {self._key_dtype.name}, received: {flat.dtype.base_dtype.name}")
+            raise TypeError(
+                f"Dtype of argument `keys` must be {self._key_dtype.name}, received: {flat.dtype.base_dtype.name}"
+            )
         return sparse, flat
 
     def __getitem__(self, keys: Any) -> Any:
@@ -302,7 +321,11 @@ class StaticHashTable(InitializableLookupTableBase):
     """
 
     def __init__(
-        self, initializer: TableInitializerBase, default_value: Any, name: str | None = None, experimental_is_anonymous: bool = False
+        self,
+        initializer: TableInitializerBase,
+        default_value: Any,
+        name: str | None = None,
+        experimental_is_anonymous: bool = False,
     ) -> None:
         _named(experimental_is_anonymous)
         self._table_name = name or "hash_table"
@@ -311,7 +334,10 @@ class StaticHashTable(InitializableLookupTableBase):
 
     def _create(self) -> Any:
         handle = _definition("HashTableV2")(
-            shared_name=self._shared_name, key_dtype=self._key_dtype, value_dtype=self._value_dtype, name=self._table_name
+            shared_name=self._shared_name,
+            key_dtype=self._key_dtype,
+            value_dtype=self._value_dtype,
+            name=self._table_name,
         )
         self._name = self._table_name if getattr(handle, "is_eager", False) else handle.op.name.rsplit("/", 1)[-1]
         return handle
@@ -327,7 +353,13 @@ class StaticHashTable(InitializableLookupTableBase):
 class HashTable(StaticHashTable):
     """The table of tf.contrib: `StaticHashTable` with a shared name of one's own."""
 
-    def __init__(self, initializer: TableInitializerBase, default_value: Any, shared_name: str | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        initializer: TableInitializerBase,
+        default_value: Any,
+        shared_name: str | None = None,
+        name: str | None = None,
+    ) -> None:
         self._given_name = shared_name
         super().__init__(initializer, default_value, name)
 
@@ -381,7 +413,8 @@ class _VocabularyTable(LookupInterface):
 
     def __init__(self, table: Any, num_oov_buckets: int, hasher: HasherSpec, name: str, key_dtype: DType) -> None:
         super().__init__(key_dtype, dtypes.int64)
-        self._table, self._num_oov_buckets, self._hasher = table, num_oov_buckets, hasher
+        self._table: Any = table
+        self._num_oov_buckets, self._hasher = num_oov_buckets, hasher
         self._name = name
         self._handle = None if table is None else table.resource_handle
 
@@ -409,9 +442,9 @@ class _VocabularyTable(LookupInterface):
         sparse, flat = self._checked(keys)
         inner = flat if self._table is None else math.cast(flat, self._table.key_dtype)
         if self._num_oov_buckets == 0:
-            return _like_keys(sparse, flat, self._table.lookup(inner))
+            return _like_keys(sparse, flat, self._known_ids(inner))
         with name_scope(name, f"{self._name}_Lookup"):
-            text = inner if inner.dtype.base_dtype is dtypes.string else strings.as_string(inner)
+            text = inner if inner.dtype.base_dtype is dtypes.string else strings_numbers.as_string(inner)
             buckets = self._hashed(text)
             if self._table is None:
                 ids = buckets
@@ -420,6 +453,10 @@ class _VocabularyTable(LookupInterface):
                 buckets = math.add(buckets, self._table.size())
                 ids = array_selection.SELECT_V2(math.not_equal(found, self._table.default_value), found, buckets)
         return _like_keys(sparse, flat, ids)
+
+    def _known_ids(self, keys: Any) -> Tensor:
+        assert self._table is not None, "a vocabulary without words has buckets"
+        return self._table.lookup(keys)
 
     def _hashed(self, text: Any) -> Tensor:
         if self._hasher.hasher == "fasthash":
@@ -460,9 +497,13 @@ class StaticVocabularyTable(_VocabularyTable):
             if initializer.value_dtype is not dtypes.int64:
                 raise TypeError(f"Invalid `value_dtype`, expected {dtypes.int64} but got {initializer.value_dtype}.")
             if initializer.key_dtype not in (dtypes.int64, dtypes.string):
-                raise TypeError(f"Invalid `key_dtype`, expected one of int64 or string but got {initializer.key_dtype}.")
+                raise TypeError(
+                    f"Invalid `key_dtype`, expected one of int64 or string but got {initializer.key_dtype}."
+                )
             if wanted is not None and wanted.is_integer != initializer.key_dtype.is_integer:
-                raise TypeError(f"Invalid `key_dtype`, expected integer={initializer.key_dtype.is_integer} for lookup_key_dtype {wanted.name}.")
+                raise TypeError(
+                    f"Invalid `key_dtype`, expected integer={initializer.key_dtype.is_integer} for lookup_key_dtype {wanted.name}."
+                )
             table = StaticHashTable(initializer, -1, name=name)
             wanted = wanted or initializer.key_dtype
         label = name or ("hash_table" if table is None else table.name)
@@ -478,7 +519,12 @@ class IdTableWithHashBuckets(_VocabularyTable):
     """
 
     def __init__(
-        self, table: Any, num_oov_buckets: int, hasher_spec: Any = FastHashSpec, name: str | None = None, key_dtype: Any = None
+        self,
+        table: Any,
+        num_oov_buckets: int,
+        hasher_spec: Any = FastHashSpec,
+        name: str | None = None,
+        key_dtype: Any = None,
     ) -> None:
         if not isinstance(hasher_spec, HasherSpec):
             raise TypeError(f"`hasher_spec` must be of type HasherSpec, got {type(hasher_spec)}.")
@@ -618,169 +664,6 @@ class DenseHashTable(_MutableTable):
         self._name = name if getattr(self._handle, "is_eager", False) else self._handle.op.name.rsplit("/", 1)[-1]
 
 
-# ---- tf.contrib.lookup's vocabularies ---------------------------------------------------------------------------
-
-
-@export(v1=("contrib.lookup.index_table_from_file",))
-def index_table_from_file(
-    vocabulary_file: Any = None,
-    num_oov_buckets: int = 0,
-    vocab_size: int | None = None,
-    default_value: int = -1,
-    hasher_spec: Any = FastHashSpec,
-    key_dtype: Any = dtypes.string,
-    name: str | None = None,
-    key_column_index: int = TextFileIndex.WHOLE_LINE,
-    value_column_index: int = TextFileIndex.LINE_NUMBER,
-    delimiter: str = "\t",
-) -> Any:
-    """A table from the words of a file (one in a line) to their line numbers.
-
-    Args:
-        vocabulary_file: the file's name.
-        num_oov_buckets: ids after the words', for other keys; with 0 these get `default_value`.
-        vocab_size: how many lines to take; all by default.
-        default_value: see `num_oov_buckets`.
-        hasher_spec: how other keys choose their bucket.
-        key_dtype: dtype of the keys.
-        name: a name scope.
-        key_column_index: the column of the words, where lines have several.
-        value_column_index: the column of the ids.
-        delimiter: what is between columns.
-
-    Raises:
-        ValueError: no file, or numbers out of range.
-        TypeError: keys of a dtype that tables do not have.
-    """
-    if vocabulary_file is None or (isinstance(vocabulary_file, str) and not vocabulary_file):
-        raise ValueError("vocabulary_file must be specified and must not be empty.")
-    _check_vocabulary(num_oov_buckets, vocab_size, as_dtype(key_dtype))
-    with name_scope(name, "string_to_index"):
-        kind = dtypes.int64 if as_dtype(key_dtype).is_integer else as_dtype(key_dtype)
-        initializer = TextFileIdTableInitializer(
-            vocabulary_file, key_column_index, value_column_index, vocab_size, delimiter, "table_init", kind
-        )
-        with name_scope(None, "hash_table"):
-            table = HashTable(initializer, default_value, initializer.shared_name)
-        return _with_buckets(table, num_oov_buckets, hasher_spec, as_dtype(key_dtype))
-
-
-def _check_vocabulary(num_oov_buckets: int, vocab_size: int | None, key_dtype: DType) -> None:
-    if num_oov_buckets < 0:
-        raise ValueError(f"num_oov_buckets must be greater or equal than 0, got {num_oov_buckets}.")
-    if vocab_size is not None and vocab_size < 1:
-        raise ValueError(f"vocab_size must be greater than 0, got {vocab_size}.")
-    if not key_dtype.is_integer and key_dtype is not dtypes.string:
-        raise TypeError("Only integer and string keys are supported.")
-
-
-def _with_buckets(table: Any, num_oov_buckets: int, hasher_spec: Any, key_dtype: DType) -> Any:
-    return IdTableWithHashBuckets(table, num_oov_buckets, hasher_spec, key_dtype=key_dtype) if num_oov_buckets else table
-
-
-@export(v1="contrib.lookup.index_table_from_tensor")
-def index_table_from_tensor(
-    mapping: Any,
-    num_oov_buckets: int = 0,
-    default_value: int = -1,
-    hasher_spec: Any = FastHashSpec,
-    dtype: Any = dtypes.string,
-    name: str | None = None,
-) -> Any:
-    """A table from the elements of a vector to their positions; see `index_table_from_file` for the rest.
-
-    Raises:
-        ValueError: no mapping, or numbers out of range.
-        TypeError: keys of a dtype that tables do not have.
-    """
-    if mapping is None:
-        raise ValueError("mapping must be specified.")
-    kind = as_dtype(dtype)
-    _check_vocabulary(num_oov_buckets, None, kind)
-    with name_scope(name, "string_to_index"):
-        keys = convert_to_tensor(mapping)
-        if keys.dtype.is_integer != kind.is_integer:
-            raise TypeError(f"Expected {'integer' if kind.is_integer else 'non-integer'}, got {keys.dtype.name}.")
-        ids = math.cast(ranges.range(ranges.size(keys)), dtypes.int64)
-        keys = math.cast(keys, dtypes.int64) if keys.dtype.is_integer else keys
-        with name_scope(None, "hash_table"):
-            table = StaticHashTable(KeyValueTensorInitializer(keys, ids, name="table_init"), default_value)
-        return _with_buckets(table, num_oov_buckets, hasher_spec, kind)
-
-
-@export(v1="contrib.lookup.index_to_string_table_from_file")
-def index_to_string_table_from_file(
-    vocabulary_file: Any,
-    vocab_size: int | None = None,
-    default_value: str = "UNK",
-    name: str | None = None,
-    key_column_index: int = TextFileIndex.LINE_NUMBER,
-    value_column_index: int = TextFileIndex.WHOLE_LINE,
-    delimiter: str = "\t",
-) -> StaticHashTable:
-    """A table from line numbers of a file to the words there.
-
-    Raises:
-        ValueError: no file, or a vocabulary of no words.
-    """
-    if not isinstance(vocabulary_file, Tensor) and not vocabulary_file:
-        raise ValueError("vocabulary_file must be specified and must not be empty.")
-    _check_vocabulary(0, vocab_size, dtypes.string)
-    with name_scope(name, "index_to_string"):
-        initializer = TextFileStringTableInitializer(
-            vocabulary_file, key_column_index, value_column_index, vocab_size, delimiter, "table_init"
-        )
-        return HashTable(initializer, default_value, initializer.shared_name)
-
-
-@export(v1="contrib.lookup.index_to_string_table_from_tensor")
-def index_to_string_table_from_tensor(mapping: Any, default_value: str = "UNK", name: str | None = None) -> StaticHashTable:
-    """A table from positions in a vector of strings to the strings.
-
-    Raises:
-        ValueError: no mapping.
-    """
-    if mapping is None:
-        raise ValueError("mapping must be specified.")
-    with name_scope(name, "index_to_string"):
-        words = convert_to_tensor(mapping, dtypes.string)
-        ids = math.cast(ranges.range(ranges.size(words)), dtypes.int64)
-        return StaticHashTable(KeyValueTensorInitializer(ids, words, name="table_init"), default_value)
-
-
-@export(v1="contrib.lookup.string_to_index_table_from_file")
-def string_to_index_table_from_file(
-    vocabulary_file: Any = None,
-    num_oov_buckets: int = 0,
-    vocab_size: int | None = None,
-    default_value: int = -1,
-    hasher_spec: Any = FastHashSpec,
-    name: str | None = None,
-) -> Any:
-    """The older name of `index_table_from_file`."""
-    return index_table_from_file(vocabulary_file, num_oov_buckets, vocab_size, default_value, hasher_spec, name=name)
-
-
-@export(v1="contrib.lookup.string_to_index_table_from_tensor")
-def string_to_index_table_from_tensor(
-    mapping: Any, num_oov_buckets: int = 0, default_value: int = -1, hasher_spec: Any = FastHashSpec, name: str | None = None
-) -> Any:
-    """The older name of `index_table_from_tensor`."""
-    return index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, name=name)
-
-
-@export(v1="contrib.lookup.string_to_index")
-def string_to_index(tensor: Any, mapping: Any, default_value: int = -1, name: str | None = None) -> Any:
-    """The position in `mapping` of each string."""
-    return index_table_from_tensor(mapping, default_value=default_value, name=name).lookup(tensor)
-
-
-@export(v1="contrib.lookup.index_to_string")
-def index_to_string(tensor: Any, mapping: Any, default_value: str = "UNK", name: str | None = None) -> Any:
-    """The string in `mapping` at each position."""
-    return index_to_string_table_from_tensor(mapping, default_value, name).lookup(tensor)
-
-
 @export(v1="tables_initializer")
 def tables_initializer(name: str = "init_all_tables") -> Any:
     """The op that fills all tables of the graph."""
@@ -794,5 +677,3 @@ def initialize_all_tables(name: str = "init_all_tables") -> Any:
         return grouping.no_op(name=name)
     ops = context.get_default_graph().get_collection(GraphKeys.TABLE_INITIALIZERS)
     return grouping.group(*ops, name=name) if ops else grouping.no_op(name=name)
-
-

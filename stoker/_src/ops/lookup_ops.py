@@ -22,7 +22,9 @@ WHOLE_LINE, LINE_NUMBER = -2, -1
 class LookupTable:
     """Keys and their values. Values of all keys lie in one array, so that a lookup is one gather."""
 
-    def __init__(self, name: str, key_dtype: DType, value_dtype: DType, value_shape: tuple[int, ...] = (), *, static: bool) -> None:
+    def __init__(
+        self, name: str, key_dtype: DType, value_dtype: DType, value_shape: tuple[int, ...] = (), *, static: bool
+    ) -> None:
         self.name, self.key_dtype, self.value_dtype = name, key_dtype, value_dtype
         self.value_shape = value_shape
         self.static = static  # filled once, by its initializer
@@ -40,15 +42,23 @@ class LookupTable:
 
     def _check_ready(self) -> None:
         if not self.initialized:
-            raise FailedPreconditionError(None, None, f"Table not initialized: {self.name}. Run tf.tables_initializer() first.")
+            raise FailedPreconditionError(
+                None, None, f"Table not initialized: {self.name}. Run tf.tables_initializer() first."
+            )
 
     def _keys(self, keys: Any, own: DType, label: str = "keys") -> list[Any]:
         if own is not self.key_dtype:
-            raise InvalidArgumentError(None, None, f"Key must be type {self.key_dtype.name} but got {own.name} ({label} of table {self.name}).")
+            raise InvalidArgumentError(
+                None, None, f"Key must be type {self.key_dtype.name} but got {own.name} ({label} of table {self.name})."
+            )
         flat = keys.reshape(-1).tolist()
         for reserved in self.reserved:
             if reserved in flat:
-                raise InvalidArgumentError(None, None, f"Using the empty_key or deleted_key {reserved!r} as a table key is not allowed ({self.name}).")
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"Using the empty_key or deleted_key {reserved!r} as a table key is not allowed ({self.name}).",
+                )
         return flat
 
     def find(self, keys: Any, default: Any, key_dtype: DType) -> Any:
@@ -69,7 +79,9 @@ class LookupTable:
                 result[missing] = fallback if fallback.ndim else fallback[()]
             else:
                 raise InvalidArgumentError(
-                    None, None, f"Expected shape {Shape(self.value_shape)} or {Shape(shape)} for default value, got {Shape(fallback.shape)}"
+                    None,
+                    None,
+                    f"Expected shape {Shape(self.value_shape)} or {Shape(shape)} for default value, got {Shape(fallback.shape)}",
                 )
         return from_numpy(result.reshape(shape))
 
@@ -79,7 +91,9 @@ class LookupTable:
         rows = np.asarray(to_numpy(values))
         expected = (*tuple(keys.shape), *self.value_shape)
         if rows.shape != expected:
-            raise InvalidArgumentError(None, None, f"Expected shape {Shape(expected)} for value, got {Shape(rows.shape)}")
+            raise InvalidArgumentError(
+                None, None, f"Expected shape {Shape(expected)} for value, got {Shape(rows.shape)}"
+            )
         rows = rows.reshape(len(wanted), *self.value_shape)
         with self._lock:
             if replace:
@@ -100,13 +114,17 @@ class LookupTable:
         wanted = self._keys(keys, key_dtype)
         rows = np.asarray(to_numpy(values)).reshape(-1)
         if len(rows) != len(wanted):
-            raise InvalidArgumentError(None, None, f"Keys and values must have the same size {len(wanted)} vs {len(rows)}")
+            raise InvalidArgumentError(
+                None, None, f"Keys and values must have the same size {len(wanted)} vs {len(rows)}"
+            )
         places: dict[Any, int] = {}
         for i, key in enumerate(wanted):
             first = places.setdefault(key, i)
             if first != i and rows[first] != rows[i]:
                 raise FailedPreconditionError(
-                    None, None, f"HashTable has different value for same key. Key {key!r} has {rows[first]!r} and trying to add value {rows[i]!r}"
+                    None,
+                    None,
+                    f"HashTable has different value for same key. Key {key!r} has {rows[first]!r} and trying to add value {rows[i]!r}",
                 )
         with self._lock:
             if not self.initialized:
@@ -165,22 +183,31 @@ def _make(kind: str, name: str, key_dtype: DType, value_dtype: DType, value_shap
     return table
 
 
+def _scalars_kernel(kind: str) -> Any:
+    def table_kernel(*, container: str, shared_name: str, key_dtype: DType, value_dtype: DType, ctx: Any) -> Any:
+        return _table(ctx, container, shared_name, kind, lambda name: _make(kind, name, key_dtype, value_dtype, None))
+
+    return table_kernel
+
+
+def _tensors_kernel(kind: str) -> Any:
+    def table_kernel(
+        *, container: str, shared_name: str, key_dtype: DType, value_dtype: DType, value_shape: Shape, ctx: Any
+    ) -> Any:
+        return _table(
+            ctx, container, shared_name, kind, lambda name: _make(kind, name, key_dtype, value_dtype, value_shape)
+        )
+
+    return table_kernel
+
+
 def _handles(kind: str, *, of_tensors: bool) -> None:
     """The op that makes a kind of table, in its 1.x form (a reference) and its V2 form (a resource)."""
     attrs = {**_HANDLE, "value_shape": Shape(())} if of_tensors else _HANDLE
     for name, output in ((kind, "Ref(string)"), (f"{kind}V2", "resource")):
         definition = define(f"{name}() -> (table_handle: {output})", SOURCE | STATEFUL, **attrs).not_differentiable()
         definition.shape(lambda: SCALAR)
-        if of_tensors:
-
-            def kernel(*, container: str, shared_name: str, key_dtype: DType, value_dtype: DType, value_shape: Shape, ctx: Any) -> Any:
-                return _table(ctx, container, shared_name, kind, lambda n: _make(kind, n, key_dtype, value_dtype, value_shape))
-        else:
-
-            def kernel(*, container: str, shared_name: str, key_dtype: DType, value_dtype: DType, ctx: Any) -> Any:
-                return _table(ctx, container, shared_name, kind, lambda n: _make(kind, n, key_dtype, value_dtype, None))
-
-        definition.kernel(kernel)
+        definition.kernel(_tensors_kernel(kind) if of_tensors else _scalars_kernel(kind))
 
 
 _handles("HashTable", of_tensors=False)
@@ -189,7 +216,9 @@ _handles("MutableHashTableOfTensors", of_tensors=True)
 
 _DENSE = {**_HANDLE, "value_shape": Shape(()), "initial_num_buckets": 131072, "max_load_factor": 0.800000011920929}
 MUTABLE_DENSE_HASH_TABLE = define(
-    "MutableDenseHashTable(empty_key: key_dtype) -> (table_handle: Ref(string))", STATEFUL, **{**_DENSE, "key_dtype": ANY}
+    "MutableDenseHashTable(empty_key: key_dtype) -> (table_handle: Ref(string))",
+    STATEFUL,
+    **{**_DENSE, "key_dtype": ANY},
 ).not_differentiable()
 MUTABLE_DENSE_HASH_TABLE_V2 = define(
     "MutableDenseHashTableV2(empty_key: key_dtype, deleted_key: key_dtype) -> (table_handle: resource)",
@@ -200,7 +229,15 @@ MUTABLE_DENSE_HASH_TABLE.shape(scalar)
 MUTABLE_DENSE_HASH_TABLE_V2.shape(scalar)
 
 
-def _dense(reserved: tuple[Any, ...], container: str, shared_name: str, key_dtype: DType, value_dtype: DType, value_shape: Shape, ctx: Any) -> Any:
+def _dense(
+    reserved: tuple[Any, ...],
+    container: str,
+    shared_name: str,
+    key_dtype: DType,
+    value_dtype: DType,
+    value_shape: Shape,
+    ctx: Any,
+) -> Any:
     def make(name: str) -> LookupTable:
         table = _make("MutableDenseHashTable", name, key_dtype, value_dtype, value_shape)
         table.reserved = tuple(key.tolist() if not isinstance(key, np.ndarray) else key[()] for key in reserved)
@@ -213,7 +250,14 @@ def _dense(reserved: tuple[Any, ...], container: str, shared_name: str, key_dtyp
 
 @MUTABLE_DENSE_HASH_TABLE.kernel
 def mutable_dense_hash_table_kernel(
-    empty_key: Any, *, container: str, shared_name: str, key_dtype: DType, value_dtype: DType, value_shape: Shape, ctx: Any
+    empty_key: Any,
+    *,
+    container: str,
+    shared_name: str,
+    key_dtype: DType,
+    value_dtype: DType,
+    value_shape: Shape,
+    ctx: Any,
 ) -> Any:
     return _dense((empty_key,), container, shared_name, key_dtype, value_dtype, value_shape, ctx)
 
@@ -233,15 +277,51 @@ def mutable_dense_hash_table_v2_kernel(
     return _dense((empty_key, deleted_key), container, shared_name, key_dtype, value_dtype, value_shape, ctx)
 
 
+# ---- tables without a name --------------------------------------------------------------------------------------
+
+_ANONYMOUS = {"key_dtype": TYPE, "value_dtype": TYPE}
+
+
+def _anonymous_scalars(kind: str) -> Any:
+    def table_kernel(*, key_dtype: DType, value_dtype: DType) -> LookupTable:
+        return _make(kind, "anonymous", key_dtype, value_dtype, None)
+
+    return table_kernel
+
+
+def _anonymous_tensors(kind: str) -> Any:
+    def table_kernel(*, key_dtype: DType, value_dtype: DType, value_shape: Shape) -> LookupTable:
+        return _make(kind, "anonymous", key_dtype, value_dtype, value_shape)
+
+    return table_kernel
+
+
+def _anonymous(kind: str, *, of_tensors: bool) -> None:
+    """The op that makes a new table each time it runs; nobody finds it but by its handle."""
+    attrs = {**_ANONYMOUS, "value_shape": Shape(())} if of_tensors else _ANONYMOUS
+    definition = define(f"Anonymous{kind}() -> (table_handle: resource)", STATEFUL, **attrs).not_differentiable()
+    definition.shape(lambda: SCALAR)
+    definition.kernel((_anonymous_tensors if of_tensors else _anonymous_scalars)(kind))
+
+
+_anonymous("HashTable", of_tensors=False)
+_anonymous("MutableHashTable", of_tensors=False)
+_anonymous("MutableHashTableOfTensors", of_tensors=True)
+
+
 # ---- what is done with them -------------------------------------------------------------------------------------
 
 
-def _on_table(name: str, arguments: str, outputs: str, kernel: Any, shape: Any = None, *, v1: bool = True, **attrs: Any) -> OpDefinition:
+def _on_table(
+    name: str, arguments: str, outputs: str, kernel: Any, shape: Any = None, *, v1: bool = True, **attrs: Any
+) -> OpDefinition:
     """An op on a table handle, in its 1.x form and its V2 form; the V2 definition."""
     forms = [(f"{name}V2", "resource")] + ([(name, "Ref(string)")] if v1 else [])
     made = []
     for form, handle in forms:
-        definition = define(f"{form}(table_handle: {handle}{arguments}) -> ({outputs})", STATEFUL, **attrs).not_differentiable()
+        definition = define(
+            f"{form}(table_handle: {handle}{arguments}) -> ({outputs})", STATEFUL, **attrs
+        ).not_differentiable()
         definition.kernel(kernel)
         if shape is not None:
             definition.shape(shape)
@@ -262,7 +342,9 @@ def _find_shape(table_handle: Shape, keys: Shape, default_value: Shape) -> Shape
 
 def _insert(table_handle: LookupTable, keys: Any, values: Any, *, Tin: DType) -> None:
     if table_handle.static:
-        raise InvalidArgumentError(None, None, f"The table {table_handle.name} is filled by its initializer and cannot be changed.")
+        raise InvalidArgumentError(
+            None, None, f"The table {table_handle.name} is filled by its initializer and cannot be changed."
+        )
     table_handle.insert(keys, values, Tin)
 
 
@@ -275,13 +357,19 @@ def _import(table_handle: LookupTable, keys: Any, values: Any, *, Tin: DType) ->
 
 def _initialize(table_handle: LookupTable, keys: Any, values: Any, *, Tkey: DType) -> None:
     if keys.ndim != 1 or tuple(keys.shape) != tuple(values.shape):
-        raise InvalidArgumentError(None, None, f"Keys and values must be vectors of one length, got {Shape(keys.shape)} and {Shape(values.shape)}")
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Keys and values must be vectors of one length, got {Shape(keys.shape)} and {Shape(values.shape)}",
+        )
     table_handle.initialize(keys, values, Tkey)
 
 
 def _remove(table_handle: LookupTable, keys: Any, *, Tin: DType) -> None:
     if table_handle.static:
-        raise InvalidArgumentError(None, None, f"The table {table_handle.name} is filled by its initializer and cannot be changed.")
+        raise InvalidArgumentError(
+            None, None, f"The table {table_handle.name} is filled by its initializer and cannot be changed."
+        )
     table_handle.remove(keys, Tin)
 
 
@@ -290,11 +378,18 @@ def _size(table_handle: LookupTable) -> torch.Tensor:
 
 
 def _from_text_file(
-    table_handle: LookupTable, filename: np.ndarray, *, key_index: int, value_index: int, vocab_size: int, delimiter: Any, offset: int
+    table_handle: LookupTable,
+    filename: np.ndarray,
+    *,
+    key_index: int,
+    value_index: int,
+    vocab_size: int,
+    delimiter: Any,
+    offset: int,
 ) -> None:
     if table_handle.initialized:
         return
-    path = filename[()].decode() if isinstance(filename, np.ndarray) else str(filename)
+    path = filename.item().decode()
     mark = delimiter.encode() if isinstance(delimiter, str) else delimiter
     if len(mark) != 1:
         raise InvalidArgumentError(None, None, f"Only single delimiter is supported, got {delimiter!r}")
@@ -316,7 +411,9 @@ def _lines(path: str, vocab_size: int) -> list[bytes]:
     lines = [line.removesuffix(b"\r") for line in lines]
     if vocab_size >= 0:
         if len(lines) < vocab_size:
-            raise InvalidArgumentError(None, None, f"Invalid vocab_size in {path}: expected {vocab_size} but got {len(lines)}")
+            raise InvalidArgumentError(
+                None, None, f"Invalid vocab_size in {path}: expected {vocab_size} but got {len(lines)}"
+            )
         lines = lines[:vocab_size]
     return lines
 
@@ -325,7 +422,9 @@ def _column(lines: list[bytes], index: int, kind: DType, mark: bytes, offset: in
     """One column of a vocabulary file as an array of a dtype."""
     if index == LINE_NUMBER:
         if not kind.is_integer:
-            raise InvalidArgumentError(None, None, f"Key or value for line number must be of integer type, but is {kind.name}")
+            raise InvalidArgumentError(
+                None, None, f"Key or value for line number must be of integer type, but is {kind.name}"
+            )
         return np.arange(offset, offset + len(lines), dtype=kind.as_numpy_dtype)
     if index == WHOLE_LINE:
         parts = lines
@@ -334,7 +433,11 @@ def _column(lines: list[bytes], index: int, kind: DType, mark: bytes, offset: in
         for number, line in enumerate(lines):
             columns = line.split(mark)
             if index >= len(columns):
-                raise InvalidArgumentError(None, None, f"Invalid number of columns in {path} line {number} ({line.decode(errors='replace')}): expected at least {index + 1} got {len(columns)}")
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"Invalid number of columns in {path} line {number} ({line.decode(errors='replace')}): expected at least {index + 1} got {len(columns)}",
+                )
             parts.append(columns[index])
     result = np.empty(len(parts), dtype=kind.as_numpy_dtype)
     if kind is dtypes.string:
@@ -344,11 +447,17 @@ def _column(lines: list[bytes], index: int, kind: DType, mark: bytes, offset: in
         try:
             result[number] = int(part) if kind.is_integer else float(part)
         except ValueError:
-            raise InvalidArgumentError(None, None, f"Field {part.decode(errors='replace')} in line {number} of {path} is not a valid {kind.name}.") from None
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Field {part.decode(errors='replace')} in line {number} of {path} is not a valid {kind.name}.",
+            ) from None
     return result
 
 
-FIND = _on_table("LookupTableFind", ", keys: Tin, default_value: Tout", "values: Tout", _find, _find_shape, Tin=ANY, Tout=ANY)
+FIND = _on_table(
+    "LookupTableFind", ", keys: Tin, default_value: Tout", "values: Tout", _find, _find_shape, Tin=ANY, Tout=ANY
+)
 INSERT = _on_table("LookupTableInsert", ", keys: Tin, values: Tout", "", _insert, Tin=ANY, Tout=ANY)
 IMPORT = _on_table("LookupTableImport", ", keys: Tin, values: Tout", "", _import, Tin=ANY, Tout=ANY)
 REMOVE = _on_table("LookupTableRemove", ", keys: Tin", "", _remove, v1=False, Tin=ANY)

@@ -99,6 +99,28 @@ SUB = binary("Sub", modular_binary(torch.sub), NUMERIC)
 MUL = binary("Mul", modular_binary(torch.mul), NUMERIC)
 
 
+def _fits(x: torch.Tensor, y: torch.Tensor) -> bool:
+    """Whether the result of an operation with `y` has the shape of `x`, in the cases that are quick to see."""
+    return x.shape == y.shape or y.ndim == 0 or (y.ndim == 1 and x.ndim > 1 and y.shape[0] == x.shape[-1])
+
+
+def add_(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x.add_(y) if _fits(x, y) else torch.add(x, y)
+
+
+def sub_(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x.sub_(y) if _fits(x, y) else torch.sub(x, y)
+
+
+def mul_(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x.mul_(y) if _fits(x, y) else torch.mul(x, y)
+
+
+ADD_V2.in_place(0, add_)
+SUB.in_place(0, sub_)
+MUL.in_place(0, mul_)
+
+
 @ADD.grad
 @ADD_V2.grad
 def add_grad(op: Operation, g: Tensor) -> Gradients:

@@ -217,6 +217,12 @@ def abs(x: Any, name: str | None = None) -> Any:
         return ABS(x, name=scope)
 
 
+@export(v1="complex_abs")
+def complex_abs(x: Any, name: str | None = None) -> Tensor:
+    """The modulus of complex numbers, the spelling of TensorFlow 0.12."""
+    return abs(x, name=name)
+
+
 sign = function(SIGN, "sign", "-1, 0 or 1 by the sign of x; x / |x| for complex numbers.", "sign", "math.sign")
 
 # ---- powers -----------------------------------------------------------------------------------------------------
@@ -326,8 +332,18 @@ def tanh_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
     return dy * (1 - y * y) if y.is_complex() else torch.ops.aten.tanh_backward(dy, y)
 
 
-SIGMOID_GRAD = _slope("SigmoidGrad", sigmoid_grad_kernel)
-TANH_GRAD = _slope("TanhGrad", tanh_grad_kernel)
+def sigmoid_grad_(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+    return torch.ops.aten.sigmoid_backward.grad_input(dy, y, grad_input=dy)
+
+
+def tanh_grad_(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+    return torch.ops.aten.tanh_backward.grad_input(dy, y, grad_input=dy)
+
+
+SIGMOID_GRAD = _slope("SigmoidGrad", sigmoid_grad_kernel).in_place(1, sigmoid_grad_)
+TANH_GRAD = _slope("TanhGrad", tanh_grad_kernel).in_place(1, tanh_grad_)
+SIGMOID.in_place(0, torch.sigmoid_)
+TANH.in_place(0, torch.tanh_)
 
 
 @SIGMOID_GRAD.grad

@@ -18,7 +18,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, STATEFUL, STRING, TYPES, VIEW, define, scalar
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import assertions, strings
+from stoker._src.ops import assertions, strings_numbers
 from stoker._src.ops.values import to_numpy
 
 _log = logging.getLogger("stoker")
@@ -192,7 +192,7 @@ def print_v2(*inputs: Any, **kwargs: Any) -> Any:
         return _printed(PRINT_V2(inputs[0], **options))
     template = _Template(_mark(inputs, sep))
     text = sep.join([template.outer(item) for item in inputs])
-    formatted = strings.string_format(
+    formatted = strings_numbers.string_format(
         text, template.tensors, placeholder=template.mark, summarize=3 if summarize is None else summarize
     )
     return _printed(PRINT_V2(formatted, **options))

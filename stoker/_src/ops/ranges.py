@@ -173,8 +173,8 @@ BROADCAST_ARGS = define(
 
 
 @BROADCAST_ARGS.kernel
-def broadcast_args_kernel(s0: list[int], s1: list[int]) -> torch.Tensor:
-    return torch.tensor(broadcast(Shape(s0), Shape(s1)).dims, dtype=torch.int32)
+def broadcast_args_kernel(s0: list[int], s1: list[int], *, T: DType) -> torch.Tensor:
+    return torch.tensor(broadcast(Shape(s0), Shape(s1)).dims, dtype=torch_dtype(T))
 
 
 @BROADCAST_ARGS.shape

@@ -116,6 +116,8 @@ def mean_grad(op: Operation, g: Tensor) -> Any:
     before, after = x.static_shape.size, op.outputs[0].static_shape.size
     if before is not None and after:
         factor = constant(before // after, dtypes.int32)
+    elif after == 1:
+        factor = ranges.SIZE(x)
     else:
         factor = math.FLOOR_DIV(ranges.SIZE(x), math.maximum(ranges.SIZE(op.outputs[0]), 1))
     # Dividing before spreading: one division for each output, not for each input.

@@ -25,7 +25,7 @@ Regularizer = Callable[[Any], Any]
 # ---- tf.contrib.layers ------------------------------------------------------------------------------------------
 
 
-def _checked(scale: Any) -> float:
+def _checked(scale: Any) -> Any:
     if isinstance(scale, numbers.Integral):
         raise ValueError(f"scale cannot be an integer: {scale}")
     if isinstance(scale, numbers.Real) and scale < 0.0:
@@ -150,14 +150,14 @@ class L1L2(KerasRegularizer):
         self.l1, self.l2 = float(l1 or 0.0), float(l2 or 0.0)
 
     def __call__(self, x: Any) -> Any:
-        if not self.l1 and not self.l2:
-            return constants.constant(0.0)
-        total: Any = 0.0
+        parts = []
         if self.l1:
-            total = total + arithmetic.multiply(self.l1, reductions.reduce_sum(math_unary.abs(x)))
+            parts.append(self.l1 * reductions.reduce_sum(math_unary.abs(x)))  # type: ignore[operator]
         if self.l2:
-            total = total + arithmetic.multiply(self.l2, reductions.reduce_sum(math_unary.square(x)))
-        return total
+            parts.append(2.0 * self.l2 * bias.l2_loss(x))  # type: ignore[operator]
+        if not parts:
+            return constants.constant(0.0)
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]  # type: ignore[operator]
 
     def get_config(self) -> dict[str, Any]:
         return {"l1": self.l1, "l2": self.l2}

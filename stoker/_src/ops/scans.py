@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math as numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -138,7 +139,9 @@ def place_shape(input: Shape, dimension: np.ndarray | None) -> Shape:
     return Shape(input.dims[:axis] + input.dims[axis + 1 :])
 
 
-def _place(name: str, function: Callable[..., torch.Tensor], axis_types: Any, results: Any) -> OpDefinition:
+def _place(
+    name: str, function: Callable[..., torch.Tensor], worst: float, axis_types: Any, results: Any
+) -> OpDefinition:
     def kernel(input: torch.Tensor, dimension: int, *, output_type: DType) -> torch.Tensor:
         if not -input.ndim <= dimension < input.ndim:
             raise InvalidArgumentError(
@@ -150,6 +153,9 @@ def _place(name: str, function: Callable[..., torch.Tensor], axis_types: Any, re
             input = input.to(torch.uint8)
         elif input.dtype in SIGNED_TWIN:
             input = flipped(input)
+        elif input.dtype.is_floating_point:
+            # Not-a-number is never the largest or smallest, unless there is nothing else.
+            input = torch.nan_to_num(input, worst, numbers.inf, -numbers.inf)
         return function(input, dimension).to(torch_dtype(output_type))
 
     kernel.__name__ = kernel.__qualname__ = f"{name.lower()}_kernel"
@@ -167,10 +173,13 @@ def _place(name: str, function: Callable[..., torch.Tensor], axis_types: Any, re
 ARG_MAX = _place(
     "ArgMax",
     torch.argmax,
+    -numbers.inf,
     one_of(dtypes.int16, *INDEX, default=dtypes.int32),
     one_of(dtypes.int16, dtypes.uint16, *INDEX, default=dtypes.int64),
 )
-ARG_MIN = _place("ArgMin", torch.argmin, one_of(*INDEX, default=dtypes.int32), one_of(*INDEX, default=dtypes.int64))
+ARG_MIN = _place(
+    "ArgMin", torch.argmin, numbers.inf, one_of(*INDEX, default=dtypes.int32), one_of(*INDEX, default=dtypes.int64)
+)
 
 
 def _older_axis(axis: Any, dimension: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math as numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -63,6 +64,14 @@ def _limits(dtype: torch.dtype) -> Any:
     return torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
 
 
+def _ends(dtype: torch.dtype) -> tuple[Any, Any]:
+    """The smallest and the largest value, infinities included."""
+    if dtype.is_floating_point:
+        return -numbers.inf, numbers.inf
+    return torch.iinfo(dtype).min, torch.iinfo(dtype).max
+
+
+# A group without elements, or with infinities alone, gives the end of the finite numbers, as in TensorFlow.
 _max_rows = _extreme_rows("amax", lambda dtype: _limits(dtype).min)
 _min_rows = _extreme_rows("amin", lambda dtype: _limits(dtype).max)
 
@@ -136,8 +145,8 @@ def _sorted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[D
 SEGMENT_SUM = _sorted_op("Sum", _add_rows, NUMERIC)
 SEGMENT_MEAN = _sorted_op("Mean", _mean_rows, NUMERIC)
 SEGMENT_PROD = _sorted_op("Prod", _multiply_rows, NUMERIC)
-SEGMENT_MIN = _sorted_op("Min", _emptied(_min_rows), REAL)
-SEGMENT_MAX = _sorted_op("Max", _emptied(_max_rows), REAL)
+SEGMENT_MIN = _sorted_op("Min", _emptied(_extreme_rows("amin", lambda dtype: _ends(dtype)[1])), REAL)
+SEGMENT_MAX = _sorted_op("Max", _emptied(_extreme_rows("amax", lambda dtype: _ends(dtype)[0])), REAL)
 
 
 @SEGMENT_SUM.grad

@@ -217,25 +217,24 @@ def strided_slice_kernel(
         raise _out_of_bounds(items, input.shape) from None
 
 
-@STRIDED_SLICE.shape(values=["begin", "end", "strides"])
+@STRIDED_SLICE.shape
 def strided_slice_shape(
-    input: Shape, begin: Any, end: Any, strides: Any,
-    *, begin_mask: int, end_mask: int, ellipsis_mask: int, new_axis_mask: int, shrink_axis_mask: int,
+    input: Shape, begin: Shape, end: Shape, strides: Shape,
+    *, op: Operation, begin_mask: int, end_mask: int, ellipsis_mask: int, new_axis_mask: int, shrink_axis_mask: int,
 ) -> Shape:  # fmt: skip
-    known = next((each for each in (strides, begin, end) if each is not None), None)
-    if known is None or input.dims is None:
+    known = [constant_value(tensor, partial=True) for tensor in op._inputs[1:4]]
+    given = next((each for each in known if each is not None), None)
+    if given is None or input.dims is None:
         return UNKNOWN_SHAPE
-    count = len(known)
+    numbers = [[None] * len(given) if each is None else each.tolist() for each in known]
     # Numbers that are not known stand as 0 or 1; `sure` keeps them from being believed.
-    parts = [
-        (int(i == 2),) * count if each is None else tuple(each.tolist()) for i, each in enumerate((begin, end, strides))
-    ]
+    parts = [tuple(int(i == 2) if each is None else int(each) for each in row) for i, row in enumerate(numbers)]
     items, _ = index_of(*parts, begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     sure = [
-        (begin is not None or begin_mask >> i & 1)
-        and (end is not None or (end_mask | shrink_axis_mask) >> i & 1)
-        and strides is not None
-        for i in range(count)
+        (first is not None or begin_mask >> i & 1)
+        and (last is not None or (end_mask | shrink_axis_mask) >> i & 1)
+        and step is not None
+        for i, (first, last, step) in enumerate(zip(*numbers))
     ]
     return Shape(_sliced_dims(input.dims, items, sure))
 

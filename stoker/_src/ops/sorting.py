@@ -270,6 +270,13 @@ def unique_in_order(x: Any, kind: torch.dtype, axis: int = 0) -> tuple[Any, torc
         values, idx, count = _unique_objects(x.cpu().numpy(), kind)
         return from_numpy(values).to(x.device), idx.to(x.device), count.to(x.device)
     plain = x.to(torch.uint8) if x.dtype == torch.bool else x
+    if x.ndim > 1 and not x.numel() and x.shape[axis]:
+        # Slices without elements are all alike.
+        total = x.shape[axis]
+        place, count = (
+            torch.full(size, value, dtype=kind, device=x.device) for size, value in (((total,), 0), ((1,), total))
+        )
+        return x.narrow(axis, 0, 1).clone(), place, count
     if x.ndim == 1:
         values, inverse, counts = torch.unique(plain, return_inverse=True, return_counts=True)
     else:

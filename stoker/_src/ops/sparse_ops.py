@@ -10,21 +10,21 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import FLOATS, INDEX, NUMERIC, REAL
+from stoker._src.base.dtypes import INDEX, NUMERIC, REAL
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
-from stoker._src.graph.definition import ANY, INT, OpDefinition, define, one_of
-from stoker._src.graph.static_values import constant_value
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.definition import ANY, INT, OpDefinition, define, find_definition, one_of
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, ranges, reductions, scattering
 from stoker._src.ops.array_movement import checked_sizes, signed
+from stoker._src.ops.unsigned import modular_binary
 
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
 
 # ---- coordinates ------------------------------------------------------------------------------------------------
 
 
-def _sizes(shape: torch.Tensor) -> list[int]:
+def sizes_of(shape: torch.Tensor) -> list[int]:
     return checked_sizes(shape.tolist())
 
 
@@ -35,7 +35,9 @@ def flat_positions(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
         InvalidArgumentError: they do not, or are of another rank.
     """
     if indices.ndim != 2 or indices.shape[1] != len(sizes):
-        raise InvalidArgumentError(None, None, f"indices {Shape(indices.shape)} must be [N, {len(sizes)}] for the shape {sizes}")
+        raise InvalidArgumentError(
+            None, None, f"indices {Shape(indices.shape)} must be [N, {len(sizes)}] for the shape {sizes}"
+        )
     if not len(sizes):
         return indices.new_zeros(indices.shape[0])
     indices = indices.long()
@@ -43,7 +45,9 @@ def flat_positions(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
     if bool(outside.any()):
         at = int(torch.nonzero(outside)[0])
         shown = ",".join(str(each) for each in indices[at].tolist())
-        raise InvalidArgumentError(None, None, f"indices[{at}] = [{shown}] is out of bounds: need 0 <= index < {Shape(sizes)}")
+        raise InvalidArgumentError(
+            None, None, f"indices[{at}] = [{shown}] is out of bounds: need 0 <= index < {Shape(sizes)}"
+        )
     flat = indices[:, 0]
     for axis in range(1, len(sizes)):
         flat = flat * sizes[axis] + indices[:, axis]
@@ -70,11 +74,13 @@ def _check_order(flat: torch.Tensor, indices: torch.Tensor) -> None:
         if int(steps[at - 1]) == 0:
             raise InvalidArgumentError(None, None, f"indices[{at}] = [{shown}] is repeated")
         raise InvalidArgumentError(
-            None, None, f"indices[{at}] = [{shown}] is out of order. Many sparse ops require sorted indices. Use `tf.sparse.reorder` to create a correctly ordered copy."
+            None,
+            None,
+            f"indices[{at}] = [{shown}] is out of order. Many sparse ops require sorted indices. Use `tf.sparse.reorder` to create a correctly ordered copy.",
         )
 
 
-def _pick(values: Any, order: torch.Tensor) -> Any:
+def pick(values: Any, order: torch.Tensor) -> Any:
     if isinstance(values, np.ndarray):
         return values[order.numpy()]
     return signed(values).index_select(0, order).view(values.dtype)
@@ -95,7 +101,14 @@ SPARSE_TO_DENSE = define(
 
 
 @SPARSE_TO_DENSE.kernel
-def sparse_to_dense_kernel(sparse_indices: torch.Tensor, output_shape: list[int], sparse_values: Any, default_value: Any, *, validate_indices: bool) -> Any:
+def sparse_to_dense_kernel(
+    sparse_indices: torch.Tensor,
+    output_shape: list[int],
+    sparse_values: Any,
+    default_value: Any,
+    *,
+    validate_indices: bool,
+) -> Any:
     sizes = checked_sizes(output_shape)
     rows = sparse_indices
     if rows.ndim < 2:
@@ -104,7 +117,11 @@ def sparse_to_dense_kernel(sparse_indices: torch.Tensor, output_shape: list[int]
     if validate_indices:
         _check_order(flat, rows)
     if sparse_values.ndim and sparse_values.shape[0] != flat.shape[0]:
-        raise InvalidArgumentError(None, None, f"sparse_values has incorrect shape {Shape(sparse_values.shape)}, should be [] or [{flat.shape[0]}]")
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"sparse_values has incorrect shape {Shape(sparse_values.shape)}, should be [] or [{flat.shape[0]}]",
+        )
     total = numbers.prod(sizes)
     if isinstance(sparse_values, np.ndarray):
         result: Any = np.full(total, default_value[()], dtype=object)
@@ -116,7 +133,9 @@ def sparse_to_dense_kernel(sparse_indices: torch.Tensor, output_shape: list[int]
 
 
 @SPARSE_TO_DENSE.shape(as_shapes=["output_shape"])
-def sparse_to_dense_shape(sparse_indices: Shape, output_shape: Shape, sparse_values: Shape, default_value: Shape) -> Shape:
+def sparse_to_dense_shape(
+    sparse_indices: Shape, output_shape: Shape, sparse_values: Shape, default_value: Shape
+) -> Shape:
     return output_shape
 
 
@@ -136,14 +155,15 @@ def sparse_to_dense_grad(op: Operation, g: Tensor) -> Any:
 # ---- SparseReorder, SparseReshape -------------------------------------------------------------------------------
 
 SPARSE_REORDER = define(
-    "SparseReorder(input_indices: int64, input_values: T, input_shape: int64) -> (output_indices: int64, output_values: T)", T=ANY
+    "SparseReorder(input_indices: int64, input_values: T, input_shape: int64) -> (output_indices: int64, output_values: T)",
+    T=ANY,
 )
 
 
 @SPARSE_REORDER.kernel
 def sparse_reorder_kernel(input_indices: torch.Tensor, input_values: Any, input_shape: torch.Tensor) -> Any:
-    order = torch.argsort(flat_positions(input_indices, _sizes(input_shape)), stable=True)
-    return input_indices.index_select(0, order), _pick(input_values, order)
+    order = torch.argsort(flat_positions(input_indices, sizes_of(input_shape)), stable=True)
+    return input_indices.index_select(0, order), pick(input_values, order)
 
 
 @SPARSE_REORDER.shape
@@ -165,16 +185,24 @@ SPARSE_RESHAPE = define(
 
 @SPARSE_RESHAPE.kernel
 def sparse_reshape_kernel(input_indices: torch.Tensor, input_shape: torch.Tensor, new_shape: torch.Tensor) -> Any:
-    sizes, wanted = _sizes(input_shape), new_shape.tolist()
+    sizes, wanted = sizes_of(input_shape), new_shape.tolist()
     total, known = numbers.prod(sizes), numbers.prod(size for size in wanted if size != -1)
     if wanted.count(-1) > 1 or any(size < -1 for size in wanted):
         raise InvalidArgumentError(None, None, f"only one output dimension may be -1, and none less: {wanted}")
     if -1 in wanted:
         if known == 0 or total % known:
-            raise InvalidArgumentError(None, None, f"Input to reshape is a SparseTensor with {total} dense values, but the requested shape requires a multiple of {known}. input_shape={Shape(sizes)} output_shape={Shape(wanted)}")
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Input to reshape is a SparseTensor with {total} dense values, but the requested shape requires a multiple of {known}. input_shape={Shape(sizes)} output_shape={Shape(wanted)}",
+            )
         wanted[wanted.index(-1)] = total // known
     elif known != total:
-        raise InvalidArgumentError(None, None, f"Input to reshape is a tensor with {total} dense values, but the requested shape has {known}. input_shape={Shape(sizes)} output_shape={Shape(wanted)}")
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Input to reshape is a tensor with {total} dense values, but the requested shape has {known}. input_shape={Shape(sizes)} output_shape={Shape(wanted)}",
+        )
     moved = coordinates(flat_positions(input_indices, sizes), wanted)
     return moved, torch.tensor(wanted, dtype=torch.int64)
 
@@ -196,8 +224,10 @@ SPARSE_CONCAT = define(
 
 
 @SPARSE_CONCAT.kernel
-def sparse_concat_kernel(indices: list[torch.Tensor], values: list[Any], shapes: list[torch.Tensor], *, concat_dim: int) -> Any:
-    sizes = [_sizes(shape) for shape in shapes]
+def sparse_concat_kernel(
+    indices: list[torch.Tensor], values: list[Any], shapes: list[torch.Tensor], *, concat_dim: int
+) -> Any:
+    sizes = [sizes_of(shape) for shape in shapes]
     rank = len(sizes[0])
     if not -rank <= concat_dim < rank:
         raise InvalidArgumentError(None, None, f"Concat dimension must be in range [{-rank}, {rank}), got {concat_dim}")
@@ -206,7 +236,11 @@ def sparse_concat_kernel(indices: list[torch.Tensor], values: list[Any], shapes:
     for i, (part, size) in enumerate(zip(indices, sizes)):
         for axis in range(rank):
             if len(size) != rank or (axis != along and size[axis] != sizes[0][axis]):
-                raise InvalidArgumentError(None, None, f"Input shapes must match: expected {sizes[0][axis]} for dimension {axis} but got {size[axis] if len(size) == rank else size} at position {i}")
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"Input shapes must match: expected {sizes[0][axis]} for dimension {axis} but got {size[axis] if len(size) == rank else size} at position {i}",
+                )
         step = torch.zeros(rank, dtype=torch.int64)
         step[along] = offset
         moved.append(part + step)
@@ -216,7 +250,7 @@ def sparse_concat_kernel(indices: list[torch.Tensor], values: list[Any], shapes:
     joined, together = torch.cat(moved), _join(values)
     if along:  # parts lie side by side in every row: back into the order of rows
         order = torch.argsort(flat_positions(joined, total), stable=True)
-        joined, together = joined.index_select(0, order), _pick(together, order)
+        joined, together = joined.index_select(0, order), pick(together, order)
     return joined, together, torch.tensor(total, dtype=torch.int64)
 
 
@@ -254,13 +288,21 @@ SPARSE_SPLIT = define(
 
 
 @SPARSE_SPLIT.kernel
-def sparse_split_kernel(split_dim: int, indices: torch.Tensor, values: Any, shape: torch.Tensor, *, num_split: int) -> Any:
-    sizes = _sizes(shape)
+def sparse_split_kernel(
+    split_dim: int, indices: torch.Tensor, values: Any, shape: torch.Tensor, *, num_split: int
+) -> Any:
+    sizes = sizes_of(shape)
     if not -len(sizes) <= split_dim < len(sizes):
-        raise InvalidArgumentError(None, None, f"Input split_dim should be between [{-len(sizes)}, {len(sizes)}), got {split_dim}")
+        raise InvalidArgumentError(
+            None, None, f"Input split_dim should be between [{-len(sizes)}, {len(sizes)}), got {split_dim}"
+        )
     along = split_dim % len(sizes)
     if num_split > sizes[along]:
-        raise InvalidArgumentError(None, None, f"num_split must be no greater than the size {sizes[along]} of dimension {along}, got {num_split}")
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"num_split must be no greater than the size {sizes[along]} of dimension {along}, got {num_split}",
+        )
     flat_positions(indices, sizes)
     # The first parts are one larger when the size does not divide.
     base, extra = divmod(sizes[along], num_split)
@@ -273,7 +315,7 @@ def sparse_split_kernel(split_dim: int, indices: torch.Tensor, values: Any, shap
         rows[:, along] -= start
         size = list(sizes)
         size[along] = count
-        for target, found in zip(parts, (rows, _pick(values, inside), torch.tensor(size, dtype=torch.int64))):
+        for target, found in zip(parts, (rows, pick(values, inside), torch.tensor(size, dtype=torch.int64))):
             target.append(found)
         start += count
     return parts
@@ -293,16 +335,22 @@ SPARSE_SLICE = define(
 
 
 @SPARSE_SLICE.kernel
-def sparse_slice_kernel(indices: torch.Tensor, values: Any, shape: torch.Tensor, start: torch.Tensor, size: torch.Tensor) -> Any:
+def sparse_slice_kernel(
+    indices: torch.Tensor, values: Any, shape: torch.Tensor, start: torch.Tensor, size: torch.Tensor
+) -> Any:
     if not len(shape) == len(start) == len(size):
-        raise InvalidArgumentError(None, None, f"start {start.tolist()} and size {size.tolist()} must have one entry for each dimension of {shape.tolist()}")
-    flat_positions(indices, _sizes(shape))
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"start {start.tolist()} and size {size.tolist()} must have one entry for each dimension of {shape.tolist()}",
+        )
+    flat_positions(indices, sizes_of(shape))
     if bool((start < 0).any()) or bool((size < 0).any()):
         raise InvalidArgumentError(None, None, f"start {start.tolist()} and size {size.tolist()} must not be negative")
     end = torch.minimum(start + size, shape)
     inside = torch.nonzero(((indices >= start) & (indices < end)).all(1)).reshape(-1)
     rows = indices.index_select(0, inside) - start
-    return rows, _pick(values, inside), (end - start).clamp(min=0)
+    return rows, pick(values, inside), (end - start).clamp(min=0)
 
 
 @SPARSE_SLICE.shape
@@ -317,7 +365,8 @@ def sparse_slice_gradient(op: Operation, _: Any, g: Tensor, __: Any) -> Any:
 
 
 SPARSE_SLICE_GRAD = define(
-    "SparseSliceGrad(backprop_val_grad: T, input_indices: int64, input_start: int64, output_indices: int64) -> (val_grad: T)", T=NUMERIC
+    "SparseSliceGrad(backprop_val_grad: T, input_indices: int64, input_start: int64, output_indices: int64) -> (val_grad: T)",
+    T=NUMERIC,
 ).not_differentiable()
 
 
@@ -326,7 +375,11 @@ def _matched(wanted: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
     if not wanted.shape[0] or not among.shape[0]:
         return torch.full((wanted.shape[0],), -1, dtype=torch.int64)
     both = torch.cat([wanted, among])
-    _, keys = torch.unique(both, dim=0, return_inverse=True) if both.shape[1] else (None, torch.zeros(len(both), dtype=torch.int64))
+    _, keys = (
+        torch.unique(both, dim=0, return_inverse=True)
+        if both.shape[1]
+        else (None, torch.zeros(len(both), dtype=torch.int64))
+    )
     count = int(keys.max()) + 1
     places = torch.full((count,), -1, dtype=torch.int64)
     places[keys[wanted.shape[0] :]] = torch.arange(among.shape[0])
@@ -334,7 +387,12 @@ def _matched(wanted: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
 
 
 @SPARSE_SLICE_GRAD.kernel
-def sparse_slice_grad_kernel(backprop_val_grad: torch.Tensor, input_indices: torch.Tensor, input_start: torch.Tensor, output_indices: torch.Tensor) -> torch.Tensor:
+def sparse_slice_grad_kernel(
+    backprop_val_grad: torch.Tensor,
+    input_indices: torch.Tensor,
+    input_start: torch.Tensor,
+    output_indices: torch.Tensor,
+) -> torch.Tensor:
     places = _matched(output_indices + input_start, input_indices)
     result = backprop_val_grad.new_zeros(input_indices.shape[0])
     signed(result)[places] = signed(backprop_val_grad)
@@ -342,7 +400,9 @@ def sparse_slice_grad_kernel(backprop_val_grad: torch.Tensor, input_indices: tor
 
 
 @SPARSE_SLICE_GRAD.shape
-def sparse_slice_grad_shape(backprop_val_grad: Shape, input_indices: Shape, input_start: Shape, output_indices: Shape) -> Shape:
+def sparse_slice_grad_shape(
+    backprop_val_grad: Shape, input_indices: Shape, input_start: Shape, output_indices: Shape
+) -> Shape:
     return Shape((input_indices.of_rank(2)[0],))
 
 
@@ -358,7 +418,9 @@ def _same_sizes(a_shape: torch.Tensor, b_shape: torch.Tensor) -> list[int]:
     a, b = a_shape.tolist(), b_shape.tolist()
     for axis, (x, y) in enumerate(zip(a, b)):
         if x != y:
-            raise InvalidArgumentError(None, None, f"Operands' shapes do not match: got {x} and {y} for dimension {axis}")
+            raise InvalidArgumentError(
+                None, None, f"Operands' shapes do not match: got {x} and {y} for dimension {axis}"
+            )
     if len(a) != len(b):
         raise InvalidArgumentError(None, None, f"Operands' shapes do not match: {a} and {b}")
     return checked_sizes(a)
@@ -376,7 +438,11 @@ def sparse_add_kernel(
 ) -> Any:  # fmt: skip
     sizes = _same_sizes(a_shape, b_shape)
     flat, places = _united(flat_positions(a_indices, sizes), flat_positions(b_indices, sizes))
-    total = signed(a_values.new_zeros(flat.shape[0])).index_add_(0, places, signed(torch.cat([a_values, b_values]))).view(a_values.dtype)
+    total = (
+        signed(a_values.new_zeros(flat.shape[0]))
+        .index_add_(0, places, signed(torch.cat([a_values, b_values])))
+        .view(a_values.dtype)
+    )
     limit = thresh.item()
     if limit > 0:
         keep = torch.nonzero(total.abs() >= limit).reshape(-1)
@@ -403,7 +469,9 @@ SPARSE_ADD_GRAD = define(
 
 
 @SPARSE_ADD_GRAD.kernel
-def sparse_add_grad_kernel(backprop_val_grad: torch.Tensor, a_indices: torch.Tensor, b_indices: torch.Tensor, sum_indices: torch.Tensor) -> Any:
+def sparse_add_grad_kernel(
+    backprop_val_grad: torch.Tensor, a_indices: torch.Tensor, b_indices: torch.Tensor, sum_indices: torch.Tensor
+) -> Any:
     def part(indices: torch.Tensor) -> torch.Tensor:
         places = _matched(indices, sum_indices)
         padded = torch.cat([signed(backprop_val_grad), signed(backprop_val_grad.new_zeros(1))])
@@ -430,28 +498,44 @@ SPARSE_TENSOR_DENSE_MAT_MUL = define(
 
 @SPARSE_TENSOR_DENSE_MAT_MUL.kernel
 def sparse_tensor_dense_mat_mul_kernel(
-    a_indices: torch.Tensor, a_values: torch.Tensor, a_shape: torch.Tensor, b: torch.Tensor, *, adjoint_a: bool, adjoint_b: bool
+    a_indices: torch.Tensor,
+    a_values: torch.Tensor,
+    a_shape: torch.Tensor,
+    b: torch.Tensor,
+    *,
+    adjoint_a: bool,
+    adjoint_b: bool,
 ) -> torch.Tensor:
     sizes = a_shape.tolist()
     if len(sizes) != 2 or b.ndim != 2:
-        raise InvalidArgumentError(None, None, f"SparseTensorDenseMatMul needs two matrices, got {Shape(sizes)} and {Shape(b.shape)}")
+        raise InvalidArgumentError(
+            None, None, f"SparseTensorDenseMatMul needs two matrices, got {Shape(sizes)} and {Shape(b.shape)}"
+        )
     rows, columns = a_indices[:, 0].long(), a_indices[:, 1].long()
     if adjoint_a:
         rows, columns, sizes = columns, rows, sizes[::-1]
         a_values = a_values.conj()
     right = b.mH if adjoint_b else b
     if right.shape[0] != sizes[1]:
-        raise InvalidArgumentError(None, None, f"Cannot multiply A and B because inner dimension does not match: {sizes[1]} vs. {right.shape[0]}. Did you forget a transpose? Dimensions of A: {Shape(sizes)}. Dimensions of B: {Shape(right.shape)}")
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Cannot multiply A and B because inner dimension does not match: {sizes[1]} vs. {right.shape[0]}. Did you forget a transpose? Dimensions of A: {Shape(sizes)}. Dimensions of B: {Shape(right.shape)}",
+        )
     for label, places, size, column in (("k", columns, sizes[1], 1), ("m", rows, sizes[0], 0)):
         if places.numel() and (int(places.max()) >= size or int(places.min()) < 0):
             at = int(torch.nonzero((places >= size) | (places < 0))[0])
-            raise InvalidArgumentError(None, None, f"{label} ({int(places[at])}) from index[{at},{column}] out of bounds (>={size})")
+            raise InvalidArgumentError(
+                None, None, f"{label} ({int(places[at])}) from index[{at},{column}] out of bounds (>={size})"
+            )
     products = right.index_select(0, columns) * a_values.unsqueeze(1)
     return products.new_zeros((sizes[0], right.shape[1])).index_add_(0, rows, products)
 
 
 @SPARSE_TENSOR_DENSE_MAT_MUL.shape(as_shapes=["a_shape"])
-def sparse_tensor_dense_mat_mul_shape(a_indices: Shape, a_values: Shape, a_shape: Shape, b: Shape, *, adjoint_a: bool, adjoint_b: bool) -> Shape:
+def sparse_tensor_dense_mat_mul_shape(
+    a_indices: Shape, a_values: Shape, a_shape: Shape, b: Shape, *, adjoint_a: bool, adjoint_b: bool
+) -> Shape:
     a, right = a_shape.of_rank(2), b.of_rank(2)
     return Shape((a[1 if adjoint_a else 0], right[0 if adjoint_b else 1]))
 
@@ -473,14 +557,22 @@ def sparse_tensor_dense_mat_mul_grad(op: Operation, g: Tensor) -> Any:
 
 
 SPARSE_TENSOR_DENSE_ADD = define(
-    "SparseTensorDenseAdd(a_indices: Tindices, a_values: T, a_shape: Tindices, b: T) -> (output: T)", T=NUMERIC, Tindices=INDEX
+    "SparseTensorDenseAdd(a_indices: Tindices, a_values: T, a_shape: Tindices, b: T) -> (output: T)",
+    T=NUMERIC,
+    Tindices=INDEX,
 )
 
 
 @SPARSE_TENSOR_DENSE_ADD.kernel
-def sparse_tensor_dense_add_kernel(a_indices: torch.Tensor, a_values: torch.Tensor, a_shape: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def sparse_tensor_dense_add_kernel(
+    a_indices: torch.Tensor, a_values: torch.Tensor, a_shape: torch.Tensor, b: torch.Tensor
+) -> torch.Tensor:
     if a_shape.tolist() != list(b.shape):
-        raise InvalidArgumentError(None, None, f"Dimensions of the operands do not match: {Shape(a_shape.tolist())} (sparse side) vs {Shape(b.shape)} (dense side)")
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Dimensions of the operands do not match: {Shape(a_shape.tolist())} (sparse side) vs {Shape(b.shape)} (dense side)",
+        )
     result = b.clone(memory_format=torch.contiguous_format)
     signed(result).reshape(-1).index_add_(0, flat_positions(a_indices, list(b.shape)), signed(a_values))
     return result
@@ -504,16 +596,28 @@ def _dense_counterparts(sp_indices: torch.Tensor, sp_shape: torch.Tensor, dense:
     sizes = sp_shape.tolist()
     lead = len(sizes) - dense.ndim
     if lead < 0 or any(own not in (1, size) for own, size in zip(dense.shape, sizes[lead:])):
-        raise InvalidArgumentError(None, None, f"SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: {Shape(sizes)} vs. {Shape(dense.shape)}")
-    return signed(dense).expand(sizes)[tuple(sp_indices.unbind(1))].view(dense.dtype) if len(sizes) else dense.expand(sp_indices.shape[0])
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: {Shape(sizes)} vs. {Shape(dense.shape)}",
+        )
+    return (
+        signed(dense).expand(sizes)[tuple(sp_indices.unbind(1))].view(dense.dtype)
+        if len(sizes)
+        else dense.expand(sp_indices.shape[0])
+    )
 
 
 def _cwise(name: str, kernel: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> OpDefinition:
-    definition = define(f"SparseDenseCwise{name}(sp_indices: int64, sp_values: T, sp_shape: int64, dense: T) -> (output: T)", T=NUMERIC)
+    definition = define(
+        f"SparseDenseCwise{name}(sp_indices: int64, sp_values: T, sp_shape: int64, dense: T) -> (output: T)", T=NUMERIC
+    )
 
     @definition.kernel
-    def cwise_kernel(sp_indices: torch.Tensor, sp_values: torch.Tensor, sp_shape: torch.Tensor, dense: torch.Tensor) -> torch.Tensor:
-        flat_positions(sp_indices, _sizes(sp_shape))
+    def cwise_kernel(
+        sp_indices: torch.Tensor, sp_values: torch.Tensor, sp_shape: torch.Tensor, dense: torch.Tensor
+    ) -> torch.Tensor:
+        flat_positions(sp_indices, sizes_of(sp_shape))
         return kernel(sp_values, _dense_counterparts(sp_indices, sp_shape, dense)).to(sp_values.dtype)
 
     @definition.shape
@@ -528,15 +632,17 @@ def _divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return x / y
     if not bool(y.all()):
         raise InvalidArgumentError(None, None, "Integer division by zero")
-    return torch.div(x, y, rounding_mode="trunc")
+    return math.TRUNCATE_DIV.kernel_fn(x, y)  # type: ignore[misc]
 
 
-SPARSE_DENSE_CWISE_ADD = _cwise("Add", torch.add)
-SPARSE_DENSE_CWISE_MUL = _cwise("Mul", torch.mul)
+SPARSE_DENSE_CWISE_ADD = _cwise("Add", modular_binary(torch.add))
+SPARSE_DENSE_CWISE_MUL = _cwise("Mul", modular_binary(torch.mul))
 SPARSE_DENSE_CWISE_DIV = _cwise("Div", _divide)
 
 
-def _cwise_grad(op: Operation, g: Tensor, of_sparse: Callable[[Tensor], Tensor], of_dense: Callable[[Tensor], Tensor]) -> Any:
+def _cwise_grad(
+    op: Operation, g: Tensor, of_sparse: Callable[[Tensor], Tensor], of_dense: Callable[[Tensor], Tensor]
+) -> Any:
     """Gradients of the values and of the dense operand, from the dense elements that took part."""
     indices, _, shape, dense = op.inputs
     own = array.shape(dense, out_type=dtypes.int64)
@@ -575,7 +681,9 @@ def sparse_dense_cwise_div_grad(op: Operation, g: Tensor) -> Any:
 
 
 def _extreme(name: str, kernel: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> OpDefinition:
-    definition = define(f"SparseSparse{name}({_TWO}) -> (output_indices: int64, output_values: T)", T=REAL).not_differentiable()
+    definition = define(
+        f"SparseSparse{name}({_TWO}) -> (output_indices: int64, output_values: T)", T=REAL
+    ).not_differentiable()
 
     @definition.kernel
     def extreme_kernel(
@@ -600,176 +708,9 @@ def _extreme(name: str, kernel: Callable[[torch.Tensor, torch.Tensor], torch.Ten
 SPARSE_SPARSE_MAXIMUM = _extreme("Maximum", torch.maximum)
 SPARSE_SPARSE_MINIMUM = _extreme("Minimum", torch.minimum)
 
-# ---- reductions -------------------------------------------------------------------------------------------------
 
-_REDUCED = "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: host int32"
-
-
-def _reduced(indices: torch.Tensor, values: torch.Tensor, shape: torch.Tensor, axes: Any, keep_dims: bool, how: str) -> Any:
-    """Positions that have elements, their values, and the sizes of the result (all kept, for positions)."""
-    sizes = _sizes(shape)
-    rank = len(sizes)
-    chosen = axes if type(axes) is list else [axes]
-    for axis in chosen:
-        if not -rank <= axis < rank:
-            raise InvalidArgumentError(None, None, f"Invalid reduction dimension {axis}, for input with {rank} dimensions.")
-    dropped = {axis % rank for axis in chosen}
-    flat_positions(indices, sizes)
-    kept = [axis for axis in range(rank) if axis not in dropped]
-    inner = [sizes[axis] for axis in kept]
-    flat = flat_positions(indices[:, kept], inner) if indices.shape[0] else indices.new_zeros(0)
-    places, inverse = torch.unique(flat, return_inverse=True)
-    if how == "sum":
-        result = signed(values.new_zeros(places.shape[0])).index_add_(0, inverse, signed(values)).view(values.dtype)
-    else:
-        result = values.new_zeros(places.shape[0]).scatter_reduce_(0, inverse, values, "amax", include_self=False)
-    final = [1 if axis in dropped else sizes[axis] for axis in range(rank)] if keep_dims else inner
-    return places, result, inner, final
-
-
-def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:
-    dense = define(f"SparseReduce{name}({_REDUCED}) -> (output: T)", keep_dims=False, T=kinds)
-    sparse = define(
-        f"SparseReduce{name}Sparse({_REDUCED}) -> (output_indices: int64, output_values: T, output_shape: int64)", keep_dims=False, T=kinds
-    ).not_differentiable()
-
-    @dense.kernel
-    def dense_kernel(input_indices: torch.Tensor, input_values: torch.Tensor, input_shape: torch.Tensor, reduction_axes: Any, *, keep_dims: bool) -> torch.Tensor:
-        places, values, inner, final = _reduced(input_indices, input_values, input_shape, reduction_axes, keep_dims, how)
-        result = values.new_zeros(numbers.prod(inner))
-        signed(result)[places] = signed(values)
-        return result.reshape(final)
-
-    @sparse.kernel
-    def sparse_kernel(input_indices: torch.Tensor, input_values: torch.Tensor, input_shape: torch.Tensor, reduction_axes: Any, *, keep_dims: bool) -> Any:
-        places, values, _, final = _reduced(input_indices, input_values, input_shape, reduction_axes, keep_dims, how)
-        return coordinates(places, final), values, torch.tensor(final, dtype=torch.int64)
-
-    @dense.shape(as_shapes=["input_shape"], values=["reduction_axes"])
-    def dense_shape(input_indices: Shape, input_values: Shape, input_shape: Shape, reduction_axes: Any, *, keep_dims: bool) -> Shape:
-        if input_shape.dims is None or reduction_axes is None:
-            return UNKNOWN_SHAPE
-        return reductions.reduced_shape(input_shape, reduction_axes, keep_dims=keep_dims)
-
-    sparse.shape(lambda *_: (_MATRIX, _VECTOR, _VECTOR))
-    return dense
-
-
-SPARSE_REDUCE_SUM = _reduction("Sum", "sum", NUMERIC)
-SPARSE_REDUCE_MAX = _reduction("Max", "max", REAL).not_differentiable()
-
-
-@SPARSE_REDUCE_SUM.grad
-def sparse_reduce_sum_grad(op: Operation, g: Tensor) -> Any:
-    indices, _, shape, axes = op.inputs
-    rank, chosen = shape.static_shape.of_rank(1)[0], constant_value(axes)
-    if rank is None or chosen is None:
-        raise NotImplementedError(f"The gradient of SparseReduceSum '{op.name}' needs the rank of the sparse tensor and constant axes.")
-    dropped = {int(axis) % rank for axis in np.ravel(chosen)}
-    kept = [axis for axis in range(rank) if axis not in dropped]
-    if op.attr("keep_dims"):
-        g = array.squeeze(g, sorted(dropped)) if dropped else g
-    places = gathering.GATHER_V2(indices, np.array(kept, np.int32), 1)
-    return None, gathering.GATHER_ND(g, places), None, None
-
-
-# ---- SparseSoftmax ----------------------------------------------------------------------------------------------
-
-SPARSE_SOFTMAX = define(
-    "SparseSoftmax(sp_indices: int64, sp_values: T, sp_shape: int64) -> (output: T)",
-    T=tuple(each for each in FLOATS if each is not dtypes.bfloat16),
-)
-
-
-@SPARSE_SOFTMAX.kernel
-def sparse_softmax_kernel(sp_indices: torch.Tensor, sp_values: torch.Tensor, sp_shape: torch.Tensor) -> torch.Tensor:
-    sizes = _sizes(sp_shape)
-    if len(sizes) < 2:
-        raise InvalidArgumentError(None, None, f"Input should have rank >= 2, but received shape: {sizes}")
-    flat_positions(sp_indices, sizes)
-    _, rows = torch.unique(flat_positions(sp_indices[:, :-1], sizes[:-1]), return_inverse=True)
-    count = int(rows.max()) + 1 if rows.numel() else 0
-    largest = sp_values.new_zeros(count).scatter_reduce_(0, rows, sp_values, "amax", include_self=False)
-    powers = torch.exp(sp_values - largest[rows])
-    return powers / powers.new_zeros(count).index_add_(0, rows, powers)[rows]
-
-
-@SPARSE_SOFTMAX.shape
-def sparse_softmax_shape(sp_indices: Shape, sp_values: Shape, sp_shape: Shape) -> Shape:
-    return sp_values
-
-
-@SPARSE_SOFTMAX.grad
-def sparse_softmax_grad(op: Operation, g: Tensor) -> Any:
-    indices, _, shape = op.inputs
-    y = op.outputs[0]
-    weighted = math.multiply(y, g)
-    rank = shape.static_shape.of_rank(1)[0]
-    last: Any = np.array([-1], np.int32) if rank is None else np.array([rank - 1], np.int32)
-    sums = SPARSE_REDUCE_SUM(indices, weighted, shape, last, keep_dims=True)
-    return None, math.multiply(y, SPARSE_DENSE_CWISE_ADD(indices, g, shape, math.negative(sums))), None
-
-
-# ---- SparseFillEmptyRows ----------------------------------------------------------------------------------------
-
-SPARSE_FILL_EMPTY_ROWS = define(
-    "SparseFillEmptyRows(indices: int64, values: T, dense_shape: int64, default_value: T) -> "
-    "(output_indices: int64, output_values: T, empty_row_indicator: bool, reverse_index_map: int64)",
-    T=ANY,
-)
-
-
-@SPARSE_FILL_EMPTY_ROWS.kernel
-def sparse_fill_empty_rows_kernel(indices: torch.Tensor, values: Any, dense_shape: torch.Tensor, default_value: Any) -> Any:
-    count, rank = int(dense_shape[0]), len(dense_shape)
-    rows = indices[:, 0]
-    bad = torch.nonzero((rows < 0) | (rows >= count)).reshape(-1)
-    if bad.numel():
-        at = int(bad[0])
-        raise InvalidArgumentError(None, None, f"indices({at}, 0) is invalid: {int(rows[at])} >= {count}")
-    full = torch.zeros(count, dtype=torch.bool)
-    full[rows] = True
-    empty = torch.nonzero(~full).reshape(-1)
-    added = torch.zeros((empty.shape[0], rank), dtype=torch.int64)
-    added[:, 0] = empty
-    # A stable sort by row puts each default where its row goes and keeps the order within rows.
-    order = torch.argsort(torch.cat([rows, empty]), stable=True)
-    together = torch.cat([indices, added]).index_select(0, order)
-    if isinstance(values, np.ndarray):
-        filled: Any = np.concatenate([values, np.full(empty.shape[0], default_value[()], dtype=object)])
-    else:
-        filled = torch.cat([values, default_value.expand(empty.shape[0])])
-    back = torch.empty_like(order)
-    back[order] = torch.arange(order.shape[0])
-    return together, _pick(filled, order), ~full, back[: rows.shape[0]]
-
-
-@SPARSE_FILL_EMPTY_ROWS.shape(as_shapes=["dense_shape"])
-def sparse_fill_empty_rows_shape(indices: Shape, values: Shape, dense_shape: Shape, default_value: Shape) -> Any:
-    return Shape((None, indices.of_rank(2)[1])), _VECTOR, Shape((dense_shape[0],)), Shape((indices.of_rank(2)[0],))
-
-
-@SPARSE_FILL_EMPTY_ROWS.grad
-def sparse_fill_empty_rows_gradient(op: Operation, _: Any, g: Tensor, *__: Any) -> Any:
-    of_values, of_default = SPARSE_FILL_EMPTY_ROWS_GRAD(op.outputs[3], g)
-    return None, of_values, None, of_default
-
-
-SPARSE_FILL_EMPTY_ROWS_GRAD = define(
-    "SparseFillEmptyRowsGrad(reverse_index_map: int64, grad_values: T) -> (d_values: T, d_default_value: T)", T=ANY
-).not_differentiable()
-
-
-@SPARSE_FILL_EMPTY_ROWS_GRAD.kernel
-def sparse_fill_empty_rows_grad_kernel(reverse_index_map: torch.Tensor, grad_values: torch.Tensor) -> Any:
-    if reverse_index_map.numel() and (int(reverse_index_map.min()) < 0 or int(reverse_index_map.max()) >= len(grad_values)):
-        raise InvalidArgumentError(None, None, f"Elements in reverse index must be in [0, {len(grad_values)}), got {reverse_index_map.tolist()}")
-    of_values = grad_values.index_select(0, reverse_index_map)
-    added = torch.ones(len(grad_values), dtype=torch.bool)
-    added[reverse_index_map] = False
-    return of_values, grad_values[added].sum().to(grad_values.dtype)
-
-
-@SPARSE_FILL_EMPTY_ROWS_GRAD.shape
-def sparse_fill_empty_rows_grad_shape(reverse_index_map: Shape, grad_values: Shape) -> Any:
-    return reverse_index_map, Shape(())
+def find(name: str) -> OpDefinition:
+    """The definition of an op of this module."""
+    found = find_definition(name)
+    assert found is not None, name
+    return found

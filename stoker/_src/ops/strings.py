@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import INDEX, NUMERIC, DType, as_dtype
+from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, broadcast
@@ -20,21 +20,15 @@ from stoker._src.graph.definition import (
     INT,
     INTS,
     STRING,
-    TYPES,
     OpDefinition,
     all_merged,
     define,
     one_of,
-    scalar,
     unchanged,
 )
-from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, reductions
 from stoker._src.ops.strings_regex import compiled, rewritten
-from stoker._src.ops.number_text import float_text
-from stoker._src.ops.values import to_numpy
 
 _UNIT = STRING("BYTE", allowed=("BYTE", "UTF8_CHAR"))
 
@@ -68,7 +62,9 @@ def utf8_starts(text: bytes) -> list[int]:
 
 # ---- StringJoin, ReduceJoin, UnsortedSegmentJoin ----------------------------------------------------------------
 
-STRING_JOIN = define("StringJoin(inputs: N * string) -> (output: string)", N=INT(minimum=0), separator="").not_differentiable()
+STRING_JOIN = define(
+    "StringJoin(inputs: N * string) -> (output: string)", N=INT(minimum=0), separator=""
+).not_differentiable()
 
 
 @STRING_JOIN.kernel
@@ -78,7 +74,9 @@ def string_join_kernel(inputs: list[np.ndarray], *, separator: str) -> np.ndarra
     for item in inputs:
         if item.ndim:
             if shape not in ((), item.shape):
-                raise InvalidArgumentError(None, None, f"Input shapes do not match: {Shape(shape)} vs. {Shape(item.shape)}")
+                raise InvalidArgumentError(
+                    None, None, f"Input shapes do not match: {Shape(shape)} vs. {Shape(item.shape)}"
+                )
             shape = item.shape
     count = int(np.prod(shape))
     columns = [item.reshape(-1).tolist() if item.ndim else [item[()]] * count for item in inputs]
@@ -111,7 +109,9 @@ def reduce_join_kernel(inputs: np.ndarray, reduction_indices: Any, *, keep_dims:
     rank = inputs.ndim
     for axis in axes:
         if not -rank <= axis < rank:
-            raise InvalidArgumentError(None, None, f"Invalid reduction dimension {axis} for input with {rank} dimension(s)")
+            raise InvalidArgumentError(
+                None, None, f"Invalid reduction dimension {axis} for input with {rank} dimension(s)"
+            )
     chosen = [axis % rank for axis in axes]
     if len(set(chosen)) != len(chosen):
         raise InvalidArgumentError(None, None, f"Duplicate reduction dimension in {axes}.")
@@ -123,7 +123,9 @@ def reduce_join_kernel(inputs: np.ndarray, reduction_indices: Any, *, keep_dims:
     glue = as_bytes(separator)
     result = np.empty(len(rows), dtype=object)
     result[:] = [glue.join(row) for row in rows.tolist()]
-    shape = [1 if i in chosen else inputs.shape[i] for i in range(rank)] if keep_dims else [inputs.shape[i] for i in kept]
+    shape = (
+        [1 if i in chosen else inputs.shape[i] for i in range(rank)] if keep_dims else [inputs.shape[i] for i in kept]
+    )
     return result.reshape(shape)
 
 
@@ -157,7 +159,9 @@ def reduce_join(
 
 
 @export(v2="strings.reduce_join")
-def reduce_join_v2(inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None) -> Tensor:
+def reduce_join_v2(
+    inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
+) -> Tensor:
     """Strings joined along dimensions, in the order in which `axis` gives them."""
     return reduce_join(inputs, axis, None, separator, name, None, keepdims)
 
@@ -171,15 +175,25 @@ UNSORTED_SEGMENT_JOIN = define(
 
 
 @UNSORTED_SEGMENT_JOIN.kernel
-def unsorted_segment_join_kernel(inputs: np.ndarray, segment_ids: torch.Tensor, num_segments: int, *, separator: str) -> np.ndarray:
+def unsorted_segment_join_kernel(
+    inputs: np.ndarray, segment_ids: torch.Tensor, num_segments: int, *, separator: str
+) -> np.ndarray:
     if tuple(inputs.shape[: segment_ids.ndim]) != tuple(segment_ids.shape):
-        raise InvalidArgumentError(None, None, f"inputs {Shape(inputs.shape)} must start with the shape of segment_ids {Shape(segment_ids.shape)}")
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"inputs {Shape(inputs.shape)} must start with the shape of segment_ids {Shape(segment_ids.shape)}",
+        )
     inner = inputs.shape[segment_ids.ndim :]
     rows = inputs.reshape(segment_ids.numel(), -1) if inputs.size else inputs.reshape(segment_ids.numel(), 0)
     groups: list[list[list[bytes]]] = [[[] for _ in range(int(np.prod(inner)))] for _ in range(num_segments)]
     for segment, row in zip(segment_ids.reshape(-1).tolist(), rows.tolist()):
         if not 0 <= segment < num_segments:
-            raise InvalidArgumentError(None, None, f"segment_ids are not allowed to exceed num_segments or to have negative values: {segment} is not in [0, {num_segments}).")
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"segment_ids are not allowed to exceed num_segments or to have negative values: {segment} is not in [0, {num_segments}).",
+            )
         for group, item in zip(groups[segment], row):
             group.append(item)
     glue = as_bytes(separator)
@@ -197,7 +211,9 @@ def unsorted_segment_join_shape(inputs: Shape, segment_ids: Shape, num_segments:
 
 
 @export("strings.unsorted_segment_join")
-def unsorted_segment_join(inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None) -> Tensor:
+def unsorted_segment_join(
+    inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
+) -> Tensor:
     """Strings of one segment joined, in order."""
     return UNSORTED_SEGMENT_JOIN(inputs, segment_ids, num_segments, separator=separator, name=name)
 
@@ -231,7 +247,7 @@ def string_split_kernel(input: np.ndarray, delimiter: np.ndarray, *, skip_empty:
         raise InvalidArgumentError(None, None, f"input must be a vector, got shape: {Shape(input.shape)}")
     if delimiter.ndim:
         raise InvalidArgumentError(None, None, f"delimiter must be a scalar, got shape: {Shape(delimiter.shape)}")
-    marks = delimiter[()]
+    marks: bytes = delimiter.item()
     if not marks:  # every byte by itself
         return _sparse_rows([[bytes([byte]) for byte in item] for item in input.tolist()])
     if len(marks) == 1:
@@ -259,70 +275,6 @@ for _definition in (STRING_SPLIT, STRING_SPLIT_V2):
     _definition.shape(lambda input, sep: (Shape((None, 2)), Shape((None,)), Shape((2,))))
 
 
-def _no_ragged(result_type: Any) -> None:
-    if result_type not in ("SparseTensor", None):
-        raise NotImplementedError(f"Splitting strings to a {result_type} is not supported: there is no RaggedTensor; use result_type='SparseTensor'.")
-
-
-@export(v1="string_split")
-def string_split(
-    source: Any,
-    sep: Any = None,
-    skip_empty: bool = True,
-    delimiter: Any = None,
-    result_type: str = "SparseTensor",
-    name: str | None = None,
-) -> SparseTensor:
-    """The words of each string, between any of the characters of `delimiter` (white space by default), as a sparse matrix.
-
-    Raises:
-        ValueError: both `sep` and `delimiter`.
-    """
-    if sep is not None and delimiter is not None:
-        raise ValueError("Cannot specify both 'sep' and 'delimiter'.")
-    mark = delimiter if sep is None else sep
-    _no_ragged(result_type)
-    with name_scope(name, "StringSplit", [source]):
-        parts = STRING_SPLIT(source, " " if mark is None else mark, skip_empty=skip_empty)
-        sparse = SparseTensor(*parts)
-        sparse.set_shape([convert_to_tensor(source, dtypes.string).static_shape.of_rank(1)[0], None])
-        return sparse
-
-
-@export(v1="strings.split")
-def split(
-    input: Any = None,
-    sep: Any = None,
-    maxsplit: int = -1,
-    result_type: str = "SparseTensor",
-    source: Any = None,
-    name: str | None = None,
-) -> SparseTensor:
-    """The parts of each string between occurrences of `sep` (runs of white space by default), as a sparse matrix."""
-    if input is None:
-        input = source
-    _no_ragged(result_type)
-    with name_scope(name, "StringSplit", [input]):
-        strings = convert_to_tensor(input, dtypes.string, name="input")
-        if strings.static_shape.rank == 0:
-            strings = array.expand_dims(strings, 0)
-        return SparseTensor(*STRING_SPLIT_V2(strings, "" if sep is None else sep, maxsplit=maxsplit))
-
-
-@export(v2="strings.split")
-def split_v2(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Tensor:
-    """The parts of one string between occurrences of `sep` (runs of white space by default).
-
-    Raises:
-        NotImplementedError: more than one string, whose parts would be a RaggedTensor.
-    """
-    with name_scope(name, "StringSplit", [input]):
-        strings = convert_to_tensor(input, dtypes.string, name="input")
-        if strings.static_shape.rank != 0:
-            raise NotImplementedError("Splitting a tensor of strings gives a RaggedTensor, which is not supported; tf.compat.v1.strings.split gives a SparseTensor.")
-        return STRING_SPLIT_V2(array.expand_dims(strings, 0), "" if sep is None else sep, maxsplit=maxsplit).values
-
-
 # ---- regular expressions ----------------------------------------------------------------------------------------
 
 REGEX_REPLACE = define(
@@ -332,7 +284,9 @@ STATIC_REGEX_REPLACE = define(
     "StaticRegexReplace(input: string) -> (output: string)", pattern=STRING, rewrite=STRING, replace_global=True
 ).not_differentiable()
 REGEX_FULL_MATCH = define("RegexFullMatch(input: string, pattern: string) -> (output: bool)").not_differentiable()
-STATIC_REGEX_FULL_MATCH = define("StaticRegexFullMatch(input: string) -> (output: bool)", pattern=STRING).not_differentiable()
+STATIC_REGEX_FULL_MATCH = define(
+    "StaticRegexFullMatch(input: string) -> (output: bool)", pattern=STRING
+).not_differentiable()
 for _definition in (REGEX_REPLACE, STATIC_REGEX_REPLACE, REGEX_FULL_MATCH, STATIC_REGEX_FULL_MATCH):
     _definition.shape(unchanged)
 
@@ -344,7 +298,9 @@ def static_regex_replace_kernel(input: np.ndarray, *, pattern: Any, rewrite: Any
 
 
 @REGEX_REPLACE.kernel
-def regex_replace_kernel(input: np.ndarray, pattern: np.ndarray, rewrite: np.ndarray, *, replace_global: bool) -> np.ndarray:
+def regex_replace_kernel(
+    input: np.ndarray, pattern: np.ndarray, rewrite: np.ndarray, *, replace_global: bool
+) -> np.ndarray:
     for label, given in (("Pattern", pattern), ("Rewrite", rewrite)):
         if given.ndim:
             raise InvalidArgumentError(None, None, f"{label} must be scalar, but received {Shape(given.shape)}")
@@ -365,7 +321,9 @@ def regex_full_match_kernel(input: np.ndarray, pattern: np.ndarray) -> torch.Ten
 
 
 @export("strings.regex_replace", v1="regex_replace")
-def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None) -> Tensor:
+def regex_replace(
+    input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
+) -> Tensor:
     r"""Matches of `pattern` (RE2 syntax) replaced by `rewrite`, in which `\1` stands for group 1 and `\0` for the match."""
     if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
         return STATIC_REGEX_REPLACE(input, pattern=pattern, rewrite=rewrite, replace_global=replace_global, name=name)
@@ -388,7 +346,9 @@ SUBSTR = define("Substr(input: string, pos: T, len: T) -> (output: string)", T=I
 @SUBSTR.kernel
 def substr_kernel(input: np.ndarray, pos: torch.Tensor, len: torch.Tensor, *, unit: str) -> np.ndarray:
     if pos.shape != len.shape:
-        raise InvalidArgumentError(None, None, f"pos and len should have the same shape, got: {Shape(pos.shape)} vs. {Shape(len.shape)}")
+        raise InvalidArgumentError(
+            None, None, f"pos and len should have the same shape, got: {Shape(pos.shape)} vs. {Shape(len.shape)}"
+        )
     shape = np.broadcast_shapes(input.shape, tuple(pos.shape))
     texts = np.broadcast_to(input, shape).reshape(-1).tolist()
     starts = np.broadcast_to(pos.numpy(), shape).reshape(-1).tolist()
@@ -405,7 +365,9 @@ builtin_len = len
 def _cut_bytes(text: bytes, start: int, count: int, at: int) -> bytes:
     size = builtin_len(text)
     if not -size <= start <= size:
-        raise InvalidArgumentError(None, None, f"pos {start} out of range for string b'{text.decode(errors='backslashreplace')}' at index {at}")
+        raise InvalidArgumentError(
+            None, None, f"pos {start} out of range for string b'{text.decode(errors='backslashreplace')}' at index {at}"
+        )
     begin = start if start >= 0 else start + size
     return text[begin:] if count < 0 else text[begin : begin + count]
 
@@ -466,7 +428,9 @@ STRING_LOWER.shape(unchanged)
 STRING_UPPER.shape(unchanged)
 
 
-def _cased(input: np.ndarray, encoding: str, plain: Callable[[bytes], bytes], unicode: Callable[[str], str]) -> np.ndarray:
+def _cased(
+    input: np.ndarray, encoding: str, plain: Callable[[bytes], bytes], unicode: Callable[[str], str]
+) -> np.ndarray:
     if encoding == "":
         return each(plain, input)
     if encoding != "utf-8":
@@ -505,208 +469,14 @@ def string_strip(input: Any, name: str | None = None) -> Tensor:
     return STRING_STRIP(input, name=name)
 
 
-# ---- numbers ----------------------------------------------------------------------------------------------------
-
-_PARSED = (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64)
-STRING_TO_NUMBER = define(
-    "StringToNumber(string_tensor: string) -> (output: out_type)", out_type=one_of(*_PARSED, default=dtypes.float32)
-).not_differentiable()
-STRING_TO_NUMBER.shape(unchanged)
-_INTEGER = re.compile(rb"[+-]?[0-9]+")
-_UNSIGNED = re.compile(rb"\+?[0-9]+")
-_FLOAT = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE)
-_HEXADECIMAL = re.compile(rb"[+-]?0x[0-9a-f]*\.?[0-9a-f]*(?:p[+-]?[0-9]+)?", re.IGNORECASE)
-
-
-def _parser(kind: DType) -> Callable[[bytes], Any]:
-    """The function from text to a number of a kind; it raises ValueError for other text."""
-    if kind.is_integer:
-        form = _UNSIGNED if kind.is_unsigned else _INTEGER
-        low, high = kind.limits
-
-        def integer(text: bytes) -> int:
-            text = text.strip()
-            number = int(text) if form.fullmatch(text) else None
-            if number is None or not low <= number <= high:
-                raise ValueError(text)
-            return number
-
-        return integer
-
-    def floating(text: bytes) -> float:
-        text = text.strip()
-        if _FLOAT.fullmatch(text):
-            return float(text)
-        if _HEXADECIMAL.fullmatch(text):
-            return float.fromhex(text.decode())
-        raise ValueError(text)
-
-    return floating
-
-
-@STRING_TO_NUMBER.kernel
-def string_to_number_kernel(string_tensor: np.ndarray, *, out_type: DType) -> torch.Tensor:
-    parse = _parser(out_type)
-    found = []
-    for item in string_tensor.reshape(-1).tolist():
-        try:
-            found.append(parse(item))
-        except ValueError:
-            shown = item.decode(errors="backslashreplace")
-            raise InvalidArgumentError(None, None, f"StringToNumberOp could not correctly convert string: {shown}") from None
-    return torch.from_numpy(np.array(found, dtype=out_type.as_numpy_dtype).reshape(string_tensor.shape))
-
-
-@export(v1=("string_to_number", "strings.to_number"))
-def string_to_number(string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None) -> Tensor:
-    """The number that each string spells."""
-    return STRING_TO_NUMBER(input if string_tensor is None else string_tensor, out_type=as_dtype(out_type), name=name)
-
-
-@export(v2="strings.to_number")
-def string_to_number_v2(input: Any, out_type: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """The number that each string spells."""
-    return string_to_number(input, out_type, name)
-
-
-AS_STRING = define(
-    "AsString(input: T) -> (output: string)",
-    T=(*NUMERIC, dtypes.bool_, dtypes.variant, dtypes.string),
-    precision=-1,
-    scientific=False,
-    shortest=False,
-    width=-1,
-    fill="",
-).not_differentiable()
-AS_STRING.shape(unchanged)
-
-
-@AS_STRING.kernel
-def as_string_kernel(
-    input: Any, *, T: DType, precision: int, scientific: bool, shortest: bool, width: int, fill: str
-) -> np.ndarray:
-    return _formatted(input, T, precision, scientific, shortest, width, fill)
-
-
-def _formatted(input: Any, kind: DType, precision: int, scientific: bool, shortest: bool, width: int, fill: str) -> np.ndarray:
-    inexact = kind.is_floating or kind.is_complex
-    if builtin_len(fill) > 1:
-        raise InvalidArgumentError(None, None, f"Fill string must be one or fewer characters, got {fill!r}")
-    if scientific and shortest:
-        raise InvalidArgumentError(None, None, "Cannot select both scientific and shortest notation")
-    if not inexact and precision > -1:
-        raise InvalidArgumentError(None, None, f"precision not supported for datatype {kind.name}")
-    if not inexact and (scientific or shortest):
-        raise InvalidArgumentError(None, None, f"scientific and shortest format not supported for datatype {kind.name}")
-    if kind is dtypes.bool_:
-        return each(lambda text: text, _texts(input, lambda value: b"true" if value else b"false"))
-    flags = fill if fill in ("0", "-", "+", " ") else ""
-    if fill and not flags:
-        raise InvalidArgumentError(None, None, f"Fill argument not supported: {fill!r}")
-    size = "" if width < 0 else str(width)
-    digits = "" if precision < 0 else f".{precision}"
-    if kind is dtypes.string:
-        form = f"%{'-' if flags == '-' else ''}{size}s"
-        return each(lambda text: (form % text.decode("latin-1")).encode("latin-1"), input)
-    letter = ("e" if scientific else "g" if shortest else "f") if inexact else "d"
-    form = f"%{flags}{size}{digits}{letter}"
-    if kind.is_complex:
-        plain = f"%{digits}{letter}"
-        outer = f"%{'-' if flags == '-' else ''}{size}s"
-        return _texts(input, lambda value: (outer % f"({plain % value.real},{plain % value.imag})").encode())
-    return _texts(input, lambda value: (form % value).encode())
-
-
-def _texts(values: torch.Tensor, function: Callable[[Any], bytes]) -> np.ndarray:
-    result = np.empty(values.numel(), dtype=object)
-    result[:] = [function(value) for value in values.reshape(-1).tolist()] if values.numel() else []
-    return result.reshape(tuple(values.shape))
-
-
-@export("as_string", "strings.as_string", v1="dtypes.as_string")
-def as_string(
-    input: Any,
-    precision: int = -1,
-    scientific: bool = False,
-    shortest: bool = False,
-    width: int = -1,
-    fill: str = "",
-    name: str | None = None,
-) -> Tensor:
-    """Numbers as text, in C's formats: %f by default, %e if `scientific`, %g if `shortest`."""
-    return AS_STRING(
-        input, precision=precision, scientific=scientific, shortest=shortest, width=width, fill=fill, name=name
-    )
-
-
-# ---- StringFormat -----------------------------------------------------------------------------------------------
-
-STRING_FORMAT = define(
-    "StringFormat(inputs: [T]) -> (output: string)", T=TYPES(minimum=0), template="%s", placeholder="%s", summarize=3
-).not_differentiable()
-STRING_FORMAT.shape(scalar)
-
-
-def _shown(value: Any, kind: DType) -> str:
-    """One element as TensorFlow prints it: as many digits as tell it from its neighbours."""
-    if isinstance(value, bytes):
-        return '"' + value.decode(errors="backslashreplace") + '"'
-    if kind.is_floating:
-        return float_text(value, double=kind is dtypes.float64)
-    if kind is dtypes.bool_:
-        return "1" if value else "0"
-    if kind.is_complex:
-        return f"({_shown(value.real, kind.real_dtype)},{_shown(value.imag, kind.real_dtype)})"
-    return str(value)
-
-
-def summarized(array_: np.ndarray, kind: DType, summarize: int, indent: int = 0) -> str:
-    """An array as TensorFlow prints it: the first and last `summarize` of every dimension (all for -1)."""
-    if array_.ndim == 0:
-        return _shown(array_.tolist() if array_.dtype != object else array_[()], kind)
-    size = builtin_len(array_)
-    whole = summarize < 0 or size <= 2 * summarize
-    picks = list(range(size)) if whole else [*range(summarize), -1, *range(size - summarize, size)]
-    parts = ["..." if i == -1 else summarized(np.asarray(array_[i], dtype=array_.dtype), kind, summarize, indent + 1) for i in picks]
-    glue = " " if array_.ndim == 1 else "\n" * (array_.ndim - 1) + " " * (indent + 1)
-    return "[" + glue.join(parts) + "]"
-
-
-@STRING_FORMAT.kernel
-def string_format_kernel(inputs: list[Any], *, T: Any, template: str, placeholder: str, summarize: int) -> np.ndarray:
-    pieces = template.split(placeholder)
-    if builtin_len(pieces) - 1 != builtin_len(inputs):
-        raise InvalidArgumentError(
-            None, None, f"num placeholders in template and num inputs must match: {builtin_len(pieces) - 1} vs. {builtin_len(inputs)}"
-        )
-    text = pieces[0]
-    for value, kind, piece in zip(inputs, T, pieces[1:]):
-        array_ = value if isinstance(value, np.ndarray) else np.asarray(to_numpy(value))
-        text += summarized(array_, kind, summarize) + piece
-    result = np.empty((), dtype=object)
-    result[()] = text.encode()
-    return result
-
-
-@export("strings.format")
-def string_format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None) -> Tensor:
-    """`template` with each placeholder replaced by the printed form of an input.
-
-    Raises:
-        ValueError: another number of placeholders than of inputs.
-    """
-    values = list(inputs) if isinstance(inputs, (list, tuple)) and any(isinstance(i, Tensor) for i in inputs) else inputs
-    if not isinstance(values, (list, tuple)):
-        values = [values]
-    if template.count(placeholder) != builtin_len(values):
-        raise ValueError(f"The template expects {template.count(placeholder)} tensors, but the inputs only has {builtin_len(values)}. Please ensure the number of placeholders in the template matches inputs length.")
-    return STRING_FORMAT([convert_to_tensor(v) for v in values], template=template, placeholder=placeholder, summarize=summarize, name=name)
-
-
 # ---- hashes -----------------------------------------------------------------------------------------------------
 
-STRING_TO_HASH_BUCKET = define("StringToHashBucket(string_tensor: string) -> (output: int64)", num_buckets=INT(minimum=1)).not_differentiable()
-STRING_TO_HASH_BUCKET_FAST = define("StringToHashBucketFast(input: string) -> (output: int64)", num_buckets=INT(minimum=1)).not_differentiable()
+STRING_TO_HASH_BUCKET = define(
+    "StringToHashBucket(string_tensor: string) -> (output: int64)", num_buckets=INT(minimum=1)
+).not_differentiable()
+STRING_TO_HASH_BUCKET_FAST = define(
+    "StringToHashBucketFast(input: string) -> (output: int64)", num_buckets=INT(minimum=1)
+).not_differentiable()
 STRING_TO_HASH_BUCKET_STRONG = define(
     "StringToHashBucketStrong(input: string) -> (output: int64)", num_buckets=INT(minimum=1), key=INTS
 ).not_differentiable()
@@ -736,7 +506,9 @@ def string_to_hash_bucket_strong_kernel(input: np.ndarray, *, num_buckets: int, 
 
 
 @export(v1=("string_to_hash_bucket", "strings.to_hash_bucket"))
-def string_to_hash_bucket(string_tensor: Any = None, num_buckets: Any = None, name: str | None = None, input: Any = None) -> Tensor:
+def string_to_hash_bucket(
+    string_tensor: Any = None, num_buckets: Any = None, name: str | None = None, input: Any = None
+) -> Tensor:
     """A bucket number in [0, num_buckets) for each string, by TensorFlow's first hash, which may change with its version."""
     return STRING_TO_HASH_BUCKET(input if string_tensor is None else string_tensor, num_buckets=num_buckets, name=name)
 

@@ -39,20 +39,30 @@ def _translated(pattern: bytes) -> str:
     def posix(match: re.Match[bytes]) -> bytes:
         name = match[2]
         if name not in _POSIX:
-            raise InvalidArgumentError(None, None, f"Invalid pattern: {_shown(pattern)}, error: invalid character class range: {_shown(match[0])}")
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Invalid pattern: {_shown(pattern)}, error: invalid character class range: {_shown(match[0])}",
+            )
         if match[1]:
-            raise InvalidArgumentError(None, None, f"Invalid pattern: {_shown(pattern)}, error: negated POSIX classes are not supported")
+            raise InvalidArgumentError(
+                None, None, f"Invalid pattern: {_shown(pattern)}, error: negated POSIX classes are not supported"
+            )
         return _POSIX[name]
 
     text = _CLASS.sub(posix, pattern).decode("utf-8", "surrogateescape")
     refused = _REFUSED.search(text)
     if refused is not None:
-        raise InvalidArgumentError(None, None, f"Invalid pattern: {_shown(pattern)}, error: invalid perl operator or escape: {refused[1]}")
+        raise InvalidArgumentError(
+            None, None, f"Invalid pattern: {_shown(pattern)}, error: invalid perl operator or escape: {refused[1]}"
+        )
     text = text.replace(r"\z", r"\Z").replace(r"\C", r"[\s\S]")
     text = re.sub(r"\\Q(.*?)(?:\\E|$)", lambda match: re.escape(match[1]), text, flags=re.DOTALL)
     text = text.replace(r"\pL", r"[^\W\d_]").replace(r"\p{L}", r"[^\W\d_]")
     if re.search(r"\\[pP]", text):
-        raise InvalidArgumentError(None, None, f"Invalid pattern: {_shown(pattern)}, error: Unicode classes other than \\pL are not supported")
+        raise InvalidArgumentError(
+            None, None, f"Invalid pattern: {_shown(pattern)}, error: Unicode classes other than \\pL are not supported"
+        )
     return text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,9 @@ from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
-from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import BOOL, INT, INTS, STRING, define, one_of, unchanged
-from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, strings
+from stoker._src.ops import strings
 from stoker._src.ops.values import torch_dtype
 
 _ERRORS = STRING("replace", allowed=("strict", "replace", "ignore"))
@@ -42,7 +41,9 @@ class _Reader:
     def __init__(self, encoding: str, errors: str, replacement_char: int, replace_control_characters: bool) -> None:
         self.codec, self.errors = _codec(encoding), errors
         if not 0 <= replacement_char <= 0x10FFFF:
-            raise InvalidArgumentError(None, None, f"replacement_char out of unicode codepoint range: {replacement_char}")
+            raise InvalidArgumentError(
+                None, None, f"replacement_char out of unicode codepoint range: {replacement_char}"
+            )
         self.replacement, self.controls = replacement_char, replace_control_characters
 
     def read(self, text: bytes) -> tuple[list[int], list[int]]:
@@ -63,7 +64,9 @@ class _Reader:
             if bad_end is None:
                 break
             if self.errors == "strict":
-                raise InvalidArgumentError(None, None, f"Invalid formatting on input string: byte {position} of {text!r:.80}")
+                raise InvalidArgumentError(
+                    None, None, f"Invalid formatting on input string: byte {position} of {text!r:.80}"
+                )
             if self.errors == "replace":
                 points.append(self.replacement)
                 starts.append(position)
@@ -78,7 +81,9 @@ def _encoded(points: Any, encoding: str, errors: str, replacement_char: int) -> 
     for point in points:
         if not 0 <= point <= 0x10FFFF or 0xD800 <= point <= 0xDFFF:
             if errors == "strict":
-                raise InvalidArgumentError(None, None, f"Code point {point} is out of range for Unicode, or is a surrogate.")
+                raise InvalidArgumentError(
+                    None, None, f"Code point {point} is out of range for Unicode, or is a surrogate."
+                )
             if errors == "ignore":
                 continue
             point = replacement_char
@@ -88,14 +93,19 @@ def _encoded(points: Any, encoding: str, errors: str, replacement_char: int) -> 
 
 # ---- UnicodeDecode, UnicodeEncode, UnicodeTranscode -------------------------------------------------------------
 
-_DECODE = dict(
-    input_encoding=STRING, errors=_ERRORS, replacement_char=65533, replace_control_characters=False, Tsplits=_SPLITS
-)
+_DECODE = {
+    "input_encoding": STRING,
+    "errors": _ERRORS,
+    "replacement_char": 65533,
+    "replace_control_characters": False,
+    "Tsplits": _SPLITS,
+}
 UNICODE_DECODE = define(
     "UnicodeDecode(input: string) -> (row_splits: Tsplits, char_values: int32)", **_DECODE
 ).not_differentiable()
 UNICODE_DECODE_WITH_OFFSETS = define(
-    "UnicodeDecodeWithOffsets(input: string) -> (row_splits: Tsplits, char_values: int32, char_to_byte_starts: int64)", **_DECODE
+    "UnicodeDecodeWithOffsets(input: string) -> (row_splits: Tsplits, char_values: int32, char_to_byte_starts: int64)",
+    **_DECODE,
 ).not_differentiable()
 
 
@@ -117,26 +127,40 @@ def _decode(input: np.ndarray, reader: _Reader, kind: DType) -> tuple[torch.Tens
 
 @UNICODE_DECODE.kernel
 def unicode_decode_kernel(
-    input: np.ndarray, *, input_encoding: str, errors: str, replacement_char: int, replace_control_characters: bool, Tsplits: DType
+    input: np.ndarray,
+    *,
+    input_encoding: str,
+    errors: str,
+    replacement_char: int,
+    replace_control_characters: bool,
+    Tsplits: DType,
 ) -> Any:
     return _decode(input, _Reader(input_encoding, errors, replacement_char, replace_control_characters), Tsplits)[:2]
 
 
 @UNICODE_DECODE_WITH_OFFSETS.kernel
 def unicode_decode_with_offsets_kernel(
-    input: np.ndarray, *, input_encoding: str, errors: str, replacement_char: int, replace_control_characters: bool, Tsplits: DType
+    input: np.ndarray,
+    *,
+    input_encoding: str,
+    errors: str,
+    replacement_char: int,
+    replace_control_characters: bool,
+    Tsplits: DType,
 ) -> Any:
     return _decode(input, _Reader(input_encoding, errors, replacement_char, replace_control_characters), Tsplits)
 
 
-@UNICODE_DECODE.shape
-def unicode_decode_shape(input: Shape) -> Any:
+def _decoded_shapes(input: Shape) -> tuple[Shape, Shape]:
     return Shape((None if input.size is None else input.size + 1,)), Shape((None,))
+
+
+UNICODE_DECODE.shape(_decoded_shapes)
 
 
 @UNICODE_DECODE_WITH_OFFSETS.shape
 def unicode_decode_with_offsets_shape(input: Shape) -> Any:
-    return (*unicode_decode_shape(input), Shape((None,)))
+    return (*_decoded_shapes(input), Shape((None,)))
 
 
 UNICODE_ENCODE = define(
@@ -153,10 +177,15 @@ def unicode_encode_kernel(
     input_values: torch.Tensor, input_splits: list[int], *, errors: str, output_encoding: str, replacement_char: int
 ) -> np.ndarray:
     points = input_values.tolist()
-    if not input_splits or input_splits[0] != 0 or input_splits[-1] != len(points) or input_splits != sorted(input_splits):
+    if (
+        not input_splits
+        or input_splits[0] != 0
+        or input_splits[-1] != len(points)
+        or input_splits != sorted(input_splits)
+    ):
         raise InvalidArgumentError(None, None, f"input_splits {input_splits} must rise from 0 to {len(points)}.")
     result = np.empty(len(input_splits) - 1, dtype=object)
-    for i, (start, end) in enumerate(zip(input_splits, input_splits[1:])):
+    for i, (start, end) in enumerate(itertools.pairwise(input_splits)):
         result[i] = _encoded(points[start:end], output_encoding, errors, replacement_char)
     return result
 
@@ -214,77 +243,6 @@ def unicode_transcode(
     )
 
 
-def _single(input: Any, what: str) -> Tensor:
-    text = convert_to_tensor(input, dtypes.string, name="input")
-    if text.static_shape.rank != 0:
-        raise NotImplementedError(f"{what} of more than one string gives a RaggedTensor, which is not supported.")
-    return array.reshape(text, [1])
-
-
-@export("strings.unicode_decode")
-def unicode_decode(
-    input: Any,
-    input_encoding: str,
-    errors: str = "replace",
-    replacement_char: int = 65533,
-    replace_control_characters: bool = False,
-    name: str | None = None,
-) -> Tensor:
-    """The code points of one string.
-
-    Raises:
-        NotImplementedError: more than one string, whose code points would be a RaggedTensor.
-    """
-    with name_scope(name, "UnicodeDecode", [input]):
-        return UNICODE_DECODE(
-            _single(input, "unicode_decode"),
-            input_encoding=input_encoding,
-            errors=errors,
-            replacement_char=replacement_char,
-            replace_control_characters=replace_control_characters,
-        ).char_values
-
-
-@export("strings.unicode_decode_with_offsets")
-def unicode_decode_with_offsets(
-    input: Any,
-    input_encoding: str,
-    errors: str = "replace",
-    replacement_char: int = 65533,
-    replace_control_characters: bool = False,
-    name: str | None = None,
-) -> tuple[Tensor, Tensor]:
-    """The code points of one string and the byte at which each starts."""
-    with name_scope(name, "UnicodeDecodeWithOffsets", [input]):
-        found = UNICODE_DECODE_WITH_OFFSETS(
-            _single(input, "unicode_decode_with_offsets"),
-            input_encoding=input_encoding,
-            errors=errors,
-            replacement_char=replacement_char,
-            replace_control_characters=replace_control_characters,
-        )
-        return found.char_values, found.char_to_byte_starts
-
-
-@export("strings.unicode_encode")
-def unicode_encode(
-    input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
-) -> Tensor:
-    """One string from a vector of code points, or one for each row of a matrix."""
-    with name_scope(name, "UnicodeEncode", [input]):
-        points = convert_to_tensor(input, dtypes.int32)
-        sizes = array.shape(points, out_type=dtypes.int64)
-        rank = points.static_shape.rank
-        if rank not in (1, 2):
-            raise NotImplementedError(f"unicode_encode takes a vector or a matrix of code points, not rank {rank}.")
-        rows = 1 if rank == 1 else sizes[0]  # type: ignore[index]
-        splits = array.ranges.range(np.int64(0), rows + 1, dtype=dtypes.int64) * sizes[-1]  # type: ignore[index,operator]
-        result = UNICODE_ENCODE(
-            array.reshape(points, [-1]), splits, output_encoding=output_encoding, errors=errors, replacement_char=replacement_char
-        )
-        return array.reshape(result, []) if rank == 1 else result
-
-
 # ---- StringNGrams -----------------------------------------------------------------------------------------------
 
 STRING_NGRAMS = define(
@@ -318,7 +276,7 @@ def string_ngrams_kernel(
     tokens = data.tolist()
     result: list[bytes] = []
     splits = [0] if data_splits else []
-    for start, end in zip(data_splits, data_splits[1:]):
+    for start, end in itertools.pairwise(data_splits):
         row = tokens[start:end]
         before = len(result)
         for width in ngram_widths:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -154,7 +154,7 @@ class TensorArray:
         )
 
     def _check_eager_read(self, index: int) -> None:
-        size = int(self.size())
+        size = int(cast(Any, self.size()))
         if not 0 <= index < size:
             raise OutOfRangeError(None, None, f"Tried to read from index {index} but array size is: {size}")
         if index in self._cleared:
@@ -170,7 +170,7 @@ class TensorArray:
         """The array with `value` at `index`."""
         value = self._value(value)
         if context.executing_eagerly():
-            position, size = int(index), int(self.size())
+            position, size = int(index), int(cast(Any, self.size()))
             if position < 0 or (position >= size and not self._dynamic_size):
                 raise OutOfRangeError(
                     None, None, f"Tried to write to index {position} but array is not resizeable and size is: {size}"
@@ -241,7 +241,7 @@ class TensorArray:
             if value.static_shape.dims is not None:
                 known = constant_value(lengths)
                 same = known is not None and len(known) and (np.asarray(known) == known[0]).all()
-                sizes = Shape((int(known[0]) if same else None, *value.static_shape.dims[1:]))
+                sizes = Shape((int(known[0]) if known is not None and same else None, *value.static_shape.dims[1:]))
             flow = tensor_lists.TENSOR_LIST_SPLIT(value, _sizes(sizes), lengths, element_dtype=self._dtype)
             return self._changed(flow, sizes)
 

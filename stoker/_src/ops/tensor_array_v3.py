@@ -92,7 +92,7 @@ class ArrayState:
                 None,
                 f"TensorArray {self.name}: Could not read from TensorArray index {index}: it was not written (or was read before, and clear_after_read is set).",
             )
-        return torch.zeros(sizes, dtype=torch_dtype(self.dtype))
+        return torch.zeros(list(sizes), dtype=torch_dtype(self.dtype))  # type: ignore[arg-type]
 
     def gradient(self, source: str) -> ArrayState:
         found = self.gradients.get(source)

@@ -107,11 +107,16 @@ class TensorList:
         return TensorList(items, self.dtype, self.shape, self.limit)
 
     def _check(self, item: Any) -> None:
-        if self.shape.dims is not None and not self.shape.compatible(Shape(getattr(item, "shape", ()))):
+        dims = self.shape.dims
+        # A list within a list is a single handle, whatever the shape of its own items.
+        found = () if isinstance(item, TensorList) else getattr(item, "shape", ())
+        if dims is None or dims == found:
+            return
+        if not self.shape.compatible(Shape(found)):
             raise InvalidArgumentError(
                 None,
                 None,
-                f"Tried to append a tensor with incompatible shape to a list. Op element shape: {Shape(item.shape)} list shape: {self.shape}",
+                f"Tried to append a tensor with incompatible shape to a list. Op element shape: {found} list shape: {self.shape}",
             )
 
     def _check_index(self, index: int) -> None:
@@ -195,7 +200,7 @@ def _shape_of(sizes: Any) -> Shape:
     return Shape(None if size < 0 else size for size in sizes)
 
 
-def _stacked(items: list[Any], dtype: DType, sizes: list[int], like: Any = None) -> Any:
+def _stacked(items: list[Any], dtype: DType, sizes: list[Any], like: Any = None) -> Any:
     if not items:
         return (
             np.empty([0, *sizes], dtype=object)
@@ -667,6 +672,11 @@ def tensor_list_concat_kernel(input_handle: TensorList, *, element_dtype: DType,
 
 @TENSOR_LIST_CONCAT.shape
 def tensor_list_concat_shape(input_handle: Shape, *, element_shape: Shape) -> tuple[Shape, Shape]:
+    return _joined_shapes(element_shape)
+
+
+def _joined_shapes(element_shape: Shape) -> tuple[Shape, Shape]:
+    """The shapes of items joined along their first dimension, and of their lengths."""
     rest = UNKNOWN_SHAPE if element_shape.dims is None else Shape((None, *element_shape.dims[1:]))
     return rest, Shape((None,))
 
@@ -680,7 +690,7 @@ def tensor_list_concat_v2_kernel(
 
 @TENSOR_LIST_CONCAT_V2.shape(as_shapes=["element_shape"])
 def tensor_list_concat_v2_shape(input_handle: Shape, element_shape: Shape, leading_dims: Shape) -> tuple[Shape, Shape]:
-    return tensor_list_concat_shape(input_handle, element_shape=element_shape)
+    return _joined_shapes(element_shape)
 
 
 @TENSOR_LIST_CONCAT.grad

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import torch
 
+from stoker._src.base import dtypes
 from stoker._src.ops.values import from_numpy, to_numpy
 
 Kernel = Callable[..., Any]
@@ -26,7 +27,15 @@ _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64}
 def _described(wrapper: Kernel, function: Kernel) -> Kernel:
     """`wrapper` with the name and the signature of `function`, which tells the op's definition the attributes."""
     functools.update_wrapper(wrapper, function, assigned=("__name__", "__qualname__", "__doc__"))
+    wrapper.specialize = functools.partial(_plain_kernel, function)  # type: ignore[attr-defined]
     return wrapper
+
+
+def _plain_kernel(function: Kernel, op: Any) -> Kernel | None:
+    """`function` itself for an op on other dtypes, which need none of this; only where there are no attributes to pass."""
+    unsigned = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
+    plain = not op.definition.kernel_attrs and op._inputs[0].dtype.base_dtype not in unsigned
+    return function if plain else None
 
 
 def _as_signed(value: Any) -> Any:
@@ -75,8 +84,8 @@ def ordered(function: Kernel) -> Kernel:
         dtype = x.dtype
         operands = [flipped(each) if isinstance(each, torch.Tensor) and each.dtype == dtype else each for each in rest]
         results = function(flipped(x), *operands, **attrs)
-        if isinstance(results, tuple):
-            return tuple(unflipped(r, dtype) if r.dtype == SIGNED_TWIN[dtype] else r for r in results)
+        if isinstance(results, tuple):  # (what was compared, places): places may have the dtype of the twin
+            return (unflipped(results[0], dtype), *results[1:])
         return unflipped(results, dtype) if results.dtype == SIGNED_TWIN[dtype] else results
 
     return _described(kernel, function)

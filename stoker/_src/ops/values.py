@@ -62,7 +62,9 @@ def from_numpy(array: np.ndarray) -> Any:
     if kind == np.object_:
         return array
     if kind == ml_dtypes.bfloat16:
-        return torch.from_numpy(np.ascontiguousarray(array).view(np.int16)).view(torch.bfloat16)
+        # `ascontiguousarray` makes a vector of a scalar.
+        bits = np.ascontiguousarray(array).reshape(array.shape).view(np.int16)
+        return torch.from_numpy(bits).view(torch.bfloat16)
     if not array.flags.writeable or any(stride < 0 for stride in array.strides) or kind.byteorder == ">":
         array = np.array(array, dtype=kind.newbyteorder("="))
     return torch.from_numpy(array)

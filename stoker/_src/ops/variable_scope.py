@@ -16,7 +16,7 @@ from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.keys import GraphKeys
-from stoker._src.graph.scopes import colocate_with, name_scope
+from stoker._src.graph.scopes import colocate_with, graph_of, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import initializers, variables
 from stoker._src.ops.partitioned import PartitionedVariable, PartitionInfo, SaveSliceInfo, partition_offsets
@@ -62,14 +62,19 @@ class VariableStore:
 
 
 def _store() -> VariableStore:
-    graph = context.get_default_graph()
-    outer = graph
-    while getattr(outer, "outer_graph", None) is not None and outer.building_function:
-        outer = outer.outer_graph  # functions share the names of the graph that calls them
-    store = getattr(outer, "variable_store", None)
+    graph = program_graph()
+    store = getattr(graph, "variable_store", None)
     if store is None:
-        store = outer.variable_store = VariableStore()
+        store = graph.variable_store = VariableStore()
     return store
+
+
+def program_graph() -> Any:
+    """The graph that variables made now belong to: bodies of functions and loops share that of the program around them."""
+    graph = context.get_default_graph()
+    while graph.building_function and hasattr(graph.outer, "get_operations"):
+        graph = graph.outer
+    return graph
 
 
 @export(v1="VariableScope")
@@ -570,11 +575,9 @@ class variable_scope:
     @contextmanager
     def _open(self) -> Iterator[VariableScope]:
         if self._values:
-            from stoker._src.graph.scopes import graph_of
-
-            with graph_of(self._values).as_default() if not context.executing_eagerly() else nullcontext():
-                with self._entered() as scope:
-                    yield scope
+            graph = nullcontext() if context.executing_eagerly() else graph_of(self._values).as_default()
+            with graph, self._entered() as scope:
+                yield scope
             return
         with self._entered() as scope:
             yield scope
@@ -592,9 +595,11 @@ class variable_scope:
             original = given.original_name_scope
         else:
             part = given if given is not None else store.unique_scope(self._default_name or "")
-            name, base, aux, original = f"{outer.name}/{part}" if outer.name else part, outer, part, None
+            name, base, original = f"{outer.name}/{part}" if outer.name else part, outer, None
+            # The name scope is made unique by itself: the two need not get the same number.
+            aux = given if given is not None else self._default_name or ""
             reuse = outer.reuse if self._reuse is None else self._reuse
-            if given is None and reuse is True:
+            if given is None and self._reuse is True:
                 raise ValueError("reuse=True cannot be used without a name_or_scope")
         if not isinstance(given, VariableScope) and outer.reuse is True and self._reuse is None:
             reuse = True

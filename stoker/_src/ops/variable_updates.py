@@ -1,4 +1,4 @@
-"""Methods that change or read part of a variable; `Variable` inherits them."""
+"""Methods that change a variable, or change or read part of it; `Variable` inherits them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,38 @@ from typing import Any
 
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import scatter_state
+from stoker._src.ops import gathering, scatter_state
 
 
 class PartialUpdates:
-    """Scattering into a variable. Both kinds of variables say in `_scatter` and `_scatter_nd` how it is done.
+    """Assigning to a variable and scattering into it. Both kinds of variables say how it is done.
 
-    All methods return the variable's new value, and raise TypeError for a `sparse_delta` that is no IndexedSlices.
+    All updates return the variable's new value, and raise TypeError for a `sparse_delta` that is no IndexedSlices.
     """
+
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+        """Sets the value; returns it (the op, with `read_value` False)."""
+        raise NotImplementedError
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Adds `delta`; returns the new value (the op, with `read_value` False)."""
+        raise NotImplementedError
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Subtracts `delta`; returns the new value (the op, with `read_value` False)."""
+        raise NotImplementedError
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+        """Rows of the variable."""
+        return gathering.GATHER_V2(self, indices, 0, name=name)
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+        """Elements or slices of the variable at coordinates."""
+        return gathering.GATHER_ND(self, indices, name=name)
 
     def _scatter(self, kind: str, indices: Any, updates: Any, name: str | None, use_locking: bool = False) -> Any:
         raise NotImplementedError

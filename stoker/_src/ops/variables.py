@@ -428,8 +428,8 @@ def _initial_tensor(initial_value: Any, dtype: Any, name: str) -> Any:
     return convert_to_tensor(initial_value, wanted, name=name)
 
 
-class RefVariable(Variable):
-    """A 1.x variable: an op whose output is a reference that others update."""
+class MadeVariable(Variable):
+    """How both kinds come to be: from an initial value, or from a VariableDef that names their parts."""
 
     def __init__(
         self,
@@ -448,6 +448,7 @@ class RefVariable(Variable):
         aggregation: Any = None,
         shape: Any = None,
     ) -> None:
+        self._validate_shape, self._caching_device = validate_shape, caching_device
         if variable_def is not None:
             if initial_value is not None:
                 raise ValueError("variable_def and initial_value are mutually exclusive.")
@@ -463,25 +464,62 @@ class RefVariable(Variable):
                 "constraint": constraint,
             }
         )
+        if context.executing_eagerly():
+            self._make_eager(initial_value, dtype, name, shape)
+            return
         graph = context.get_default_graph()
         with control_dependencies(None), name_scope(name, "Variable", None) as scope:
-            made = scope[:-1]
-            with graph._attr_scope({"_class": (f"loc:@{made}",)}):
+            self._name = scope[:-1]
+            with graph._attr_scope({"_class": (f"loc:@{self._name}",)}):
                 initial = _initial_tensor(initial_value, dtype, "initial_value")
             self._initial_value = initial
-            static = as_shape(shape) if shape is not None else (initial.static_shape if validate_shape else Shape(None))
-            if validate_shape and not initial.static_shape.known:
-                raise ValueError(f"initial_value must have a shape specified: {initial}")
-            self._dtype, self._static, self._name = initial.dtype.base_dtype._as_ref, static, made
-            self._element = state.VARIABLE_V2(shape=static, dtype=initial.dtype.base_dtype, name=scope)
-            with graph.colocate_with(self._element.op, ignore_existing=False):
-                self._initializer_op = state.ASSIGN(
-                    self._element, initial, validate_shape=validate_shape, use_locking=True, name="Assign"
-                ).op
-                with device(caching_device) if caching_device is not None else nullcontext():
-                    self._snapshot = array.identity(self._element, name="read")
-        self._caching_device = caching_device
+            known = initial.static_shape if validate_shape else Shape(None)
+            self._static = known if shape is None else as_shape(shape)
+            self._build(graph, initial, scope)
         self._join_collections(collections)
+
+    def _build(self, graph: Any, initial: Tensor, scope: str) -> None:
+        """Adds the variable's own op, its initializer and its first read."""
+        raise NotImplementedError
+
+    def _make_eager(self, initial_value: Any, dtype: Any, name: str | None, shape: Any) -> None:
+        raise NotImplementedError
+
+    def _from_proto(self, variable_def: Any, import_scope: str | None) -> None:
+        graph = context.get_default_graph()
+
+        def element(name: str) -> Any:
+            if not name:
+                return None
+            return graph.as_graph_element(f"{import_scope}/{name}" if import_scope else name)
+
+        self._element = element(variable_def.variable_name)
+        self._name = self._element.op.name
+        self._initializer_op = element(variable_def.initializer_name)
+        self._initial_value = element(variable_def.initial_value_name)
+        self._snapshot = element(variable_def.snapshot_name)
+        self._adopt()
+        self._settle_proto(variable_def, import_scope)
+
+    def _adopt(self) -> None:
+        """Takes dtype and shape from the op that a VariableDef named."""
+        raise NotImplementedError
+
+
+class RefVariable(MadeVariable):
+    """A 1.x variable: an op whose output is a reference that others update."""
+
+    def _build(self, graph: Any, initial: Tensor, scope: str) -> None:
+        if self._validate_shape and not initial.static_shape.known:
+            raise ValueError(f"initial_value must have a shape specified: {initial}")
+        self._dtype = initial.dtype.base_dtype._as_ref
+        self._element = state.VARIABLE_V2(shape=self._static, dtype=initial.dtype.base_dtype, name=scope)
+        with graph.colocate_with(self._element.op, ignore_existing=False):
+            self._initializer_op = state.ASSIGN(
+                self._element, initial, validate_shape=self._validate_shape, use_locking=True, name="Assign"
+            ).op
+            with device(self._caching_device) if self._caching_device is not None else nullcontext():
+                self._snapshot = array.identity(self._element, name="read")
 
     def value(self) -> Tensor:
         return self._snapshot
@@ -514,19 +552,8 @@ class RefVariable(Variable):
         result = state.ASSIGN_SUB(self._element, delta, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
-    def _from_proto(self, variable_def: Any, import_scope: str | None) -> None:
-        graph = context.get_default_graph()
-
-        def element(name: str) -> Any:
-            return graph.as_graph_element(f"{import_scope}/{name}" if import_scope else name)
-
-        self._element = element(variable_def.variable_name)
-        self._name = self._element.op.name
-        self._initializer_op = element(variable_def.initializer_name)
-        self._initial_value = element(variable_def.initial_value_name) if variable_def.initial_value_name else None
-        self._snapshot = element(variable_def.snapshot_name)
+    def _adopt(self) -> None:
         self._dtype, self._static = self._element.dtype, self._element.static_shape
-        self._settle_proto(variable_def, import_scope)
 
     def _scatter(self, kind: str, indices: Any, updates: Any, name: str | None, use_locking: bool = False) -> Any:
         by_reference, _ = scatter_state.SCATTERS[kind]
@@ -537,65 +564,21 @@ class RefVariable(Variable):
         return by_reference(self._element, indices, updates, use_locking=True, name=name)
 
 
-class ResourceVariable(Variable):
+class ResourceVariable(MadeVariable):
     """A variable behind a handle: reads are explicit and see whole values."""
 
-    def __init__(
-        self,
-        initial_value: Any = None,
-        trainable: bool | None = None,
-        collections: Any = None,
-        validate_shape: bool = True,
-        caching_device: Any = None,
-        name: str | None = None,
-        variable_def: Any = None,
-        dtype: Any = None,
-        expected_shape: Any = None,
-        import_scope: str | None = None,
-        constraint: Any = None,
-        synchronization: Any = None,
-        aggregation: Any = None,
-        shape: Any = None,
-    ) -> None:
-        if variable_def is not None:
-            if initial_value is not None:
-                raise ValueError("variable_def and initial_value are mutually exclusive.")
-            self._from_proto(variable_def, import_scope)
-            return
-        if initial_value is None:
-            raise ValueError("initial_value must be specified.")
-        self._settle(
-            {
-                "trainable": trainable,
-                "synchronization": synchronization,
-                "aggregation": aggregation,
-                "constraint": constraint,
-            }
+    def _build(self, graph: Any, initial: Tensor, scope: str) -> None:
+        self._dtype = initial.dtype.base_dtype
+        self._element = state.VAR_HANDLE_OP(
+            dtype=self._dtype, shape=self._static, shared_name=self._name, container=graph._container, name=scope
         )
-        self._caching_device = caching_device
-        self._validate_shape = validate_shape
-        if context.executing_eagerly():
-            self._make_eager(initial_value, dtype, name, shape)
-            return
-        graph = context.get_default_graph()
-        with control_dependencies(None), name_scope(name, "Variable", None) as scope:
-            made = scope[:-1]
-            with graph._attr_scope({"_class": (f"loc:@{made}",)}):
-                initial = _initial_tensor(initial_value, dtype, "initial_value")
-            self._initial_value = initial
-            static = as_shape(shape) if shape is not None else (initial.static_shape if validate_shape else Shape(None))
-            self._dtype, self._static, self._name = initial.dtype.base_dtype, static, made
-            self._element = state.VAR_HANDLE_OP(
-                dtype=self._dtype, shape=static, shared_name=made, container=graph._container, name=scope
-            )
-            self._element.variable = weakref.ref(self)  # type: ignore[attr-defined]
-            with name_scope("IsInitialized"):
-                self._is_initialized_op = state.VAR_IS_INITIALIZED_OP(self._element)
-            with name_scope("Assign") as assign_scope, graph.colocate_with(self._element.op):
-                self._initializer_op = state.ASSIGN_VARIABLE_OP(self._element, initial, name=assign_scope)
-            with name_scope("Read"):
-                self._snapshot = self._read()
-        self._join_collections(collections)
+        self._element.variable = weakref.ref(self)  # type: ignore[attr-defined]
+        with name_scope("IsInitialized"):
+            self._is_initialized_op = state.VAR_IS_INITIALIZED_OP(self._element)
+        with name_scope("Assign") as assign_scope, graph.colocate_with(self._element.op):
+            self._initializer_op = state.ASSIGN_VARIABLE_OP(self._element, initial, name=assign_scope)
+        with name_scope("Read"):
+            self._snapshot = self._read()
 
     def _make_eager(self, initial_value: Any, dtype: Any, name: str | None, shape: Any) -> None:
         initial = _initial_tensor(initial_value, dtype, "initial_value")
@@ -638,20 +621,18 @@ class ResourceVariable(Variable):
             return update
         return UnreadVariable(self, update)
 
-    def assign(
-        self, value: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
-    ) -> Any:
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
         """Sets the value; returns it (the op, with `read_value` False)."""
         return self._after(state.ASSIGN_VARIABLE_OP(self._element, self._checked(value), name=name), read_value)
 
     def assign_add(
-        self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Adds `delta`; returns the new value (the op, with `read_value` False)."""
         return self._after(state.ASSIGN_ADD_VARIABLE_OP(self._element, self._checked(delta), name=name), read_value)
 
     def assign_sub(
-        self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtracts `delta`; returns the new value (the op, with `read_value` False)."""
         return self._after(state.ASSIGN_SUB_VARIABLE_OP(self._element, self._checked(delta), name=name), read_value)
@@ -659,20 +640,10 @@ class ResourceVariable(Variable):
     def _as_graph_element(self) -> Tensor:
         return self._snapshot
 
-    def _from_proto(self, variable_def: Any, import_scope: str | None) -> None:
-        graph = context.get_default_graph()
-
-        def element(name: str) -> Any:
-            return graph.as_graph_element(f"{import_scope}/{name}" if import_scope else name)
-
-        self._element = element(variable_def.variable_name)
-        self._name = self._element.op.name
+    def _adopt(self) -> None:
         self._dtype, self._static = self._element.op.attr("dtype"), self._element.op.attr("shape")
-        self._initializer_op = element(variable_def.initializer_name)
-        self._initial_value = element(variable_def.initial_value_name) if variable_def.initial_value_name else None
-        self._snapshot = element(variable_def.snapshot_name) if variable_def.snapshot_name else self._read()
-        self._validate_shape = True
-        self._settle_proto(variable_def, import_scope)
+        if self._snapshot is None:
+            self._snapshot = self._read()
 
     # -- parts ---------------------------------------------------------------------------------------------------
 

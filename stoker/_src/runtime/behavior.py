@@ -38,6 +38,7 @@ def disable_v2_behavior() -> None:
     shapes.set_v2_tensorshape(False)
     settings.use_resource_variables = False
     settings.tensor_equality = False
+    settings.control_flow_v2 = False
 
 
 @export(v1="enable_v2_behavior")
@@ -47,6 +48,7 @@ def enable_v2_behavior() -> None:
     shapes.set_v2_tensorshape(True)
     settings.use_resource_variables = True
     settings.tensor_equality = True
+    settings.control_flow_v2 = True
 
 
 @export(v1="enable_eager_execution")
@@ -117,3 +119,27 @@ def disable_tensor_equality() -> None:
 
 
 enable_v2_behavior()
+
+
+@export(v1="enable_control_flow_v2")
+def enable_control_flow_v2() -> None:
+    """Conditionals and loops become functional ops, as they always do here: only what `control_flow_v2_enabled` says changes."""
+    settings.control_flow_v2 = True
+
+
+@export(v1="disable_control_flow_v2")
+def disable_control_flow_v2() -> None:
+    """Conditionals and loops stay functional ops, which give the same values: only what `control_flow_v2_enabled` says changes."""
+    settings.control_flow_v2 = False
+
+
+@export(v1="control_flow_v2_enabled")
+def control_flow_v2_enabled() -> bool:
+    """Whether a program asked for functional control flow."""
+    return settings.control_flow_v2
+
+
+@export(v1="executing_eagerly_outside_functions")
+def executing_eagerly_outside_functions() -> bool:
+    """Whether code outside of functions runs eagerly."""
+    return context.eager_by_default()

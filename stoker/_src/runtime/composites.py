@@ -1,34 +1,25 @@
-"""Feeding and fetching what is made of several tensors: SparseTensor and IndexedSlices."""
+"""Feeding and fetching what is made of several tensors: SparseTensor, IndexedSlices and RaggedTensor."""
 
 from __future__ import annotations
 
-from collections import namedtuple
 from typing import Any
 
 from stoker._src.base.export import export_constant
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.ragged_tensor import RaggedTensor, RaggedTensorValue
 from stoker._src.runtime.feeds import register_composite_feed
 from stoker._src.runtime.fetches import register_composite_fetch
 
-IndexedSlicesValue = namedtuple("IndexedSlicesValue", ["values", "indices", "dense_shape"])
-IndexedSlicesValue.__doc__ = "What a run gives for IndexedSlices: arrays (dense_shape may be None)."
-export_constant(__name__, "IndexedSlicesValue", v1="IndexedSlicesValue")
+export_constant("stoker._src.graph.indexed_slices", "IndexedSlicesValue", v1="IndexedSlicesValue")
 
 
 def _fetch_sparse(fetch: SparseTensor) -> Any:
     return [fetch.indices, fetch.values, fetch.dense_shape], lambda parts: SparseTensorValue(*parts)
 
 
-def _fetch_slices(fetch: IndexedSlices) -> Any:
-    if fetch.dense_shape is None:
-        return [fetch.values, fetch.indices], lambda parts: IndexedSlicesValue(*parts, None)
-    return [fetch.values, fetch.indices, fetch.dense_shape], lambda parts: IndexedSlicesValue(*parts)
-
-
 register_composite_fetch(SparseTensor, _fetch_sparse)
-register_composite_fetch(IndexedSlices, _fetch_slices)
 
 
 def _feed(key: Any, parts: dict[str, Tensor], value: Any) -> list[tuple[Any, Any]]:
@@ -60,3 +51,32 @@ def _feed_slices(key: IndexedSlices, value: Any) -> list[tuple[Any, Any]]:
 
 register_composite_feed(SparseTensor, _feed_sparse)
 register_composite_feed(IndexedSlices, _feed_slices)
+
+
+def _fetch_ragged(fetch: RaggedTensor) -> Any:
+    def rebuild(parts: list[Any]) -> Any:
+        value, *splits = parts
+        for cuts in reversed(splits):
+            value = RaggedTensorValue(value, cuts)
+        return value
+
+    return fetch._parts(), rebuild
+
+
+def _feed_ragged(key: RaggedTensor, value: Any) -> list[tuple[Any, Any]]:
+    tensors = key._parts()
+    if value is None:  # a plan is asked for, without values
+        return [(tensor, None) for tensor in tensors]
+    if not isinstance(value, RaggedTensorValue):
+        raise TypeError(
+            f"A RaggedTensor is fed a RaggedTensorValue, as tf.ragged.constant_value makes it, not {value!r:.200}."
+        )
+    if value.ragged_rank != key.ragged_rank:
+        raise ValueError(
+            f"A RaggedTensor of ragged rank {key.ragged_rank} is fed a value of ragged rank {value.ragged_rank}."
+        )
+    return list(zip(tensors, [value.flat_values, *value.nested_row_splits]))
+
+
+register_composite_fetch(RaggedTensor, _fetch_ragged)
+register_composite_feed(RaggedTensor, _feed_ragged)

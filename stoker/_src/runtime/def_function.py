@@ -216,7 +216,7 @@ class PolymorphicFunction:
                 )
             if given < len(self._input_signature):
                 raise TypeError(
-                    f"{self.__name__}() missing arguments of its `input_signature`: got {given} of {len(self._input_signature)}."
+                    f"{self._python_function.__name__}() missing arguments of its `input_signature`: got {given} of {len(self._input_signature)}."
                 )  # type: ignore[attr-defined]
             return tuple(map(_fitted, self._input_signature, bound.args)), bound.kwargs
         bound.apply_defaults()
@@ -336,6 +336,8 @@ def _common(a: Shape, b: Shape) -> Shape:
 
 def _fitted(spec: Any, value: Any) -> Any:
     """An argument as its place in the input signature takes it: plain values become tensors."""
+    if isinstance(spec, TensorSpec) and nest.is_nested(value):
+        value = convert_to_tensor(value, spec.dtype)
     try:
         nest.assert_same_structure(spec, value, check_types=False)
     except (ValueError, TypeError) as error:

@@ -76,7 +76,11 @@ class Placement:
 
     def data(self, value: Any) -> Any:
         """A constant or a feed where it starts: floating point numbers on the GPU."""
-        if self.gpu is None or not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
+        if (
+            self.gpu is None
+            or not isinstance(value, torch.Tensor)
+            or not (value.is_floating_point() or value.is_complex())
+        ):
             return value
         return value.to(self.gpu, non_blocking=True)
 
@@ -104,7 +108,8 @@ def _tensors(args: Any) -> Any:
 
 def _moved(args: Any, device: torch.device) -> list[Any]:
     return [
-        arg.to(device) if isinstance(arg, torch.Tensor) else _moved(arg, device) if type(arg) is list else arg for arg in args
+        arg.to(device) if isinstance(arg, torch.Tensor) else _moved(arg, device) if type(arg) is list else arg
+        for arg in args
     ]
 
 
@@ -154,7 +159,6 @@ def memory_of(name: str) -> int:
     """Bytes of a device's memory; TensorFlow states 256 MiB for the CPU."""
     kind, index = name.rsplit(":", 2)[1:]
     return torch.cuda.get_device_properties(int(index)).total_memory if kind == "GPU" else 256 << 20
-
 
 
 class DeviceAttributes:

@@ -311,6 +311,7 @@ class EagerExecutor:
                 values.append(value)
             count = len(record.definition.output_dtypes(record.attrs))
             compiled = FunctionCompiler(self._node_context)(record, values, [True] * count)  # type: ignore[arg-type]
+            assert first is not None  # compiling has refused a function that is not there
             found = first.steps[key] = (compiled, known)
         keywords, steps = found[0]
         return dict(keywords), steps

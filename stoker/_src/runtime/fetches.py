@@ -19,7 +19,7 @@ def register_composite_fetch(kind: type, expand: Callable[[Any], tuple[list[Any]
 
 def _expand_slices(slices: IndexedSlices) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     if slices.dense_shape is None:
-        return [slices.values, slices.indices], lambda parts: IndexedSlicesValue(*parts, None)
+        return [slices.values, slices.indices], lambda parts: IndexedSlicesValue(parts[0], parts[1], None)
     return [slices.values, slices.indices, slices.dense_shape], lambda parts: IndexedSlicesValue(*parts)
 
 

@@ -12,11 +12,12 @@ from typing import Any
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.function_graph import Function
+from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.failures import explain_failure
-from stoker._src.runtime.plan import Instruction, Planner, Value, passed_through, prune, values_of
+from stoker._src.runtime.plan import Instruction, Planner, Value, has_effect, passed_through, prune, values_of
 
 
 class FunctionCompiler:
@@ -48,6 +49,17 @@ class FunctionCompiler:
                 keywords[name] = attr
         return keywords, steps
 
+    def used_inputs(self, op: Operation, wanted: list[bool]) -> set[int]:
+        """The positions of the functions' inputs that matter for the outputs that are wanted."""
+        if op.definition.calls == "loop":
+            return _Loop(op, wanted).needed
+        used: set[int] = set()
+        for ref in function_refs(op):
+            function = _function_of(op, ref)
+            outputs = [tensor for tensor, use in zip(function.outputs, wanted) if use]
+            used |= _inputs_reached(function, outputs, function.control_outputs)
+        return used
+
     def _step(
         self,
         op: Operation,
@@ -66,15 +78,25 @@ class FunctionCompiler:
         else:
             # A variable that nobody needs keeps its first value.
             outputs = [t if i in loop.needed else function.inputs[i] for i, t in enumerate(function.outputs)]
-        step = self.compile(function, outputs, known)
+        dropped = [tensor for tensor, kept in zip(function.outputs, outputs) if kept is not tensor]
+        step = self.compile(function, outputs, known, _effects_behind(dropped, set(function.inputs)))
         steps.append(step)
         return step.function
 
-    def compile(self, function: Function, outputs: list[Any], bound: dict[int, Any]) -> Step:
-        planner = Planner(
-            outputs, function.control_outputs, function.inputs, self.node_context, self, bound=bound, is_function=True
-        )
+    def compile(
+        self, function: Function, outputs: list[Any], bound: dict[int, Any], effects: list[Operation] | None = None
+    ) -> Step:
+        targets = [*function.control_outputs, *(effects or ())]
+        planner = Planner(outputs, targets, function.inputs, self.node_context, self, bound=bound, is_function=True)
         return emit(planner.build())
+
+
+def _effects_behind(tensors: list[Tensor], inputs: set[Tensor]) -> list[Operation]:
+    """The ops that do something on the way to outputs nobody wants: a call runs them all the same."""
+    if not tensors:
+        return []
+    needed, _ = prune(tensors, [], inputs)
+    return [op for op in needed if has_effect(op)]
 
 
 def _function_of(op: Any, ref: FunctionRef) -> Function:

@@ -21,6 +21,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
+_WORTH_REUSING = 1 << 14  # elements below which a new tensor costs less than the check
 _EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 _NOT_FOLDABLE = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 
@@ -82,7 +83,7 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
     stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
     while stack:
         op, wanted = stack.pop()
-        wanted = wanted or _has_effect(op)
+        wanted = wanted or (has_effect(op) and not _is_fed(op, feeds))
         seen = needed if wanted else waited_for
         if op in seen or op in needed:
             continue
@@ -95,7 +96,12 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
     return needed, waited_for - needed
 
 
-def _has_effect(op: Operation) -> bool:
+def _is_fed(op: Operation, feeds: set[Tensor]) -> bool:
+    """Whether all that an op makes is fed: waiting for a fed placeholder must not run it."""
+    return bool(op.outputs) and all(tensor in feeds for tensor in op.outputs)
+
+
+def has_effect(op: Operation) -> bool:
     return bool(op.definition.traits & _EFFECTS) or bool(op.definition.calls)
 
 
@@ -172,6 +178,7 @@ class Planner:
         self._ordered: list[Operation] = []
         self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
         self._fetched_tensors = set(fetches)
+        self._wanted_outputs: dict[Operation, list[bool]] = {}
         self._pinned: dict[Tensor, Value] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
@@ -237,16 +244,18 @@ class Planner:
             return
         if not traits & _NOT_FOLDABLE and self._fold(op, arguments):
             return
-        instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
+        special = None if definition.specialize_fn is None else definition.specialize_fn(op)
+        if special is None:
+            instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
+        else:
+            instruction = Instruction(op, "kernel", special, arguments)
         self._append(instruction, traits)
         self._name_results(instruction, op)
 
     def _call(self, op: Operation, arguments: list[Any]) -> None:
         """An op that calls functions: they are compiled for this place, with the inputs that are known here bound."""
         passed: list[Value] = arguments[-1]
-        fetched = set(self.fetches)
-        wanted = [t in fetched or not self.needed.isdisjoint(t._consumers) for t in op.outputs]
-        keywords, steps = self.compile_function(op, passed, wanted)
+        keywords, steps = self.compile_function(op, passed, self._wanted(op))
         instruction = Instruction(op, "kernel", op.definition.kernel_fn, arguments, keywords, steps=steps)
         planners = [step.planner for step in steps]
         instruction.written = frozenset().union(*[planner.written for planner in planners])
@@ -260,6 +269,27 @@ class Planner:
             self.blocks = True
         self.reads_variables |= any(planner.reads_variables for planner in planners)
         self._name_results(instruction, op)
+
+    def _wanted(self, op: Operation) -> list[bool]:
+        """Which outputs somebody needs. A loop that takes one without using it does not."""
+        known = self._wanted_outputs.get(op)
+        if known is None:
+            known = self._wanted_outputs[op] = [
+                tensor in self._fetched_tensors or any(self._uses(user, tensor) for user in tensor._consumers)
+                for tensor in op.outputs
+            ]
+        return known
+
+    def _uses(self, user: Operation, tensor: Tensor) -> bool:
+        if user not in self.needed:
+            return False
+        if not user.definition.calls:
+            return True
+        first = len(user._inputs) - len(function_refs(user)[0].target.inputs)
+        if any(given is tensor for given in user._inputs[:first]):
+            return True
+        used = self.compile_function.used_inputs(user, self._wanted(user))
+        return any(given is tensor and i in used for i, given in enumerate(user._inputs[first:]))
 
     def _keywords(self, op: Operation) -> dict[str, Any]:
         definition = op.definition
@@ -275,24 +305,25 @@ class Planner:
         for arg, group in zip(definition.inputs, groups):
             if definition.calls and arg is definition.inputs[-1]:
                 inputs = function_refs(op)[0].target.inputs
-                arguments.append([self._passed(tensor, inner) for tensor, inner in zip(group, inputs)])
+                arguments.append(
+                    [self._taken(t, reference=inner.dtype._is_ref_dtype) for t, inner in zip(group, inputs)]
+                )
             elif arg.is_list:
                 arguments.append([self._argument(arg, tensor) for tensor in group])
             else:
                 arguments.append(self._argument(arg, group))
         return arguments
 
-    def _passed(self, tensor: Tensor, inner: Tensor) -> Value:
-        """An input of a function: a reference where the function takes one."""
-        if tensor.dtype._is_ref_dtype and not inner.dtype._is_ref_dtype:
-            return self._read(tensor)
-        return self.values[tensor]
-
     def _argument(self, arg: Any, tensor: Tensor) -> Any:
-        value = self.values[tensor]
-        if value.handle and not arg.is_ref and tensor.dtype is not dtypes.resource:
-            value = self._read(tensor)
+        value = self._taken(tensor, reference=arg.is_ref)
         return Host(value) if arg.host else value
+
+    def _taken(self, tensor: Tensor, *, reference: bool) -> Value:
+        """A value as a consumer takes it: the variable where it wants a reference, what the variable holds otherwise."""
+        value = self.values[tensor]
+        if value.handle and not reference and tensor.dtype is not dtypes.resource:
+            return self._read(tensor)
+        return value
 
     def _read(self, tensor: Tensor) -> Value:
         """The value of a reference: read from the variable at this point of the plan."""
@@ -443,6 +474,29 @@ class Planner:
                 value.last_use = end
         self._copy_reads(writes)
         self._copy_kept(retained)
+        self._reuse_memory()
+
+    def _reuse_memory(self) -> None:
+        """Lets kernels write over an input that dies with them: one that a plain kernel made and only plain ones used."""
+        held: set[Value] = set()  # values whose memory somebody else may have
+        for position, instruction in enumerate(self.instructions):
+            op = instruction.op
+            if op is None or instruction.kind != "kernel" or instruction.steps or not _is_plain(op):
+                held.update(values_of(instruction.arguments))
+                held.update(values_of(instruction.results))
+                continue
+            definition = op.definition
+            if not definition.single:
+                held.update(values_of(instruction.results))  # outputs may share memory with each other
+            if definition.in_place_fn is None or not op.outputs[0].dtype.is_floating:
+                continue
+            size = op.outputs[0].static_shape.size
+            if size is not None and size < _WORTH_REUSING:
+                continue
+            value = instruction.arguments[definition.in_place_position]
+            alone = sum(each is value for each in values_of(instruction.arguments)) == 1
+            if alone and value not in held and value.position >= 0 and value.last_use == position:
+                instruction.kernel, instruction.keywords = definition.in_place_fn, {}
 
     def _copy_reads(self, writes: list[tuple[int, frozenset[Any]]]) -> None:
         last_uses: dict[int, int] = {}  # position of a read -> the last use of anything that shares its memory
@@ -493,6 +547,12 @@ def _movable(ops: list[Operation], positions: list[int]) -> bool:
         if op not in members and not variables.isdisjoint(op._inputs):
             return False
     return True
+
+
+def _is_plain(op: Operation) -> bool:
+    """Whether an op's kernel neither keeps its inputs nor returns their memory."""
+    keeps = any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in (*op._inputs, *op.outputs))
+    return not op.definition.traits & (_EFFECTS | Trait.VIEW) and not keeps
 
 
 def _is_snapshot(op: Operation) -> bool:

@@ -25,6 +25,7 @@ from stoker._src.runtime.feeds import converter, expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.functions import FunctionCompiler, step_failure
 from stoker._src.runtime.locks import Holding, VariablesLock
+from stoker._src.runtime.memory import keep_freed_memory
 from stoker._src.runtime.plan import Planner
 from stoker._src.runtime.resources import NodeContext, ResourceManager
 from stoker._src.runtime.trace import Ticks, fill_run_metadata
@@ -68,6 +69,9 @@ class Plan:
 
     def _execute_watched(self, session: BaseSession, values: list[Any], options: Any, metadata: Any) -> list[Any]:
         """A run that may block, has a deadline, or is traced."""
+        for name, message in (("options", options), ("run_metadata", metadata)):
+            if message is not None and not hasattr(message, "SerializeToString"):
+                raise TypeError(f"Argument `{name}` must be a message, but got {type(message)!r}.")
         timeout = session._timeout if options is None or not options.timeout_in_ms else options.timeout_in_ms
         state = RunState(timeout)
         holding = Holding(session._variables_lock, writes=self.writes, state=state)
@@ -146,6 +150,7 @@ class BaseSession:
         self._timeout = self._config.operation_timeout_in_ms
         if self._config.intra_op_parallelism_threads > 0:
             torch.set_num_threads(self._config.intra_op_parallelism_threads)
+        keep_freed_memory()
         self._placement = Placement(self._config)
         self._compile_function = FunctionCompiler(self._node_context, self._placement)
         self._closed = False
@@ -192,6 +197,10 @@ class BaseSession:
             plan = self._plans.get(key)
         except TypeError:
             key, plan = self._structured_key(fetches, feed_dict)
+        if feed_dict and not hasattr(feed_dict, "keys"):
+            raise TypeError(
+                f"The feed_dict must be a dictionary from tensors to values, got {type(feed_dict).__name__}."
+            )
         if plan is None or self._closed or plan.graph_changes != self._graph.changes:
             feed_dict = expand_feeds(self._graph, feed_dict)
             plan = self._plan(fetches, feed_dict, key)
@@ -240,8 +249,8 @@ class BaseSession:
             try:
                 tensor = self._graph.as_graph_element(key, allow_operation=False)
             except (TypeError, ValueError, KeyError) as error:
-                kind = TypeError if not isinstance(error, ValueError) else ValueError
-                raise kind(f"Cannot interpret feed_dict key as Tensor: {error}") from None
+                text = error.args[0] if isinstance(error, KeyError) else error
+                raise TypeError(f"Cannot interpret feed_dict key as Tensor: {text}") from None
             if not self._graph.is_feedable(tensor):
                 raise ValueError(f"Tensor {tensor.name} may not be fed.")
             tensors.append(tensor)
@@ -257,7 +266,9 @@ class BaseSession:
     def _node_context(self, op: Operation) -> NodeContext:
         found = self._contexts.get(op)
         if found is None:
-            found = self._contexts[op] = NodeContext(op.name, self._resources, self, self._placement.variable_device(op))
+            found = self._contexts[op] = NodeContext(
+                op.name, self._resources, self, self._placement.variable_device(op)
+            )
         return found
 
     def explain(self, fetches: Any, feeds: Any = ()) -> str:

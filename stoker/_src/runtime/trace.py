@@ -69,7 +69,7 @@ class Timeline:
             )
             ends: dict[str, tuple[int, int]] = {}
             for node in device.node_stats:
-                label, _, call = node.timeline_label.partition(" = ")
+                _, _, call = node.timeline_label.partition(" = ")
                 inputs = [name for name in call.partition("(")[2].rstrip(")").split(", ") if name]
                 events.append(
                     {

@@ -12,6 +12,7 @@ from stoker._src.ops import grouping, math, scatter_state, variables
 from stoker._src.ops.training import UpdateOps
 from stoker._src.ops.training_rules import ADAM
 from stoker._src.train.adagrad import _beside
+from stoker._src.train.optimizer import variables_graph
 from stoker._src.train.rule_optimizer import Number, RuleOptimizer
 
 
@@ -59,7 +60,7 @@ class AdamOptimizer(RuleOptimizer):
 
     def _get_beta_accumulators(self) -> tuple[Any, Any]:
         """The variables that hold beta1^t and beta2^t."""
-        graph = None if context.executing_eagerly() else context.get_default_graph()
+        graph = variables_graph()
         return self._get_non_slot_variable("beta1_power", graph), self._get_non_slot_variable("beta2_power", graph)
 
     def _create_slots(self, var_list: list[Any]) -> None:

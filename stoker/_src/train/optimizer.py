@@ -27,6 +27,16 @@ from stoker._src.runtime import tape
 from stoker._src.train import slot_creator
 
 
+def variables_graph() -> Any:
+    """The graph that variables made now belong to: not the body of a function, but the graph around it. None if eager."""
+    if context.executing_eagerly():
+        return None
+    graph = context.get_default_graph()
+    while graph.building_function and graph.outer is not None:
+        graph = graph.outer
+    return graph if hasattr(graph, "get_operations") else None
+
+
 def sum_duplicates(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     """(values, indices) with each index once, its values added."""
     unique, positions = sorting.UNIQUE(indices)
@@ -295,7 +305,7 @@ class Optimizer:
 
     def _create_non_slot_variable(self, initial_value: Any, name: str, colocate_with: Any) -> Any:
         """A variable of the optimizer itself, placed with another; the one that is there if it was made before."""
-        key = (name, None if context.executing_eagerly() else context.get_default_graph())
+        key = (name, variables_graph())
         found = self._non_slot_dict.get(key)
         if found is None:
             with _beside(colocate_with):

@@ -1,5 +1,7 @@
 """Public names of tf.compat."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.base.shapes import dimension_value as dimension_value
 from stoker._src.base.text import as_bytes as as_bytes
 from stoker._src.base.text import as_str as as_str
@@ -13,3 +15,4 @@ from stoker._src.base.text import forward_compatible as forward_compatible
 from stoker._src.base.text import integral_types as integral_types
 from stoker._src.base.text import path_to_str as path_to_str
 from stoker._src.base.text import real_types as real_types
+from stoker._src.runtime.behavior import lazy_namespace as __getattr__

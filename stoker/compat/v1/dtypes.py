@@ -1,5 +1,7 @@
 """Public names of tf.dtypes."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
 from stoker._src.base.dtypes import bool_ as bool
@@ -31,4 +33,4 @@ from stoker._src.base.dtypes import variant as variant
 from stoker._src.ops.casting import cast as cast
 from stoker._src.ops.casting import saturate_cast as saturate_cast
 from stoker._src.ops.math_unary import complex as complex
-from stoker._src.ops.strings import as_string as as_string
+from stoker._src.ops.strings_numbers import as_string as as_string

@@ -1,5 +1,7 @@
 """Public names of tf.gfile."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.formats.gfile import Copy as Copy
 from stoker._src.formats.gfile import DeleteRecursively as DeleteRecursively
 from stoker._src.formats.gfile import Exists as Exists

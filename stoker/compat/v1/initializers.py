@@ -1,5 +1,7 @@
 """Public names of tf.initializers."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.initializers import Constant as constant
 from stoker._src.ops.initializers import GlorotNormal as glorot_normal
 from stoker._src.ops.initializers import GlorotUniform as glorot_uniform

@@ -1,5 +1,7 @@
 """Public names of tf.linalg."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.clip import global_norm as global_norm
 from stoker._src.ops.diagonals import eye as eye
 from stoker._src.ops.diagonals import matrix_band_part as band_part

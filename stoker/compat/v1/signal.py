@@ -1,5 +1,7 @@
 """Public names of tf.signal."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.signal import fft as fft
 from stoker._src.ops.signal import fft2d as fft2d
 from stoker._src.ops.signal import fft3d as fft3d
@@ -12,3 +14,21 @@ from stoker._src.ops.signal import irfft3d as irfft3d
 from stoker._src.ops.signal import rfft as rfft
 from stoker._src.ops.signal import rfft2d as rfft2d
 from stoker._src.ops.signal import rfft3d as rfft3d
+from stoker._src.ops.signal_frames import dct as dct
+from stoker._src.ops.signal_frames import fftshift as fftshift
+from stoker._src.ops.signal_frames import frame as frame
+from stoker._src.ops.signal_frames import idct as idct
+from stoker._src.ops.signal_frames import ifftshift as ifftshift
+from stoker._src.ops.signal_frames import inverse_mdct as inverse_mdct
+from stoker._src.ops.signal_frames import inverse_stft as inverse_stft
+from stoker._src.ops.signal_frames import inverse_stft_window_fn as inverse_stft_window_fn
+from stoker._src.ops.signal_frames import mdct as mdct
+from stoker._src.ops.signal_frames import mfccs_from_log_mel_spectrograms as mfccs_from_log_mel_spectrograms
+from stoker._src.ops.signal_frames import overlap_and_add as overlap_and_add
+from stoker._src.ops.signal_frames import stft as stft
+from stoker._src.ops.signal_windows import hamming_window as hamming_window
+from stoker._src.ops.signal_windows import hann_window as hann_window
+from stoker._src.ops.signal_windows import kaiser_bessel_derived_window as kaiser_bessel_derived_window
+from stoker._src.ops.signal_windows import kaiser_window as kaiser_window
+from stoker._src.ops.signal_windows import linear_to_mel_weight_matrix as linear_to_mel_weight_matrix
+from stoker._src.ops.signal_windows import vorbis_window as vorbis_window

@@ -1,5 +1,7 @@
 """Public names of tf.spectral."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.signal import fft as fft
 from stoker._src.ops.signal import fft2d as fft2d
 from stoker._src.ops.signal import fft3d as fft3d
@@ -12,3 +14,5 @@ from stoker._src.ops.signal import irfft3d as irfft3d
 from stoker._src.ops.signal import rfft as rfft
 from stoker._src.ops.signal import rfft2d as rfft2d
 from stoker._src.ops.signal import rfft3d as rfft3d
+from stoker._src.ops.signal_frames import dct as dct
+from stoker._src.ops.signal_frames import idct as idct

@@ -1,5 +1,7 @@
 """Public names of tf.summary."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.formats.protos import Event as Event
 from stoker._src.formats.protos import SessionLog as SessionLog
 from stoker._src.formats.protos import Summary as Summary

@@ -1,5 +1,7 @@
 """Public names of tf.debugging."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.array_checks import check_numerics as check_numerics
 from stoker._src.ops.assertions import assert_op as Assert
 from stoker._src.ops.debugging import assert_all_finite as assert_all_finite

@@ -1,5 +1,7 @@
 """Public names of tf.dtypes."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.base.dtypes import as_dtype as as_dtype
 from stoker._src.base.dtypes import bfloat16 as bfloat16
 from stoker._src.base.dtypes import bool_ as bool

@@ -1,5 +1,7 @@
 """Public names of tf.errors."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.base.errors import ABORTED as ABORTED
 from stoker._src.base.errors import AbortedError as AbortedError
 from stoker._src.base.errors import ALREADY_EXISTS as ALREADY_EXISTS

@@ -78,7 +78,7 @@ def loop_in_cond(x):
 def tensor_array(x):
     ta = tf.TensorArray(tf.float32, size=3, clear_after_read=False).unstack(x)
     out = tf.TensorArray(tf.float32, size=3)
-    _, out, s = tf.while_loop(
+    _, out, _ = tf.while_loop(
         lambda i, out, s: i < 3,
         lambda i, out, s: (i + 1, out.write(i, s * ta.read(i)), s + ta.read(i) ** 2),
         [0, out, tf.constant(1.0)],

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
 from tests.ops.samples import Sample, check_sample, f32, f64, i32, positive, samples
@@ -169,3 +170,15 @@ def test_poisson_loss() -> None:
     stirling = np.where(z <= 1, 0, z * np.log(z) - z + 0.5 * np.log(2 * np.pi * z))
     full = tf.nn.log_poisson_loss(tf.constant(z), tf.constant(c), compute_full_loss=True)
     np.testing.assert_allclose(run(full), np.exp(c) - c * z + stirling)
+
+
+def test_losses_in_eager_mode(eager) -> None:
+    """The tape's gradient of both cross entropies is softmax minus the labels."""
+    x, p = f64(3, 4), softmax(f64(3, 4))
+    with tf2.GradientTape(persistent=True) as tape:
+        logits = tf2.constant(x)
+        tape.watch(logits)
+        first = tf2.nn.softmax_cross_entropy_with_logits(labels=p, logits=logits)
+        second = tf2.nn.sparse_softmax_cross_entropy_with_logits(labels=[1, 0, 3], logits=logits)
+    np.testing.assert_allclose(tape.gradient(first, logits).numpy(), softmax(x) - p)
+    np.testing.assert_allclose(tape.gradient(second, logits).numpy(), softmax(x) - np.eye(4)[[1, 0, 3]])

@@ -63,6 +63,16 @@ def relu_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.T
     return torch.ops.aten.threshold_backward(gradients, features, 0)
 
 
+RELU.in_place(0, torch.relu_)
+
+
+def relu_grad_(gradients: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+    return torch.ops.aten.threshold_backward.grad_input(gradients, features, 0, grad_input=gradients)
+
+
+RELU_GRAD.in_place(0, relu_grad_)
+
+
 @RELU.grad
 def relu_gradient(op: Operation, g: Tensor) -> Tensor:
     return RELU_GRAD(g, op.outputs[0])
@@ -325,11 +335,10 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
             raise ValueError(
                 f"`features.dtype` must be a floating point tensor. Received: features.dtype={x.dtype.name}."
             )
-        half = math.multiply(_number(0.5, x), x)
+        half = _number(0.5, x) * x
         if approximate:
-            cube = math.multiply(math.multiply(x, x), x)
-            inner = math.multiply(
-                _number(scalars.sqrt(2 / scalars.pi), x), math.add(x, math.multiply(_number(0.044715, x), cube))
-            )
-            return math.multiply(half, math.add(_number(1, x), math.tanh(inner)))
-        return math.multiply(half, math.add(_number(1, x), ops.Erf(math.realdiv(x, _number(scalars.sqrt(2), x)))))
+            cube = x * x * x
+            inner = _number(scalars.sqrt(2 / scalars.pi), x) * (x + _number(0.044715, x) * cube)
+            return half * (_number(1, x) + math.tanh(inner))
+        # By way of erfc, which keeps its digits where x is very negative.
+        return half * ops.Erfc(math.negative(x) * _number(scalars.sqrt(0.5), x))

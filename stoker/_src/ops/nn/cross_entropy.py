@@ -59,11 +59,11 @@ def _scaled(vector: Tensor, matrix: Tensor) -> Tensor:
 
 def _is_zero(g: Tensor) -> bool:
     """Whether `g` is the zeros that stand for a gradient nobody asked for."""
-    if g.op is not None and g.op.type in ("ZerosLike", "Zeros"):
+    maker = None if getattr(g, "is_eager", False) else g.op
+    if maker is not None and maker.type == "ZerosLike":
         return True
-    if g.op is not None and g.op.type == "Fill":
-        value = constant_value(g.op.inputs[1])
-        return value is not None and not value.any()
+    if maker is not None and maker.type == "Fill":
+        g = maker.inputs[1]
     known = constant_value(g)
     return known is not None and not known.any()
 

@@ -73,12 +73,11 @@ def _sampled_logits(
 
 def _without_hits(labels: Tensor, sampled: Tensor, logits: Tensor, num_sampled: int, num_true: int) -> Tensor:
     """`logits` of the sampled classes, with those that are true classes of their row made so low that they vanish."""
-    hits = compute_accidental_hits(labels, sampled, num_true)
-    rows = math.cast(hits.indices, dtypes.int64)
-    target = ops.Pack([rows, hits.ids], axis=1)
+    rows, places, lowest = compute_accidental_hits(labels, sampled, num_true)
+    target = ops.Pack([math.cast(rows, dtypes.int64), places], axis=1)
     batch = math.cast(ops.Slice(array.shape(labels), [0], [1]), dtypes.int64)
     shape = array.concat([batch, convert_to_tensor([num_sampled], dtypes.int64)], 0)
-    penalty = ops.ScatterNd(target, math.cast(hits.weights, logits.dtype.base_dtype), shape)
+    penalty = ops.ScatterNd(target, math.cast(lowest, logits.dtype.base_dtype), shape)
     return logits + penalty
 
 

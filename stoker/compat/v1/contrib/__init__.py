@@ -1,7 +1,10 @@
 """Public names of tf.contrib."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.compat.v1.contrib import framework as framework
 from stoker.compat.v1.contrib import layers as layers
 from stoker.compat.v1.contrib import lookup as lookup
+from stoker.compat.v1.contrib import metrics as metrics
 from stoker.compat.v1.contrib import nn as nn
 from stoker.compat.v1.contrib import util as util

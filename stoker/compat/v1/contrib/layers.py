@@ -1,5 +1,7 @@
 """Public names of tf.contrib.layers."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.counting import bucketize as bucketize
 from stoker._src.ops.regularizers import apply_regularization as apply_regularization
 from stoker._src.ops.regularizers import l1_l2_regularizer as l1_l2_regularizer

@@ -1,3 +1,5 @@
 """Public names of tf.contrib.nn."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.sorting import nth_element as nth_element

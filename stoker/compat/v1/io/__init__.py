@@ -1,5 +1,7 @@
 """Public names of tf.io."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.compat.v1.io import gfile as gfile
 from stoker._src.formats.tfrecord import tf_record_iterator as tf_record_iterator
 from stoker._src.formats.tfrecord import TFRecordCompressionType as TFRecordCompressionType

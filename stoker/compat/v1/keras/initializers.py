@@ -1,4 +1,6 @@
 """Public names of tf.keras.initializers."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.initializers import Initializer as Initializer
 from stoker._src.ops.initializers import Orthogonal as Orthogonal

@@ -1,5 +1,7 @@
 """Public names of tf.keras.regularizers."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.regularizers import KerasRegularizer as Regularizer
 from stoker._src.ops.regularizers import l1 as l1
 from stoker._src.ops.regularizers import l1_l2 as l1_l2

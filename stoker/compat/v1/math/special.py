@@ -1,5 +1,7 @@
 """Public names of tf.math.special."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.ops.special import bessel_i0 as bessel_i0
 from stoker._src.ops.special import bessel_i0e as bessel_i0e
 from stoker._src.ops.special import bessel_i1 as bessel_i1

@@ -1,6 +1,15 @@
 """Public names of tf.nn."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.compat.v1.nn import experimental as experimental
+from stoker.compat.v1.nn import rnn_cell as rnn_cell
+from stoker._src.layers.rnn import bidirectional_dynamic_rnn as bidirectional_dynamic_rnn
+from stoker._src.layers.rnn import dynamic_rnn as dynamic_rnn
+from stoker._src.layers.rnn import raw_rnn as raw_rnn
+from stoker._src.layers.rnn import static_bidirectional_rnn as static_bidirectional_rnn
+from stoker._src.layers.rnn import static_rnn as static_rnn
+from stoker._src.layers.rnn import static_state_saving_rnn as static_state_saving_rnn
 from stoker._src.ops.array_padding import depth_to_space as depth_to_space
 from stoker._src.ops.array_padding import space_to_batch as space_to_batch
 from stoker._src.ops.array_padding import space_to_depth as space_to_depth
@@ -22,6 +31,8 @@ from stoker._src.ops.nn.activations import softplus as softplus
 from stoker._src.ops.nn.activations import softsign as softsign
 from stoker._src.ops.nn.activations import swish as silu
 from stoker._src.ops.nn.activations import swish as swish
+from stoker._src.ops.nn.average_loss import compute_average_loss as compute_average_loss
+from stoker._src.ops.nn.average_loss import scale_regularization_loss as scale_regularization_loss
 from stoker._src.ops.nn.batch_norm import fused_batch_norm as fused_batch_norm
 from stoker._src.ops.nn.bias import bias_add as bias_add
 from stoker._src.ops.nn.bias import l2_loss as l2_loss
@@ -66,6 +77,8 @@ from stoker._src.ops.nn.dilated import with_space_to_batch as with_space_to_batc
 from stoker._src.ops.nn.dilation import dilation2d as dilation2d
 from stoker._src.ops.nn.dilation import erosion2d as erosion2d
 from stoker._src.ops.nn.dropout import dropout as dropout
+from stoker._src.ops.nn.fractional_pooling import fractional_avg_pool as fractional_avg_pool
+from stoker._src.ops.nn.fractional_pooling import fractional_max_pool as fractional_max_pool
 from stoker._src.ops.nn.lrn import local_response_normalization as local_response_normalization
 from stoker._src.ops.nn.lrn import local_response_normalization as lrn
 from stoker._src.ops.nn.moments import batch_norm_with_global_normalization as batch_norm_with_global_normalization
@@ -93,3 +106,6 @@ from stoker._src.ops.nn.softmax import log_softmax as log_softmax
 from stoker._src.ops.nn.softmax import softmax as softmax
 from stoker._src.ops.sorting import in_top_k as in_top_k
 from stoker._src.ops.sorting import top_k as top_k
+from stoker._src.ops.sparse_embedding import embedding_lookup as embedding_lookup
+from stoker._src.ops.sparse_embedding import embedding_lookup_sparse as embedding_lookup_sparse
+from stoker._src.ops.sparse_embedding import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse

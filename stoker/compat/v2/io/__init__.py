@@ -1,5 +1,7 @@
 """Public names of tf.io."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.compat.v2.io import gfile as gfile
 from stoker._src.formats.tfrecord import TFRecordOptions as TFRecordOptions
 from stoker._src.formats.tfrecord import TFRecordWriter as TFRecordWriter

@@ -1,5 +1,7 @@
 """Public names of tf.lookup."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker.compat.v2.lookup import experimental as experimental
 from stoker._src.ops.lookup import KeyValueTensorInitializer as KeyValueTensorInitializer
 from stoker._src.ops.lookup import StaticHashTable as StaticHashTable

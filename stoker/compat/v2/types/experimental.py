@@ -1,3 +1,5 @@
 """Public names of tf.types.experimental."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
 from stoker._src.runtime.def_function import ConcreteFunction as ConcreteFunction

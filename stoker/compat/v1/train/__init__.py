@@ -1,5 +1,8 @@
 """Public names of tf.train."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker.compat.v1.train import experimental as experimental
 from stoker._src.formats.protos import BytesList as BytesList
 from stoker._src.formats.protos import ClusterDef as ClusterDef
 from stoker._src.formats.protos import Example as Example
@@ -15,6 +18,9 @@ from stoker._src.formats.protos import SequenceExample as SequenceExample
 from stoker._src.formats.protos import ServerDef as ServerDef
 from stoker._src.ops.files import match_filenames_once as match_filenames_once
 from stoker._src.ops.files import write_graph as write_graph
+from stoker._src.ops.sdca import sdca_fprint as sdca_fprint
+from stoker._src.ops.sdca import sdca_optimizer as sdca_optimizer
+from stoker._src.ops.sdca import sdca_shrink_l1 as sdca_shrink_l1
 from stoker._src.train.adagrad import AdadeltaOptimizer as AdadeltaOptimizer
 from stoker._src.train.adagrad import AdagradDAOptimizer as AdagradDAOptimizer
 from stoker._src.train.adagrad import AdagradOptimizer as AdagradOptimizer
@@ -36,6 +42,7 @@ from stoker._src.train.descent import ProximalGradientDescentOptimizer as Proxim
 from stoker._src.train.ftrl import FtrlOptimizer as FtrlOptimizer
 from stoker._src.train.moving_averages import ExponentialMovingAverage as ExponentialMovingAverage
 from stoker._src.train.optimizer import Optimizer as Optimizer
+from stoker._src.train.quantize_training import do_quantize_training_on_graphdef as do_quantize_training_on_graphdef
 from stoker._src.train.rmsprop import RMSPropOptimizer as RMSPropOptimizer
 from stoker._src.train.training_util import assert_global_step as assert_global_step
 from stoker._src.train.training_util import create_global_step as create_global_step

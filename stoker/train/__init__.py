@@ -1,5 +1,8 @@
 """Public names of tf.train."""
 
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker.train import experimental as experimental
 from stoker._src.formats.protos import BytesList as BytesList
 from stoker._src.formats.protos import ClusterDef as ClusterDef
 from stoker._src.formats.protos import Example as Example

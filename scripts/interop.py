@@ -1,0 +1,137 @@
+"""GraphDefs from stoker to TensorFlow and back, with real TensorFlows.
+
+    python scripts/interop.py [--tf1 PYTHON] [--tf2 PYTHON] [--keep FOLDER]
+
+Each program of tests/golden/graphs/interop/programs.py is built on one side, written as a binary GraphDef, imported on the other
+side with `import_graph_def(name="")`, run there with the same feeds, and the values compared. TensorFlow writes twice: with the
+control flow of 1.x (Switch, Merge, Enter, ...) and with the functional one of 2.x. Then the programs of tests/scripts run under
+stoker and under each TensorFlow, and what they print is compared. PYTHON is an interpreter that has that
+TensorFlow; one that is not there is skipped. The exit status is 1 where anything differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.scripts.compare import difference  # noqa: E402
+
+TRAVEL = ROOT / "tests" / "golden" / "graphs" / "interop" / "travel.py"
+OURS = (sys.executable, "stoker")
+
+
+def travel(side: tuple[str, str], action: str, folder: Path, *options: str) -> dict[str, str]:
+    """Runs one side: what failed or differs, by program."""
+    python, module = side
+    environment = dict(os.environ, PYTHONPATH=str(ROOT) if module == "stoker" else "")
+    done = subprocess.run(
+        [python, str(TRAVEL), action, module, str(folder), *options],
+        env=environment, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    start = done.stdout.find("{")
+    if start < 0:
+        return {"(all)": f"{action} under {python} failed with status {done.returncode}: {done.stderr[-2000:]}"}
+    return json.loads(done.stdout[start:])
+
+
+# TensorFlow 2 has the 1.x names in a module of their own; a program written for 1.x gets that one.
+AS_1X = """
+import runpy, sys
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+sys.modules["tensorflow"] = tf
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def printed(command: list[str], **environment: str) -> str:
+    """What a program prints on standard output."""
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    return done.stdout if done.returncode == 0 else f"status {done.returncode}: {done.stderr[-1000:]}"
+
+
+def programs(peers: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Runs every script under stoker and each TensorFlow: what differs, by program and peer."""
+    table: dict[str, dict[str, str]] = {}
+    for path in sorted((ROOT / "tests" / "scripts" / "programs").glob("*.py")):
+        ours = printed([sys.executable, "-m", "stoker", "run", str(path)], PYTHONPATH=str(ROOT))
+        for name, python in peers.items():
+            theirs = printed(
+                [python, "-c", AS_1X, str(path)], PYTHONPATH="", TF_CPP_MIN_LOG_LEVEL="3", TF_USE_LEGACY_KERAS="1"
+            )
+            table.setdefault(f"script {path.stem}", {})[f"stoker = {name}"] = difference(theirs, ours)
+    return table
+
+
+def journeys(peers: dict[str, str]) -> list[tuple[str, tuple[str, str], tuple[str, str], tuple[str, ...]]]:
+    """(title, writer, reader, options of the writer)."""
+    found = []
+    for name, python in peers.items():
+        theirs = (python, "tensorflow")
+        found.append((f"stoker -> {name}", OURS, theirs, ()))
+        found.append((f"{name} -> stoker", theirs, OURS, ()))
+        found.append((f"{name} v2 -> stoker", theirs, OURS, ("--control-flow", "v2")))
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tf1", metavar="PYTHON", default=".venvs/tf1/bin/python", help="has TensorFlow 1.15")
+    parser.add_argument("--tf2", metavar="PYTHON", default=".venvs/tf2/bin/python", help="has TensorFlow 2")
+    parser.add_argument("--keep", metavar="FOLDER", help="keep the written graphs there")
+    args = parser.parse_args()
+    peers = {}
+    for name in ("tf1", "tf2"):
+        python = getattr(args, name)
+        if shutil.which(python):
+            peers[name] = python
+        else:
+            print(f"{name}: there is no {python}; skipped")
+    if not peers:
+        print("no TensorFlow to compare with")
+        return 0
+    with tempfile.TemporaryDirectory() as temporary:
+        base = Path(args.keep or temporary)
+        table: dict[str, dict[str, str]] = {}
+        titles = []
+        for title, writer, reader, options in journeys(peers):
+            titles.append(title)
+            folder = base / title.replace(" -> ", "_to_").replace(" ", "_")
+            written = travel(writer, "write", folder, *options)
+            for name, failure in written.items():
+                if failure:
+                    table.setdefault(name, {})[title] = f"not written: {failure}"
+            for name, failure in travel(reader, "check", folder).items():
+                table.setdefault(name, {}).setdefault(title, failure)
+    table.update(programs(peers))
+    return report(table, [*titles, *(f"stoker = {name}" for name in peers)])
+
+
+def report(table: dict[str, dict[str, str]], titles: list[str]) -> int:
+    """Prints the table and the differences below it; the exit status."""
+    width = max(map(len, table))
+    print(f"{'':{width}}  " + "  ".join(titles))
+    for name, row in table.items():
+        cells = ["-" if title not in row else "DIFFERS" if row[title] else "same" for title in titles]
+        print(f"{name:{width}}  " + "  ".join(f"{cell:{len(title)}}" for cell, title in zip(cells, titles)))
+    failures = [(name, title, text) for name, row in table.items() for title, text in row.items() if text]
+    for name, title, text in failures:
+        print(f"\n{name}, {title}:\n  {text}")
+    print(f"\n{sum(len(row) for row in table.values()) - len(failures)} comparisons the same, {len(failures)} not")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

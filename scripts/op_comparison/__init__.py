@@ -1,0 +1,1 @@
+"""The parts of scripts/op_table.py: cases, their exchange with TensorFlow, the comparison and its stated exceptions."""

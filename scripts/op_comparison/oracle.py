@@ -1,0 +1,119 @@
+"""The TensorFlow side: runs cases through tf.raw_ops. Started by scripts/op_table.py under an interpreter that has TensorFlow.
+
+    python oracle.py CASES FOLDER [NUMBER ...]
+
+Results go to FOLDER in chunks; a chunk that is there is not run again. The number of each case is printed before it runs, so
+that the parent knows which one ended the process, and can start another that leaves out the cases with the NUMBERs given.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from exchange import Reader, Variable, Writer
+
+CHUNK = 250
+RENAMED = {"squeeze_dims": "axis"}  # attributes whose Python parameter has another name
+
+
+def run_case(tf: Any, case: dict[str, Any]) -> list[Any]:
+    if case["graph"]:
+        return run_in_graph(tf, case)
+    inputs = {name: convert(tf, value) for name, value in case["inputs"].items()}
+    with tf.device("/CPU:0"):
+        outputs = call(tf, case["op"], inputs, case["attrs"])
+    return [as_array(tensor.numpy()) for tensor in flatten(outputs)]
+
+
+def call(tf: Any, op: str, inputs: dict[str, Any], attrs: dict[str, Any]) -> Any:
+    """Calls the op. Its Python parameters are named as the OpDef's but for a few inputs, which keep their order."""
+    function = getattr(tf.raw_ops, op)
+    unused = [name for name in inspect.signature(function).parameters if name not in inputs and name not in attrs]
+    parameters = inspect.signature(function).parameters
+    named = {name if name in parameters else unused.pop(0): value for name, value in inputs.items()}
+    named.update({RENAMED.get(name, name): value for name, value in attrs.items()})
+    return function(**named)
+
+
+def convert(tf: Any, value: Any) -> Any:
+    if isinstance(value, list):
+        return [convert(tf, item) for item in value]
+    return tf.constant(value, tf.string if value.dtype.kind == "O" else tf.as_dtype(value.dtype))
+
+
+def flatten(outputs: Any) -> list[Any]:
+    if outputs is None or type(outputs).__name__ == "Operation":
+        return []
+    if isinstance(outputs, (list, tuple)):
+        return [leaf for item in outputs for leaf in flatten(item)]
+    return [outputs]
+
+
+def as_array(value: Any) -> np.ndarray:
+    return np.array(value, object) if isinstance(value, (bytes, str)) else np.asarray(value)
+
+
+def run_in_graph(tf: Any, case: dict[str, Any]) -> list[Any]:
+    """One run of a graph that holds the op; variables among its inputs are read after it."""
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        arguments, reads, preparation = {}, [], []
+        for number, (name, value) in enumerate(case["inputs"].items()):
+            if not isinstance(value, Variable):
+                arguments[name] = convert(tf, value)
+                continue
+            array = value.value
+            if name in case["references"]:
+                variable = tf.raw_ops.VariableV2(shape=array.shape, dtype=tf.as_dtype(array.dtype))
+                preparation.append(tf.raw_ops.Assign(ref=variable, value=array).op)
+                reads.append(variable)
+            else:
+                variable = tf.raw_ops.VarHandleOp(
+                    dtype=tf.as_dtype(array.dtype), shape=array.shape, shared_name=f"v{number}"
+                )
+                preparation.append(tf.raw_ops.AssignVariableOp(resource=variable, value=array))
+                reads.append((variable, tf.as_dtype(array.dtype)))
+            arguments[name] = variable
+        session.run(preparation)
+        made = call(tf, case["op"], arguments, case["attrs"])
+        outputs = flatten(made)
+        with tf.control_dependencies(outputs or [made]):
+            after = [
+                tf.raw_ops.ReadVariableOp(resource=item[0], dtype=item[1])
+                if isinstance(item, tuple)
+                else v1.identity(item)
+                for item in reads
+            ]
+        return [as_array(value) for value in session.run([*outputs, *after])]
+
+
+def main() -> None:
+    import tensorflow as tf
+
+    source, folder, fatal = Path(sys.argv[1]), Path(sys.argv[2]), {int(number) for number in sys.argv[3:]}
+    reader = Reader(source, tf)
+    for start in range(0, len(reader.structure), CHUNK):
+        path = folder / f"results_{start}"
+        if path.with_suffix(".json").exists():
+            continue
+        writer, results = Writer(), []
+        for number, packed in enumerate(reader.structure[start : start + CHUNK], start):
+            if number in fatal:
+                results.append({"error": "Crash", "message": "the process ends"})
+                continue
+            print(number, flush=True)
+            try:
+                values = run_case(tf, reader.unpack(packed))
+                results.append({"values": [writer.pack(value) for value in values]})
+            except Exception as error:
+                results.append({"error": type(error).__name__, "message": str(error)[:400]})
+        writer.save(path, results)
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()

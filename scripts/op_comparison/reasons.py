@@ -1,0 +1,116 @@
+"""Why some ops differ from TensorFlow, or are not compared with it. The documentation prints these words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# How far apart results may be, in units of the dtype's precision (the distance of 1 to the next number), and why.
+ELEMENTWISE = (4.0, "last bits of library functions")
+SUMS = (64.0, "sums in another order")
+
+_SPECIAL = (64.0, "series and fractions cut off elsewhere")
+_BESSEL = (4e10, "torch's kernel is good to 1e-6 between 2.5 and 15 (to the last bits elsewhere)")
+_SINGLE = (1e9, "TensorFlow computes float64 in single precision here")
+
+TOLERANCES: dict[str, tuple[float, str]] = {
+    **dict.fromkeys(("Digamma", "BesselI1e", "BesselK0", "BesselI0e", "BesselK1", "Lgamma"), _SPECIAL),
+    **dict.fromkeys(("IgammaGradA", "RandomGammaGrad", "Zeta", "Polygamma"), _SPECIAL),
+    **dict.fromkeys(("FresnelCos", "FresnelSin"), (512.0, "series and fractions cut off elsewhere")),
+    **dict.fromkeys(("BesselJ0", "BesselJ1", "BesselY0", "BesselY1"), _BESSEL),
+    **dict.fromkeys(("CTCLoss", "CTCBeamSearchDecoder"), _SINGLE),
+}
+
+_NAN = "where numbers are compared with NaN TensorFlow's answer depends on their order; here NaN spreads"
+
+# Differences that stay: op -> (the differences meant, as a pattern of their description; reason). A difference of the op that
+# does not match is reported as unexplained.
+DELIBERATE: dict[str, tuple[str, str]] = {
+    "ReluGrad": (": 0 instead of nan$", "an infinite or NaN gradient of an inactive unit gives 0 instead of NaN (one pass over memory)"),
+    "Relu6Grad": (": 0 instead of nan$", "an infinite or NaN gradient of an inactive unit gives 0 instead of NaN (one pass over memory)"),
+    "Sign": (r"complex\d+\[.*nan instead of 0$", "a complex NaN gives NaN in both parts"),
+    "Reciprocal": ("complex128.*inf instead of nan$", "of complex zero: TensorFlow gives inf or NaN by the length of the tensor"),
+    "Round": (r"\(int(32|64)\[.*instead of 0$", "integers are returned as they are; TensorFlow's kernel gives 0 for them"),
+    "Cross": ("TensorFlow FailedPreconditionError$", "wrong sizes are InvalidArgumentError, from the shape rule, instead of FailedPreconditionError"),
+    "ReduceJoin": ("TensorFlow OutOfRangeError$", "wrong axes are InvalidArgumentError, from the shape rule, instead of OutOfRangeError"),
+    "TruncateDiv": ("TensorFlow InternalError$", "division by zero is InvalidArgumentError, as for the other divisions, instead of InternalError"),
+    "Reverse": ("^empty .*TensorFlow raises", "empty tensors are allowed"),
+    "ParallelConcat": ("^empty .*TensorFlow raises", "empty parts are allowed"),
+    "MaxPoolGradWithArgmax": ("^empty .*TensorFlow raises", "empty tensors of any rank are allowed"),
+    "Cholesky": ("stoker raises InvalidArgumentError: Cholesky", "a matrix that is not positive definite raises InvalidArgumentError; TensorFlow 2.21 returns NaN beside unset memory"),
+    "ArgMax": ("^int16 .*TensorFlow raises", "an axis of dtype int16 works; TensorFlow raises for valid ones"),
+    "SegmentMin": ("^NaN, inf.*: nan instead of", _NAN),
+    "SegmentMax": ("^NaN, inf.*: nan instead of", _NAN),
+    "UnsortedSegmentMin": ("^NaN, inf.*: nan instead of", _NAN),
+    "UnsortedSegmentMax": ("^NaN, inf.*: nan instead of", _NAN),
+    "ClipByValue": ("^NaN, inf.*: nan instead of", "NaN among values or bounds gives NaN; TensorFlow gives a value or bound in some of these cases"),
+    "CumulativeLogsumexp": ("^NaN, inf.*: nan instead of -inf$", "NaN or infinity in the input: NaN in a place where TensorFlow gives -inf"),
+    "Spence": ("^NaN, inf.*: -inf instead of nan$", "of a non-finite or huge argument: -inf where TensorFlow gives NaN"),
+    "TopKV2": ("^NaN, inf.*: nan instead of", "NaN comes first; TensorFlow's order depends on where it stands"),
+    "EuclideanNorm": (r"^limits.*\(int32", "squares of int32 that overflow give another number"),
+    "Einsum": ("ij->ik", "output labels that no input has raise InvalidArgumentError; TensorFlow drops them"),
+    "Erf": ("^NaN, inf.*float64.*instead of nan$", "of float64 infinities: -1 and 1; TensorFlow gives NaN"),
+    "Erfinv": (" units$", "small arguments keep their digits (as SciPy's); TensorFlow's cancel, to 0 below the precision"),
+    "Zeta": ("^NaN, inf.*: nan instead of 0$", "infinite arguments give NaN instead of the limit 0: torch's kernel"),
+    "Igammac": (" units$", "float32: torch's kernel is good to 6 units; tiny and huge a: neither side keeps all digits"),
+    "SparseAdd": (r"shape \[2, 2\] instead of \[3, 2\]$", "a threshold of another dtype than the values is converted; TensorFlow's result is as if it read the bytes"),
+    "FakeQuantWithMinMaxArgsGradient": ("^size 1 .*TensorFlow raises", "inputs of different sizes broadcast"),
+    "QuantizeAndDequantizeV3": ("^0-d .*TensorFlow raises", "scalars are allowed"),
+    "Eig": (" units$", "the same eigenvalues in another order"),
+    "DecodeJSONExample": ("instead of", "numbers are packed in the message; TensorFlow writes the same numbers one by one"),
+    "EncodePng": ("PNG", "other bytes for the same pixels: the compressor's choices"),
+    "ParameterizedTruncatedNormal": ("^float16 .*stoker raises UnimplementedError", "float16 is not supported: use float32"),
+    "StatelessParameterizedTruncatedNormal": ("^float16 .*stoker raises UnimplementedError", "float16 is not supported: use float32"),
+}  # fmt: skip
+
+# Samples whose inputs do not fit together (a pooled tensor that is not the pool's own), which TensorFlow checks or
+# resolves in its own way. The cases of extra.py take their place.
+SAMPLES_LEFT_OUT = {"MaxPoolGradGrad", "FractionalMaxPoolGrad"}
+
+# Outputs that TensorFlow leaves unset: (op, attribute, value) -> their numbers. They hold what was in memory.
+_UNSET: dict[tuple[str, str, Any], tuple[int, ...]] = {
+    ("SelfAdjointEigV2", "compute_v", False): (1,),
+    ("Eig", "compute_v", False): (1,),
+    ("Svd", "compute_uv", False): (1, 2),
+    ("FusedBatchNorm", "is_training", False): (3, 4),
+    ("FusedBatchNormV2", "is_training", False): (3, 4),
+    ("FusedBatchNormV3", "is_training", False): (3, 4, 5),
+    ("FusedBatchNormV3", "is_training", True): (5,),
+}
+_DEFAULTS = {"compute_v": True, "compute_uv": True, "is_training": True}
+_NEVER_SET = {"FusedBatchNormGrad": (3, 4), "FusedBatchNormGradV2": (3, 4), "FusedBatchNormGradV3": (3, 4)}
+
+
+def unset_outputs(op: str, attrs: dict[str, Any]) -> tuple[int, ...]:
+    """The outputs of this call that TensorFlow leaves unset."""
+    for (name, attr, value), outputs in _UNSET.items():
+        if name == op and attrs.get(attr, _DEFAULTS[attr]) == value:
+            return outputs
+    return _NEVER_SET.get(op, ())
+
+
+# Modules whose ops are not compared here, and why.
+NOT_COMPARED: dict[str, str] = {
+    "queues": "holds state between runs: compared by programs",
+    "readers": "holds state between runs: compared by programs",
+    "lookup_ops": "holds state between runs: compared by programs",
+    "tensor_array_v3": "holds state between runs: compared by programs",
+    "tensor_lists": "values are lists: compared by programs",
+    "optionals": "values are not arrays",
+    "functional": "takes functions: compared by programs",
+    "python_functions": "calls Python",
+    "printing": "prints",
+    "files": "reads and writes files",
+    "grouping": "computes nothing",
+    "constants": "computes nothing",
+    "state": "makes or destroys a variable",
+    "parsing": "compared with recorded results",
+    "sdca": "compared with recorded results",
+    "image_codecs": "compared with recorded results",
+    "sparse_messages": "values are not arrays",
+}
+NOT_COMPARED_OPS: dict[str, str] = {
+    "NonDeterministicInts": "random",
+    "LearnedUnigramCandidateSampler": "learns between runs: compared with recorded results",
+    "ThreadUnsafeUnigramCandidateSampler": "learns between runs: compared with recorded results",
+    "Timestamp": "reads the clock",
+}

@@ -1,0 +1,170 @@
+"""`tf.logging`: the logger "tensorflow", its levels, and the calls that count or filter.
+
+Lines go to standard error as `LEVEL:tensorflow:message`, and to whatever handlers the program puts on the root logger.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+import sys
+import threading
+from typing import Any
+
+from stoker._src.base.export import export, export_constant
+
+DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.FATAL
+for _level in ("DEBUG", "INFO", "WARN", "ERROR", "FATAL"):
+    export_constant(__name__, _level, v1=f"logging.{_level}")
+
+_making = threading.Lock()
+_counts: collections.Counter[tuple[str, int]] = collections.Counter()
+_OWN_FILE = __file__
+
+
+class _Logger(logging.Logger):
+    """Reports the caller's file and line, not those of the functions below."""
+
+    def findCaller(self, stack_info: bool = False, stacklevel: int = 1) -> tuple[str, int, str, str | None]:
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename in (_OWN_FILE, logging.__file__):
+            frame = frame.f_back
+        return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, None
+
+
+class _StandardError(logging.StreamHandler):
+    """Writes to what `sys.stderr` is at the time of writing, as a program may exchange it."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> Any:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, stream: Any) -> None:
+        raise AttributeError("this handler follows sys.stderr")
+
+
+@export("get_logger")
+def get_logger() -> logging.Logger:
+    """The logger that `tf.logging` writes to."""
+    logger = logging.Logger.manager.loggerDict.get("tensorflow")
+    if isinstance(logger, logging.Logger):
+        return logger
+    with _making:
+        kind = logging.getLoggerClass()
+        try:
+            logging.setLoggerClass(_Logger)
+            logger = logging.getLogger("tensorflow")
+        finally:
+            logging.setLoggerClass(kind)
+        logger.setLevel(WARN)
+        if not logging.getLogger().handlers:  # a program that set logging up itself gets no second line
+            handler = _StandardError()
+            handler.setFormatter(logging.Formatter(logging.BASIC_FORMAT))
+            logger.addHandler(handler)
+        return logger
+
+
+@export(v1="logging.log")
+def log(level: int, msg: Any, *args: Any, **kwargs: Any) -> None:
+    """Writes a line of any level."""
+    get_logger().log(level, msg, *args, **kwargs)
+
+
+@export(v1="logging.debug")
+def debug(msg: Any, *args: Any, **kwargs: Any) -> None:
+    """Writes a line for those who look for defects."""
+    get_logger().debug(msg, *args, **kwargs)
+
+
+@export(v1="logging.info")
+def info(msg: Any, *args: Any, **kwargs: Any) -> None:
+    """Writes a line on how things go. Shown after `set_verbosity(tf.logging.INFO)`."""
+    get_logger().info(msg, *args, **kwargs)
+
+
+@export(v1=("logging.warn", "logging.warning"))
+def warning(msg: Any, *args: Any, **kwargs: Any) -> None:
+    """Writes a line on what may be wrong."""
+    get_logger().warning(msg, *args, **kwargs)
+
+
+warn = warning
+
+
+@export(v1="logging.error")
+def error(msg: Any, *args: Any, **kwargs: Any) -> None:
+    """Writes a line on what is wrong."""
+    get_logger().error(msg, *args, **kwargs)
+
+
+@export(v1="logging.fatal")
+def fatal(msg: Any, *args: Any, **kwargs: Any) -> None:
+    """Writes a line of the highest level. The program goes on."""
+    get_logger().fatal(msg, *args, **kwargs)
+
+
+@export(v1="logging.vlog")
+def vlog(level: int, msg: Any, *args: Any, **kwargs: Any) -> None:
+    """Writes a line of a numbered level."""
+    get_logger().log(level, msg, *args, **kwargs)
+
+
+@export(v1="logging.TaskLevelStatusMessage")
+def TaskLevelStatusMessage(msg: Any) -> None:
+    """Writes a line that should be seen whatever the verbosity."""
+    error(msg)
+
+
+@export(v1="logging.flush")
+def flush() -> None:
+    """Writes out what handlers keep back."""
+    for handler in get_logger().handlers:
+        handler.flush()
+
+
+def _count() -> int:
+    """How often the line that called the caller has come here before."""
+    frame = sys._getframe(2)
+    place = (frame.f_code.co_filename, frame.f_lineno)
+    with _making:
+        _counts[place] += 1
+        return _counts[place] - 1
+
+
+@export(v1="logging.log_every_n")
+def log_every_n(level: int, msg: Any, n: int, *args: Any) -> None:
+    """Writes the line at every `n`-th call from the same place; the first to be written is the n-th."""
+    log_if(level, msg, not (_count() + 1) % n, *args)
+
+
+@export(v1="logging.log_first_n")
+def log_first_n(level: int, msg: Any, n: int, *args: Any) -> None:
+    """Writes the line at the first `n` calls from the same place."""
+    log_if(level, msg, _count() < n, *args)
+
+
+@export(v1="logging.log_if")
+def log_if(level: int, msg: Any, condition: Any, *args: Any) -> None:
+    """Writes the line if `condition` holds."""
+    if condition:
+        get_logger().log(level, msg, *args)
+
+
+@export(v1="logging.get_verbosity")
+def get_verbosity() -> int:
+    """The lowest level that is written."""
+    return get_logger().getEffectiveLevel()
+
+
+@export(v1="logging.set_verbosity")
+def set_verbosity(v: int | str) -> None:
+    """Sets the lowest level that is written."""
+    get_logger().setLevel(v)
+
+
+# Made with the module, as TensorFlow does: whether it writes by itself depends on the root logger as it is now.
+get_logger()

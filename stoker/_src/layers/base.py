@@ -1,0 +1,441 @@
+"""`Layer`: a function with variables, scoped and named as TensorFlow 1.x does it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from stoker._src.base import dtypes, nest
+from stoker._src.base.dtypes import as_dtype
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape, TensorShape, as_shape
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.keys import GraphKeys
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array, casting, control_flow, variable_scope
+from stoker._src.ops.variables import Variable, VariableAggregation, VariableSynchronization
+
+
+@export(v1=("layers.InputSpec", "keras.layers.InputSpec"), v2="keras.layers.InputSpec")
+class InputSpec:
+    """What a layer asks of its input: dtype, shape, rank, sizes along axes."""
+
+    def __init__(
+        self,
+        dtype: Any = None,
+        shape: Any = None,
+        ndim: int | None = None,
+        max_ndim: int | None = None,
+        min_ndim: int | None = None,
+        axes: dict[int, int] | None = None,
+        allow_last_axis_squeeze: bool = False,
+        name: str | None = None,
+        optional: bool = False,
+    ) -> None:
+        self.dtype = None if dtype is None else as_dtype(dtype).name
+        self.shape = None if shape is None else tuple(as_shape(shape))
+        self.ndim = len(self.shape) if self.shape is not None else ndim
+        self.max_ndim, self.min_ndim = max_ndim, min_ndim
+        self.axes = {} if axes is None else {int(axis): size for axis, size in axes.items()}
+        self.allow_last_axis_squeeze, self.name, self.optional = allow_last_axis_squeeze, name, optional
+
+    def check(self, shape: Shape, layer: str) -> None:
+        """Raises ValueError when an input of static `shape` does not fit."""
+        start = f"Input 0 of layer {layer} is incompatible with the layer: "
+        rank = shape.rank
+        if rank is None:
+            if self.ndim is not None or self.min_ndim is not None or self.max_ndim is not None:
+                raise ValueError(f"{start}its rank is undefined, but the layer requires a defined rank.")
+            return
+        if self.ndim is not None and rank != self.ndim:
+            raise ValueError(f"{start}expected ndim={self.ndim}, found ndim={rank}. Full shape received: {list(shape)}")
+        if self.max_ndim is not None and rank > self.max_ndim:
+            raise ValueError(f"{start}expected max_ndim={self.max_ndim}, found ndim={rank}")
+        if self.min_ndim is not None and rank < self.min_ndim:
+            raise ValueError(
+                f"{start}expected min_ndim={self.min_ndim}, found ndim={rank}. Full shape received: {list(shape)}"
+            )
+        for axis, size in self.axes.items():
+            found = shape.dims[axis]  # type: ignore[index]
+            if size is not None and found not in (size, None):
+                raise ValueError(
+                    f"{start}expected axis {axis} of input shape to have value {size} but received input with shape {list(shape)}"
+                )
+
+
+def snake_case(name: str) -> str:
+    """`BatchNormalization` -> `batch_normalization`, `Conv2DTranspose` -> `conv2d_transpose`."""
+    parts = re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", name)
+    plain = re.sub(r"([a-z])([A-Z])", r"\1_\2", parts).lower()
+    return plain if plain[0] != "_" else "private" + plain
+
+
+def known_flag(flag: Any) -> bool | None:
+    """A Python bool for a flag whose value is known now, else None."""
+    if isinstance(flag, Variable):
+        return None
+    if isinstance(flag, Tensor):
+        value = constant_value(flag)
+        return None if value is None else bool(value)
+    return bool(flag)
+
+
+def smart_cond(flag: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
+    """One of two results; both are built only when the flag is not known yet."""
+    known = known_flag(flag)
+    if known is not None:
+        return true_fn() if known else false_fn()
+    return control_flow.cond(flag, true_fn, false_fn)
+
+
+@export(v1="layers.Layer")
+class Layer:
+    """A function with variables: made once, called any number of times.
+
+    Subclasses make variables in `build` (through `add_weight`) and compute in `call`.
+
+    Args:
+        trainable: whether its variables join TRAINABLE_VARIABLES.
+        name: the name of its scope; by default the class's, made unique when first called.
+        dtype: of its variables; by default that of the first input.
+        activity_regularizer: a function of the output whose mean over the batch is a regularization loss.
+    """
+
+    def __init__(
+        self,
+        trainable: bool = True,
+        name: str | None = None,
+        dtype: Any = None,
+        *,
+        activity_regularizer: Any = None,
+        _scope: Any = None,
+        _reuse: Any = None,
+    ) -> None:
+        self._trainable = trainable
+        self._dtype: Any = None if dtype is None else as_dtype(dtype).base_dtype
+        self._activity_regularizer = activity_regularizer
+        self._reuse = _reuse
+        self.built = False
+        self.input_spec: InputSpec | None = None
+        self._weights: list[Any] = []
+        self._marked_trainable: set[int] = set()
+        self._losses: list[Any] = []
+        self._updates: list[Any] = []
+        self._graph: Any = None
+        self._current_scope: Any = None
+        self._base_name = name or snake_case(type(self).__name__)
+        self._name = name or _unique_layer_name(self._base_name)
+        self._scope: Any = None
+        if _scope is not None:
+            with variable_scope.variable_scope(_scope) as captured:
+                self._scope = captured
+
+    # -- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def dtype(self) -> Any:
+        return self._dtype
+
+    @property
+    def graph(self) -> Any:
+        return self._graph
+
+    @property
+    def scope_name(self) -> str:
+        """The name of the variable scope.
+
+        Raises:
+            ValueError: the layer was not called yet.
+        """
+        if self._scope is None:
+            raise ValueError(
+                f'No name available for layer scope because the layer "{self._name}" has not been used yet. The scope '
+                "name is determined the first time the layer instance is called."
+            )
+        return self._scope.name
+
+    @property
+    def trainable(self) -> bool:
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self._trainable = value
+
+    @property
+    def trainable_weights(self) -> list[Any]:
+        return [w for w in self._weights if id(w) in self._marked_trainable] if self._trainable else []
+
+    @property
+    def non_trainable_weights(self) -> list[Any]:
+        chosen = {id(w) for w in self.trainable_weights}
+        return [w for w in self._weights if id(w) not in chosen]
+
+    @property
+    def weights(self) -> list[Any]:
+        return self.trainable_weights + self.non_trainable_weights
+
+    variables = weights
+    trainable_variables = trainable_weights
+    non_trainable_variables = non_trainable_weights
+
+    @property
+    def losses(self) -> list[Any]:
+        """Regularization losses of its variables and outputs."""
+        return list(self._losses)
+
+    @property
+    def updates(self) -> list[Any]:
+        """Ops to run with every training step."""
+        return list(self._updates)
+
+    @property
+    def activity_regularizer(self) -> Any:
+        return self._activity_regularizer
+
+    def count_params(self) -> int:
+        """How many numbers its variables hold.
+
+        Raises:
+            ValueError: the layer is not built.
+        """
+        if not self.built:
+            raise ValueError(f"You tried to call `count_params` on layer {self._name}, but the layer isn't built.")
+        return sum(weight.static_shape.size or 0 for weight in self._weights)
+
+    # -- for subclasses ------------------------------------------------------------------------------------------
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the variables; called once, with the shape of the first input."""
+        self.built = True
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Computes the output."""
+        return inputs
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the output for an input of `input_shape`."""
+        raise NotImplementedError(f"{type(self).__name__} does not compute its output shape.")
+
+    def add_weight(
+        self,
+        name: str,
+        shape: Any,
+        dtype: Any = None,
+        initializer: Any = None,
+        regularizer: Any = None,
+        trainable: bool | None = None,
+        constraint: Any = None,
+        use_resource: bool | None = None,
+        synchronization: Any = VariableSynchronization.AUTO,
+        aggregation: Any = VariableAggregation.NONE,
+        partitioner: Any = None,
+    ) -> Any:
+        """A variable of the layer, as `tf.get_variable` in the layer's scope makes it.
+
+        Raises:
+            ValueError: trainable together with ON_READ synchronization.
+        """
+        if synchronization == VariableSynchronization.ON_READ:
+            if trainable:
+                raise ValueError("Synchronization value can be set to VariableSynchronization.ON_READ only for non-trainable variables.")  # fmt: skip
+            trainable = False
+        elif trainable is None:
+            trainable = True
+        penalties: list[Any] = []
+
+        def penalty(variable: Any) -> Any:
+            penalties.append(regularizer(variable))
+            return penalties[-1]
+
+        opened = nullcontext() if self._current_scope is not None else self._opened()
+        with opened:
+            weight = variable_scope.get_variable(
+                name,
+                shape,
+                dtype=self._dtype if dtype is None else dtype,
+                initializer=_initializer(initializer),
+                regularizer=None if regularizer is None else penalty,
+                trainable=trainable and self._trainable,
+                constraint=constraint,
+                use_resource=use_resource,
+                synchronization=synchronization,
+                aggregation=aggregation,
+                partitioner=partitioner,
+            )
+        self._losses.extend(each for each in penalties if each is not None)
+        self._weights.append(weight)
+        if trainable:
+            self._marked_trainable.add(id(weight))
+        return weight
+
+    add_variable = add_weight
+
+    def add_loss(self, losses: Any, inputs: Any = None) -> None:
+        """Adds regularization losses of this layer (functions of `inputs`, when those are given)."""
+        added = [each for each in nest.flatten(losses) if each is not None]
+        self._losses.extend(added)
+        for each in added:
+            context.get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, each)
+
+    def add_update(self, updates: Any) -> None:
+        """Adds ops to run with every training step: they join UPDATE_OPS."""
+        if context.executing_eagerly():
+            return
+        for each in nest.flatten(updates):
+            op = each.op if not hasattr(each, "_control_inputs") else each
+            self._updates.append(op)
+            context.get_default_graph().add_to_collection(GraphKeys.UPDATE_OPS, op)
+
+    # -- calling -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        """The layer's variable scope, without a name scope."""
+        reuse = True if self.built and not context.executing_eagerly() else self._reuse
+        with variable_scope.variable_scope(self._scope, reuse=reuse, auxiliary_name_scope=False) as scope:
+            before, self._current_scope = self._current_scope, scope
+            try:
+                yield
+            finally:
+                self._current_scope = before
+
+    def _find_scope(self, scope: Any) -> None:
+        if self._scope is not None:
+            return
+        if self._reuse:
+            opened = variable_scope.variable_scope(self._base_name if scope is None else scope)
+        else:
+            opened = variable_scope.variable_scope(scope, default_name=self._base_name)
+        with opened as captured:
+            self._scope = captured
+
+    def __call__(self, inputs: Any, *args: Any, scope: Any = None, **kwargs: Any) -> Any:
+        inputs = nest.map_structure(_as_tensor, inputs)
+        self._find_scope(scope)
+        if not context.executing_eagerly():
+            graph = variable_scope.program_graph()
+            if self._graph is not None and self._graph is not graph and not graph.building_function:
+                raise ValueError("Input graph and Layer graph are not the same.")
+            self._graph = self._graph or graph
+        with self._opened(), name_scope(self._scope.original_name_scope or None):
+            flat = nest.flatten(inputs)
+            if not self.built:
+                if self._dtype is None:
+                    self._dtype = flat[0].dtype.base_dtype if flat else dtypes.float32
+                self._check(flat)
+                shapes = nest.map_structure(lambda x: x.shape, inputs)
+                self.build(shapes)
+                self.built = True
+            self._check(flat)
+            outputs = self.call(inputs, *args, **kwargs)
+            if self._activity_regularizer is not None:
+                self._regularize_outputs(outputs)
+            return outputs
+
+    apply = __call__
+
+    def _check(self, inputs: list[Any]) -> None:
+        if self.input_spec is not None and len(inputs) == 1:
+            self.input_spec.check(inputs[0].static_shape, self._name)
+
+    def _regularize_outputs(self, outputs: Any) -> None:
+        for output in nest.flatten(outputs):
+            with name_scope("ActivityRegularizer"):
+                loss = self._activity_regularizer(output)
+                batch = casting.cast(array.shape(output)[0], loss.dtype.base_dtype)  # type: ignore[index]
+                self.add_loss(loss / batch)
+
+    def __deepcopy__(self, memo: Any) -> Layer:
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        for key, value in self.__dict__.items():
+            setattr(made, key, list(value) if isinstance(value, list) else value)
+        return made
+
+
+def _as_tensor(value: Any) -> Any:
+    return value if isinstance(value, (Tensor, Variable)) else convert_to_tensor(value)
+
+
+def _unique_layer_name(base: str) -> str:
+    """`dense`, `dense_1`, ... : the name of the layer object, counted for each graph."""
+    graph = context.get_default_graph()
+    counts = getattr(graph, "layer_names", None)
+    if counts is None:
+        counts = graph.layer_names = {}
+    counts[base] = count = counts.get(base, 0) + 1
+    return base if count == 1 else f"{base}_{count - 1}"
+
+
+def _initializer(initializer: Any) -> Any:
+    return initializer() if isinstance(initializer, type) else initializer
+
+
+def spatial_tuple(value: Any, count: int, name: str, *, allow_zero: bool = False) -> tuple[int, ...]:
+    """A number for each spatial dimension; a single one serves all.
+
+    Raises:
+        ValueError: another count, or numbers that are not positive integers.
+    """
+    least = 0 if allow_zero else 1
+    values = (value,) * count if isinstance(value, int) else tuple(value) if hasattr(value, "__iter__") else ()
+    if len(values) != count or any(not isinstance(v, int) or v < least for v in map(_plain_int, values)):
+        raise ValueError(f"The `{name}` argument must be a tuple of {count} integers. Received: {value}")
+    return tuple(_plain_int(v) for v in values)
+
+
+def _plain_int(value: Any) -> Any:
+    return int(value) if hasattr(value, "__index__") else value
+
+
+def channels_axis(data_format: str, rank: int) -> int:
+    """Where channels are.
+
+    Raises:
+        ValueError: an unknown data format.
+    """
+    if data_format not in ("channels_last", "channels_first"):
+        raise ValueError(
+            f"The `data_format` argument must be one of 'channels_first', 'channels_last'. Received: {data_format}"
+        )
+    return 1 if data_format == "channels_first" else rank - 1
+
+
+def checked_padding(padding: str, allowed: tuple[str, ...] = ("valid", "same")) -> str:
+    """A padding in small letters.
+
+    Raises:
+        ValueError: an unknown one.
+    """
+    plain = padding.lower()
+    if plain not in allowed:
+        raise ValueError(f"The `padding` argument must be one of {', '.join(map(repr, allowed))}. Received: {padding}")
+    return plain
+
+
+def output_length(size: Any, window: int, padding: str, stride: int, dilation: int = 1) -> Any:
+    """The size of a dimension after a window has moved over it (None when it is not known)."""
+    if size is None:
+        return None
+    reach = window + (window - 1) * (dilation - 1)
+    length = size if padding in ("same", "causal") else size - reach + 1
+    return (length + stride - 1) // stride
+
+
+def dims(shape: Any) -> list[Any]:
+    """The sizes of a shape of known rank."""
+    return list(as_shape(shape))
+
+
+def as_public(shape: list[Any]) -> TensorShape:
+    return TensorShape(shape)

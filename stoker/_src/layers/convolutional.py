@@ -1,0 +1,390 @@
+"""Convolutions, separable and transposed ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.tensor import Tensor
+from stoker._src.layers.base import (
+    InputSpec,
+    Layer,
+    as_public,
+    channels_axis,
+    checked_padding,
+    dims,
+    output_length,
+    spatial_tuple,
+)
+from stoker._src.layers.core import ZEROS
+from stoker._src.ops import array, array_joining, array_padding
+from stoker._src.ops.nn import bias, conv_api
+
+_LAYOUTS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
+
+
+class _Convolution(Layer):
+    """A convolution over `dimensions` spatial dimensions. Variables: `kernel` [*size, inputs, filters], `bias`."""
+
+    dimensions: int
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        dilation_rate: Any = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
+        self.filters = int(filters)
+        self.kernel_size = spatial_tuple(kernel_size, self.dimensions, "kernel_size")
+        self.strides = spatial_tuple(strides, self.dimensions, "strides")
+        self.dilation_rate = spatial_tuple(dilation_rate, self.dimensions, "dilation_rate")
+        self.padding = checked_padding(
+            padding, ("valid", "same", "causal") if self.dimensions == 1 else ("valid", "same")
+        )
+        self.data_format = data_format
+        self._channels = channels_axis(data_format, self.dimensions + 2)
+        if max(self.strides) > 1 and max(self.dilation_rate) > 1:
+            raise ValueError(
+                f"`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: strides={self.strides} and dilation_rate={self.dilation_rate}"
+            )
+        self.activation, self.use_bias = activation, use_bias
+        self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
+        self.kernel_regularizer, self.bias_regularizer = kernel_regularizer, bias_regularizer
+        self.kernel_constraint, self.bias_constraint = kernel_constraint, bias_constraint
+        self.input_spec = InputSpec(ndim=self.dimensions + 2)
+        self.kernel: Any = None
+        self.bias: Any = None
+
+    @property
+    def layout(self) -> str:
+        return _LAYOUTS[self.dimensions][1 if self._channels == 1 else 0]
+
+    def _input_channels(self, input_shape: Any) -> int:
+        count = dims(input_shape)[self._channels]
+        if count is None:
+            raise ValueError("The channel dimension of the inputs should be defined. Found `None`.")
+        self.input_spec = InputSpec(ndim=self.dimensions + 2, axes={self._channels: count})
+        return count
+
+    def build(self, input_shape: Any) -> None:
+        channels = self._input_channels(input_shape)
+        self.kernel = self.add_weight(
+            "kernel",
+            self._kernel_shape(channels),
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
+        self._build_bias()
+
+    def _build_bias(self) -> None:
+        if self.use_bias:
+            self.bias = self.add_weight(
+                "bias",
+                [self.filters],
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+            )
+
+    def _kernel_shape(self, channels: int) -> list[int]:
+        return [*self.kernel_size, channels, self.filters]
+
+    def _finished(self, outputs: Tensor) -> Tensor:
+        """With bias and activation."""
+        if self.use_bias:
+            outputs = bias.bias_add(outputs, self.bias, "NCHW" if self._channels == 1 else "NHWC")
+        return outputs if self.activation is None else self.activation(outputs)
+
+    def call(self, inputs: Any) -> Tensor:
+        padding = self.padding
+        if padding == "causal":
+            inputs, padding = self._padded_before(inputs), "valid"
+        outputs = conv_api.convolution(
+            inputs,
+            self.kernel,
+            padding.upper(),
+            self.strides,
+            self.dilation_rate,
+            f"Conv{self.dimensions}D",
+            self.layout,
+        )
+        return self._finished(outputs)
+
+    def _padded_before(self, inputs: Any) -> Tensor:
+        """Zeros in front, so that no output sees later inputs."""
+        before = [self.dilation_rate[0] * (self.kernel_size[0] - 1), 0]
+        paddings = [[0, 0], [0, 0], before] if self._channels == 1 else [[0, 0], before, [0, 0]]
+        return array_padding.pad(inputs, paddings)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        sizes = dims(input_shape)
+        first = 2 if self._channels == 1 else 1
+        for i, window in enumerate(self.kernel_size):
+            sizes[first + i] = output_length(
+                sizes[first + i], window, self.padding, self.strides[i], self.dilation_rate[i]
+            )
+        sizes[self._channels] = self.filters
+        return as_public(sizes)
+
+
+@export(v1="layers.Conv1D")
+class Conv1D(_Convolution):
+    """A convolution of sequences."""
+
+    dimensions = 1
+
+
+@export(v1="layers.Conv2D")
+class Conv2D(_Convolution):
+    """A convolution of images."""
+
+    dimensions = 2
+
+
+@export(v1="layers.Conv3D")
+class Conv3D(_Convolution):
+    """A convolution of volumes."""
+
+    dimensions = 3
+
+
+# -- separable ---------------------------------------------------------------------------------------------------
+
+
+class _Separable(_Convolution):
+    """A convolution of each channel alone, then one that mixes channels. Variables: `depthwise_kernel`, `pointwise_kernel`, `bias`."""
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        dilation_rate: Any = 1,
+        depth_multiplier: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        depthwise_initializer: Any = None,
+        pointwise_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        depthwise_regularizer: Any = None,
+        pointwise_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        depthwise_constraint: Any = None,
+        pointwise_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            filters,
+            kernel_size,
+            strides,
+            padding,
+            data_format,
+            dilation_rate,
+            activation,
+            use_bias,
+            bias_initializer=bias_initializer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            bias_constraint=bias_constraint,
+            trainable=trainable,
+            name=name,
+            **kwargs,
+        )
+        self.depth_multiplier = depth_multiplier
+        self.depthwise_initializer, self.pointwise_initializer = depthwise_initializer, pointwise_initializer
+        self.depthwise_regularizer, self.pointwise_regularizer = depthwise_regularizer, pointwise_regularizer
+        self.depthwise_constraint, self.pointwise_constraint = depthwise_constraint, pointwise_constraint
+        self.depthwise_kernel: Any = None
+        self.pointwise_kernel: Any = None
+
+    def build(self, input_shape: Any) -> None:
+        channels = self._input_channels(input_shape)
+        self.depthwise_kernel = self.add_weight(
+            "depthwise_kernel",
+            [*self.kernel_size, channels, self.depth_multiplier],
+            initializer=self.depthwise_initializer,
+            regularizer=self.depthwise_regularizer,
+            constraint=self.depthwise_constraint,
+        )
+        self.pointwise_kernel = self.add_weight(
+            "pointwise_kernel",
+            [*[1] * self.dimensions, self.depth_multiplier * channels, self.filters],
+            initializer=self.pointwise_initializer,
+            regularizer=self.pointwise_regularizer,
+            constraint=self.pointwise_constraint,
+        )
+        self._build_bias()
+
+    def _separable(self, inputs: Any, depthwise: Any, pointwise: Any, strides: Any, rates: Any) -> Tensor:
+        first = self._channels == 1
+        return conv_api.separable_conv2d(
+            inputs,
+            depthwise,
+            pointwise,
+            [1, 1, *strides] if first else [1, *strides, 1],
+            "VALID" if self.padding == "causal" else self.padding.upper(),
+            rates,
+            data_format="NCHW" if first else "NHWC",
+        )
+
+
+@export(v1="layers.SeparableConv1D")
+class SeparableConv1D(_Separable):
+    """A separable convolution of sequences."""
+
+    dimensions = 1
+
+    def call(self, inputs: Any) -> Tensor:
+        if self.padding == "causal":
+            inputs = self._padded_before(inputs)
+        extra = 2 if self._channels == 1 else 1
+        outputs = self._separable(
+            array.expand_dims(inputs, extra),
+            array.expand_dims(self.depthwise_kernel, 0),
+            array.expand_dims(self.pointwise_kernel, 0),
+            self.strides * 2,
+            (1, *self.dilation_rate),
+        )
+        if self.use_bias:
+            outputs = bias.bias_add(outputs, self.bias, "NCHW" if self._channels == 1 else "NHWC")
+        outputs = array.squeeze(outputs, [extra])
+        return outputs if self.activation is None else self.activation(outputs)
+
+
+@export(v1="layers.SeparableConv2D")
+class SeparableConv2D(_Separable):
+    """A separable convolution of images."""
+
+    dimensions = 2
+
+    def call(self, inputs: Any) -> Tensor:
+        return self._finished(
+            self._separable(inputs, self.depthwise_kernel, self.pointwise_kernel, self.strides, self.dilation_rate)
+        )
+
+
+# -- transposed --------------------------------------------------------------------------------------------------
+
+
+class _Transposed(_Convolution):
+    """The transpose (gradient) of a convolution. Variables: `kernel` [*size, filters, inputs], `bias`."""
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            filters,
+            kernel_size,
+            strides,
+            padding,
+            data_format,
+            1,
+            activation,
+            use_bias,
+            kernel_initializer,
+            bias_initializer,
+            kernel_regularizer,
+            bias_regularizer,
+            activity_regularizer,
+            kernel_constraint,
+            bias_constraint,
+            trainable,
+            name,
+            **kwargs,
+        )
+
+    def _kernel_shape(self, channels: int) -> list[int]:
+        return [*self.kernel_size, self.filters, channels]
+
+    def _grown(self, size: Any, i: int) -> Any:
+        """The size of spatial dimension i after the layer: of a number, or of a tensor that holds one."""
+        longer = size * self.strides[i]
+        if self.padding == "valid" and self.kernel_size[i] > self.strides[i]:
+            longer = longer + (self.kernel_size[i] - self.strides[i])
+        return longer
+
+    def call(self, inputs: Any) -> Tensor:
+        first = 2 if self._channels == 1 else 1
+        known = list(inputs.static_shape)
+        sizes = array.shape(inputs)
+        spatial = [
+            self._grown(sizes[first + i] if known[first + i] is None else known[first + i], i)  # type: ignore[index]
+            for i in range(self.dimensions)
+        ]
+        batch = sizes[0]  # type: ignore[index]
+        whole = [batch, self.filters, *spatial] if first == 2 else [batch, *spatial, self.filters]
+        function = conv_api.conv2d_transpose if self.dimensions == 2 else conv_api.conv3d_transpose
+        outputs = function(
+            inputs,
+            self.kernel,
+            array_joining.stack(whole),
+            [1, 1, *self.strides] if first == 2 else [1, *self.strides, 1],
+            self.padding.upper(),
+            self.layout,
+        )
+        outputs.set_shape(Shape(dims(self.compute_output_shape(inputs.shape))))
+        return self._finished(outputs)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        sizes = dims(input_shape)
+        first = 2 if self._channels == 1 else 1
+        for i in range(self.dimensions):
+            size = sizes[first + i]
+            sizes[first + i] = None if size is None else self._grown(size, i)
+        sizes[self._channels] = self.filters
+        return as_public(sizes)
+
+
+@export(v1="layers.Conv2DTranspose")
+class Conv2DTranspose(_Transposed):
+    """The transpose of a convolution of images."""
+
+    dimensions = 2
+
+
+@export(v1="layers.Conv3DTranspose")
+class Conv3DTranspose(_Transposed):
+    """The transpose of a convolution of volumes."""
+
+    dimensions = 3

@@ -1,0 +1,210 @@
+"""Dense, Dropout and Flatten."""
+
+from __future__ import annotations
+
+import math as numbers
+from typing import Any
+
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.layers.base import InputSpec, Layer, as_public, channels_axis, dims, smart_cond
+from stoker._src.ops import array, array_joining, initializers, linalg
+from stoker._src.ops.nn import bias
+from stoker._src.ops.nn import dropout as dropping
+
+ZEROS, ONES = initializers.Zeros(), initializers.Ones()
+
+
+@export(v1="layers.Dense")
+class Dense(Layer):
+    """activation(inputs @ kernel + bias), over the last dimension. Variables: `kernel` [inputs, units], `bias` [units].
+
+    Raises:
+        ValueError: when called, for inputs whose last size is not known.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
+        self.units = int(units)
+        if self.units < 0:
+            raise ValueError(
+                f"Received an invalid value for `units`, expected a positive integer. Received: units={units}"
+            )
+        self.activation, self.use_bias = activation, use_bias
+        self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
+        self.kernel_regularizer, self.bias_regularizer = kernel_regularizer, bias_regularizer
+        self.kernel_constraint, self.bias_constraint = kernel_constraint, bias_constraint
+        self.input_spec = InputSpec(min_ndim=2)
+        self.kernel: Any = None
+        self.bias: Any = None
+
+    def build(self, input_shape: Any) -> None:
+        if not (self._dtype.is_floating or self._dtype.is_complex):
+            raise TypeError(f"Unable to build `Dense` layer with non-floating point dtype {self._dtype!r}")
+        size = dims(input_shape)[-1]
+        if size is None:
+            raise ValueError("The last dimension of the inputs to `Dense` should be defined. Found `None`.")
+        self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
+        self.kernel = self.add_weight(
+            "kernel",
+            [size, self.units],
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
+        if self.use_bias:
+            self.bias = self.add_weight(
+                "bias",
+                [self.units],
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+            )
+
+    def call(self, inputs: Any) -> Tensor:
+        shape = inputs.static_shape
+        outputs = linalg.matmul(inputs, self.kernel) if shape.rank == 2 else self._over_last_dimension(inputs)
+        if self.use_bias:
+            outputs = bias.bias_add(outputs, self.bias)
+        return outputs if self.activation is None else self.activation(outputs)
+
+    def _over_last_dimension(self, inputs: Any) -> Tensor:
+        shape: Shape = inputs.static_shape
+        with name_scope("Tensordot") as scope:
+            rows = array.reshape(inputs, [-1, shape[-1]])
+            product = linalg.matmul(rows, self.kernel)
+            if shape.known:
+                sizes: Any = [*list(shape)[:-1], self.units]
+            else:
+                sizes = array.concat([array.SHAPE_OP(inputs)[:-1], [self.units]], 0)  # type: ignore[index]
+            outputs = array.reshape(product, sizes, name=scope)
+        outputs.set_shape(Shape((*shape.dims[:-1], self.units)))  # type: ignore[index]
+        return outputs
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        sizes = dims(input_shape)
+        if sizes[-1] is None:
+            raise ValueError(f"The innermost dimension of input_shape must be defined, but saw: {input_shape}")
+        return as_public([*sizes[:-1], self.units])
+
+
+@export(v1="layers.dense")
+def dense(
+    inputs: Any,
+    units: int,
+    activation: Any = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = ZEROS,
+    kernel_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    activity_regularizer: Any = None,
+    kernel_constraint: Any = None,
+    bias_constraint: Any = None,
+    trainable: bool = True,
+    name: str | None = None,
+    reuse: Any = None,
+) -> Tensor:
+    """activation(inputs @ kernel + bias): a `Dense` layer, called once."""
+    layer = Dense(
+        units,
+        activation=activation,
+        use_bias=use_bias,
+        kernel_initializer=kernel_initializer,
+        bias_initializer=bias_initializer,
+        kernel_regularizer=kernel_regularizer,
+        bias_regularizer=bias_regularizer,
+        activity_regularizer=activity_regularizer,
+        kernel_constraint=kernel_constraint,
+        bias_constraint=bias_constraint,
+        trainable=trainable,
+        name=name,
+        _scope=name,
+        _reuse=reuse,
+    )
+    return layer.apply(inputs)
+
+
+@export(v1="layers.Dropout")
+class Dropout(Layer):
+    """In training, sets inputs to 0 with probability `rate` and divides the others by 1 - rate; else passes them on."""
+
+    def __init__(
+        self, rate: Any = 0.5, noise_shape: Any = None, seed: Any = None, name: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(name=name, **kwargs)
+        self.rate, self.noise_shape, self.seed = rate, noise_shape, seed
+
+    def call(self, inputs: Any, training: Any = False) -> Tensor:
+        def dropped() -> Tensor:
+            return dropping.dropout_v2(inputs, self.rate, self.noise_shape, self.seed)
+
+        return smart_cond(training, dropped, lambda: array.identity(inputs))
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return as_public(dims(input_shape))
+
+
+@export(v1="layers.dropout")
+def dropout(
+    inputs: Any,
+    rate: Any = 0.5,
+    noise_shape: Any = None,
+    seed: Any = None,
+    training: Any = False,
+    name: str | None = None,
+) -> Tensor:
+    """In training, sets inputs to 0 with probability `rate`: a `Dropout` layer, called once."""
+    return Dropout(rate, noise_shape, seed, name).apply(inputs, training=training)
+
+
+@export(v1="layers.Flatten")
+class Flatten(Layer):
+    """All dimensions but the first in one."""
+
+    def __init__(self, data_format: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.data_format = "channels_last" if data_format is None else data_format
+        channels_axis(self.data_format, 4)
+        self.input_spec = InputSpec(min_ndim=1)
+
+    def call(self, inputs: Any) -> Tensor:
+        if self.data_format == "channels_first" and (inputs.static_shape.rank or 0) > 1:
+            inputs = array.transpose(inputs, [0, *range(2, inputs.static_shape.rank), 1])
+        sizes = list(inputs.static_shape)
+        if len(sizes) == 1:
+            return array.expand_dims(inputs, 1)
+        if None not in sizes[1:]:
+            return array.reshape(inputs, [-1 if sizes[0] is None else sizes[0], numbers.prod(sizes[1:])])
+        if sizes[0] is not None:
+            return array.reshape(inputs, [sizes[0], -1])
+        outputs = array.reshape(inputs, array_joining.stack([array.shape(inputs)[0], -1]))  # type: ignore[index]
+        outputs.set_shape(Shape((None, None)))
+        return outputs
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        sizes = dims(input_shape)
+        return as_public([sizes[0], None if None in sizes[1:] else numbers.prod(sizes[1:])])
+
+
+@export(v1="layers.flatten")
+def flatten(inputs: Any, name: str | None = None, data_format: str = "channels_last") -> Tensor:
+    """All dimensions but the first in one."""
+    return Flatten(data_format=data_format, name=name).apply(inputs)

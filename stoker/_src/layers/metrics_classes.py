@@ -1,0 +1,311 @@
+"""Metrics of classes: intersection over union, accuracy by class, precision and recall of the best k."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.export import export
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.layers.metrics import Metric, added, collected, matched, metric_variable, refuse_eager
+from stoker._src.layers.weights import broadcast_weights
+from stoker._src.ops import (
+    array,
+    array_joining,
+    array_selection,
+    casting,
+    comparison,
+    diagonals,
+    math,
+    ranges,
+    reductions,
+    scatter_state,
+    scattering,
+    sorting,
+    variable_scope,
+)
+
+
+def _flat(labels: Any, predictions: Any, weights: Any) -> tuple[Tensor, Tensor, Any]:
+    predictions, labels, weights = matched(
+        casting.cast(predictions, dtypes.int64), casting.cast(labels, dtypes.int64), weights
+    )
+    labels, predictions = array.reshape(labels, [-1]), array.reshape(predictions, [-1])
+    return labels, predictions, None if weights is None else array.reshape(weights, [-1])
+
+
+@export(v1="metrics.mean_iou")
+def mean_iou(
+    labels: Any,
+    predictions: Any,
+    num_classes: int,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The mean over classes of intersection / union of what is labelled and what is predicted.
+
+    The update op returns the confusion matrix so far, as in TensorFlow. Variable: `total_confusion_matrix`.
+    """
+    refuse_eager("mean_iou")
+    with variable_scope.variable_scope(name, "mean_iou", (predictions, labels, weights)):
+        labels, predictions, weights = _flat(labels, predictions, weights)
+        total = metric_variable([num_classes, num_classes], dtypes.float64, "total_confusion_matrix")
+        amounts = array.ones_like(labels, dtypes.float64) if weights is None else casting.cast(weights, dtypes.float64)
+        places = array_joining.stack([labels, predictions], axis=1)
+        size = convert_to_tensor([num_classes, num_classes], dtypes.int64)
+        update = added(total, scattering.scatter_nd(places, amounts, size))
+        rows = casting.cast(reductions.reduce_sum(total, 0), dtypes.float32)
+        columns = casting.cast(reductions.reduce_sum(total, 1), dtypes.float32)
+        both = casting.cast(diagonals.DIAG_PART(total.value()), dtypes.float32)
+        union: Any = rows + columns - both  # type: ignore[operator]
+        present = reductions.reduce_sum(casting.cast(comparison.not_equal(union, 0.0), dtypes.float32))
+        safe = array_selection.where(comparison.greater(union, 0.0), union, array.ones_like(union))
+        overlaps = math.divide(both, safe)
+        mean = array_selection.where(
+            comparison.greater(present, 0.0),
+            math.divide(reductions.reduce_sum(overlaps, name="mean_iou"), present),
+            0.0,
+        )
+        return collected(mean, update, metrics_collections, updates_collections)
+
+
+@export(v1="metrics.mean_per_class_accuracy")
+def mean_per_class_accuracy(
+    labels: Any,
+    predictions: Any,
+    num_classes: int,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The mean over classes of how often their examples are predicted right.
+
+    The update op returns the accuracy of every class, as in TensorFlow. Variables: `total`, `count`.
+    """
+    refuse_eager("mean_per_class_accuracy")
+    with variable_scope.variable_scope(name, "mean_accuracy", (predictions, labels, weights)):
+        labels, predictions, weights = _flat(labels, predictions, weights)
+        total = metric_variable([num_classes], dtypes.float32, "total")
+        count = metric_variable([num_classes], dtypes.float32, "count")
+        ones = array.ones_like(labels, dtypes.float32)
+        right = casting.cast(comparison.equal(labels, predictions), dtypes.float32)
+        if weights is not None:
+            weights = casting.cast(weights, dtypes.float32)
+            right, ones = math.multiply(right, weights), math.multiply(ones, weights)
+        new_count = scatter_state.scatter_add(count, labels, ones)
+        new_total = scatter_state.scatter_add(total, labels, right)
+        by_class = math.divide_no_nan(total, math.maximum(count, 0.0))
+        value = reductions.reduce_mean(by_class, name="mean_accuracy")
+        update = math.divide_no_nan(new_total, math.maximum(new_count, 0.0), name="update_op")
+        return collected(value, update, metrics_collections, updates_collections)
+
+
+# -- the best k --------------------------------------------------------------------------------------------------
+
+
+def _dense_labels(labels: Any, predictions: Tensor) -> Tensor:
+    """Labels [..., count]: a last dimension is added where there is a single label for each example.
+
+    Raises:
+        NotImplementedError: sparse labels.
+    """
+    if hasattr(labels, "dense_shape"):
+        raise NotImplementedError("Sparse labels of metrics at k are not supported: give them as a dense tensor.")
+    labels = casting.cast(labels, dtypes.int64)
+    if labels.static_shape.rank == (predictions.static_shape.rank or 0) - 1:
+        return array.expand_dims(labels, -1)
+    return labels
+
+
+def _first_of_its_kind(labels: Tensor) -> Tensor:
+    """Which labels were not named before in their row: a label named twice counts once."""
+    count = array.shape(labels)[-1]  # type: ignore[index]
+    same = comparison.equal(array.expand_dims(labels, -1), array.expand_dims(labels, -2))
+    places = ranges.range(count)
+    earlier = comparison.less(array.expand_dims(places, 0), array.expand_dims(places, 1))
+    return comparison.logical_not(reductions.reduce_any(comparison.logical_and(same, earlier), axis=-1))
+
+
+def _hits(labels: Tensor, chosen: Tensor) -> Tensor:
+    """[..., k]: which of the chosen classes are labels."""
+    equal = comparison.equal(array.expand_dims(chosen, -1), array.expand_dims(labels, -2))
+    return reductions.reduce_any(equal, axis=-1)
+
+
+def _as_double(flags: Tensor) -> Tensor:
+    return casting.cast(flags, dtypes.float64)
+
+
+def _positives(labels: Tensor, chosen: Tensor, class_id: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Of each example: true positives, false positives and false negatives among its chosen classes."""
+    if class_id is not None:
+        named = reductions.reduce_any(comparison.equal(labels, casting.cast(class_id, dtypes.int64)), axis=-1)
+        called = reductions.reduce_any(comparison.equal(chosen, casting.cast(class_id, dtypes.int64)), axis=-1)
+        both = comparison.logical_and(named, called)
+        return (
+            _as_double(both),
+            _as_double(comparison.logical_and(called, comparison.logical_not(named))),
+            _as_double(comparison.logical_and(named, comparison.logical_not(called))),
+        )
+    hits = _as_double(_hits(labels, chosen))
+    found = reductions.reduce_sum(hits, -1)
+    wrong = reductions.reduce_sum(math.subtract(array.ones_like(hits), hits), -1)
+    fresh = comparison.logical_and(_first_of_its_kind(labels), comparison.greater_equal(labels, 0))
+    missed = comparison.logical_and(fresh, comparison.logical_not(_hits(chosen, labels)))
+    return found, wrong, reductions.reduce_sum(_as_double(missed), -1)
+
+
+def _weighted_total(amounts: Tensor, weights: Any) -> Tensor:
+    if weights is not None:
+        weights = casting.cast(weights, dtypes.float64)
+        amounts = math.multiply(amounts, broadcast_weights(weights, amounts))
+    return reductions.reduce_sum(amounts)
+
+
+def _label_at(base: str, k: Any, class_id: Any) -> str:
+    named = f"{base}_at_{k}" if k is not None else f"{base}_at_k"
+    return f"{named}_class{class_id}" if class_id is not None else named
+
+
+def _at_top_k(
+    kind: str,
+    labels: Any,
+    chosen: Any,
+    k: Any,
+    class_id: Any,
+    weights: Any,
+    metrics_collections: Any,
+    updates_collections: Any,
+    name: Any,
+) -> Metric:
+    """Precision or recall of chosen classes."""
+    other = "false_positive" if kind == "precision" else "false_negative"
+    with name_scope(name, _label_at(kind, k, class_id), (chosen, labels, weights)) as scope:
+        chosen = casting.cast(chosen, dtypes.int64)
+        labels = _dense_labels(labels, chosen)
+        found, wrong, missed = _positives(labels, chosen, class_id)
+        amounts = {"true_positive": found, other: wrong if kind == "precision" else missed}
+        values, updates = [], []
+        for label, amount in amounts.items():
+            variable = metric_variable([], dtypes.float64, _label_at(label, k, class_id))
+            values.append(variable.value())
+            updates.append(added(variable, _weighted_total(amount, weights)))
+        value = math.divide(values[0], math.add(values[0], values[1]), name=scope)
+        update = math.divide(updates[0], math.add(updates[0], updates[1]), name="update")
+        return collected(value, update, metrics_collections, updates_collections)
+
+
+@export(v1="metrics.recall_at_top_k")
+def recall_at_top_k(
+    labels: Any,
+    predictions_idx: Any,
+    k: int | None = None,
+    class_id: Any = None,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """How many of the labels are among the classes chosen. Variables: `true_positive_at_<k>`, `false_negative_at_<k>`."""
+    refuse_eager("recall_at_top_k")
+    return _at_top_k(
+        "recall", labels, predictions_idx, k, class_id, weights, metrics_collections, updates_collections, name
+    )
+
+
+@export(v1="metrics.recall_at_k")
+def recall_at_k(
+    labels: Any,
+    predictions: Any,
+    k: int,
+    class_id: Any = None,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """How many of the labels are among the k classes with the highest scores."""
+    refuse_eager("recall_at_k")
+    chosen = sorting.top_k(predictions, k)[1]
+    return _at_top_k("recall", labels, chosen, k, class_id, weights, metrics_collections, updates_collections, name)
+
+
+@export(v1="metrics.precision_at_top_k")
+def precision_at_top_k(
+    labels: Any,
+    predictions_idx: Any,
+    k: int | None = None,
+    class_id: Any = None,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """How many of the classes chosen are labels. Variables: `true_positive_at_<k>`, `false_positive_at_<k>`."""
+    refuse_eager("precision_at_top_k")
+    return _at_top_k(
+        "precision", labels, predictions_idx, k, class_id, weights, metrics_collections, updates_collections, name
+    )
+
+
+@export(v1=("metrics.precision_at_k", "metrics.sparse_precision_at_k"))
+def precision_at_k(
+    labels: Any,
+    predictions: Any,
+    k: int,
+    class_id: Any = None,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """How many of the k classes with the highest scores are labels."""
+    refuse_eager("precision_at_k")
+    chosen = sorting.top_k(predictions, k)[1]
+    return _at_top_k("precision", labels, chosen, k, class_id, weights, metrics_collections, updates_collections, name)
+
+
+@export(v1=("metrics.average_precision_at_k", "metrics.sparse_average_precision_at_k"))
+def average_precision_at_k(
+    labels: Any,
+    predictions: Any,
+    k: int,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The mean over examples of the average precision of their k best classes.
+
+    The average precision of an example is the sum of the precision at each place that holds a label, divided by the
+    lesser of k and its number of labels. Variables: `max`, `total`.
+    """
+    refuse_eager("average_precision_at_k")
+    with name_scope(name, f"average_precision_at_{k}", (predictions, labels, weights)) as scope:
+        chosen = casting.cast(sorting.top_k(predictions, k)[1], dtypes.int64)
+        labels = _dense_labels(labels, chosen)
+        hits = _as_double(_hits(labels, chosen))
+        places = casting.cast(ranges.range(1, k + 1), dtypes.float64)
+        before = comparison.less_equal(array.expand_dims(places, 0), array.expand_dims(places, 1))
+        running = reductions.reduce_sum(math.multiply(array.expand_dims(hits, -2), _as_double(before)), -1)
+        precisions = math.multiply(math.divide(running, places), hits)
+        # A label named twice counts twice here, as in TensorFlow.
+        most = math.minimum(casting.cast(array.shape(labels)[-1], dtypes.float64), float(k))  # type: ignore[index]
+        averages = math.divide_no_nan(reductions.reduce_sum(precisions, -1), most)
+        count = array.ones_like(averages)
+        if weights is not None:
+            weights = broadcast_weights(casting.cast(weights, dtypes.float64), averages)
+            averages, count = math.multiply(averages, weights), weights
+        # TensorFlow's name for this variable follows from a scope that it opens before.
+        largest = metric_variable([], dtypes.float64, "max_1")
+        total = metric_variable([], dtypes.float64, "total")
+        new_largest = added(largest, reductions.reduce_sum(count))
+        new_total = added(total, reductions.reduce_sum(averages))
+        value = math.divide_no_nan(total, largest, name="mean")
+        update = math.divide_no_nan(new_total, new_largest, name=scope)
+        return collected(value, update, metrics_collections, updates_collections)

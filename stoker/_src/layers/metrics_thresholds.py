@@ -1,0 +1,340 @@
+"""Metrics of scores at many thresholds: areas under curves, precision and recall at thresholds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.export import export
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import control_dependencies, name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.layers.metrics import Metric, added, collected, matched, metric_variable, refuse_eager
+from stoker._src.layers.weights import broadcast_weights
+from stoker._src.ops import (
+    array,
+    array_selection,
+    assertions,
+    casting,
+    comparison,
+    math,
+    math_unary,
+    reductions,
+    scans,
+    variable_scope,
+)
+
+_ALL = ("true_positives", "false_negatives", "true_negatives", "false_positives")
+_SHORT = {"true_positives": "tp", "false_negatives": "fn", "true_negatives": "tn", "false_positives": "fp"}
+_EDGE = 1e-7
+
+
+def _confusion(
+    labels: Any, predictions: Any, thresholds: list[float], weights: Any, kinds: tuple[str, ...] = _ALL
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Counts of each kind at each threshold (a score above it counts as true), and the ops that add to them."""
+    check = [
+        assertions.assert_op(
+            reductions.reduce_all(comparison.greater_equal(predictions, 0.0)), ["predictions must be in [0, 1]"]
+        ),
+        assertions.assert_op(
+            reductions.reduce_all(comparison.less_equal(predictions, 1.0)), ["predictions must be in [0, 1]"]
+        ),
+    ]
+    with control_dependencies([each for each in check if each is not None]):
+        predictions, labels, weights = matched(
+            casting.cast(predictions, dtypes.float32), casting.cast(labels, dtypes.bool_), weights
+        )
+    scores = array.reshape(predictions, [1, -1])
+    truth = array.reshape(labels, [1, -1])
+    levels = array.reshape(convert_to_tensor(thresholds, dtypes.float32), [-1, 1])
+    above = comparison.greater(scores, levels)
+    below, untrue = comparison.logical_not(above), comparison.logical_not(truth)
+    flat = None
+    if weights is not None:
+        whole = broadcast_weights(casting.cast(weights, dtypes.float32), predictions)
+        flat = array.reshape(whole, [1, -1])
+    parts = {
+        "true_positives": (truth, above),
+        "false_negatives": (truth, below),
+        "true_negatives": (untrue, below),
+        "false_positives": (untrue, above),
+    }
+    values, updates = {}, {}
+    for kind in kinds:
+        variable = metric_variable([len(thresholds)], dtypes.float32, kind)
+        hits = casting.cast(comparison.logical_and(*parts[kind]), dtypes.float32)
+        if flat is not None:
+            hits = math.multiply(hits, flat)
+        values[_SHORT[kind]] = variable.value()
+        updates[_SHORT[kind]] = added(variable, reductions.reduce_sum(hits, 1))
+    return values, updates
+
+
+def _grid(count: int) -> list[float]:
+    """`count` thresholds spread over [0, 1], the outermost just beyond it."""
+    inner = [(i + 1) * 1.0 / (count - 1) for i in range(count - 2)]
+    return [0.0 - _EDGE, *inner, 1.0 + _EDGE]
+
+
+@export(v1="metrics.auc")
+def auc(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    num_thresholds: int = 200,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    curve: str = "ROC",
+    name: str | None = None,
+    summation_method: str = "trapezoidal",
+    thresholds: Any = None,
+) -> Metric:
+    """The area under the ROC or precision-recall curve, from counts at thresholds.
+
+    Args:
+        labels, predictions, weights: booleans, scores in [0, 1], and weights.
+        num_thresholds: how many thresholds to spread over [0, 1].
+        metrics_collections, updates_collections: where value and update go.
+        curve: "ROC" or "PR".
+        name: the scope.
+        summation_method: "trapezoidal", "minoring", "majoring", or "careful_interpolation" (for PR: Davis and Goadrich,
+            2006).
+        thresholds: inner thresholds, instead of evenly spread ones.
+
+    Raises:
+        ValueError: an unknown curve or method, or a threshold outside of [0, 1].
+    """
+    refuse_eager("auc")
+    with variable_scope.variable_scope(name, "auc", (labels, predictions, weights)):
+        if curve not in ("ROC", "PR"):
+            raise ValueError(f"curve must be either ROC or PR, {curve} unknown")
+        if summation_method not in ("trapezoidal", "minoring", "majoring", "careful_interpolation"):
+            raise ValueError(f"Invalid summation_method: {summation_method}")
+        if thresholds is not None:
+            if any(not 0 <= each <= 1 for each in thresholds):
+                raise ValueError("threshold values must be in the range [0, 1]")
+            levels = [0.0 - _EDGE, *sorted(thresholds), 1.0 + _EDGE]
+        else:
+            levels = _grid(num_thresholds)
+        values, updates = _confusion(labels, predictions, levels, weights)
+        value = _area(values, curve, summation_method, "value")
+        update = _area(updates, curve, summation_method, "update_op")
+        return collected(value, update, metrics_collections, updates_collections)
+
+
+def _area(counts: dict[str, Any], curve: str, method: str, name: str) -> Tensor:
+    tp, fn, tn, fp = (convert_to_tensor(counts[key]) for key in ("tp", "fn", "tn", "fp"))
+    if curve == "PR" and method == "careful_interpolation":
+        return _interpolated(tp, fp, fn)
+    small = 1.0e-6
+    recall: Any = math.divide(tp + small, tp + fn + small)  # type: ignore[operator]
+    if curve == "ROC":
+        x: Any = math.divide(fp, fp + tn + small)  # type: ignore[operator]
+        y: Any = recall
+    else:
+        x, y = recall, math.divide(tp + small, tp + fp + small)  # type: ignore[operator]
+    before, after = y[:-1], y[1:]
+    if method == "minoring":
+        height = math.minimum(before, after)
+    elif method == "majoring":
+        height = math.maximum(before, after)
+    else:
+        height = (before + after) / 2.0
+    return reductions.reduce_sum(math.multiply(x[:-1] - x[1:], height), name=name)
+
+
+def _interpolated(tp: Any, fp: Any, fn: Any) -> Tensor:
+    with name_scope("interpolate_pr_auc") as scope:
+        hits = tp[:-1] - tp[1:]
+        called = tp + fp
+        slope = math.divide_no_nan(hits, math.maximum(called[:-1] - called[1:], 0), name="prec_slope")
+        intercept = tp[1:] - math.multiply(slope, called[1:])
+        ratio = array_selection.where(
+            comparison.logical_and(called[:-1] > 0, called[1:] > 0),
+            math.divide_no_nan(called[:-1], math.maximum(called[1:], 0), name="recall_relative_ratio"),
+            array.ones_like(called[1:]),
+        )
+        area = math.multiply(slope, hits + math.multiply(intercept, math_unary.log(ratio)))
+        return reductions.reduce_sum(
+            math.divide_no_nan(area, math.maximum(tp[1:] + fn[1:], 0), name="pr_auc_increment"), name=scope
+        )
+
+
+def _at_best(
+    counts: dict[str, Any], wanted: float, fixed: tuple[str, str], shown: tuple[str, str], name: str
+) -> Tensor:
+    """One rate at the threshold where another is nearest to what is wanted.
+
+    Of several such thresholds, a specificity is taken at the highest and a sensitivity at the lowest.
+    """
+    given: Any = math.divide(counts[fixed[0]], counts[fixed[0]] + counts[fixed[1]] + _EDGE)
+    distance: Any = math_unary.abs(given - wanted)
+    if fixed == ("tp", "fn"):
+        last: Any = array.shape(distance)[0]  # type: ignore[index]
+        index = last - 1 - casting.cast(scans.argmin(array_selection.reverse(distance, [0]), 0), dtypes.int32)
+    else:
+        index = casting.cast(scans.argmin(distance, 0), dtypes.int32)
+    hit, miss = (convert_to_tensor(counts[key])[index] for key in shown)  # type: ignore[index]
+    return math.divide(hit, hit + miss + _EDGE, name=name)
+
+
+def _rate_at_rate(
+    label: str, fixed: tuple[str, str], shown: tuple[str, str], wanted: float, arguments: tuple[Any, ...]
+) -> Metric:
+    labels, predictions, weights, num_thresholds, metrics_collections, updates_collections, name = arguments
+    refuse_eager(label)
+    if not 0 <= wanted <= 1:
+        raise ValueError(f"{label.split('_')[-1]} must be in the range [0, 1]. Currently: {wanted}.")
+    with variable_scope.variable_scope(name, label, (predictions, labels, weights)):
+        values, updates = _confusion(labels, predictions, _grid(num_thresholds), weights)
+        value = _at_best(values, wanted, fixed, shown, "value")
+        update = _at_best(updates, wanted, fixed, shown, "update_op")
+        return collected(value, update, metrics_collections, updates_collections)
+
+
+@export(v1="metrics.sensitivity_at_specificity")
+def sensitivity_at_specificity(
+    labels: Any,
+    predictions: Any,
+    specificity: float,
+    weights: Any = None,
+    num_thresholds: int = 200,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The sensitivity at the threshold whose specificity is nearest to the one given."""
+    arguments = (labels, predictions, weights, num_thresholds, metrics_collections, updates_collections, name)
+    return _rate_at_rate("sensitivity_at_specificity", ("tn", "fp"), ("tp", "fn"), specificity, arguments)
+
+
+@export(v1="metrics.specificity_at_sensitivity")
+def specificity_at_sensitivity(
+    labels: Any,
+    predictions: Any,
+    sensitivity: float,
+    weights: Any = None,
+    num_thresholds: int = 200,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The specificity at the threshold whose sensitivity is nearest to the one given."""
+    arguments = (labels, predictions, weights, num_thresholds, metrics_collections, updates_collections, name)
+    return _rate_at_rate("specificity_at_sensitivity", ("tp", "fn"), ("tn", "fp"), sensitivity, arguments)
+
+
+def _count_at(kind: str, labels: Any, predictions: Any, thresholds: Any, weights: Any, rest: tuple[Any, ...]) -> Metric:
+    metrics_collections, updates_collections, name = rest
+    refuse_eager(f"{kind}_at_thresholds")
+    with variable_scope.variable_scope(name, kind, (predictions, labels, weights)):
+        values, updates = _confusion(labels, predictions, list(thresholds), weights, (kind,))
+        value = array.identity(values[_SHORT[kind]])
+        return collected(value, updates[_SHORT[kind]], metrics_collections, updates_collections)
+
+
+@export(v1="metrics.true_positives_at_thresholds")
+def true_positives_at_thresholds(
+    labels: Any,
+    predictions: Any,
+    thresholds: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The weighted count of true labels whose score is above each threshold."""
+    rest = (metrics_collections, updates_collections, name)
+    return _count_at("true_positives", labels, predictions, thresholds, weights, rest)
+
+
+@export(v1="metrics.true_negatives_at_thresholds")
+def true_negatives_at_thresholds(
+    labels: Any,
+    predictions: Any,
+    thresholds: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The weighted count of false labels whose score is not above each threshold."""
+    rest = (metrics_collections, updates_collections, name)
+    return _count_at("true_negatives", labels, predictions, thresholds, weights, rest)
+
+
+@export(v1="metrics.false_positives_at_thresholds")
+def false_positives_at_thresholds(
+    labels: Any,
+    predictions: Any,
+    thresholds: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The weighted count of false labels whose score is above each threshold."""
+    rest = (metrics_collections, updates_collections, name)
+    return _count_at("false_positives", labels, predictions, thresholds, weights, rest)
+
+
+@export(v1="metrics.false_negatives_at_thresholds")
+def false_negatives_at_thresholds(
+    labels: Any,
+    predictions: Any,
+    thresholds: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The weighted count of true labels whose score is not above each threshold."""
+    rest = (metrics_collections, updates_collections, name)
+    return _count_at("false_negatives", labels, predictions, thresholds, weights, rest)
+
+
+def _ratio_at(
+    label: str, other: str, labels: Any, predictions: Any, thresholds: Any, weights: Any, rest: tuple[Any, ...]
+) -> Metric:
+    metrics_collections, updates_collections, name = rest
+    refuse_eager(f"{label}_at_thresholds")
+    with variable_scope.variable_scope(name, f"{label}_at_thresholds", (predictions, labels, weights)):
+        kinds = ("true_positives", other)
+        values, updates = _confusion(labels, predictions, list(thresholds), weights, kinds)
+
+        def ratio(counts: dict[str, Any], ending: str) -> Tensor:
+            hits, misses = counts["tp"], counts[_SHORT[other]]
+            return math.divide(hits, _EDGE + hits + misses, name=f"{label}_{ending}")
+
+        return collected(ratio(values, "value"), ratio(updates, "update_op"), metrics_collections, updates_collections)
+
+
+@export(v1="metrics.precision_at_thresholds")
+def precision_at_thresholds(
+    labels: Any,
+    predictions: Any,
+    thresholds: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """Precision at each threshold."""
+    rest = (metrics_collections, updates_collections, name)
+    return _ratio_at("precision", "false_positives", labels, predictions, thresholds, weights, rest)
+
+
+@export(v1="metrics.recall_at_thresholds")
+def recall_at_thresholds(
+    labels: Any,
+    predictions: Any,
+    thresholds: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """Recall at each threshold."""
+    rest = (metrics_collections, updates_collections, name)
+    return _ratio_at("recall", "false_negatives", labels, predictions, thresholds, weights, rest)

@@ -1,0 +1,203 @@
+"""Max and average pooling over one, two and three dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.base.export import export
+from stoker._src.graph.tensor import Tensor
+from stoker._src.layers.base import (
+    InputSpec,
+    Layer,
+    as_public,
+    channels_axis,
+    checked_padding,
+    dims,
+    output_length,
+    spatial_tuple,
+)
+from stoker._src.ops import array
+from stoker._src.ops.nn import pool_api
+
+
+class _Pooling(Layer):
+    """A window that moves over the spatial dimensions. Subclasses say how many there are, and what it computes."""
+
+    dimensions: int
+    average: bool
+
+    def __init__(
+        self,
+        pool_size: Any,
+        strides: Any,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name=name, **kwargs)
+        strides = pool_size if strides is None else strides
+        self.pool_size = spatial_tuple(pool_size, self.dimensions, "pool_size")
+        self.strides = spatial_tuple(strides, self.dimensions, "strides")
+        self.padding, self.data_format = checked_padding(padding), data_format
+        self._channels = channels_axis(data_format, self.dimensions + 2)
+        self.input_spec = InputSpec(ndim=self.dimensions + 2)
+
+    def _spread(self, values: tuple[int, ...]) -> list[int]:
+        return [1, 1, *values] if self._channels == 1 else [1, *values, 1]
+
+    def call(self, inputs: Any) -> Tensor:
+        if self.dimensions == 1:
+            return self._one_dimension(inputs)
+        padding = self.padding.upper()
+        if self.dimensions == 3:
+            layout = "NCDHW" if self._channels == 1 else "NDHWC"
+            function = pool_api.avg_pool3d if self.average else pool_api.max_pool3d
+        else:
+            layout = "NCHW" if self._channels == 1 else "NHWC"
+            function = pool_api.avg_pool if self.average else pool_api.max_pool
+        windows, strides = self._spread(self.pool_size), self._spread(self.strides)
+        name = ("AvgPool" if self.average else "MaxPool") + ("3D" if self.dimensions == 3 else "")
+        return function(inputs, windows, strides, padding, data_format=layout, name=name)
+
+    def _one_dimension(self, inputs: Any) -> Tensor:
+        """As an image of width one."""
+        extra = 3 if self._channels == 1 else 2
+        wide = array.expand_dims(inputs, extra)
+        function = pool_api.avg_pool if self.average else pool_api.max_pool
+        pooled = function(
+            wide,
+            self._spread((*self.pool_size, 1)),
+            self._spread((*self.strides, 1)),
+            self.padding.upper(),
+            data_format="NCHW" if self._channels == 1 else "NHWC",
+            name="AvgPool" if self.average else "MaxPool",
+        )
+        return array.squeeze(pooled, [extra])
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        sizes = dims(input_shape)
+        first = 2 if self._channels == 1 else 1
+        for i, (window, stride) in enumerate(zip(self.pool_size, self.strides)):
+            sizes[first + i] = output_length(sizes[first + i], window, self.padding, stride)
+        return as_public(sizes)
+
+
+@export(v1="layers.MaxPooling1D")
+class MaxPooling1D(_Pooling):
+    """The largest number of each window of a sequence."""
+
+    dimensions, average = 1, False
+
+
+@export(v1="layers.MaxPooling2D")
+class MaxPooling2D(_Pooling):
+    """The largest number of each window of an image."""
+
+    dimensions, average = 2, False
+
+
+@export(v1="layers.MaxPooling3D")
+class MaxPooling3D(_Pooling):
+    """The largest number of each window of a volume."""
+
+    dimensions, average = 3, False
+
+
+@export(v1="layers.AveragePooling1D")
+class AveragePooling1D(_Pooling):
+    """The mean of each window of a sequence."""
+
+    dimensions, average = 1, True
+
+
+@export(v1="layers.AveragePooling2D")
+class AveragePooling2D(_Pooling):
+    """The mean of each window of an image."""
+
+    dimensions, average = 2, True
+
+
+@export(v1="layers.AveragePooling3D")
+class AveragePooling3D(_Pooling):
+    """The mean of each window of a volume."""
+
+    dimensions, average = 3, True
+
+
+@export(v1="layers.max_pooling1d")
+def max_pooling1d(
+    inputs: Any,
+    pool_size: Any,
+    strides: Any,
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    name: Any = None,
+) -> Tensor:
+    """The largest number of each window of a sequence."""
+    return MaxPooling1D(pool_size, strides, padding, data_format, name).apply(inputs)
+
+
+@export(v1="layers.max_pooling2d")
+def max_pooling2d(
+    inputs: Any,
+    pool_size: Any,
+    strides: Any,
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    name: Any = None,
+) -> Tensor:
+    """The largest number of each window of an image."""
+    return MaxPooling2D(pool_size, strides, padding, data_format, name).apply(inputs)
+
+
+@export(v1="layers.max_pooling3d")
+def max_pooling3d(
+    inputs: Any,
+    pool_size: Any,
+    strides: Any,
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    name: Any = None,
+) -> Tensor:
+    """The largest number of each window of a volume."""
+    return MaxPooling3D(pool_size, strides, padding, data_format, name).apply(inputs)
+
+
+@export(v1="layers.average_pooling1d")
+def average_pooling1d(
+    inputs: Any,
+    pool_size: Any,
+    strides: Any,
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    name: Any = None,
+) -> Tensor:
+    """The mean of each window of a sequence."""
+    return AveragePooling1D(pool_size, strides, padding, data_format, name).apply(inputs)
+
+
+@export(v1="layers.average_pooling2d")
+def average_pooling2d(
+    inputs: Any,
+    pool_size: Any,
+    strides: Any,
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    name: Any = None,
+) -> Tensor:
+    """The mean of each window of an image."""
+    return AveragePooling2D(pool_size, strides, padding, data_format, name).apply(inputs)
+
+
+@export(v1="layers.average_pooling3d")
+def average_pooling3d(
+    inputs: Any,
+    pool_size: Any,
+    strides: Any,
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    name: Any = None,
+) -> Tensor:
+    """The mean of each window of a volume."""
+    return AveragePooling3D(pool_size, strides, padding, data_format, name).apply(inputs)

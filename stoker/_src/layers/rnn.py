@@ -1,0 +1,435 @@
+"""Networks of recurrent cells over time: unrolled, and in a loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.base import dtypes, nest
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import control_dependencies
+from stoker._src.graph.tensor import Tensor
+from stoker._src.layers.rnn_cells import zero_tensors
+from stoker._src.ops import (
+    array,
+    array_selection,
+    assertions,
+    casting,
+    comparison,
+    constants,
+    control_flow,
+    reductions,
+    variable_scope,
+)
+from stoker._src.ops.tensor_array import TensorArray
+
+
+def _check_cell(cell: Any) -> None:
+    for name in ("output_size", "state_size", "zero_state"):
+        if not hasattr(cell, name):
+            raise TypeError(f"The argument 'cell' ({cell}) is not an RNNCell: {name!r} property or method is missing.")
+    if not callable(cell):
+        raise TypeError(f"The argument 'cell' ({cell}) is not an RNNCell: is not callable.")
+
+
+def _swapped(x: Any) -> Tensor:
+    """Batch and time exchanged."""
+    x = convert_to_tensor(x)
+    rank = x.static_shape.rank
+    if rank is None:
+        raise ValueError("Inputs to a recurrent network must have a known rank.")
+    return array.transpose(x, [1, 0, *range(2, rank)])
+
+
+def _initial_state(cell: Any, initial_state: Any, batch_size: Any, dtype: Any) -> Any:
+    if initial_state is not None:
+        return initial_state
+    if dtype is None:
+        raise ValueError("If there is no initial_state, you must give a dtype.")
+    if getattr(cell, "get_initial_state", None) is not None:
+        return cell.get_initial_state(inputs=None, batch_size=batch_size, dtype=dtype)
+    return cell.zero_state(batch_size, dtype)
+
+
+def _where_running(running: Any, new: Any, old: Any) -> Any:
+    """`new` for the examples that go on at this step, `old` for those that have ended."""
+
+    def choose(mine: Any, theirs: Any) -> Any:
+        if isinstance(mine, TensorArray) or (isinstance(mine, Tensor) and mine.static_shape.rank == 0):
+            return mine
+        chosen = array_selection.where(running, mine, theirs)
+        chosen.set_shape(mine.static_shape)
+        return chosen
+
+    return nest.map_structure(choose, new, old)
+
+
+def _checked_lengths(sequence_length: Any, batch_size: Any) -> Any:
+    """The lengths as int32, checked against the batch size when run."""
+    if sequence_length is None:
+        return None
+    lengths = casting.cast(sequence_length, dtypes.int32)
+    if lengths.static_shape.rank not in (None, 1):
+        raise ValueError(f"sequence_length must be a vector of length batch_size, but saw shape: {lengths.shape}")
+    lengths = array.identity(lengths, name="sequence_length")
+    if context.executing_eagerly():
+        return lengths
+    check = assertions.assert_op(
+        comparison.equal(array.shape(lengths)[0], batch_size),  # type: ignore[index]
+        ["Expected a sequence_length for each example of the batch:", array.shape(lengths), "batch size", batch_size],
+    )
+    with control_dependencies([check]):
+        return array.identity(lengths, name="CheckSeqLen")
+
+
+@export(v1="nn.dynamic_rnn")
+def dynamic_rnn(
+    cell: Any,
+    inputs: Any,
+    sequence_length: Any = None,
+    initial_state: Any = None,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    swap_memory: bool = False,
+    time_major: bool = False,
+    scope: Any = None,
+) -> Any:
+    """Runs a cell over time in a loop; returns (outputs, final state).
+
+    Args:
+        cell: the RNNCell.
+        inputs: a tensor, or structure of them, [batch, time, ...]; [time, batch, ...] if `time_major`.
+        sequence_length: how many steps each example has; later outputs are 0 and the state stays.
+        initial_state: where to start; zeros of `dtype` by default.
+        dtype: of the initial state.
+        parallel_iterations, swap_memory: hints to TensorFlow's executor, with no effect on the result.
+        time_major: whether time comes first in inputs and outputs.
+        scope: the variable scope; "rnn" by default.
+
+    Raises:
+        TypeError: `cell` is no cell.
+        ValueError: neither an initial state nor a dtype, or inputs of unknown rank.
+    """
+    _check_cell(cell)
+    with variable_scope.variable_scope(scope or "rnn"):
+        flat = [convert_to_tensor(x) for x in nest.flatten(inputs)]
+        if not time_major:
+            flat = [_swapped(x) for x in flat]
+        first = flat[0]
+        sizes = array.shape(first)
+        steps = sizes[0]  # type: ignore[index]
+        known = first.static_shape[1]
+        batch_size = sizes[1] if known is None else known  # type: ignore[index]
+        lengths = _checked_lengths(sequence_length, batch_size)
+        state = _initial_state(cell, initial_state, batch_size, dtype)
+        structure = inputs
+        outputs, final = _loop(cell, structure, flat, state, steps, batch_size, lengths, parallel_iterations)
+        if not time_major:
+            outputs = nest.map_structure(_swapped, outputs)
+        return outputs, final
+
+
+def _output_dtype(state: Any, inputs: list[Tensor]) -> Any:
+    found = [each.dtype.base_dtype for each in nest.flatten(state) if isinstance(each, Tensor)]
+    return found[0] if found else inputs[0].dtype.base_dtype
+
+
+def _loop(
+    cell: Any,
+    structure: Any,
+    flat: list[Tensor],
+    state: Any,
+    steps: Any,
+    batch_size: Any,
+    lengths: Any,
+    parallel_iterations: int | None,
+) -> Any:
+    state = nest.map_structure(lambda x: x if isinstance(x, TensorArray) else convert_to_tensor(x), state)
+    kind = _output_dtype(state, flat)
+    sizes = cell.output_size
+    flat_sizes = nest.flatten(sizes) if isinstance(sizes, (list, tuple, dict)) else [sizes]
+    zero_outputs = [zero_tensors(size, batch_size, kind) for size in flat_sizes]
+    read_from = [
+        TensorArray(x.dtype.base_dtype, steps, element_shape=x.shape[1:], name=f"input_{i}").unstack(x)
+        for i, x in enumerate(flat)
+    ]
+    written = [
+        TensorArray(kind, steps, element_shape=zero.shape, name=f"output_{i}") for i, zero in enumerate(zero_outputs)
+    ]
+
+    def body(time: Any, arrays: Any, state: Any) -> Any:
+        step_inputs = [each.read(time) for each in read_from]
+        for value, whole in zip(step_inputs, flat):
+            value.set_shape(Shape(whole.static_shape.dims[1:]))  # type: ignore[index]
+        arguments = nest.pack_sequence_as(structure, step_inputs)
+        output, new_state = cell(arguments, state)
+        nest.assert_same_structure(state, new_state)
+        results = nest.flatten(output)
+        if lengths is not None:
+            running = comparison.less(time, lengths)
+            results = [_where_running(running, new, zero) for new, zero in zip(results, zero_outputs)]
+            new_state = _where_running(running, new_state, state)
+        return time + 1, tuple(array_.write(time, value) for array_, value in zip(arrays, results)), new_state
+
+    time = constants.constant(0, dtypes.int32, name="time")
+    _, arrays, final = control_flow.while_loop(
+        lambda time, *_: time < steps,
+        body,
+        (time, tuple(written), state),
+        parallel_iterations=parallel_iterations or 32,
+        maximum_iterations=steps,
+        return_same_structure=True,
+    )
+    outputs = []
+    for array_, zero, size in zip(arrays, zero_outputs, flat_sizes):
+        stacked = array_.stack()
+        inner = [size] if isinstance(size, int) else list(size)
+        stacked.set_shape(Shape((flat[0].static_shape[0], flat[0].static_shape[1] or zero.static_shape[0], *inner)))
+        outputs.append(stacked)
+    if isinstance(sizes, (list, tuple, dict)):
+        return nest.pack_sequence_as(sizes, outputs), final
+    return outputs[0], final
+
+
+@export(v1="nn.bidirectional_dynamic_rnn")
+def bidirectional_dynamic_rnn(
+    cell_fw: Any,
+    cell_bw: Any,
+    inputs: Any,
+    sequence_length: Any = None,
+    initial_state_fw: Any = None,
+    initial_state_bw: Any = None,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    swap_memory: bool = False,
+    time_major: bool = False,
+    scope: Any = None,
+) -> Any:
+    """A cell over time and another against it: ((outputs, outputs), (final state, final state)), forward first."""
+    _check_cell(cell_fw)
+    _check_cell(cell_bw)
+    time_axis, batch_axis = (0, 1) if time_major else (1, 0)
+
+    def turned(x: Any) -> Tensor:
+        if sequence_length is not None:
+            return array_selection.reverse_sequence(
+                x, seq_lengths=sequence_length, seq_axis=time_axis, batch_axis=batch_axis
+            )
+        return array_selection.reverse(x, axis=[time_axis])
+
+    with variable_scope.variable_scope(scope or "bidirectional_rnn"):
+        with variable_scope.variable_scope("fw") as forward:
+            outputs_fw, state_fw = dynamic_rnn(
+                cell_fw,
+                inputs,
+                sequence_length,
+                initial_state_fw,
+                dtype,
+                parallel_iterations,
+                swap_memory,
+                time_major,
+                forward,
+            )
+        with variable_scope.variable_scope("bw") as backward:
+            outputs_bw, state_bw = dynamic_rnn(
+                cell_bw,
+                nest.map_structure(turned, inputs),
+                sequence_length,
+                initial_state_bw,
+                dtype,
+                parallel_iterations,
+                swap_memory,
+                time_major,
+                backward,
+            )
+    return (outputs_fw, nest.map_structure(turned, outputs_bw)), (state_fw, state_bw)
+
+
+@export(v1="nn.static_rnn")
+def static_rnn(
+    cell: Any, inputs: Any, initial_state: Any = None, dtype: Any = None, sequence_length: Any = None, scope: Any = None
+) -> Any:
+    """Runs a cell over a list of inputs, one for each step; returns (list of outputs, final state).
+
+    Raises:
+        TypeError: `inputs` is no list, or `cell` no cell.
+        ValueError: no inputs, or neither an initial state nor a dtype.
+    """
+    _check_cell(cell)
+    if not isinstance(inputs, (list, tuple)):
+        raise TypeError(f"inputs must be a sequence, got {inputs!r}.")
+    if not inputs:
+        raise ValueError("inputs must not be empty")
+    with variable_scope.variable_scope(scope or "rnn") as opened:
+        first = convert_to_tensor(nest.flatten(inputs[0])[0])
+        known = first.static_shape[0]
+        batch_size = array.shape(first)[0] if known is None else known  # type: ignore[index]
+        state = _initial_state(cell, initial_state, batch_size, dtype)
+        lengths = _checked_lengths(sequence_length, batch_size)
+        outputs: list[Any] = []
+        zeros = None
+        for time, step_inputs in enumerate(inputs):
+            if time > 0:
+                opened.reuse_variables()
+            output, new_state = cell(step_inputs, state)
+            if lengths is not None:
+                running = comparison.less(time, lengths)
+                if zeros is None:
+                    zeros = nest.map_structure(array.zeros_like, output)
+                output = _where_running(running, output, zeros)
+                new_state = _where_running(running, new_state, state)
+            state = new_state
+            outputs.append(output)
+        return outputs, state
+
+
+@export(v1="nn.static_state_saving_rnn")
+def static_state_saving_rnn(
+    cell: Any, inputs: Any, state_saver: Any, state_name: Any, sequence_length: Any = None, scope: Any = None
+) -> Any:
+    """`static_rnn` that takes its first state from `state_saver.state(name)` and saves the last by `save_state`.
+
+    Raises:
+        ValueError: as many names as there are states are needed.
+    """
+    structured = isinstance(cell.state_size, (list, tuple))
+    if structured != isinstance(state_name, (list, tuple)):
+        raise ValueError(f"state_name should be the same type as cell.state_size.  state_name: {state_name}, cell.state_size: {cell.state_size}")  # fmt: skip
+    if structured:
+        names = nest.flatten(state_name)
+        if len(names) != len(nest.flatten(cell.state_size)):
+            raise ValueError(f"#elems(state_name) != #elems(state_size): {len(names)} vs. {len(nest.flatten(cell.state_size))}")  # fmt: skip
+        initial = nest.pack_sequence_as(cell.state_size, [state_saver.state(name) for name in names])
+    else:
+        names = [state_name]
+        initial = state_saver.state(state_name)
+    outputs, state = static_rnn(cell, inputs, initial, sequence_length=sequence_length, scope=scope)
+    saved = [state_saver.save_state(name, value) for name, value in zip(names, nest.flatten(state))]
+    # The saving happens whenever the last output is computed.
+    with control_dependencies(saved):
+        outputs[-1] = nest.map_structure(array.identity, outputs[-1])
+        if structured:
+            state = nest.map_structure(array.identity, state)
+        else:
+            state = array.identity(state)
+    return outputs, state
+
+
+@export(v1="nn.static_bidirectional_rnn")
+def static_bidirectional_rnn(
+    cell_fw: Any,
+    cell_bw: Any,
+    inputs: Any,
+    initial_state_fw: Any = None,
+    initial_state_bw: Any = None,
+    dtype: Any = None,
+    sequence_length: Any = None,
+    scope: Any = None,
+) -> Any:
+    """A cell over a list of inputs and another against it: (outputs side by side, forward state, backward state)."""
+    _check_cell(cell_fw)
+    _check_cell(cell_bw)
+    if not isinstance(inputs, (list, tuple)):
+        raise TypeError(f"inputs must be a sequence, got {inputs!r}.")
+    if not inputs:
+        raise ValueError("inputs must not be empty")
+    with variable_scope.variable_scope(scope or "bidirectional_rnn"):
+        with variable_scope.variable_scope("fw") as forward:
+            outputs_fw, state_fw = static_rnn(cell_fw, inputs, initial_state_fw, dtype, sequence_length, forward)
+        with variable_scope.variable_scope("bw") as backward:
+            turned = _reversed_steps(inputs, sequence_length)
+            outputs_bw, state_bw = static_rnn(cell_bw, turned, initial_state_bw, dtype, sequence_length, backward)
+    back = _reversed_steps(outputs_bw, sequence_length)
+    joined = [
+        nest.pack_sequence_as(fw, [array.concat([a, b], 1) for a, b in zip(nest.flatten(fw), nest.flatten(bw))])
+        for fw, bw in zip(outputs_fw, back)
+    ]
+    return joined, state_fw, state_bw
+
+
+def _reversed_steps(steps: Any, lengths: Any) -> list[Any]:
+    """The list of steps from the end; with lengths, each example from its own end."""
+    if lengths is None:
+        return list(reversed(steps))
+    columns = []
+    for column in zip(*[nest.flatten(step) for step in steps]):
+        whole = array.PACK(list(column), axis=0)
+        turned = array_selection.reverse_sequence(whole, seq_lengths=lengths, seq_axis=0, batch_axis=1)
+        columns.append([turned[i] for i in range(len(column))])  # type: ignore[index]
+    return [nest.pack_sequence_as(steps[0], list(row)) for row in zip(*columns)]
+
+
+@export(v1="nn.raw_rnn")
+def raw_rnn(
+    cell: Any, loop_fn: Any, parallel_iterations: int | None = None, swap_memory: bool = False, scope: Any = None
+) -> Any:
+    """Runs a cell in a loop that `loop_fn` steers; returns (TensorArrays of outputs, final state, final loop state).
+
+    `loop_fn(time, cell_output, cell_state, loop_state)` gives (finished, next inputs, next state, output to emit, next
+    loop state). It is first called with time 0 and None for output, state and loop state, where the emitted output (or
+    None, for zeros of the cell's output size) says what is emitted for examples that have finished.
+
+    Raises:
+        TypeError: `cell` is no cell, or `loop_fn` cannot be called.
+    """
+    _check_cell(cell)
+    if not callable(loop_fn):
+        raise TypeError("loop_fn must be a callable")
+    steer: Any = loop_fn
+    with variable_scope.variable_scope(scope or "rnn"):
+        time = constants.constant(0, dtypes.int32)
+        finished, next_input, state, emit, loop_state = steer(time, None, None, None)
+        first = convert_to_tensor(nest.flatten(next_input)[0])
+        known = first.static_shape[0]
+        batch_size = array.shape(first)[0] if known is None else known  # type: ignore[index]
+        has_loop_state = loop_state is not None
+        loop_state = constants.constant(0, dtypes.int32) if not has_loop_state else loop_state
+        next_input = nest.map_structure(convert_to_tensor, next_input)
+        state = nest.map_structure(lambda x: x if isinstance(x, TensorArray) else convert_to_tensor(x), state)
+        if emit is not None:
+            structure = emit
+            zeros = [
+                array.zeros(array.concat([array.reshape(batch_size, [1]), array.shape(x)], 0), x.dtype.base_dtype)
+                for x in map(convert_to_tensor, nest.flatten(emit))
+            ]
+            kinds: list[Any] = [x.dtype.base_dtype for x in zeros]
+        else:
+            structure = cell.output_size
+            kind = nest.flatten(state)[0].dtype.base_dtype
+            sizes = nest.flatten(structure) if isinstance(structure, (list, tuple, dict)) else [structure]
+            zeros = [zero_tensors(size, batch_size, kind) for size in sizes]
+            kinds = [kind] * len(zeros)
+        arrays = tuple(
+            TensorArray(kind, 0, dynamic_size=True, element_shape=zero.shape, name=f"rnn_output_{i}")
+            for i, (kind, zero) in enumerate(zip(kinds, zeros))
+        )
+        structured = isinstance(structure, (list, tuple, dict))
+
+        def body(time: Any, finished: Any, inputs: Any, arrays: Any, state: Any, loop_state: Any) -> Any:
+            output, cell_state = cell(inputs, state)
+            following = time + 1
+            done, new_input, new_state, emitted, new_loop = steer(
+                following, output, cell_state, loop_state if has_loop_state else None
+            )
+            running = comparison.logical_not(finished)
+            new_state = _where_running(running, new_state, state)
+            values = [_where_running(running, a, b) for a, b in zip(nest.flatten(emitted), zeros)]
+            written = tuple(each.write(time, value) for each, value in zip(arrays, values))
+            done = comparison.logical_or(done, finished)
+            return following, done, new_input, written, new_state, new_loop if has_loop_state else loop_state
+
+        finished = convert_to_tensor(finished, dtypes.bool_)
+        if finished.static_shape.rank == 0:
+            finished = array.fill(array.reshape(batch_size, [1]), finished)
+        results: Any = control_flow.while_loop(
+            lambda time, finished, *_: comparison.logical_not(reductions.reduce_all(finished)),
+            body,
+            (time, finished, next_input, arrays, state, loop_state),
+            parallel_iterations=parallel_iterations or 32,
+            return_same_structure=True,
+        )
+        _, _, _, arrays, state, loop_state = results
+        outputs = nest.pack_sequence_as(structure, list(arrays)) if structured else arrays[0]
+        return outputs, state, loop_state if has_loop_state else None

@@ -1,0 +1,220 @@
+"""Cells around cells: dropout, residual connections, placement."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from stoker._src.base import nest
+from stoker._src.base.export import export
+from stoker._src.base.shapes import as_shape
+from stoker._src.graph.scopes import device as placed_on
+from stoker._src.graph.tensor import Tensor
+from stoker._src.layers.rnn_cells import LSTMStateTuple, RNNCell
+from stoker._src.ops import math_unary, random
+from stoker._src.ops.nn import dropout
+from stoker._src.ops.tensor_array import TensorArray
+
+
+class _Wrapper(RNNCell):
+    """A cell that changes what goes into or comes out of another; it has no scope of its own."""
+
+    def __init__(self, cell: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._cell = cell
+
+    @property
+    def wrapped_cell(self) -> Any:
+        return self._cell
+
+    @property
+    def state_size(self) -> Any:
+        return self._cell.state_size
+
+    @property
+    def output_size(self) -> Any:
+        return self._cell.output_size
+
+    @property
+    def weights(self) -> list[Any]:
+        return self._cell.weights
+
+    @property
+    def trainable_weights(self) -> list[Any]:
+        return self._cell.trainable_weights
+
+    variables = weights
+    trainable_variables = trainable_weights
+
+    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+        return self._cell.zero_state(batch_size, dtype)
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        return self._wrapped(inputs, state, scope)
+
+    def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
+        raise NotImplementedError
+
+
+def _default_filter(state: Any) -> Any:
+    """Dropout on every state but an LSTM's c, and on no TensorArray."""
+    if isinstance(state, LSTMStateTuple):
+        return LSTMStateTuple(c=False, h=True)
+    return not isinstance(state, TensorArray)
+
+
+@export(v1="nn.rnn_cell.DropoutWrapper")
+class DropoutWrapper(_Wrapper):
+    """Dropout on a cell's inputs, outputs and states.
+
+    Args:
+        cell: the cell.
+        input_keep_prob, output_keep_prob, state_keep_prob: probabilities to keep an element.
+        variational_recurrent: drop the same elements at every step (Gal and Ghahramani, 2015); wants `dtype`, and
+            `input_size` when inputs are dropped.
+        input_size: the size, or structure of sizes, of the inputs.
+        dtype: of the masks.
+        seed: of the masks.
+        dropout_state_filter_visitor: a function of each state that says what of it is dropped.
+
+    Raises:
+        TypeError: no cell.
+        ValueError: a probability outside of (0, 1], or missing arguments of the variational form.
+    """
+
+    def __init__(
+        self,
+        cell: Any,
+        input_keep_prob: Any = 1.0,
+        output_keep_prob: Any = 1.0,
+        state_keep_prob: Any = 1.0,
+        variational_recurrent: bool = False,
+        input_size: Any = None,
+        dtype: Any = None,
+        seed: Any = None,
+        dropout_state_filter_visitor: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(cell, dtype=dtype, **kwargs)
+        if not hasattr(cell, "state_size"):
+            raise TypeError(f"The parameter cell is not a RNNCell: {cell}")
+        if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
+            raise TypeError("dropout_state_filter_visitor must be callable")
+        self._filter = dropout_state_filter_visitor or _default_filter
+        self._keep = {"input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob}
+        for name, value in self._keep.items():
+            if isinstance(value, (int, float)) and not 0.0 < value <= 1.0:
+                raise ValueError(f"Parameter {name}_keep_prob must be between 0 and 1: {value}")
+        self._seed, self._variational = seed, variational_recurrent
+        self._noise: dict[str, Any] = {}
+        if variational_recurrent:
+            self._make_noise(input_size, dtype)
+
+    def _active(self, name: str) -> bool:
+        value = self._keep[name]
+        return not isinstance(value, (int, float)) or value < 1
+
+    def _mask_seed(self, salt: str) -> int | None:
+        """A seed of its own for each mask; the hash is TensorFlow's, so the same seed drops the same elements."""
+        if self._seed is None:
+            return None
+        digest = hashlib.md5(f"{self._seed}{salt}".encode(), usedforsecurity=False).hexdigest()
+        return int(digest[:8], 16) & 0x7FFFFFFF
+
+    def _make_noise(self, input_size: Any, dtype: Any) -> None:
+        if dtype is None:
+            raise ValueError("When variational_recurrent=True, dtype must be provided")
+        if self._active("input") and input_size is None:
+            raise ValueError("When variational_recurrent=True and input_keep_prob < 1.0 or is unknown, input_size must be provided")  # fmt: skip
+        sizes = {"input": input_size, "state": self._cell.state_size, "output": self._cell.output_size}
+        for name, size in sizes.items():
+            if not self._active(name):
+                continue
+            flat = nest.flatten(size) if isinstance(size, (list, tuple, dict)) else [size]
+            self._noise[name] = [
+                random.random_uniform([1, *_sizes(each)], dtype=dtype, seed=self._mask_seed(f"{name}_{i}"))
+                for i, each in enumerate(flat)
+            ]
+
+    def _dropped(self, name: str, values: Any, chosen: Any = None) -> Any:
+        """A structure with dropout on the leaves that `chosen` (a structure of flags, or a single flag) says."""
+        flat = nest.flatten(values)
+        if chosen is None or isinstance(chosen, bool):
+            flags = [chosen is not False] * len(flat)
+        else:
+            flags = nest.flatten(chosen)
+        keep = self._keep[name]
+        results = []
+        for i, (value, flag) in enumerate(zip(flat, flags)):
+            if not flag:
+                results.append(value)
+            elif self._variational:
+                mask = math_unary.floor(keep + self._noise[name][i])
+                results.append(value / keep * mask)
+            else:
+                results.append(dropout.dropout(value, keep_prob=keep, seed=self._mask_seed(f"{name}_{i}")))
+        return nest.pack_sequence_as(values, results)
+
+    def _state_flags(self, state: Any) -> Any:
+        if isinstance(state, LSTMStateTuple) or not isinstance(state, (list, tuple, dict)):
+            return self._filter(state)
+        kind = type(state)
+        if isinstance(state, dict):
+            return {key: self._state_flags(value) for key, value in state.items()}
+        parts = [self._state_flags(value) for value in state]
+        return kind(*parts) if hasattr(state, "_fields") else kind(parts)
+
+    def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
+        if self._active("input"):
+            inputs = self._dropped("input", inputs)
+        output, new_state = self._cell(inputs, state, scope=scope)
+        if self._active("state"):
+            flags = self._state_flags(new_state)
+            if isinstance(new_state, LSTMStateTuple) and isinstance(flags, bool):
+                flags = LSTMStateTuple(flags, flags)
+            new_state = self._dropped("state", new_state, flags)
+        if self._active("output"):
+            output = self._dropped("output", output)
+        return output, new_state
+
+
+def _sizes(size: Any) -> list[Any]:
+    return [size] if isinstance(size, int) else list(as_shape(size))
+
+
+@export(v1="nn.rnn_cell.ResidualWrapper")
+class ResidualWrapper(_Wrapper):
+    """Adds a cell's inputs to its outputs, or joins them by `residual_fn(inputs, outputs)`."""
+
+    def __init__(self, cell: Any, residual_fn: Any = None, **kwargs: Any) -> None:
+        super().__init__(cell, **kwargs)
+        self._residual_fn = residual_fn
+
+    def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
+        outputs, new_state = self._cell(inputs, state, scope=scope)
+
+        def added(into: Tensor, out: Tensor) -> Any:
+            into.shape.assert_is_compatible_with(out.shape)
+            return into + out  # type: ignore[operator]
+
+        if self._residual_fn is not None:
+            return self._residual_fn(inputs, outputs), new_state
+        nest.assert_same_structure(inputs, outputs)
+        return nest.map_structure(added, inputs, outputs), new_state
+
+
+@export(v1="nn.rnn_cell.DeviceWrapper")
+class DeviceWrapper(_Wrapper):
+    """A cell whose ops are placed on a device."""
+
+    def __init__(self, cell: Any, device: Any, **kwargs: Any) -> None:
+        super().__init__(cell, **kwargs)
+        self._device = device
+
+    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+        with placed_on(self._device):
+            return super().zero_state(batch_size, dtype)
+
+    def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
+        with placed_on(self._device):
+            return self._cell(inputs, state, scope=scope)

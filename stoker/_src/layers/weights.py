@@ -1,0 +1,77 @@
+"""Weights of losses and metrics: what may be broadcast, and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import control_dependencies, name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array, assertions, comparison, math, reductions
+
+_RULE = "weights can not be broadcast to values."
+
+
+def _misfit(weights: Shape, values: Shape) -> str | None:
+    """Why static shapes cannot fit, or None."""
+    if weights.rank == 0 or weights.rank is None or values.rank is None:
+        return None
+    if weights.rank != values.rank:
+        return f"{_RULE} values.rank={values.rank}. weights.rank={weights.rank}. values.shape={values}. weights.shape={weights}."
+    for mine, theirs in zip(weights, values):
+        if mine is not None and theirs is not None and mine not in (1, theirs):
+            return f"{_RULE} Mismatch at dim: values.shape={values}. weights.shape={weights}."
+    return None
+
+
+def _surely_fits(weights: Shape, values: Shape) -> bool:
+    if weights.rank == 0:
+        return True
+    if weights.rank is None or values.rank is None:
+        return False
+    return all(mine == 1 or (mine is not None and mine == theirs) for mine, theirs in zip(weights, values))
+
+
+def check_weights(weights: Any, values: Any) -> list[Any]:
+    """Ops that check, when run, what cannot be known now: each size of the weights is 1 or that of the values.
+
+    Raises:
+        ValueError: static shapes that cannot fit.
+    """
+    with name_scope("assert_broadcastable", None, [weights, values]):
+        weights, values = convert_to_tensor(weights, name="weights"), convert_to_tensor(values, name="values")
+        problem = _misfit(weights.static_shape, values.static_shape)
+        if problem is not None:
+            raise ValueError(problem)
+        if _surely_fits(weights.static_shape, values.static_shape) or weights.static_shape.rank is None:
+            return []
+        mine, theirs = array.shape(weights), array.shape(values)
+        fits = reductions.reduce_all(comparison.logical_or(comparison.equal(mine, 1), comparison.equal(mine, theirs)))
+        check = assertions.assert_op(fits, [_RULE, "weights.shape=", mine, "values.shape=", theirs])
+        return [] if check is None else [check]
+
+
+def broadcast_weights(weights: Any, values: Any, checked: bool = False) -> Tensor:
+    """The weights in the shape of the values."""
+    with name_scope("broadcast_weights", None, [weights, values]) as scope:
+        weights = convert_to_tensor(weights, values.dtype.base_dtype, "weights")
+        known = weights.static_shape
+        if known.known and known.dims == values.static_shape.dims:
+            return weights
+        with control_dependencies([] if checked else check_weights(weights, values)):
+            return math.multiply(weights, array.ones_like(values), name=scope)
+
+
+def without_last_one(labels: Tensor, logits: Tensor, weights: Any) -> tuple[Tensor, Any]:
+    """Labels and weights whose extra last dimension of size 1 (beyond the classes) is gone."""
+    ranks = labels.static_shape.rank, logits.static_shape.rank
+    if None in ranks:
+        return labels, weights
+    if ranks[0] == ranks[1] and labels.static_shape[-1] in (1, None):
+        labels = array.squeeze(labels, [-1])
+    weights = convert_to_tensor(weights)
+    wanted = ranks[1] - 1  # type: ignore[operator]
+    if (weights.static_shape.rank or 0) == wanted + 1 and weights.static_shape[-1] in (1, None):
+        weights = array.squeeze(weights, [-1])
+    return labels, weights

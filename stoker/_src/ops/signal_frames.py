@@ -1,0 +1,393 @@
+"""Signals in frames: short-time Fourier transforms, cosine transforms, cepstral coefficients."""
+
+from __future__ import annotations
+
+import math as numbers
+from typing import Any
+
+import numpy as np
+
+from stoker._src.base import dtypes
+from stoker._src.base.export import export
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import (
+    array,
+    array_padding,
+    array_selection,
+    gathering,
+    math,
+    math_unary,
+    ranges,
+    reductions,
+    segment,
+)
+from stoker._src.ops import signal as signal_ops
+from stoker._src.ops.signal_windows import hann_window, vorbis_window
+
+
+def _last(x: Tensor) -> Any:
+    """The size of the last dimension: a number where it is known."""
+    size = x.static_shape[-1] if x.static_shape.rank else None
+    return array.SHAPE_OP(x)[-1] if size is None else size
+
+
+def _whole(value: Any, name: str) -> Any:
+    """A length as a plain number where it is known, else a scalar tensor."""
+    tensor = convert_to_tensor(value, dtypes.int32, name=name)
+    if tensor.static_shape.rank not in (0, None):
+        raise ValueError(f"{name} must be a scalar, but its shape is {tensor.shape}.")
+    known = constant_value(tensor)
+    return tensor if known is None else int(known)
+
+
+# ---- frame, overlap_and_add -------------------------------------------------------------------------------------
+
+
+@export("signal.frame")
+def frame(
+    signal: Any,
+    frame_length: Any,
+    frame_step: Any,
+    pad_end: bool = False,
+    pad_value: Any = 0,
+    axis: int = -1,
+    name: str | None = None,
+) -> Tensor:
+    """Overlapping frames of `signal` along `axis`: that dimension becomes two, [frames, frame_length].
+
+    Args:
+        signal: A tensor of known rank.
+        frame_length: The number of samples of a frame.
+        frame_step: The number of samples from one frame to the next.
+        pad_end: Whether to fill up the end with `pad_value`, so that every sample is in a frame.
+        pad_value: What to fill up with.
+        axis: The dimension of samples.
+        name: A name for the scope.
+
+    Raises:
+        ValueError: lengths that are no scalars, or an axis out of range.
+    """
+    with name_scope(name, "frame", [signal, frame_length, frame_step]):
+        x = convert_to_tensor(signal, name="signal")
+        width, step = _whole(frame_length, "frame_length"), _whole(frame_step, "frame_step")
+        rank = x.static_shape.rank
+        if rank is None:
+            raise NotImplementedError("signal.frame of a signal of unknown rank")
+        if not -rank <= axis < rank:
+            raise ValueError(f"axis {axis} is out of range for a signal of rank {rank}.")
+        axis %= rank
+        length = x.static_shape[axis]
+        total: Any = array.SHAPE_OP(x)[axis] if length is None else length
+        if pad_end:
+            count = -(-total // step)
+            missing = (count - 1) * step + width - total
+            missing = max(0, missing) if isinstance(missing, int) else math.maximum(missing, 0)
+            paddings: list[Any] = [[0, 0] for _ in range(rank)]
+            paddings[axis] = [0, missing]
+            x = array_padding.pad(
+                x, paddings, constant_values=math.cast(convert_to_tensor(pad_value), x.dtype.base_dtype)
+            )
+        else:
+            count = 1 + (total - width) // step
+        count = max(0, count) if isinstance(count, int) else math.maximum(count, 0)
+        starts = array.reshape(math.multiply(ranges.range(0, count), step), [-1, 1])
+        places = math.add(starts, array.reshape(ranges.range(0, width), [1, -1]))
+        return gathering.GATHER_V2(x, places, axis)
+
+
+@export("signal.overlap_and_add")
+def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
+    """The signal whose frames, `frame_step` samples apart, add up: [..., frames, length] becomes [..., samples].
+
+    Raises:
+        ValueError: a signal of rank below 2, or a step that is no whole scalar.
+    """
+    with name_scope(name, "overlap_and_add", [signal, frame_step]):
+        x = convert_to_tensor(signal, name="signal")
+        rank = x.static_shape.rank
+        if rank is None:
+            raise NotImplementedError("signal.overlap_and_add of a signal of unknown rank")
+        if rank < 2:
+            raise ValueError(f"signal must have at least 2 dimensions, but its shape is {x.shape}.")
+        step = _whole(frame_step, "frame_step")
+        sizes = array.shape(x)
+        frames = sizes[-2] if x.static_shape[-2] is None else x.static_shape[-2]
+        width = sizes[-1] if x.static_shape[-1] is None else x.static_shape[-1]
+        total = (frames - 1) * step + width
+        starts = array.reshape(math.multiply(ranges.range(0, frames), step), [-1, 1])
+        places = math.add(starts, array.reshape(ranges.range(0, width), [1, -1]))
+        front = [rank - 2, rank - 1, *range(rank - 2)]
+        rows = x if rank == 2 else array.transpose(x, front)
+        added = segment.UNSORTED_SEGMENT_SUM(rows, places, total)
+        return added if rank == 2 else array.transpose(added, [*range(1, rank - 1), 0])
+
+
+# ---- short-time Fourier transform -------------------------------------------------------------------------------
+
+
+def _enclosing_power_of_two(length: Any) -> int:
+    if not isinstance(length, int):
+        raise NotImplementedError("fft_length=None with a frame_length that is not known when the graph is built")
+    return int(2 ** np.ceil(np.log2(length)))
+
+
+@export("signal.stft")
+def stft(
+    signals: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Any = hann_window,
+    pad_end: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Fourier transforms of windowed, overlapping frames: [..., samples] becomes [..., frames, frequencies]."""
+    with name_scope(name, "stft", [signals, frame_length, frame_step]):
+        x = convert_to_tensor(signals, name="signals")
+        width = _whole(frame_length, "frame_length")
+        size = _enclosing_power_of_two(width) if fft_length is None else _whole(fft_length, "fft_length")
+        framed = frame(x, width, frame_step, pad_end=pad_end)
+        if window_fn is not None:
+            framed = math.multiply(framed, window_fn(width, dtype=framed.dtype))
+        return signal_ops.rfft(framed, [size])
+
+
+@export("signal.inverse_stft_window_fn")
+def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Any = hann_window, name: str | None = None) -> Any:
+    """A window for `inverse_stft` that undoes `forward_window_fn`: divided by the sum of its overlapping squares."""
+
+    def inverse_window(frame_length: Any, dtype: Any) -> Tensor:
+        with name_scope(name, "inverse_stft_window_fn"):
+            width, step = _whole(frame_length, "frame_length"), _whole(frame_step, "frame_step")
+            forward = forward_window_fn(width, dtype=dtype)
+            overlaps = -(-width // step)
+            squares = array_padding.pad(math.square(forward), [[0, overlaps * step - width]])
+            sums = _tiled_sum(array.reshape(squares, array.PACK([overlaps, step])), overlaps)
+            return math.realdiv(forward, sums[:width])
+
+    return inverse_window
+
+
+def _tiled_sum(rows: Tensor, times: Any) -> Tensor:
+    """The sum of rows, repeated `times` times."""
+    total = reductions.reduce_sum(rows, 0, True)
+    return array.reshape(
+        ranges.broadcast_to(
+            total, array.concat([array.reshape(convert_to_tensor(times), [1]), array.shape(rows)[1:]], 0)
+        ),
+        [-1],
+    )
+
+
+@export("signal.inverse_stft")
+def inverse_stft(
+    stfts: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Any = hann_window,
+    name: str | None = None,
+) -> Tensor:
+    """Signals of short-time Fourier transforms: frames transformed back, windowed, overlapped and added."""
+    with name_scope(name, "inverse_stft", [stfts]):
+        spectra = convert_to_tensor(stfts, name="stfts")
+        width, step = _whole(frame_length, "frame_length"), _whole(frame_step, "frame_step")
+        size = _enclosing_power_of_two(width) if fft_length is None else _whole(fft_length, "fft_length")
+        frames = signal_ops.irfft(spectra, [size])
+        frames = frames[..., :width]
+        if isinstance(width, int) and isinstance(size, int) and width > size:
+            rank = len(frames.static_shape)
+            frames = array_padding.pad(frames, [[0, 0]] * (rank - 1) + [[0, width - size]])
+        if window_fn is not None:
+            frames = math.multiply(frames, window_fn(width, dtype=frames.dtype))
+        return overlap_and_add(frames, step)
+
+
+# ---- cosine transforms ------------------------------------------------------------------------------------------
+
+
+def _phase(count: int, kind: Any, sign: float) -> Tensor:
+    """2 exp(sign i pi k / (2 n))."""
+    angles = sign * np.pi * np.arange(count) / (2 * count)
+    return convert_to_tensor((2 * np.exp(1j * angles)).astype(kind.as_numpy_dtype))
+
+
+def _check_dct(type: int, n: Any, axis: Any, norm: Any) -> None:
+    if axis != -1:
+        raise NotImplementedError(f"axis must be -1. Got: {axis}")
+    if n is not None and n < 1:
+        raise ValueError("n should be a positive integer or None")
+    if type not in (1, 2, 3, 4):
+        raise ValueError("Types I, II, III and IV (I)DCT are supported.")
+    if type == 1 and norm == "ortho":
+        raise ValueError("Normalization is not supported for the Type-I DCT.")
+    if norm not in (None, "ortho"):
+        raise ValueError(f"Unknown normalization. Expected None or 'ortho', got: {norm}")
+
+
+def _sized(x: Tensor, n: Any) -> Tensor:
+    """x cut, or filled up with zeros, to `n` elements."""
+    if n is None:
+        return x
+    have = x.static_shape[-1]
+    if have is None:
+        raise NotImplementedError("A cosine transform with `n` of a signal whose length is not known")
+    if have >= n:
+        return x[..., :n]
+    return array_padding.pad(x, [[0, 0]] * (len(x.static_shape) - 1) + [[0, n - have]])
+
+
+@export("signal.dct", v1="spectral.dct")
+def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, name: str | None = None) -> Tensor:
+    """The discrete cosine transform of type 1 to 4 over the last dimension.
+
+    Raises:
+        ValueError: another type or normalization.
+        NotImplementedError: another axis, or a length that is not known.
+    """
+    _check_dct(type, n, axis, norm)
+    with name_scope(name, "dct", [input, type, n, axis, norm]):
+        x = _sized(convert_to_tensor(input), n)
+        count = x.static_shape[-1]
+        if count is None:
+            raise NotImplementedError("A cosine transform of a signal whose length is not known")
+        kind = dtypes.complex128 if x.dtype.base_dtype is dtypes.float64 else dtypes.complex64
+        if type == 1:
+            if count < 2:
+                raise ValueError("Type I DCT requires the dimension size to be greater than one.")
+            mirrored = array.concat([x, x[..., count - 2 : 0 : -1]], -1)
+            return math_unary.real(signal_ops.rfft(mirrored))
+        if type == 2:
+            spectrum = signal_ops.rfft(x, [2 * count])[..., :count]
+            result = math_unary.real(math.multiply(spectrum, _phase(count, kind, -1)))
+            if norm == "ortho":
+                first, rest = 0.5 / numbers.sqrt(count), numbers.sqrt(0.5 / count)
+                result = math.multiply(result, _weights(first, rest, count, result))
+            return result
+        if type == 3:
+            if norm == "ortho":
+                first, rest = numbers.sqrt(count), numbers.sqrt(count / 2)
+                x = math.multiply(x, _weights(first, rest, count, x))
+            else:
+                x = math.multiply(x, math.number(count, x))
+            spectrum = math.multiply(math.cast(x, kind), _phase(count, kind, 1))
+            return signal_ops.irfft(spectrum, [2 * count])[..., :count]
+        result = dct(_sized(x, 2 * count), 2)[..., 1::2]
+        return math.multiply(result, math.number(numbers.sqrt(0.5 / count), result)) if norm == "ortho" else result
+
+
+def _weights(first: float, rest: float, count: int, like: Tensor) -> Tensor:
+    return convert_to_tensor(np.array([first] + [rest] * (count - 1), like.dtype.base_dtype.as_numpy_dtype))
+
+
+@export("signal.idct", v1="spectral.idct")
+def idct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, name: str | None = None) -> Tensor:
+    """The inverse of `dct` of the same type: without a normalization, up to the factor 2 n (2 (n - 1) for type 1)."""
+    _check_dct(type, n, axis, norm)
+    return dct(input, {1: 1, 2: 3, 3: 2, 4: 4}[type], n, axis, norm, name)
+
+
+@export("signal.mfccs_from_log_mel_spectrograms")
+def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
+    """Mel-frequency cepstral coefficients: the scaled cosine transform (type 2) of log-mel spectrograms.
+
+    Raises:
+        ValueError: no mel bins.
+    """
+    with name_scope(name, "mfccs_from_log_mel_spectrograms", [log_mel_spectrograms]):
+        x = convert_to_tensor(log_mel_spectrograms)
+        count = x.static_shape[-1]
+        if count == 0:
+            raise ValueError("num_mel_bins must be nonzero for MFCCs.")
+        transformed = dct(x, 2)
+        return math.multiply(transformed, math.number(1 / numbers.sqrt(2.0 * (count or 1)), transformed))
+
+
+# ---- modified cosine transform ----------------------------------------------------------------------------------
+
+
+def _half(frame_length: Any) -> int:
+    width = _whole(frame_length, "frame_length")
+    if not isinstance(width, int):
+        raise NotImplementedError("mdct with a frame_length that is not known when the graph is built")
+    if width % 4:
+        raise ValueError(f"The frame length must be a multiple of 4, got {width}.")
+    return width // 2
+
+
+@export("signal.mdct")
+def mdct(
+    signals: Any,
+    frame_length: Any,
+    window_fn: Any = vorbis_window,
+    pad_end: bool = False,
+    norm: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """The modified cosine transform: half-overlapping windowed frames, folded, by type 4: [..., frames, length / 2]."""
+    with name_scope(name, "mdct", [signals, frame_length]):
+        half = _half(frame_length)
+        framed = frame(signals, 2 * half, half, pad_end=pad_end)
+        scale = math.number(numbers.sqrt(0.5), framed)
+        window = scale if window_fn is None else window_fn(2 * half, dtype=framed.dtype)
+        framed = math.multiply(framed, window)
+        quarter = half // 2
+        a, b = framed[..., :quarter], framed[..., quarter:half]
+        c, d = framed[..., half : half + quarter], framed[..., half + quarter :]
+        folded = array.concat([math.subtract(math.negative(c[..., ::-1]), d), math.subtract(a, b[..., ::-1])], -1)
+        return dct(folded, 4, norm=norm)
+
+
+@export("signal.inverse_mdct")
+def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None, name: str | None = None) -> Tensor:
+    """The signal of a modified cosine transform, with a window that satisfies the Princen-Bradley condition."""
+    with name_scope(name, "inverse_mdct", [mdcts]):
+        x = convert_to_tensor(mdcts, name="mdcts")
+        half = x.static_shape[-1]
+        if half is None:
+            raise NotImplementedError("inverse_mdct of transforms whose length is not known")
+        result = idct(x, 4, norm=norm)
+        quarter = half // 2
+        first, second = result[..., :quarter], result[..., quarter:]
+        unfolded = array.concat(
+            [second, math.negative(second[..., ::-1]), math.negative(first[..., ::-1]), math.negative(first)], -1
+        )
+        if norm is None:
+            unfolded = math.multiply(unfolded, math.number(0.5 / half, unfolded))
+        window = (
+            math.number(numbers.sqrt(0.5), unfolded) if window_fn is None else window_fn(2 * half, dtype=unfolded.dtype)
+        )
+        return overlap_and_add(math.multiply(unfolded, window), half)
+
+
+# ---- shifts -----------------------------------------------------------------------------------------------------
+
+
+def _shifted(x: Any, axes: Any, back: bool, name: str | None, default: str) -> Tensor:
+    with name_scope(name, default):
+        x = convert_to_tensor(x)
+        rank = x.static_shape.rank
+        if rank is None:
+            raise NotImplementedError(f"{default} of a tensor of unknown rank")
+        chosen = list(range(rank)) if axes is None else [axes] if isinstance(axes, int) else list(axes)
+        shifts: list[Any] = []
+        for axis in chosen:
+            size = x.static_shape[axis]
+            size = array.SHAPE_OP(x)[axis] if size is None else size
+            shifts.append(-(size // 2) if back else size // 2)
+        return array_selection.roll(x, shifts, chosen)
+
+
+@export("signal.fftshift")
+def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+    """The zero frequency moved to the middle of `axes` (all for None)."""
+    return _shifted(x, axes, False, name, "fftshift")
+
+
+@export("signal.ifftshift")
+def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+    """The inverse of `fftshift`."""
+    return _shifted(x, axes, True, name, "ifftshift")

@@ -1,0 +1,148 @@
+"""Windows, and scales of frequency."""
+
+from __future__ import annotations
+
+import math as numbers
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import as_dtype
+from stoker._src.base.export import export
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array, array_padding, array_selection, math, ranges, scans, special
+
+
+def _length(window_length: Any, name: str) -> Tensor:
+    length = convert_to_tensor(window_length, dtypes.int32, name="window_length")
+    if length.static_shape.rank not in (0, None):
+        raise ValueError(f"{name}: window_length must be a scalar, but its shape is {length.shape}.")
+    return length
+
+
+def _raised_cosine(
+    name: str | None, default: str, window_length: Any, periodic: Any, dtype: Any, a: float, b: float
+) -> Tensor:
+    """a - b cos(2 pi k / n), over n = length - 1, or n = length for periodic windows of even length."""
+    kind = as_dtype(dtype)
+    if not kind.is_floating:
+        raise ValueError(f"dtype must be a floating point type. Found {kind}")
+    with name_scope(name, default, [window_length, periodic]):
+        length = _length(window_length, default)
+        whole = math.cast(convert_to_tensor(periodic, dtypes.bool_, name="periodic"), dtypes.int32)
+        even = math.subtract(1, math.floormod(length, 2))
+        span = math.cast(math.subtract(math.add(length, math.multiply(whole, even)), 1), kind)
+        # A window of length 1 is 1; the division by zero is avoided, the value chosen at the end.
+        span = math.maximum(span, math.number(1, span))
+        count = math.cast(ranges.range(0, length), kind)
+        angle = math.realdiv(math.multiply(count, math.number(2 * numbers.pi, count)), span)
+        window = math.subtract(math.number(a, angle), math.multiply(math.number(b, angle), math.cos(angle)))
+        return array_selection.SELECT_V2(math.equal(length, 1), array.ones_like(window), window)
+
+
+@export("signal.hann_window")
+def hann_window(
+    window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """The Hann window, 0.5 - 0.5 cos."""
+    return _raised_cosine(name, "hann_window", window_length, periodic, dtype, 0.5, 0.5)
+
+
+@export("signal.hamming_window")
+def hamming_window(
+    window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """The Hamming window, 0.54 - 0.46 cos."""
+    return _raised_cosine(name, "hamming_window", window_length, periodic, dtype, 0.54, 0.46)
+
+
+@export("signal.vorbis_window")
+def vorbis_window(window_length: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+    """The power-complementary window of the Vorbis codec."""
+    with name_scope(name, "vorbis_window"):
+        length = _length(window_length, "vorbis_window")
+        place = math.cast(ranges.range(0, length), as_dtype(dtype))
+        width = math.cast(length, place.dtype.base_dtype)
+        half = math.number(0.5, place)
+        inner = math.sin(math.realdiv(math.multiply(math.number(numbers.pi, place), math.add(place, half)), width))
+        return math.sin(math.multiply(math.number(numbers.pi / 2, place), math.square(inner)))
+
+
+@export("signal.kaiser_window")
+def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+    """The Kaiser window of shape `beta`."""
+    with name_scope(name, "kaiser_window"):
+        length = _length(window_length, "kaiser_window")
+        kind = as_dtype(dtype)
+        half = math.realdiv(math.subtract(math.cast(length, kind), math.number(1, math.cast(length, kind))), 2.0)
+        place = math.subtract(math.cast(ranges.range(0, length), kind), half)
+        shape = math.cast(convert_to_tensor(beta), kind)
+        inner = math.subtract(math.number(1, place), math.square(math.DIV_NO_NAN(place, half)))
+        root = math.multiply(shape, math.sqrt(math.maximum(inner, math.number(0, inner))))
+        # Both Bessel functions scaled, so that a large beta does not overflow.
+        ratio = math.realdiv(special.bessel_i0e(root), special.bessel_i0e(shape))
+        return math.multiply(math.exp(math.subtract(root, shape)), ratio)
+
+
+@export("signal.kaiser_bessel_derived_window")
+def kaiser_bessel_derived_window(
+    window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """The power-complementary window made of running sums of a Kaiser window."""
+    with name_scope(name, "kaiser_bessel_derived_window"):
+        length = _length(window_length, "kaiser_bessel_derived_window")
+        half = math.FLOOR_DIV(length, 2)
+        kaiser = kaiser_window(math.add(half, 1), beta, dtype)
+        total = scans.cumsum(kaiser)
+        rising = math.sqrt(math.realdiv(total[:-1], total[-1]))
+        return array.concat([rising, rising[::-1]], 0)
+
+
+def _mel(frequency: Tensor) -> Tensor:
+    """Hertz as mel: 1127 ln(1 + f / 700)."""
+    one = math.number(1, frequency)
+    scaled = math.add(one, math.realdiv(frequency, math.number(700.0, frequency)))
+    return math.multiply(math.number(1127.0, frequency), math.log(scaled))
+
+
+@export("signal.linear_to_mel_weight_matrix")
+def linear_to_mel_weight_matrix(
+    num_mel_bins: Any = 20,
+    num_spectrogram_bins: Any = 129,
+    sample_rate: Any = 8000,
+    lower_edge_hertz: Any = 125.0,
+    upper_edge_hertz: Any = 3800.0,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
+    """A matrix that turns linear spectrograms into mel spectrograms: triangles of equal width on the mel scale.
+
+    Raises:
+        ValueError: edges or sizes that make no bands.
+    """
+    if isinstance(num_mel_bins, int) and num_mel_bins <= 0:
+        raise ValueError(f"num_mel_bins must be positive. Got: {num_mel_bins}")
+    if isinstance(lower_edge_hertz, float) and lower_edge_hertz < 0.0:
+        raise ValueError(f"lower_edge_hertz must be non-negative. Got: {lower_edge_hertz}")
+    if (
+        isinstance(lower_edge_hertz, float)
+        and isinstance(upper_edge_hertz, float)
+        and lower_edge_hertz >= upper_edge_hertz
+    ):
+        raise ValueError(f"lower_edge_hertz {lower_edge_hertz} >= upper_edge_hertz {upper_edge_hertz}")
+    with name_scope(name, "linear_to_mel_weight_matrix"):
+        kind = as_dtype(dtype)
+        rate = math.cast(convert_to_tensor(sample_rate, name="sample_rate"), kind)
+        low = convert_to_tensor(lower_edge_hertz, kind)
+        high = convert_to_tensor(upper_edge_hertz, kind)
+        nyquist = math.realdiv(rate, math.number(2.0, rate))
+        # The first bin, at zero frequency, belongs to no band.
+        linear = ranges.linspace(math.number(0.0, rate), nyquist, num_spectrogram_bins)[1:]
+        bins = array.expand_dims(_mel(linear), 1)
+        edges = ranges.linspace(_mel(low), _mel(high), math.add(convert_to_tensor(num_mel_bins), 2))
+        left, centre, right = (array.expand_dims(part, 0) for part in (edges[:-2], edges[1:-1], edges[2:]))
+        rising = math.realdiv(math.subtract(bins, left), math.subtract(centre, left))
+        falling = math.realdiv(math.subtract(right, bins), math.subtract(right, centre))
+        weights = math.maximum(math.number(0, rising), math.minimum(rising, falling))
+        return array_padding.pad(weights, [[1, 0], [0, 0]])

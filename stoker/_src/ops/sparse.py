@@ -1,0 +1,552 @@
+"""tf.sparse and the 1.x tf.sparse_*: functions of SparseTensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import as_dtype
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape, as_shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue, is_sparse
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array, array_selection, gathering, math, ranges, reductions, sparse_ops, sparse_reductions
+from stoker._src.ops.constants import placeholder
+
+
+def as_sparse(value: Any) -> SparseTensor:
+    """A SparseTensor or SparseTensorValue as a SparseTensor.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(value, SparseTensor):
+        return value
+    if isinstance(value, SparseTensorValue):
+        return SparseTensor.from_value(value)
+    raise TypeError(f"Input must be a SparseTensor. Received: {value!r}")
+
+
+def _known(sparse: SparseTensor, shape: Any) -> SparseTensor:
+    """`sparse`, with what is known of its shape."""
+    sparse.set_shape(shape)
+    return sparse
+
+
+def _older(name: str, value: Any, older_name: str, older: Any) -> Any:
+    if older is not None:
+        if value is not None:
+            raise ValueError(f"Cannot specify both '{name}' and '{older_name}'.")
+        return older
+    return value
+
+
+# ---- making and undoing -----------------------------------------------------------------------------------------
+
+
+@export("sparse.from_dense")
+def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
+    """The elements of `tensor` that are not zero (or not the empty string)."""
+    with name_scope(name, "dense_to_sparse"):
+        tensor = convert_to_tensor(tensor)
+        blank = array.zeros_like(tensor)
+        indices = array_selection.WHERE(math.not_equal(tensor, blank))
+        return SparseTensor(indices, gathering.GATHER_ND(tensor, indices), array.shape(tensor, out_type=dtypes.int64))
+
+
+@export(v1=("sparse_placeholder", "sparse.placeholder"))
+def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> SparseTensor:
+    """A SparseTensor that every run must feed with a SparseTensorValue."""
+    known = as_shape(shape)
+    prefix = None if name is None else f"{name}/"
+    if known.dims is None:
+        rank, sizes = None, placeholder(dtypes.int64, [None], name=prefix and f"{prefix}shape")
+    else:
+        rank = len(known)
+        if known.known:
+            sizes = convert_to_tensor(np.array(list(known), np.int64), name=(prefix and f"{prefix}shape") or "shape")
+        else:
+            sizes = placeholder(dtypes.int64, [rank], name=prefix and f"{prefix}shape")
+    values = placeholder(dtype, [None], name=prefix and f"{prefix}values")
+    indices = placeholder(dtypes.int64, [None, rank], name=prefix and f"{prefix}indices")
+    return _known(SparseTensor(indices, values, sizes), known)
+
+
+@export("sparse.eye")
+def eye(num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float32, name: str | None = None) -> SparseTensor:
+    """The identity matrix."""
+    with name_scope(name, "eye"):
+        rows = math.cast(convert_to_tensor(num_rows), dtypes.int64)
+        columns = rows if num_columns is None else math.cast(convert_to_tensor(num_columns), dtypes.int64)
+        count = math.minimum(rows, columns)
+        steps = ranges.range(count, dtype=dtypes.int64)
+        values = array.ones(array.reshape(math.cast(count, dtypes.int32), [1]), as_dtype(dtype))
+        return SparseTensor(array.PACK([steps, steps], axis=1), values, array.PACK([rows, columns]))
+
+
+@export(v1="sparse_to_dense")
+def sparse_to_dense(
+    sparse_indices: Any,
+    output_shape: Any,
+    sparse_values: Any,
+    default_value: Any = 0,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """A dense tensor with `sparse_values` at `sparse_indices` and `default_value` elsewhere.
+
+    Indices must be in order and distinct unless `validate_indices` is False.
+    """
+    values = convert_to_tensor(sparse_values)
+    default = convert_to_tensor(default_value, values.dtype.base_dtype)
+    return sparse_ops.SPARSE_TO_DENSE(
+        sparse_indices, output_shape, values, default, validate_indices=validate_indices, name=name
+    )
+
+
+@export("sparse.to_dense", v1="sparse_tensor_to_dense")
+def to_dense(
+    sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: str | None = None
+) -> Tensor:
+    """The dense tensor, with `default_value` (zero, or the empty string) where nothing is."""
+    sparse = as_sparse(sp_input)
+    if default_value is None:
+        default_value = "" if sparse.dtype.base_dtype is dtypes.string else array.zeros([], sparse.dtype.base_dtype)
+    default = convert_to_tensor(default_value, sparse.dtype.base_dtype)
+    dense = sparse_ops.SPARSE_TO_DENSE(
+        sparse.indices, sparse.dense_shape, sparse.values, default, validate_indices=validate_indices, name=name
+    )
+    if not getattr(dense, "is_eager", False):
+        dense.set_shape(sparse.static_shape)
+    return dense
+
+
+@export("sparse.to_indicator", v1="sparse_to_indicator")
+def to_indicator(sp_input: Any, vocab_size: Any, name: str | None = None) -> Tensor:
+    """For each row a vector that is true at the ids the row holds."""
+    sparse = as_sparse(sp_input)
+    with name_scope(name, "SparseToIndicator"):
+        ones = array.ones_like(sparse.values, dtypes.bool_)
+        merged = merge(sparse, sparse.with_values(ones), vocab_size)
+        return to_dense(merged, False, validate_indices=False)
+
+
+@export(v1=("sparse_merge", "sparse.merge"))
+def merge(
+    sp_ids: Any, sp_values: Any, vocab_size: Any, name: str | None = None, already_sorted: bool = False
+) -> SparseTensor:
+    """Ids and values of the same places, as one tensor whose last dimension is the id.
+
+    Raises:
+        TypeError, ValueError: arguments that do not go together.
+    """
+    many = isinstance(sp_ids, (list, tuple)) and not isinstance(sp_ids, SparseTensorValue)
+    ids = [as_sparse(each) for each in (sp_ids if many else [sp_ids])]
+    sizes = vocab_size if many else [vocab_size]
+    if len(ids) != len(sizes):
+        raise ValueError(
+            f"vocab_size must have one entry for each of {len(ids)} SparseTensors of ids, got {len(sizes)}."
+        )
+    values = as_sparse(sp_values)
+    with name_scope(name, "SparseMerge"):
+        columns = [array.expand_dims(math.cast(each.values, dtypes.int64), 1) for each in ids]
+        indices = array.concat([ids[0].indices[:, :-1], *columns], 1)  # type: ignore[index]
+        extents = [array.reshape(math.cast(convert_to_tensor(size), dtypes.int64), [1]) for size in sizes]
+        shape = array.concat([ids[0].dense_shape[:-1], *extents], 0)  # type: ignore[index]
+        result = SparseTensor(indices, values.values, shape)
+        return result if already_sorted else reorder(result)
+
+
+# ---- order and shape --------------------------------------------------------------------------------------------
+
+
+@export("sparse.reorder", v1="sparse_reorder")
+def reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
+    """The same elements, in the order of their coordinates."""
+    sparse = as_sparse(sp_input)
+    indices, values = sparse_ops.SPARSE_REORDER(sparse.indices, sparse.values, sparse.dense_shape, name=name)
+    return _known(SparseTensor(indices, values, sparse.dense_shape), sparse.static_shape)
+
+
+@export("sparse.reshape", v1="sparse_reshape")
+def reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
+    """The same elements in another shape; one size may be -1."""
+    sparse = as_sparse(sp_input)
+    with name_scope(name, "SparseReshape") as scope:
+        wanted = math.cast(convert_to_tensor(shape), dtypes.int64)
+        indices, sizes = sparse_ops.SPARSE_RESHAPE(sparse.indices, sparse.dense_shape, wanted, name=scope)
+        result = SparseTensor(indices, sparse.values, sizes)
+        known = constant_value(wanted)
+        if known is not None:
+            _known(result, Shape(None if size < 0 else int(size) for size in known.tolist()))
+        return result
+
+
+@export("sparse.transpose", v1="sparse_transpose")
+def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> SparseTensor:
+    """Dimensions in the order `perm`, or reversed."""
+    sparse = as_sparse(sp_input)
+    with name_scope(name, "SparseTranspose"):
+        rank = sparse.static_shape.rank
+        if perm is None:
+            perm = (
+                np.arange(rank)[::-1].astype(np.int32)
+                if rank is not None
+                else ranges.range(ranges.size(sparse.dense_shape) - 1, -1, -1)
+            )  # type: ignore[operator]
+        indices = gathering.GATHER_V2(sparse.indices, perm, 1)
+        result = reorder(SparseTensor(indices, sparse.values, gathering.GATHER_V2(sparse.dense_shape, perm, 0)))
+        known = sparse.static_shape
+        order = constant_value(perm) if isinstance(perm, Tensor) else np.asarray(perm)
+        if known.dims is not None and order is not None:
+            _known(result, Shape(known.dims[int(axis)] for axis in order))
+        return result
+
+
+@export("sparse.expand_dims")
+def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> SparseTensor:
+    """With a dimension of size 1 put in at `axis` (last by default)."""
+    sparse = as_sparse(sp_input)
+    rank = sparse.static_shape.rank
+    if rank is None:
+        raise NotImplementedError("tf.sparse.expand_dims needs the rank of the SparseTensor.")
+    with name_scope(name, "expand_dims"):
+        at = -1 if axis is None else int(axis)
+        if not -rank - 1 <= at <= rank:
+            raise ValueError(f"axis {at} is out of range [{-rank - 1}, {rank}]")
+        at = at + rank + 1 if at < 0 else at
+        zeros = array.zeros_like(sparse.indices[:, :1])  # type: ignore[index]
+        indices = array.concat([sparse.indices[:, :at], zeros, sparse.indices[:, at:]], 1)  # type: ignore[index]
+        one = convert_to_tensor(np.array([1], np.int64))
+        shape = array.concat([sparse.dense_shape[:at], one, sparse.dense_shape[at:]], 0)  # type: ignore[index]
+        return SparseTensor(indices, sparse.values, shape)
+
+
+@export("sparse.reset_shape", v1="sparse_reset_shape")
+def reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
+    """The same elements in the smallest shape that holds them, or in `new_shape`."""
+    sparse = as_sparse(sp_input)
+    if new_shape is None:
+        largest = math.maximum(reductions.reduce_max(sparse.indices, 0), np.int64(-1))
+        return SparseTensor(
+            array.identity(sparse.indices), array.identity(sparse.values), math.add(largest, np.int64(1))
+        )
+    wanted = math.cast(convert_to_tensor(new_shape), dtypes.int64)
+    own, asked = constant_value(sparse.dense_shape), constant_value(wanted)
+    if own is not None and asked is not None:
+        if len(own) != len(asked):
+            raise ValueError(f"New shape {asked.tolist()} must have the rank of {own.tolist()}.")
+        if (asked < own).any():
+            raise ValueError(f"Shapes must not get smaller: {own.tolist()} does not fit in {asked.tolist()}.")
+    return SparseTensor(array.identity(sparse.indices), array.identity(sparse.values), wanted)
+
+
+# ---- parts ------------------------------------------------------------------------------------------------------
+
+
+@export(v1=("sparse_concat", "sparse.concat"))
+def concat(
+    axis: Any = None,
+    sp_inputs: Any = None,
+    name: str | None = None,
+    expand_nonconcat_dim: bool = False,
+    concat_dim: Any = None,
+    expand_nonconcat_dims: bool | None = None,
+) -> SparseTensor:
+    """SparseTensors joined along `axis`; their other sizes must agree, or grow to the largest if asked."""
+    axis = _older("axis", axis, "concat_dim", concat_dim)
+    return concat_v2(axis, sp_inputs, bool(expand_nonconcat_dim or expand_nonconcat_dims), name)
+
+
+@export(v2="sparse.concat")
+def concat_v2(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, name: str | None = None) -> SparseTensor:
+    """SparseTensors joined along `axis`; their other sizes must agree, or grow to the largest if asked."""
+    parts = [as_sparse(each) for each in sp_inputs]
+    if len(parts) == 1:
+        return parts[0]
+    shapes = [part.dense_shape for part in parts]
+    if expand_nonconcat_dims:
+        largest = reductions.reduce_max(array.PACK(shapes), 0)
+        rank = shapes[0].static_shape.of_rank(1)[0]
+        if rank is None:
+            raise NotImplementedError("Joining SparseTensors of different sizes needs their rank.")
+        at = int(axis) % rank
+        shapes = [array.concat([largest[:at], shape[at : at + 1], largest[at + 1 :]], 0) for shape in shapes]  # type: ignore[index]
+    found = sparse_ops.SPARSE_CONCAT(
+        [part.indices for part in parts], [part.values for part in parts], shapes, concat_dim=int(axis), name=name
+    )
+    return SparseTensor(*found)
+
+
+@export(v1=("sparse_split", "sparse.split"))
+def split(
+    keyword_required: Any = None,
+    sp_input: Any = None,
+    num_split: int | None = None,
+    axis: Any = None,
+    name: str | None = None,
+    split_dim: Any = None,
+) -> list[SparseTensor]:
+    """`num_split` parts along `axis`; the first are one larger when the size does not divide.
+
+    Raises:
+        ValueError: an argument by position, or one that is missing.
+    """
+    if keyword_required is not None:
+        raise ValueError("Keyword arguments are required for this function.")
+    axis = _older("axis", axis, "split_dim", split_dim)
+    if sp_input is None or num_split is None or axis is None:
+        raise ValueError("sp_input, num_split and axis are required")
+    return split_v2(sp_input, num_split, axis, name)
+
+
+@export(v2="sparse.split")
+def split_v2(
+    sp_input: Any = None, num_split: int | None = None, axis: Any = None, name: str | None = None
+) -> list[SparseTensor]:
+    """`num_split` parts along `axis`; the first are one larger when the size does not divide."""
+    if sp_input is None or num_split is None or axis is None:
+        raise ValueError("sp_input, num_split and axis are required")
+    sparse = as_sparse(sp_input)
+    found = sparse_ops.SPARSE_SPLIT(
+        math.cast(convert_to_tensor(axis), dtypes.int64),
+        sparse.indices,
+        sparse.values,
+        sparse.dense_shape,
+        num_split=num_split,
+        name=name,
+    )
+    return [SparseTensor(*parts) for parts in zip(*found)]
+
+
+@export("sparse.slice", v1="sparse_slice")
+def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> SparseTensor:
+    """`size[i]` elements from `start[i]` on, along every dimension i."""
+    sparse = as_sparse(sp_input)
+    with name_scope(name, "SparseSlice") as scope:
+        first, count = (math.cast(convert_to_tensor(each), dtypes.int64) for each in (start, size))
+        return SparseTensor(
+            *sparse_ops.SPARSE_SLICE(sparse.indices, sparse.values, sparse.dense_shape, first, count, name=scope)
+        )
+
+
+@export("sparse.retain", v1="sparse_retain")
+def retain(sp_input: Any, to_retain: Any) -> SparseTensor:
+    """The elements for which `to_retain` is true."""
+    sparse = as_sparse(sp_input)
+    keep = convert_to_tensor(to_retain)
+    places = array.reshape(array_selection.WHERE(keep), [-1])
+    return _known(
+        SparseTensor(
+            gathering.GATHER_V2(sparse.indices, places, 0),
+            gathering.GATHER_V2(sparse.values, places, 0),
+            array.identity(sparse.dense_shape),
+        ),
+        sparse.static_shape,
+    )
+
+
+@export("sparse.mask", v1="sparse_mask")
+def mask(a: IndexedSlices, mask_indices: Any, name: str | None = None) -> IndexedSlices:
+    """IndexedSlices without the rows of `mask_indices`."""
+    with name_scope(name, "sparse_mask"):
+        kept, places = array_selection.LIST_DIFF(
+            a.indices, math.cast(convert_to_tensor(mask_indices), a.indices.dtype.base_dtype)
+        )
+        return IndexedSlices(gathering.gather(a.values, places, name="sparse_mask"), kept, a.dense_shape)
+
+
+@export("sparse.fill_empty_rows", v1="sparse_fill_empty_rows")
+def fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) -> tuple[SparseTensor, Tensor]:
+    """With `default_value` in column 0 of every row that has nothing, and which rows those are."""
+    sparse = as_sparse(sp_input)
+    with name_scope(name, "SparseFillEmptyRows"):
+        default = convert_to_tensor(default_value, sparse.dtype.base_dtype)
+        found = sparse_reductions.SPARSE_FILL_EMPTY_ROWS(sparse.indices, sparse.values, sparse.dense_shape, default)
+        return SparseTensor(found.output_indices, found.output_values, sparse.dense_shape), found.empty_row_indicator
+
+
+# ---- arithmetic -------------------------------------------------------------------------------------------------
+
+
+@export(v1=("sparse_add", "sparse.add"))
+def add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
+    """The sum of two tensors, of which one at least is sparse; sparse when both are.
+
+    Sums whose magnitude is below `threshold` are left out of a sparse result.
+
+    Raises:
+        TypeError: two dense tensors.
+    """
+    threshold = _older("threshold", threshold, "thresh", thresh)
+    return add_v2(a, b, 0 if threshold is None else threshold)
+
+
+@export(v2="sparse.add")
+def add_v2(a: Any, b: Any, threshold: Any = 0) -> Any:
+    """The sum of two tensors, of which one at least is sparse; sparse when both are."""
+    if is_sparse(a) and is_sparse(b):
+        x, y = as_sparse(a), as_sparse(b)
+        limit = convert_to_tensor(threshold, x.dtype.real_dtype.base_dtype, name="thresh")
+        found = sparse_ops.SPARSE_ADD(x.indices, x.values, x.dense_shape, y.indices, y.values, y.dense_shape, limit)
+        return _known(SparseTensor(*found), x.static_shape)
+    if not is_sparse(a) and not is_sparse(b):
+        raise TypeError("At least one input should be SparseTensor; do you mean to use tf.add()?")
+    if is_sparse(b):
+        a, b = b, a
+    x = as_sparse(a)
+    return sparse_ops.SPARSE_TENSOR_DENSE_ADD(x.indices, x.values, x.dense_shape, b)
+
+
+@export("sparse.sparse_dense_matmul", v1=("sparse_tensor_dense_matmul", "sparse.matmul"))
+def sparse_dense_matmul(
+    sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
+) -> Tensor:
+    """The product of a sparse matrix and a dense one (or of a dense one and a sparse one)."""
+    if is_sparse(b):
+        # a b = (b^H a^H)^H, where the sparse factor comes first.
+        flipped = sparse_dense_matmul(b, sp_a, adjoint_a=not adjoint_b, adjoint_b=not adjoint_a, name=name)
+        return array.transpose(flipped, [1, 0], conjugate=True)
+    sparse = as_sparse(sp_a)
+    with name_scope(name, "SparseTensorDenseMatMul") as scope:
+        return sparse_ops.SPARSE_TENSOR_DENSE_MAT_MUL(
+            sparse.indices, sparse.values, sparse.dense_shape, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b, name=scope
+        )
+
+
+@export("sparse.maximum", v1="sparse_maximum")
+def maximum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
+    """The larger of two SparseTensors, element by element; what is absent counts as zero."""
+    return _extreme(sparse_ops.SPARSE_SPARSE_MAXIMUM, "SparseSparseMaximum", sp_a, sp_b, name)
+
+
+@export("sparse.minimum", v1="sparse_minimum")
+def minimum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
+    """The smaller of two SparseTensors, element by element; what is absent counts as zero."""
+    return _extreme(sparse_ops.SPARSE_SPARSE_MINIMUM, "SparseSparseMinimum", sp_a, sp_b, name)
+
+
+def _extreme(definition: Any, default: str, sp_a: Any, sp_b: Any, name: str | None) -> SparseTensor:
+    a, b = as_sparse(sp_a), as_sparse(sp_b)
+    with name_scope(name, default) as scope:
+        indices, values = definition(a.indices, a.values, a.dense_shape, b.indices, b.values, b.dense_shape, name=scope)
+    return SparseTensor(indices, values, a.dense_shape)
+
+
+@export("sparse.softmax", v1="sparse_softmax")
+def softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
+    """The softmax of the elements that are there, over the last dimension."""
+    sparse = as_sparse(sp_input)
+    with name_scope(name, "SparseSoftmax") as scope:
+        values = sparse_reductions.SPARSE_SOFTMAX(sparse.indices, sparse.values, sparse.dense_shape, name=scope)
+        return SparseTensor(sparse.indices, values, sparse.dense_shape)
+
+
+def _reduction_axes(sparse: SparseTensor, axis: Any) -> Any:
+    if axis is not None:
+        return axis
+    rank = sparse.static_shape.rank
+    return ranges.range(ranges.size(sparse.dense_shape)) if rank is None else np.arange(rank, dtype=np.int32)
+
+
+def _reduce(how: str, sp_input: Any, axis: Any, keepdims: bool, sparse_result: bool, name: str | None = None) -> Any:
+    sparse = as_sparse(sp_input)
+    axes = _reduction_axes(sparse, axis)
+    definition = sparse_ops.find(f"SparseReduce{how}{'Sparse' if sparse_result else ''}")
+    found = definition(sparse.indices, sparse.values, sparse.dense_shape, axes, keep_dims=keepdims, name=name)
+    return SparseTensor(*found) if sparse_result else found
+
+
+@export(v1=("sparse_reduce_sum", "sparse.reduce_sum"))
+def reduce_sum(
+    sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
+) -> Tensor:
+    """The sum over `axis` (all dimensions for None), as a dense tensor."""
+    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    return _reduce("Sum", sp_input, axis, keep, False)
+
+
+@export(v1=("sparse_reduce_sum_sparse", "sparse.reduce_sum_sparse"))
+def reduce_sum_sparse(
+    sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
+) -> SparseTensor:
+    """The sum over `axis` (all dimensions for None), as a SparseTensor."""
+    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    return _reduce("Sum", sp_input, axis, keep, True)
+
+
+@export(v1=("sparse_reduce_max", "sparse.reduce_max"))
+def reduce_max(
+    sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
+) -> Tensor:
+    """The largest of the elements that are there (zero where none is), as a dense tensor."""
+    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    return _reduce("Max", sp_input, axis, keep, False)
+
+
+@export(v1=("sparse_reduce_max_sparse", "sparse.reduce_max_sparse"))
+def reduce_max_sparse(
+    sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
+) -> SparseTensor:
+    """The largest of the elements that are there, as a SparseTensor."""
+    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    return _reduce("Max", sp_input, axis, keep, True)
+
+
+@export(v2="sparse.reduce_sum")
+def reduce_sum_v2(
+    sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: str | None = None
+) -> Any:
+    """The sum over `axis` (all dimensions for None), dense or sparse."""
+    return _reduce("Sum", sp_input, axis, bool(keepdims), output_is_sparse, name)
+
+
+@export(v2="sparse.reduce_max")
+def reduce_max_v2(
+    sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: str | None = None
+) -> Any:
+    """The largest of the elements that are there, dense or sparse."""
+    return _reduce("Max", sp_input, axis, bool(keepdims), output_is_sparse, name)
+
+
+@export(v2="sparse.map_values")
+def map_values(op: Any, *args: Any, **kwargs: Any) -> SparseTensor:
+    """`op` of the values of SparseTensors that have the same places, as a SparseTensor.
+
+    Raises:
+        ValueError: no SparseTensor among the arguments.
+    """
+    found = [each for each in (*args, *kwargs.values()) if isinstance(each, SparseTensor)]
+    if not found:
+        raise ValueError("No SparseTensor in argument list of map_values")
+
+    def values(item: Any) -> Any:
+        return item.values if isinstance(item, SparseTensor) else item
+
+    return found[0].with_values(
+        op(*[values(item) for item in args], **{key: values(item) for key, item in kwargs.items()})
+    )
+
+
+# ---- operators: a sparse tensor with a dense one ----------------------------------------------------------------
+
+
+def _operator(definition: Any, name: str) -> Any:
+    def apply(self: SparseTensor, other: Any) -> SparseTensor:
+        with name_scope(None, name, [other]) as scope:
+            dense = convert_to_tensor(other, self.dtype.base_dtype, name="y")
+            values = definition(self.indices, self.values, self.dense_shape, dense, name=scope)
+            return SparseTensor(self.indices, values, self.dense_shape)
+
+    return apply
+
+
+SparseTensor.__mul__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_MUL, "mul")  # type: ignore[attr-defined]
+SparseTensor.__truediv__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_DIV, "truediv")  # type: ignore[attr-defined]
+SparseTensor.__div__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_DIV, "div")  # type: ignore[attr-defined]

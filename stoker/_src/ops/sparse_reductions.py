@@ -1,0 +1,236 @@
+"""Sparse tensors reduced, normalized and filled up: sums and maxima, softmax, empty rows."""
+
+from __future__ import annotations
+
+import math as numbers
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import FLOATS, NUMERIC, REAL
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.graph.definition import ANY, OpDefinition, define
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import array, gathering, math, reductions
+from stoker._src.ops.array_movement import signed
+from stoker._src.ops.sparse_ops import SPARSE_DENSE_CWISE_ADD, coordinates, flat_positions, pick, sizes_of
+from stoker._src.ops.unsigned import ordered
+
+_MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
+
+# ---- reductions -------------------------------------------------------------------------------------------------
+
+_REDUCED = "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: host int32"
+
+
+def _reduced(
+    indices: torch.Tensor, values: torch.Tensor, shape: torch.Tensor, axes: Any, keep_dims: bool, how: str
+) -> Any:
+    """Positions that have elements, their values, and the sizes of the result (all kept, for positions)."""
+    sizes = sizes_of(shape)
+    rank = len(sizes)
+    chosen = axes if type(axes) is list else [axes]
+    for axis in chosen:
+        if not -rank <= axis < rank:
+            raise InvalidArgumentError(
+                None, None, f"Invalid reduction dimension {axis}, for input with {rank} dimensions."
+            )
+    dropped = {axis % rank for axis in chosen}
+    flat_positions(indices, sizes)
+    kept = [axis for axis in range(rank) if axis not in dropped]
+    inner = [sizes[axis] for axis in kept]
+    flat = flat_positions(indices[:, kept], inner) if indices.shape[0] else indices.new_zeros(0)
+    places, inverse = torch.unique(flat, return_inverse=True)
+    if how == "sum":
+        result = signed(values.new_zeros(places.shape[0])).index_add_(0, inverse, signed(values)).view(values.dtype)
+    else:
+        result = _largest_of_groups(values, inverse, places.shape[0])
+    final = [1 if axis in dropped else sizes[axis] for axis in range(rank)] if keep_dims else inner
+    return places, result, inner, final
+
+
+@ordered
+def _largest_of_groups(values: torch.Tensor, groups: torch.Tensor, count: int) -> torch.Tensor:
+    return values.new_zeros(count).scatter_reduce_(0, groups, values, "amax", include_self=False)
+
+
+def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:
+    dense = define(f"SparseReduce{name}({_REDUCED}) -> (output: T)", keep_dims=False, T=kinds)
+    sparse = define(
+        f"SparseReduce{name}Sparse({_REDUCED}) -> (output_indices: int64, output_values: T, output_shape: int64)",
+        keep_dims=False,
+        T=kinds,
+    ).not_differentiable()
+
+    @dense.kernel
+    def dense_kernel(
+        input_indices: torch.Tensor,
+        input_values: torch.Tensor,
+        input_shape: torch.Tensor,
+        reduction_axes: Any,
+        *,
+        keep_dims: bool,
+    ) -> torch.Tensor:
+        places, values, inner, final = _reduced(
+            input_indices, input_values, input_shape, reduction_axes, keep_dims, how
+        )
+        result = values.new_zeros(numbers.prod(inner))
+        signed(result)[places] = signed(values)
+        return result.reshape(final)
+
+    @sparse.kernel
+    def sparse_kernel(
+        input_indices: torch.Tensor,
+        input_values: torch.Tensor,
+        input_shape: torch.Tensor,
+        reduction_axes: Any,
+        *,
+        keep_dims: bool,
+    ) -> Any:
+        places, values, _, final = _reduced(input_indices, input_values, input_shape, reduction_axes, keep_dims, how)
+        return coordinates(places, final), values, torch.tensor(final, dtype=torch.int64)
+
+    @dense.shape(as_shapes=["input_shape"], values=["reduction_axes"])
+    def dense_shape(
+        input_indices: Shape, input_values: Shape, input_shape: Shape, reduction_axes: Any, *, keep_dims: bool
+    ) -> Shape:
+        if input_shape.dims is None or reduction_axes is None:
+            return UNKNOWN_SHAPE
+        return reductions.reduced_shape(input_shape, reduction_axes, keep_dims=keep_dims)
+
+    sparse.shape(lambda *_: (_MATRIX, _VECTOR, _VECTOR))
+    return dense
+
+
+SPARSE_REDUCE_SUM = _reduction("Sum", "sum", NUMERIC)
+SPARSE_REDUCE_MAX = _reduction("Max", "max", REAL).not_differentiable()
+
+
+@SPARSE_REDUCE_SUM.grad
+def sparse_reduce_sum_grad(op: Operation, g: Tensor) -> Any:
+    indices, _, shape, axes = op.inputs
+    rank, chosen = shape.static_shape.of_rank(1)[0], constant_value(axes)
+    if rank is None or chosen is None:
+        raise NotImplementedError(
+            f"The gradient of SparseReduceSum '{op.name}' needs the rank of the sparse tensor and constant axes."
+        )
+    dropped = {int(axis) % rank for axis in np.ravel(chosen)}
+    kept = [axis for axis in range(rank) if axis not in dropped]
+    if op.attr("keep_dims"):
+        g = array.squeeze(g, sorted(dropped)) if dropped else g
+    places = gathering.GATHER_V2(indices, np.array(kept, np.int32), 1)
+    return None, gathering.GATHER_ND(g, places), None, None
+
+
+# ---- SparseSoftmax ----------------------------------------------------------------------------------------------
+
+SPARSE_SOFTMAX = define(
+    "SparseSoftmax(sp_indices: int64, sp_values: T, sp_shape: int64) -> (output: T)",
+    T=tuple(each for each in FLOATS if each is not dtypes.bfloat16),
+)
+
+
+@SPARSE_SOFTMAX.kernel
+def sparse_softmax_kernel(sp_indices: torch.Tensor, sp_values: torch.Tensor, sp_shape: torch.Tensor) -> torch.Tensor:
+    sizes = sizes_of(sp_shape)
+    if len(sizes) < 2:
+        raise InvalidArgumentError(None, None, f"Input should have rank >= 2, but received shape: {sizes}")
+    flat_positions(sp_indices, sizes)
+    _, rows = torch.unique(flat_positions(sp_indices[:, :-1], sizes[:-1]), return_inverse=True)
+    count = int(rows.max()) + 1 if rows.numel() else 0
+    largest = sp_values.new_zeros(count).scatter_reduce_(0, rows, sp_values, "amax", include_self=False)
+    powers = torch.exp(sp_values - largest[rows])
+    return powers / powers.new_zeros(count).index_add_(0, rows, powers)[rows]
+
+
+@SPARSE_SOFTMAX.shape
+def sparse_softmax_shape(sp_indices: Shape, sp_values: Shape, sp_shape: Shape) -> Shape:
+    return sp_values
+
+
+@SPARSE_SOFTMAX.grad
+def sparse_softmax_grad(op: Operation, g: Tensor) -> Any:
+    indices, _, shape = op.inputs
+    y = op.outputs[0]
+    weighted = math.multiply(y, g)
+    rank = shape.static_shape.of_rank(1)[0]
+    last: Any = np.array([-1], np.int32) if rank is None else np.array([rank - 1], np.int32)
+    sums = SPARSE_REDUCE_SUM(indices, weighted, shape, last, keep_dims=True)
+    return None, math.multiply(y, SPARSE_DENSE_CWISE_ADD(indices, g, shape, math.negative(sums))), None
+
+
+# ---- SparseFillEmptyRows ----------------------------------------------------------------------------------------
+
+SPARSE_FILL_EMPTY_ROWS = define(
+    "SparseFillEmptyRows(indices: int64, values: T, dense_shape: int64, default_value: T) -> "
+    "(output_indices: int64, output_values: T, empty_row_indicator: bool, reverse_index_map: int64)",
+    T=ANY,
+)
+
+
+@SPARSE_FILL_EMPTY_ROWS.kernel
+def sparse_fill_empty_rows_kernel(
+    indices: torch.Tensor, values: Any, dense_shape: torch.Tensor, default_value: Any
+) -> Any:
+    count, rank = int(dense_shape[0]), len(dense_shape)
+    rows = indices[:, 0]
+    bad = torch.nonzero((rows < 0) | (rows >= count)).reshape(-1)
+    if bad.numel():
+        at = int(bad[0])
+        raise InvalidArgumentError(None, None, f"indices({at}, 0) is invalid: {int(rows[at])} >= {count}")
+    full = torch.zeros(count, dtype=torch.bool)
+    full[rows] = True
+    empty = torch.nonzero(~full).reshape(-1)
+    added = torch.zeros((empty.shape[0], rank), dtype=torch.int64)
+    added[:, 0] = empty
+    # A stable sort by row puts each default where its row goes and keeps the order within rows.
+    order = torch.argsort(torch.cat([rows, empty]), stable=True)
+    together = torch.cat([indices, added]).index_select(0, order)
+    if isinstance(values, np.ndarray):
+        filled: Any = np.concatenate([values, np.full(empty.shape[0], default_value[()], dtype=object)])
+    else:
+        filled = torch.cat([values, default_value.expand(empty.shape[0])])
+    back = torch.empty_like(order)
+    back[order] = torch.arange(order.shape[0])
+    return together, pick(filled, order), ~full, back[: rows.shape[0]]
+
+
+@SPARSE_FILL_EMPTY_ROWS.shape(as_shapes=["dense_shape"])
+def sparse_fill_empty_rows_shape(indices: Shape, values: Shape, dense_shape: Shape, default_value: Shape) -> Any:
+    return Shape((None, indices.of_rank(2)[1])), _VECTOR, Shape((dense_shape[0],)), Shape((indices.of_rank(2)[0],))
+
+
+@SPARSE_FILL_EMPTY_ROWS.grad
+def sparse_fill_empty_rows_gradient(op: Operation, _: Any, g: Tensor, *__: Any) -> Any:
+    of_values, of_default = SPARSE_FILL_EMPTY_ROWS_GRAD(op.outputs[3], g)
+    return None, of_values, None, of_default
+
+
+SPARSE_FILL_EMPTY_ROWS_GRAD = define(
+    "SparseFillEmptyRowsGrad(reverse_index_map: int64, grad_values: T) -> (d_values: T, d_default_value: T)", T=ANY
+).not_differentiable()
+
+
+@SPARSE_FILL_EMPTY_ROWS_GRAD.kernel
+def sparse_fill_empty_rows_grad_kernel(reverse_index_map: torch.Tensor, grad_values: torch.Tensor) -> Any:
+    if reverse_index_map.numel() and (
+        int(reverse_index_map.min()) < 0 or int(reverse_index_map.max()) >= len(grad_values)
+    ):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Elements in reverse index must be in [0, {len(grad_values)}), got {reverse_index_map.tolist()}",
+        )
+    of_values = grad_values.index_select(0, reverse_index_map)
+    added = torch.ones(len(grad_values), dtype=torch.bool)
+    added[reverse_index_map] = False
+    return of_values, grad_values[added].sum().to(grad_values.dtype)
+
+
+@SPARSE_FILL_EMPTY_ROWS_GRAD.shape
+def sparse_fill_empty_rows_grad_shape(reverse_index_map: Shape, grad_values: Shape) -> Any:
+    return reverse_index_map, Shape(())

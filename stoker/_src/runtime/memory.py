@@ -1,0 +1,30 @@
+"""Freed memory stays with the process.
+
+Every step allocates and frees the same large tensors. glibc returns blocks of that size to the system at once, and each new one
+costs a page fault for every 4 KiB: more than many kernels cost. Raising two thresholds of its allocator makes it keep them.
+`STOKER_MALLOC=default` leaves the allocator as it is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_LARGEST_MMAP_THRESHOLD = 32 << 20  # glibc refuses more
+_KEEP = (1 << 31) - 1
+
+_done = False
+
+
+def keep_freed_memory() -> None:
+    """Sets the allocator's thresholds, once. Does nothing where the C library has none."""
+    global _done
+    if _done or not sys.platform.startswith("linux") or os.environ.get("STOKER_MALLOC") == "default":
+        return
+    _done = True
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
+        mallopt(_M_TRIM_THRESHOLD, _KEEP)

@@ -1,0 +1,75 @@
+"""`tf.raw_ops`: every op definition as a function that takes its inputs and attributes by keyword.
+
+The functions are made from the definitions when this module is imported, which is after every op is defined: the
+package of ops loads all of its modules.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+
+import stoker._src.ops  # noqa: F401  (defines every op)
+from stoker._src.base.export import export_constant
+from stoker._src.graph.definition import MISSING, OpDefinition, all_definitions
+
+
+def _signature(definition: OpDefinition) -> inspect.Signature:
+    """Inputs and attributes in the order of TensorFlow's wrappers: first what must be given."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    required = [arg.name for arg in definition.inputs]
+    optional = []
+    for name, spec in definition.attrs.items():
+        if name in definition.inferred:
+            continue
+        if spec.default is MISSING:
+            required.append(name)
+        else:
+            optional.append(inspect.Parameter(name, kind, default=spec.default))
+    parameters = [inspect.Parameter(name, kind) for name in required]
+    return inspect.Signature([*parameters, *optional, inspect.Parameter("name", kind, default=None)])
+
+
+class RawOp:
+    """The function `tf.raw_ops.<name>` of a definition. What describes it is worked out when somebody asks."""
+
+    def __init__(self, definition: OpDefinition) -> None:
+        self._definition = definition
+        self.__name__ = self.__qualname__ = definition.name
+
+    @functools.cached_property
+    def __signature__(self) -> inspect.Signature:
+        return _signature(self._definition)
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return f"The op {self.__name__}{self.__signature__}. Arguments go by keyword."
+
+    def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
+        """Calls the op.
+
+        Raises:
+            TypeError: positional arguments, which TensorFlow refuses too, or arguments the op does not have.
+        """
+        keys = self.__signature__.parameters
+        if args:
+            raise TypeError(
+                f"{self.__name__} only takes keyword args (possible keys: {list(keys)}). "
+                "Please pass these args as kwargs instead."
+            )
+        name = kwargs.pop("name", None)
+        unknown = [key for key in kwargs if key not in keys]
+        if unknown:
+            raise TypeError(f"{self.__name__}() got an unexpected keyword argument {unknown[0]!r}")
+        return self._definition(name=name, **kwargs)
+
+
+def __getattr__(name: str) -> typing.Any:
+    """Reached only for names that are no op."""
+    raise AttributeError(f"There is no op {name!r} in tf.raw_ops.")
+
+
+for _name, _definition in all_definitions().items():
+    globals()[_name] = RawOp(_definition)
+    export_constant(__name__, _name, f"raw_ops.{_name}")

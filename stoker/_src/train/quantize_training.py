@@ -1,0 +1,129 @@
+"""A graph definition rewritten for training with quantized numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tensorboard.compat.proto.graph_pb2 import GraphDef  # type: ignore[attr-defined]
+
+from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
+from stoker._src.base.export import export
+from stoker._src.formats.tensor_proto import to_tensor_proto
+
+_QUANTIZED_OPS = ("MatMul", "Conv2D")
+# Activations whose range is known: (least, greatest).
+_RANGES = {"Relu6": (0.0, 6.0), "Sigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0)}
+_NOT_NEGATIVE = ("Relu", "Relu6", "Sigmoid")
+_DECAY = 0.999
+
+
+@export(v1="train.do_quantize_training_on_graphdef")
+def do_quantize_training_on_graphdef(input_graph: Any, num_bits: int) -> Any:
+    """A copy of a graph definition in which matrix products and convolutions see quantized inputs.
+
+    Every input of a MatMul or Conv2D (those of gradients left out) goes through a QuantizeAndDequantizeV2. Its range is that
+    of the activation where it has one (Relu6, Sigmoid, Tanh); otherwise variables keep moving averages of the smallest and the
+    largest value, with a decay of 0.999, that start at the first values seen.
+
+    Args:
+        input_graph: a GraphDef, with unquantized nodes.
+        num_bits: 1 to 63.
+
+    Raises:
+        OutOfRangeError: `num_bits` is not.
+        InvalidArgumentError: an input is not of float32 numbers.
+    """
+    if not 1 <= num_bits <= 63:
+        raise OutOfRangeError(None, None, f"num_bits should be in range [1, 63] but is: {num_bits}")
+    result = GraphDef()
+    result.CopyFrom(input_graph)
+    by_name = {node.name: node for node in input_graph.node}
+    rewriter = _Rewriter(result, num_bits)
+    for node in list(result.node):
+        if node.op in _QUANTIZED_OPS and not _is_gradient(node.name):
+            if node.attr["T"].type != dtypes.float32.as_datatype_enum:
+                raise InvalidArgumentError(
+                    None, None, f"Only float32 can be quantized for training; '{node.name}' is not."
+                )
+            for i, source in enumerate(node.input):
+                if not source.startswith("^"):
+                    node.input[i] = rewriter.quantized(source, by_name[source.partition(":")[0]].op)
+    return result
+
+
+def _is_gradient(name: str) -> bool:
+    return name.startswith("gradients/") or "/gradients/" in name
+
+
+class _Rewriter:
+    """Adds nodes to a graph definition; quantizes each tensor once."""
+
+    def __init__(self, graph: GraphDef, num_bits: int) -> None:
+        self.graph, self.num_bits = graph, num_bits
+        self._done: dict[str, str] = {}
+
+    def quantized(self, source: str, op: str) -> str:
+        found = self._done.get(source)
+        if found is not None:
+            return found
+        base = source.replace(":", "_")
+        if op in _RANGES:
+            low, high = _RANGES[op]
+            bounds = [self._constant(f"{base}/InputMin", low), self._constant(f"{base}/InputMax", high)]
+        else:
+            bounds = self._observed(base, source)
+        name = f"{base}/QuantizeAndDequantizeV2"
+        node = self._add(name, "QuantizeAndDequantizeV2", [source, *bounds])
+        node.attr["signed_input"].b = op not in _NOT_NEGATIVE
+        node.attr["num_bits"].i = self.num_bits
+        node.attr["range_given"].b = True
+        node.attr["round_mode"].s = b"HALF_TO_EVEN"
+        node.attr["narrow_range"].b = False
+        self._done[source] = name
+        return name
+
+    def _observed(self, base: str, source: str) -> list[str]:
+        """The moving averages of the smallest and the largest value of a tensor."""
+        decay = self._constant(f"{base}/Decay", _DECAY)
+        axes = f"{base}/ReductionAxes"
+        start = self._constant(f"{axes}/RangeStart", 0, np.int32)
+        delta = self._constant(f"{axes}/RangeDelta", 1, np.int32)
+        rank = self._add(f"{axes}/InputRank", "Rank", [source])
+        along = self._add(f"{axes}/ReductionAxes", "Range", [start, rank.name, delta], kind=None)
+        along.attr["Tidx"].type = dtypes.int32.as_datatype_enum
+        for op in ("Min", "Max"):
+            node = self._add(f"{base}/{op}", op, [source, along.name])
+            node.attr["keep_dims"].b = False
+            node.attr["Tidx"].type = dtypes.int32.as_datatype_enum
+        return [self._average(f"{base}/{op}", decay) for op in ("Min", "Max")]
+
+    def _average(self, value: str, decay: str) -> str:
+        variable = self._add(f"{value}/Variable", "VariableV2", [], kind="dtype")
+        variable.attr["shape"].shape.SetInParent()
+        variable.attr["container"].s = variable.attr["shared_name"].s = b""
+        ready = self._add(f"{value}/IsInitialized", "IsVariableInitialized", [variable.name], kind="dtype")
+        switch = self._add(f"{value}/Switch", "Switch", [value, ready.name])
+        one = self._constant(f"{value}/EMA/OneConst", 1.0)
+        step = self._add(f"{value}/EMA/DecayComplement", "Sub", [one, decay])
+        difference = self._add(f"{value}/EMA/ValueDiff", "Sub", [variable.name, f"{switch.name}:1"])
+        change = self._add(f"{value}/EMA/UpdateValue", "Mul", [difference.name, step.name])
+        moved = self._add(f"{value}/EMA/EMAValue", "Sub", [variable.name, change.name])
+        merged = self._add(f"{value}/Merge", "Merge", [switch.name, moved.name])
+        merged.attr["N"].i = 2
+        assigned = self._add(f"{value}/AssignValue", "Assign", [variable.name, merged.name])
+        assigned.attr["use_locking"].b = assigned.attr["validate_shape"].b = True
+        return assigned.name
+
+    def _constant(self, name: str, value: float, kind: Any = np.float32) -> str:
+        node = self._add(name, "Const", [], kind=None)
+        node.attr["value"].tensor.CopyFrom(to_tensor_proto(np.asarray(value, kind), dtypes.as_dtype(kind)))
+        node.attr["dtype"].type = node.attr["value"].tensor.dtype
+        return name
+
+    def _add(self, name: str, op: str, inputs: list[str], kind: str | None = "T") -> Any:
+        node = self.graph.node.add(name=name, op=op, input=inputs)
+        if kind is not None:
+            node.attr[kind].type = dtypes.float32.as_datatype_enum
+        return node

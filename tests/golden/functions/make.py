@@ -1,0 +1,65 @@
+"""Writes the GraphDefs and values of this folder. Run with TensorFlow 2: python make.py FOLDER.
+
+Each program becomes NAME.pb (a graph whose control flow is in functions) and an entry of values.json.
+"""
+
+import json
+import os
+import sys
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+tf.disable_v2_behavior()
+tf.enable_control_flow_v2()
+
+
+def cond(x):
+    y = tf.cond(tf.reduce_sum(x) > 0, lambda: tf.exp(x), lambda: tf.sin(x))
+    return [y, tf.gradients(y, x)[0]]
+
+
+def loop(x):
+    _, y = tf.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, tf.tanh(s * x) + x), [0, x])
+    return [y, tf.gradients(y, x)[0]]
+
+
+def switch(x):
+    return [tf.switch_case(tf.cast(x[0], tf.int32), [lambda: x, lambda: x * 2.0], default=lambda: -x)]
+
+
+def call(x):
+    @tf.function
+    def inner(a, b):
+        return a * b, a - b
+
+    y, z = inner(x, x + 1.0)
+    return [y, z, tf.gradients(y, x)[0]]
+
+
+def array(x):
+    y = tf.map_fn(lambda v: v * v, x)
+    return [y, tf.gradients(y, x)[0]]
+
+
+PROGRAMS = [cond, loop, switch, call, array]
+FEEDS = [[1.5, 2.0, 0.5], [-1.0, 0.25, -2.0], [0.5, 4.0, 1.0]]
+
+
+def main(folder):
+    values = {}
+    for program in PROGRAMS:
+        with tf.Graph().as_default() as graph, tf.Session() as session:
+            x = tf.placeholder(tf.float32, [3], name="x")
+            fetches = program(x)
+            runs = [[np.asarray(f).tolist() for f in session.run(fetches, {x: feed})] for feed in FEEDS]
+            with open(os.path.join(folder, program.__name__ + ".pb"), "wb") as f:
+                f.write(graph.as_graph_def().SerializeToString())
+            values[program.__name__] = {"fetches": [f.name for f in fetches], "values": runs}
+    with open(os.path.join(folder, "values.json"), "w") as f:
+        json.dump({"feeds": FEEDS, "programs": values}, f, indent=1)
+        f.write("\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

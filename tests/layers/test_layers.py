@@ -1,0 +1,149 @@
+"""tf.layers: names, scopes, reuse, collections, modes and bad arguments."""
+
+import numpy as np
+import pytest
+
+import stoker.compat.v1 as tf
+
+
+def _names():
+    return [variable.name for variable in tf.global_variables()]
+
+
+def test_layers_are_named_in_order():
+    """Unnamed layers are dense, dense_1, ...; a called layer keeps its scope for later calls."""
+    x = tf.zeros([2, 4])
+    tf.layers.dense(x, 3)
+    second = tf.layers.Dense(3)
+    first_call, second_call = second(x), second(x)
+    assert _names() == ["dense/kernel:0", "dense/bias:0", "dense_1/kernel:0", "dense_1/bias:0"]
+    assert first_call.op.name == "dense_1/BiasAdd" and second_call.op.name == "dense_1/BiasAdd_1"
+    assert second.scope_name == "dense_1" and second.count_params() == 15
+
+
+def test_layers_share_variables():
+    """A layer's name with reuse, or a scope that is reused, gives the same variables."""
+    x = tf.zeros([2, 4])
+    tf.layers.dense(x, 3, name="d")
+    again = tf.layers.dense(x, 3, name="d", reuse=True)
+    assert _names() == ["d/kernel:0", "d/bias:0"] and again.op.name == "d_1/BiasAdd"
+    with pytest.raises(ValueError, match="already exists"):
+        tf.layers.dense(x, 3, name="d")
+    with tf.variable_scope("s"):
+        tf.layers.dense(x, 3)
+    with tf.variable_scope("s", reuse=True):
+        tf.layers.dense(x, 3)
+    assert len(_names()) == 4
+
+
+def test_trainable_and_regularized_weights():
+    """Frozen layers stay out of TRAINABLE_VARIABLES; penalties are the layer's losses too."""
+    x = tf.ones([2, 4])
+    frozen = tf.layers.Dense(3, trainable=False)
+    frozen(x)
+    assert tf.trainable_variables() == [] and frozen.trainable_weights == [] and len(frozen.weights) == 2
+    layer = tf.layers.Dense(
+        3, kernel_regularizer=tf.keras.regularizers.l2(0.1), activity_regularizer=tf.reduce_sum, name="r"
+    )
+    layer(x)
+    assert [loss.op.name for loss in layer.losses] == ["r/kernel/Regularizer/mul", "r/ActivityRegularizer/truediv"]
+    assert tf.losses.get_regularization_losses() == layer.losses
+
+
+def test_batch_normalization_modes():
+    """Training uses the batch and moves the averages by UPDATE_OPS; otherwise the averages are used, and stay."""
+    data = np.random.RandomState(0).randn(8, 3).astype(np.float32) * 2 + 1
+    training = tf.placeholder(tf.bool, [])
+    output = tf.layers.batch_normalization(data, training=training, momentum=0.5)
+    updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+    mean = next(v for v in tf.global_variables() if v.name.endswith("moving_mean:0"))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        plain, _ = session.run([output, updates], {training: False})
+        np.testing.assert_allclose(plain, data / np.sqrt(1.001), rtol=1e-5)
+        np.testing.assert_allclose(session.run(mean), 0, atol=1e-7)
+        normal, _ = session.run([output, updates], {training: True})
+        expected = (data - data.mean(0)) / np.sqrt(data.var(0) + 1e-3)
+        np.testing.assert_allclose(normal, expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(session.run(mean), data.mean(0) * 0.5, rtol=1e-5)
+
+
+def test_channels_first():
+    """The same weights give the same result in both layouts."""
+    images = np.random.RandomState(1).randn(2, 6, 6, 3).astype(np.float32)
+    last = tf.layers.conv2d(images, 4, 3, name="c")
+    first = tf.layers.conv2d(images.transpose(0, 3, 1, 2), 4, 3, name="c", reuse=True, data_format="channels_first")
+    assert first.shape.as_list() == [2, 4, 4, 4]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        a, b = session.run([last, first])
+        np.testing.assert_allclose(a, b.transpose(0, 2, 3, 1), rtol=1e-4, atol=1e-5)
+
+
+def test_own_layers():
+    """A layer of one's own makes variables in build and may add updates and losses."""
+
+    class Scale(tf.layers.Layer):
+        def build(self, input_shape):
+            self.factor = self.add_weight("factor", [], initializer=tf.constant_initializer(2.0))
+            self.built = True
+
+        def call(self, inputs):
+            self.add_loss(tf.reduce_sum(inputs))
+            self.add_update(self.factor.assign_add(1.0))
+            return inputs * self.factor
+
+    layer = Scale()
+    output = layer(tf.ones([2]))
+    assert layer.factor.name == "scale/factor:0" and len(layer.updates) == 1
+    assert tf.get_collection(tf.GraphKeys.UPDATE_OPS) == layer.updates
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(output).tolist() == [2, 2]
+        session.run(layer.updates)
+        assert session.run(output).tolist() == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: tf.layers.dense(tf.placeholder(tf.float32, [2, None]), 3), "last dimension"),
+        (lambda: tf.layers.dense(tf.zeros([3]), 3), "min_ndim=2"),
+        (lambda: tf.layers.conv2d(tf.zeros([2, 4, 3]), 3, 3), "expected ndim=4"),
+        (lambda: tf.layers.conv2d(tf.zeros([2, 4, 4, 3]), 3, (1, 2, 3)), "kernel_size"),
+        (lambda: tf.layers.conv2d(tf.zeros([2, 4, 4, 3]), 3, 3, padding="other"), "padding"),
+        (lambda: tf.layers.conv2d(tf.zeros([2, 4, 4, 3]), 3, 3, data_format="other"), "data_format"),
+        (lambda: tf.layers.conv2d(tf.zeros([2, 4, 4, 3]), 3, 3, strides=2, dilation_rate=2), "strides > 1"),
+        (lambda: tf.layers.batch_normalization(tf.zeros([2, 3]), fused=True), "rank 4"),
+        (lambda: tf.layers.batch_normalization(tf.zeros([2, 3]), axis=5), "axis"),
+        (lambda: tf.layers.Dense(3).scope_name, "has not been used"),
+    ],
+)
+def test_bad_arguments_are_refused(make, text):
+    """Shapes and settings that make no sense raise ValueError."""
+    with pytest.raises(ValueError, match=text):
+        make()
+
+
+def test_renormalization_is_not_there():
+    """Batch renormalization says that it is missing."""
+    with pytest.raises(NotImplementedError, match="renorm"):
+        tf.layers.batch_normalization(tf.zeros([2, 3]), renorm=True)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda: tf.nn.dynamic_rnn(tf.nn.rnn_cell.GRUCell(2), tf.zeros([2, 3, 4])), ValueError),
+        (lambda: tf.nn.dynamic_rnn("cell", tf.zeros([2, 3, 4]), dtype=tf.float32), TypeError),
+        (lambda: tf.nn.static_rnn(tf.nn.rnn_cell.GRUCell(2), [], dtype=tf.float32), ValueError),
+        (lambda: tf.nn.static_rnn(tf.nn.rnn_cell.GRUCell(2), tf.zeros([2, 3]), dtype=tf.float32), TypeError),
+        (lambda: tf.nn.rnn_cell.MultiRNNCell([]), ValueError),
+        (lambda: tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.GRUCell(2), input_keep_prob=1.5), ValueError),
+        (lambda: tf.nn.rnn_cell.LSTMCell(2, num_unit_shards=2), NotImplementedError),
+    ],
+)
+def test_bad_recurrent_arguments_are_refused(make, kind):
+    """Recurrent networks say what they cannot work with."""
+    with pytest.raises(kind):
+        make()

@@ -1,0 +1,86 @@
+"""tf.metrics: values, updates, names and collections as TensorFlow's."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stoker.compat.v1 as tf
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "metrics"
+_spec = importlib.util.spec_from_file_location("metric_cases", GOLDEN / "cases.py")
+assert _spec is not None and _spec.loader is not None
+cases = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(cases)
+
+
+@pytest.mark.parametrize("weights", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("name", cases.metrics(tf))
+def test_metric_is_as_in_tensorflow(name, weights):
+    """Over three batches the value, the update and the variables' names are TensorFlow's."""
+    if weights and name == "mean_cosine_distance":
+        pytest.skip("its weights have another shape")
+    columns, make = cases.metrics(tf)[name]
+    names, results = cases.run(tf, columns, make, weights)
+    label = f"{name}|{'weighted' if weights else 'plain'}"
+    with np.load(GOLDEN / "values.npz") as expected:
+        assert names[2:] == expected[f"{label}|names"].tolist()[2:]
+        for i, result in enumerate(results):
+            found = expected[f"{label}|{i}"]
+            assert result.dtype == found.dtype and result.shape == found.shape
+            np.testing.assert_allclose(result, found, rtol=2e-5, atol=1e-6, err_msg=f"{name} {i}")
+
+
+def test_metrics_join_collections():
+    """Value and update op join the collections that are asked for."""
+    value, update = tf.metrics.mean([1.0], metrics_collections=["values"], updates_collections=["updates"])
+    assert tf.get_collection("values") == [value] and tf.get_collection("updates") == [update]
+    assert value.op.name == "mean/value" and update.op.name == "mean/update_op"
+    assert tf.global_variables() == [] and tf.trainable_variables() == []
+
+
+def test_metrics_start_anew():
+    """Initializing the local variables forgets what was gathered."""
+    fed = tf.placeholder(tf.float32)
+    value, update = tf.metrics.mean(fed)
+    with tf.Session() as session:
+        session.run(tf.local_variables_initializer())
+        assert session.run(value) == 0
+        session.run(update, {fed: 4.0})
+        assert session.run(update, {fed: 2.0}) == 3
+        session.run(tf.local_variables_initializer())
+        assert session.run(update, {fed: 7.0}) == 7
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tf.metrics.mean(np.zeros([2, 3]), weights=np.zeros([3, 3])),
+        lambda: tf.metrics.auc([True], [0.5], curve="other"),
+        lambda: tf.metrics.auc([True], [0.5], summation_method="other"),
+        lambda: tf.metrics.auc([True], [0.5], thresholds=[2.0]),
+        lambda: tf.metrics.sensitivity_at_specificity([True], [0.5], 2.0),
+        lambda: tf.metrics.accuracy(np.zeros([2, 3]), np.zeros([4, 3])),
+    ],
+)
+def test_bad_arguments_are_refused(make):
+    """Arguments that do not fit raise ValueError."""
+    with pytest.raises(ValueError):
+        make()
+
+
+def test_scores_are_checked_when_run():
+    """Scores outside of [0, 1] raise InvalidArgumentError."""
+    scores = tf.placeholder(tf.float32, [2])
+    _, update = tf.metrics.auc([True, False], scores)
+    with tf.Session() as session:
+        session.run(tf.local_variables_initializer())
+        with pytest.raises(tf.errors.InvalidArgumentError, match="predictions must be"):
+            session.run(update, {scores: [0.5, 1.5]})
+
+
+def test_metrics_refuse_eager_mode(eager):
+    """Without a graph there is nowhere to keep the state."""
+    with pytest.raises(RuntimeError, match="eager"):
+        tf.metrics.mean([1.0])

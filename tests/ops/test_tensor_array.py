@@ -1,0 +1,175 @@
+"""TensorArray, lists of tensors, and the arrays and stacks of 1.x graphs."""
+
+import numpy as np
+import pytest
+
+import stoker as tf2
+import stoker.compat.v1 as tf
+from stoker._src.base import dtypes
+from stoker._src.base.shapes import Shape
+from stoker._src.ops import tensor_array_v3 as v3
+from stoker._src.ops.tensor_lists import TensorList
+
+
+def run(fetches, feeds=None):
+    with tf.Session() as session:
+        return session.run(fetches, feeds)
+
+
+def test_write_read_stack_in_a_graph():
+    """What is written is read, stacked, gathered and joined."""
+    ta = tf.TensorArray(tf.float32, size=3, clear_after_read=False)
+    for i in range(3):
+        ta = ta.write(i, tf.constant([1.0, 2.0]) * i)
+    assert ta.element_shape.as_list() == [2]
+    stacked, gathered, joined, size, one = run([ta.stack(), ta.gather([2, 0]), ta.concat(), ta.size(), ta.read(1)])
+    np.testing.assert_array_equal(stacked, [[0, 0], [1, 2], [2, 4]])
+    np.testing.assert_array_equal(gathered, [[2, 4], [0, 0]])
+    np.testing.assert_array_equal(joined, [0, 0, 1, 2, 2, 4])
+    np.testing.assert_array_equal(one, [1, 2])
+    assert size == 3
+
+
+def test_unstack_scatter_split():
+    """Arrays from the rows, chosen rows and pieces of a tensor."""
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    a = tf.TensorArray(tf.float32, size=3).unstack(x)
+    b = tf.TensorArray(tf.float32, size=4).scatter([3, 0], x[:2])
+    c = tf.TensorArray(tf.float32, size=2, infer_shape=False).split(x, [1, 2])
+    found = run([a.read(1), b.read(3), b.read(1), c.read(1)])
+    np.testing.assert_array_equal(found[0], [3, 4])
+    np.testing.assert_array_equal(found[1], [1, 2])
+    np.testing.assert_array_equal(found[2], [0, 0])
+    np.testing.assert_array_equal(found[3], [[3, 4], [5, 6]])
+
+
+def test_array_as_loop_variable_with_gradient():
+    """Partial products written in a loop; the gradient goes through the array."""
+    x = tf.placeholder(tf.float64, [4])
+    rows = tf.TensorArray(tf.float64, size=4).unstack(x)
+
+    def body(i, product, out):
+        product = product * rows.read(i)
+        return i + 1, product, out.write(i, product)
+
+    start = tf.constant(1.0, tf.float64)
+    _, _, out = tf.while_loop(lambda i, *_: i < 4, body, [0, start, tf.TensorArray(tf.float64, size=4)])
+    y = out.stack()
+    gradient = tf.gradients(y, x)[0]
+    value = np.array([1.0, 2.0, 3.0, 0.5])
+    products = np.cumprod(value)
+    np.testing.assert_allclose(run(y, {x: value}), products)
+    expected = [products[i:].sum() / value[i] for i in range(4)]
+    np.testing.assert_allclose(run(gradient, {x: value}), expected)
+
+
+def test_array_errors():
+    """No size, wrong dtype, wrong shape, handles."""
+    with pytest.raises(ValueError, match="Size must"):
+        tf.TensorArray(tf.float32)
+    ta = tf.TensorArray(tf.float32, size=2)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="dtype is float32"):
+        ta.write(0, tf.constant(1))
+    with pytest.raises(ValueError, match="Incompatible shape"):
+        ta.write(0, tf.constant([1.0])).write(1, tf.constant([1.0, 2.0]))
+    with pytest.raises(NotImplementedError, match="handle"):
+        tf.TensorArray(tf.float32, handle=tf.constant(1))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="element 5"):
+        run(ta.write(0, 1.0).read(5))
+
+
+def test_eager_array(eager):
+    """In eager mode writes change the array, sizes grow where allowed, and an element is read once."""
+    ta = tf2.TensorArray(tf2.float32, size=0, dynamic_size=True)
+    ta.write(0, 1.0)
+    ta = ta.write(2, 3.0)
+    np.testing.assert_array_equal(ta.stack().numpy(), [1, 0, 3])
+    assert float(ta.read(0)) == 1.0
+    with pytest.raises(tf2.errors.InvalidArgumentError, match="twice"):
+        ta.read(0)
+    with pytest.raises(tf2.errors.OutOfRangeError, match="not resizeable"):
+        tf2.TensorArray(tf2.float32, size=1).write(1, 1.0)
+    with pytest.raises(tf2.errors.OutOfRangeError, match="array size is: 3"):
+        ta.read(3)
+
+
+def test_lists_are_values():
+    """Changing a list leaves older ones as they were, whatever is read in whatever order."""
+    empty = TensorList([], dtypes.float32, Shape(None))
+    one = empty.pushed(np.float32(1))
+    two = one.pushed(np.float32(2))
+    other = one.pushed(np.float32(9))
+    rest, item = two.popped()
+    changed = two.with_item(0, np.float32(7))
+    assert [x.items() for x in (empty, one, two, other, rest, changed)] == [[], [1], [1, 2], [1, 9], [1], [7, 2]]
+    assert item == 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lists_against_copies(seed):
+    """Random changes of randomly chosen versions agree with plain copied lists."""
+    rng = np.random.RandomState(seed)
+    versions = [(TensorList([], dtypes.float32, Shape(None)), [])]
+    for step in range(60):
+        found, plain = versions[rng.randint(len(versions))]
+        kind = rng.randint(3)
+        if kind == 0 or not plain:
+            versions.append((found.pushed(np.float32(step)), [*plain, step]))
+        elif kind == 1:
+            versions.append((found.popped()[0], plain[:-1]))
+        else:
+            i = rng.randint(len(plain))
+            versions.append((found.with_item(i, np.float32(step)), [*plain[:i], step, *plain[i + 1 :]]))
+    for found, plain in versions:
+        assert found.items() == plain
+
+
+def test_arrays_of_1x_graphs():
+    """TensorArrayV3 ops: writes, reads, gather, scatter, split, concat, sizes, ordered by the flow."""
+    handle, flow = v3.TENSOR_ARRAY_V3(tf.constant(3), dtype=tf.float32, clear_after_read=False)
+    flow = v3.TENSOR_ARRAY_SCATTER_V3(handle, tf.constant([0, 2]), tf.constant([[1.0], [3.0]]), flow)
+    flow = v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(1), tf.constant([2.0]), flow)
+    value, lengths = v3.TENSOR_ARRAY_CONCAT_V3(handle, flow, dtype=tf.float32)
+    found = run(
+        [
+            v3.TENSOR_ARRAY_READ_V3(handle, tf.constant(2), flow, dtype=tf.float32),
+            v3.TENSOR_ARRAY_GATHER_V3(handle, tf.constant([1, 0]), flow, dtype=tf.float32),
+            v3.TENSOR_ARRAY_SIZE_V3(handle, flow),
+            value,
+            lengths,
+        ]
+    )
+    np.testing.assert_array_equal(found[0], [3])
+    np.testing.assert_array_equal(found[1], [[2], [1]])
+    assert found[2] == 3
+    np.testing.assert_array_equal(found[3], [1, 2, 3])
+    np.testing.assert_array_equal(found[4], [1, 1, 1])
+
+
+def test_arrays_of_1x_graphs_report_misuse():
+    """Writing twice, outside, or reading what was not written."""
+    handle, flow = v3.TENSOR_ARRAY_V3(tf.constant(1), dtype=tf.float32)
+    one = v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(0), tf.constant(2.0), flow)
+    twice = v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(0), tf.constant(2.0), one)
+    outside = v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(1), tf.constant(2.0), flow)
+    unwritten = v3.TENSOR_ARRAY_READ_V3(handle, tf.constant(0), flow, dtype=tf.float32)
+    for fetch, message in (
+        (twice, "already been written"),
+        (outside, "not resizeable"),
+        (unwritten, "was not written"),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            run(fetch)
+
+
+def test_stacks_of_1x_graphs():
+    """What is pushed last is popped first; an empty stack is an error."""
+    handle = v3.STACK_V2(tf.constant(-1), elem_type=tf.float32)
+    first = v3.STACK_PUSH_V2(handle, tf.constant(1.0))
+    with tf.control_dependencies([first]):
+        second = v3.STACK_PUSH_V2(handle, tf.constant(2.0))
+    with tf.control_dependencies([second]):
+        popped = v3.STACK_POP_V2(handle, elem_type=tf.float32)
+    assert run(popped) == 2.0
+    with pytest.raises(tf.errors.InvalidArgumentError, match="empty"):
+        run(v3.STACK_POP_V2(handle, elem_type=tf.float32))
