@@ -25,7 +25,9 @@ def run(build):
     return found
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "complex64"])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "complex64"]
+)
 @pytest.mark.parametrize("little_endian", [True, False])
 def test_decode_raw_reads_what_numpy_wrote(dtype, little_endian):
     """The bytes of an array give the array back, in either byte order."""
@@ -47,7 +49,8 @@ def test_decode_raw_of_no_strings():
 
 
 @pytest.mark.parametrize(
-    ("strings", "message"), [([b"abcd", b"ab"], "element 1 has size 4 != 2"), ([b"abc"], "length 3 that is not a multiple of 2")]
+    ("strings", "message"),
+    [([b"abcd", b"ab"], "element 1 has size 4 != 2"), ([b"abc"], "length 3 that is not a multiple of 2")],
 )
 def test_decode_raw_refuses_uneven_strings(strings, message):
     """Strings of different lengths, or that end inside a number, are refused."""
@@ -120,7 +123,10 @@ def test_streams_after_one_another_are_joined():
     assert run(lambda: tf.decode_compressed(zlib.compress(b"hello")[:-3], "ZLIB")) == b"hello"
 
 
-@pytest.mark.parametrize(("kind", "error"), [("GZIP", tf.errors.DataLossError), ("ZLIB", tf.errors.DataLossError), ("LZ", tf.errors.InvalidArgumentError)])
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [("GZIP", tf.errors.DataLossError), ("ZLIB", tf.errors.DataLossError), ("LZ", tf.errors.InvalidArgumentError)],
+)
 def test_what_is_not_compressed_so_is_refused(kind, error):
     """Bytes of another format are data loss; an unknown format is an invalid argument."""
     with context.enter_eager(), pytest.raises(error):

@@ -82,7 +82,14 @@ def test_write_graph(tmp_path, as_text):
 
 def test_tensors_travel_as_messages():
     """serialize_tensor and parse_tensor are each other's inverse for every kind of element."""
-    for value in (np.float32([1.5, 2]), np.int8([[1], [2]]), np.array(b"x", object), np.zeros([0, 2]), np.array(True), np.complex64([1 + 2j])):
+    for value in (
+        np.float32([1.5, 2]),
+        np.int8([[1], [2]]),
+        np.array(b"x", object),
+        np.zeros([0, 2]),
+        np.array(True),
+        np.complex64([1 + 2j]),
+    ):
         with tf.Graph().as_default(), tf.Session() as session:
             tensor = tf.constant(value)
             again = session.run(tf.parse_tensor(tf.serialize_tensor(tensor), tensor.dtype))
@@ -92,10 +99,16 @@ def test_tensors_travel_as_messages():
 def test_serialized_bytes_are_tensorflows(eager):
     """Numbers are raw content, even single ones (golden bytes of TensorFlow 2.21)."""
     assert tf2.io.serialize_tensor(7).numpy() == b'\x08\x03\x12\x00"\x04\x07\x00\x00\x00'
-    assert tf2.io.serialize_tensor([["a", "bc"]]).numpy() == b"\x08\x07\x12\x08\x12\x02\x08\x01\x12\x02\x08\x02B\x01aB\x02bc"
+    assert (
+        tf2.io.serialize_tensor([["a", "bc"]]).numpy()
+        == b"\x08\x07\x12\x08\x12\x02\x08\x01\x12\x02\x08\x02B\x01aB\x02bc"
+    )
 
 
-@pytest.mark.parametrize(("data", "message"), [(b"abc", "Could not parse"), (b"", "Cannot parse"), (b"\x08\x01\x12\x00*\x04\0\0\0\0", "Type mismatch")])
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(b"abc", "Could not parse"), (b"", "Cannot parse"), (b"\x08\x01\x12\x00*\x04\0\0\0\0", "Type mismatch")],
+)
 def test_parse_tensor_refuses_other_messages(eager, data, message):
     """Bytes that are no TensorProto, or one of another dtype, are refused."""
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
@@ -119,7 +132,10 @@ def test_make_tensor_proto_is_tensorflows(arguments, expected):
     assert proto.SerializeToString() == expected
     array = tf.make_ndarray(proto)
     assert array.shape == tuple(dim.size for dim in proto.tensor_shape.dim)
-    assert array.ravel()[-1] == np.asarray(arguments[0], dtype=array.dtype if array.dtype == object else None).ravel()[-1] or array.dtype == object
+    assert (
+        array.ravel()[-1] == np.asarray(arguments[0], dtype=array.dtype if array.dtype == object else None).ravel()[-1]
+        or array.dtype == object
+    )
 
 
 def test_make_tensor_proto_checks_shapes():
@@ -128,7 +144,10 @@ def test_make_tensor_proto_checks_shapes():
         tf.make_tensor_proto([1, 2, 3], shape=[2])
     with pytest.raises(TypeError, match="Expected Tensor's shape"):
         tf.make_tensor_proto(5, shape=[2], verify_shape=True)
-    assert tf.make_ndarray(tf.make_tensor_proto(5, shape=[2], verify_shape=True, allow_broadcast=True)).tolist() == [5, 5]
+    assert tf.make_ndarray(tf.make_tensor_proto(5, shape=[2], verify_shape=True, allow_broadcast=True)).tolist() == [
+        5,
+        5,
+    ]
 
 
 def test_sparse_tensors_travel_as_strings(eager):

@@ -64,7 +64,7 @@ def report(path: str, shown: int = 3, sample: int = 1000) -> Iterator[str]:
     compression = _compression(path)
     with gfile.GFile(path, "rb") as file:
         yield f"{path}: {file.size():,} bytes" + (f", {compression}" if compression else "")
-        records = tfrecord.read_records(file, compression)
+        records = tfrecord.read_records(file, compression)  # type: ignore[arg-type]
         sizes, first, damage = _Sizes(), [], None
         try:
             for record in records:
@@ -282,7 +282,7 @@ def _events(path: str, compression: str, shown: int) -> Iterator[str]:
     steps, times, others = [], [], collections.Counter()
     with gfile.GFile(path, "rb") as file:
         try:
-            for record in tfrecord.read_records(file, compression):
+            for record in tfrecord.read_records(file, compression):  # type: ignore[arg-type]
                 event = _parsed(protos.Event, record)
                 if event is None:
                     others["unreadable"] += 1

@@ -175,7 +175,7 @@ def decode_raw_v1(
 _BASE64 = re.compile(rb"[A-Za-z0-9_-]*")
 
 
-def _from_base64(text: bytes) -> bytes:
+def decode_base64_bytes(text: bytes) -> bytes:
     """Decodes the URL-safe alphabet. Padding may be left out, but must be right where it is there."""
     digits = text
     if len(text) % 4 == 0 and text.endswith(b"="):
@@ -191,7 +191,7 @@ def _from_base64(text: bytes) -> bytes:
 
 
 DECODE_BASE64 = define("DecodeBase64(input: string) -> (output: string)").not_differentiable()
-DECODE_BASE64.kernel(lambda input: each_string(input, _from_base64))
+DECODE_BASE64.kernel(lambda input: each_string(input, decode_base64_bytes))
 DECODE_BASE64.shape(unchanged)
 
 ENCODE_BASE64 = define("EncodeBase64(input: string) -> (output: string)", pad=False).not_differentiable()

@@ -13,6 +13,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.formats import images
+from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import STRING, define, find_definition, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
@@ -378,7 +379,8 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
         compression: zlib's level, 0 to 9; -1 its default.
         name: the op's name.
     """
-    return ENCODE_PNG(image, compression=compression, name=name)
+    # Converted first: an array of uint16 stays one.
+    return ENCODE_PNG(convert_to_tensor(image), compression=compression, name=name)
 
 
 # ---- GIF, BMP, any of them --------------------------------------------------------------------------------------

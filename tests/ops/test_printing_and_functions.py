@@ -1,0 +1,126 @@
+"""tf.print, tf.Print, and Python functions as ops."""
+
+import numpy as np
+import pytest
+
+import stoker as tf2
+import stoker.compat.v1 as tf
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: [tf2.constant([1, 2, 3])], "[1 2 3]"),
+        (lambda: ["a", tf2.constant(1.5), "b"], "a 1.5 b"),
+        (lambda: [{"k": tf2.constant(1), "a": [tf2.constant([1, 2]), "z"]}], "{'a': [[1 2], 'z'], 'k': 1}"),
+        (lambda: [tf2.constant(["x", "y"])], '["x" "y"]'),
+        (lambda: [tf2.constant("x")], "x"),
+        (lambda: [tf2.constant(np.arange(20))], "[0 1 2 ... 17 18 19]"),
+        (lambda: [(tf2.constant(1),), None], "(1,) None"),
+        (lambda: ["%d {} x", tf2.constant(1)], "%d {} x 1"),
+        (lambda: [tf2.constant([[1, 2], [3, 4]])], "[[1 2]\n [3 4]]"),
+    ],
+)
+def test_print_shows_what_tensorflow_shows(eager, capsys, make, expected):
+    """Text, tensors and structures (golden texts of TensorFlow 2.21), on standard error."""
+    assert tf2.print(*make()) is None
+    assert capsys.readouterr().err == expected + "\n"
+
+
+def test_print_options(eager, capsys, tmp_path):
+    """Separator, end, stream and file; other keywords are refused."""
+    import sys
+
+    tf2.print("x", 3, sep="|", end="END\n", output_stream=sys.stdout)
+    assert capsys.readouterr().out == "x|3END\n"
+    tf2.print("line", output_stream=f"file://{tmp_path}/log")
+    tf2.print("more", output_stream=f"file://{tmp_path}/log")
+    assert (tmp_path / "log").read_text() == "line\nmore\n"
+    with pytest.raises(ValueError, match="Unrecognized keyword"):
+        tf2.print("x", color="red")
+    with pytest.raises(ValueError, match="Unsupported output stream"):
+        tf2.print("x", output_stream="nonsense")
+
+
+def test_print_in_a_graph(capsys):
+    """An op that prints when it runs; Print passes its input on, a number of times, and has a gradient."""
+    x = tf.placeholder(tf.float32, [None])
+    shown = tf.Print(x, [x, "str", [[1, 2], [3, 4]]], message="msg: ", first_n=2, summarize=2)
+    gradient = tf.gradients(shown * 3.0, x)[0]
+    with tf.Session() as session:
+        session.run(tf.print("graph:", x, [x, "q"]), {x: [1, 2]})
+        assert capsys.readouterr().err == "graph: [1 2] [[1 2], 'q']\n"
+        for _ in range(3):
+            assert session.run(shown, {x: [1, 2, 3]}).tolist() == [1, 2, 3]
+        assert capsys.readouterr().err == "msg: [1 2...][str][[1 2]...]\n" * 2
+        assert session.run(gradient, {x: [1, 2]}).tolist() == [3, 3]
+        assert session.run(tf.timestamp()) > 1.7e9
+
+
+def test_functions_of_arrays():
+    """py_func takes arrays and gives arrays; several results come as a list."""
+    x = tf.placeholder(tf.float32, [None])
+    double = tf.py_func(lambda a: a * 2, [x], tf.float32)
+    several = tf.py_func(lambda a: (a, str(a.sum())), [x], [tf.float32, tf.string], stateful=False)
+    assert double.op.type == "PyFunc"
+    assert several[0].op.type == "PyFuncStateless"
+    assert tf.gradients(double, x) == [None]
+    with tf.Session() as session:
+        assert session.run(double, {x: [1, 2]}).tolist() == [2, 4]
+        assert session.run(several, {x: [1, 2]})[1] == b"3.0"
+        assert session.run(tf.py_func(lambda a: a, ["abc"], tf.string)) == b"abc"
+
+
+def _raise(error):
+    def function(*_):
+        raise error
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        (_raise(ValueError("oops")), tf.errors.InvalidArgumentError, "ValueError: oops"),
+        (_raise(StopIteration("stop")), tf.errors.OutOfRangeError, "StopIteration: stop"),
+        (_raise(NotImplementedError("ni")), tf.errors.UnimplementedError, "NotImplementedError: ni"),
+        (_raise(KeyError("k")), tf.errors.UnknownError, "KeyError: 'k'"),
+        (lambda a: a.astype("f8"), tf.errors.InvalidArgumentError, "is double, but expects float"),
+        (lambda a: (a, a), tf.errors.InvalidArgumentError, "returns 2 values, but expects to see 1"),
+        (lambda a: None, tf.errors.InvalidArgumentError, "returns 0 values"),
+    ],
+)
+def test_functions_that_fail(function, error, message):
+    """What a function raises, or returns of the wrong kind, is an error of the run."""
+    x = tf.placeholder(tf.float32, [None])
+    with tf.Session() as session, pytest.raises(error, match=message):
+        session.run(tf.py_func(function, [x], tf.float32), {x: [1, 2]})
+
+
+def test_functions_must_be_callable():
+    """Anything else is refused at once."""
+    with pytest.raises(ValueError, match="callable"):
+        tf.py_func(3, [], tf.string)
+
+
+def test_functions_of_eager_tensors_have_gradients():
+    """py_function computes with eager tensors inside a graph, and is differentiated through them."""
+    x = tf.placeholder(tf.float32, [None])
+    y = tf.py_function(lambda a: a * a, [x], tf.float32)
+    with tf.Session() as session:
+        assert session.run(y, {x: [3.0]}).tolist() == [9]
+        assert session.run(tf.gradients(y, x)[0], {x: [3.0, 4.0]}).tolist() == [6, 8]
+
+
+def test_functions_in_eager_mode(eager):
+    """At once; errors of numpy_function are the function's own."""
+    assert tf2.numpy_function(lambda a: a + 1, [tf2.constant([1.0])], tf2.float32).numpy().tolist() == [2]
+    with tf2.GradientTape() as tape:
+        x = tf2.constant([3.0])
+        tape.watch(x)
+        y = tf2.py_function(lambda a: a * a * a, [x], tf2.float32)
+    assert tape.gradient(y, x).numpy().tolist() == [27]
+    with pytest.raises(ValueError, match="oops"):
+        tf2.numpy_function(_raise(ValueError("oops")), [1.0], tf2.float32)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="oops"):
+        tf2.py_function(_raise(ValueError("oops")), [1.0], tf2.float32)
