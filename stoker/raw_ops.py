@@ -149,6 +149,7 @@ from stoker._src.runtime.raw_ops import DecodeJpeg as DecodeJpeg
 from stoker._src.runtime.raw_ops import DecodeJSONExample as DecodeJSONExample
 from stoker._src.runtime.raw_ops import DecodePaddedRaw as DecodePaddedRaw
 from stoker._src.runtime.raw_ops import DecodePng as DecodePng
+from stoker._src.runtime.raw_ops import DecodeProtoV2 as DecodeProtoV2
 from stoker._src.runtime.raw_ops import DecodeRaw as DecodeRaw
 from stoker._src.runtime.raw_ops import DenseBincount as DenseBincount
 from stoker._src.runtime.raw_ops import DepthToSpace as DepthToSpace
@@ -182,6 +183,7 @@ from stoker._src.runtime.raw_ops import EncodeBase64 as EncodeBase64
 from stoker._src.runtime.raw_ops import EncodeJpeg as EncodeJpeg
 from stoker._src.runtime.raw_ops import EncodeJpegVariableQuality as EncodeJpegVariableQuality
 from stoker._src.runtime.raw_ops import EncodePng as EncodePng
+from stoker._src.runtime.raw_ops import EncodeProto as EncodeProto
 from stoker._src.runtime.raw_ops import EnsureShape as EnsureShape
 from stoker._src.runtime.raw_ops import Equal as Equal
 from stoker._src.runtime.raw_ops import Erf as Erf

@@ -35,6 +35,8 @@ from stoker._src.ops.image_codecs import encode_jpeg as encode_jpeg
 from stoker._src.ops.image_codecs import encode_png as encode_png
 from stoker._src.ops.image_codecs import extract_jpeg_shape as extract_jpeg_shape
 from stoker._src.ops.image_codecs import is_jpeg as is_jpeg
+from stoker._src.ops.proto_messages import decode_proto as decode_proto
+from stoker._src.ops.proto_messages import encode_proto as encode_proto
 from stoker._src.ops.sparse_messages import deserialize_many_sparse as deserialize_many_sparse
 from stoker._src.ops.sparse_messages import serialize_many_sparse as serialize_many_sparse
 from stoker._src.ops.sparse_messages import serialize_sparse as serialize_sparse

@@ -1,0 +1,82 @@
+"""decode_proto and encode_proto."""
+
+import pytest
+from google.protobuf import descriptor_pb2
+
+import stoker as tf2
+import stoker.compat.v1 as tf
+
+Field = descriptor_pb2.FieldDescriptorProto
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A file that describes a message with several kinds of fields."""
+    file = descriptor_pb2.FileDescriptorProto(name="t.proto", package="t", syntax="proto2")
+    message = file.message_type.add(name="M")
+    for number, (name, kind) in enumerate(
+        {"f": Field.TYPE_FLOAT, "i": Field.TYPE_INT32, "u": Field.TYPE_UINT64, "s": Field.TYPE_STRING}.items(), 1
+    ):
+        message.field.add(name=name, number=number, type=kind, label=Field.LABEL_REPEATED)
+    message.field.add(name="sub", number=8, type=Field.TYPE_MESSAGE, type_name=".t.M", label=Field.LABEL_OPTIONAL)
+    message.field.add(name="o", number=9, type=Field.TYPE_INT32, label=Field.LABEL_OPTIONAL, default_value="7")
+    path = tmp_path / "described"
+    path.write_bytes(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString())
+    return str(path)
+
+
+def test_messages_go_both_ways(eager, source):
+    """What is encoded is decoded: counts, values padded to the longest, defaults where nothing is there."""
+    data = tf2.io.encode_proto(
+        [[2, 0, 1], [0, 1, 0]],
+        [tf2.constant([[1.5, 2.5], [0.0, 0.0]]), tf2.constant([[0], [9]]), tf2.constant([["é"], [""]])],
+        ["f", "i", "s"], "t.M", source,
+    )  # fmt: skip
+    assert data.numpy()[0] == b'\r\x00\x00\xc0?\r\x00\x00 @"\x02\xc3\xa9'
+    sizes, values = tf2.io.decode_proto(
+        data, "t.M", ["f", "i", "s", "o"], [tf2.float32, tf2.int64, tf2.string, tf2.int32], source
+    )
+    assert sizes.numpy().tolist() == [[2, 0, 1, 0], [0, 1, 0, 0]]
+    assert values[0].numpy().tolist() == [[1.5, 2.5], [0, 0]]
+    assert values[1].numpy().tolist() == [[0], [9]]
+    assert values[2].numpy().tolist() == [["é".encode()], [b""]]
+    assert values[3].numpy().tolist() == [[7], [7]]
+
+
+def test_submessages_are_strings(eager, source):
+    """A message inside of one travels as its bytes; unsigned numbers fit a signed type bit by bit."""
+    inner = tf2.io.encode_proto([[1]], [tf2.constant([[2**63 + 5]], tf2.uint64)], ["u"], "t.M", source)
+    outer = tf2.io.encode_proto([[1]], [tf2.reshape(inner, [1, 1])], ["sub"], "t.M", source)
+    found = tf2.io.decode_proto(outer, "t.M", ["sub"], [tf2.string], source).values[0]
+    assert found.numpy().tolist() == [inner.numpy().tolist()]
+    assert tf2.io.decode_proto(inner, "t.M", ["u"], [tf2.int64], source).values[0].numpy().tolist() == [[5 - 2**63]]
+
+
+def test_types_of_this_process(eager):
+    """local:// finds what has been imported; shapes are kept."""
+    data = tf.train.Int64List(value=[1, 2]).SerializeToString()
+    sizes, values = tf2.io.decode_proto([[data]], tf.train.Int64List.DESCRIPTOR.full_name, ["value"], [tf2.int64])
+    assert sizes.numpy().tolist() == [[[2]]]
+    assert values[0].numpy().tolist() == [[[1, 2]]]
+
+
+def test_what_does_not_fit_is_refused(eager, source):
+    """Unknown types and fields, other dtypes, damaged messages, counts too large."""
+    decode, encode = tf2.io.decode_proto, tf2.io.encode_proto
+    for call, message in [
+        (lambda: decode([b""], "t.X", ["f"], [tf2.float32], source), "No descriptor found"),
+        (lambda: decode([b""], "t.M", ["none"], [tf2.float32], source), "Unknown field: none"),
+        (lambda: decode([b""], "t.M", ["f"], [tf2.int32], source), "Unexpected output type"),
+        (lambda: decode([b""], "t.M", ["f"], [], source), "same length"),
+        (lambda: decode([b""], "t.M", ["f"], [tf2.float32], source, "xml"), "binary or text"),
+        (lambda: decode([b""], "t.M", ["f"], [tf2.float32], "/nowhere"), "file descriptor set"),
+        (lambda: encode([[3]], [tf2.constant([[1.5]])], ["f"], "t.M", source), "3 > 1 at message 0 field 0"),
+        (lambda: encode([[1]], [tf2.constant([[1.5]])], ["i"], "t.M", source), "Incompatible type"),
+        (lambda: encode([[1, 1]], [tf2.constant([[1.5]])], ["f"], "t.M", source), "sizes should be"),
+    ]:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            call()
+    with pytest.raises(tf.errors.DataLossError, match="entire buffer"):
+        decode([b"\xff"], "t.M", ["f"], [tf2.float32], source)
+    with pytest.raises(tf.errors.DataLossError, match="text"):
+        decode(["zz"], "t.M", ["f"], [tf2.float32], source, "text")
