@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from stoker._src.base import settings
 from stoker._src.base.export import export
 from stoker._src.formats.protos import ConfigProto, RunOptions
 from stoker._src.graph import context
@@ -152,6 +153,11 @@ class BaseSession:
             torch.set_num_threads(self._config.intra_op_parallelism_threads)
         keep_freed_memory()
         self._placement = Placement(self._config)
+        if settings.mixed_precision_rewrite and self._placement.gpu is not None:
+            raise NotImplementedError(
+                "the mixed precision graph rewrite does not compute in float16 on a GPU yet: call "
+                "tf.train.experimental.disable_mixed_precision_graph_rewrite()"
+            )
         self._compile_function = FunctionCompiler(self._node_context, self._placement)
         self._closed = False
         self._plans: dict[Any, Plan] = {}

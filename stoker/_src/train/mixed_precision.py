@@ -123,10 +123,10 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
 
 @export("train.experimental.enable_mixed_precision_graph_rewrite")
 def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") -> Any:
-    """Wraps an optimizer with loss scaling, and asks sessions made from now on to compute in float16 where that is safe.
+    """Wraps an optimizer with loss scaling. The graph itself is not rewritten yet.
 
-    Graphs are rewritten for GPUs that multiply 16-bit matrices; on the CPU they stay as they are. Gradients must go through
-    the optimizer that is returned, not through `tf.gradients` or a tape.
+    On the CPU programs go on in float32, with their loss scaled. A session on a GPU raises NotImplementedError until it can
+    compute in float16. Gradients must go through the optimizer that is returned, not through `tf.gradients` or a tape.
 
     Args:
         opt: an optimizer.
