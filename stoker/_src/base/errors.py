@@ -209,11 +209,3 @@ def exception_type_from_error_code(error_code: int) -> type[OpError]:
 def error_code_from_exception_type(cls: type[OpError]) -> int:
     """The integer code of an exception class."""
     return next(code for code, known in _CLASSES.items() if known is cls)
-
-
-def make_error(code: int, message: str, op: Any = None) -> OpError:
-    """An error of the class that stands for `code`."""
-    cls = _CLASSES.get(code)
-    if cls is None:
-        return UnknownError(None, op, message, code)
-    return cls(None, op, message)

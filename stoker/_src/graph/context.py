@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_GRAPH, _EAGER = "graph", "eager"
+_EAGER = "eager"
 
 
 class _ThreadState(threading.local):

@@ -28,9 +28,8 @@ PRODUCER_VERSION = 134
 class _Controller:
     """One `with control_dependencies(...)` block: what new ops must wait for, and which ops it has seen."""
 
-    def __init__(self, inputs: list[Operation], *, new_stack: bool) -> None:
+    def __init__(self, inputs: list[Operation]) -> None:
         self.inputs = inputs
-        self.new_stack = new_stack
         self.seen: set[Operation] = set()
 
 
@@ -58,7 +57,6 @@ class Graph:
         self._unfetchable: set[Any] = set()
         self._functions: dict[str, Any] = {}
         self._container = ""
-        self._sessions = threading.local()
         self.changes = 0
         """Grows with every change to existing nodes; plans made before are stale."""
 
@@ -201,27 +199,22 @@ class Graph:
         """Ops made inside run after `control_inputs` (operations, tensors, variables). None clears outer ones."""
         if control_inputs is None:
             outer, self._controllers = self._controllers, []
-            with self._no_control_flow():
-                try:
-                    yield
-                finally:
-                    self._controllers = outer
+            try:
+                yield
+            finally:
+                self._controllers = outer
             return
         ops: list[Operation] = []
         for item in control_inputs:
             op = self._control_op(item)
             if op is not None and op not in ops:
                 ops.append(op)
-        controller = _Controller(ops, new_stack=False)
+        controller = _Controller(ops)
         self._controllers.append(controller)
         try:
             yield
         finally:
             self._controllers.remove(controller)
-
-    @contextmanager
-    def _no_control_flow(self) -> Iterator[None]:
-        yield
 
     def _control_op(self, item: Any) -> Operation | None:
         element = self.as_graph_element(item)

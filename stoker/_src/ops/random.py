@@ -140,6 +140,17 @@ def shape_tensor(shape: Any) -> Tensor:
     return convert_to_tensor(shape, dtype_hint=hint, name="shape")
 
 
+def _scaled_draw(
+    definition: OpDefinition, default: str, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Any, name: str | None
+) -> Tensor:
+    """Standard numbers stretched to a deviation and moved to a mean, in the ops and under the names TensorFlow gives them."""
+    with name_scope(name, default, [shape, mean, stddev]) as scope:
+        sizes, kind = shape_tensor(shape), as_dtype(dtype)
+        centre, width = convert_to_tensor(mean, kind, "mean"), convert_to_tensor(stddev, kind, "stddev")
+        drawn = definition(sizes, dtype=kind, **op_seed_attrs(seed))
+        return math.ADD_V2(drawn * width, centre, name=scope)
+
+
 @export("random.normal", v1="random_normal")
 def random_normal(
     shape: Any,
@@ -150,11 +161,7 @@ def random_normal(
     name: str | None = None,
 ) -> Tensor:
     """Numbers from a normal distribution."""
-    with name_scope(name, "random_normal", [shape, mean, stddev]) as scope:
-        sizes, kind = shape_tensor(shape), as_dtype(dtype)
-        centre, width = convert_to_tensor(mean, kind, "mean"), convert_to_tensor(stddev, kind, "stddev")
-        drawn = RANDOM_STANDARD_NORMAL(sizes, dtype=kind, **op_seed_attrs(seed))
-        return math.ADD_V2(drawn * width, centre, name=scope)  # type: ignore[operator]
+    return _scaled_draw(RANDOM_STANDARD_NORMAL, "random_normal", shape, mean, stddev, dtype, seed, name)
 
 
 @export("random.truncated_normal", v1="truncated_normal")
@@ -167,11 +174,7 @@ def truncated_normal(
     name: str | None = None,
 ) -> Tensor:
     """Numbers from a normal distribution, drawn again where they lie more than two deviations from the mean."""
-    with name_scope(name, "truncated_normal", [shape, mean, stddev]) as scope:
-        sizes, kind = shape_tensor(shape), as_dtype(dtype)
-        centre, width = convert_to_tensor(mean, kind, "mean"), convert_to_tensor(stddev, kind, "stddev")
-        drawn = TRUNCATED_NORMAL(sizes, dtype=kind, **op_seed_attrs(seed))
-        return math.ADD_V2(drawn * width, centre, name=scope)  # type: ignore[operator]
+    return _scaled_draw(TRUNCATED_NORMAL, "truncated_normal", shape, mean, stddev, dtype, seed, name)
 
 
 @export("random.uniform", v1="random_uniform")

@@ -38,7 +38,6 @@ _TORCH: dict[DType, torch.dtype] = {
     dtypes.quint16: torch.uint16,
     dtypes.qint32: torch.int32,
 }
-_BY_TORCH = {kind: dtype for dtype, kind in reversed(list(_TORCH.items()))}
 
 
 def torch_dtype(dtype: DType) -> torch.dtype:
@@ -47,13 +46,6 @@ def torch_dtype(dtype: DType) -> torch.dtype:
         return _TORCH[dtype.base_dtype]
     except KeyError:
         raise TypeError(f"{dtype.name} elements are not numbers") from None
-
-
-def dtype_of_torch(kind: torch.dtype) -> DType:
-    try:
-        return _BY_TORCH[kind]
-    except KeyError:
-        raise TypeError(f"torch dtype {kind} has no TensorFlow counterpart") from None
 
 
 def from_numpy(array: np.ndarray) -> Any:

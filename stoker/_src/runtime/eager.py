@@ -19,7 +19,7 @@ from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.source_lines import describe, user_frames
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.values import dtype_of_torch, from_numpy, host_value, to_numpy
+from stoker._src.ops.values import from_numpy, host_value, to_numpy
 from stoker._src.runtime.emit import Step, copied
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.functions import FunctionCompiler, step_failure
@@ -333,8 +333,3 @@ class EagerExecutor:
 
 executor = EagerExecutor()
 context.set_eager_target(executor)
-
-
-def eager_tensor(value: Any) -> EagerTensor:
-    """A torch tensor as an eager tensor, sharing memory."""
-    return EagerTensor(value, dtype_of_torch(value.dtype))

@@ -24,6 +24,12 @@ from stoker._src.runtime.plan import CONSTANT, FEED, Host, Instruction, Planner,
 
 _counter = itertools.count()
 _LITERALS = (bool, int, float)
+# All that a step may be made of, and the methods it may call.
+_ALLOWED = (
+    ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.Expr, ast.Return, ast.Delete, ast.Call, ast.keyword,
+    ast.Name, ast.Load, ast.Store, ast.Del, ast.Tuple, ast.List, ast.Constant, ast.Attribute, ast.UnaryOp, ast.USub,
+)  # fmt: skip
+_METHODS = frozenset(("read", "clone", "copy", "tolist", "pause", "resume", "result"))
 
 
 @dataclass
@@ -85,26 +91,19 @@ def check_source(source: str, filename: str, known: set[str]) -> CodeType:
     """
     tree = ast.parse(source, filename)
     assert len(tree.body) == 1 and isinstance(tree.body[0], ast.FunctionDef) and tree.body[0].name == "step"
-    allowed = (
-        ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.Expr, ast.Return, ast.Delete, ast.Call, ast.keyword,
-        ast.Name, ast.Load, ast.Store, ast.Del, ast.Tuple, ast.List, ast.Constant, ast.Attribute, ast.UnaryOp, ast.USub,
-    )  # fmt: skip
-    methods = {"read", "clone", "copy", "tolist", "pause", "resume", "result"}
-    stored = {"holding", "tick"}
+    stored, loaded = {"holding", "tick"}, set()
     for node in ast.walk(tree):
-        assert isinstance(node, (*allowed, ast.Module)), f"generated code holds {ast.dump(node)}"
-        if isinstance(node, ast.Attribute):
-            assert node.attr in methods, f"generated code uses the attribute {node.attr}"
+        assert isinstance(node, _ALLOWED), f"generated code holds {ast.dump(node)}"
+        if isinstance(node, ast.Name):
+            (stored if isinstance(node.ctx, ast.Store) else loaded).add(node.id)
+        elif isinstance(node, ast.Attribute):
+            assert node.attr in _METHODS, f"generated code uses the attribute {node.attr}"
         elif isinstance(node, ast.Constant):
             assert node.value is None or isinstance(node.value, _LITERALS), f"generated code holds {node.value!r}"
         elif isinstance(node, ast.arg):
             stored.add(node.arg)
-        elif isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Store):
-                stored.add(node.id)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            assert node.id in stored or node.id in known, f"generated code uses the name {node.id}"
+    foreign = loaded - stored - known
+    assert not foreign, f"generated code uses the names {sorted(foreign)}"
     return compile(tree, filename, "exec")
 
 
