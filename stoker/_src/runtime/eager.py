@@ -23,7 +23,7 @@ from stoker._src.ops.values import from_numpy, host_value, to_numpy
 from stoker._src.runtime.emit import Step, copied
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.functions import FunctionCompiler, step_failure
-from stoker._src.runtime.plan import Value
+from stoker._src.runtime.instructions import Value
 from stoker._src.runtime.resources import NodeContext, ResourceManager
 
 

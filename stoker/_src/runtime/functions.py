@@ -17,7 +17,8 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.failures import explain_failure
-from stoker._src.runtime.plan import Instruction, Planner, Value, has_effect, passed_through, prune, values_of
+from stoker._src.runtime.instructions import Instruction, Value, values_of
+from stoker._src.runtime.plan import Planner, has_effect, passed_through, prune
 
 
 class FunctionCompiler:
@@ -133,9 +134,9 @@ def _inputs_reached(function: Function, outputs: list[Tensor], targets: list[Ope
     return {i for i, tensor in enumerate(function.inputs) if tensor.op in ops}
 
 
-def step_failure(error: BaseException, step: Step) -> BaseException:
-    """The error to raise for what went wrong in a step: with the node whose line failed, and what it was given."""
-    steps = {each.filename: each for each in step.with_functions()}
+def step_failure(error: BaseException, *candidates: Step) -> BaseException:
+    """The error to raise for what went wrong in one of the steps: with the node whose line failed, and what it was given."""
+    steps = {each.filename: each for step in candidates for each in step.with_functions()}
     found = None
     trace = error.__traceback__
     while trace is not None:
