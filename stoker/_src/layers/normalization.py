@@ -243,13 +243,14 @@ class BatchNormalization(Layer):
             if self.adjustment is not None:
                 scale, offset = _composed(self._adjustments(inputs, training), scale, offset)
             mean, variance = moments.moments(inputs, others, keep_dims=len(apart) > 1)
-            whole = mean, variance
-            if self.virtual_batch_size is not None:  # its parts share averages
-                whole = tuple(reductions.reduce_mean(each, axis=1, keepdims=True) for each in whole)
+            shared_mean, shared_variance = mean, variance
+            if self.virtual_batch_size is not None:
+                shared_mean = reductions.reduce_mean(mean, axis=1, keepdims=True)
+                shared_variance = reductions.reduce_mean(variance, axis=1, keepdims=True)
             if self.renorm:
-                corrections = [self._along(each, rank) for each in self._corrections(*whole, training)]
-                scale, offset = _composed(corrections, scale, offset)
-            self._note(*whole, training)
+                found = self._corrections(shared_mean, shared_variance, training)
+                scale, offset = _composed([self._along(each, rank) for each in found], scale, offset)
+            self._note(shared_mean, shared_variance, training)
             if trained is None:
                 batch_mean, batch_variance, like = mean, variance, array.zeros_like
                 # All virtual batches use the same averages.
