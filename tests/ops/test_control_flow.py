@@ -366,3 +366,26 @@ def test_map_fn_of_structures_and_dtypes():
         tf.map_fn(lambda r: tf.cast(r, tf.float32), x)
     with pytest.raises(ValueError, match="scalar"):
         tf.map_fn(lambda r: r, tf.constant(1.0))
+
+
+def test_gradient_of_a_loop_whose_condition_has_no_part_in_it():
+    """A cond in a loop's body, of which the wanted gradient needs nothing, is left out of the backward loop."""
+    w = tf.constant([1.0, 2.0])
+    rows = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+
+    def body(i, x):
+        return i + 1, x * w + tf.cond(i >= 2, lambda: tf.zeros([2]), lambda: rows[i] * 0.5)
+
+    _, y = tf.while_loop(lambda i, x: i < 3, body, [0, tf.zeros([2])])
+    found, from_rows = run([tf.gradients(y, w)[0], tf.gradients(y, rows)[0]])
+    np.testing.assert_allclose(found, [1.0 * 0.5 * 2 + 3 * 0.5, 2 * 0.5 * 2 * 2 + 4 * 0.5])
+    np.testing.assert_allclose(from_rows, [[0.5, 2.0], [0.5, 1.0], [0.0, 0.0]])
+
+
+def test_random_ops_of_bodies_count_in_the_graph_around_them():
+    """Without control flow v2 the seeds after a loop or a branch depend on the random ops made in it."""
+    tf.disable_control_flow_v2()
+    tf.set_random_seed(1)
+    tf.while_loop(lambda i: i < 1, lambda i: i + tf.random_uniform([], 1, 2, tf.int32), [0])
+    tf.cond(tf.placeholder(tf.bool, []), lambda: tf.random_uniform([]), lambda: tf.random_uniform([]))
+    assert tf.get_seed(None) == (1, 3)

@@ -58,7 +58,7 @@ class FunctionCompiler:
         for ref in function_refs(op):
             function = _function_of(op, ref)
             outputs = [tensor for tensor, use in zip(function.outputs, wanted) if use]
-            used |= _inputs_reached(function, outputs, function.control_outputs)
+            used |= _inputs_reached(function, outputs, _targets(function))
         return used
 
     def _step(
@@ -100,6 +100,11 @@ def _effects_behind(tensors: list[Tensor], inputs: set[Tensor]) -> list[Operatio
     return [op for op in needed if has_effect(op)]
 
 
+def _targets(function: Function) -> list[Operation]:
+    """All that runs whatever outputs are wanted."""
+    return [*function.control_outputs, *_effects_behind(function.outputs, set(function.inputs))]
+
+
 def _function_of(op: Any, ref: FunctionRef) -> Function:
     if ref.target is None:
         raise InvalidArgumentError(None, op, f"Function '{ref.name}', which '{op.name}' calls, is not defined.")
@@ -121,9 +126,10 @@ class _Loop:
     def _needed(self, wanted: set[int]) -> set[int]:
         body, condition = self.body, self.condition
         needed = wanted | _inputs_reached(condition, condition.outputs, condition.control_outputs)
+        targets = _targets(body)
         while True:
             outputs = [body.outputs[i] for i in sorted(needed)]
-            grown = needed | _inputs_reached(body, outputs, body.control_outputs)
+            grown = needed | _inputs_reached(body, outputs, targets)
             if grown == needed:
                 return needed
             needed = grown

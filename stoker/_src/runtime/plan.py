@@ -57,7 +57,20 @@ def _is_fed(op: Operation, feeds: set[Tensor]) -> bool:
 
 
 def has_effect(op: Operation) -> bool:
-    return bool(op.definition.traits & _EFFECTS) or bool(op.definition.calls)
+    """Whether running an op is more than computing its outputs. A call does what the functions it calls do."""
+    pending, seen = [op], set()
+    while pending:
+        each = pending.pop()
+        if each.definition.traits & _EFFECTS:
+            return True
+        for ref in function_refs(each) if each.definition.calls else ():
+            if ref.target is None:
+                return True
+            if ref.target not in seen:
+                seen.add(ref.target)
+                given = {tensor.op for tensor in ref.target.inputs}
+                pending += [inner for inner in ref.target.needed_ops() if inner not in given]
+    return False
 
 
 def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
