@@ -629,6 +629,7 @@ from stoker._src.runtime.session import get_default_session as get_default_sessi
 from stoker._src.runtime.session import InteractiveSession as InteractiveSession
 from stoker._src.runtime.session import Session as Session
 from stoker._src.runtime.tape import GradientTape as GradientTape
+from stoker._src.runtime.wrap_function import wrap_function as wrap_function
 from stoker._src.runtime.behavior import entered_v1
 
 entered_v1()
