@@ -405,6 +405,13 @@ class OpDefinition:
             raise TypeError(f"Expected int for argument '{name}' of '{self.name}', not {value!r}.")
         if kind == "float" and isinstance(value, (bool, str)):
             raise TypeError(f"Expected float for argument '{name}' of '{self.name}', not {value!r}.")
+        if kind == "func":
+            ref = getattr(value, "function_ref", value)
+            if not hasattr(ref, "target"):
+                raise TypeError(
+                    f"Don't know how to convert {value!r} to a func for argument '{name}' of '{self.name}'."
+                )
+            return ref
         convert = _REQUIREMENTS.get(kind)
         if convert is None:
             return value

@@ -77,7 +77,7 @@ def map_fn(
         dtype: the dtypes that `fn` returns, in its structure; by default those of `elems`.
         parallel_iterations: recorded in the graph.
         back_prop: False makes gradients stop.
-        swap_memory: accepted.
+        swap_memory: no effect; values that the gradient needs stay where they are.
         infer_shape: all results of `fn` have one shape.
         name: the name scope ("map").
         fn_output_signature: dtypes or TensorSpecs that `fn` returns; the newer form of `dtype`.
@@ -170,7 +170,7 @@ def scan(
         initializer: the first accumulator; by default the first row.
         parallel_iterations: recorded in the graph.
         back_prop: False makes gradients stop.
-        swap_memory: accepted.
+        swap_memory: no effect; values that the gradient needs stay where they are.
         infer_shape: all results have one shape.
         reverse: go from the last row to the first.
         name: the name scope ("scan").

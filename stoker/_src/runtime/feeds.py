@@ -9,9 +9,11 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape, TensorShape
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.constants import _bytes_array
+from stoker._src.ops.session_tensors import TensorHandle
 from stoker._src.ops.values import from_numpy, torch_dtype
 
 
@@ -51,6 +53,14 @@ def _as_array(tensor: Tensor, value: Any, numpy_type: np.dtype) -> np.ndarray:
             "strings, lists, numpy ndarrays, or TensorHandles. For reference, the tensor object was "
             f"{value} which was passed to the feed with key {tensor}."
         )
+    if isinstance(value, TensorHandle):
+        if (value.dtype is dtypes.string) is not (tensor.dtype.base_dtype is dtypes.string):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"{tensor.name} expects {tensor.dtype.name} but the handle {value} is of {value.dtype.name}.",
+            )
+        value = value.eval()
     if isinstance(value, int) and not isinstance(value, bool) and numpy_type.kind in "iu":
         info = np.iinfo(numpy_type)
         if not info.min <= value <= info.max:

@@ -248,7 +248,7 @@ class BaseSession:
                 f"The feed_dict must be a dictionary from tensors to values, got {type(feed_dict).__name__}."
             )
         feeds = self._feed_tensors(feed_dict)
-        fetch = FetchPlan(self._graph, fetches)
+        fetch = FetchPlan(self._graph, fetches, self)
         if len({*feeds}) != len(feeds):
             raise ValueError("A tensor is fed twice, under two names.")
         with self._planning:
