@@ -366,3 +366,13 @@ def test_map_fn_of_structures_and_dtypes():
         tf.map_fn(lambda r: tf.cast(r, tf.float32), x)
     with pytest.raises(ValueError, match="scalar"):
         tf.map_fn(lambda r: r, tf.constant(1.0))
+
+
+def test_arrays_leave_a_loop_with_the_shape_of_what_was_written():
+    """The element shape that `write` finds in a loop's body is known after the loop."""
+    x = tf.placeholder(tf.float32, [None, 4])
+    count = tf.shape(x)[0]
+    _, array = tf.while_loop(
+        lambda i, a: i < count, lambda i, a: (i + 1, a.write(i, x[:, :3])), (0, tf.TensorArray(tf.float32, count))
+    )
+    assert array.element_shape.as_list() == [None, 3] and array.stack().shape.as_list() == [None, None, 3]
