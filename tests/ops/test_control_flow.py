@@ -458,3 +458,13 @@ def test_an_attribute_that_is_no_function():
     """An op that calls a function says what it was given instead of one."""
     with pytest.raises(TypeError, match="to a func for argument 'f'"):
         tf.raw_ops.PartitionedCall(args=[1.0], Tout=[tf.float32], f=3)
+
+
+def test_arrays_leave_a_loop_with_the_shape_of_what_was_written():
+    """The element shape that `write` finds in a loop's body is known after the loop."""
+    x = tf.placeholder(tf.float32, [None, 4])
+    count = tf.shape(x)[0]
+    _, array = tf.while_loop(
+        lambda i, a: i < count, lambda i, a: (i + 1, a.write(i, x[:, :3])), (0, tf.TensorArray(tf.float32, count))
+    )
+    assert array.element_shape.as_list() == [None, 3] and array.stack().shape.as_list() == [None, None, 3]

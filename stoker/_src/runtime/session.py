@@ -38,6 +38,7 @@ class Plan:
     def __init__(self, session: BaseSession, fetch: FetchPlan, feeds: list[Tensor]) -> None:
         self.fetch = fetch
         self.feeds = feeds
+        self.expands_feeds = False  # keys of the feed_dict are structures or composites
         self.graph_changes = session.graph.changes
         self.converters = [session._feed_converter(tensor) for tensor in feeds]
         planner = self._planner(session).build()
@@ -222,9 +223,11 @@ class BaseSession:
                 f"The feed_dict must be a dictionary from tensors to values, got {type(feed_dict).__name__}."
             )
         if plan is None or self._closed or plan.graph_changes != self._graph.changes:
-            feed_dict = expand_feeds(self._graph, feed_dict)
-            plan = self._plan(fetches, feed_dict, key)
-        elif feed_dict and len(feed_dict) != len(plan.feeds):
+            expanded = expand_feeds(self._graph, feed_dict)
+            plan = self._plan(fetches, expanded, key)
+            plan.expands_feeds = expanded is not feed_dict
+            feed_dict = expanded
+        elif plan.expands_feeds:
             feed_dict = expand_feeds(self._graph, feed_dict)
         values = [convert(value) for convert, value in zip(plan.converters, feed_dict.values())] if feed_dict else ()
         results = plan.execute(self, values, options, run_metadata)  # type: ignore[arg-type]
