@@ -37,7 +37,6 @@ STOP_GRADIENT.shape(unchanged)
 SNAPSHOT = define("Snapshot(input: T) -> (output: T)", PASSES, T=ANY)
 SNAPSHOT.kernel(lambda input: input)
 SNAPSHOT.shape(unchanged)
-SNAPSHOT.grad(lambda op, g: g)
 
 PREVENT_GRADIENT = define("PreventGradient(input: T) -> (output: T)", PASSES, T=ANY, message="")
 PREVENT_GRADIENT.kernel(lambda input: input)

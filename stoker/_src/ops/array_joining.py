@@ -68,11 +68,6 @@ def parallel_concat_shape(values: list[Shape], *, shape: Shape) -> Shape:
     return shape
 
 
-@PARALLEL_CONCAT.grad
-def parallel_concat_grad(op: Operation, g: Tensor) -> list[Tensor]:
-    return SPLIT(0, g, num_split=len(op.inputs))
-
-
 UNPACK = define("Unpack(value: T) -> (output: num * T)", VIEW, num=INT(minimum=0), T=ANY, axis=0)
 
 

@@ -12,10 +12,10 @@ from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import identity
 
-NO_OP = define("NoOp() -> ()").not_differentiable()
+NO_OP = define("NoOp() -> ()")
 NO_OP.kernel(lambda: None)
 
-CONTROL_TRIGGER = define("ControlTrigger() -> ()").not_differentiable()
+CONTROL_TRIGGER = define("ControlTrigger() -> ()")
 CONTROL_TRIGGER.kernel(lambda: None)
 
 

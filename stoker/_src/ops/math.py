@@ -294,7 +294,7 @@ def div_no_nan_grad(op: Operation, g: Tensor) -> Gradients:
 
 _MOD_TYPES = (dtypes.int32, dtypes.int64, *FLOATS)
 FLOOR_MOD = binary("FloorMod", _divides(exact(torch.remainder, _numpy_mod)), REAL)
-MOD = binary("Mod", _divides(torch.fmod), _MOD_TYPES).not_differentiable()
+MOD = binary("Mod", _divides(torch.fmod), _MOD_TYPES)
 TRUNCATE_MOD = binary("TruncateMod", _divides(torch.fmod), _MOD_TYPES)
 
 
@@ -302,12 +302,6 @@ TRUNCATE_MOD = binary("TruncateMod", _divides(torch.fmod), _MOD_TYPES)
 def floor_mod_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = op.inputs
     return broadcasting.reduce_to_inputs(x, y, g, negative(multiply(g, floordiv(x, y))))
-
-
-@TRUNCATE_MOD.grad
-def truncate_mod_grad(op: Operation, g: Tensor) -> Gradients:
-    x, y = op.inputs
-    return broadcasting.reduce_to_inputs(x, y, g, negative(multiply(g, TRUNCATE_DIV(x, y))))
 
 
 @export("realdiv", v1="RealDiv")

@@ -449,7 +449,7 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
 
 
 def _test(name: str, kernel: Callable[..., Any]) -> OpDefinition:
-    definition = define(f"{name}(x: T) -> (y: bool)", T=FLOATS).not_differentiable()
+    definition = define(f"{name}(x: T) -> (y: bool)", T=FLOATS)
     definition.kernel(kernel)
     definition.shape(unchanged)
     return definition

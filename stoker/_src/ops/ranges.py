@@ -172,9 +172,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
 
 # ---- BroadcastArgs ----------------------------------------------------------------------------------------------
 
-BROADCAST_ARGS = define(
-    "BroadcastArgs(s0: host T, s1: host T) -> (r0: T)", T=one_of(*INDEX, default=dtypes.int32)
-).not_differentiable()
+BROADCAST_ARGS = define("BroadcastArgs(s0: host T, s1: host T) -> (r0: T)", T=one_of(*INDEX, default=dtypes.int32))
 
 
 @BROADCAST_ARGS.kernel

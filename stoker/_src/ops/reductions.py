@@ -272,8 +272,8 @@ def extreme_grad(op: Operation, g: Tensor) -> Any:
 
 # ---- All, Any ---------------------------------------------------------------------------------------------------
 
-ALL = _reduction("All", dtypes.bool_).not_differentiable()
-ANY_OP = _reduction("Any", dtypes.bool_).not_differentiable()
+ALL = _reduction("All", dtypes.bool_)
+ANY_OP = _reduction("Any", dtypes.bool_)
 
 
 @ALL.kernel

@@ -243,15 +243,6 @@ def softsign_gradient(op: Operation, g: Tensor) -> Tensor:
     return SOFTSIGN_GRAD(g, op.inputs[0])
 
 
-@SOFTSIGN_GRAD.grad
-def softsign_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
-    gradients, x = op.inputs
-    beside = math.add(ops.Abs(x), _number(1, x))
-    cube = math.multiply(math.multiply(beside, beside), beside)
-    slope = math.realdiv(math.multiply(_number(-2, x), ops.Sign(x)), cube)
-    return SOFTSIGN_GRAD(g, x), math.multiply(math.multiply(g, gradients), slope)
-
-
 # ---- public functions -------------------------------------------------------------------------------------------
 
 
