@@ -18,7 +18,7 @@ from stoker._src.graph.definition import Trait
 from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value
-from stoker._src.runtime import programs
+from stoker._src.runtime import mixed_precision, programs
 from stoker._src.runtime.instructions import CONSTANT, EVERYTHING, FEED, Host, Instruction, Value, values_of
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
@@ -145,7 +145,9 @@ class Planner:
         self.feed_values: list[Value] = []
         self.results: list[Value | None] = []
         self.ops: list[Operation] = []
+        self.planned: list[Operation] = []  # the same, with what the mixed precision rewrite put in their place
         self._ordered: list[Operation] = []
+        self._stand_ins: dict[Operation, list[Operation]] = {}
         self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
         self._fetched_tensors = set(fetches)
         self._wanted_outputs: dict[Operation, list[bool]] = {}
@@ -167,7 +169,7 @@ class Planner:
         # What is only waited for does not run, but its edges order what does.
         self._ordered = in_order(self.needed | passed, fed)
         self.ops = [op for op in self._ordered if op in self.needed]
-        for op in self._grouped(self._ordered):
+        for op in self._grouped(self._rewritten(fed)):
             if isinstance(op, list):
                 self._batch(op)
             elif op in self.needed:
@@ -179,6 +181,20 @@ class Planner:
         self._settle()
         return self
 
+    def _rewritten(self, fed: set[Tensor]) -> list[Operation]:
+        """The ops in order, those that the session wants in 16 bits replaced by stand-ins."""
+        precision = getattr(self.compile_function, "precision", None)
+        if precision is None:
+            self.planned = self.ops
+            return self._ordered
+        rewritten = mixed_precision.rewrite(
+            precision, self._ordered, self.needed, self.fetches, fed, feeds_are_data=not self.is_function
+        )
+        self._stand_ins = rewritten.stand_ins
+        self.needed = self.needed.union(*rewritten.stand_ins.values())
+        self.planned = [op for op in rewritten.ops if op in self.needed]
+        return rewritten.ops
+
     def dependents(self, op: Operation) -> set[Operation]:
         """The ops of this plan that must wait for `op`."""
         found = {op}
@@ -186,7 +202,7 @@ class Planner:
             if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
                 found.add(each)
         found.discard(op)
-        return found
+        return found.union(*[self._stand_ins[each] for each in found if each in self._stand_ins])
 
     # -- one op --------------------------------------------------------------------------------------------------
 

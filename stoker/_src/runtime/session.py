@@ -29,7 +29,7 @@ from stoker._src.runtime.locks import Holding, VariablesLock
 from stoker._src.runtime.memory import keep_freed_memory
 from stoker._src.runtime.plan import Planner
 from stoker._src.runtime.resources import NodeContext, ResourceManager
-from stoker._src.runtime.trace import Ticks, fill_run_metadata
+from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_metadata
 
 
 class Plan:
@@ -89,6 +89,8 @@ class Plan:
         state = RunState(timeout)
         holding = Holding(session._variables_lock, writes=self.writes, state=state)
         session._started(state)
+        if options is not None and options.output_partition_graphs and metadata is not None:
+            fill_partition_graph(metadata, self.step.planner)
         traced = options is not None and options.trace_level >= RunOptions.SOFTWARE_TRACE and metadata is not None
         try:
             with running(state):
@@ -168,12 +170,8 @@ class BaseSession:
             torch.set_num_threads(self._config.intra_op_parallelism_threads)
         keep_freed_memory()
         self._placement = Placement(self._config)
-        if settings.mixed_precision_rewrite and self._placement.gpu is not None:
-            raise NotImplementedError(
-                "the mixed precision graph rewrite does not compute in float16 on a GPU yet: call "
-                "tf.train.experimental.disable_mixed_precision_graph_rewrite()"
-            )
-        self._compile_function = FunctionCompiler(self._node_context, self._placement)
+        self._compile_function = FunctionCompiler(self._node_context, self._placement, self._config)
+        settings.sessions_without_rewrite |= not settings.mixed_precision_rewrite
         self._closed = False
         self._plans: dict[Any, Plan] = {}
         self._planning = threading.Lock()

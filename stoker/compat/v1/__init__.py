@@ -25,6 +25,7 @@ from stoker.compat.v1 import losses as losses
 from stoker.compat.v1 import manip as manip
 from stoker.compat.v1 import math as math
 from stoker.compat.v1 import metrics as metrics
+from stoker.compat.v1 import mixed_precision as mixed_precision
 from stoker.compat.v1 import nest as nest
 from stoker.compat.v1 import nn as nn
 from stoker.compat.v1 import python_io as python_io
