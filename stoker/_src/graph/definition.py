@@ -216,6 +216,7 @@ class OpDefinition:
     in_place_fn: Kernel | None = None
     in_place_position: int = 0
     lower_fn: Callable[..., Any] | None = None
+    device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also takes as tensors of a GPU
     batch_fn: Kernel | None = None
     batch_key: Callable[..., Any] | None = None
     plain: bool = field(default=False)  # every input is a single tensor: no grouping needed

@@ -7,6 +7,7 @@ a device has all of its data moved to it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -108,9 +109,21 @@ def _tensors(args: Any) -> Any:
 
 def _moved(args: Any, device: torch.device) -> list[Any]:
     return [
-        arg.to(device) if isinstance(arg, torch.Tensor) else _moved(arg, device) if type(arg) is list else arg
+        _at(arg, device) if isinstance(arg, torch.Tensor) else _moved(arg, device) if type(arg) is list else arg
         for arg in args
     ]
+
+
+# The copies of host numbers that a step's recording (cuda_graphs.py) reads at every replay; None when nothing is recorded.
+recording = threading.local()
+
+
+def _at(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    kept = getattr(recording, "kept", None)
+    if kept is None or tensor.device == device:
+        return tensor.to(device)
+    kept.append(tensor.pin_memory())  # memory that the device can read without the host waiting for it
+    return kept[-1].to(device, non_blocking=True)
 
 
 def _following(kernel: Callable[..., Any]) -> Callable[..., Any]:

@@ -20,6 +20,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import to_numpy
 from stoker._src.ops.waiting import RunState, running
 from stoker._src.runtime import composites as composites  # registers what SparseTensor and its like are made of
+from stoker._src.runtime.cuda_graphs import repeated
 from stoker._src.runtime.devices import DeviceAttributes, Placement, described
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.feeds import converter, expand_feeds
@@ -48,6 +49,7 @@ class Plan:
         self.traced_step: Step | None = None  # the same, node by node: made for the first traced run
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
         self.locks = self.writes or self.reads or self.blocks
+        self.repeated = repeated(planner)
         self.times: dict[int, float] = {}  # seconds of each line in the last traced run
         if os.environ.get("STOKER_DEBUG") == "plan":
             print(self.explain(), file=sys.stderr)
@@ -66,15 +68,20 @@ class Plan:
         """Runs the step on converted feeds; the fetched values as kernels gave them."""
         if options is not None or metadata is not None or self.blocks:
             return self._execute_watched(session, values, options, metadata)
+        function = self.step.function
         if not self.locks:
             try:
-                return self.step.function(None, *values)
+                if self.repeated is not None:
+                    function = self.repeated.function(values) or function
+                return function(None, *values)
             except BaseException as error:
                 raise self._failure(error) from error
         holding = Holding(session._variables_lock, writes=self.writes)
         try:
             holding.resume()
-            return self.step.function(holding, *values)
+            if self.repeated is not None:
+                function = self.repeated.function(values) or function
+            return function(holding, *values)
         except BaseException as error:
             raise self._failure(error) from error
         finally:
