@@ -275,7 +275,7 @@ def ADAM(
     With Nesterov's look ahead beta1 * m + (1 - beta1) * g stands in place of m.
     """
     fused = not use_nesterov and _fusable(var, grad) and 0 <= beta1 < 1 and 0 <= beta2 < 1
-    if fused and isinstance(beta1_power, torch.Tensor) and isinstance(beta2_power, torch.Tensor):
+    if fused and isinstance(beta1_power, torch.Tensor) and beta1_power.dtype is torch.float32:
         rate: Any = lr * (1 - beta2_power) ** 0.5 / (1 - beta1_power)
     else:
         rate = _corrected(lr, *(p.item() if isinstance(p, torch.Tensor) else p for p in (beta1_power, beta2_power)))

@@ -13,8 +13,10 @@ recording's life. Set STOKER_CUDA_GRAPHS=0 to do without.
 from __future__ import annotations
 
 import copy
+import functools
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,34 +66,48 @@ class Repeated:
     def __init__(self, planner: Planner, device: torch.device) -> None:
         self._planner, self._device = planner, device
         self._runs: dict[Any, int] = {}
-        self._recordings: dict[Any, _Recording] = {}
         self._lock = threading.Lock()
-        self._failed = False
+        self.recordings: dict[Any, _Recording] = {}
+        self.obstacle: str | None = None  # why the plan is not recorded
 
-    def function(self, values: Any) -> Any:
-        """The recording for these feeds, a new one where it is time for it, or None."""
-        if self._failed:
-            return None
-        if not all(isinstance(value, torch.Tensor) for value in values):
-            return None
+    def function(self, function: Any, values: Any) -> Any:
+        """What to run for these feeds: the recording, one made now when it is time for it, or `function`."""
+        if self.obstacle is not None or not all(isinstance(value, torch.Tensor) for value in values):
+            return function
         key = tuple((value.shape, value.dtype) for value in values)
-        found = self._recordings.get(key)
+        found = self.recordings.get(key)
         if found is not None:
             if found.is_current():
                 return found
-            del self._recordings[key]
+            del self.recordings[key]
         runs = self._runs[key] = self._runs.get(key, 0) + 1
-        if runs <= _RUNS_BEFORE or len(self._recordings) >= _MOST_RECORDINGS:
-            return None
+        if runs < _RUNS_BEFORE or len(self.recordings) >= _MOST_RECORDINGS:
+            return function
+        if runs == _RUNS_BEFORE:
+            return functools.partial(self._watched, function)
         with self._lock:
             try:
-                found = self._recordings[key] = _Recording(self._planner, self._device, values)
+                found = self.recordings[key] = _Recording(self._planner, self._device, values)
             except (RuntimeError, _NotRepeatableError) as error:
-                self._failed = True
-                self._why = error
+                self.obstacle = str(error)
                 torch.cuda.synchronize(self._device)
-                return None
+                return function
         return found
+
+    def _watched(self, function: Any, *args: Any) -> Any:
+        """Runs the step and looks whether the host waits for the device: trying to record that would upset libraries."""
+        with self._lock, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            recording.kept = []
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
+                return function(*args)
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+                recording.kept = None
+                waits = [str(each.message) for each in caught if "synchroniz" in str(each.message)]
+                if waits:
+                    self.obstacle = waits[0]
 
 
 class _NotRepeatableError(Exception):
@@ -124,7 +140,7 @@ class _Recording:
             for state, value in moved:
                 state.value = value
         if moved or not all(_is_on(device, result) for result in self._results):
-            raise _NotRepeatableError
+            raise _NotRepeatableError("a result or a variable's new value is not on the device")
 
     def is_current(self) -> bool:
         """Whether every variable still lies where it lay."""
@@ -164,7 +180,9 @@ def _divided(planner: Planner, on_host: set[int]) -> tuple[Any, Any]:
             or not all(value.is_constant for value in values_of(instruction.arguments))
             or not made.isdisjoint(needed)
         ):
-            raise _NotRepeatableError
+            raise _NotRepeatableError(
+                f"the device's work needs {instruction.op and instruction.op.name}, which is the host's"
+            )
     return (_step(planner, host, []) if host else None), _step(planner, rest, planner.results)
 
 

@@ -72,7 +72,7 @@ class Plan:
         if not self.locks:
             try:
                 if self.repeated is not None:
-                    function = self.repeated.function(values) or function
+                    function = self.repeated.function(function, values)
                 return function(None, *values)
             except BaseException as error:
                 raise self._failure(error) from error
@@ -80,7 +80,7 @@ class Plan:
         try:
             holding.resume()
             if self.repeated is not None:
-                function = self.repeated.function(values) or function
+                function = self.repeated.function(function, values)
             return function(holding, *values)
         except BaseException as error:
             raise self._failure(error) from error
