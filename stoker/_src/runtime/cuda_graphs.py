@@ -105,7 +105,7 @@ class Repeated:
             finally:
                 torch.cuda.set_sync_debug_mode("default")
                 recording.kept = None
-                waits = [str(each.message) for each in caught if "synchroniz" in str(each.message)]
+                waits = [str(each.message) for each in caught if "called a synchronizing" in str(each.message)]
                 if waits:
                     self.obstacle = waits[0]
 

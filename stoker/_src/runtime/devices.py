@@ -124,7 +124,7 @@ recording = threading.local()
 
 def _at(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     kept = getattr(recording, "kept", None)
-    if kept is None or tensor.device == device:
+    if kept is None or tensor.is_cuda:
         return tensor.to(device)
     kept.append(tensor.pin_memory())  # memory that the device can read without the host waiting for it
     return kept[-1].to(device, non_blocking=True)
