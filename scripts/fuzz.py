@@ -184,7 +184,7 @@ def run_target(args: argparse.Namespace) -> int:
         watch.deadline = deadline
         options = [
             f"-max_total_time={args.seconds + 60}", f"-timeout={args.timeout}",
-            f"-rss_limit_mb={(_peak_memory() >> 20) + args.rss_limit_mb}", f"-max_len={args.max_len}", "-verbosity=0",
+            f"-rss_limit_mb={(_peak_memory() >> 20) + args.rss_limit_mb}", f"-max_len={args.max_len}", "-verbosity=0", "-report_slow_units=100000",
             f"-seed={args.seed or random.randrange(1, 1 << 31)}", f"-artifact_prefix={args.findings}/{name}-died-",
         ]  # fmt: skip
         atheris.Setup([sys.argv[0], *options, str(work)], watch)

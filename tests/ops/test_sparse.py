@@ -244,3 +244,21 @@ def test_embedding_gradient_reaches_the_table():
         np.testing.assert_allclose(session.run(tf.convert_to_tensor(g)), expected)
     with pytest.raises(ValueError, match="combiner"), tf.Graph().as_default():
         tf.nn.embedding_lookup_sparse(EMBEDDINGS, tf.SparseTensor(*IDS), None, combiner="max")
+
+
+def test_sparse_tensors_as_variants(eager):
+    """Serialized to variants they can be stacked and reshaped like strings, and come back with those dimensions."""
+    sparse = tf2.sparse.SparseTensor([[0, 1], [2, 0]], [5, 6], [3, 4])
+    one = tf2.io.serialize_sparse(sparse, out_type=tf2.variant)
+    many = tf2.io.serialize_many_sparse(sparse, out_type=tf2.variant)
+    assert (one.dtype, one.shape, many.shape) == (tf2.variant, [3], [3, 3])
+
+    def read(serialized, dtype=tf2.int32):
+        found = tf2.raw_ops.DeserializeSparse(serialized_sparse=serialized, dtype=dtype)
+        return [part.numpy().tolist() for part in found]
+
+    assert read(one) == read(many) == [[[0, 1], [2, 0]], [5, 6], [3, 4]]
+    assert read(tf2.reshape(tf2.stack([one, one]), [2, 1, 3]))[2] == [2, 1, 3, 4]
+    assert read(many[2]) == [[[0]], [6], [4]]
+    with pytest.raises(tf2.errors.InvalidArgumentError, match="Requested SparseTensor of type float32"):
+        read(one, tf2.float32)

@@ -69,6 +69,15 @@ class Placement:
             "allow_soft_placement in ConfigProto.",
         )
 
+    def name(self, op: Operation) -> str:
+        """The device that `op` is expected to run on: the one it names, or the one its numbers start on."""
+        wanted = self.requested(op)
+        if wanted is None:
+            tensors = (*op.outputs, *op._inputs)
+            floats = any(tensor.dtype.is_floating or tensor.dtype.is_complex for tensor in tensors)
+            wanted = self.gpu if self.gpu is not None and floats else torch.device("cpu")
+        return f"{PREFIX}{'CPU' if wanted.type == 'cpu' else 'GPU'}:{wanted.index or 0}"
+
     def variable_device(self, op: Operation) -> torch.device | None:
         """Where the variable that `op` makes lives; None for wherever its first value comes from (the CPU)."""
         if self.gpu is None:

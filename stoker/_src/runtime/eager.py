@@ -13,19 +13,22 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType
 from stoker._src.base.shapes import Shape, TensorShape
-from stoker._src.graph import context
+from stoker._src.graph import context, placement_log
 from stoker._src.graph.definition import OpDefinition, Trait
 from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.source_lines import describe, user_frames
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import array_text, from_numpy, host_value, to_numpy
+from stoker._src.runtime.devices import PREFIX, Placement
 from stoker._src.runtime.emit import Step, copied
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.function_calls import call_op
 from stoker._src.runtime.functions import FunctionCompiler, step_failure
 from stoker._src.runtime.instructions import Value
 from stoker._src.runtime.resources import NodeContext, ResourceManager
+
+_CPU = f"{PREFIX}CPU:0"
 
 
 class EagerTensor(Tensor):
@@ -59,8 +62,8 @@ class EagerTensor(Tensor):
 
     @property
     def device(self) -> str:
-        kind = "CPU" if not isinstance(self._value, torch.Tensor) or self._value.device.type == "cpu" else "GPU"
-        return f"/job:localhost/replica:0/task:0/device:{kind}:0"
+        on_host = not isinstance(self._value, torch.Tensor) or self._value.device.type == "cpu"
+        return _CPU if on_host else f"{PREFIX}GPU:{self._value.device.index or 0}"
 
     backing_device = device
 
@@ -295,6 +298,8 @@ class EagerExecutor:
             for tensor in outputs:
                 tensor._value = copied(tensor._value)
         record.outputs = outputs
+        if placement_log.enabled:
+            placement_log.executed(definition.name, outputs[0].device if outputs else _CPU)
         if tapes.active:
             for tape in tapes.active:
                 tape.record(record)
@@ -321,6 +326,10 @@ class EagerExecutor:
             compiled = FunctionCompiler(self._node_context)(record, values, [True] * count)  # type: ignore[arg-type]
             assert first is not None  # compiling has refused a function that is not there
             found = first.steps[key] = (compiled, known)
+            if placement_log.enabled:
+                placement = Placement(None)
+                for op in (op for step in compiled[1] for op in step.planner.ops):
+                    placement_log.placed(op.name, op.type, placement.name(op))
         keywords, steps = found[0]
         return dict(keywords), steps
 

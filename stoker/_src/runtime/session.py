@@ -14,7 +14,7 @@ import torch
 from stoker._src.base import settings
 from stoker._src.base.export import export
 from stoker._src.formats.protos import ConfigProto, RunOptions
-from stoker._src.graph import context
+from stoker._src.graph import context, placement_log
 from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import to_numpy
@@ -177,6 +177,7 @@ class BaseSession:
             torch.set_num_threads(self._config.intra_op_parallelism_threads)
         keep_freed_memory()
         self._placement = Placement(self._config)
+        self._logged: weakref.WeakSet[Operation] = weakref.WeakSet()  # ops whose device has been written down
         self._compile_function = FunctionCompiler(self._node_context, self._placement, self._config)
         settings.sessions_without_rewrite |= not settings.mixed_precision_rewrite
         self._closed = False
@@ -263,13 +264,16 @@ class BaseSession:
             plan = Plan(self, fetch, feeds)
             if key is not None:
                 self._plans[key] = plan
-        if self._config.log_device_placement:
-            for op in plan.step.planner.ops:
-                print(
-                    f"{op.name}: ({op.type}): {op.device or '/job:localhost/replica:0/task:0/device:CPU:0'}",
-                    file=sys.stderr,
-                )
+        if self._config.log_device_placement or placement_log.enabled:
+            self._log_placement(plan.step.planner.ops)
         return plan
+
+    def _log_placement(self, ops: Any) -> None:
+        """Writes down where ops run; each one once."""
+        for op in ops:
+            if op not in self._logged:
+                self._logged.add(op)
+                placement_log.placed(op.name, op.type, self._placement.name(op))
 
     def _feed_tensors(self, feed_dict: Any) -> list[Tensor]:
         tensors: list[Tensor] = []
