@@ -516,3 +516,17 @@ def test_eager_loss_must_be_a_function():
     """A tensor has no history in eager mode."""
     with pytest.raises(RuntimeError, match="should be a function"):
         _descent().compute_gradients(tf.constant(1.0))
+
+
+@pytest.mark.parametrize("resource", [False, True], ids=["ref", "resource"])
+@pytest.mark.parametrize("dtype", [tf.int32, tf.uint8, tf.complex64])
+def test_numbers_that_cannot_be_optimized(dtype, resource):
+    """Training ops take integers when a graph is built and refuse them when it runs; Ftrl refuses complex numbers too."""
+    v = tf.Variable(tf.cast([[1, 2], [3, 4]], dtype), use_resource=resource)
+    name = "Ftrl" if dtype.is_complex else "GradientDescent"
+    optimizer = tf.train.FtrlOptimizer(0.1) if dtype.is_complex else tf.train.GradientDescentOptimizer(1)
+    train = optimizer.apply_gradients([(tf.cast([[1, 1], [1, 1]], dtype), v)])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        with pytest.raises(tf.errors.InvalidArgumentError, match=rf"No OpKernel .*Apply{name}' with T={dtype.name}"):
+            session.run(train)
