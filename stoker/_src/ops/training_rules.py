@@ -195,7 +195,7 @@ def _mean_squares_by_difference(ms: Tensors, rho: float, grad: Tensors) -> None:
 
     Where the old value counts for little, small squares lose digits to it; elsewhere both forms are equally good.
     """
-    if rho >= 0.5:
+    if abs(rho) >= 0.5:
         _mean_squares(ms, rho, grad)
         return
     differences = torch._foreach_mul(grad, grad)
