@@ -40,14 +40,18 @@ def step_times(make, table_rows, named_rows, *, rows, repeats, resource):
     # One thread: what is measured is the work, not how a busy machine schedules threads.
     config = tf.ConfigProto(intra_op_parallelism_threads=1)
     with tf.Graph().as_default(), tf.Session(config=config) as session:
-        table = tf.get_variable("table", [table_rows, COLUMNS], initializer=tf.zeros_initializer(), use_resource=resource)
+        table = tf.get_variable(
+            "table", [table_rows, COLUMNS], initializer=tf.zeros_initializer(), use_resource=resource
+        )
         step = tf.train.get_or_create_global_step()
         indices, values = tf.placeholder(tf.int64, [None]), tf.placeholder(tf.float32, [None, COLUMNS])
         gradient = tf.IndexedSlices(values, indices, tf.constant([table_rows, COLUMNS], tf.int64))
         train = make(step).apply_gradients([(gradient, table)], global_step=step)
         session.run(tf.global_variables_initializer())
         random = np.random.RandomState(0)
-        batches = [(random.choice(named_rows, rows), random.rand(rows, COLUMNS).astype(np.float32)) for _ in range(BATCHES)]
+        batches = [
+            (random.choice(named_rows, rows), random.rand(rows, COLUMNS).astype(np.float32)) for _ in range(BATCHES)
+        ]
         times = []
         for i in range(repeats + 5):
             at, numbers = batches[i % BATCHES]
