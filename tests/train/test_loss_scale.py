@@ -188,3 +188,9 @@ def test_eager():
     optimizer.apply_gradients([(tf.constant([np.inf]), w)])
     np.testing.assert_allclose(w.numpy(), [0.0])
     assert float(scale()) == 2.0
+
+
+@pytest.mark.usefixtures("eager")
+def test_eager_fixed_scale_has_no_update_op():
+    """In eager mode there is no op to return."""
+    assert experimental.FixedLossScale(4.0).update([tf.constant(1.0)]) == (None, True)

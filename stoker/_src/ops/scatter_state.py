@@ -126,7 +126,8 @@ def _add(target: torch.Tensor, rows: torch.Tensor, updates: torch.Tensor) -> Non
 
 
 def _subtract(target: torch.Tensor, rows: torch.Tensor, updates: torch.Tensor) -> None:
-    _plain(target).index_add_(0, rows, _plain(updates), alpha=-1)
+    # With alpha=-1 torch goes row by row, a hundred times slower.
+    _plain(target).index_add_(0, rows, -_plain(updates))
 
 
 def _one_by_one(combine: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Update:

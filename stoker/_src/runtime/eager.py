@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -246,6 +247,7 @@ class EagerExecutor:
 
     def __init__(self) -> None:
         self.resources = ResourceManager()
+        self._local = threading.local()
         self._states: dict[Any, NodeContext] = {}
         self._contexts: weakref.WeakKeyDictionary[Operation, NodeContext] = weakref.WeakKeyDictionary()
 
@@ -254,7 +256,13 @@ class EagerExecutor:
 
     @contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
-        yield (name.rstrip("/") + "/") if name else ""
+        """Scopes name variables; eager ops have no names."""
+        outer = getattr(self._local, "scope", "")
+        self._local.scope = "" if not name else name if name.endswith("/") else f"{outer}{name}/"
+        try:
+            yield self._local.scope
+        finally:
+            self._local.scope = outer
 
     def device(self, device: Any) -> Any:
         return nullcontext()

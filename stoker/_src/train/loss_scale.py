@@ -84,7 +84,7 @@ class FixedLossScale(LossScale):
 
     def update(self, grads: Any) -> tuple[Any, Any]:
         """Changes nothing, and always says to apply."""
-        return grouping.no_op(), True
+        return None if context.executing_eagerly() else grouping.no_op(), True
 
     def get_config(self) -> dict[str, Any]:
         return {"loss_scale_value": self._loss_scale_value}
