@@ -71,7 +71,7 @@ def run_side(python: str, module: str, folder: Path) -> list[dict[str, Any]]:
     while True:
         done = subprocess.run(
             [python, str(RUNNER), module, str(folder / "cases"), str(folder), *fatal],
-            env=environment, capture_output=True, text=True,
+            env=environment, capture_output=True, text=True, errors="replace",
         )  # fmt: skip
         lines = done.stdout.split()
         if lines and lines[-1] == "done":

@@ -193,6 +193,14 @@ ShapeRule = Callable[..., Any]
 Gradient = Callable[..., Any]
 
 
+class DTypeNotAllowedError(TypeError):
+    """A dtype that an op does not take: in eager mode an InvalidArgumentError."""
+
+
+class ValueNotAllowedError(ValueError):
+    """A value that an attribute does not take: in eager mode an InvalidArgumentError."""
+
+
 @dataclass(eq=False)
 class OpDefinition:
     """An op's type and the functions registered for it. Made by `define`."""
@@ -376,14 +384,16 @@ class OpDefinition:
             for item in checked:
                 self._check_allowed(spec, name, item)
             if spec.minimum is not None and len(checked) < spec.minimum:
-                raise ValueError(
+                raise ValueNotAllowedError(
                     f"Attr '{name}' of '{self.name}' Op passed list of length {len(checked)} less than minimum {spec.minimum}."
                 )
             return checked
         checked = self._check_one(name, spec.kind, value)
         self._check_allowed(spec, name, checked)
         if spec.minimum is not None and checked < spec.minimum:
-            raise ValueError(f"Attr '{name}' of '{self.name}' Op passed {checked} less than minimum {spec.minimum}.")
+            raise ValueNotAllowedError(
+                f"Attr '{name}' of '{self.name}' Op passed {checked} less than minimum {spec.minimum}."
+            )
         return checked
 
     def _check_one(self, name: str, kind: str, value: Any) -> Any:
@@ -407,12 +417,12 @@ class OpDefinition:
         if spec.allowed and value not in spec.allowed:
             if isinstance(value, DType):
                 allowed = ", ".join(dtype.name for dtype in spec.allowed)
-                raise TypeError(
+                raise DTypeNotAllowedError(
                     f"Value passed to parameter '{name}' of '{self.name}' has DataType {value.name} "
                     f"not in list of allowed values: {allowed}"
                 )
             allowed = ", ".join(repr(item) for item in spec.allowed)
-            raise ValueError(
+            raise ValueNotAllowedError(
                 f"Value for attr '{name}' of {value!r} is not in the list of allowed values: {allowed} ({self.name})"
             )
 

@@ -279,7 +279,7 @@ class EagerExecutor:
                 explained = step_failure(error, step)
                 if explained._op is not None:  # type: ignore[attr-defined]
                     raise explained from error
-            raise explain_failure(error, None, [tensor._value for tensor in inputs]) from error
+            raise explain_failure(error, record, [tensor._value for tensor in inputs]) from error
         flat = definition.flatten_results(results)
         outputs = [EagerTensor(value, dtype) for value, dtype in zip(flat, definition.output_dtypes(attrs))]
         if definition.traits & Trait.READS:
