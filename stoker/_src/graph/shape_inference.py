@@ -27,6 +27,8 @@ def infer_shapes(op: Operation) -> list[Shape]:
     """
     definition = op.definition
     rule = definition.shape_fn
+    if definition.ranked:
+        definition.check_ranks([tensor.static_shape.rank for tensor in op._inputs], op.attrs)
     if rule is None:
         if op.outputs and all(tensor.static_shape.known for tensor in op._inputs):
             shapes = _shapes_by_kernel(op)

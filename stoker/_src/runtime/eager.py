@@ -261,6 +261,8 @@ class EagerExecutor:
         """Runs the op. Inputs and attributes are converted and complete."""
         record = EagerOperation(definition, inputs, attrs, [], name)
         values = [tensor._value for tensor in inputs]
+        if definition.ranked:
+            definition.check_ranks([getattr(value, "ndim", None) for value in values], attrs)
         arguments = values if definition.plain else definition.group(values, attrs)
         for i, arg in enumerate(definition.inputs):
             if arg.host:

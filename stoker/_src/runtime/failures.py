@@ -78,9 +78,10 @@ def describe_value(value: Any) -> str:
 def _by_shape_rule(op: Any, values: list[Any]) -> InvalidArgumentError | None:
     """The error of the op's own shape rule on the real shapes and values: it says more than torch does."""
     definition = op.definition
-    if definition.shape_fn is None:
-        return None
     try:
+        definition.check_ranks([getattr(value, "ndim", None) for value in values], op.attrs)
+        if definition.shape_fn is None:
+            return None
         keywords = {name: op if name == "op" else op.attrs[name] for name in definition.shape_attrs}
         arguments = [
             [_seen(definition, arg.name, each) for each in item] if arg.is_list else _seen(definition, arg.name, item)
