@@ -66,17 +66,10 @@ def run_in_graph(tf: Any, case: dict[str, Any]) -> list[Any]:
             if not isinstance(value, Variable):
                 arguments[name] = convert(tf, value)
                 continue
-            array = value.value
-            if name in case["references"]:
-                variable = tf.raw_ops.VariableV2(shape=array.shape, dtype=tf.as_dtype(array.dtype))
-                preparation.append(tf.raw_ops.Assign(ref=variable, value=array).op)
-                reads.append(variable)
-            else:
-                variable = tf.raw_ops.VarHandleOp(
-                    dtype=tf.as_dtype(array.dtype), shape=array.shape, shared_name=f"v{number}"
-                )
-                preparation.append(tf.raw_ops.AssignVariableOp(resource=variable, value=array))
-                reads.append((variable, tf.as_dtype(array.dtype)))
+            is_reference = name in case["references"]
+            variable, start = variable_for(tf, value.value, is_reference, f"v{number}")
+            preparation.append(start)
+            reads.append(variable if is_reference else (variable, tf.as_dtype(value.value.dtype)))
             arguments[name] = variable
         session.run(preparation)
         made = call(tf, case["op"], arguments, case["attrs"])
@@ -89,6 +82,16 @@ def run_in_graph(tf: Any, case: dict[str, Any]) -> list[Any]:
                 for item in reads
             ]
         return [as_array(value) for value in session.run([*outputs, *after])]
+
+
+def variable_for(tf: Any, array: np.ndarray, is_reference: bool, name: str) -> tuple[Any, Any]:
+    """A variable in the current graph, and the op that sets it."""
+    dtype = tf.as_dtype(array.dtype)
+    if is_reference:
+        variable = tf.raw_ops.VariableV2(shape=array.shape, dtype=dtype)
+        return variable, tf.raw_ops.Assign(ref=variable, value=array).op
+    variable = tf.raw_ops.VarHandleOp(dtype=dtype, shape=array.shape, shared_name=name)
+    return variable, tf.raw_ops.AssignVariableOp(resource=variable, value=array)
 
 
 def main() -> None:

@@ -25,9 +25,9 @@ _PADDINGS = one_of(*INDEX, default=dtypes.int32)
 
 # ---- Pad, PadV2 -------------------------------------------------------------------------------------------------
 
-PAD = define("Pad(input: T, paddings: host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS)
+PAD = define("Pad(input: T, paddings: matrix host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS)
 PAD_V2 = define(
-    "PadV2(input: T, paddings: host Tpaddings, constant_values: T) -> (output: T)", T=ANY, Tpaddings=_PADDINGS
+    "PadV2(input: T, paddings: matrix host Tpaddings, constant_values: T) -> (output: T)", T=ANY, Tpaddings=_PADDINGS
 )
 
 
@@ -123,10 +123,10 @@ def pad_v2_grad(op: Operation, g: Tensor) -> Any:
 
 _MIRROR = STRING(allowed=("REFLECT", "SYMMETRIC"))
 MIRROR_PAD = define(
-    "MirrorPad(input: T, paddings: host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS, mode=_MIRROR
+    "MirrorPad(input: T, paddings: matrix host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS, mode=_MIRROR
 )
 MIRROR_PAD_GRAD = define(
-    "MirrorPadGrad(input: T, paddings: host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS, mode=_MIRROR
+    "MirrorPadGrad(input: T, paddings: matrix host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS, mode=_MIRROR
 )
 
 
@@ -255,13 +255,13 @@ BATCH_TO_SPACE_ND = define(
     Tcrops=_PADDINGS,
 )
 SPACE_TO_BATCH = define(
-    "SpaceToBatch(input: T, paddings: host Tpaddings) -> (output: T)",
+    "SpaceToBatch(input: T, paddings: matrix host Tpaddings) -> (output: T)",
     T=ANY,
     Tpaddings=_PADDINGS,
     block_size=INT(minimum=2),
 )
 BATCH_TO_SPACE = define(
-    "BatchToSpace(input: T, crops: host Tidx) -> (output: T)", T=ANY, Tidx=_PADDINGS, block_size=INT(minimum=2)
+    "BatchToSpace(input: T, crops: matrix host Tidx) -> (output: T)", T=ANY, Tidx=_PADDINGS, block_size=INT(minimum=2)
 )
 
 

@@ -24,9 +24,9 @@ _COUNTED = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
 
 # ---- Bincount ---------------------------------------------------------------------------------------------------
 
-BINCOUNT = define("Bincount(arr: int32, size: host int32, weights: T) -> (bins: T)", T=_COUNTED)
+BINCOUNT = define("Bincount(arr: int32, size: scalar host int32, weights: T) -> (bins: T)", T=_COUNTED)
 DENSE_BINCOUNT = define(
-    "DenseBincount(input: Tidx, size: host Tidx, weights: T) -> (output: T)",
+    "DenseBincount(input: Tidx, size: scalar host Tidx, weights: T) -> (output: T)",
     Tidx=INDEX,
     T=_COUNTED,
     binary_output=False,
@@ -157,7 +157,7 @@ def bincount(
 # ---- histograms -------------------------------------------------------------------------------------------------
 
 HISTOGRAM_FIXED_WIDTH = define(
-    "HistogramFixedWidth(values: T, value_range: T, nbins: host int32) -> (out: dtype)",
+    "HistogramFixedWidth(values: T, value_range: T, nbins: scalar host int32) -> (out: dtype)",
     T=_COUNTED,
     dtype=one_of(*INDEX, default=dtypes.int32),
 )

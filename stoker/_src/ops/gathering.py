@@ -144,7 +144,7 @@ def gather_v1_grad(op: Operation, g: Tensor) -> Any:
 
 
 GATHER_V2 = define(
-    "GatherV2(params: Tparams, indices: Tindices, axis: host Taxis) -> (output: Tparams)",
+    "GatherV2(params: Tparams, indices: Tindices, axis: scalar host Taxis) -> (output: Tparams)",
     batch_dims=0,
     Tparams=ANY,
     Tindices=(dtypes.int16, *INDEX),

@@ -159,7 +159,7 @@ def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
 # ---- least squares ----------------------------------------------------------------------------------------------
 
 MATRIX_SOLVE_LS = define(
-    "MatrixSolveLs(matrix: T, rhs: T, l2_regularizer: host float64) -> (output: T)", T=_TYPES, fast=True
+    "MatrixSolveLs(matrix: T, rhs: rank>1 T, l2_regularizer: scalar host float64) -> (output: T)", T=_TYPES, fast=True
 ).not_differentiable()
 
 
@@ -234,7 +234,7 @@ def matrix_solve_ls(
 
 _BAND_TYPES = (dtypes.float64, dtypes.float32, *COMPLEX)
 TRIDIAGONAL_SOLVE = define(
-    "TridiagonalSolve(diagonals: T, rhs: T) -> (output: T)",
+    "TridiagonalSolve(diagonals: T, rhs: rank>1 T) -> (output: T)",
     partial_pivoting=True,
     perturb_singular=False,
     T=_BAND_TYPES,
@@ -273,7 +273,8 @@ def tridiagonal_solve_shape(diagonals: Shape, rhs: Shape) -> Shape:
 
 
 TRIDIAGONAL_MATMUL = define(
-    "TridiagonalMatMul(superdiag: T, maindiag: T, subdiag: T, rhs: T) -> (output: T)", T=_BAND_TYPES
+    "TridiagonalMatMul(superdiag: rank>1 T, maindiag: rank>1 T, subdiag: rank>1 T, rhs: rank>1 T) -> (output: T)",
+    T=_BAND_TYPES,
 )
 
 
@@ -416,7 +417,7 @@ def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compac
 
 
 BANDED_TRIANGULAR_SOLVE = define(
-    "BandedTriangularSolve(matrix: T, rhs: T) -> (output: T)", lower=True, adjoint=False, T=_TYPES
+    "BandedTriangularSolve(matrix: T, rhs: rank>1 T) -> (output: T)", lower=True, adjoint=False, T=_TYPES
 ).not_differentiable()
 
 

@@ -79,7 +79,8 @@ def size_v2(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -
 
 _RANGE = (*FLOATS, *(each for each in INTS if each is not dtypes.uint8))
 RANGE = define(
-    "Range(start: Tidx, limit: Tidx, delta: Tidx) -> (output: Tidx)", Tidx=one_of(*_RANGE, default=dtypes.int32)
+    "Range(start: scalar Tidx, limit: scalar Tidx, delta: scalar Tidx) -> (output: Tidx)",
+    Tidx=one_of(*_RANGE, default=dtypes.int32),
 ).not_differentiable()
 
 
@@ -213,7 +214,9 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
 # ---- LinSpace ---------------------------------------------------------------------------------------------------
 
 LIN_SPACE = define(
-    "LinSpace(start: T, stop: T, num: host Tidx) -> (output: T)", T=FLOATS, Tidx=one_of(*INDEX, default=dtypes.int32)
+    "LinSpace(start: scalar T, stop: scalar T, num: scalar host Tidx) -> (output: T)",
+    T=FLOATS,
+    Tidx=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
 
 

@@ -27,10 +27,10 @@ AXES = one_of(*INDEX, default=dtypes.int32)
 
 def _reduction(name: str, allowed: Any) -> OpDefinition:
     if allowed is dtypes.bool_:
-        signature = f"{name}(input: bool, reduction_indices: host Tidx) -> (output: bool)"
+        signature = f"{name}(input: bool, reduction_indices: rank<2 host Tidx) -> (output: bool)"
         definition = define(signature, keep_dims=False, Tidx=AXES)
     else:
-        signature = f"{name}(input: T, reduction_indices: host Tidx) -> (output: T)"
+        signature = f"{name}(input: T, reduction_indices: rank<2 host Tidx) -> (output: T)"
         definition = define(signature, keep_dims=False, T=allowed, Tidx=AXES)
     definition.shape(reduced_shape, values=["reduction_indices"])
     return definition

@@ -160,7 +160,7 @@ def _place(
 
     kernel.__name__ = kernel.__qualname__ = f"{name.lower()}_kernel"
     definition = define(
-        f"{name}(input: T, dimension: host Tidx) -> (output: output_type)",
+        f"{name}(input: T, dimension: scalar host Tidx) -> (output: output_type)",
         T=(*REAL, dtypes.bool_),
         Tidx=axis_types,
         output_type=results,

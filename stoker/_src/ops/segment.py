@@ -256,7 +256,7 @@ def _unsorted_op(
 
     kernel.__name__ = kernel.__qualname__ = f"unsorted_segment_{name.lower()}_kernel"
     definition = define(
-        f"UnsortedSegment{name}(data: T, segment_ids: Tindices, num_segments: host Tnumsegments) -> (output: T)",
+        f"UnsortedSegment{name}(data: T, segment_ids: Tindices, num_segments: scalar host Tnumsegments) -> (output: T)",
         T=allowed,
         Tindices=ids,
         Tnumsegments=COUNT,

@@ -94,7 +94,7 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
     first.shape(sparse_segment_shape)
     second = define(
         f"SparseSegment{how}WithNumSegments(data: T, indices: Tidx, segment_ids: Tsegmentids, "
-        "num_segments: host Tnumsegments) -> (output: T)",
+        "num_segments: scalar host Tnumsegments) -> (output: T)",
         T=allowed,
         Tidx=_PLACES,
         Tnumsegments=_PLACES,
@@ -104,7 +104,7 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
     second.kernel(counted)
     second.shape(counted_shape, values=["num_segments"])
     third = define(
-        f"SparseSegment{how}Grad(grad: T, indices: Tidx, segment_ids: Tsegmentids, output_dim0: host int32) -> (output: T)",
+        f"SparseSegment{how}Grad(grad: T, indices: vector Tidx, segment_ids: vector Tsegmentids, output_dim0: scalar host int32) -> (output: T)",
         T=FLOATS,
         Tidx=_PLACES,
         Tsegmentids=_PLACES,

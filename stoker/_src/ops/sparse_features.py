@@ -174,8 +174,8 @@ def cross_hashed(
 # ---- EditDistance -----------------------------------------------------------------------------------------------
 
 EDIT_DISTANCE = define(
-    "EditDistance(hypothesis_indices: int64, hypothesis_values: T, hypothesis_shape: int64, "
-    "truth_indices: int64, truth_values: T, truth_shape: int64) -> (output: float32)",
+    "EditDistance(hypothesis_indices: matrix int64, hypothesis_values: vector T, hypothesis_shape: int64, "
+    "truth_indices: matrix int64, truth_values: vector T, truth_shape: int64) -> (output: float32)",
     normalize=True,
     T=ANY,
 ).not_differentiable()

@@ -155,7 +155,7 @@ def sparse_to_dense_grad(op: Operation, g: Tensor) -> Any:
 # ---- SparseReorder, SparseReshape -------------------------------------------------------------------------------
 
 SPARSE_REORDER = define(
-    "SparseReorder(input_indices: int64, input_values: T, input_shape: int64) -> (output_indices: int64, output_values: T)",
+    "SparseReorder(input_indices: matrix int64, input_values: vector T, input_shape: vector int64) -> (output_indices: int64, output_values: T)",
     T=ANY,
 )
 
@@ -179,7 +179,7 @@ def sparse_reorder_grad(op: Operation, _: Any, g: Tensor) -> Any:
 
 
 SPARSE_RESHAPE = define(
-    "SparseReshape(input_indices: int64, input_shape: int64, new_shape: int64) -> (output_indices: int64, output_shape: int64)"
+    "SparseReshape(input_indices: matrix int64, input_shape: vector int64, new_shape: int64) -> (output_indices: int64, output_shape: int64)"
 )
 
 
@@ -216,7 +216,7 @@ def sparse_reshape_shape(input_indices: Shape, input_shape: Shape, new_shape: Sh
 # ---- SparseConcat, SparseSplit, SparseSlice ---------------------------------------------------------------------
 
 SPARSE_CONCAT = define(
-    "SparseConcat(indices: N * int64, values: N * T, shapes: N * int64) -> (output_indices: int64, output_values: T, output_shape: int64)",
+    "SparseConcat(indices: N * int64, values: vector N * T, shapes: N * int64) -> (output_indices: int64, output_values: T, output_shape: int64)",
     concat_dim=INT,
     N=INT(minimum=2),
     T=ANY,
@@ -387,7 +387,7 @@ def sparse_slice_grad_shape(
 
 # ---- SparseAdd --------------------------------------------------------------------------------------------------
 
-_TWO = "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64"
+_TWO = "a_indices: matrix int64, a_values: vector T, a_shape: vector int64, b_indices: matrix int64, b_values: vector T, b_shape: vector int64"
 SPARSE_ADD = define(
     f"SparseAdd({_TWO}, thresh: Treal) -> (sum_indices: int64, sum_values: T, sum_shape: int64)", T=NUMERIC, Treal=REAL
 )
@@ -467,7 +467,7 @@ def sparse_add_grad_shape(backprop_val_grad: Shape, a_indices: Shape, b_indices:
 # ---- with dense matrices ----------------------------------------------------------------------------------------
 
 SPARSE_TENSOR_DENSE_MAT_MUL = define(
-    "SparseTensorDenseMatMul(a_indices: Tindices, a_values: T, a_shape: int64, b: T) -> (product: T)",
+    "SparseTensorDenseMatMul(a_indices: matrix Tindices, a_values: vector T, a_shape: int64, b: T) -> (product: T)",
     T=NUMERIC,
     Tindices=one_of(*INDEX, default=dtypes.int64),
     adjoint_a=False,

@@ -162,7 +162,7 @@ def unicode_decode_with_offsets_shape(input: Shape) -> Any:
 
 
 UNICODE_ENCODE = define(
-    "UnicodeEncode(input_values: int32, input_splits: host Tsplits) -> (output: string)",
+    "UnicodeEncode(input_values: vector int32, input_splits: host Tsplits) -> (output: string)",
     errors=STRING("replace", allowed=("ignore", "replace", "strict")),
     output_encoding=_OUTPUT,
     replacement_char=65533,
@@ -244,7 +244,7 @@ def unicode_transcode(
 # ---- StringNGrams -----------------------------------------------------------------------------------------------
 
 STRING_NGRAMS = define(
-    "StringNGrams(data: string, data_splits: host Tsplits) -> (ngrams: string, ngrams_splits: Tsplits)",
+    "StringNGrams(data: vector string, data_splits: vector host Tsplits) -> (ngrams: string, ngrams_splits: Tsplits)",
     separator=STRING,
     ngram_widths=INTS(minimum=0),
     left_pad=STRING,

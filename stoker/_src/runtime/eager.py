@@ -280,6 +280,8 @@ class EagerExecutor:
             record.outputs = call_op(definition, inputs, attrs, name)
             return record
         values = [tensor._value for tensor in inputs]
+        if definition.ranked:
+            definition.check_ranks([getattr(value, "ndim", None) for value in values], attrs)
         arguments = values if definition.plain else definition.group(values, attrs)
         for i, arg in enumerate(definition.inputs):
             if arg.host:
@@ -298,7 +300,7 @@ class EagerExecutor:
                 explained = step_failure(error, step)
                 if explained._op is not None:  # type: ignore[attr-defined]
                     raise explained from error
-            raise explain_failure(error, None, [tensor._value for tensor in inputs]) from error
+            raise explain_failure(error, record, [tensor._value for tensor in inputs]) from error
         flat = definition.flatten_results(results)
         outputs = [EagerTensor(value, dtype) for value, dtype in zip(flat, definition.output_dtypes(attrs))]
         if definition.traits & Trait.READS:
