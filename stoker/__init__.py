@@ -173,7 +173,7 @@ from stoker._src.ops.initializers_v2 import ZerosV2 as zeros_initializer
 from stoker._src.ops.linalg import matmul as matmul
 from stoker._src.ops.linalg_decompositions import eig as eig
 from stoker._src.ops.linalg_decompositions import eigvals as eigvals
-from stoker._src.ops.linalg_decompositions import matrix_square_root as matrix_square_root
+from stoker._src.ops.linalg_matrix_functions import matrix_square_root as matrix_square_root
 from stoker._src.ops.math import add as add
 from stoker._src.ops.math import add_n as add_n
 from stoker._src.ops.math import atan2 as atan2

@@ -641,7 +641,7 @@ def _cwise_grad(
 
 @SPARSE_DENSE_CWISE_ADD.grad
 def sparse_dense_cwise_add_grad(op: Operation, g: Tensor) -> Any:
-    return _cwise_grad(op, g, lambda dense: g, lambda dense: g)
+    raise NotImplementedError("Gradient for SparseDenseCwiseAdd is not implemented.")  # nor is it in TensorFlow
 
 
 @SPARSE_DENSE_CWISE_MUL.grad

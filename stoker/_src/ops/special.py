@@ -298,25 +298,28 @@ def _is_set(x: Tensor) -> Tensor:
     return math.cast(math.not_equal(x, math.number(0, x)), x.dtype.base_dtype)
 
 
+# TensorFlow does not conjugate these three derivatives of complex numbers.
+
+
 @XLOGY.grad
 def xlogy_grad(op: Operation, g: Tensor) -> Any:
     x, y = op.inputs
     to_x, to_y = XLOGY(_is_set(x), y), XDIVY(x, y)
-    return broadcasting.reduce_to_inputs(x, y, math.multiply(math.conj(to_x), g), math.multiply(math.conj(to_y), g))
+    return broadcasting.reduce_to_inputs(x, y, math.multiply(to_x, g), math.multiply(to_y, g))
 
 
 @XLOG1PY.grad
 def xlog1py_grad(op: Operation, g: Tensor) -> Any:
     x, y = op.inputs
     to_x, to_y = XLOG1PY(_is_set(x), y), XDIVY(x, math.add(y, math.number(1, y)))
-    return broadcasting.reduce_to_inputs(x, y, math.multiply(math.conj(to_x), g), math.multiply(math.conj(to_y), g))
+    return broadcasting.reduce_to_inputs(x, y, math.multiply(to_x, g), math.multiply(to_y, g))
 
 
 @XDIVY.grad
 def xdivy_grad(op: Operation, g: Tensor) -> Any:
     x, y = op.inputs
     to_x, to_y = XDIVY(_is_set(x), y), XDIVY(math.negative(x), math.square(y))
-    return broadcasting.reduce_to_inputs(x, y, math.multiply(math.conj(to_x), g), math.multiply(math.conj(to_y), g))
+    return broadcasting.reduce_to_inputs(x, y, math.multiply(to_x, g), math.multiply(to_y, g))
 
 
 @export("math.xlogy")

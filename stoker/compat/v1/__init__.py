@@ -326,11 +326,11 @@ from stoker._src.ops.linalg_decompositions import eig as eig
 from stoker._src.ops.linalg_decompositions import eigvals as eigvals
 from stoker._src.ops.linalg_decompositions import matrix_determinant as matrix_determinant
 from stoker._src.ops.linalg_decompositions import matrix_inverse as matrix_inverse
-from stoker._src.ops.linalg_decompositions import matrix_square_root as matrix_square_root
 from stoker._src.ops.linalg_decompositions import qr as qr
 from stoker._src.ops.linalg_decompositions import self_adjoint_eig as self_adjoint_eig
 from stoker._src.ops.linalg_decompositions import self_adjoint_eigvals as self_adjoint_eigvals
 from stoker._src.ops.linalg_decompositions import svd as svd
+from stoker._src.ops.linalg_matrix_functions import matrix_square_root as matrix_square_root
 from stoker._src.ops.linalg_solvers import cholesky_solve as cholesky_solve
 from stoker._src.ops.linalg_solvers import matrix_solve as matrix_solve
 from stoker._src.ops.linalg_solvers import matrix_solve_ls as matrix_solve_ls

@@ -580,12 +580,15 @@ from stoker._src.runtime.raw_ops import SparseReorder as SparseReorder
 from stoker._src.runtime.raw_ops import SparseReshape as SparseReshape
 from stoker._src.runtime.raw_ops import SparseSegmentMean as SparseSegmentMean
 from stoker._src.runtime.raw_ops import SparseSegmentMeanGrad as SparseSegmentMeanGrad
+from stoker._src.runtime.raw_ops import SparseSegmentMeanGradV2 as SparseSegmentMeanGradV2
 from stoker._src.runtime.raw_ops import SparseSegmentMeanWithNumSegments as SparseSegmentMeanWithNumSegments
 from stoker._src.runtime.raw_ops import SparseSegmentSqrtN as SparseSegmentSqrtN
 from stoker._src.runtime.raw_ops import SparseSegmentSqrtNGrad as SparseSegmentSqrtNGrad
+from stoker._src.runtime.raw_ops import SparseSegmentSqrtNGradV2 as SparseSegmentSqrtNGradV2
 from stoker._src.runtime.raw_ops import SparseSegmentSqrtNWithNumSegments as SparseSegmentSqrtNWithNumSegments
 from stoker._src.runtime.raw_ops import SparseSegmentSum as SparseSegmentSum
 from stoker._src.runtime.raw_ops import SparseSegmentSumGrad as SparseSegmentSumGrad
+from stoker._src.runtime.raw_ops import SparseSegmentSumGradV2 as SparseSegmentSumGradV2
 from stoker._src.runtime.raw_ops import SparseSegmentSumWithNumSegments as SparseSegmentSumWithNumSegments
 from stoker._src.runtime.raw_ops import SparseSlice as SparseSlice
 from stoker._src.runtime.raw_ops import SparseSliceGrad as SparseSliceGrad
