@@ -488,7 +488,7 @@ def complex_of(kind: DType) -> DType:
     return dtypes.complex128 if kind in (dtypes.float64, dtypes.complex128) else dtypes.complex64
 
 
-@export("linalg.eig", "eig")
+@export(v2=("linalg.eig", "eig"))
 def eig(tensor: Any, name: str | None = None) -> Any:
     """Eigenvalues and right eigenvectors (as columns), complex: (e, v)."""
     x = convert_to_tensor(tensor)
@@ -496,7 +496,7 @@ def eig(tensor: Any, name: str | None = None) -> Any:
     return e, v
 
 
-@export("linalg.eigvals", "eigvals")
+@export(v2=("linalg.eigvals", "eigvals"))
 def eigvals(tensor: Any, name: str | None = None) -> Tensor:
     """Eigenvalues, complex."""
     x = convert_to_tensor(tensor)

@@ -19,8 +19,6 @@ from stoker._src.ops.linalg import matrix_transpose as matrix_transpose
 from stoker._src.ops.linalg import matrix_transpose as transpose
 from stoker._src.ops.linalg import matvec as matvec
 from stoker._src.ops.linalg_decompositions import cholesky as cholesky
-from stoker._src.ops.linalg_decompositions import eig as eig
-from stoker._src.ops.linalg_decompositions import eigvals as eigvals
 from stoker._src.ops.linalg_decompositions import logdet as logdet
 from stoker._src.ops.linalg_decompositions import lu as lu
 from stoker._src.ops.linalg_decompositions import matrix_determinant as det
