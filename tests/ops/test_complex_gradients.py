@@ -36,7 +36,6 @@ FUNCTIONS = {
     "inverse": (c(3, 3), lambda x: parts(size(tf.linalg.inv(x)))),
     "solve": (c(3, 3), lambda x: parts(size(tf.linalg.solve(x, x * x)))),
     "exponential": (c(3, 3), lambda x: parts(size(tf.linalg.expm(x)))),
-    "least squares": (c(4, 2), lambda x: parts(size(tf.raw_ops.MatrixSolveLs(matrix=x, rhs=x * x, l2_regularizer=0.1)))),
     "least squares wide": (c(2, 4), lambda x: parts(size(tf.raw_ops.MatrixSolveLs(matrix=x, rhs=x * x, l2_regularizer=0.1)))),
     "band": (
         c(2, 4) + 3,

@@ -35,6 +35,8 @@ def _rows(name: str, change: Callable[[Any, Any, Any], Any]) -> OpDefinition:
         places = torch.remainder(rows, max(x.shape[0], 1)).to(torch.int64)  # as TensorFlow wraps them
         values = v.reshape((rows.numel(), *x.shape[1:]))
         if isinstance(x, np.ndarray):
+            if name != "InplaceUpdate":
+                raise InvalidArgumentError(None, None, "Unsupported data type: string")
             result = x.copy()
             result[places.numpy()] = values
             return result
@@ -50,8 +52,21 @@ def _put(x: torch.Tensor, places: torch.Tensor, v: torch.Tensor) -> torch.Tensor
 
 
 INPLACE_UPDATE = _rows("InplaceUpdate", _put)
-INPLACE_ADD = _rows("InplaceAdd", modular(lambda x, places, v: x.index_add_(0, places, v)))
-INPLACE_SUB = _rows("InplaceSub", modular(lambda x, places, v: x.index_add_(0, places, v, alpha=-1)))
+
+
+def _numeric(change: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    wrapped = modular(change)
+
+    def run(x: torch.Tensor, places: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        if x.dtype == torch.bool:
+            raise InvalidArgumentError(None, None, "Unsupported data type: bool")
+        return wrapped(x, places, v)
+
+    return run
+
+
+INPLACE_ADD = _rows("InplaceAdd", _numeric(lambda x, places, v: x.index_add_(0, places, v)))
+INPLACE_SUB = _rows("InplaceSub", _numeric(lambda x, places, v: x.index_add_(0, places, v, alpha=-1)))
 
 EMPTY = define("Empty(shape: host int32) -> (output: dtype)", STATEFUL, dtype=TYPE, init=False)
 EMPTY.shape(lambda shape: shape, as_shapes=["shape"])

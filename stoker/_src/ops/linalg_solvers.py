@@ -223,7 +223,7 @@ def matrix_solve_ls_grad(op: Operation, g: Tensor) -> Any:
     if rows >= cols:
         z = cholesky_solve(_regularized(a, True, weight), g)
         outer = linalg.matmul(x, z, adjoint_b=True)
-        symmetric = math.add(outer, linalg_decompositions.adjoint(outer))
+        symmetric = math.add(outer, linalg.transposed(outer))  # not the adjoint, in TensorFlow
         da = math.subtract(linalg.matmul(b, z, adjoint_b=True), linalg.matmul(a, symmetric))
         return da, linalg.matmul(a, z), None
     factor = _regularized(a, False, weight)
@@ -340,8 +340,8 @@ def _rolled(x: Tensor, by: int) -> Tensor:
 
 
 def _row_sums(x: Tensor, y: Tensor) -> Tensor:
-    """sum over columns of x conj(y), as a row."""
-    total = reductions.reduce_sum(math.multiply(x, math.conj(y)), -1)
+    """sum over columns of x y, as a row."""
+    total = reductions.reduce_sum(math.multiply(x, y), -1)
     return array.reshape(total, array.concat([array.shape(total)[:-1], [1, -1]], 0))
 
 
@@ -352,13 +352,14 @@ def tridiagonal_matmul_grad(op: Operation, g: Tensor) -> Any:
     to_rhs = math.add(
         math.add(math.multiply(main, g), _rolled(math.multiply(up, g), 1)), _rolled(math.multiply(down, g), -1)
     )
+    rhs = math.conj(rhs)
     return _row_sums(g, _rolled(rhs, -1)), _row_sums(g, rhs), _row_sums(g, _rolled(rhs, 1)), to_rhs
 
 
 @TRIDIAGONAL_SOLVE.grad
 def tridiagonal_solve_grad(op: Operation, g: Tensor) -> Any:
     diags, x = op.inputs[0], op.outputs[0]
-    # The adjoint system: the upper and lower diagonals change places, shifted by one.
+    # The transposed system: the upper and lower diagonals change places, shifted by one. (TensorFlow does not conjugate.)
     upper, main, lower = diags[..., 0, :], diags[..., 1, :], diags[..., 2, :]
     zero = array.zeros_like(upper[..., :1])
     turned = array.PACK(
