@@ -220,7 +220,8 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Ten
 
 # ---- compressed bytes -------------------------------------------------------------------------------------------
 
-_INFLATED_LIMIT = 1 << 31
+INFLATED_LIMIT = 1 << 31
+"""The most bytes one string may unpack to."""
 
 
 def inflate(data: bytes, window_bits: int) -> bytes:
@@ -230,7 +231,7 @@ def inflate(data: bytes, window_bits: int) -> bytes:
     while data:
         stream = zlib.decompressobj(window_bits)
         try:
-            part = stream.decompress(data, _INFLATED_LIMIT - total + 1)
+            part = stream.decompress(data, INFLATED_LIMIT - total + 1)
         except zlib.error as error:
             if parts:  # something else behind the last member
                 break
@@ -238,10 +239,8 @@ def inflate(data: bytes, window_bits: int) -> bytes:
             raise DataLossError(None, None, f"inflate() failed with error -3: {text}") from None
         parts.append(part)
         total += len(part)
-        if total > _INFLATED_LIMIT:
-            raise InvalidArgumentError(
-                None, None, f"A string of more than {_INFLATED_LIMIT} bytes after decompression."
-            )
+        if total > INFLATED_LIMIT:
+            raise InvalidArgumentError(None, None, f"A string of more than {INFLATED_LIMIT} bytes after decompression.")
         data = stream.unused_data
     return b"".join(parts)
 

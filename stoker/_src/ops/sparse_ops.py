@@ -241,7 +241,7 @@ def sparse_concat_kernel(
                     None,
                     f"Input shapes must match: expected {sizes[0][axis]} for dimension {axis} but got {size[axis] if len(size) == rank else size} at position {i}",
                 )
-        step = torch.zeros(rank, dtype=torch.int64)
+        step = torch.zeros(rank, dtype=torch.int64, device=part.device)
         step[along] = offset
         moved.append(part + step)
         offset += size[along]
@@ -356,16 +356,12 @@ SPARSE_SLICE_GRAD = define(
 def _matched(wanted: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
     """For each coordinate of `wanted` its row in `among`, or -1. Rows of `among` are distinct."""
     if not wanted.shape[0] or not among.shape[0]:
-        return torch.full((wanted.shape[0],), -1, dtype=torch.int64)
+        return wanted.new_full((wanted.shape[0],), -1)
     both = torch.cat([wanted, among])
-    _, keys = (
-        torch.unique(both, dim=0, return_inverse=True)
-        if both.shape[1]
-        else (None, torch.zeros(len(both), dtype=torch.int64))
-    )
+    _, keys = torch.unique(both, dim=0, return_inverse=True) if both.shape[1] else (None, both.new_zeros(len(both)))
     count = int(keys.max()) + 1
-    places = torch.full((count,), -1, dtype=torch.int64)
-    places[keys[wanted.shape[0] :]] = torch.arange(among.shape[0])
+    places = keys.new_full((count,), -1)
+    places[keys[wanted.shape[0] :]] = torch.arange(among.shape[0], device=keys.device)
     return places[keys[: wanted.shape[0]]]
 
 

@@ -182,10 +182,10 @@ def sparse_fill_empty_rows_kernel(
     if bad.numel():
         at = int(bad[0])
         raise InvalidArgumentError(None, None, f"indices({at}, 0) is invalid: {int(rows[at])} >= {count}")
-    full = torch.zeros(count, dtype=torch.bool)
+    full = torch.zeros(count, dtype=torch.bool, device=rows.device)
     full[rows] = True
     empty = torch.nonzero(~full).reshape(-1)
-    added = torch.zeros((empty.shape[0], rank), dtype=torch.int64)
+    added = empty.new_zeros((empty.shape[0], rank))
     added[:, 0] = empty
     # A stable sort by row puts each default where its row goes and keeps the order within rows.
     order = torch.argsort(torch.cat([rows, empty]), stable=True)
@@ -195,7 +195,7 @@ def sparse_fill_empty_rows_kernel(
     else:
         filled = torch.cat([values, default_value.expand(empty.shape[0])])
     back = torch.empty_like(order)
-    back[order] = torch.arange(order.shape[0])
+    back[order] = torch.arange(order.shape[0], device=order.device)
     return together, pick(filled, order), ~full, back[: rows.shape[0]]
 
 
