@@ -130,7 +130,9 @@ def mean_grad(op: Operation, g: Tensor) -> Any:
         factor = ranges.SIZE(x)
     else:
         factor = math.FLOOR_DIV(ranges.SIZE(x), math.maximum(ranges.SIZE(op.outputs[0]), 1))
-    # Dividing before spreading: one division for each output, not for each input.
+    # Dividing before spreading: one division for each output, not for each input (unless there are none of these).
+    if before == 0:
+        return math.realdiv(_spread(g, x, axes, op.attr("keep_dims")), math.cast(factor, g.dtype.base_dtype)), None
     return _spread(math.realdiv(g, math.cast(factor, g.dtype.base_dtype)), x, axes, op.attr("keep_dims")), None
 
 

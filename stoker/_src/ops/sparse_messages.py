@@ -92,7 +92,7 @@ SERIALIZE_MANY_SPARSE = define(
 )  # fmt: skip
 
 
-def _check_order(indices: np.ndarray, sizes: list[int]) -> None:
+def check_order(indices: np.ndarray, sizes: list[int]) -> None:
     """Rows must be within bounds and in row-major order."""
     outside = np.flatnonzero(((indices < 0) | (indices >= np.array(sizes, np.int64))).any(axis=1))
     if outside.size:
@@ -125,7 +125,7 @@ def serialize_many_sparse_kernel(
         raise _invalid(
             f"indices {list(indices.shape)}, values {list(values.shape)} and shape [{len(sizes)}] do not agree."
         )
-    _check_order(indices, sizes)
+    check_order(indices, sizes)
     # Indices are sorted: the rows of the batch are runs of them.
     ends = np.searchsorted(indices[:, 0], np.arange(sizes[0] + 1))
     inner = from_numpy(np.array(sizes[1:], np.int64))

@@ -63,7 +63,7 @@ def coordinates(flat: torch.Tensor, sizes: list[int]) -> torch.Tensor:
     return torch.stack(columns[::-1], 1) if columns else flat.new_zeros((flat.shape[0], 0))
 
 
-def _check_order(flat: torch.Tensor, indices: torch.Tensor) -> None:
+def check_order(flat: torch.Tensor, indices: torch.Tensor) -> None:
     if flat.numel() < 2:
         return
     steps = flat[1:] - flat[:-1]
@@ -115,7 +115,7 @@ def sparse_to_dense_kernel(
         rows = rows.reshape(-1, 1)
     flat = flat_positions(rows, sizes)
     if validate_indices:
-        _check_order(flat, rows)
+        check_order(flat, rows)
     if sparse_values.ndim and sparse_values.shape[0] != flat.shape[0]:
         raise InvalidArgumentError(
             None,
@@ -637,7 +637,7 @@ def _cwise_grad(
 
 @SPARSE_DENSE_CWISE_ADD.grad
 def sparse_dense_cwise_add_grad(op: Operation, g: Tensor) -> Any:
-    return _cwise_grad(op, g, lambda dense: g, lambda dense: g)
+    raise NotImplementedError("Gradient for SparseDenseCwiseAdd is not implemented.")  # nor is it in TensorFlow
 
 
 @SPARSE_DENSE_CWISE_MUL.grad
