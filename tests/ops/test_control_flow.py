@@ -372,6 +372,29 @@ def test_map_fn_of_structures_and_dtypes():
         tf.map_fn(lambda r: r, tf.constant(1.0))
 
 
+def test_gradient_of_a_loop_whose_condition_has_no_part_in_it():
+    """A cond in a loop's body, of which the wanted gradient needs nothing, is left out of the backward loop."""
+    w = tf.constant([1.0, 2.0])
+    rows = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+
+    def body(i, x):
+        return i + 1, x * w + tf.cond(i >= 2, lambda: tf.zeros([2]), lambda: rows[i] * 0.5)
+
+    _, y = tf.while_loop(lambda i, x: i < 3, body, [0, tf.zeros([2])])
+    found, from_rows = run([tf.gradients(y, w)[0], tf.gradients(y, rows)[0]])
+    np.testing.assert_allclose(found, [1.0 * 0.5 * 2 + 3 * 0.5, 2 * 0.5 * 2 * 2 + 4 * 0.5])
+    np.testing.assert_allclose(from_rows, [[0.5, 2.0], [0.5, 1.0], [0.0, 0.0]])
+
+
+def test_random_ops_of_bodies_count_in_the_graph_around_them():
+    """Without control flow v2 the seeds after a loop or a branch depend on the random ops made in it."""
+    tf.disable_control_flow_v2()
+    tf.set_random_seed(1)
+    tf.while_loop(lambda i: i < 1, lambda i: i + tf.random_uniform([], 1, 2, tf.int32), [0])
+    tf.cond(tf.placeholder(tf.bool, []), lambda: tf.random_uniform([]), lambda: tf.random_uniform([]))
+    assert tf.get_seed(None) == (1, 3)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -435,3 +458,13 @@ def test_an_attribute_that_is_no_function():
     """An op that calls a function says what it was given instead of one."""
     with pytest.raises(TypeError, match="to a func for argument 'f'"):
         tf.raw_ops.PartitionedCall(args=[1.0], Tout=[tf.float32], f=3)
+
+
+def test_arrays_leave_a_loop_with_the_shape_of_what_was_written():
+    """The element shape that `write` finds in a loop's body is known after the loop."""
+    x = tf.placeholder(tf.float32, [None, 4])
+    count = tf.shape(x)[0]
+    _, array = tf.while_loop(
+        lambda i, a: i < count, lambda i, a: (i + 1, a.write(i, x[:, :3])), (0, tf.TensorArray(tf.float32, count))
+    )
+    assert array.element_shape.as_list() == [None, 3] and array.stack().shape.as_list() == [None, None, 3]

@@ -215,6 +215,7 @@ class OpDefinition:
     specialize_fn: Callable[[Any], Kernel | None] | None = None
     in_place_fn: Kernel | None = None
     in_place_position: int = 0
+    lower_fn: Callable[..., Any] | None = None
     batch_fn: Kernel | None = None
     batch_key: Callable[..., Any] | None = None
     plain: bool = field(default=False)  # every input is a single tensor: no grouping needed
@@ -306,6 +307,15 @@ class OpDefinition:
         The planner uses it where that input is a fresh value nobody else needs, and passes the inputs alone.
         """
         self.in_place_position, self.in_place_fn = position, kernel
+        return self
+
+    def lower(self, function: Callable[..., Any]) -> OpDefinition:
+        """Registers how a small program does the op: `function(build, op, inputs...)` calls loops of `build`.
+
+        Inputs that are float32 arrive as buffers, others (constants all) as plain numbers. Returns the buffer of the result,
+        a list of them for several, or None where this node cannot be done so.
+        """
+        self.lower_fn = function
         return self
 
     def batch(self, key: Callable[..., Any]) -> Callable[[Kernel], Kernel]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, settings
 from stoker._src.base.dtypes import DType
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph import context
@@ -67,6 +67,13 @@ class FuncGraph(Graph):
         self._captured: dict[int, tuple[Any, Tensor]] = {}  # id of an outer tensor -> (what the caller passes, input)
         self._kept: list[Any] = []  # outer tensors whose id is a key above
         self._seed = getattr(self.outer, "_seed", None)
+        # Without control flow v2, what a loop or a branch makes counts as made in the graph around it.
+        around = self.outer
+        plain = around._counts_outside if isinstance(around, FuncGraph) else isinstance(around, Graph)
+        self._counts_outside: bool = plain and not self.automatic and not settings.control_flow_v2
+
+    def next_random_op(self) -> int:
+        return self.outer.next_random_op() if self._counts_outside else super().next_random_op()
 
     # -- inputs --------------------------------------------------------------------------------------------------
 

@@ -37,9 +37,7 @@ def const_shape(*, value: np.ndarray) -> Shape:
 
 # ---- Placeholder ------------------------------------------------------------------------------------------------
 
-PLACEHOLDER = define(
-    "Placeholder() -> (output: dtype)", STATEFUL, dtype=TYPE, shape=SHAPE(Shape(None))
-).not_differentiable()
+PLACEHOLDER = define("Placeholder() -> (output: dtype)", STATEFUL, dtype=TYPE, shape=SHAPE(Shape(None)))
 
 
 @PLACEHOLDER.kernel
@@ -59,7 +57,7 @@ PLACEHOLDER_WITH_DEFAULT = define(
     "PlaceholderWithDefault(input: dtype) -> (output: dtype)", PASSES, dtype=ANY, shape=SHAPE
 )
 PLACEHOLDER_WITH_DEFAULT.kernel(lambda input: input)
-VALUE_READERS["PlaceholderWithDefault"] = lambda op: None  # a feed may replace the default
+VALUE_READERS["PlaceholderWithDefault"] = lambda op: None  # a run may feed another value
 
 
 @PLACEHOLDER_WITH_DEFAULT.shape

@@ -620,6 +620,9 @@ class _Loop:
         if not back_prop:
             results = [array.stop_gradient(tensor) for tensor in results]
         packed = nest.pack_sequence_as(self.structure, results, expand_composites=True)
+        for done, after in zip(nest.flatten(packed), nest.flatten(self.body.structure)):
+            if isinstance(done, tensor_array.TensorArray):
+                done._static = after._static  # the shape of the elements may only become known where they are written
         return packed if same_structure or len(packed) != 1 else packed[0]
 
 

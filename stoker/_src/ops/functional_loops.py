@@ -117,37 +117,15 @@ def map_fn(
                     )
             return i + 1, [ta.write(i, value) for ta, value in zip(arrays, flat)]
 
-        loop = _Shapes(body, specs)
         done = control_flow.while_loop_v2(
             lambda i, _: comparison.less(i, rows.count),
-            loop,
+            body,
             (constant(0), results),
             parallel_iterations=parallel_iterations or 10,
             back_prop=back_prop,
             maximum_iterations=rows.count,
         )[1]
-        return _collected(loop.shaped(done), signature, rows.static)
-
-
-class _Shapes:
-    """A loop's body that remembers the element shapes of the arrays it returns: they are known only inside."""
-
-    def __init__(self, body: Callable[..., Any], specs: list[Any]) -> None:
-        self._body = body
-        self._found: list[Any] = [None] * len(specs)
-
-    def __call__(self, i: Any, *rest: Any) -> Any:
-        result = self._body(i, *rest)
-        for n, ta in enumerate(nest.flatten(result[-1])):
-            self._found[n] = ta._static
-        return result
-
-    def shaped(self, arrays: Any) -> list[Any]:
-        arrays = nest.flatten(arrays)
-        for ta, found in zip(arrays, self._found):
-            if found is not None and ta._static.compatible(found) and ta._infer_shape:
-                ta._static = ta._static.merge(found)
-        return arrays
+        return _collected(nest.flatten(done), signature, rows.static)
 
 
 @export("scan")

@@ -241,7 +241,9 @@ def _scatter(kind: str) -> tuple[OpDefinition, OpDefinition]:
         T=allowed,
         Tindices=INDEX,
         use_locking=kind == "Update",
-    ).not_differentiable()
+    )
+    if kind in ("Add", "Sub", "Mul", "Div"):
+        by_reference.not_differentiable()
     by_reference.kernel(_returning(kernel, _kernel_name(name)))
     by_reference.shape(_rows_rule)
     by_handle = define(
@@ -249,7 +251,7 @@ def _scatter(kind: str) -> tuple[OpDefinition, OpDefinition]:
         WRITES | STATEFUL,
         dtype=ANY if kind == "Update" else NUMERIC,
         Tindices=INDEX,
-    ).not_differentiable()
+    )
     kernel.__name__ = _kernel_name(resource_name)
     by_handle.kernel(kernel)
     return by_reference, by_handle
@@ -291,7 +293,9 @@ def _scatter_nd(kind: str) -> tuple[OpDefinition, OpDefinition]:
         Tindices=INDEX,
         use_locking=kind == "Update",
         bad_indices_policy=policy,
-    ).not_differentiable()
+    )
+    if kind in ("Update", "Add", "Sub"):
+        by_reference.not_differentiable()
     by_reference.kernel(_returning(kernel, _kernel_name(name)))
     by_reference.shape(_nd_rule)
     by_handle = define(
@@ -301,7 +305,7 @@ def _scatter_nd(kind: str) -> tuple[OpDefinition, OpDefinition]:
         Tindices=INDEX,
         use_locking=True,
         bad_indices_policy=policy,
-    ).not_differentiable()
+    )
     kernel.__name__ = _kernel_name(resource_name)
     by_handle.kernel(kernel)
     return by_reference, by_handle

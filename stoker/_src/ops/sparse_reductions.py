@@ -64,7 +64,7 @@ def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:
         f"SparseReduce{name}Sparse({_REDUCED}) -> (output_indices: int64, output_values: T, output_shape: int64)",
         keep_dims=False,
         T=kinds,
-    ).not_differentiable()
+    )
 
     @dense.kernel
     def dense_kernel(
@@ -107,7 +107,7 @@ def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:
 
 
 SPARSE_REDUCE_SUM = _reduction("Sum", "sum", NUMERIC)
-SPARSE_REDUCE_MAX = _reduction("Max", "max", REAL).not_differentiable()
+SPARSE_REDUCE_MAX = _reduction("Max", "max", REAL)
 
 
 @SPARSE_REDUCE_SUM.grad
@@ -212,7 +212,7 @@ def sparse_fill_empty_rows_gradient(op: Operation, _: Any, g: Tensor, *__: Any) 
 
 SPARSE_FILL_EMPTY_ROWS_GRAD = define(
     "SparseFillEmptyRowsGrad(reverse_index_map: int64, grad_values: T) -> (d_values: T, d_default_value: T)", T=ANY
-).not_differentiable()
+)
 
 
 @SPARSE_FILL_EMPTY_ROWS_GRAD.kernel

@@ -408,11 +408,4 @@ def _sizes(shape: Shape) -> Any:
     return constant(sizes, dtypes.int32, shape=[len(sizes)], name="element_shape")
 
 
-nest.register_composite(
-    TensorArray, lambda ta: [ta.flow], lambda ta, parts: ta._with_flow(parts[0], _after_loop(ta, parts[0]))
-)
-
-
-def _after_loop(ta: TensorArray, flow: Any) -> Shape | None:
-    """A body's array starts with what is known outside; its element shape may only become known inside."""
-    return getattr(flow, "element_shape", None) or None
+nest.register_composite(TensorArray, lambda ta: [ta.flow], lambda ta, parts: ta._with_flow(parts[0]))

@@ -87,7 +87,7 @@ def _define(
         **indexing,
         use_locking=False,
         **attrs,
-    ).not_differentiable()
+    )
     caller = _Caller(name, rule, variables, others)
     kernel = caller.sparse if rows else caller.one
     definition.kernel(_with_attributes(kernel, rule))

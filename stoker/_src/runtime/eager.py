@@ -24,7 +24,7 @@ from stoker._src.runtime.emit import Step, copied
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.function_calls import call_op
 from stoker._src.runtime.functions import FunctionCompiler, step_failure
-from stoker._src.runtime.plan import Value
+from stoker._src.runtime.instructions import Value
 from stoker._src.runtime.resources import NodeContext, ResourceManager
 
 

@@ -19,8 +19,9 @@ import torch
 
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.values import host_value
+from stoker._src.runtime.instructions import CONSTANT, FEED, Host, Instruction, Value
 from stoker._src.runtime.locks import started
-from stoker._src.runtime.plan import CONSTANT, FEED, Host, Instruction, Planner, Value
+from stoker._src.runtime.plan import Planner
 
 _counter = itertools.count()
 _LITERALS = (bool, int, float)
@@ -192,6 +193,8 @@ class _Writer:
                 parts.append("(" + "".join(f"{value.label}, " for value in result) + ")" if result else "_")
             else:
                 parts.append(result.label)
+        if instruction.kind == "program":
+            return "(" + ", ".join(parts) + ",)"
         if instruction.kind == "read" or (instruction.op is not None and instruction.op.definition.single):
             return parts[0] if parts else ""
         if instruction.op is not None and len(instruction.op.definition.outputs) == 1:
@@ -226,6 +229,8 @@ class _Writer:
     def _kernel(self, instruction: Instruction) -> str:
         op = instruction.op
         assert op is not None
+        if instruction.kind == "program":
+            return self._global(f"program_{len(self.globals)}", instruction.kernel)
         suffix, kernel = self._placement.kernel(op, instruction.kernel)
         name = f"{op.type}_batch" if instruction.kind == "batch" else op.type
         if instruction.kind == "kernel" and instruction.kernel is not op.definition.kernel_fn:

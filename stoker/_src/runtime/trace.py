@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from stoker._src.formats.protos import StepStats
-from stoker._src.runtime.plan import Instruction
+from stoker._src.runtime.instructions import Instruction
 
 HOST = "/job:localhost/replica:0/task:0/device:CPU:0"
 
