@@ -60,9 +60,6 @@ PLACEHOLDER_WITH_DEFAULT.kernel(lambda input: input)
 VALUE_READERS["PlaceholderWithDefault"] = lambda op: None  # a run may feed another value
 
 
-VALUE_READERS["PlaceholderWithDefault"] = lambda op: None  # known only in a run, which may feed another value
-
-
 @PLACEHOLDER_WITH_DEFAULT.shape
 def placeholder_with_default_shape(input: Shape, *, shape: Shape) -> Shape:
     input.merge(shape)
