@@ -196,8 +196,11 @@ class _Internal(ModuleType):
         self.__dict__.update(_places=places, _api=api)
 
     def __getattr__(self, name: str) -> Any:
+        inner = self.__name__.removeprefix(ROOT + ".")
+        if f"{inner}.{name}" in _INTERNAL:  # a module may have the name of a function, as python.ops.variable_scope
+            return importlib.import_module(f"{self.__name__}.{name}")
         if not name.startswith("__"):
-            wanted = _RENAMED.get((self.__name__.removeprefix(ROOT + "."), name), name)
+            wanted = _RENAMED.get((inner, name), name)
             for place in self._places:
                 try:
                     module = importlib.import_module(

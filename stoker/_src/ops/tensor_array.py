@@ -72,13 +72,15 @@ class TensorArray:
         self._clear_after_read = True if clear_after_read is None else clear_after_read
         self._cleared: set[int] = set()
         self._static = as_shape(element_shape)
+        self._count: int | None = None  # the number of elements, where it is known and cannot change
         if flow is not None:
             self._flow = flow
             return
         with name_scope(name, "TensorArrayV2" if name is None else name, [size]):
-            self._flow = tensor_lists.TENSOR_LIST_RESERVE(
-                _sizes(self._static), convert_to_tensor(size, dtypes.int32), element_dtype=self._dtype
-            )
+            size = convert_to_tensor(size, dtypes.int32)
+            self._flow = tensor_lists.TENSOR_LIST_RESERVE(_sizes(self._static), size, element_dtype=self._dtype)
+            known = None if self._dynamic_size else constant_value(size)
+            self._count = None if known is None else int(known)
 
     # -- what it is ----------------------------------------------------------------------------------------------
 
@@ -115,7 +117,7 @@ class TensorArray:
         made = TensorArray.__new__(TensorArray)
         made._dtype, made._dynamic_size, made._infer_shape = self._dtype, self._dynamic_size, self._infer_shape
         made._name, made._clear_after_read, made._cleared = self._name, self._clear_after_read, set(self._cleared)
-        made._static = self._static if static is None else static
+        made._static, made._count = self._static if static is None else static, self._count
         made._flow = flow
         return made
 
@@ -187,13 +189,12 @@ class TensorArray:
     def stack(self, name: str | None = None) -> Tensor:
         """The elements as one tensor."""
         with name_scope(name, "TensorArrayV2Stack", [self._flow]):
-            size = -1
-            made = getattr(self._flow, "op", None) if not context.executing_eagerly() else None
-            if not self._dynamic_size and made is not None and made.type == "TensorListReserve":
-                known = constant_value(made.inputs[1])
-                size = -1 if known is None else int(known)
             return tensor_lists.TENSOR_LIST_STACK(
-                self._flow, _sizes(self._static), element_dtype=self._dtype, num_elements=size, name="TensorListStack"
+                self._flow,
+                _sizes(self._static),
+                element_dtype=self._dtype,
+                num_elements=-1 if self._count is None else self._count,
+                name="TensorListStack",
             )
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
@@ -219,7 +220,9 @@ class TensorArray:
             merged = self._merged(rows)
             flow = tensor_lists.TENSOR_LIST_FROM_TENSOR(value, _sizes(rows), element_dtype=self._dtype)
             self._cleared.clear()
-            return self._changed(flow, merged)
+            made = self._changed(flow, merged)
+            made._count = None if self._dynamic_size or not value.static_shape.rank else value.static_shape[0]
+            return made
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """The array with the rows of `value` at `indices`."""
@@ -243,7 +246,9 @@ class TensorArray:
                 same = known is not None and len(known) and (np.asarray(known) == known[0]).all()
                 sizes = Shape((int(known[0]) if known is not None and same else None, *value.static_shape.dims[1:]))
             flow = tensor_lists.TENSOR_LIST_SPLIT(value, _sizes(sizes), lengths, element_dtype=self._dtype)
-            return self._changed(flow, sizes)
+            made = self._changed(flow, sizes)
+            made._count = None if self._dynamic_size else lengths.static_shape.of_rank(1)[0]
+            return made
 
     def size(self, name: str | None = None) -> Tensor:
         """The number of elements."""
