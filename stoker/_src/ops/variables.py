@@ -404,7 +404,8 @@ class Variable(PartialUpdates, metaclass=_VariableType):
     def __repr__(self) -> str:
         described = f"<tf.Variable '{self.name}' shape={self.shape} dtype={self._dtype.name}"
         if getattr(self._element, "is_eager", False):
-            return f"{described}, numpy={self.numpy()!r}>"
+            value: Any = self.value()
+            return f"{described}, numpy={value.value_text()}>"
         return described + ">"
 
     def __getitem__(self, item: Any) -> Any:
@@ -582,7 +583,7 @@ class ResourceVariable(MadeVariable):
 
     def _make_eager(self, initial_value: Any, dtype: Any, name: str | None, shape: Any) -> None:
         initial = _initial_tensor(initial_value, dtype, "initial_value")
-        self._name = name or "Variable"
+        self._name = (name or "Variable").rstrip("/")  # a slot has an empty name in its scope
         self._dtype, self._static = initial.dtype.base_dtype, initial.static_shape if shape is None else as_shape(shape)
         self._element = state.VAR_HANDLE_OP(
             dtype=self._dtype, shape=self._static, shared_name=ANONYMOUS, container=self._name

@@ -168,10 +168,15 @@ class EagerTensor(Tensor):
         return _rebuild, (self.numpy(), self.dtype)
 
     def __repr__(self) -> str:
-        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={self.numpy()!r}>"
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={self.value_text()}>"
 
     def __str__(self) -> str:
-        return f"tf.Tensor({self.numpy()!s}, shape={self.shape}, dtype={self.dtype.name})"
+        start = "\n" if self.ndim > 1 else ""
+        return f"tf.Tensor({start}{self.numpy()!s}, shape={self.shape}, dtype={self.dtype.name})"
+
+    def value_text(self) -> str:
+        """The value as `repr` shows it: numbers plain, arrays as NumPy writes them."""
+        return repr(self.numpy()) if self.ndim or self.dtype is dtypes.string else str(self.numpy())
 
 
 def _rebuild(array: Any, dtype: DType) -> EagerTensor:
