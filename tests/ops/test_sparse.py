@@ -262,3 +262,13 @@ def test_sparse_tensors_as_variants(eager):
     assert read(many[2]) == [[[0]], [6], [4]]
     with pytest.raises(tf2.errors.InvalidArgumentError, match="Requested SparseTensor of type float32"):
         read(one, tf2.float32)
+
+
+def test_placeholders_take_their_shape_as_a_tensor():
+    """A dense shape given as a tensor is the placeholder's, and may still be fed."""
+    sparse = tf.sparse_placeholder(tf.float32, shape=tf.constant([2, 3], tf.int64))
+    assert sparse.get_shape().as_list() == [2, 3] and sparse.indices.shape.as_list() == [None, 2]
+    dense = tf.sparse_tensor_to_dense(sparse)
+    with tf.Session() as session:
+        found = session.run(dense, {sparse: (np.array([[0, 1]]), np.array([5.0]), np.array([2, 3]))})
+    assert found.tolist() == [[0, 5, 0], [0, 0, 0]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import stoker as tf2
 import stoker.compat.v1 as tf
 
 KINDS = pytest.mark.parametrize("resource", [False, True], ids=["ref", "resource"])
@@ -580,3 +581,23 @@ def test_sums_of_gradients_are_placed_with_their_first_term():
     for together, group in ((False, b"loc:@gradients/mul_grad/Mul"), (True, b"loc:@mul_1")):
         (gradient,) = tf.gradients(v * v, [v], colocate_gradients_with_ops=together)
         assert gradient.op.type == "AddN" and gradient.op.colocation_groups() == [group]
+
+
+@pytest.mark.parametrize("kind", ["Adam", "Adagrad", "Ftrl", "RMSProp"])
+def test_functions_train_eager_variables(eager, kind):
+    """Inside of a tf.function an optimizer makes its slots outside of it, once, and trains as it does eagerly."""
+    inside, outside = tf2.Variable([1.0, 2.0], name="v"), tf2.Variable([1.0, 2.0], name="v")
+    optimizers = [getattr(tf.train, f"{kind}Optimizer")(0.1) for _ in range(2)]
+
+    def step(optimizer, variable):
+        with tf2.GradientTape() as tape:
+            loss = tf2.reduce_sum(variable * variable)
+        optimizer.apply_gradients([(tape.gradient(loss, variable), variable)])
+        return loss
+
+    traced = tf2.function(lambda: step(optimizers[0], inside))
+    for _ in range(3):
+        assert np.allclose(traced(), step(optimizers[1], outside), rtol=1e-6)
+    assert np.allclose(inside.numpy(), outside.numpy(), rtol=1e-6)
+    names = [variable.name for variable in optimizers[0].variables()]
+    assert f"v/{kind}:0" in names and names == [variable.name for variable in optimizers[1].variables()]

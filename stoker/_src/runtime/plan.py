@@ -151,7 +151,6 @@ class Planner:
         self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
         self._fetched_tensors = set(fetches)
         self._wanted_outputs: dict[Operation, list[bool]] = {}
-        self._pinned: dict[Tensor, Value] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
 
@@ -175,7 +174,8 @@ class Planner:
             elif op in self.needed:
                 self._plan(op)
         for tensor in self.fetches:
-            self.results.append(None if tensor is None else self._fetched(tensor))
+            # A reference is fetched after all updates of the step: TensorFlow hands out the variable's own buffer.
+            self.results.append(None if tensor is None else self._taken(tensor, reference=False))
         if self.small_programs and self.compile_function.placement.gpu is None:
             self.instructions = programs.form(self.instructions, self.results)
         self._settle()
@@ -216,9 +216,8 @@ class Planner:
             return
         if _is_snapshot(op):
             # The value that a 1.x variable stands for: whoever uses it reads the variable then, as TensorFlow's shared
-            # buffers let it see updates that it was told to wait for. Fetched, it is what the variable was here.
+            # buffers let it see updates that it was told to wait for.
             self.values.setdefault(op.outputs[0], self.values[op._inputs[0]])
-            self._pin(op.outputs[0])
             return
         arguments = self._arguments(op)
         if traits & Trait.PASSES:
@@ -328,11 +327,6 @@ class Planner:
         self._reads[source] = value
         return value
 
-    def _pin(self, tensor: Tensor) -> None:
-        """What a fetch of this reference gives: the variable's value at this point."""
-        if tensor in self._fetched_tensors and tensor not in self._pinned:
-            self._pinned[tensor] = self._read(tensor)
-
     def _append(self, instruction: Instruction, traits: Trait) -> None:
         instruction.traits = traits
         if traits & Trait.READS:
@@ -359,7 +353,6 @@ class Planner:
             if reference.is_constant:
                 self.values[op.outputs[0]] = reference
                 instruction.results = []
-                self._pin(op.outputs[0])
 
     # -- constants -----------------------------------------------------------------------------------------------
 
@@ -416,14 +409,8 @@ class Planner:
         for op in ops:
             if op.outputs:  # the references the updates were given
                 self.values[op.outputs[0]] = self.values[op._inputs[0]]
-                self._pin(op.outputs[0])
 
     # -- results and aliasing ------------------------------------------------------------------------------------
-
-    def _fetched(self, tensor: Tensor) -> Value:
-        if tensor in self._pinned:
-            return self._pinned[tensor]
-        return self._read(tensor) if tensor.dtype._is_ref_dtype else self.values[tensor]
 
     def _settle(self) -> None:
         """Finds which values may share a variable's memory, and copies where someone could see it change.
