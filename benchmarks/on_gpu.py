@@ -1,6 +1,6 @@
 """The training workloads on a GPU: stoker beside plain PyTorch and JAX of the same step.
 
-    python benchmarks/cuda.py [--no-jax] [WORKLOAD ...]
+    python benchmarks/on_gpu.py [--no-jax] [WORKLOAD ...]
 
 Every side is fed NumPy arrays and hands the loss back as a number, step by step, as `workloads.py` does. PyTorch runs eagerly with
 its own optimizers (nn.functional and autograd, no compilation), JAX is one jitted step. TF32 is on for all three.
