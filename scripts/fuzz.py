@@ -211,7 +211,8 @@ def run_all(args: argparse.Namespace) -> int:
 
 def keep_running(name: str, args: argparse.Namespace, log: BinaryIO) -> int:
     """Runs a target in processes of its own until the time is up; how many of them died."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": paths}
     deadline = time.monotonic() + args.seconds
     deaths = 0
     left = args.seconds

@@ -245,9 +245,7 @@ def inflate(data: bytes, window_bits: int) -> bytes:
     return b"".join(parts)
 
 
-DECODE_COMPRESSED = define(
-    "DecodeCompressed(bytes: string) -> (output: string)", compression_type=""
-).not_differentiable()
+DECODE_COMPRESSED = define("DecodeCompressed(bytes: string) -> (output: string)", compression_type="")
 
 
 @DECODE_COMPRESSED.kernel
@@ -273,9 +271,7 @@ def decode_compressed(bytes: Any, compression_type: str = "", name: str | None =
 
 # ---- JSON -------------------------------------------------------------------------------------------------------
 
-DECODE_JSON_EXAMPLE = define(
-    "DecodeJSONExample(json_examples: string) -> (binary_examples: string)"
-).not_differentiable()
+DECODE_JSON_EXAMPLE = define("DecodeJSONExample(json_examples: string) -> (binary_examples: string)")
 DECODE_JSON_EXAMPLE.kernel(lambda json_examples: each_string(json_examples, json_to_example))
 DECODE_JSON_EXAMPLE.shape(unchanged)
 
@@ -293,7 +289,7 @@ DECODE_CSV = define(
     "DecodeCSV(records: string, record_defaults: host [OUT_TYPE]) -> (output: [OUT_TYPE])",
     OUT_TYPE=TYPES(allowed=_CSV, minimum=1), field_delim=STRING(","), use_quote_delim=True, na_value="",
     select_cols=INTS(()),
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 def _csv_column(position: int, default: Any, dtype: DType) -> csv.CsvColumn:

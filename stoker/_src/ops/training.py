@@ -44,13 +44,22 @@ class UpdateOps:
     resource_sparse: OpDefinition | None
 
 
-def update(spelling: str, *, sparse: bool = False, reference: bool = True, **attrs: Any) -> Callable[[Rule], UpdateOps]:
+def update(
+    spelling: str,
+    *,
+    sparse: bool = False,
+    reference: bool = True,
+    device_numbers: tuple[str, ...] = (),
+    **attrs: Any,
+) -> Callable[[Rule], UpdateOps]:
     """Defines the ops of a rule from its inputs, spelled `Name(variables; numbers and grad)`.
 
     Args:
         spelling: the op's name and inputs, in TensorFlow's order.
         sparse: whether there are sparse ops too.
         reference: whether there are ops for reference variables.
+        device_numbers: numbers that change with every step, which the rule also takes as tensors: fetching them from a GPU
+            would make the host wait for it.
         **attrs: attributes beside T, Tindices and use_locking, with their defaults.
     """
     name, _, inputs = spelling.rstrip(")").partition("(")
@@ -58,7 +67,9 @@ def update(spelling: str, *, sparse: bool = False, reference: bool = True, **att
 
     def register(rule: Rule) -> UpdateOps:
         def make(prefix: str, *, resource: bool, rows: bool) -> OpDefinition:
-            return _define(prefix + name, rule, variables, others, resource=resource, rows=rows, attrs=attrs)
+            made = _define(prefix + name, rule, variables, others, resource=resource, rows=rows, attrs=attrs)
+            made.device_numbers = frozenset(device_numbers)
+            return made
 
         return UpdateOps(
             make("Apply", resource=False, rows=False) if reference else None,
@@ -87,7 +98,7 @@ def _define(
         **indexing,
         use_locking=False,
         **attrs,
-    ).not_differentiable()
+    )
     caller = _Caller(name, rule, variables, others)
     kernel = caller.sparse if rows else caller.one
     definition.kernel(_with_attributes(kernel, rule))
