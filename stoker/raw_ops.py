@@ -151,6 +151,7 @@ from stoker._src.runtime.raw_ops import DecodePaddedRaw as DecodePaddedRaw
 from stoker._src.runtime.raw_ops import DecodePng as DecodePng
 from stoker._src.runtime.raw_ops import DecodeProtoV2 as DecodeProtoV2
 from stoker._src.runtime.raw_ops import DecodeRaw as DecodeRaw
+from stoker._src.runtime.raw_ops import DeleteSessionTensor as DeleteSessionTensor
 from stoker._src.runtime.raw_ops import DenseBincount as DenseBincount
 from stoker._src.runtime.raw_ops import DepthToSpace as DepthToSpace
 from stoker._src.runtime.raw_ops import DepthwiseConv2dNative as DepthwiseConv2dNative
@@ -197,6 +198,7 @@ from stoker._src.runtime.raw_ops import Expm1 as Expm1
 from stoker._src.runtime.raw_ops import ExtractImagePatches as ExtractImagePatches
 from stoker._src.runtime.raw_ops import ExtractJpegShape as ExtractJpegShape
 from stoker._src.runtime.raw_ops import ExtractVolumePatches as ExtractVolumePatches
+from stoker._src.runtime.raw_ops import Fact as Fact
 from stoker._src.runtime.raw_ops import FakeParam as FakeParam
 from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxArgs as FakeQuantWithMinMaxArgs
 from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxArgsGradient as FakeQuantWithMinMaxArgsGradient
@@ -229,6 +231,8 @@ from stoker._src.runtime.raw_ops import FusedBatchNormV3 as FusedBatchNormV3
 from stoker._src.runtime.raw_ops import Gather as Gather
 from stoker._src.runtime.raw_ops import GatherNd as GatherNd
 from stoker._src.runtime.raw_ops import GatherV2 as GatherV2
+from stoker._src.runtime.raw_ops import GetSessionHandle as GetSessionHandle
+from stoker._src.runtime.raw_ops import GetSessionTensor as GetSessionTensor
 from stoker._src.runtime.raw_ops import Greater as Greater
 from stoker._src.runtime.raw_ops import GreaterEqual as GreaterEqual
 from stoker._src.runtime.raw_ops import GRUBlockCell as GRUBlockCell

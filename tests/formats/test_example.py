@@ -20,7 +20,7 @@ sys.path.insert(0, str(TESTS / "golden"))
 import example_parsing  # noqa: E402
 
 CASES = example_parsing.load(str(TESTS / "golden" / "example_parsing.json.gz"))
-CORPUS = sorted((TESTS / "fuzz" / "corpus" / "examples").iterdir())
+CORPUS = sorted((TESTS / "fuzz" / "corpus" / "example_twins").iterdir())
 PARSERS = sorted({example.native, example_python}, key=lambda module: module.__name__)
 
 

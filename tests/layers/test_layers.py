@@ -114,7 +114,11 @@ def test_own_layers():
         (lambda: tf.layers.conv2d(tf.zeros([2, 4, 4, 3]), 3, 3, padding="other"), "padding"),
         (lambda: tf.layers.conv2d(tf.zeros([2, 4, 4, 3]), 3, 3, data_format="other"), "data_format"),
         (lambda: tf.layers.conv2d(tf.zeros([2, 4, 4, 3]), 3, 3, strides=2, dilation_rate=2), "strides > 1"),
-        (lambda: tf.layers.batch_normalization(tf.zeros([2, 3]), fused=True), "rank 4"),
+        (lambda: tf.layers.batch_normalization(tf.zeros([2, 3]), axis=[1, -1]), "Duplicate axis"),
+        (lambda: tf.layers.batch_normalization(tf.zeros([2, 3]), axis=0, virtual_batch_size=1), "cannot include 0"),
+        (lambda: tf.layers.batch_normalization(tf.zeros([4, 3]), virtual_batch_size=3), "divisible by 9"),
+        (lambda: tf.layers.batch_normalization(tf.zeros([2, 3]), renorm=True, renorm_clipping={"a": 1}), "rmax"),
+        (lambda: tf.layers.batch_normalization(tf.placeholder(tf.float32)), "undefined rank"),
         (lambda: tf.layers.batch_normalization(tf.zeros([2, 3]), axis=5), "axis"),
         (lambda: tf.layers.Dense(3).scope_name, "has not been used"),
     ],
@@ -125,10 +129,29 @@ def test_bad_arguments_are_refused(make, text):
         make()
 
 
-def test_renormalization_is_not_there():
-    """Batch renormalization says that it is missing."""
-    with pytest.raises(NotImplementedError, match="renorm"):
-        tf.layers.batch_normalization(tf.zeros([2, 3]), renorm=True)
+def test_virtual_batches_and_adjustment():
+    """Parts of a batch are normalized each by itself; an adjustment acts on what was normalized, in training only."""
+    data = np.random.RandomState(0).randn(6, 2).astype(np.float32) * 2 + 1
+    parts = data.reshape(3, 2, 2)
+    mean, variance = parts.mean(0), parts.var(0)
+    output = tf.layers.batch_normalization(data, training=True, virtual_batch_size=3, momentum=0.5)
+    updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+    moving = next(v for v in tf.global_variables() if v.name.endswith("moving_variance:0"))
+    training = tf.placeholder_with_default(True, [])
+    adjusted = tf.layers.batch_normalization(
+        data, training=training, adjustment=lambda shape: (tf.fill(shape, 2.0), tf.fill([1, 1], 0.5))
+    )
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        found, _ = session.run([output, updates])
+        np.testing.assert_allclose(
+            found, ((parts - mean) / np.sqrt(variance + 1e-3)).reshape(6, 2), rtol=1e-4, atol=1e-5
+        )
+        assert moving.shape.as_list() == [1, 1, 2]
+        np.testing.assert_allclose(session.run(moving)[0, 0], 0.5 + variance.mean(0) * 0.5, rtol=1e-5)
+        normal = (data - data.mean(0)) / np.sqrt(data.var(0) + 1e-3)
+        np.testing.assert_allclose(session.run(adjusted), normal * 2 + 0.5, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(session.run(adjusted, {training: False}), data / np.sqrt(1.001), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -147,3 +170,13 @@ def test_bad_recurrent_arguments_are_refused(make, kind):
     """Recurrent networks say what they cannot work with."""
     with pytest.raises(kind):
         make()
+
+
+def test_default_placeholders_choose_the_mode_of_a_run():
+    """placeholder_with_default is not taken for a constant: a layer built with it obeys what a run feeds."""
+    training = tf.placeholder_with_default(False, [])
+    y = tf.layers.dropout(tf.ones([1, 64]), 0.5, training=training, seed=1)
+    assert tf.get_static_value(training) is None
+    with tf.Session() as session:
+        assert session.run(y).tolist() == [[1.0] * 64]
+        assert set(session.run(y, {training: True}).ravel()) == {0.0, 2.0}

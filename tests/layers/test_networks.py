@@ -14,17 +14,21 @@ assert _spec is not None and _spec.loader is not None
 cases = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(cases)
 
+# What a variable is worth after twenty steps is allowed more where an optimizer divides by the size of the gradient: Adam
+# turns the last bit of a gradient near zero into part of a step.
+LOOSE = {"perceptron": 2e-4}
+
 
 @pytest.mark.parametrize("name", cases.NETWORKS)
 def test_network_trains_as_in_tensorflow(name):
-    """Variables have TensorFlow's names, order and initial values, and twenty steps give its loss curve."""
-    names, initial, losses, final = cases.train(tf, cases.NETWORKS[name])
-    with np.load(GOLDEN / "values.npz") as expected:
-        assert names == expected[f"{name}|names"].tolist()
-        for variable, value in zip(names, initial):
-            found = expected[f"{name}|initial|{variable.replace('/', '@')}"]
-            np.testing.assert_allclose(value, found, rtol=3e-7, atol=1e-9, err_msg=variable)
-        np.testing.assert_allclose(losses, expected[f"{name}|losses"], rtol=2e-4)
-        for variable, value in zip(names, final):
-            found = expected[f"{name}|final|{variable.replace('/', '@')}"]
-            np.testing.assert_allclose(value, found, rtol=5e-3, atol=5e-4, err_msg=variable)
+    """Names and initial values of variables, and losses, gradients and metrics of twenty steps, are TensorFlow's."""
+    found = cases.train(tf, cases.NETWORKS[name])
+    with np.load(GOLDEN / "values.npz") as golden:
+        expected = {
+            key.split("|", 1)[1].replace("@", "/"): golden[key] for key in golden.files if key.startswith(f"{name}|")
+        }
+    assert found.keys() == expected.keys()
+    assert found.pop("names").tolist() == expected["names"].tolist()
+    for key, value in found.items():
+        tolerance = {"initial": 3e-7, "final": LOOSE.get(name, 1e-5)}.get(key.split("|")[0], 1e-5)
+        np.testing.assert_allclose(value, expected[key], rtol=tolerance, atol=tolerance, err_msg=key)

@@ -411,3 +411,9 @@ def test_lookups_of_variables_leave_them_where_they_are():
         assert isinstance(g, tf.IndexedSlices) and session.run(g.indices).tolist() == [1, 1]
         with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[0\] = 2 is not in \[0, 2\)"):
             session.run(tf.gather(v, [2]))
+
+
+def test_a_placeholder_with_default_has_no_static_value():
+    """What a run may feed is not known before: conditions on it keep both branches."""
+    flag = tf.placeholder_with_default(True, [])
+    assert tf.get_static_value(flag) is None and tf.get_static_value(tf.logical_not(flag)) is None

@@ -80,7 +80,7 @@ def test_near(eager):
     assert tf2.debugging.assert_near(1.0, 1.05, rtol=0.1) is None
     with pytest.raises(tf.errors.InvalidArgumentError, match="not equal to tolerance"):
         tf2.debugging.assert_near([1.0], [1.1], message="zz")
-    with pytest.raises(ValueError, match="not inexact"):
+    with pytest.raises(ValueError, match=r"inexact|finfo"):
         tf2.debugging.assert_near(1, 2)
 
 

@@ -29,6 +29,9 @@ from stoker._src.formats import framing
 _READ_SIZE = 1 << 18
 _WRITE_BUFFER = 1 << 18
 _INFLATE_LIMIT = 1 << 20  # at most so much comes out of one piece of compressed input
+INFLATED_RECORD_LIMIT = 1 << 31
+"""The longest record taken from a compressed file: a small file may spell any number of bytes. Records of plain files are
+bounded by the file."""
 _DEFAULT_INPUT_BUFFER = 256 << 10
 _GZIP_WINDOW = zlib.MAX_WBITS + 16
 
@@ -292,7 +295,7 @@ def records_with_offsets(file: BinaryIO, compression: str = "") -> Iterator[tupl
 
     Raises:
         DataLossError: a checksum does not match ("corrupted record at N"), the file ends inside a record ("truncated
-            record at N") or is not compressed as it should be.
+            record at N"), is not compressed as it should be, or is compressed and has a record of more than 2 GiB.
     """
     for records, offset in _batches(file, compression):
         for record in records:
@@ -326,6 +329,14 @@ def _batches(file: BinaryIO, compression: str) -> Iterator[tuple[list[bytes], in
             raise DataLossError(None, None, f"corrupted record at {offset}{hint}")
         if status == framing.BAD_DATA:
             raise DataLossError(None, None, f"corrupted record at {offset + framing.HEADER_SIZE}")
+        if compression and len(held) >= framing.HEADER_SIZE:
+            (length,) = struct.unpack_from("<Q", held)
+            if length > INFLATED_RECORD_LIMIT:
+                raise DataLossError(
+                    None,
+                    None,
+                    f"record at {offset} has {length} bytes; of a compressed file at most {INFLATED_RECORD_LIMIT} are taken",
+                )
     if len(held) >= framing.HEADER_SIZE:
         (length,) = struct.unpack_from("<Q", held)
         raise DataLossError(

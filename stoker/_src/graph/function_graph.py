@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, settings
 from stoker._src.base.dtypes import DType
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph import context
@@ -67,6 +67,13 @@ class FuncGraph(Graph):
         self._captured: dict[int, tuple[Any, Tensor]] = {}  # id of an outer tensor -> (what the caller passes, input)
         self._kept: list[Any] = []  # outer tensors whose id is a key above
         self._seed = getattr(self.outer, "_seed", None)
+        # Without control flow v2, what a loop or a branch makes counts as made in the graph around it.
+        around = self.outer
+        plain = around._counts_outside if isinstance(around, FuncGraph) else isinstance(around, Graph)
+        self._counts_outside: bool = plain and not self.automatic and not settings.control_flow_v2
+
+    def next_random_op(self) -> int:
+        return self.outer.next_random_op() if self._counts_outside else super().next_random_op()
 
     # -- inputs --------------------------------------------------------------------------------------------------
 
@@ -119,7 +126,7 @@ class FuncGraph(Graph):
             if found is not None:
                 return self._note(tensor, *found)
         inner = self.add_input(tensor.dtype, tensor.static_shape)
-        _note_handle(inner, tensor)
+        note_handle(inner, tensor)
         if tensor.op.type == "Const":
             inner.op.static_value = [tensor.op.attrs["value"]]
         elif tensor.op.type == "Placeholder" and tensor.op.static_value is not None:
@@ -141,7 +148,7 @@ class FuncGraph(Graph):
                 return self._note(tensor, *found)
         static = SCALAR if tensor.dtype in (dtypes.resource, dtypes.variant) else tensor.static_shape
         inner = self.add_input(tensor.dtype, static)
-        _note_handle(inner, tensor)
+        note_handle(inner, tensor)
         self._note(tensor, passed, inner)
         return inner if passed is tensor else self._note(passed, passed, inner)
 
@@ -235,7 +242,7 @@ class FuncGraph(Graph):
         return [op for op in self._ops if op.definition.traits & STATEFUL and op.type != "Placeholder"]
 
 
-def _note_handle(inner: Tensor, outer: Any) -> None:
+def note_handle(inner: Tensor, outer: Any) -> None:
     """What is known of a resource beyond its dtype goes with the handle into the function."""
     if outer.dtype.base_dtype not in (dtypes.resource, dtypes.variant):
         return

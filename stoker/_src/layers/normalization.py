@@ -6,12 +6,14 @@ from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
-from stoker._src.graph.scopes import colocate_with, name_scope
+from stoker._src.base.shapes import TensorShape, as_shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import colocate_with, control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.base import InputSpec, Layer, as_public, dims, known_flag, smart_cond
 from stoker._src.layers.core import ONES, ZEROS
-from stoker._src.ops import array, casting, constants
-from stoker._src.ops.nn import batch_norm, moments
+from stoker._src.ops import array, casting, constants, math, math_unary, reductions
+from stoker._src.ops.nn import activations, batch_norm, moments
 
 
 @export(v1="layers.BatchNormalization")
@@ -28,15 +30,20 @@ class BatchNormalization(Layer):
         center, scale: whether there is a `beta`, a `gamma`.
         beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer: of the variables.
         beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint: of the variables.
-        renorm, renorm_clipping, renorm_momentum: batch renormalization: not supported.
-        fused: whether to use one op for all; None for where that is possible.
+        renorm: whether to correct the batch's statistics towards moving averages of their own (Ioffe, 2017), kept in
+            `renorm_mean` and `renorm_stddev`; `moving_variance` then follows `moving_stddev`.
+        renorm_clipping: bounds of the corrections, as tensors or numbers: any of "rmin", "rmax" and "dmax".
+        renorm_momentum: of the averages that corrections aim at.
+        fused: whether to use one op for all; None for where that is possible. Where it is not, several are used.
         trainable: whether gamma and beta are trained.
-        virtual_batch_size, adjustment: not supported.
+        virtual_batch_size: normalize parts of the batch, of that many examples, each by itself.
+        adjustment: a function from the input's shape to (scale, bias), applied to normalized values in training.
         name: the layer's name.
 
     Raises:
-        NotImplementedError: renorm, virtual_batch_size or adjustment are asked for.
-        ValueError: fused is asked for where there is no fused form.
+        TypeError: `axis` is no integer or list of integers.
+        ValueError: axes that the input does not have, bounds that do not exist, virtual batches along axis 0 or together
+            with an adjustment.
     """
 
     def __init__(
@@ -65,14 +72,17 @@ class BatchNormalization(Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(trainable, name, **kwargs)
-        for value, label in (
-            (renorm or renorm_clipping or renorm_momentum != 0.99, "Batch renormalization (renorm)"),
-            (virtual_batch_size is not None, "virtual_batch_size"),
-            (adjustment is not None, "adjustment"),
-        ):
-            if value:
-                raise NotImplementedError(f"{label} of BatchNormalization is not supported.")
-        self.axis = list(axis) if isinstance(axis, (list, tuple)) else [int(axis)]
+        many = isinstance(axis, (list, tuple))
+        if not all(isinstance(each, int) for each in (axis if many else [axis])):
+            raise TypeError(f"Expected an int or a list/tuple of ints for the argument 'axis', but received: {axis!r}")
+        self.axis = list(axis) if many else [axis]
+        self.renorm, self.renorm_clipping, self.renorm_momentum = renorm, renorm_clipping or {}, renorm_momentum
+        if renorm and set(self.renorm_clipping) - {"rmax", "rmin", "dmax"}:
+            raise ValueError(
+                f"Received invalid keys for `renorm_clipping` argument: {renorm_clipping}. Supported values: "
+                "['rmax', 'rmin', 'dmax']."
+            )
+        self.virtual_batch_size, self.adjustment = virtual_batch_size, adjustment
         self.momentum, self.epsilon, self.center, self.scale = momentum, epsilon, center, scale
         self.beta_initializer, self.gamma_initializer = beta_initializer, gamma_initializer
         self.moving_mean_initializer = moving_mean_initializer
@@ -84,31 +94,21 @@ class BatchNormalization(Layer):
         self.beta: Any = None
         self.moving_mean: Any = None
         self.moving_variance: Any = None
+        self.moving_stddev: Any = None
+        self.renorm_mean: Any = None
+        self.renorm_stddev: Any = None
 
     def build(self, input_shape: Any) -> None:
+        if not as_shape(input_shape).rank:
+            raise ValueError(f"Input has undefined rank. Received: input_shape={TensorShape(as_shape(input_shape))}")
         sizes = dims(input_shape)
-        rank = len(sizes)
-        for axis in self.axis:
-            if not -rank <= axis < rank:
-                raise ValueError(
-                    f"Invalid axis. Expected 0 <= axis < inputs.rank (with inputs.rank={rank}). Received: layer.axis={self.axis}"
-                )
-        self.axis = [axis % rank for axis in self.axis]
-        if any(sizes[axis] is None for axis in self.axis):
-            raise ValueError(
-                f"Input has undefined `axis` dimension. Received input with shape {sizes}. Axis value: {self.axis}"
-            )
-        fusible = rank == 4 and self.axis in ([1], [3])
-        if self.fused and not fusible:
-            raise ValueError(
-                f"Fused batch normalization wants inputs of rank 4 and channels along axis 1 or 3. Received: rank {rank}, axis {self.axis}."
-            )
-        self.fused = fusible if self.fused is None else self.fused
-        self.input_spec = InputSpec(ndim=rank, axes={axis: sizes[axis] for axis in self.axis})
-        if len(self.axis) == 1:
-            shape = [sizes[self.axis[0]]]
-        else:
-            shape = [sizes[i] if i in self.axis else 1 for i in range(rank)]
+        self._settle_axes(sizes)
+        shape = [sizes[self.axis[0]]]
+        if len(self.axis) > 1 or self.virtual_batch_size is not None:
+            shape = [size if i in self.axis else 1 for i, size in enumerate(sizes)]
+        if self.virtual_batch_size is not None:  # the batch becomes two dimensions
+            shape.insert(1, 1)
+            self.axis = [axis + 1 for axis in self.axis]
         # Statistics of half precision are kept in float32.
         kind = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else self._dtype
         if self.scale:
@@ -119,16 +119,67 @@ class BatchNormalization(Layer):
             self.beta = self.add_weight(
                 "beta", shape, kind, self.beta_initializer, self.beta_regularizer, constraint=self.beta_constraint
             )
-        self.moving_mean = self.add_weight("moving_mean", shape, kind, self.moving_mean_initializer, trainable=False)
-        self.moving_variance = self.add_weight(
-            "moving_variance", shape, kind, self.moving_variance_initializer, trainable=False
-        )
+
+        def statistic(name: str, initializer: Any) -> Any:
+            return self.add_weight(name, shape, kind, initializer, trainable=False)
+
+        means, variances = self.moving_mean_initializer, self.moving_variance_initializer
+        self.moving_mean = statistic("moving_mean", means)
+        self.moving_variance = statistic("moving_variance", variances)
+        if self.renorm:
+            # A deviation starts as the root of what the variance starts with.
+            roots = variances if variances is ONES else _root_of(variances)
+            self.moving_stddev = statistic("moving_stddev", roots)
+            self.renorm_mean = statistic("renorm_mean", means)
+            self.renorm_stddev = statistic("renorm_stddev", roots)
+
+    def _settle_axes(self, sizes: list[Any]) -> None:
+        """Checks the axes, makes them positive and decides whether the fused op is used."""
+        rank = len(sizes)
+        if any(not -rank <= axis < rank for axis in self.axis):
+            raise ValueError(
+                "Invalid value for `axis` argument. Expected 0 <= axis < inputs.rank (with "
+                f"inputs.rank={rank}). Received: axis={tuple(self.axis)}"
+            )
+        self.axis = [axis % rank for axis in self.axis]
+        if len(set(self.axis)) != len(self.axis):
+            raise ValueError(f"Duplicate axis: {tuple(self.axis)}")
+        if self.virtual_batch_size is not None:
+            if self.virtual_batch_size <= 0:
+                raise ValueError(
+                    "`virtual_batch_size` must be a positive integer that divides the true batch size of the input "
+                    f"tensor. Received: virtual_batch_size={self.virtual_batch_size}"
+                )
+            if 0 in self.axis:
+                raise ValueError(
+                    "When using `virtual_batch_size`, the batch dimension must be 0 and thus axis cannot include 0. "
+                    f"Received axis={self.axis}"
+                )
+            if self.adjustment is not None:
+                raise ValueError("When using `virtual_batch_size`, adjustment cannot be specified")
+        if any(sizes[axis] is None for axis in self.axis):
+            raise ValueError(
+                f"Input has undefined `axis` dimension. Received input with shape {as_public(sizes)} and axis={tuple(self.axis)}"
+            )
+        whole = not self.renorm and self.virtual_batch_size is None and self.adjustment is None
+        single = self._dtype in (dtypes.float32, dtypes.float16, dtypes.bfloat16)
+        fusible = whole and single and rank in (4, 5) and self.axis in ([1], [rank - 1])
+        self.fused = fusible and self.fused is not False
+        self.input_spec = InputSpec(ndim=rank, axes={axis: sizes[axis] for axis in self.axis})
 
     def call(self, inputs: Any, training: Any = False) -> Tensor:
-        return self._fused_call(inputs, training) if self.fused else self._plain_call(inputs, training)
+        if self.fused:
+            return self._fused_call(inputs, training)
+        if self.virtual_batch_size is None:
+            return self._plain_call(inputs, training)
+        sizes = array.shape(inputs)
+        parts = array.concat([[self.virtual_batch_size, -1], sizes[1:]], 0)  # type: ignore[index]
+        outputs = self._plain_call(array.reshape(inputs, parts), training)
+        return array.reshape(outputs, sizes)
 
     def _fused_call(self, inputs: Any, training: Any) -> Tensor:
-        layout = "NCHW" if self.axis == [1] else "NHWC"
+        letters = "DHW"[5 - inputs.static_shape.rank :]
+        layout = f"NC{letters}" if self.axis == [1] else f"N{letters}C"
         size = inputs.static_shape[self.axis[0]]
         kind = self.moving_mean.dtype.base_dtype
         gamma = self.gamma if self.scale else constants.constant(1.0, kind, [size])
@@ -153,18 +204,22 @@ class BatchNormalization(Layer):
 
         output, mean, variance = smart_cond(training, by_batch, by_averages)
         if known_flag(training) is not False:
-            # Outside of training a momentum of 1 leaves the averages as they are.
-            momentum = smart_cond(
-                training,
-                lambda: constants.constant(self.momentum, kind),
-                lambda: constants.constant(1.0, kind),
-            )
-            self._update(self.moving_mean, mean, momentum)
-            self._update(self.moving_variance, variance, momentum)
+            self._update(self.moving_mean, mean, self._momentum(self.momentum, training))
+            self._update(self.moving_variance, variance, self._momentum(self.momentum, training))
         return output
 
+    def _momentum(self, momentum: float, training: Any) -> Any:
+        """Outside of training a momentum of 1 leaves the averages as they are."""
+        if known_flag(training):
+            return float(momentum)
+        kind = self.moving_mean.dtype.base_dtype
+        return smart_cond(training, lambda: constants.constant(momentum, kind), lambda: constants.constant(1.0, kind))
+
     def _update(self, average: Any, value: Any, momentum: Any) -> None:
-        """average -= (average - value) * (1 - momentum), with every training step."""
+        self.add_update(self._moved(average, value, momentum))
+
+    def _moved(self, average: Any, value: Any, momentum: Any) -> Any:
+        """An op: average -= (average - value) * (1 - momentum)."""
         with name_scope("AssignMovingAvg") as scope, colocate_with(average):
             kind = average.dtype.base_dtype
             rate = (
@@ -173,43 +228,98 @@ class BatchNormalization(Layer):
                 else 1.0 - momentum
             )
             step = (average - casting.cast(value, kind)) * rate
-            update = average.assign_sub(step, name=scope, read_value=False)
-        self.add_update(update)
+            return average.assign_sub(step, name=scope, read_value=False)
 
     def _plain_call(self, inputs: Any, training: Any) -> Tensor:
         rank = inputs.static_shape.rank
-        others = [i for i in range(rank) if i not in self.axis]
+        apart = self.axis if self.virtual_batch_size is None else [1, *self.axis]
+        others = [i for i in range(rank) if i not in apart]
+        scale = self._along(self.gamma, rank) if self.scale else None
+        offset = self._along(self.beta, rank) if self.center else None
         trained = known_flag(training)
         if trained is False:
             mean, variance = self.moving_mean, self.moving_variance
         else:
-            mean, variance = moments.moments(inputs, others, keep_dims=len(self.axis) > 1)
-            batch_mean, batch_variance = mean, variance
+            if self.adjustment is not None:
+                scale, offset = _composed(self._adjustments(inputs, training), scale, offset)
+            mean, variance = moments.moments(inputs, others, keep_dims=len(apart) > 1)
+            shared_mean, shared_variance = mean, variance
+            if self.virtual_batch_size is not None:
+                shared_mean = reductions.reduce_mean(mean, axis=1, keepdims=True)
+                shared_variance = reductions.reduce_mean(variance, axis=1, keepdims=True)
+            if self.renorm:
+                found = self._corrections(shared_mean, shared_variance, training)
+                scale, offset = _composed([self._along(each, rank) for each in found], scale, offset)
+            self._note(shared_mean, shared_variance, training)
             if trained is None:
-                mean = smart_cond(training, lambda: batch_mean, self.moving_mean.value)
-                variance = smart_cond(training, lambda: batch_variance, self.moving_variance.value)
-            momentum: Any = float(self.momentum)
-            if trained is None:
-                kind = self.moving_mean.dtype.base_dtype
-                momentum = smart_cond(
-                    training, lambda: constants.constant(self.momentum, kind), lambda: constants.constant(1.0, kind)
+                batch_mean, batch_variance, like = mean, variance, array.zeros_like
+                # All virtual batches use the same averages.
+                mean = smart_cond(training, lambda: batch_mean, lambda: self.moving_mean + like(batch_mean))
+                variance = smart_cond(
+                    training, lambda: batch_variance, lambda: self.moving_variance + like(batch_variance)
                 )
-            self._update(self.moving_mean, mean, momentum)
-            self._update(self.moving_variance, variance, momentum)
         outputs = moments.batch_normalization(
             inputs,
             self._along(mean, rank),
             self._along(variance, rank),
-            None if not self.center else self._along(self.beta, rank),
-            None if not self.scale else self._along(self.gamma, rank),
+            None if offset is None else casting.cast(offset, inputs.dtype.base_dtype),
+            None if scale is None else casting.cast(scale, inputs.dtype.base_dtype),
             self.epsilon,
         )
         outputs.set_shape(inputs.static_shape)
         return outputs
 
+    def _adjustments(self, inputs: Any, training: Any) -> tuple[Any, Any]:
+        scale, bias = self.adjustment(array.shape(inputs))
+        return (
+            smart_cond(training, lambda: scale, lambda: array.ones_like(scale)),
+            smart_cond(training, lambda: bias, lambda: array.zeros_like(bias)),
+        )
+
+    def _corrections(self, mean: Any, variance: Any, training: Any) -> tuple[Any, Any]:
+        """What turns values normalized by the batch into values normalized by `renorm_mean` and `renorm_stddev`."""
+        deviation = self._deviation(variance)
+        ratio = deviation / self.renorm_stddev
+        shift = (mean - self.renorm_mean) / self.renorm_stddev
+        bounds = {key: convert_to_tensor(value, ratio.dtype) for key, value in self.renorm_clipping.items()}
+        if "rmin" in bounds:
+            ratio = math.maximum(ratio, bounds["rmin"])
+        if "rmax" in bounds:
+            ratio = math.minimum(ratio, bounds["rmax"])
+        if "dmax" in bounds:
+            shift = math.minimum(math.maximum(shift, -bounds["dmax"]), bounds["dmax"])
+        return (
+            array.stop_gradient(smart_cond(training, lambda: ratio, lambda: array.ones_like(ratio))),
+            array.stop_gradient(smart_cond(training, lambda: shift, lambda: array.zeros_like(shift))),
+        )
+
+    def _deviation(self, variance: Any) -> Any:
+        return math_unary.SQRT(variance + self.epsilon)
+
+    def _note(self, mean: Any, variance: Any, training: Any) -> None:
+        """Adds the updates of all averages."""
+        momentum = self._momentum(self.momentum, training)
+        if not self.renorm:
+            self._update(self.moving_mean, mean, momentum)
+            self._update(self.moving_variance, variance, momentum)
+            return
+        slow, deviation = self._momentum(self.renorm_momentum, training), self._deviation(variance)
+        aims = [
+            self._moved(self.renorm_mean, mean, slow),
+            self._moved(self.renorm_stddev, deviation, slow),
+        ]
+        with control_dependencies(aims[:1]):
+            self._update(self.moving_mean, mean, momentum)
+        with control_dependencies(aims[1:]):
+            moved = self._moved(self.moving_stddev, deviation, momentum)
+        with control_dependencies([moved]):
+            stddev = self.moving_stddev.read_value()
+            found = activations.relu(stddev * stddev - self.epsilon)
+            self.add_update(self.moving_variance.assign(found, name="AssignNewValue", read_value=False))
+
     def _along(self, vector: Any, rank: int) -> Any:
         """A statistic shaped so that it broadcasts along its dimension."""
-        if len(self.axis) > 1 or self.axis == [rank - 1]:
+        if vector.static_shape.rank == rank or self.axis == [rank - 1]:
             return vector
         shape = [1] * rank
         shape[self.axis[0]] = vector.static_shape[0]
@@ -217,6 +327,21 @@ class BatchNormalization(Layer):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return as_public(dims(input_shape))
+
+
+def _composed(inner: Any, scale: Any, offset: Any) -> tuple[Any, Any]:
+    """The scale and offset of (x * inner scale + inner offset) * scale + offset."""
+    if scale is not None:
+        inner = inner[0] * scale, inner[1] * scale
+    return inner[0], inner[1] if offset is None else inner[1] + offset
+
+
+def _root_of(initializer: Any) -> Any:
+    def initialize(shape: Any, dtype: Any = dtypes.float32, partition_info: Any = None) -> Any:
+        made = initializer() if isinstance(initializer, type) else initializer
+        return math_unary.SQRT(made(shape, dtype))
+
+    return initialize
 
 
 @export(v1="layers.batch_normalization")

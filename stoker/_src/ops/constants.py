@@ -15,6 +15,7 @@ from stoker._src.base.shapes import Dimension, Shape, TensorShape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import register_tensor_conversion_function
 from stoker._src.graph.definition import ANY, PASSES, SHAPE, STATEFUL, TENSOR, TYPE, define
+from stoker._src.graph.static_values import VALUE_READERS
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.values import from_numpy, to_numpy
 
@@ -36,9 +37,7 @@ def const_shape(*, value: np.ndarray) -> Shape:
 
 # ---- Placeholder ------------------------------------------------------------------------------------------------
 
-PLACEHOLDER = define(
-    "Placeholder() -> (output: dtype)", STATEFUL, dtype=TYPE, shape=SHAPE(Shape(None))
-).not_differentiable()
+PLACEHOLDER = define("Placeholder() -> (output: dtype)", STATEFUL, dtype=TYPE, shape=SHAPE(Shape(None)))
 
 
 @PLACEHOLDER.kernel
@@ -58,6 +57,10 @@ PLACEHOLDER_WITH_DEFAULT = define(
     "PlaceholderWithDefault(input: dtype) -> (output: dtype)", PASSES, dtype=ANY, shape=SHAPE
 )
 PLACEHOLDER_WITH_DEFAULT.kernel(lambda input: input)
+VALUE_READERS["PlaceholderWithDefault"] = lambda op: None  # a run may feed another value
+
+
+VALUE_READERS["PlaceholderWithDefault"] = lambda op: None  # known only in a run, which may feed another value
 
 
 @PLACEHOLDER_WITH_DEFAULT.shape

@@ -24,13 +24,13 @@ _COUNTED = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
 
 # ---- Bincount ---------------------------------------------------------------------------------------------------
 
-BINCOUNT = define("Bincount(arr: int32, size: host int32, weights: T) -> (bins: T)", T=_COUNTED).not_differentiable()
+BINCOUNT = define("Bincount(arr: int32, size: host int32, weights: T) -> (bins: T)", T=_COUNTED)
 DENSE_BINCOUNT = define(
     "DenseBincount(input: Tidx, size: host Tidx, weights: T) -> (output: T)",
     Tidx=INDEX,
     T=_COUNTED,
     binary_output=False,
-).not_differentiable()
+)
 
 
 def _check_counts(values: torch.Tensor, size: int) -> None:
@@ -160,7 +160,7 @@ HISTOGRAM_FIXED_WIDTH = define(
     "HistogramFixedWidth(values: T, value_range: T, nbins: host int32) -> (out: dtype)",
     T=_COUNTED,
     dtype=one_of(*INDEX, default=dtypes.int32),
-).not_differentiable()
+)
 
 
 def _bins(values: torch.Tensor, low: torch.Tensor, high: torch.Tensor, nbins: int) -> torch.Tensor:
@@ -228,7 +228,7 @@ def histogram_fixed_width_bins(
         return array.reshape(math.cast(inside, as_dtype(dtype)), sizes)
 
 
-BUCKETIZE = define("Bucketize(input: T) -> (output: int32)", T=_COUNTED, boundaries=FLOATS_LIST).not_differentiable()
+BUCKETIZE = define("Bucketize(input: T) -> (output: int32)", T=_COUNTED, boundaries=FLOATS_LIST)
 BUCKETIZE.shape(unchanged)
 
 

@@ -118,7 +118,6 @@ def cholesky_grad(op: Operation, g: Tensor) -> Tensor:
 
 
 CHOLESKY_GRAD = define("CholeskyGrad(l: T, grad: T) -> (output: T)", T=(dtypes.float16, dtypes.float32, dtypes.float64))
-CHOLESKY_GRAD.not_differentiable()
 
 
 @CHOLESKY_GRAD.kernel
@@ -360,7 +359,7 @@ def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name:
 # ---- eigenvalues ------------------------------------------------------------------------------------------------
 
 SELF_ADJOINT_EIG_V2 = define("SelfAdjointEigV2(input: T) -> (e: T, v: T)", compute_v=True, T=TYPES)
-SELF_ADJOINT_EIG = define("SelfAdjointEig(input: T) -> (output: T)", T=REAL_TYPES).not_differentiable()
+SELF_ADJOINT_EIG = define("SelfAdjointEig(input: T) -> (output: T)", T=REAL_TYPES)
 
 
 @SELF_ADJOINT_EIG_V2.kernel
@@ -512,9 +511,6 @@ def lu_shape(input: Shape) -> tuple[Shape, Shape]:
     return input, input[:-1]
 
 
-LU.not_differentiable()
-
-
 @export("linalg.lu")
 def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> Any:
     """L (unit diagonal, left out) and U in one matrix, and the order p of rows: L U = input[p]; (lu, p)."""
@@ -554,7 +550,7 @@ def _logarithm(x: torch.Tensor) -> torch.Tensor:
     return vectors @ torch.diag_embed(torch.log(values)) @ torch.linalg.inv(vectors)
 
 
-MATRIX_LOGARITHM = _matrix_function("MatrixLogarithm", _logarithm, COMPLEX).not_differentiable()
+MATRIX_LOGARITHM = _matrix_function("MatrixLogarithm", _logarithm, COMPLEX)
 
 
 @MATRIX_EXPONENTIAL.grad

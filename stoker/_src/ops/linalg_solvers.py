@@ -94,7 +94,7 @@ BATCH_MATRIX_TRIANGULAR_SOLVE = define(
     lower=True,
     adjoint=False,
     T=(dtypes.float64, dtypes.float32),
-).not_differentiable()
+)
 
 
 @MATRIX_TRIANGULAR_SOLVE.kernel

@@ -17,6 +17,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, broadcasting, math
+from stoker._src.ops.lowering import binary_loop, unary_loop
 from stoker._src.ops.nn import activations
 from stoker._src.ops.unsigned import modular
 from stoker._src.ops.values import torch_dtype
@@ -345,6 +346,14 @@ TANH_GRAD = _slope("TanhGrad", tanh_grad_kernel).in_place(1, tanh_grad_)
 SIGMOID.in_place(0, torch.sigmoid_)
 TANH.in_place(0, torch.tanh_)
 
+for _definition, _loop in (
+    (NEG, "neg"), (ABS, "abs"), (SQUARE, "square"), (SQRT, "sqrt"), (RSQRT, "rsqrt"), (RECIPROCAL, "reciprocal"),
+    (EXP, "exp"), (SIGMOID, "sigmoid"), (TANH, "tanh"),
+):  # fmt: skip
+    _definition.lower(unary_loop(_loop))
+SIGMOID_GRAD.lower(binary_loop("sigmoid_grad"))
+TANH_GRAD.lower(binary_loop("tanh_grad"))
+
 
 @SIGMOID_GRAD.grad
 def sigmoid_grad_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
@@ -440,7 +449,7 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
 
 
 def _test(name: str, kernel: Callable[..., Any]) -> OpDefinition:
-    definition = define(f"{name}(x: T) -> (y: bool)", T=FLOATS).not_differentiable()
+    definition = define(f"{name}(x: T) -> (y: bool)", T=FLOATS)
     definition.kernel(kernel)
     definition.shape(unchanged)
     return definition

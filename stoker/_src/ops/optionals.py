@@ -28,11 +28,11 @@ OPTIONAL_FROM_VALUE = define(
 OPTIONAL_FROM_VALUE.kernel(lambda components: Optional(list(components)))
 OPTIONAL_FROM_VALUE.shape(lambda components: SCALAR)
 
-OPTIONAL_NONE = define("OptionalNone() -> (optional: variant)").not_differentiable()
+OPTIONAL_NONE = define("OptionalNone() -> (optional: variant)")
 OPTIONAL_NONE.kernel(lambda: Optional(None))
 OPTIONAL_NONE.shape(lambda: SCALAR)
 
-OPTIONAL_HAS_VALUE = define("OptionalHasValue(optional: variant) -> (has_value: bool)").not_differentiable()
+OPTIONAL_HAS_VALUE = define("OptionalHasValue(optional: variant) -> (has_value: bool)")
 OPTIONAL_HAS_VALUE.kernel(lambda optional: torch.tensor(optional.values is not None))
 OPTIONAL_HAS_VALUE.shape(lambda optional: SCALAR)
 

@@ -45,12 +45,12 @@ class Algorithm(enum.Enum):
 
 GET_KEY_COUNTER = define(
     "StatelessRandomGetKeyCounter(seed: host Tseed) -> (key: uint64, counter: uint64)", Tseed=_SEEDS
-).not_differentiable()
-GET_ALG = define("StatelessRandomGetAlg() -> (alg: int32)", STATEFUL).not_differentiable()
+)
+GET_ALG = define("StatelessRandomGetAlg() -> (alg: int32)", STATEFUL)
 GET_ALG.shape(scalar)
 GET_KEY_COUNTER_ALG = define(
     "StatelessRandomGetKeyCounterAlg(seed: host Tseed) -> (key: uint64, counter: uint64, alg: int32)", Tseed=_SEEDS
-).not_differentiable()
+)
 
 
 @GET_KEY_COUNTER.kernel
@@ -191,7 +191,7 @@ def stateless_multinomial_shape(logits: Shape, num_samples: np.ndarray | None, s
     return random_sampling.multinomial_shape(logits, num_samples)
 
 
-STATELESS_SHUFFLE = define(f"StatelessShuffle(value: T, {_POSITION}) -> (output: T)", T=ANY).not_differentiable()
+STATELESS_SHUFFLE = define(f"StatelessShuffle(value: T, {_POSITION}) -> (output: T)", T=ANY)
 STATELESS_SHUFFLE.shape(unchanged)
 
 

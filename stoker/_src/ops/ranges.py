@@ -144,6 +144,11 @@ def broadcast_to_kernel(input: Any, shape: list[int]) -> Any:
     return input.expand(shape) if isinstance(input, torch.Tensor) else np.broadcast_to(input, shape)
 
 
+@BROADCAST_TO.lower
+def broadcast_to_lower(build: Any, op: Operation, input: Any, shape: list[int]) -> Any:
+    return build.broadcast(input, tuple(shape))
+
+
 @BROADCAST_TO.shape(as_shapes=["shape"])
 def broadcast_to_shape(input: Shape, shape: Shape) -> Shape:
     if shape.known and input.known:
@@ -167,9 +172,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
 
 # ---- BroadcastArgs ----------------------------------------------------------------------------------------------
 
-BROADCAST_ARGS = define(
-    "BroadcastArgs(s0: host T, s1: host T) -> (r0: T)", T=one_of(*INDEX, default=dtypes.int32)
-).not_differentiable()
+BROADCAST_ARGS = define("BroadcastArgs(s0: host T, s1: host T) -> (r0: T)", T=one_of(*INDEX, default=dtypes.int32))
 
 
 @BROADCAST_ARGS.kernel

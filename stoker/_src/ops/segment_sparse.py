@@ -108,7 +108,7 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         T=FLOATS,
         Tidx=_PLACES,
         Tsegmentids=_PLACES,
-    ).not_differentiable()
+    )
     third.kernel(gradient)
     third.shape(gradient_shape, values=["output_dim0"])
 

@@ -37,13 +37,13 @@ SPARSE_CROSS = define(
     **_KINDS,
     out_type=_FEATURES,
     internal_type=_FEATURES,
-).not_differentiable()
+)
 SPARSE_CROSS_V2 = define(
     "SparseCrossV2(indices: N * int64, values: [sparse_types], shapes: N * int64, dense_inputs: [dense_types], sep: string) -> "
     "(output_indices: int64, output_values: string, output_shape: int64)",
     N=INT(minimum=0),
     **_KINDS,
-).not_differentiable()
+)
 
 
 def _columns(

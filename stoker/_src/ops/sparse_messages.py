@@ -50,7 +50,7 @@ def _three(indices: Any, values: Any, shape: Any, dtype: DType) -> list[bytes]:
 SERIALIZE_SPARSE = define(
     "SerializeSparse(sparse_indices: int64, sparse_values: T, sparse_shape: int64) -> (serialized_sparse: out_type)",
     T=ANY, out_type=_FORM,
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @SERIALIZE_SPARSE.kernel
@@ -80,7 +80,7 @@ SERIALIZE_MANY_SPARSE = define(
     "SerializeManySparse(sparse_indices: int64, sparse_values: T, sparse_shape: int64) -> "
     "(serialized_sparse: out_type)",
     T=ANY, out_type=_FORM,
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 def _check_order(indices: np.ndarray, sizes: list[int]) -> None:
@@ -225,7 +225,7 @@ DESERIALIZE_SPARSE = define(
     "DeserializeSparse(serialized_sparse: Tserialized) -> "
     "(sparse_indices: int64, sparse_values: dtype, sparse_shape: int64)",
     dtype=TYPE, Tserialized=_FORM,
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @DESERIALIZE_SPARSE.kernel
@@ -257,7 +257,7 @@ DESERIALIZE_MANY_SPARSE = define(
     "DeserializeManySparse(serialized_sparse: string) -> "
     "(sparse_indices: int64, sparse_values: dtype, sparse_shape: int64)",
     dtype=TYPE,
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @DESERIALIZE_MANY_SPARSE.kernel

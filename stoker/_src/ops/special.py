@@ -157,7 +157,6 @@ def _in_domain(function: Callable[..., torch.Tensor], at_zero: float | None = No
 IGAMMA = _pair("Igamma(a: T, x: T) -> (z: T)", _in_single(_in_domain(torch.special.gammainc, 0.0)), FLOATS)
 IGAMMAC = _pair("Igammac(a: T, x: T) -> (z: T)", _in_single(_in_domain(torch.special.gammaincc)), FLOATS)
 IGAMMA_GRAD_A = _pair("IgammaGradA(a: T, x: T) -> (z: T)", in_double(special_kernels.igamma_grad_a), _WIDE)
-IGAMMA_GRAD_A.not_differentiable()
 
 
 @POLYGAMMA.grad

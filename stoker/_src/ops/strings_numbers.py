@@ -165,7 +165,7 @@ def as_string(
 
 STRING_FORMAT = define(
     "StringFormat(inputs: [T]) -> (output: string)", T=TYPES(minimum=0), template="%s", placeholder="%s", summarize=3
-).not_differentiable()
+)
 STRING_FORMAT.shape(scalar)
 
 

@@ -100,13 +100,11 @@ _DECODE = {
     "replace_control_characters": False,
     "Tsplits": _SPLITS,
 }
-UNICODE_DECODE = define(
-    "UnicodeDecode(input: string) -> (row_splits: Tsplits, char_values: int32)", **_DECODE
-).not_differentiable()
+UNICODE_DECODE = define("UnicodeDecode(input: string) -> (row_splits: Tsplits, char_values: int32)", **_DECODE)
 UNICODE_DECODE_WITH_OFFSETS = define(
     "UnicodeDecodeWithOffsets(input: string) -> (row_splits: Tsplits, char_values: int32, char_to_byte_starts: int64)",
     **_DECODE,
-).not_differentiable()
+)
 
 
 def _decode(input: np.ndarray, reader: _Reader, kind: DType) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -169,7 +167,7 @@ UNICODE_ENCODE = define(
     output_encoding=_OUTPUT,
     replacement_char=65533,
     Tsplits=_SPLITS,
-).not_differentiable()
+)
 
 
 @UNICODE_ENCODE.kernel
@@ -203,7 +201,7 @@ UNICODE_TRANSCODE = define(
     errors=_ERRORS,
     replacement_char=65533,
     replace_control_characters=False,
-).not_differentiable()
+)
 UNICODE_TRANSCODE.shape(unchanged)
 
 
@@ -254,7 +252,7 @@ STRING_NGRAMS = define(
     pad_width=INT,
     preserve_short_sequences=BOOL,
     Tsplits=_SPLITS,
-).not_differentiable()
+)
 
 
 @STRING_NGRAMS.kernel

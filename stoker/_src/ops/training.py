@@ -47,7 +47,13 @@ class UpdateOps:
 
 
 def update(
-    spelling: str, *, sparse: bool | Rule = False, reference: bool = True, complex_numbers: bool = True, **attrs: Any
+    spelling: str,
+    *,
+    sparse: bool | Rule = False,
+    reference: bool = True,
+    complex_numbers: bool = True,
+    device_numbers: tuple[str, ...] = (),
+    **attrs: Any,
 ) -> Callable[[Rule], UpdateOps]:
     """Defines the ops of a rule from its inputs, spelled `Name(variables; numbers and grad)`.
 
@@ -56,6 +62,8 @@ def update(
         sparse: whether there are sparse ops too; their rule, where TensorFlow rounds rows in other places.
         reference: whether there are ops for reference variables.
         complex_numbers: whether the rule makes sense of them.
+        device_numbers: numbers that change with every step, which the rule also takes as tensors: fetching them from a GPU
+            would make the host wait for it.
         **attrs: attributes beside T, Tindices and use_locking, with their defaults.
     """
     name, _, inputs = spelling.rstrip(")").partition("(")
@@ -65,7 +73,9 @@ def update(
         def make(prefix: str, *, resource: bool, rows: bool) -> OpDefinition:
             used = sparse if rows and callable(sparse) else rule
             caller = _Caller(prefix + name, used, variables, others, complex_numbers=complex_numbers)
-            return _define(caller, resource=resource, rows=rows, attrs=attrs)
+            made = _define(caller, resource=resource, rows=rows, attrs=attrs)
+            made.device_numbers = frozenset(device_numbers)
+            return made
 
         return UpdateOps(
             make("Apply", resource=False, rows=False) if reference else None,
@@ -92,7 +102,7 @@ def _define(caller: _Caller, *, resource: bool, rows: bool, attrs: dict[str, Any
         **indexing,
         use_locking=False,
         **attrs,
-    ).not_differentiable()
+    )
     kernel = caller.sparse if rows else caller.one
     definition.kernel(_with_attributes(kernel, caller.rule))
     definition.shape(_shape_rule(caller.count, caller.gradient_at, rows=rows, resource=resource))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from typing import Any
 
 import torch
 
@@ -296,7 +297,11 @@ def _corrected(lr: float, beta1_power: float, beta2_power: float) -> float:
     return lr * root / (1 - beta1_power)
 
 
-@update("Adam(var, m, v; beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)", use_nesterov=False)
+@update(
+    "Adam(var, m, v; beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)",
+    device_numbers=("beta1_power", "beta2_power"),
+    use_nesterov=False,
+)
 def ADAM(
     var: Tensors,
     m: Tensors,
@@ -316,8 +321,12 @@ def ADAM(
 
     With Nesterov's look ahead beta1 * m + (1 - beta1) * g stands in place of m.
     """
-    rate = _corrected(lr, beta1_power, beta2_power)
-    if not use_nesterov and _fusable(var, grad) and 0 <= beta1 < 1 and 0 <= beta2 < 1:
+    fused = not use_nesterov and _fusable(var, grad) and 0 <= beta1 < 1 and 0 <= beta2 < 1
+    if fused and isinstance(beta1_power, torch.Tensor) and beta1_power.dtype is torch.float32:
+        rate: Any = lr * (1 - beta2_power) ** 0.5 / (1 - beta1_power)
+    else:
+        rate = _corrected(lr, *(p.item() if isinstance(p, torch.Tensor) else p for p in (beta1_power, beta2_power)))
+    if fused:
         # Its own bias correction being none, torch's formula is var -= rate * m / (sqrt(v) + epsilon).
         steps = [torch.full((), _NO_CORRECTION, device=var[0].device)] * len(var)
         torch._fused_adam_(  # type: ignore[attr-defined]

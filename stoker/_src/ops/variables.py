@@ -27,6 +27,7 @@ from stoker._src.graph.tensor import Operation, Tensor, TensorReference
 from stoker._src.ops import array, gathering, grouping, scatter_state, slicing, state
 from stoker._src.ops.partitioned import SaveSliceInfo
 from stoker._src.ops.state import ANONYMOUS
+from stoker._src.ops.values import array_text
 from stoker._src.ops.variable_updates import PartialUpdates
 
 
@@ -404,7 +405,7 @@ class Variable(PartialUpdates, metaclass=_VariableType):
     def __repr__(self) -> str:
         described = f"<tf.Variable '{self.name}' shape={self.shape} dtype={self._dtype.name}"
         if getattr(self._element, "is_eager", False):
-            return f"{described}, numpy={self.numpy()!r}>"
+            return f"{described}, numpy={array_text(self.numpy())}>"
         return described + ">"
 
     def __getitem__(self, item: Any) -> Any:

@@ -20,11 +20,12 @@ from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.source_lines import describe, user_frames
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.values import from_numpy, host_value, to_numpy
+from stoker._src.ops.values import array_text, from_numpy, host_value, to_numpy
 from stoker._src.runtime.emit import Step, copied
 from stoker._src.runtime.failures import explain_failure
+from stoker._src.runtime.function_calls import call_op
 from stoker._src.runtime.functions import FunctionCompiler, step_failure
-from stoker._src.runtime.plan import Value
+from stoker._src.runtime.instructions import Value
 from stoker._src.runtime.resources import NodeContext, ResourceManager
 
 
@@ -141,7 +142,7 @@ class EagerTensor(Tensor):
         return bool(value)
 
     def __format__(self, spec: str) -> str:
-        return format(self.numpy(), spec) if not self.ndim else format(str(self), spec)
+        return format(self.numpy(), spec)
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -151,6 +152,8 @@ class EagerTensor(Tensor):
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
             raise TypeError("Cannot iterate over a scalar tensor.")
+        if tapes.active:  # elements are computed from this tensor
+            return (self[i] for i in range(len(self)))
         return (
             EagerTensor(
                 self._value[i] if isinstance(self._value, torch.Tensor) else np.asarray(self._value[i], dtype=object),
@@ -169,10 +172,12 @@ class EagerTensor(Tensor):
         return _rebuild, (self.numpy(), self.dtype)
 
     def __repr__(self) -> str:
-        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={self.numpy()!r}>"
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={array_text(self.numpy())}>"
 
     def __str__(self) -> str:
-        return f"tf.Tensor({self.numpy()!s}, shape={self.shape}, dtype={self.dtype.name})"
+        text = str(self.numpy())
+        start = "\n" if "\n" in text else ""
+        return f"tf.Tensor({start}{text}, shape={self.shape}, dtype={self.dtype.name})"
 
 
 def _rebuild(array: Any, dtype: DType) -> EagerTensor:
@@ -268,6 +273,9 @@ class EagerExecutor:
     def add(self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], name: str) -> EagerOperation:
         """Runs the op. Inputs and attributes are converted and complete."""
         record = EagerOperation(definition, inputs, attrs, [], name)
+        if definition.calls and any(tape.is_tracked(tensor) for tape in tapes.active for tensor in inputs):
+            record.outputs = call_op(definition, inputs, attrs, name)
+            return record
         values = [tensor._value for tensor in inputs]
         arguments = values if definition.plain else definition.group(values, attrs)
         for i, arg in enumerate(definition.inputs):

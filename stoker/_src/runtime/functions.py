@@ -17,8 +17,9 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.failures import explain_failure
+from stoker._src.runtime.instructions import Instruction, Value, values_of
 from stoker._src.runtime.mixed_precision import precision_of
-from stoker._src.runtime.plan import Instruction, Planner, Value, has_effect, passed_through, prune, values_of
+from stoker._src.runtime.plan import Planner, has_effect, passed_through, prune
 
 
 class FunctionCompiler:
@@ -59,7 +60,7 @@ class FunctionCompiler:
         for ref in function_refs(op):
             function = _function_of(op, ref)
             outputs = [tensor for tensor, use in zip(function.outputs, wanted) if use]
-            used |= _inputs_reached(function, outputs, function.control_outputs)
+            used |= _inputs_reached(function, outputs, _targets(function))
         return used
 
     def _step(
@@ -101,6 +102,11 @@ def _effects_behind(tensors: list[Tensor], inputs: set[Tensor]) -> list[Operatio
     return [op for op in needed if has_effect(op)]
 
 
+def _targets(function: Function) -> list[Operation]:
+    """All that runs whatever outputs are wanted."""
+    return [*function.control_outputs, *_effects_behind(function.outputs, set(function.inputs))]
+
+
 def _function_of(op: Any, ref: FunctionRef) -> Function:
     if ref.target is None:
         raise InvalidArgumentError(None, op, f"Function '{ref.name}', which '{op.name}' calls, is not defined.")
@@ -122,9 +128,10 @@ class _Loop:
     def _needed(self, wanted: set[int]) -> set[int]:
         body, condition = self.body, self.condition
         needed = wanted | _inputs_reached(condition, condition.outputs, condition.control_outputs)
+        targets = _targets(body)
         while True:
             outputs = [body.outputs[i] for i in sorted(needed)]
-            grown = needed | _inputs_reached(body, outputs, body.control_outputs)
+            grown = needed | _inputs_reached(body, outputs, targets)
             if grown == needed:
                 return needed
             needed = grown
@@ -135,9 +142,9 @@ def _inputs_reached(function: Function, outputs: list[Tensor], targets: list[Ope
     return {i for i, tensor in enumerate(function.inputs) if tensor.op in ops}
 
 
-def step_failure(error: BaseException, step: Step) -> BaseException:
-    """The error to raise for what went wrong in a step: with the node whose line failed, and what it was given."""
-    steps = {each.filename: each for each in step.with_functions()}
+def step_failure(error: BaseException, *candidates: Step) -> BaseException:
+    """The error to raise for what went wrong in one of the steps: with the node whose line failed, and what it was given."""
+    steps = {each.filename: each for step in candidates for each in step.with_functions()}
     found = None
     trace = error.__traceback__
     while trace is not None:

@@ -7,7 +7,6 @@ that matters (its traits, kernel and batch kernel).
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,58 +18,13 @@ from stoker._src.graph.definition import Trait
 from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value
-from stoker._src.runtime import mixed_precision
+from stoker._src.runtime import mixed_precision, programs
+from stoker._src.runtime.instructions import CONSTANT, EVERYTHING, FEED, Host, Instruction, Value, values_of
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
 _WORTH_REUSING = 1 << 14  # elements below which a new tensor costs less than the check
 _EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 _NOT_FOLDABLE = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
-
-
-class Value:
-    """A value in a plan: produced by an instruction, fed, or constant. Has a Python name only when emitted."""
-
-    __slots__ = ("constant", "handle", "is_constant", "label", "last_use", "position", "roots")
-
-    def __init__(self, label: str, position: int, *, handle: bool = False) -> None:
-        self.label = label
-        self.handle = handle  # a variable or another resource, not data
-        self.position = position  # index of the instruction that makes it; -1 for feeds and constants
-        self.last_use = position
-        self.is_constant = False
-        self.constant: Any = None
-        # What its memory may belong to: variable states, or the marks FEED and CONSTANT.
-        self.roots: frozenset[Any] = frozenset()
-
-
-FEED, CONSTANT, EVERYTHING = "feed", "constant", "everything"
-
-
-@dataclass
-class Instruction:
-    """One line of a plan.
-
-    `arguments` are Values, Host (a Value whose plain numbers the kernel wants), or lists of those; `results` mirrors the
-    definition's outputs (lists for list outputs). A `read` fetches a variable's value; `copies` makes it safe to keep.
-    """
-
-    op: Operation | None
-    kind: str  # "kernel", "read", "batch", "copy"
-    kernel: Any
-    arguments: list[Any]
-    keywords: dict[str, Any] = field(default_factory=dict)
-    results: list[Any] = field(default_factory=list)
-    copies: bool = False
-    copied: set[Value] = field(default_factory=set)  # arguments the kernel gets a copy of
-    blocking: bool = False
-    traits: Trait = Trait.NONE
-    written: frozenset[Any] = frozenset()  # variables that the functions it calls write
-    steps: list[Any] = field(default_factory=list)  # those functions, compiled
-
-
-@dataclass(frozen=True)
-class Host:
-    value: Value
 
 
 def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> tuple[set[Operation], set[Operation]]:
@@ -103,7 +57,20 @@ def _is_fed(op: Operation, feeds: set[Tensor]) -> bool:
 
 
 def has_effect(op: Operation) -> bool:
-    return bool(op.definition.traits & _EFFECTS) or bool(op.definition.calls)
+    """Whether running an op is more than computing its outputs. A call does what the functions it calls do."""
+    pending, seen = [op], set()
+    while pending:
+        each = pending.pop()
+        if each.definition.traits & _EFFECTS:
+            return True
+        for ref in function_refs(each) if each.definition.calls else ():
+            if ref.target is None:
+                return True
+            if ref.target not in seen:
+                seen.add(ref.target)
+                given = {tensor.op for tensor in ref.target.inputs}
+                pending += [inner for inner in ref.target.needed_ops() if inner not in given]
+    return False
 
 
 def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
@@ -164,11 +131,13 @@ class Planner:
         *,
         bound: dict[int, Any] | None = None,
         is_function: bool = False,
+        small_programs: bool = True,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self.node_context, self.compile_function = node_context, compile_function
         self.bound = bound or {}
         self.is_function = is_function
+        self.small_programs = small_programs
         self.written: frozenset[Any] = frozenset()
         self.needed: set[Operation] = set()
         self.values: dict[Tensor, Value] = {}
@@ -207,6 +176,8 @@ class Planner:
                 self._plan(op)
         for tensor in self.fetches:
             self.results.append(None if tensor is None else self._fetched(tensor))
+        if self.small_programs and self.compile_function.placement.gpu is None:
+            self.instructions = programs.form(self.instructions, self.results)
         self._settle()
         return self
 
@@ -584,16 +555,6 @@ def _is_snapshot(op: Operation) -> bool:
 
 def _is_handle(tensor: Tensor) -> bool:
     return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
-
-
-def values_of(items: Any):
-    for item in items:
-        if isinstance(item, list):
-            yield from values_of(item)
-        elif isinstance(item, Host):
-            yield item.value
-        elif isinstance(item, Value):
-            yield item
 
 
 def _is_constant(argument: Any) -> bool:

@@ -44,6 +44,7 @@ from stoker.compat.v1 import sysconfig as sysconfig
 from stoker.compat.v1 import test as test
 from stoker.compat.v1 import train as train
 from stoker.compat.v1 import types as types
+from stoker.compat.v1 import user_ops as user_ops
 from stoker.compat.v1 import version as version
 from stoker._src.base.app import load_file_system_library as load_file_system_library
 from stoker._src.base.app import load_library as load_library
@@ -501,6 +502,9 @@ from stoker._src.ops.segment import unsorted_segment_sum as unsorted_segment_sum
 from stoker._src.ops.segment_sparse import sparse_segment_mean as sparse_segment_mean
 from stoker._src.ops.segment_sparse import sparse_segment_sqrt_n as sparse_segment_sqrt_n
 from stoker._src.ops.segment_sparse import sparse_segment_sum as sparse_segment_sum
+from stoker._src.ops.session_tensors import delete_session_tensor as delete_session_tensor
+from stoker._src.ops.session_tensors import get_session_handle as get_session_handle
+from stoker._src.ops.session_tensors import get_session_tensor as get_session_tensor
 from stoker._src.ops.signal import fft as fft
 from stoker._src.ops.signal import fft2d as fft2d
 from stoker._src.ops.signal import fft3d as fft3d
@@ -626,6 +630,7 @@ from stoker._src.runtime.session import get_default_session as get_default_sessi
 from stoker._src.runtime.session import InteractiveSession as InteractiveSession
 from stoker._src.runtime.session import Session as Session
 from stoker._src.runtime.tape import GradientTape as GradientTape
+from stoker._src.runtime.wrap_function import wrap_function as wrap_function
 from stoker._src.runtime.behavior import entered_v1
 
 entered_v1()

@@ -7,12 +7,9 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 tf.disable_v2_behavior()
-found = {}
-for name, build in cases.NETWORKS.items():
-    names, initial, losses, final = cases.train(tf, build)
-    found[f"{name}|names"] = np.array(names)
-    found[f"{name}|losses"] = losses
-    for variable, first, last in zip(names, initial, final):
-        found[f"{name}|initial|{variable.replace('/', '@')}"] = first
-        found[f"{name}|final|{variable.replace('/', '@')}"] = last
+found = {
+    f"{name}|{key}".replace("/", "@"): value
+    for name, build in cases.NETWORKS.items()
+    for key, value in cases.train(tf, build).items()
+}
 np.savez_compressed(Path(__file__).parent / "values.npz", **found)
