@@ -1,6 +1,6 @@
 """The cost of one sparse training step on a large and on a small table, for every optimizer that has sparse updates.
 
-    python benchmarks/sparse_step.py [--rows 1000] [--repeats 200]
+    python -P benchmarks/sparse_step.py [--rows 1000] [--repeats 200] [--only OPTIMIZER,...]
 
 A step takes 1,000 rows of 64 columns (some repeated) and updates a table of 1,000,000 rows, or of 10,000. The update ops touch only
 the rows they are given, so both cost the same, save for caches: a row of 256 MB comes from memory, a row of 2.5 MB from the

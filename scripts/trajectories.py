@@ -66,7 +66,7 @@ SETTINGS = {
         {"l1_regularization_strength": 0.5, "l2_regularization_strength": 2.0},
     ],
     "RMSProp": [
-        {}, {"decay": 0.0}, {"decay": 0.2, "centered": True, "epsilon": 0.01}, {"decay": 0.999, "epsilon": 1e-20}, {"momentum": 0.9}, {"centered": True},
+        {}, {"decay": 0.0}, {"decay": 0.2, "momentum": 0.5}, {"decay": 0.999, "epsilon": 1e-20}, {"momentum": 0.9}, {"centered": True},
         {"centered": True, "momentum": 0.5, "decay": 0.5, "epsilon": 1.0},
     ],
 }  # fmt: skip

@@ -102,7 +102,7 @@ def _define(caller: _Caller, *, resource: bool, rows: bool, attrs: dict[str, Any
         **indexing,
         use_locking=False,
         **attrs,
-    ).not_differentiable()
+    )
     kernel = caller.sparse if rows else caller.one
     definition.kernel(_with_attributes(kernel, caller.rule))
     definition.shape(_shape_rule(caller.count, caller.gradient_at, rows=rows, resource=resource))
