@@ -184,7 +184,7 @@ def run_target(args: argparse.Namespace) -> int:
         watch.deadline = deadline
         options = [
             f"-max_total_time={args.seconds + 60}", f"-timeout={args.timeout}",
-            f"-rss_limit_mb={(_peak_memory() >> 20) + args.rss_limit_mb}", f"-max_len={args.max_len}", "-verbosity=0",
+            f"-rss_limit_mb={(_peak_memory() >> 20) + args.rss_limit_mb}", f"-max_len={args.max_len}", "-verbosity=0", "-report_slow_units=100000",
             f"-seed={args.seed or random.randrange(1, 1 << 31)}", f"-artifact_prefix={args.findings}/{name}-died-",
         ]  # fmt: skip
         atheris.Setup([sys.argv[0], *options, str(work)], watch)
@@ -211,7 +211,8 @@ def run_all(args: argparse.Namespace) -> int:
 
 def keep_running(name: str, args: argparse.Namespace, log: BinaryIO) -> int:
     """Runs a target in processes of its own until the time is up; how many of them died."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": paths}
     deadline = time.monotonic() + args.seconds
     deaths = 0
     left = args.seconds

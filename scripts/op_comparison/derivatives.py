@@ -19,7 +19,6 @@ def derivatives(tf: Any, call: Callable[..., Any], inputs: dict[str, Any], order
 
     `tf` is the 1.x module. What is not differentiable with respect to an input stands as `ABSENT`.
     """
-    random = np.random.RandomState(11)
     with tf.Graph().as_default(), tf.Session() as session:
         feeds: dict[Any, np.ndarray] = {}
 
@@ -31,7 +30,7 @@ def derivatives(tf: Any, call: Callable[..., Any], inputs: dict[str, Any], order
             return tensor
 
         def weights(tensors: list[Any]) -> list[Any]:
-            return [fed(draw(random, value)) for value in session.run(tensors, feeds)]
+            return [fed(draw(number, value)) for number, value in enumerate(session.run(tensors, feeds), len(feeds))]
 
         arguments = {
             name: [fed(leaf) for leaf in item] if isinstance(item, list) else fed(item) for name, item in inputs.items()
@@ -57,8 +56,9 @@ def is_inexact(dtype: np.dtype) -> bool:
     return dtype.kind in "fc" or dtype.name == "bfloat16"
 
 
-def draw(random: np.random.RandomState, like: np.ndarray) -> np.ndarray:
-    """Weights of the shape and dtype of a value."""
+def draw(number: int, like: np.ndarray) -> np.ndarray:
+    """Weights of the shape and dtype of a value, the same for the same number and shape."""
+    random = np.random.RandomState(number)
     drawn = random.uniform(0.5, 1.5, np.shape(like))
     if like.dtype.kind == "c":
         drawn = drawn + 1j * random.uniform(-0.7, 0.7, np.shape(like))

@@ -53,6 +53,7 @@ _PNGS = (
     _png(struct.pack(">IIBBBBB", 3, 2, 1, 0, 0, 0, 1), zlib.compress(bytes(9))),
 )
 _GIFS = (_saved("GIF"), _saved("GIF", save_all=True, append_images=[Image.fromarray(255 - _COLOR)], duration=9))
+_WEBPS = (_saved("WEBP"), _saved("WEBP", lossless=True))
 _BMPS = (_saved("BMP"), b"BM" + bytes(60))
 
 
@@ -122,7 +123,7 @@ def bmp(data: bytes) -> None:
     _bounded(tf.io.decode_bmp(contents, channels=(0, 3, 4)[option % 3]))
 
 
-@target(*_options(*_JPEGS, *_PNGS, *_GIFS, *_BMPS))
+@target(*_options(*_JPEGS, *_PNGS, *_GIFS, *_BMPS, *_WEBPS))
 def picture(data: bytes) -> None:
     option, contents = either(data)
     dtype = (tf.uint8, tf.uint16, tf.float32)[option >> 2 & 3 if option >> 2 & 3 < 3 else 0]

@@ -13,7 +13,7 @@ from unittest import mock
 
 import stoker.compat.v1  # noqa: F401  (loads every op)
 from stoker._src.base.errors import DataLossError, InvalidArgumentError, OutOfRangeError
-from stoker._src.formats import tfrecord
+from stoker._src.formats import tensor_proto, tfrecord
 from stoker._src.formats.images import limits
 from stoker._src.graph import context
 from stoker._src.ops import decoding
@@ -53,6 +53,7 @@ def small_limits() -> Iterator[None]:
             (limits, "MAX_DECODED_BYTES", 1 << 24),
             (decoding, "INFLATED_LIMIT", 1 << 24),
             (tfrecord, "INFLATED_RECORD_LIMIT", 1 << 24),
+            (tensor_proto, "MAX_BYTES", 1 << 24),
         ):
             stack.enter_context(mock.patch.object(module, name, value))
         yield

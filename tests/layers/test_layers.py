@@ -180,3 +180,69 @@ def test_default_placeholders_choose_the_mode_of_a_run():
     with tf.Session() as session:
         assert session.run(y).tolist() == [[1.0] * 64]
         assert set(session.run(y, {training: True}).ravel()) == {0.0, 2.0}
+
+
+def test_weights_as_arrays():
+    """get_weights and set_weights exchange arrays with the variables of the default session, in the layer's order."""
+    layer = tf.layers.Dense(2)
+    layer(tf.ones([4, 3]))
+    with tf.Session().as_default() as session:
+        session.run(tf.global_variables_initializer())
+        assert [w.shape for w in layer.get_weights()] == [(3, 2), (2,)]
+        layer.set_weights([np.full((3, 2), 2.0), np.arange(2.0)])
+        assert layer.get_weights()[1].tolist() == [0, 1]
+        with pytest.raises(ValueError, match="length 1, but the layer was expecting 2"):
+            layer.set_weights([np.ones((3, 2))])
+        with pytest.raises(ValueError, match=r"\(3, 2\) not compatible with provided weight shape \(3, 3\)"):
+            layer.set_weights([np.ones((3, 3)), np.ones(2)])
+
+
+def test_activations_and_initializers_by_name():
+    """Names stand for the functions of tf.nn and the classes of tf.initializers; unknown ones are refused."""
+    output = tf.layers.dense(tf.ones([1, 2]), 2, "relu", kernel_initializer="ones", bias_initializer="Zeros")
+    assert output.op.type == "Relu"
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(output).tolist() == [[2, 2]]
+    assert tf.layers.Dense(2, "linear").activation is None
+    with pytest.raises(ValueError, match="Unknown activation function: 'bogus'"):
+        tf.layers.Dense(2, "bogus")
+    with pytest.raises(ValueError, match="Unknown initializer: 'bogus'"):
+        tf.layers.dense(tf.ones([1, 2]), 2, kernel_initializer="bogus")
+    with pytest.raises(TypeError, match="identifier: 3"):
+        tf.layers.Dense(2, 3)
+
+
+def test_input_specs():
+    """An InputSpec for each input says what was expected and found."""
+
+    class Sum(tf.layers.Layer):
+        def call(self, inputs):
+            return inputs[0] + inputs[1]
+
+    layer = Sum(name="s")
+    layer.input_spec = [tf.layers.InputSpec(ndim=2), tf.layers.InputSpec(ndim=3)]
+    with pytest.raises(ValueError, match=r'Input 1 of layer "s" .* expected ndim=3, found ndim=2'):
+        layer([tf.ones([4, 3]), tf.ones([4, 3])])
+    layer.input_spec = tf.layers.InputSpec(shape=(None, 7))
+    with pytest.raises(ValueError, match=r'"s" expects 1 input\(s\), but it received 2'):
+        layer([tf.ones([4, 3]), tf.ones([4, 3])])
+    with pytest.raises(ValueError, match=r"expected shape=\(None, 7\), found shape=\(4, 3\)"):
+        layer(tf.ones([4, 3]))
+    layer.input_spec = tf.layers.InputSpec(dtype="int32")
+    with pytest.raises(ValueError, match="expected dtype=int32"):
+        layer(tf.ones([4, 3]))
+
+
+def test_a_layer_that_is_not_trained():
+    """Its variables are in no collection of trained ones, and it adds no updates."""
+    tf.layers.batch_normalization(tf.ones([4, 3]), training=True, trainable=False)
+    assert tf.trainable_variables() == [] and tf.get_collection(tf.GraphKeys.UPDATE_OPS) == []
+
+
+def test_building_by_hand():
+    """`build` makes the variables in the layer's scope without a call."""
+    layer = tf.layers.Dense(2, name="k")
+    layer.build([None, 3])
+    assert layer.built and [w.name for w in layer.weights] == ["k/kernel:0", "k/bias:0"]
+    assert layer.count_params() == 8 and layer.dtype is None

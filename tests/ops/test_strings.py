@@ -59,7 +59,7 @@ SAMPLES = [
         static=False),
     one("StringSplitV2", [s("a<>b<>c"), s("<>").reshape(())], (np.array([[0, 0], [0, 1]]), s("a", "b<>c"), np.array([1, 2])), static=False, maxsplit=1),
     one("StringSplitV2", [s("  a b  c "), s("").reshape(())], (np.array([[0, 0], [0, 1]]), s("a", "b  c "), np.array([1, 2])), static=False, maxsplit=1),
-    bad("StringSplitV2", [PAIR, SCALAR], "vector"),
+    bad("StringSplitV2", [PAIR, SCALAR], "rank 1 but is rank 2"),
     one("StaticRegexReplace", [s("abcabc")], s("a<cbbc>a<cbbc>"), pattern="(b)(c)", rewrite=r"<\2\1\0>"),
     one("StaticRegexReplace", [s("abcabc")], s("aXcabc"), pattern="b", rewrite="X", replace_global=False),
     one("StaticRegexReplace", [s("abc")], s("-a-b-c-"), pattern="", rewrite="-"),

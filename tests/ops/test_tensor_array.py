@@ -207,3 +207,15 @@ def test_stacks_of_1x_graphs():
     assert run(popped) == 2.0
     with pytest.raises(tf.errors.InvalidArgumentError, match="empty"):
         run(v3.STACK_POP_V2(handle, elem_type=tf.float32))
+
+
+def test_stacked_loops_know_their_length():
+    """An array of fixed size keeps that size through a loop; one that may grow does not."""
+
+    def stacked(dynamic):
+        start = tf.TensorArray(tf.float32, 4, dynamic_size=dynamic)
+        return tf.while_loop(lambda i, a: i < 4, lambda i, a: (i + 1, a.write(i, tf.zeros([2]))), (0, start))[1].stack()
+
+    assert stacked(False).shape.as_list() == [4, 2] and stacked(True).shape.as_list() == [None, 2]
+    rows = tf.TensorArray(tf.float32, 3).unstack(tf.placeholder(tf.float32, [None, 5]))
+    assert rows.stack().shape.as_list() == [None, 5]

@@ -13,11 +13,15 @@ from stoker._src.runtime import programs
 needs_native = pytest.mark.skipif(programs.native is None, reason="the extension was not built")
 
 
+def on_cpu():
+    return tf.Session(config=tf.ConfigProto(device_count={"GPU": 0}))
+
+
 def run_both(build, *arrays):
     """What `build` makes of placeholders, run with small programs and without: the two agree."""
     results = []
     for native in (programs.native, None):
-        with mock.patch.object(programs, "native", native), tf.Graph().as_default(), tf.Session() as session:
+        with mock.patch.object(programs, "native", native), tf.Graph().as_default(), on_cpu() as session:
             inputs = [tf.placeholder(tf.float32, array.shape) for array in arrays]
             fetches = build(*inputs)
             results.append(session.run(fetches, dict(zip(inputs, arrays))))

@@ -5,13 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from stoker._src.base.dtypes import DType
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of
-from stoker._src.graph.definition import MISSING, Arg, OpDefinition, set_apply
+from stoker._src.graph.definition import (
+    MISSING,
+    Arg,
+    DTypeNotAllowedError,
+    OpDefinition,
+    ValueNotAllowedError,
+    set_apply,
+)
 from stoker._src.graph.tensor import Tensor
 
 
 def apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
+    """`_apply_op`, with the errors that TensorFlow's eager mode raises where a graph raises TypeError and ValueError."""
+    try:
+        return _apply_op(definition, args, kwargs, name)
+    except (DTypeNotAllowedError, ValueNotAllowedError) as error:
+        if context.executing_eagerly():
+            raise InvalidArgumentError(None, None, str(error)) from error
+        plain = TypeError if isinstance(error, TypeError) else ValueError
+        raise plain(str(error)) from error
+
+
+def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
     """Adds the op to the current target and returns its outputs (the Operation when it has none).
 
     Inputs may be given by position or name; everything else by name is an attribute. Values that are no tensors become
@@ -76,15 +95,15 @@ def _bind(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def _mismatch(definition: OpDefinition, arg: Arg, found: DType, expected: DType) -> TypeError:
     if arg.type_attr is None:
-        return TypeError(
+        return DTypeNotAllowedError(
             f"Input '{arg.name}' of '{definition.name}' Op has type {found.name} that does not match expected type of {expected.name}."
         )
     first = next((other.name for other in definition.inputs if other.type_attr == arg.type_attr), arg.name)
     if first == arg.name:
-        return TypeError(
+        return DTypeNotAllowedError(
             f"Input '{arg.name}' of '{definition.name}' Op has type {found.name} that does not match attr '{arg.type_attr}' = {expected.name}."
         )
-    return TypeError(
+    return DTypeNotAllowedError(
         f"Input '{arg.name}' of '{definition.name}' Op has type {found.name} that does not match type {expected.name} of argument '{first}'."
     )
 

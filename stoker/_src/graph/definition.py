@@ -13,6 +13,7 @@ The signature string is the node's type. Inputs and outputs are `name: type`, wh
     N * T        N tensors of dtype T (N is an int attribute, found by counting)
     [Tlist]      one tensor for each dtype in the list attribute Tlist
     Ref(T)       a reference (1.x variables); the kernel receives the variable object
+    vector T     an input of that rank; also scalar, matrix, rank=4, rank<2, rank>0: checked wherever the rank is known
     host T       an index-like input: the kernel receives plain Python numbers (`tensor.tolist()`), computed once
                  when the input is a constant
 
@@ -36,6 +37,7 @@ from typing import Any
 import numpy as np
 
 from stoker._src.base.dtypes import DType, DTypeSet, as_dtype
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape, as_shape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
 
@@ -142,6 +144,17 @@ class Arg:
     list_attr: str | None = None  # a list, one for each dtype of that attribute
     is_ref: bool = False
     host: bool = False
+    ranks: tuple[int, int] | None = None  # the smallest and the largest
+
+    def check_rank(self, rank: int) -> None:
+        """Raises InvalidArgumentError for a rank that the op does not take here."""
+        least, most = self.ranks or (0, _ANY_RANK)
+        if least <= rank <= most:
+            return
+        wanted = (
+            f"rank {least}" if least == most else f"at most rank {most}" if rank > most else f"at least rank {least}"
+        )
+        raise InvalidArgumentError(None, None, f"Shape must be {wanted} but is rank {rank}: input '{self.name}'")
 
     @property
     def is_list(self) -> bool:
@@ -157,9 +170,11 @@ class Arg:
         return [dtype] * (attrs[self.number_attr] if self.number_attr is not None else 1)
 
 
+_ANY_RANK = 254
+_RANK_WORDS = {"scalar": 0, "vector": 1, "matrix": 2}
 _SIGNATURE = re.compile(r"\s*(\w+)\s*\((.*)\)\s*->\s*\((.*)\)\s*", re.DOTALL)
 _ARG = re.compile(
-    r"(?P<name>\w+)\s*:\s*(?P<host>host\s+)?"
+    r"(?P<name>\w+)\s*:\s*(?:(?P<rank>scalar|vector|matrix|rank[<=>]\d)\s+)?(?P<host>host\s+)?"
     r"(?:\[(?P<list>\w+)\]|(?P<ref>Ref\()?\s*(?:(?P<number>\w+)\s*\*\s*)?(?P<type>\w+)\s*\)?)"
 )
 
@@ -171,8 +186,9 @@ def _parse_args(text: str, attrs: dict[str, AttrSpec]) -> tuple[Arg, ...]:
         if match is None:
             raise ValueError(f"cannot read {part!r} as an argument")
         name, host, list_attr = match["name"], bool(match["host"]), match["list"]
+        ranks = _ranks(match["rank"])
         if list_attr:
-            args.append(Arg(name, list_attr=list_attr, host=host))
+            args.append(Arg(name, list_attr=list_attr, host=host, ranks=ranks))
             continue
         is_attr = match["type"] in attrs
         args.append(
@@ -183,14 +199,33 @@ def _parse_args(text: str, attrs: dict[str, AttrSpec]) -> tuple[Arg, ...]:
                 number_attr=match["number"],
                 is_ref=bool(match["ref"]),
                 host=host,
+                ranks=ranks,
             )
         )
     return tuple(args)
 
 
+def _ranks(text: str | None) -> tuple[int, int] | None:
+    """`vector` -> (1, 1), `rank<2` -> (0, 1), `rank>0` -> (1, any)."""
+    if text is None:
+        return None
+    if text in _RANK_WORDS:
+        return _RANK_WORDS[text], _RANK_WORDS[text]
+    bound = int(text[5:])
+    return {"<": (0, bound - 1), "=": (bound, bound), ">": (bound + 1, _ANY_RANK)}[text[4]]
+
+
 Kernel = Callable[..., Any]
 ShapeRule = Callable[..., Any]
 Gradient = Callable[..., Any]
+
+
+class DTypeNotAllowedError(TypeError):
+    """A dtype that an op does not take: in eager mode an InvalidArgumentError."""
+
+
+class ValueNotAllowedError(ValueError):
+    """A value that an attribute does not take: in eager mode an InvalidArgumentError."""
 
 
 @dataclass(eq=False)
@@ -216,14 +251,17 @@ class OpDefinition:
     in_place_fn: Kernel | None = None
     in_place_position: int = 0
     lower_fn: Callable[..., Any] | None = None
+    device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also takes as tensors of a GPU
     batch_fn: Kernel | None = None
     batch_key: Callable[..., Any] | None = None
     plain: bool = field(default=False)  # every input is a single tensor: no grouping needed
     single: bool = field(default=False)  # exactly one output tensor
+    ranked: bool = field(default=False)  # some input must have a certain rank
 
     def __post_init__(self) -> None:
         self.plain = not any(arg.is_list for arg in self.inputs)
         self.single = len(self.outputs) == 1 and not self.outputs[0].is_list
+        self.ranked = any(arg.ranks is not None for arg in self.inputs)
         # Attributes that inputs determine are never passed by name.
         self.inferred = frozenset(
             attr for arg in self.inputs for attr in (arg.type_attr, arg.number_attr, arg.list_attr) if attr is not None
@@ -371,6 +409,14 @@ class OpDefinition:
         groups = _group(self.outputs, flat, attrs)
         return groups[0] if len(groups) == 1 else self.result_type(*groups)
 
+    def check_ranks(self, ranks: list[int | None], attrs: dict[str, Any]) -> None:
+        """Raises InvalidArgumentError when a flat input's rank, as far as it is known, is not what the op takes."""
+        for arg, found in zip(self.inputs, self.group(ranks, attrs)):
+            if arg.ranks is not None:
+                for rank in found if arg.is_list else (found,):
+                    if rank is not None:
+                        arg.check_rank(rank)
+
     def check_attr(self, name: str, value: Any) -> Any:
         """`value` as the canonical value of attribute `name`.
 
@@ -386,14 +432,16 @@ class OpDefinition:
             for item in checked:
                 self._check_allowed(spec, name, item)
             if spec.minimum is not None and len(checked) < spec.minimum:
-                raise ValueError(
+                raise ValueNotAllowedError(
                     f"Attr '{name}' of '{self.name}' Op passed list of length {len(checked)} less than minimum {spec.minimum}."
                 )
             return checked
         checked = self._check_one(name, spec.kind, value)
         self._check_allowed(spec, name, checked)
         if spec.minimum is not None and checked < spec.minimum:
-            raise ValueError(f"Attr '{name}' of '{self.name}' Op passed {checked} less than minimum {spec.minimum}.")
+            raise ValueNotAllowedError(
+                f"Attr '{name}' of '{self.name}' Op passed {checked} less than minimum {spec.minimum}."
+            )
         return checked
 
     def _check_one(self, name: str, kind: str, value: Any) -> Any:
@@ -424,12 +472,12 @@ class OpDefinition:
         if spec.allowed and value not in spec.allowed:
             if isinstance(value, DType):
                 allowed = ", ".join(dtype.name for dtype in spec.allowed)
-                raise TypeError(
+                raise DTypeNotAllowedError(
                     f"Value passed to parameter '{name}' of '{self.name}' has DataType {value.name} "
                     f"not in list of allowed values: {allowed}"
                 )
             allowed = ", ".join(repr(item) for item in spec.allowed)
-            raise ValueError(
+            raise ValueNotAllowedError(
                 f"Value for attr '{name}' of {value!r} is not in the list of allowed values: {allowed} ({self.name})"
             )
 

@@ -82,6 +82,12 @@ class Graph:
         except InvalidArgumentError as error:
             found = ", ".join(str(tensor.static_shape) for tensor in inputs)
             raise ValueError(f"{error.message} (node '{name}', op {definition.name}, input shapes: {found})") from error
+        except (LookupError, ArithmeticError, TypeError, AttributeError, MemoryError) as error:
+            # A rule that relies on more than it checks.
+            found = ", ".join(str(tensor.static_shape) for tensor in inputs)
+            raise ValueError(
+                f"Shapes or values of the inputs do not fit {definition.name} (node '{name}', input shapes: {found})"
+            ) from error
         for tensor, shape in zip(op.outputs, shapes):
             tensor._static_shape = shape
         self._register(op)

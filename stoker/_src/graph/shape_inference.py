@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.static_values import constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation
@@ -26,6 +27,8 @@ def infer_shapes(op: Operation) -> list[Shape]:
     """
     definition = op.definition
     rule = definition.shape_fn
+    if definition.ranked:
+        definition.check_ranks([tensor.static_shape.rank for tensor in op._inputs], op.attrs)
     if rule is None:
         if op.outputs and all(tensor.static_shape.known for tensor in op._inputs):
             shapes = _shapes_by_kernel(op)
@@ -43,7 +46,11 @@ def infer_shapes(op: Operation) -> list[Shape]:
         return [shapes]
     flat = definition.flatten_results(shapes)
     if len(flat) != len(op.outputs):
-        raise AssertionError(f"{definition.name}: the shape rule gave {len(flat)} shapes for {len(op.outputs)} outputs")
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"{definition.name} has {len(op.outputs)} outputs, its inputs and attributes ask for {len(flat)}.",
+        )
     return flat
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+import numpy as np
+
 from stoker._src.base import dtypes, nest
 from stoker._src.base.dtypes import as_dtype
-from stoker._src.base.export import export
+from stoker._src.base.export import EXPORTS, export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
@@ -44,28 +47,30 @@ class InputSpec:
         self.axes = {} if axes is None else {int(axis): size for axis, size in axes.items()}
         self.allow_last_axis_squeeze, self.name, self.optional = allow_last_axis_squeeze, name, optional
 
-    def check(self, shape: Shape, layer: str) -> None:
-        """Raises ValueError when an input of static `shape` does not fit."""
-        start = f"Input 0 of layer {layer} is incompatible with the layer: "
+    def check(self, tensor: Any, position: int, layer: str) -> None:
+        """Raises ValueError when an input does not fit; what is not known of its shape may."""
+        start = f'Input {position} of layer "{layer}" is incompatible with the layer: '
+        shape: Shape = tensor.static_shape
         rank = shape.rank
         if rank is None:
-            if self.ndim is not None or self.min_ndim is not None or self.max_ndim is not None:
-                raise ValueError(f"{start}its rank is undefined, but the layer requires a defined rank.")
             return
-        if self.ndim is not None and rank != self.ndim:
-            raise ValueError(f"{start}expected ndim={self.ndim}, found ndim={rank}. Full shape received: {list(shape)}")
+        whole = f"Full shape received: {tuple(shape)}"
+        if self.ndim is not None and self.shape is None and rank != self.ndim:
+            raise ValueError(f"{start}expected ndim={self.ndim}, found ndim={rank}. {whole}")
         if self.max_ndim is not None and rank > self.max_ndim:
             raise ValueError(f"{start}expected max_ndim={self.max_ndim}, found ndim={rank}")
         if self.min_ndim is not None and rank < self.min_ndim:
-            raise ValueError(
-                f"{start}expected min_ndim={self.min_ndim}, found ndim={rank}. Full shape received: {list(shape)}"
-            )
+            raise ValueError(f"{start}expected min_ndim={self.min_ndim}, found ndim={rank}. {whole}")
+        if self.dtype is not None and tensor.dtype.base_dtype.name != self.dtype:
+            raise ValueError(f"{start}expected dtype={self.dtype}, found dtype={tensor.dtype.base_dtype!r}")
         for axis, size in self.axes.items():
             found = shape.dims[axis]  # type: ignore[index]
             if size is not None and found not in (size, None):
                 raise ValueError(
-                    f"{start}expected axis {axis} of input shape to have value {size} but received input with shape {list(shape)}"
+                    f"{start}expected axis {axis} of input shape to have value {size}, but received input with shape {tuple(shape)}"
                 )
+        if self.shape is not None and not Shape(self.shape).compatible(shape):
+            raise ValueError(f"{start}expected shape={self.shape}, found shape={tuple(shape)}")
 
 
 def snake_case(name: str) -> str:
@@ -118,10 +123,10 @@ class Layer:
     ) -> None:
         self._trainable = trainable
         self._dtype: Any = None if dtype is None else as_dtype(dtype).base_dtype
-        self._activity_regularizer = activity_regularizer
+        self._activity_regularizer = as_regularizer(activity_regularizer)
         self._reuse = _reuse
         self.built = False
-        self.input_spec: InputSpec | None = None
+        self.input_spec: Any = None  # an InputSpec, or one for each input
         self._weights: list[Any] = []
         self._marked_trainable: set[int] = set()
         self._losses: list[Any] = []
@@ -142,8 +147,9 @@ class Layer:
         return self._name
 
     @property
-    def dtype(self) -> Any:
-        return self._dtype
+    def dtype(self) -> str | None:
+        """The name of the dtype of its variables, once that is known."""
+        return None if self._dtype is None else self._dtype.name
 
     @property
     def graph(self) -> Any:
@@ -209,8 +215,42 @@ class Layer:
             ValueError: the layer is not built.
         """
         if not self.built:
-            raise ValueError(f"You tried to call `count_params` on layer {self._name}, but the layer isn't built.")
+            raise ValueError(
+                f"You tried to call `count_params` on {self._name}, but the layer isn't built. You can build it manually via: "
+                f"`{self._name}.build(batch_input_shape)`."
+            )
         return sum(weight.static_shape.size or 0 for weight in self._weights)
+
+    def get_weights(self) -> list[Any]:
+        """The values of its variables, as arrays; in a graph, those in the default session."""
+        return [self._weight_value(weight) for weight in self.weights]
+
+    def _weight_value(self, weight: Any) -> Any:
+        return weight.numpy() if context.executing_eagerly() else weight.eval()
+
+    def set_weights(self, weights: Any) -> None:
+        """Sets its variables to arrays, in the order of `weights`.
+
+        Raises:
+            ValueError: another number of arrays than variables, or another shape.
+        """
+        mine = self.weights
+        if len(mine) != len(weights):
+            raise ValueError(
+                f'You called `set_weights(weights)` on layer "{self._name}" with a weight list of length {len(weights)}, but the '
+                f"layer was expecting {len(mine)} weights. Provided weights: {str(weights)[:50]}..."
+            )
+        for weight, value in zip(mine, weights):
+            if not weight.static_shape.compatible(Shape(np.shape(value))):
+                raise ValueError(
+                    f"Layer weight shape {tuple(weight.static_shape)} not compatible with provided weight shape {np.shape(value)}"
+                )
+        for weight, value in zip(mine, weights):
+            weight.load(value) if not context.executing_eagerly() else weight.assign(value)
+
+    @property
+    def _variable_dtype(self) -> Any:
+        return dtypes.float32 if self._dtype is None else self._dtype
 
     # -- for subclasses ------------------------------------------------------------------------------------------
 
@@ -252,18 +292,21 @@ class Layer:
         elif trainable is None:
             trainable = True
         penalties: list[Any] = []
+        regularizer = as_regularizer(regularizer)
 
         def penalty(variable: Any) -> Any:
             penalties.append(regularizer(variable))
             return penalties[-1]
 
+        if self._current_scope is None:  # `build` was called by hand
+            self._find_scope(None)
         opened = nullcontext() if self._current_scope is not None else self._opened()
         with opened:
             weight = variable_scope.get_variable(
                 name,
                 shape,
-                dtype=self._dtype if dtype is None else dtype,
-                initializer=_initializer(initializer),
+                dtype=self._variable_dtype if dtype is None else dtype,
+                initializer=as_initializer(initializer),
                 regularizer=None if regularizer is None else penalty,
                 trainable=trainable and self._trainable,
                 constraint=constraint,
@@ -288,8 +331,8 @@ class Layer:
             context.get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, each)
 
     def add_update(self, updates: Any) -> None:
-        """Adds ops to run with every training step: they join UPDATE_OPS."""
-        if context.executing_eagerly():
+        """Adds ops to run with every training step: they join UPDATE_OPS. A layer that is not trained has none."""
+        if context.executing_eagerly() or not self._trainable:
             return
         for each in nest.flatten(updates):
             op = each.op if not hasattr(each, "_control_inputs") else each
@@ -320,6 +363,10 @@ class Layer:
             self._scope = captured
 
     def __call__(self, inputs: Any, *args: Any, scope: Any = None, **kwargs: Any) -> Any:
+        if inputs is None:
+            raise TypeError(
+                f"Inputs to a layer should be tensors. Got 'None' (of type <class 'NoneType'>) as input for layer '{self._name}'."
+            )
         inputs = nest.map_structure(_as_tensor, inputs)
         self._find_scope(scope)
         if not context.executing_eagerly():
@@ -345,8 +392,16 @@ class Layer:
     apply = __call__
 
     def _check(self, inputs: list[Any]) -> None:
-        if self.input_spec is not None and len(inputs) == 1:
-            self.input_spec.check(inputs[0].static_shape, self._name)
+        if self.input_spec is None:
+            return
+        specs = self.input_spec if isinstance(self.input_spec, (list, tuple)) else [self.input_spec]
+        if len(specs) != len(inputs):
+            raise ValueError(
+                f'Layer "{self._name}" expects {len(specs)} input(s), but it received {len(inputs)} input tensors. Inputs '
+                f"received: {inputs}"
+            )
+        for position, (spec, tensor) in enumerate(zip(specs, inputs)):
+            spec.check(tensor, position, self._name)
 
     def _regularize_outputs(self, outputs: Any) -> None:
         for output in nest.flatten(outputs):
@@ -368,17 +423,53 @@ def _as_tensor(value: Any) -> Any:
 
 
 def _unique_layer_name(base: str) -> str:
-    """`dense`, `dense_1`, ... : the name of the layer object, counted for each graph."""
+    """`dense_1`, `dense_2`, ... : the name of the layer object, counted for each graph."""
     graph = context.get_default_graph()
     counts = getattr(graph, "layer_names", None)
     if counts is None:
         counts = graph.layer_names = {}
     counts[base] = count = counts.get(base, 0) + 1
-    return base if count == 1 else f"{base}_{count - 1}"
+    return f"{base}_{count}"
 
 
-def _initializer(initializer: Any) -> Any:
+def as_initializer(initializer: Any) -> Any:
+    """An initializer from itself, its class, or its name in `tf.initializers` ("glorot_uniform", "GlorotUniform")."""
+    if isinstance(initializer, str):
+        return _named("initializer", f"initializers.{snake_case(initializer)}", initializer)()
     return initializer() if isinstance(initializer, type) else initializer
+
+
+def as_regularizer(regularizer: Any) -> Any:
+    """A regularizer from itself or its name ("l2")."""
+    if isinstance(regularizer, str):
+        return _named("regularizer", f"keras.regularizers.{regularizer.lower()}", regularizer)()
+    return regularizer
+
+
+_NOT_IN_NN = {"exponential": "math.exp", "mish": None, "crelu": None}
+
+
+def as_activation(activation: Any) -> Any:
+    """An activation from itself or its name in `tf.nn` ("relu"); None for none.
+
+    Raises:
+        TypeError: something that is no activation.
+        ValueError: a name that no activation has.
+    """
+    if activation is None or callable(activation):
+        return activation
+    if not isinstance(activation, str):
+        raise TypeError(f"Could not interpret activation function identifier: {activation}")
+    if activation == "linear":
+        return None
+    return _named("activation function", _NOT_IN_NN.get(activation, f"nn.{activation}"), activation)
+
+
+def _named(kind: str, name: str | None, given: str) -> Any:
+    found = EXPORTS["v1"].get(name or "")
+    if found is None:
+        raise ValueError(f"Unknown {kind}: {given!r}.")
+    return getattr(sys.modules[found[0]], found[1])
 
 
 def spatial_tuple(value: Any, count: int, name: str, *, allow_zero: bool = False) -> tuple[int, ...]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from stoker._src.base.export import export
-from stoker._src.base.shapes import Shape
+from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.base import (
     InputSpec,
     Layer,
+    as_activation,
     as_public,
     channels_axis,
     checked_padding,
@@ -52,6 +53,11 @@ class _Convolution(Layer):
     ) -> None:
         super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
         self.filters = int(filters)
+        if self.filters <= 0:
+            raise ValueError(
+                "Invalid value for argument `filters`. Expected a strictly positive value. "
+                f"Received filters={self.filters}."
+            )
         self.kernel_size = spatial_tuple(kernel_size, self.dimensions, "kernel_size")
         self.strides = spatial_tuple(strides, self.dimensions, "strides")
         self.dilation_rate = spatial_tuple(dilation_rate, self.dimensions, "dilation_rate")
@@ -64,7 +70,7 @@ class _Convolution(Layer):
             raise ValueError(
                 f"`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: strides={self.strides} and dilation_rate={self.dilation_rate}"
             )
-        self.activation, self.use_bias = activation, use_bias
+        self.activation, self.use_bias = as_activation(activation), use_bias
         self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
         self.kernel_regularizer, self.bias_regularizer = kernel_regularizer, bias_regularizer
         self.kernel_constraint, self.bias_constraint = kernel_constraint, bias_constraint
@@ -77,9 +83,13 @@ class _Convolution(Layer):
         return _LAYOUTS[self.dimensions][1 if self._channels == 1 else 0]
 
     def _input_channels(self, input_shape: Any) -> int:
-        count = dims(input_shape)[self._channels]
+        shape = as_shape(input_shape)
+        count = None if shape.rank is None else shape[self._channels]
         if count is None:
-            raise ValueError("The channel dimension of the inputs should be defined. Found `None`.")
+            raise ValueError(
+                f"The channel dimension of the inputs should be defined. The input_shape received is {TensorShape(shape)}, where "
+                f"axis {self._channels} (0-based) is the channel dimension, which found to be `None`."
+            )
         self.input_spec = InputSpec(ndim=self.dimensions + 2, axes={self._channels: count})
         return count
 
@@ -93,6 +103,7 @@ class _Convolution(Layer):
             constraint=self.kernel_constraint,
         )
         self._build_bias()
+        super().build(input_shape)
 
     def _build_bias(self) -> None:
         if self.use_bias:

@@ -6,10 +6,10 @@ import math as numbers
 from typing import Any
 
 from stoker._src.base.export import export
-from stoker._src.base.shapes import Shape
+from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.layers.base import InputSpec, Layer, as_public, channels_axis, dims, smart_cond
+from stoker._src.layers.base import InputSpec, Layer, as_activation, as_public, channels_axis, dims, smart_cond
 from stoker._src.ops import array, array_joining, initializers, linalg
 from stoker._src.ops.nn import bias
 from stoker._src.ops.nn import dropout as dropping
@@ -47,7 +47,7 @@ class Dense(Layer):
             raise ValueError(
                 f"Received an invalid value for `units`, expected a positive integer. Received: units={units}"
             )
-        self.activation, self.use_bias = activation, use_bias
+        self.activation, self.use_bias = as_activation(activation), use_bias
         self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
         self.kernel_regularizer, self.bias_regularizer = kernel_regularizer, bias_regularizer
         self.kernel_constraint, self.bias_constraint = kernel_constraint, bias_constraint
@@ -56,11 +56,16 @@ class Dense(Layer):
         self.bias: Any = None
 
     def build(self, input_shape: Any) -> None:
-        if not (self._dtype.is_floating or self._dtype.is_complex):
-            raise TypeError(f"Unable to build `Dense` layer with non-floating point dtype {self._dtype!r}")
-        size = dims(input_shape)[-1]
+        kind = self._variable_dtype
+        if not (kind.is_floating or kind.is_complex):
+            raise TypeError(f"A Dense layer can only be built with a floating-point dtype. Received: dtype={kind!r}")
+        shape = as_shape(input_shape)
+        size = shape[-1] if shape.rank else None
         if size is None:
-            raise ValueError("The last dimension of the inputs to `Dense` should be defined. Found `None`.")
+            raise ValueError(
+                "The last dimension of the inputs to a Dense layer should be defined. Found None. Full input shape received: "
+                f"{TensorShape(shape)}"
+            )
         self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
         self.kernel = self.add_weight(
             "kernel",
@@ -77,6 +82,7 @@ class Dense(Layer):
                 regularizer=self.bias_regularizer,
                 constraint=self.bias_constraint,
             )
+        super().build(input_shape)
 
     def call(self, inputs: Any) -> Tensor:
         shape = inputs.static_shape
@@ -101,7 +107,10 @@ class Dense(Layer):
     def compute_output_shape(self, input_shape: Any) -> Any:
         sizes = dims(input_shape)
         if sizes[-1] is None:
-            raise ValueError(f"The innermost dimension of input_shape must be defined, but saw: {input_shape}")
+            raise ValueError(
+                "The last dimension of the input shape of a Dense layer should be defined. Found None. Received: "
+                f"input_shape={as_public(sizes)}"
+            )
         return as_public([*sizes[:-1], self.units])
 
 
@@ -188,6 +197,10 @@ class Flatten(Layer):
     def call(self, inputs: Any) -> Tensor:
         if self.data_format == "channels_first" and (inputs.static_shape.rank or 0) > 1:
             inputs = array.transpose(inputs, [0, *range(2, inputs.static_shape.rank), 1])
+        if inputs.static_shape.rank is None:
+            inputs = array.reshape(inputs, array.concat([array.shape(inputs)[:1], [-1]], 0))  # type: ignore[index]
+            inputs.set_shape(Shape((None, None)))
+            return inputs
         sizes = list(inputs.static_shape)
         if len(sizes) == 1:
             return array.expand_dims(inputs, 1)

@@ -110,7 +110,7 @@ class BatchNormalization(Layer):
             shape.insert(1, 1)
             self.axis = [axis + 1 for axis in self.axis]
         # Statistics of half precision are kept in float32.
-        kind = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else self._dtype
+        kind = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else self._variable_dtype
         if self.scale:
             self.gamma = self.add_weight(
                 "gamma", shape, kind, self.gamma_initializer, self.gamma_regularizer, constraint=self.gamma_constraint
@@ -132,6 +132,7 @@ class BatchNormalization(Layer):
             self.moving_stddev = statistic("moving_stddev", roots)
             self.renorm_mean = statistic("renorm_mean", means)
             self.renorm_stddev = statistic("renorm_stddev", roots)
+        super().build(input_shape)
 
     def _settle_axes(self, sizes: list[Any]) -> None:
         """Checks the axes, makes them positive and decides whether the fused op is used."""
@@ -162,7 +163,7 @@ class BatchNormalization(Layer):
                 f"Input has undefined `axis` dimension. Received input with shape {as_public(sizes)} and axis={tuple(self.axis)}"
             )
         whole = not self.renorm and self.virtual_batch_size is None and self.adjustment is None
-        single = self._dtype in (dtypes.float32, dtypes.float16, dtypes.bfloat16)
+        single = self._variable_dtype in (dtypes.float32, dtypes.float16, dtypes.bfloat16)
         fusible = whole and single and rank in (4, 5) and self.axis in ([1], [rank - 1])
         self.fused = fusible and self.fused is not False
         self.input_spec = InputSpec(ndim=rank, axes={axis: sizes[axis] for axis in self.axis})

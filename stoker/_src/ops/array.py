@@ -433,7 +433,7 @@ def conjugate_transpose_grad(op: Operation, g: Tensor) -> Any:
 
 
 INVERT_PERMUTATION = define(
-    "InvertPermutation(x: T) -> (y: T)", T=one_of(*INDEX, default=dtypes.int32)
+    "InvertPermutation(x: vector T) -> (y: T)", T=one_of(*INDEX, default=dtypes.int32)
 ).not_differentiable()
 INVERT_PERMUTATION.shape(unchanged)
 
@@ -544,7 +544,7 @@ register_tensor_conversion_function((list, tuple), _packed, 99)
 # ---- ConcatV2 ---------------------------------------------------------------------------------------------------
 
 CONCAT_V2 = define(
-    "ConcatV2(values: N * T, axis: host Tidx) -> (output: T)",
+    "ConcatV2(values: rank>0 N * T, axis: scalar host Tidx) -> (output: T)",
     N=INT(minimum=2),
     T=ANY,
     Tidx=one_of(*INDEX, default=dtypes.int32),

@@ -137,7 +137,7 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unst
 
 # ---- Concat, ConcatOffset ---------------------------------------------------------------------------------------
 
-CONCAT = define("Concat(concat_dim: host int32, values: N * T) -> (output: T)", N=INT(minimum=2), T=ANY)
+CONCAT = define("Concat(concat_dim: scalar host int32, values: rank>0 N * T) -> (output: T)", N=INT(minimum=2), T=ANY)
 
 
 @CONCAT.kernel
@@ -259,7 +259,7 @@ def split_grad(op: Operation, *gs: Tensor) -> Any:
 
 
 SPLIT_V = define(
-    "SplitV(value: T, size_splits: host Tlen, split_dim: host int32) -> (output: num_split * T)",
+    "SplitV(value: rank>0 T, size_splits: host Tlen, split_dim: host int32) -> (output: num_split * T)",
     VIEW,
     num_split=INT(minimum=1),
     T=ANY,

@@ -17,7 +17,7 @@ from stoker._src.graph.definition import ANY, INT, STRING, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, slicing
+from stoker._src.ops import array, slicing
 from stoker._src.ops.array_movement import checked_sizes, fresh, rearranges, signed
 from stoker._src.ops.constants import constant
 
@@ -25,9 +25,9 @@ _PADDINGS = one_of(*INDEX, default=dtypes.int32)
 
 # ---- Pad, PadV2 -------------------------------------------------------------------------------------------------
 
-PAD = define("Pad(input: T, paddings: host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS)
+PAD = define("Pad(input: T, paddings: matrix host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS)
 PAD_V2 = define(
-    "PadV2(input: T, paddings: host Tpaddings, constant_values: T) -> (output: T)", T=ANY, Tpaddings=_PADDINGS
+    "PadV2(input: T, paddings: matrix host Tpaddings, constant_values: T) -> (output: T)", T=ANY, Tpaddings=_PADDINGS
 )
 
 
@@ -115,18 +115,17 @@ def pad_grad(op: Operation, g: Tensor) -> Any:
 
 @PAD_V2.grad
 def pad_v2_grad(op: Operation, g: Tensor) -> Any:
-    inner = _unpadded(op, g)
-    return inner, None, math.subtract(array.reductions.reduce_sum(g), array.reductions.reduce_sum(inner))
+    return _unpadded(op, g), None, None  # TensorFlow takes the padding for a constant
 
 
 # ---- MirrorPad --------------------------------------------------------------------------------------------------
 
 _MIRROR = STRING(allowed=("REFLECT", "SYMMETRIC"))
 MIRROR_PAD = define(
-    "MirrorPad(input: T, paddings: host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS, mode=_MIRROR
+    "MirrorPad(input: T, paddings: matrix host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS, mode=_MIRROR
 )
 MIRROR_PAD_GRAD = define(
-    "MirrorPadGrad(input: T, paddings: host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS, mode=_MIRROR
+    "MirrorPadGrad(input: T, paddings: matrix host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS, mode=_MIRROR
 )
 
 
@@ -255,13 +254,13 @@ BATCH_TO_SPACE_ND = define(
     Tcrops=_PADDINGS,
 )
 SPACE_TO_BATCH = define(
-    "SpaceToBatch(input: T, paddings: host Tpaddings) -> (output: T)",
+    "SpaceToBatch(input: T, paddings: matrix host Tpaddings) -> (output: T)",
     T=ANY,
     Tpaddings=_PADDINGS,
     block_size=INT(minimum=2),
 )
 BATCH_TO_SPACE = define(
-    "BatchToSpace(input: T, crops: host Tidx) -> (output: T)", T=ANY, Tidx=_PADDINGS, block_size=INT(minimum=2)
+    "BatchToSpace(input: T, crops: matrix host Tidx) -> (output: T)", T=ANY, Tidx=_PADDINGS, block_size=INT(minimum=2)
 )
 
 

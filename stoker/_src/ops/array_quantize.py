@@ -293,7 +293,7 @@ QUANTIZE_AND_DEQUANTIZE_V2, QUANTIZE_AND_DEQUANTIZE_V4 = (
     for version in ("V2", "V4")
 )
 QUANTIZE_AND_DEQUANTIZE_V3 = define(
-    "QuantizeAndDequantizeV3(input: T, input_min: T, input_max: T, num_bits: host int32) -> (output: T)",
+    "QuantizeAndDequantizeV3(input: T, input_min: T, input_max: T, num_bits: scalar host int32) -> (output: T)",
     signed_input=True,
     range_given=True,
     T=FLOATS,

@@ -305,9 +305,11 @@ def one_hot(
 
 _REVERSIBLE = (*INTS, dtypes.bool_, *FLOATS, *COMPLEX, dtypes.string)
 REVERSE_V2 = define(
-    "ReverseV2(tensor: T, axis: host Tidx) -> (output: T)", Tidx=one_of(*INDEX, default=dtypes.int32), T=_REVERSIBLE
+    "ReverseV2(tensor: T, axis: vector host Tidx) -> (output: T)",
+    Tidx=one_of(*INDEX, default=dtypes.int32),
+    T=_REVERSIBLE,
 )
-REVERSE = define("Reverse(tensor: T, dims: host bool) -> (output: T)", T=_REVERSIBLE)
+REVERSE = define("Reverse(tensor: T, dims: vector host bool) -> (output: T)", T=_REVERSIBLE)
 
 
 @REVERSE_V2.kernel
@@ -362,7 +364,7 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
 
 
 REVERSE_SEQUENCE = define(
-    "ReverseSequence(input: T, seq_lengths: Tlen) -> (output: T)",
+    "ReverseSequence(input: rank>1 T, seq_lengths: vector Tlen) -> (output: T)",
     seq_dim=INT,
     batch_dim=0,
     T=ANY,
@@ -439,7 +441,12 @@ def reverse_sequence_v2(
     return reverse_sequence(input, seq_lengths, seq_axis, batch_axis, name)
 
 
-ROLL = define("Roll(input: T, shift: host Tshift, axis: host Taxis) -> (output: T)", T=ANY, Tshift=INDEX, Taxis=INDEX)
+ROLL = define(
+    "Roll(input: T, shift: rank<2 host Tshift, axis: rank<2 host Taxis) -> (output: T)",
+    T=ANY,
+    Tshift=INDEX,
+    Taxis=INDEX,
+)
 
 
 @ROLL.kernel
@@ -478,7 +485,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
 # ---- ListDiff ---------------------------------------------------------------------------------------------------
 
 LIST_DIFF = define(
-    "ListDiff(x: T, y: T) -> (out: T, idx: out_idx)", T=ANY, out_idx=one_of(*INDEX, default=dtypes.int32)
+    "ListDiff(x: vector T, y: vector T) -> (out: T, idx: out_idx)", T=ANY, out_idx=one_of(*INDEX, default=dtypes.int32)
 )
 
 

@@ -14,7 +14,8 @@ from stoker._src.ops import array, reductions
 from stoker._src.ops.values import torch_dtype
 
 BROADCAST_GRADIENT_ARGS = define(
-    "BroadcastGradientArgs(s0: host T, s1: host T) -> (r0: T, r1: T)", T=one_of(*INDEX, default=dtypes.int32)
+    "BroadcastGradientArgs(s0: vector host T, s1: vector host T) -> (r0: T, r1: T)",
+    T=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
 
 

@@ -69,7 +69,7 @@ def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | Non
 # ---- Diag, DiagPart ---------------------------------------------------------------------------------------------
 
 _DIAG_TYPES = (*FLOATS, *INDEX, *COMPLEX)
-DIAG = define("Diag(diagonal: T) -> (output: T)", T=_DIAG_TYPES)
+DIAG = define("Diag(diagonal: rank>0 T) -> (output: T)", T=_DIAG_TYPES)
 DIAG_PART = define("DiagPart(input: T) -> (diagonal: T)", T=_DIAG_TYPES)
 
 
@@ -196,9 +196,11 @@ def _diag_part_shape(input: Shape, k: Any) -> Shape:
 
 
 MATRIX_DIAG_PART = define("MatrixDiagPart(input: T) -> (diagonal: T)", T=ANY)
-MATRIX_DIAG_PART_V2 = define("MatrixDiagPartV2(input: T, k: host int32, padding_value: T) -> (diagonal: T)", T=ANY)
+MATRIX_DIAG_PART_V2 = define(
+    "MatrixDiagPartV2(input: T, k: rank<2 host int32, padding_value: scalar T) -> (diagonal: T)", T=ANY
+)
 MATRIX_DIAG_PART_V3 = define(
-    "MatrixDiagPartV3(input: T, k: host int32, padding_value: T) -> (diagonal: T)", T=ANY, align=ALIGN
+    "MatrixDiagPartV3(input: T, k: rank<2 host int32, padding_value: scalar T) -> (diagonal: T)", T=ANY, align=ALIGN
 )
 
 
@@ -328,7 +330,7 @@ def _diag_shape(diagonal: Shape, k: Any, rows: Any, cols: Any) -> Shape:
 
 
 MATRIX_DIAG = define("MatrixDiag(diagonal: T) -> (output: T)", T=ANY)
-_DIAG_INPUTS = "diagonal: T, k: host int32, num_rows: host int32, num_cols: host int32, padding_value: T"
+_DIAG_INPUTS = "diagonal: T, k: rank<2 host int32, num_rows: scalar host int32, num_cols: scalar host int32, padding_value: scalar T"
 MATRIX_DIAG_V2 = define(f"MatrixDiagV2({_DIAG_INPUTS}) -> (output: T)", T=ANY)
 MATRIX_DIAG_V3 = define(f"MatrixDiagV3({_DIAG_INPUTS}) -> (output: T)", T=ANY, align=ALIGN)
 
@@ -411,9 +413,11 @@ def _set_diag(input: torch.Tensor, diagonal: torch.Tensor, k: Any, align: str) -
     return _place(input.clone(), diagonal, low, high, align)
 
 
-MATRIX_SET_DIAG = define("MatrixSetDiag(input: T, diagonal: T) -> (output: T)", T=ANY)
-MATRIX_SET_DIAG_V2 = define("MatrixSetDiagV2(input: T, diagonal: T, k: host int32) -> (output: T)", T=ANY)
-MATRIX_SET_DIAG_V3 = define("MatrixSetDiagV3(input: T, diagonal: T, k: host int32) -> (output: T)", T=ANY, align=ALIGN)
+MATRIX_SET_DIAG = define("MatrixSetDiag(input: T, diagonal: rank>0 T) -> (output: T)", T=ANY)
+MATRIX_SET_DIAG_V2 = define("MatrixSetDiagV2(input: T, diagonal: rank>0 T, k: rank<2 host int32) -> (output: T)", T=ANY)
+MATRIX_SET_DIAG_V3 = define(
+    "MatrixSetDiagV3(input: T, diagonal: rank>0 T, k: rank<2 host int32) -> (output: T)", T=ANY, align=ALIGN
+)
 
 
 @MATRIX_SET_DIAG.kernel

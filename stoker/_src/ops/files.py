@@ -60,9 +60,10 @@ def write_file_kernel(filename: np.ndarray, contents: np.ndarray) -> None:
     path = _path(filename)
     if contents.ndim:
         raise InvalidArgumentError(None, None, f"Contents tensor must be scalar, but had shape: {list(contents.shape)}")
-    folder = os.path.dirname(path)
-    if folder and not gfile.exists(folder):
-        gfile.makedirs(folder)
+    location = resolve(path)
+    folder = os.path.dirname(location.path)
+    if folder and not location.system.exists(folder):
+        gfile.makedirs(location.at(folder).full)
     with gfile.GFile(path, "wb") as file:
         file.write(contents.item())
 

@@ -311,7 +311,9 @@ class _Walk:
         if not terms:
             return None
         if len(terms) > 1:
-            terms[:] = [aggregate(terms)]
+            first = terms[0] if isinstance(terms[0], Tensor) else terms[0].values
+            with first.op.graph.colocate_with(first.op, ignore_existing=True):
+                terms[:] = [aggregate(terms)]
         return terms[0]
 
     def result(self, x: Tensor, unconnected: str) -> Any:

@@ -221,7 +221,7 @@ def _divides(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Integer division checks its divisor; torch would give anything (or stop the process) for zero."""
 
     def divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        if not (x.dtype.is_floating_point or x.dtype.is_complex) and x.numel():  # nothing divides by anything
             check_divisor(y)
         return kernel(x, y)
 

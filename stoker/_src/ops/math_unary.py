@@ -105,11 +105,15 @@ def angle_grad(op: Operation, g: Tensor) -> Tensor:
 COMPLEX_ABS = define("ComplexAbs(x: T) -> (y: Tout)", T=_COMPLEX, Tout=_PARTS)
 COMPLEX_ABS.kernel(lambda x: torch.abs(x))
 COMPLEX_ABS.shape(unchanged)
-COMPLEX_ABS.grad(
-    lambda op, g: math.multiply(
-        COMPLEX_OF(g, math.number(0, g), Tout=op.inputs[0].dtype.base_dtype), sign(op.inputs[0])
-    )
-)
+
+
+@COMPLEX_ABS.grad
+def complex_abs_grad(op: Operation, g: Tensor) -> Tensor:
+    """g x / |x|, written out because the derivative of Sign is taken for zero."""
+    x, size = op.inputs[0], op.outputs[0]
+    scaled = math.multiply(COMPLEX_OF(g, math.number(0, g), Tout=x.dtype.base_dtype), x)
+    return math.DIV_NO_NAN(scaled, COMPLEX_OF(size, math.number(0, size), Tout=x.dtype.base_dtype))
+
 
 COMPLEX_OF = define("Complex(real: T, imag: T) -> (out: Tout)", T=_PARTS, Tout=_COMPLEX)
 COMPLEX_OF.shape(broadcast_rule)
@@ -281,25 +285,28 @@ RECIPROCAL_GRAD = _slope("ReciprocalGrad", reciprocal_grad_kernel)
 INV_GRAD = _slope("InvGrad", reciprocal_grad_kernel)
 
 
+# The gradient ops conjugate y themselves: what follows is the derivative of dy * f(conj(y)) with respect to y and dy.
+
+
 @SQRT_GRAD.grad
 def sqrt_grad_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
-    scaled = math.realdiv(g, conj(op.inputs[0]))
+    scaled = math.realdiv(g, op.inputs[0])
     return math.multiply(negative(conj(scaled)), op.outputs[0]), math.multiply(math.number(0.5, g), scaled)
 
 
 @RSQRT_GRAD.grad
 def rsqrt_grad_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
-    y, dy = conj(op.inputs[0]), conj(op.inputs[1])
-    to_y = math.multiply(math.multiply(math.number(-1.5, g), math.multiply(g, dy)), square(y))
-    return to_y, RSQRT_GRAD(op.inputs[0], g)
+    y, dy = conj(op.inputs[0]), op.inputs[1]
+    to_y = math.multiply(math.multiply(math.number(-1.5, g), math.multiply(conj(g), dy)), square(y))
+    return to_y, RSQRT_GRAD(y, g)
 
 
 @RECIPROCAL_GRAD.grad
 @INV_GRAD.grad
 def reciprocal_grad_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
-    y, dy = conj(op.inputs[0]), conj(op.inputs[1])
-    to_y = math.multiply(math.multiply(math.number(-2, g), math.multiply(g, dy)), y)
-    return to_y, RECIPROCAL_GRAD(op.inputs[0], g)
+    y, dy = conj(op.inputs[0]), op.inputs[1]
+    to_y = math.multiply(math.multiply(math.number(-2, g), math.multiply(conj(g), dy)), y)
+    return to_y, RECIPROCAL_GRAD(y, g)
 
 
 square = function(SQUARE, "square", "x * x.", "square", "math.square")

@@ -20,8 +20,9 @@ def _operator(name: str, function: Callable[..., Any]) -> None:
         with name_scope(None, name, [self, other]) as scope:
             self = convert_to_tensor(self)
             try:
+                given = other
                 other = convert_to_tensor(other, dtype_hint=self.dtype.base_dtype, name="y")
-                if other.dtype.base_dtype is not self.dtype.base_dtype:
+                if not isinstance(given, Tensor) and other.dtype.base_dtype is not self.dtype.base_dtype:
                     other = convert_to_tensor(other, self.dtype.base_dtype)
             except (TypeError, ValueError):
                 # The other operand may know how to deal with a tensor on its left; plain numbers and arrays do not.

@@ -169,7 +169,7 @@ def _parse_rows(parser: ExampleParser, serialized: np.ndarray, names: list[bytes
 
 
 PARSE_EXAMPLE = define(
-    "ParseExample(serialized: string, names: host string, sparse_keys: host Nsparse * string, "
+    "ParseExample(serialized: string, names: vector host string, sparse_keys: host Nsparse * string, "
     "dense_keys: host Ndense * string, dense_defaults: host [Tdense]) -> "
     "(sparse_indices: Nsparse * int64, sparse_values: [sparse_types], sparse_shapes: Nsparse * int64, "
     "dense_values: [Tdense])",

@@ -359,7 +359,7 @@ def random_shuffle_queue_kernel(
 
 PRIORITY_QUEUE_V2 = define(
     "PriorityQueueV2() -> (handle: resource)", SOURCE | STATEFUL,
-    component_types=TYPES(()), shapes=SHAPES(()), capacity=-1, container="", shared_name="",
+    component_types=TYPES(()), shapes=SHAPES, capacity=-1, container="", shared_name="",
 )  # fmt: skip
 
 

@@ -128,7 +128,7 @@ def rng_skip_kernel(resource: VariableState, algorithm: int, delta: int) -> None
 
 
 RNG_READ_AND_SKIP = define(
-    "RngReadAndSkip(resource: resource, alg: host int32, delta: host uint64) -> (value: int64)", _TRAITS
+    "RngReadAndSkip(resource: resource, alg: scalar host int32, delta: scalar host uint64) -> (value: int64)", _TRAITS
 )
 
 

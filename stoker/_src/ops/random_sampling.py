@@ -41,7 +41,7 @@ def plain(parameters: torch.Tensor) -> np.ndarray:
 # ---- Multinomial ------------------------------------------------------------------------------------------------
 
 MULTINOMIAL = define(
-    "Multinomial(logits: T, num_samples: host int32) -> (output: output_dtype)",
+    "Multinomial(logits: T, num_samples: scalar host int32) -> (output: output_dtype)",
     STATEFUL,
     seed=0,
     seed2=0,
@@ -176,7 +176,7 @@ def random_poisson_kernel(
 # ---- ParameterizedTruncatedNormal -------------------------------------------------------------------------------
 
 PARAMETERIZED_TRUNCATED_NORMAL = define(
-    "ParameterizedTruncatedNormal(shape: host T, means: dtype, stdevs: dtype, minvals: dtype, maxvals: dtype) "
+    "ParameterizedTruncatedNormal(shape: host T, means: rank<2 dtype, stdevs: rank<2 dtype, minvals: rank<2 dtype, maxvals: rank<2 dtype) "
     "-> (output: dtype)",
     STATEFUL,
     seed=0,

@@ -19,7 +19,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, STATEFUL, OpDefinition, define, one_of, scalar, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array_joining, math, random_sampling, ranges, reductions
+from stoker._src.ops import array_joining, broadcasting, math, random_sampling, ranges, reductions, special
 from stoker._src.ops.random import checked_count, shape_tensor
 from stoker._src.ops.random_bits import bounded_normal, choices, fills, rejection, stateless
 from stoker._src.ops.random_bits.philox import Stream
@@ -29,7 +29,7 @@ from stoker._src.ops.values import from_numpy, torch_dtype
 _SEEDS = one_of(*INDEX, default=dtypes.int64)
 _SIZES = one_of(*INDEX, default=dtypes.int32)
 _FULL_INTS = (*INDEX, dtypes.uint32, dtypes.uint64)
-_POSITION = "key: host uint64, counter: host uint64, alg: host int32"
+_POSITION = "key: vector host uint64, counter: vector host uint64, alg: scalar host int32"
 
 
 @export("random.Algorithm", "random.experimental.Algorithm")
@@ -87,7 +87,7 @@ def get_key_counter_alg_shape(seed: Shape) -> tuple[Shape, Shape, Shape]:
 def _filled(name: str, fill: Callable[..., torch.Tensor], kinds: Any, seeds: Any) -> tuple[OpDefinition, OpDefinition]:
     """The op that takes a seed, and its V2 form that takes a key and a counter."""
     by_seed = define(
-        f"{name}(shape: host T, seed: host Tseed) -> (output: dtype)", dtype=kinds, T=_SIZES, Tseed=seeds
+        f"{name}(shape: host T, seed: vector host Tseed) -> (output: dtype)", dtype=kinds, T=_SIZES, Tseed=seeds
     ).not_differentiable()
 
     def seed_kernel(shape: list[int], seed: list[int], *, dtype: DType) -> torch.Tensor:
@@ -122,14 +122,14 @@ FULL_INT, FULL_INT_V2 = _filled(
 )
 
 UNIFORM_INT = define(
-    "StatelessRandomUniformInt(shape: host T, seed: host Tseed, minval: host dtype, maxval: host dtype) "
+    "StatelessRandomUniformInt(shape: host T, seed: vector host Tseed, minval: scalar host dtype, maxval: scalar host dtype) "
     "-> (output: dtype)",
     dtype=INDEX,
     T=INDEX,
     Tseed=_SEEDS,
 ).not_differentiable()
 UNIFORM_INT_V2 = define(
-    f"StatelessRandomUniformIntV2(shape: host Tshape, {_POSITION}, minval: host dtype, maxval: host dtype) "
+    f"StatelessRandomUniformIntV2(shape: host Tshape, {_POSITION}, minval: scalar host dtype, maxval: scalar host dtype) "
     "-> (output: dtype)",
     dtype=_FULL_INTS,
     Tshape=_SIZES,
@@ -170,7 +170,7 @@ def uniform_int_v2_kernel(
 # ---- choices ----------------------------------------------------------------------------------------------------
 
 STATELESS_MULTINOMIAL = define(
-    "StatelessMultinomial(logits: T, num_samples: host int32, seed: host Tseed) -> (output: output_dtype)",
+    "StatelessMultinomial(logits: T, num_samples: scalar host int32, seed: vector host Tseed) -> (output: output_dtype)",
     T=REAL,
     Tseed=_SEEDS,
     output_dtype=one_of(*INDEX, default=dtypes.int64),
@@ -218,7 +218,7 @@ def samples_of(shape: list[int], parameters: Any) -> int:
 
 
 GAMMA_V2 = define(
-    "StatelessRandomGammaV2(shape: host T, seed: host Tseed, alpha: dtype) -> (output: dtype)",
+    "StatelessRandomGammaV2(shape: host T, seed: vector host Tseed, alpha: dtype) -> (output: dtype)",
     dtype=HALF_TO_DOUBLE,
     T=INDEX,
     Tseed=_SEEDS,
@@ -261,7 +261,7 @@ GAMMA_V2.grad(_gamma_grad)
 GAMMA_V3.grad(_gamma_grad)
 
 POISSON = define(
-    "StatelessRandomPoisson(shape: host T, seed: host Tseed, lam: Rtype) -> (output: dtype)",
+    "StatelessRandomPoisson(shape: host T, seed: vector host Tseed, lam: Rtype) -> (output: dtype)",
     Rtype=COUNTS,
     dtype=COUNTS,
     T=INDEX,
@@ -277,7 +277,7 @@ def poisson_kernel(shape: list[int], seed: list[int], lam: torch.Tensor, *, dtyp
 
 
 BINOMIAL = define(
-    "StatelessRandomBinomial(shape: host S, seed: host Tseed, counts: T, probs: T) -> (output: dtype)",
+    "StatelessRandomBinomial(shape: host S, seed: vector host Tseed, counts: T, probs: T) -> (output: dtype)",
     S=INDEX,
     Tseed=_SEEDS,
     T=one_of(*COUNTS, default=dtypes.float64),
@@ -296,12 +296,12 @@ def binomial_kernel(
 
 
 STATELESS_BOUNDED = define(
-    "StatelessParameterizedTruncatedNormal(shape: host S, seed: host Tseed, means: dtype, stddevs: dtype, "
+    "StatelessParameterizedTruncatedNormal(shape: host S, seed: vector host Tseed, means: dtype, stddevs: dtype, "
     "minvals: dtype, maxvals: dtype) -> (output: dtype)",
     S=INDEX,
     Tseed=_SEEDS,
     dtype=HALF_TO_DOUBLE,
-).not_differentiable()
+)
 STATELESS_BOUNDED.shape(lambda shape, *_: shape, as_shapes=["shape"])
 
 
@@ -322,6 +322,32 @@ def stateless_bounded_kernel(
     drawn = bounded_normal.bounded_normal(stateless.stream_of_seed(seed), batches, samples, *rows)
     # Parameters are batches, and lie along the output's last dimensions.
     return placed(np.ascontiguousarray(drawn.T), dtype, means).reshape(shape)
+
+
+def _below(z: Tensor) -> Tensor:
+    """The share of a standard normal distribution below z."""
+    half = math.number(0.5, z)
+    return math.multiply(half, special.ERFC(math.multiply(math.number(-numbers.sqrt(0.5), z), z)))
+
+
+@STATELESS_BOUNDED.grad
+def stateless_bounded_grad(op: Operation, g: Tensor) -> Any:
+    """As the drawn share u = F(x) of the distribution stays: with z = (x - mean) / stddev and the bounds a, b like it,
+    dz = (1 - u) exp((z² - a²) / 2) da + u exp((z² - b²) / 2) db. Mean and stddev move x = mean + stddev z, bounds apart.
+    """
+    means, stddevs, low, high = op.inputs[2:]
+    x = op.outputs[0]
+    z, a, b = (math.realdiv(math.subtract(each, means), stddevs) for each in (x, low, high))
+    start = _below(a)
+    u = math.realdiv(math.subtract(_below(z), start), math.subtract(_below(b), start))
+
+    def density(bound: Tensor) -> Tensor:
+        return math.exp(math.multiply(math.number(0.5, z), math.subtract(math.square(z), math.square(bound))))
+
+    to_low = math.multiply(math.subtract(math.number(1, u), u), density(a))
+    slopes = (g, math.multiply(g, z), math.multiply(g, to_low), math.multiply(g, math.multiply(u, density(b))))
+    reduced = [broadcasting.reduce_to_inputs(p, x, slope, None)[0] for p, slope in zip(op.inputs[2:], slopes)]
+    return None, None, *reduced
 
 
 # ---- functions --------------------------------------------------------------------------------------------------

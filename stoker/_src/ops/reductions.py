@@ -27,10 +27,10 @@ AXES = one_of(*INDEX, default=dtypes.int32)
 
 def _reduction(name: str, allowed: Any) -> OpDefinition:
     if allowed is dtypes.bool_:
-        signature = f"{name}(input: bool, reduction_indices: host Tidx) -> (output: bool)"
+        signature = f"{name}(input: bool, reduction_indices: rank<2 host Tidx) -> (output: bool)"
         definition = define(signature, keep_dims=False, Tidx=AXES)
     else:
-        signature = f"{name}(input: T, reduction_indices: host Tidx) -> (output: T)"
+        signature = f"{name}(input: T, reduction_indices: rank<2 host Tidx) -> (output: T)"
         definition = define(signature, keep_dims=False, T=allowed, Tidx=AXES)
     definition.shape(reduced_shape, values=["reduction_indices"])
     return definition
@@ -130,7 +130,9 @@ def mean_grad(op: Operation, g: Tensor) -> Any:
         factor = ranges.SIZE(x)
     else:
         factor = math.FLOOR_DIV(ranges.SIZE(x), math.maximum(ranges.SIZE(op.outputs[0]), 1))
-    # Dividing before spreading: one division for each output, not for each input.
+    # Dividing before spreading: one division for each output, not for each input (unless there are none of these).
+    if before == 0:
+        return math.realdiv(_spread(g, x, axes, op.attr("keep_dims")), math.cast(factor, g.dtype.base_dtype)), None
     return _spread(math.realdiv(g, math.cast(factor, g.dtype.base_dtype)), x, axes, op.attr("keep_dims")), None
 
 

@@ -80,7 +80,7 @@ def _places(shape: list[int], indices: torch.Tensor, updates: Any, policy: str) 
 # ---- ScatterNd --------------------------------------------------------------------------------------------------
 
 SCATTER_ND = define(
-    "ScatterNd(indices: Tindices, updates: T, shape: host Tindices) -> (output: T)",
+    "ScatterNd(indices: rank>0 Tindices, updates: rank>0 T, shape: host Tindices) -> (output: T)",
     T=ANY,
     Tindices=(dtypes.int16, *INDEX),
     bad_indices_policy=POLICY,
@@ -154,7 +154,7 @@ TENSOR_SCATTER_SUB = _tensor_scatter("TensorScatterSub")
 TENSOR_SCATTER_MIN = _tensor_scatter("TensorScatterMin")
 TENSOR_SCATTER_MAX = _tensor_scatter("TensorScatterMax")
 SCATTER_ND_NON_ALIASING_ADD = define(
-    "ScatterNdNonAliasingAdd(input: T, indices: Tindices, updates: T) -> (output: T)",
+    "ScatterNdNonAliasingAdd(input: rank>0 T, indices: rank>0 Tindices, updates: T) -> (output: T)",
     T=(*dtypes.NUMERIC, *(each for each in dtypes.QUANTIZED_DTYPES if not each.is_ref), dtypes.bool_),
     Tindices=INDEX,
     bad_indices_policy=POLICY,

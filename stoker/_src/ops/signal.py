@@ -130,7 +130,7 @@ def _real_op(rank: int) -> OpDefinition:
 
     kernel.__name__ = kernel.__qualname__ = f"{name.lower()}_kernel"
     definition = define(
-        f"{name}(input: Treal, fft_length: host int32) -> (output: Tcomplex)", Treal=_REAL, Tcomplex=_COMPLEX
+        f"{name}(input: Treal, fft_length: vector host int32) -> (output: Tcomplex)", Treal=_REAL, Tcomplex=_COMPLEX
     )
     definition.kernel(kernel)
     definition.shape(_rfft_shape(rank, False), values=["fft_length"])
@@ -158,7 +158,7 @@ def _inverse_real_op(rank: int) -> OpDefinition:
 
     kernel.__name__ = kernel.__qualname__ = f"{name.lower()}_kernel"
     definition = define(
-        f"{name}(input: Tcomplex, fft_length: host int32) -> (output: Treal)", Treal=_REAL, Tcomplex=_COMPLEX
+        f"{name}(input: Tcomplex, fft_length: vector host int32) -> (output: Treal)", Treal=_REAL, Tcomplex=_COMPLEX
     )
     definition.kernel(kernel)
     definition.shape(_rfft_shape(rank, True), values=["fft_length"])

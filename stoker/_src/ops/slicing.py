@@ -28,7 +28,9 @@ builtin_slice = slice
 
 # ---- Slice ------------------------------------------------------------------------------------------------------
 
-SLICE = define("Slice(input: T, begin: host Index, size: host Index) -> (output: T)", VIEW, T=ANY, Index=INDEX)
+SLICE = define(
+    "Slice(input: T, begin: vector host Index, size: vector host Index) -> (output: T)", VIEW, T=ANY, Index=INDEX
+)
 
 
 @SLICE.kernel
@@ -194,7 +196,7 @@ def _strided(name: str, signature: str, traits: Trait = VIEW) -> OpDefinition:
     )
 
 
-_BOUNDS = "begin: host Index, end: host Index, strides: host Index"
+_BOUNDS = "begin: vector host Index, end: vector host Index, strides: vector host Index"
 STRIDED_SLICE = _strided("StridedSlice", f"(input: T, {_BOUNDS}) -> (output: T)")
 
 

@@ -460,8 +460,8 @@ def _search(sorted_inputs: torch.Tensor, values: torch.Tensor, right: bool, kind
     return find(sorted_inputs, values).to(kind)
 
 
-LOWER_BOUND = define("LowerBound(sorted_inputs: T, values: T) -> (output: out_type)", T=ANY, out_type=_PLACES)
-UPPER_BOUND = define("UpperBound(sorted_inputs: T, values: T) -> (output: out_type)", T=ANY, out_type=_PLACES)
+LOWER_BOUND = define("LowerBound(sorted_inputs: matrix T, values: T) -> (output: out_type)", T=ANY, out_type=_PLACES)
+UPPER_BOUND = define("UpperBound(sorted_inputs: matrix T, values: T) -> (output: out_type)", T=ANY, out_type=_PLACES)
 
 
 @LOWER_BOUND.kernel

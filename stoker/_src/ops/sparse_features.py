@@ -16,7 +16,6 @@ from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.formats import hashing
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, BOOL, INT, TYPES, define
-from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import math
@@ -174,8 +173,8 @@ def cross_hashed(
 # ---- EditDistance -----------------------------------------------------------------------------------------------
 
 EDIT_DISTANCE = define(
-    "EditDistance(hypothesis_indices: int64, hypothesis_values: T, hypothesis_shape: int64, "
-    "truth_indices: int64, truth_values: T, truth_shape: int64) -> (output: float32)",
+    "EditDistance(hypothesis_indices: matrix int64, hypothesis_values: vector T, hypothesis_shape: int64, "
+    "truth_indices: matrix int64, truth_values: vector T, truth_shape: int64) -> (output: float32)",
     normalize=True,
     T=ANY,
 ).not_differentiable()
@@ -244,8 +243,7 @@ def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str
     for label, given in (("Hypothesis", hypothesis), ("Truth", truth)):
         if not is_sparse(given):
             raise TypeError(f"{label} must be a SparseTensor.")
-    with name_scope(name, "edit_distance"):
-        a, b = as_sparse(hypothesis), as_sparse(truth)
-        return EDIT_DISTANCE(
-            a.indices, a.values, a.dense_shape, b.indices, b.values, b.dense_shape, normalize=normalize, name=name
-        )
+    a, b = as_sparse(hypothesis), as_sparse(truth)
+    return EDIT_DISTANCE(
+        a.indices, a.values, a.dense_shape, b.indices, b.values, b.dense_shape, normalize=normalize, name=name
+    )

@@ -63,7 +63,7 @@ def coordinates(flat: torch.Tensor, sizes: list[int]) -> torch.Tensor:
     return torch.stack(columns[::-1], 1) if columns else flat.new_zeros((flat.shape[0], 0))
 
 
-def _check_order(flat: torch.Tensor, indices: torch.Tensor) -> None:
+def check_order(flat: torch.Tensor, indices: torch.Tensor) -> None:
     if flat.numel() < 2:
         return
     steps = flat[1:] - flat[:-1]
@@ -115,7 +115,7 @@ def sparse_to_dense_kernel(
         rows = rows.reshape(-1, 1)
     flat = flat_positions(rows, sizes)
     if validate_indices:
-        _check_order(flat, rows)
+        check_order(flat, rows)
     if sparse_values.ndim and sparse_values.shape[0] != flat.shape[0]:
         raise InvalidArgumentError(
             None,
@@ -155,7 +155,7 @@ def sparse_to_dense_grad(op: Operation, g: Tensor) -> Any:
 # ---- SparseReorder, SparseReshape -------------------------------------------------------------------------------
 
 SPARSE_REORDER = define(
-    "SparseReorder(input_indices: int64, input_values: T, input_shape: int64) -> (output_indices: int64, output_values: T)",
+    "SparseReorder(input_indices: matrix int64, input_values: vector T, input_shape: vector int64) -> (output_indices: int64, output_values: T)",
     T=ANY,
 )
 
@@ -179,7 +179,7 @@ def sparse_reorder_grad(op: Operation, _: Any, g: Tensor) -> Any:
 
 
 SPARSE_RESHAPE = define(
-    "SparseReshape(input_indices: int64, input_shape: int64, new_shape: int64) -> (output_indices: int64, output_shape: int64)"
+    "SparseReshape(input_indices: matrix int64, input_shape: vector int64, new_shape: int64) -> (output_indices: int64, output_shape: int64)"
 )
 
 
@@ -216,7 +216,7 @@ def sparse_reshape_shape(input_indices: Shape, input_shape: Shape, new_shape: Sh
 # ---- SparseConcat, SparseSplit, SparseSlice ---------------------------------------------------------------------
 
 SPARSE_CONCAT = define(
-    "SparseConcat(indices: N * int64, values: N * T, shapes: N * int64) -> (output_indices: int64, output_values: T, output_shape: int64)",
+    "SparseConcat(indices: N * int64, values: vector N * T, shapes: N * int64) -> (output_indices: int64, output_values: T, output_shape: int64)",
     concat_dim=INT,
     N=INT(minimum=2),
     T=ANY,
@@ -241,7 +241,7 @@ def sparse_concat_kernel(
                     None,
                     f"Input shapes must match: expected {sizes[0][axis]} for dimension {axis} but got {size[axis] if len(size) == rank else size} at position {i}",
                 )
-        step = torch.zeros(rank, dtype=torch.int64)
+        step = torch.zeros(rank, dtype=torch.int64, device=part.device)
         step[along] = offset
         moved.append(part + step)
         offset += size[along]
@@ -356,16 +356,12 @@ SPARSE_SLICE_GRAD = define(
 def _matched(wanted: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
     """For each coordinate of `wanted` its row in `among`, or -1. Rows of `among` are distinct."""
     if not wanted.shape[0] or not among.shape[0]:
-        return torch.full((wanted.shape[0],), -1, dtype=torch.int64)
+        return wanted.new_full((wanted.shape[0],), -1)
     both = torch.cat([wanted, among])
-    _, keys = (
-        torch.unique(both, dim=0, return_inverse=True)
-        if both.shape[1]
-        else (None, torch.zeros(len(both), dtype=torch.int64))
-    )
+    _, keys = torch.unique(both, dim=0, return_inverse=True) if both.shape[1] else (None, both.new_zeros(len(both)))
     count = int(keys.max()) + 1
-    places = torch.full((count,), -1, dtype=torch.int64)
-    places[keys[wanted.shape[0] :]] = torch.arange(among.shape[0])
+    places = keys.new_full((count,), -1)
+    places[keys[wanted.shape[0] :]] = torch.arange(among.shape[0], device=keys.device)
     return places[keys[: wanted.shape[0]]]
 
 
@@ -391,7 +387,7 @@ def sparse_slice_grad_shape(
 
 # ---- SparseAdd --------------------------------------------------------------------------------------------------
 
-_TWO = "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64"
+_TWO = "a_indices: matrix int64, a_values: vector T, a_shape: vector int64, b_indices: matrix int64, b_values: vector T, b_shape: vector int64"
 SPARSE_ADD = define(
     f"SparseAdd({_TWO}, thresh: Treal) -> (sum_indices: int64, sum_values: T, sum_shape: int64)", T=NUMERIC, Treal=REAL
 )
@@ -471,7 +467,7 @@ def sparse_add_grad_shape(backprop_val_grad: Shape, a_indices: Shape, b_indices:
 # ---- with dense matrices ----------------------------------------------------------------------------------------
 
 SPARSE_TENSOR_DENSE_MAT_MUL = define(
-    "SparseTensorDenseMatMul(a_indices: Tindices, a_values: T, a_shape: int64, b: T) -> (product: T)",
+    "SparseTensorDenseMatMul(a_indices: matrix Tindices, a_values: vector T, a_shape: int64, b: T) -> (product: T)",
     T=NUMERIC,
     Tindices=one_of(*INDEX, default=dtypes.int64),
     adjoint_a=False,
@@ -641,7 +637,7 @@ def _cwise_grad(
 
 @SPARSE_DENSE_CWISE_ADD.grad
 def sparse_dense_cwise_add_grad(op: Operation, g: Tensor) -> Any:
-    return _cwise_grad(op, g, lambda dense: g, lambda dense: g)
+    raise NotImplementedError("Gradient for SparseDenseCwiseAdd is not implemented.")  # nor is it in TensorFlow
 
 
 @SPARSE_DENSE_CWISE_MUL.grad

@@ -129,7 +129,7 @@ def sparse_reduce_sum_grad(op: Operation, g: Tensor) -> Any:
 # ---- SparseSoftmax ----------------------------------------------------------------------------------------------
 
 SPARSE_SOFTMAX = define(
-    "SparseSoftmax(sp_indices: int64, sp_values: T, sp_shape: int64) -> (output: T)",
+    "SparseSoftmax(sp_indices: matrix int64, sp_values: vector T, sp_shape: vector int64) -> (output: T)",
     T=tuple(each for each in FLOATS if each is not dtypes.bfloat16),
 )
 
@@ -166,7 +166,7 @@ def sparse_softmax_grad(op: Operation, g: Tensor) -> Any:
 # ---- SparseFillEmptyRows ----------------------------------------------------------------------------------------
 
 SPARSE_FILL_EMPTY_ROWS = define(
-    "SparseFillEmptyRows(indices: int64, values: T, dense_shape: int64, default_value: T) -> "
+    "SparseFillEmptyRows(indices: int64, values: vector T, dense_shape: int64, default_value: scalar T) -> "
     "(output_indices: int64, output_values: T, empty_row_indicator: bool, reverse_index_map: int64)",
     T=ANY,
 )
@@ -182,10 +182,10 @@ def sparse_fill_empty_rows_kernel(
     if bad.numel():
         at = int(bad[0])
         raise InvalidArgumentError(None, None, f"indices({at}, 0) is invalid: {int(rows[at])} >= {count}")
-    full = torch.zeros(count, dtype=torch.bool)
+    full = torch.zeros(count, dtype=torch.bool, device=rows.device)
     full[rows] = True
     empty = torch.nonzero(~full).reshape(-1)
-    added = torch.zeros((empty.shape[0], rank), dtype=torch.int64)
+    added = empty.new_zeros((empty.shape[0], rank))
     added[:, 0] = empty
     # A stable sort by row puts each default where its row goes and keeps the order within rows.
     order = torch.argsort(torch.cat([rows, empty]), stable=True)
@@ -195,7 +195,7 @@ def sparse_fill_empty_rows_kernel(
     else:
         filled = torch.cat([values, default_value.expand(empty.shape[0])])
     back = torch.empty_like(order)
-    back[order] = torch.arange(order.shape[0])
+    back[order] = torch.arange(order.shape[0], device=order.device)
     return together, pick(filled, order), ~full, back[: rows.shape[0]]
 
 
@@ -211,7 +211,8 @@ def sparse_fill_empty_rows_gradient(op: Operation, _: Any, g: Tensor, *__: Any) 
 
 
 SPARSE_FILL_EMPTY_ROWS_GRAD = define(
-    "SparseFillEmptyRowsGrad(reverse_index_map: int64, grad_values: T) -> (d_values: T, d_default_value: T)", T=ANY
+    "SparseFillEmptyRowsGrad(reverse_index_map: vector int64, grad_values: vector T) -> (d_values: T, d_default_value: T)",
+    T=ANY,
 )
 
 

@@ -99,7 +99,9 @@ def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Te
 
 
 REDUCE_JOIN = define(
-    "ReduceJoin(inputs: string, reduction_indices: host int32) -> (output: string)", keep_dims=False, separator=""
+    "ReduceJoin(inputs: string, reduction_indices: rank<2 host int32) -> (output: string)",
+    keep_dims=False,
+    separator="",
 ).not_differentiable()
 
 
@@ -167,7 +169,7 @@ def reduce_join_v2(
 
 
 UNSORTED_SEGMENT_JOIN = define(
-    "UnsortedSegmentJoin(inputs: string, segment_ids: Tindices, num_segments: host Tnumsegments) -> (output: string)",
+    "UnsortedSegmentJoin(inputs: string, segment_ids: Tindices, num_segments: scalar host Tnumsegments) -> (output: string)",
     separator="",
     Tindices=INDEX,
     Tnumsegments=one_of(*INDEX, default=dtypes.int32),
@@ -221,10 +223,12 @@ def unsorted_segment_join(
 # ---- StringSplit ------------------------------------------------------------------------------------------------
 
 STRING_SPLIT = define(
-    "StringSplit(input: string, delimiter: string) -> (indices: int64, values: string, shape: int64)", skip_empty=True
+    "StringSplit(input: vector string, delimiter: scalar string) -> (indices: int64, values: string, shape: int64)",
+    skip_empty=True,
 ).not_differentiable()
 STRING_SPLIT_V2 = define(
-    "StringSplitV2(input: string, sep: string) -> (indices: int64, values: string, shape: int64)", maxsplit=-1
+    "StringSplitV2(input: vector string, sep: scalar string) -> (indices: int64, values: string, shape: int64)",
+    maxsplit=-1,
 )
 
 
@@ -278,12 +282,13 @@ for _definition in (STRING_SPLIT, STRING_SPLIT_V2):
 # ---- regular expressions ----------------------------------------------------------------------------------------
 
 REGEX_REPLACE = define(
-    "RegexReplace(input: string, pattern: string, rewrite: string) -> (output: string)", replace_global=True
+    "RegexReplace(input: string, pattern: scalar string, rewrite: scalar string) -> (output: string)",
+    replace_global=True,
 ).not_differentiable()
 STATIC_REGEX_REPLACE = define(
     "StaticRegexReplace(input: string) -> (output: string)", pattern=STRING, rewrite=STRING, replace_global=True
 )
-REGEX_FULL_MATCH = define("RegexFullMatch(input: string, pattern: string) -> (output: bool)")
+REGEX_FULL_MATCH = define("RegexFullMatch(input: string, pattern: scalar string) -> (output: bool)")
 STATIC_REGEX_FULL_MATCH = define("StaticRegexFullMatch(input: string) -> (output: bool)", pattern=STRING)
 for _definition in (REGEX_REPLACE, STATIC_REGEX_REPLACE, REGEX_FULL_MATCH, STATIC_REGEX_FULL_MATCH):
     _definition.shape(unchanged)

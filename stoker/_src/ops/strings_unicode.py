@@ -16,7 +16,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import BOOL, INT, INTS, STRING, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import strings
+from stoker._src.ops import strings, unicode_scripts
 from stoker._src.ops.values import torch_dtype
 
 _ERRORS = STRING("replace", allowed=("strict", "replace", "ignore"))
@@ -162,7 +162,7 @@ def unicode_decode_with_offsets_shape(input: Shape) -> Any:
 
 
 UNICODE_ENCODE = define(
-    "UnicodeEncode(input_values: int32, input_splits: host Tsplits) -> (output: string)",
+    "UnicodeEncode(input_values: vector int32, input_splits: host Tsplits) -> (output: string)",
     errors=STRING("replace", allowed=("ignore", "replace", "strict")),
     output_encoding=_OUTPUT,
     replacement_char=65533,
@@ -244,7 +244,7 @@ def unicode_transcode(
 # ---- StringNGrams -----------------------------------------------------------------------------------------------
 
 STRING_NGRAMS = define(
-    "StringNGrams(data: string, data_splits: host Tsplits) -> (ngrams: string, ngrams_splits: Tsplits)",
+    "StringNGrams(data: vector string, data_splits: vector host Tsplits) -> (ngrams: string, ngrams_splits: Tsplits)",
     separator=STRING,
     ngram_widths=INTS(minimum=0),
     left_pad=STRING,
@@ -294,3 +294,20 @@ def string_ngrams_kernel(
 @STRING_NGRAMS.shape
 def string_ngrams_shape(data: Shape, data_splits: Shape) -> Any:
     return Shape((None,)), data_splits
+
+
+# ---- scripts ----------------------------------------------------------------------------------------------------
+
+UNICODE_SCRIPT = define("UnicodeScript(input: int32) -> (output: int32)")
+UNICODE_SCRIPT.shape(unchanged)
+
+
+@UNICODE_SCRIPT.kernel
+def unicode_script_kernel(input: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(unicode_scripts.scripts_of(input.numpy()).reshape(tuple(input.shape)))
+
+
+@export("strings.unicode_script")
+def unicode_script(input: Any, name: str | None = None) -> Tensor:
+    """The number of the script that each code point belongs to (ICU's UScriptCode), -1 for what is no code point."""
+    return UNICODE_SCRIPT(input, name=name)

@@ -82,6 +82,7 @@ class TensorArray:
         self._cleared: set[int] = set()
         self._static = as_shape(element_shape)
         self._gradients: dict[str, TensorArray] = {}
+        self._count: int | None = None  # the number of elements, where it is known and cannot change
         self._store: _Lists | _BehindHandle = _LISTS
         if handle is not None:
             self._store = _BehindHandle(handle)
@@ -91,9 +92,10 @@ class TensorArray:
             self._flow = flow
             return
         with name_scope(name, "TensorArrayV2" if name is None else name, [size]):
-            self._flow = tensor_lists.TENSOR_LIST_RESERVE(
-                _sizes(self._static), convert_to_tensor(size, dtypes.int32), element_dtype=self._dtype
-            )
+            size = convert_to_tensor(size, dtypes.int32)
+            self._flow = tensor_lists.TENSOR_LIST_RESERVE(_sizes(self._static), size, element_dtype=self._dtype)
+            known = None if self._dynamic_size else constant_value(size)
+            self._count = None if known is None else int(known)
 
     @staticmethod
     def _check_handle(**others: Any) -> None:
@@ -136,7 +138,7 @@ class TensorArray:
         made = TensorArray.__new__(TensorArray)
         made._dtype, made._dynamic_size, made._infer_shape = self._dtype, self._dynamic_size, self._infer_shape
         made._name, made._clear_after_read, made._cleared = self._name, self._clear_after_read, set(self._cleared)
-        made._static = self._static if static is None else static
+        made._static, made._count = self._static if static is None else static, self._count
         made._flow, made._store, made._gradients = flow, self._store, self._gradients
         return made
 
@@ -220,7 +222,9 @@ class TensorArray:
             merged = self._merged(rows)
             flow = self._store.unstack(self, value, rows)
             self._cleared.clear()
-            return self._changed(flow, merged)
+            made = self._changed(flow, merged)
+            made._count = None if self._dynamic_size or not value.static_shape.rank else value.static_shape[0]
+            return made
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """The array with the rows of `value` at `indices`."""
@@ -241,7 +245,9 @@ class TensorArray:
                 known = constant_value(lengths)
                 same = known is not None and len(known) and (np.asarray(known) == known[0]).all()
                 sizes = Shape((int(known[0]) if known is not None and same else None, *value.static_shape.dims[1:]))
-            return self._changed(self._store.split(self, value, lengths, sizes), sizes)
+            made = self._changed(self._store.split(self, value, lengths, sizes), sizes)
+            made._count = None if self._dynamic_size else lengths.static_shape.of_rank(1)[0]
+            return made
 
     def size(self, name: str | None = None) -> Tensor:
         """The number of elements."""
@@ -309,13 +315,12 @@ class _Lists:
 
     def stack(self, ta: TensorArray, name: str | None) -> Tensor:
         with name_scope(name, "TensorArrayV2Stack", [ta._flow]):
-            size = -1
-            made = getattr(ta._flow, "op", None) if not context.executing_eagerly() else None
-            if not ta._dynamic_size and made is not None and made.type == "TensorListReserve":
-                known = constant_value(made.inputs[1])
-                size = -1 if known is None else int(known)
             return tensor_lists.TENSOR_LIST_STACK(
-                ta._flow, _sizes(ta._static), element_dtype=ta._dtype, num_elements=size, name="TensorListStack"
+                ta._flow,
+                _sizes(ta._static),
+                element_dtype=ta._dtype,
+                num_elements=-1 if ta._count is None else ta._count,
+                name="TensorListStack",
             )
 
     def gather(self, ta: TensorArray, indices: Any, name: str | None) -> Tensor:

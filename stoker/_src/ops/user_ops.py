@@ -9,7 +9,7 @@ from stoker._src.base.shapes import SCALAR
 from stoker._src.graph.definition import define
 from stoker._src.graph.tensor import Tensor
 
-FACT = define("Fact() -> (fact: string)").not_differentiable()
+FACT = define("Fact() -> (fact: string)")
 FACT.kernel(lambda: np.array(b"0! == 1", dtype=object))
 FACT.shape(lambda: SCALAR)
 

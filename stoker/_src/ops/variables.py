@@ -582,8 +582,9 @@ class ResourceVariable(MadeVariable):
             self._snapshot = self._read()
 
     def _make_eager(self, initial_value: Any, dtype: Any, name: str | None, shape: Any) -> None:
-        initial = _initial_tensor(initial_value, dtype, "initial_value")
-        self._name = name or "Variable"
+        with name_scope(name, "Variable") as scope:
+            initial = _initial_tensor(initial_value, dtype, "initial_value")
+            self._name = scope[:-1]
         self._dtype, self._static = initial.dtype.base_dtype, initial.static_shape if shape is None else as_shape(shape)
         self._element = state.VAR_HANDLE_OP(
             dtype=self._dtype, shape=self._static, shared_name=ANONYMOUS, container=self._name

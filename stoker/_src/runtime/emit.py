@@ -171,11 +171,21 @@ class _Writer:
         return f"{target} = {task}.result()" if target else f"{task}.result()"
 
     def _call_arguments(self, instruction: Instruction) -> list[str]:
-        arguments = [self._argument(instruction, argument) for argument in instruction.arguments]
+        arguments = [self._argument(instruction, argument) for argument in self._arguments(instruction)]
         arguments += [f"{name}={self._literal(value)}" for name, value in instruction.keywords.items()]
         if instruction.op is not None and instruction.op.definition.calls:
             arguments.append("holding=holding")
         return arguments
+
+    def _arguments(self, instruction: Instruction) -> list[Any]:
+        """The arguments, numbers among them as tensors where the kernel spares the host waiting for a GPU."""
+        op = instruction.op
+        if self._placement.gpu is None or op is None or not op.definition.device_numbers:
+            return instruction.arguments
+        return [
+            given.value if isinstance(given, Host) and arg.name in op.definition.device_numbers else given
+            for arg, given in zip(op.definition.inputs, instruction.arguments)
+        ]
 
     def _line(self, instruction: Instruction) -> str:
         if instruction.kind == "read":

@@ -15,29 +15,51 @@ from stoker._src.base.errors import (
 )
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.tensor import Operation
+from stoker._src.ops.values import to_numpy
 
 
-def explain_failure(error: BaseException, op: Operation | None, values: list[Any] | None = None) -> BaseException:
-    """The exception to raise for `error`, which the kernel of `op` raised on `values` (its flat inputs, if known)."""
+def explain_failure(error: BaseException, op: Any, values: list[Any] | None = None) -> BaseException:
+    """The exception to raise for `error`, which the kernel of `op` raised on `values` (its flat inputs, if known).
+
+    `op` is an Operation, the record of one that ran eagerly, or None where nothing is known of it. What torch and Python say
+    of their own functions tells a user little: unless the op's shape rule knows better, the message states the inputs.
+    """
+    node = op if isinstance(op, Operation) else None
     if isinstance(error, OpError):
         if error._op is None:
-            error._op = op
+            error._op = node
         return error
     if not isinstance(error, Exception):
         return error  # KeyboardInterrupt and its like
     if op is not None and values is not None:
         better = _by_shape_rule(op, values)
         if better is not None:
+            better._op = node
             return better
     name = "" if op is None else f"{op.type}: "
     described = "" if values is None else f" (inputs: {', '.join(describe_value(value) for value in values)})"
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "not enough memory" in str(error):
-        return ResourceExhaustedError(None, op, f"{name}out of memory when allocating{described}: {error}")
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _wants_memory(error):
+        return ResourceExhaustedError(None, node, f"{name}out of memory when allocating{described}")
     if isinstance(error, NotImplementedError):
-        return UnimplementedError(None, op, f"{name}{_first_line(error)}{described}")
-    if isinstance(error, (RuntimeError, ValueError, TypeError, IndexError, OverflowError)):
-        return InvalidArgumentError(None, op, f"{name}{_first_line(error)}{described}")
-    return InternalError(None, op, f"{name}{type(error).__name__}: {error}{described}")
+        return UnimplementedError(None, node, f"{name}{_first_line(error)}{described}")
+    if isinstance(error, ValueError):
+        return InvalidArgumentError(None, node, f"{name}{_first_line(error)}{described}")
+    if isinstance(error, _MISFITS):
+        return InvalidArgumentError(
+            None, node, f"{name}shapes, dtypes or values of the inputs do not fit the op or each other{described}"
+        )
+    return InternalError(None, node, f"{name}{type(error).__name__}: {error}{described}")
+
+
+# What kernels raise where inputs are of other ranks, sizes or kinds than they rely on.
+_MISFITS = (RuntimeError, TypeError, IndexError, OverflowError, AttributeError, ZeroDivisionError)
+
+
+def _wants_memory(error: Exception) -> bool:
+    text = str(error)
+    return any(
+        words in text for words in ("not enough memory", "can't allocate memory", "Storage size calculation over")
+    )
 
 
 def _first_line(error: Exception) -> str:
@@ -46,6 +68,8 @@ def _first_line(error: Exception) -> str:
 
 def describe_value(value: Any) -> str:
     """`float32[2,3]`, for messages."""
+    if isinstance(getattr(value, "value", None), torch.Tensor):
+        value = value.value  # a variable
     if isinstance(value, torch.Tensor):
         return f"{str(value.dtype).removeprefix('torch.')}{Shape(value.shape)}"
     if hasattr(value, "shape"):
@@ -53,18 +77,32 @@ def describe_value(value: Any) -> str:
     return repr(value)[:80]
 
 
-def _by_shape_rule(op: Operation, values: list[Any]) -> InvalidArgumentError | None:
-    """The error of the op's own shape rule on the real shapes: it says more than torch does."""
+def _by_shape_rule(op: Any, values: list[Any]) -> InvalidArgumentError | None:
+    """The error of the op's own shape rule on the real shapes and values: it says more than torch does."""
     definition = op.definition
-    if definition.shape_fn is None or definition.value_inputs or definition.shape_inputs:
-        return None
-    shapes = [Shape(value.shape) if isinstance(value, torch.Tensor) else Shape(None) for value in values]
     try:
-        attrs = {name: op if name == "op" else op.attrs[name] for name in definition.shape_attrs}
-        definition.shape_fn(*definition.group(shapes, op.attrs), **attrs)
+        definition.check_ranks([getattr(value, "ndim", None) for value in values], op.attrs)
+        if definition.shape_fn is None:
+            return None
+        keywords = {name: op if name == "op" else op.attrs[name] for name in definition.shape_attrs}
+        arguments = [
+            [_seen(definition, arg.name, each) for each in item] if arg.is_list else _seen(definition, arg.name, item)
+            for arg, item in zip(definition.inputs, definition.group(values, op.attrs))
+        ]
+        definition.shape_fn(*arguments, **keywords)
     except InvalidArgumentError as error:
-        error._op = op
         return error
     except Exception:
         return None
     return None
+
+
+def _seen(definition: Any, name: str, value: Any) -> Any:
+    """An input as the shape rule asked for it."""
+    if not hasattr(value, "shape"):
+        return Shape(None)
+    if name in definition.value_inputs:
+        return to_numpy(value)
+    if name in definition.shape_inputs:
+        return Shape(None if size < 0 else size for size in value.tolist())
+    return Shape(value.shape)

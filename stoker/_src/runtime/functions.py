@@ -18,15 +18,17 @@ from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.instructions import Instruction, Value, values_of
+from stoker._src.runtime.mixed_precision import precision_of
 from stoker._src.runtime.plan import Planner, has_effect, passed_through, prune
 
 
 class FunctionCompiler:
     """Compiles the functions of ops of one session (or of eager mode)."""
 
-    def __init__(self, node_context: Any, placement: Placement | None = None) -> None:
+    def __init__(self, node_context: Any, placement: Placement | None = None, config: Any = None) -> None:
         self.node_context = node_context
         self.placement = placement or Placement(None)
+        self.precision = precision_of(self.placement, config)
 
     def __call__(self, op: Operation, passed: list[Value], wanted: list[bool]) -> tuple[dict[str, Any], list[Step]]:
         """The kernel's keywords for `op`, and the steps that they call.

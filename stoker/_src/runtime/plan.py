@@ -18,7 +18,7 @@ from stoker._src.graph.definition import Trait
 from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value
-from stoker._src.runtime import programs
+from stoker._src.runtime import mixed_precision, programs
 from stoker._src.runtime.instructions import CONSTANT, EVERYTHING, FEED, Host, Instruction, Value, values_of
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
@@ -145,11 +145,12 @@ class Planner:
         self.feed_values: list[Value] = []
         self.results: list[Value | None] = []
         self.ops: list[Operation] = []
+        self.planned: list[Operation] = []  # the same, with what the mixed precision rewrite put in their place
         self._ordered: list[Operation] = []
+        self._stand_ins: dict[Operation, list[Operation]] = {}
         self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
         self._fetched_tensors = set(fetches)
         self._wanted_outputs: dict[Operation, list[bool]] = {}
-        self._pinned: dict[Tensor, Value] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
 
@@ -167,17 +168,32 @@ class Planner:
         # What is only waited for does not run, but its edges order what does.
         self._ordered = in_order(self.needed | passed, fed)
         self.ops = [op for op in self._ordered if op in self.needed]
-        for op in self._grouped(self._ordered):
+        for op in self._grouped(self._rewritten(fed)):
             if isinstance(op, list):
                 self._batch(op)
             elif op in self.needed:
                 self._plan(op)
         for tensor in self.fetches:
-            self.results.append(None if tensor is None else self._fetched(tensor))
+            # A reference is fetched after all updates of the step: TensorFlow hands out the variable's own buffer.
+            self.results.append(None if tensor is None else self._taken(tensor, reference=False))
         if self.small_programs and self.compile_function.placement.gpu is None:
             self.instructions = programs.form(self.instructions, self.results)
         self._settle()
         return self
+
+    def _rewritten(self, fed: set[Tensor]) -> list[Operation]:
+        """The ops in order, those that the session wants in 16 bits replaced by stand-ins."""
+        precision = getattr(self.compile_function, "precision", None)
+        if precision is None:
+            self.planned = self.ops
+            return self._ordered
+        rewritten = mixed_precision.rewrite(
+            precision, self._ordered, self.needed, self.fetches, fed, feeds_are_data=not self.is_function
+        )
+        self._stand_ins = rewritten.stand_ins
+        self.needed = self.needed.union(*rewritten.stand_ins.values())
+        self.planned = [op for op in rewritten.ops if op in self.needed]
+        return rewritten.ops
 
     def dependents(self, op: Operation) -> set[Operation]:
         """The ops of this plan that must wait for `op`."""
@@ -186,7 +202,7 @@ class Planner:
             if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
                 found.add(each)
         found.discard(op)
-        return found
+        return found.union(*[self._stand_ins[each] for each in found if each in self._stand_ins])
 
     # -- one op --------------------------------------------------------------------------------------------------
 
@@ -200,9 +216,8 @@ class Planner:
             return
         if _is_snapshot(op):
             # The value that a 1.x variable stands for: whoever uses it reads the variable then, as TensorFlow's shared
-            # buffers let it see updates that it was told to wait for. Fetched, it is what the variable was here.
+            # buffers let it see updates that it was told to wait for.
             self.values.setdefault(op.outputs[0], self.values[op._inputs[0]])
-            self._pin(op.outputs[0])
             return
         arguments = self._arguments(op)
         if traits & Trait.PASSES:
@@ -312,11 +327,6 @@ class Planner:
         self._reads[source] = value
         return value
 
-    def _pin(self, tensor: Tensor) -> None:
-        """What a fetch of this reference gives: the variable's value at this point."""
-        if tensor in self._fetched_tensors and tensor not in self._pinned:
-            self._pinned[tensor] = self._read(tensor)
-
     def _append(self, instruction: Instruction, traits: Trait) -> None:
         instruction.traits = traits
         if traits & Trait.READS:
@@ -343,7 +353,6 @@ class Planner:
             if reference.is_constant:
                 self.values[op.outputs[0]] = reference
                 instruction.results = []
-                self._pin(op.outputs[0])
 
     # -- constants -----------------------------------------------------------------------------------------------
 
@@ -400,14 +409,8 @@ class Planner:
         for op in ops:
             if op.outputs:  # the references the updates were given
                 self.values[op.outputs[0]] = self.values[op._inputs[0]]
-                self._pin(op.outputs[0])
 
     # -- results and aliasing ------------------------------------------------------------------------------------
-
-    def _fetched(self, tensor: Tensor) -> Value:
-        if tensor in self._pinned:
-            return self._pinned[tensor]
-        return self._read(tensor) if tensor.dtype._is_ref_dtype else self.values[tensor]
 
     def _settle(self) -> None:
         """Finds which values may share a variable's memory, and copies where someone could see it change.

@@ -15,12 +15,13 @@ import torch
 from stoker._src.base import settings
 from stoker._src.base.export import export
 from stoker._src.formats.protos import ConfigProto, RunOptions
-from stoker._src.graph import context
+from stoker._src.graph import context, placement_log
 from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import to_numpy
 from stoker._src.ops.waiting import RunState, running
 from stoker._src.runtime import composites as composites  # registers what SparseTensor and its like are made of
+from stoker._src.runtime.cuda_graphs import repeated
 from stoker._src.runtime.devices import DeviceAttributes, Placement, described
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.feeds import converter, expand_feeds
@@ -30,7 +31,7 @@ from stoker._src.runtime.locks import Holding, VariablesLock
 from stoker._src.runtime.memory import keep_freed_memory
 from stoker._src.runtime.plan import Planner
 from stoker._src.runtime.resources import NodeContext, ResourceManager
-from stoker._src.runtime.trace import Ticks, fill_run_metadata
+from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_metadata
 
 
 class Plan:
@@ -49,6 +50,7 @@ class Plan:
         self.traced_step: Step | None = None  # the same, node by node: made for the first traced run
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
         self.locks = self.writes or self.reads or self.blocks
+        self.repeated = repeated(planner)
         self.times: dict[int, float] = {}  # seconds of each line in the last traced run
         if os.environ.get("STOKER_DEBUG") == "plan":
             print(self.explain(), file=sys.stderr)
@@ -67,15 +69,20 @@ class Plan:
         """Runs the step on converted feeds; the fetched values as kernels gave them."""
         if options is not None or metadata is not None or self.blocks:
             return self._execute_watched(session, values, options, metadata)
+        function = self.step.function
         if not self.locks:
             try:
-                return self.step.function(None, *values)
+                if self.repeated is not None:
+                    function = self.repeated.function(function, values)
+                return function(None, *values)
             except BaseException as error:
                 raise self._failure(error) from error
         holding = Holding(session._variables_lock, writes=self.writes)
         try:
             holding.resume()
-            return self.step.function(holding, *values)
+            if self.repeated is not None:
+                function = self.repeated.function(function, values)
+            return function(holding, *values)
         except BaseException as error:
             raise self._failure(error) from error
         finally:
@@ -91,6 +98,8 @@ class Plan:
         touches = self.writes or self.reads
         holding = Holding(session._variables_lock, writes=self.writes, state=state, touches=touches)
         session._started(state)
+        if options is not None and options.output_partition_graphs and metadata is not None:
+            fill_partition_graph(metadata, self.step.planner)
         traced = options is not None and options.trace_level >= RunOptions.SOFTWARE_TRACE and metadata is not None
         try:
             with running(state):
@@ -171,12 +180,9 @@ class BaseSession:
             torch.set_num_threads(self._config.intra_op_parallelism_threads)
         keep_freed_memory()
         self._placement = Placement(self._config)
-        if settings.mixed_precision_rewrite and self._placement.gpu is not None:
-            raise NotImplementedError(
-                "the mixed precision graph rewrite does not compute in float16 on a GPU yet: call "
-                "tf.train.experimental.disable_mixed_precision_graph_rewrite()"
-            )
-        self._compile_function = FunctionCompiler(self._node_context, self._placement)
+        self._logged: weakref.WeakSet[Operation] = weakref.WeakSet()  # ops whose device has been written down
+        self._compile_function = FunctionCompiler(self._node_context, self._placement, self._config)
+        settings.sessions_without_rewrite |= not settings.mixed_precision_rewrite
         self._closed = False
         self._plans: dict[Any, Plan] = {}
         self._planning = threading.Lock()
@@ -261,13 +267,16 @@ class BaseSession:
             plan = Plan(self, fetch, feeds)
             if key is not None:
                 self._plans[key] = plan
-        if self._config.log_device_placement:
-            for op in plan.step.planner.ops:
-                print(
-                    f"{op.name}: ({op.type}): {op.device or '/job:localhost/replica:0/task:0/device:CPU:0'}",
-                    file=sys.stderr,
-                )
+        if self._config.log_device_placement or placement_log.enabled:
+            self._log_placement(plan.step.planner.ops)
         return plan
+
+    def _log_placement(self, ops: Any) -> None:
+        """Writes down where ops run; each one once."""
+        for op in ops:
+            if op not in self._logged:
+                self._logged.add(op)
+                placement_log.placed(op.name, op.type, self._placement.name(op))
 
     def _feed_tensors(self, feed_dict: Any) -> list[Tensor]:
         tensors: list[Tensor] = []

@@ -146,7 +146,7 @@ class ExponentialMovingAverage:
             var_list: variables and tensors; the trainable variables by default.
 
         Raises:
-            TypeError: one of them does not hold floating point numbers.
+            TypeError: one of them does not hold floating point numbers, or is a tensor in eager mode.
         """
         if var_list is None:
             var_list = variables.trainable_variables()
@@ -154,6 +154,10 @@ class ExponentialMovingAverage:
         for item in var_list:
             averaged.extend(item) if isinstance(item, PartitionedVariable) else averaged.append(item)
         for var in averaged:
+            if context.executing_eagerly() and not isinstance(var, Variable):
+                raise TypeError(
+                    "tf.train.ExponentialMovingAverage does not support non-Variable tensors when eager execution is enabled."
+                )
             if var.dtype.base_dtype not in _AVERAGED:
                 raise TypeError(f"The variables must be half, float, or double: {getattr(var, 'name', var)}")
             if var.ref() not in self._averages:

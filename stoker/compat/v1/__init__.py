@@ -25,6 +25,7 @@ from stoker.compat.v1 import losses as losses
 from stoker.compat.v1 import manip as manip
 from stoker.compat.v1 import math as math
 from stoker.compat.v1 import metrics as metrics
+from stoker.compat.v1 import mixed_precision as mixed_precision
 from stoker.compat.v1 import nest as nest
 from stoker.compat.v1 import nn as nn
 from stoker.compat.v1 import python_io as python_io
@@ -34,6 +35,7 @@ from stoker.compat.v1 import ragged as ragged
 from stoker.compat.v1 import random as random
 from stoker.compat.v1 import raw_ops as raw_ops
 from stoker.compat.v1 import resource_loader as resource_loader
+from stoker.compat.v1 import sets as sets
 from stoker.compat.v1 import signal as signal
 from stoker.compat.v1 import sparse as sparse
 from stoker.compat.v1 import spectral as spectral
@@ -323,15 +325,13 @@ from stoker._src.ops.linalg import matmul as matmul
 from stoker._src.ops.linalg import matrix_transpose as matrix_transpose
 from stoker._src.ops.linalg import sparse_matmul as sparse_matmul
 from stoker._src.ops.linalg_decompositions import cholesky as cholesky
-from stoker._src.ops.linalg_decompositions import eig as eig
-from stoker._src.ops.linalg_decompositions import eigvals as eigvals
 from stoker._src.ops.linalg_decompositions import matrix_determinant as matrix_determinant
 from stoker._src.ops.linalg_decompositions import matrix_inverse as matrix_inverse
-from stoker._src.ops.linalg_decompositions import matrix_square_root as matrix_square_root
 from stoker._src.ops.linalg_decompositions import qr as qr
 from stoker._src.ops.linalg_decompositions import self_adjoint_eig as self_adjoint_eig
 from stoker._src.ops.linalg_decompositions import self_adjoint_eigvals as self_adjoint_eigvals
 from stoker._src.ops.linalg_decompositions import svd as svd
+from stoker._src.ops.linalg_matrix_functions import matrix_square_root as matrix_square_root
 from stoker._src.ops.linalg_solvers import cholesky_solve as cholesky_solve
 from stoker._src.ops.linalg_solvers import matrix_solve as matrix_solve
 from stoker._src.ops.linalg_solvers import matrix_solve_ls as matrix_solve_ls
@@ -443,6 +443,7 @@ from stoker._src.ops.ranges import range as range
 from stoker._src.ops.ranges import rank as rank
 from stoker._src.ops.ranges import repeat as repeat
 from stoker._src.ops.ranges import size as size
+from stoker._src.ops.ranges import unravel_index as unravel_index
 from stoker._src.ops.readers import FixedLengthRecordReader as FixedLengthRecordReader
 from stoker._src.ops.readers import IdentityReader as IdentityReader
 from stoker._src.ops.readers import ReaderBase as ReaderBase
@@ -570,6 +571,7 @@ from stoker._src.ops.strings import string_to_hash_bucket_fast as string_to_hash
 from stoker._src.ops.strings import string_to_hash_bucket_strong as string_to_hash_bucket_strong
 from stoker._src.ops.strings import substr as substr
 from stoker._src.ops.strings_numbers import as_string as as_string
+from stoker._src.ops.strings_numbers import fingerprint as fingerprint
 from stoker._src.ops.strings_numbers import string_to_number as string_to_number
 from stoker._src.ops.template import make_template as make_template
 from stoker._src.ops.template import op_scope as op_scope

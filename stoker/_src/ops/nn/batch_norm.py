@@ -42,7 +42,7 @@ FUSED_BATCH_NORM = define(
     **_FORWARD_ATTRS,
 )
 FUSED_BATCH_NORM_GRAD = define(
-    "FusedBatchNormGrad(y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T) -> "
+    "FusedBatchNormGrad(y_backprop: T, x: T, scale: T, reserve_space_1: vector T, reserve_space_2: vector T) -> "
     "(x_backprop: T, scale_backprop: T, offset_backprop: T, reserve_space_3: T, reserve_space_4: T)",
     T=_SINGLE,
     data_format=_FORMAT_2D,
@@ -57,7 +57,7 @@ FUSED_BATCH_NORM_V2 = define(
     **_FORWARD_ATTRS,
 )
 FUSED_BATCH_NORM_GRAD_V2 = define(
-    "FusedBatchNormGradV2(y_backprop: T, x: T, scale: float32, reserve_space_1: U, reserve_space_2: U) -> "
+    "FusedBatchNormGradV2(y_backprop: T, x: T, scale: float32, reserve_space_1: vector U, reserve_space_2: vector U) -> "
     "(x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_3: U, reserve_space_4: U)",
     T=_LOW,
     U=(dtypes.float32,),
@@ -65,7 +65,7 @@ FUSED_BATCH_NORM_GRAD_V2 = define(
     **_BACKWARD_ATTRS,
 )
 FUSED_BATCH_NORM_V3 = define(
-    "FusedBatchNormV3(x: T, scale: U, offset: U, mean: U, variance: U) -> "
+    "FusedBatchNormV3(x: T, scale: U, offset: U, mean: vector U, variance: vector U) -> "
     "(y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U)",
     T=_LOW,
     U=(dtypes.bfloat16, dtypes.float32),
@@ -73,7 +73,7 @@ FUSED_BATCH_NORM_V3 = define(
     **_FORWARD_ATTRS,
 )
 FUSED_BATCH_NORM_GRAD_V3 = define(
-    "FusedBatchNormGradV3(y_backprop: T, x: T, scale: float32, reserve_space_1: U, reserve_space_2: U, "
+    "FusedBatchNormGradV3(y_backprop: T, x: T, scale: float32, reserve_space_1: vector U, reserve_space_2: vector U, "
     "reserve_space_3: U) -> "
     "(x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_4: U, reserve_space_5: U)",
     T=_LOW,

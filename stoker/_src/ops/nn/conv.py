@@ -90,7 +90,7 @@ def _conv_shape(
 
 CONV2D = define("Conv2D(input: T, filter: T) -> (output: T)", T=(*FLOATS, dtypes.int32), **_ATTRS_CONV2D)
 CONV2D_BACKPROP_INPUT = define(
-    "Conv2DBackpropInput(input_sizes: host int32, filter: T, out_backprop: T) -> (output: T)",
+    "Conv2DBackpropInput(input_sizes: host int32, filter: rank=4 T, out_backprop: T) -> (output: T)",
     T=(*FLOATS, dtypes.int32),
     **_ATTRS_CONV2D,
 )

@@ -25,7 +25,7 @@ from stoker._src.ops.nn.softmax import LOG_SOFTMAX, SOFTMAX, merged_axis
 # ---- SoftmaxCrossEntropyWithLogits ------------------------------------------------------------------------------
 
 SOFTMAX_CROSS_ENTROPY = define(
-    "SoftmaxCrossEntropyWithLogits(features: T, labels: T) -> (loss: T, backprop: T)", T=FLOATS
+    "SoftmaxCrossEntropyWithLogits(features: matrix T, labels: matrix T) -> (loss: T, backprop: T)", T=FLOATS
 )
 
 

@@ -39,7 +39,7 @@ _OUTPUTS = "(output: T, row_pooling_sequence: int64, col_pooling_sequence: int64
 FRACTIONAL_MAX_POOL = define(f"FractionalMaxPool(value: T) -> {_OUTPUTS}", STATEFUL, **_ATTRS, T=_DTYPES)
 FRACTIONAL_AVG_POOL = define(f"FractionalAvgPool(value: T) -> {_OUTPUTS}", STATEFUL, **_ATTRS, T=_DTYPES)
 FRACTIONAL_MAX_POOL_GRAD = define(
-    "FractionalMaxPoolGrad(orig_input: T, orig_output: T, out_backprop: T, row_pooling_sequence: host int64, "
+    "FractionalMaxPoolGrad(orig_input: rank=4 T, orig_output: T, out_backprop: T, row_pooling_sequence: host int64, "
     "col_pooling_sequence: host int64) -> (output: T)",
     overlapping=False,
     T=_DTYPES,

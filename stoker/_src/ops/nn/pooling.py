@@ -77,7 +77,7 @@ MAX_POOL = define(
     data_format=_FORMAT_2D_VECT,
 )
 MAX_POOL_GRAD = define(
-    "MaxPoolGrad(orig_input: T, orig_output: T, grad: T) -> (output: T)",
+    "MaxPoolGrad(orig_input: rank=4 T, orig_output: T, grad: T) -> (output: T)",
     **_WINDOW_2D,
     padding=_WITH_EXPLICIT,
     explicit_paddings=INTS(()),
@@ -191,20 +191,20 @@ def max_pool_grad_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tenso
 # ---- MaxPoolV2: window sizes are inputs -------------------------------------------------------------------------
 
 MAX_POOL_V2 = define(
-    "MaxPoolV2(input: T, ksize: host int32, strides: host int32) -> (output: T)",
+    "MaxPoolV2(input: T, ksize: vector host int32, strides: vector host int32) -> (output: T)",
     T=_POOLED,
     padding=_SAME_VALID,
     data_format=_FORMAT_2D_VECT,
 )
 MAX_POOL_GRAD_V2 = define(
-    "MaxPoolGradV2(orig_input: T, orig_output: T, grad: T, ksize: host int32, strides: host int32) -> (output: T)",
+    "MaxPoolGradV2(orig_input: rank=4 T, orig_output: T, grad: T, ksize: host int32, strides: host int32) -> (output: T)",
     padding=_SAME_VALID,
     data_format=_FORMAT_2D,
     T=_REAL_DEFAULT,
 )
 MAX_POOL_GRAD_V2.shape(unchanged)
 MAX_POOL_GRAD_GRAD_V2 = define(
-    "MaxPoolGradGradV2(orig_input: T, orig_output: T, grad: T, ksize: host int32, strides: host int32) -> (output: T)",
+    "MaxPoolGradGradV2(orig_input: rank=4 T, orig_output: T, grad: T, ksize: vector host int32, strides: vector host int32) -> (output: T)",
     padding=_SAME_VALID,
     data_format=_FORMAT_2D,
     T=REAL,
@@ -282,7 +282,10 @@ MAX_POOL_WITH_ARGMAX = define(
     **_ARGMAX_ATTRS,
 )
 MAX_POOL_GRAD_WITH_ARGMAX = define(
-    "MaxPoolGradWithArgmax(input: T, grad: T, argmax: Targmax) -> (output: T)", Targmax=INDEX, T=REAL, **_ARGMAX_ATTRS
+    "MaxPoolGradWithArgmax(input: rank=4 T, grad: T, argmax: Targmax) -> (output: T)",
+    Targmax=INDEX,
+    T=REAL,
+    **_ARGMAX_ATTRS,
 )
 MAX_POOL_GRAD_WITH_ARGMAX.shape(unchanged)
 MAX_POOL_GRAD_GRAD_WITH_ARGMAX = define(
@@ -361,7 +364,7 @@ MAX_POOL_3D_GRAD = define(
 )
 MAX_POOL_3D_GRAD.shape(unchanged)
 MAX_POOL_3D_GRAD_GRAD = define(
-    "MaxPool3DGradGrad(orig_input: T, orig_output: T, grad: T) -> (output: T)", T=REAL, **_POOL_3D
+    "MaxPool3DGradGrad(orig_input: rank=5 T, orig_output: T, grad: T) -> (output: T)", T=REAL, **_POOL_3D
 )
 
 

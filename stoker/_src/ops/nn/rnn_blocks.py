@@ -20,7 +20,7 @@ from stoker._src.graph.definition import BOOL, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
 
 _FLOATS = (dtypes.float16, dtypes.float32)
-_STATE = "cs_prev: T, h_prev: T, w: T, wci: T, wcf: T, wco: T, b: T"
+_STATE = "cs_prev: matrix T, h_prev: matrix T, w: matrix T, wci: vector T, wcf: vector T, wco: vector T, b: vector T"
 _CELL_OUT = "(i: T, cs: T, f: T, o: T, ci: T, co: T, h: T)"
 _ICFO, _IFCO = (0, 1, 2, 3), (0, 2, 1, 3)  # where i, ci, f, o lie among the columns of w
 Tensors = tuple[torch.Tensor, ...]
@@ -306,7 +306,7 @@ GRU_BLOCK_CELL = define(
     "GRUBlockCell(x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T) -> (r: T, u: T, c: T, h: T)", T=(dtypes.float32,)
 )
 GRU_BLOCK_CELL_GRAD = define(
-    "GRUBlockCellGrad(x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T, r: T, u: T, c: T, d_h: T) -> "
+    "GRUBlockCellGrad(x: T, h_prev: T, w_ru: matrix T, w_c: T, b_ru: T, b_c: T, r: T, u: T, c: T, d_h: T) -> "
     "(d_x: T, d_h_prev: T, d_c_bar: T, d_r_bar_u_bar: T)",
     T=(dtypes.float32,),
 )

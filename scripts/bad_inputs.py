@@ -1,0 +1,143 @@
+"""Drives every op with bad input and compares what stoker raises with what TensorFlow raises.
+
+    python scripts/bad_inputs.py [--tf2 PYTHON] [--only OP ...] [--folder FOLDER] [--variants N] [--most N]
+
+The cases are variants (op_comparison/hostile.py) of one good call of each op. Reported are, for eager calls, graphs of
+constants and graphs of unknown shapes: errors that are no TensorFlow error, messages of torch, crashes, large allocations,
+and classes or phases (building, running) that differ from TensorFlow's. The exit status is 1 where any of the first four occur.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from op_comparison.cases import Case, case_from, sample_tables  # noqa: E402
+from op_comparison.exchange import Writer  # noqa: E402
+from op_comparison.extra import extra_cases  # noqa: E402
+from op_comparison.hostile import describe, hostile_variants  # noqa: E402
+from op_table import as_message  # noqa: E402
+
+from stoker._src.base import errors  # noqa: E402
+
+RUNNER = ROOT / "scripts" / "op_comparison" / "hostile_run.py"
+MODES = ("eager", "static", "unknown")
+ALLOWED = {"", "ValueError", "TypeError", "LookupError", "KeyError"} | {
+    name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.OpError)
+}
+# Words of torch, and of Python's own errors about our code.
+FOREIGN = (
+    "torch", "INTERNAL ASSERT", "size mismatch", "Expected all", "Expected size", "Expected t", "must match the size of tensor", "aten::", "not implemented for '",
+    "index out of bounds", "invalid shape dimension", "object has no attribute", "expected scalar type", "out of range (expected",
+    "dimension out of range", "storage", "NoneType", "takes ", "positional argument", "not supported between instances",
+    "list index out of range", "unsupported operand", "broadcast_tensors", "numel", "cannot reshape array",
+)  # fmt: skip
+LARGE = 1024  # MiB
+
+
+def good_cases() -> list[Case]:
+    """The first good call of each op."""
+    found: dict[str, Case] = {}
+    for sample in sample_tables():
+        if sample.raises is None and sample.op not in found:
+            found[sample.op] = case_from(sample.op, sample.inputs, sample.attrs)
+    for case in extra_cases():
+        found.setdefault(case.op, case)
+    return [case for _, case in sorted(found.items())]
+
+
+def spread(variants: list[Case], most: int) -> list[Case]:
+    step = max(1.0, len(variants) / most)
+    return [variants[int(i * step)] for i in range(min(most, len(variants)))]
+
+
+def run_side(python: str, module: str, folder: Path) -> list[dict[str, Any]]:
+    environment = dict(
+        os.environ, TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", TF_ENABLE_ONEDNN_OPTS="0", OMP_NUM_THREADS="1",
+        PYTHONPATH=str(ROOT) if module == "stoker" else "",
+    )  # fmt: skip
+    fatal: list[str] = []
+    while True:
+        done = subprocess.run(
+            [python, str(RUNNER), module, str(folder / "cases"), str(folder), *fatal],
+            env=environment, capture_output=True, text=True, errors="replace",
+        )  # fmt: skip
+        lines = done.stdout.split()
+        if lines and lines[-1] == "done":
+            break
+        if not lines or lines[-1] in fatal:
+            raise SystemExit(f"{python} failed with status {done.returncode}: {done.stderr[-2000:]}")
+        fatal.append(lines[-1])
+    paths = sorted(folder.glob(f"{module}_*.json"), key=lambda path: int(path.stem.split("_")[1]))
+    return [result for path in paths for result in json.loads(path.read_text())]
+
+
+def judged(ours: dict[str, Any], theirs: dict[str, Any]) -> list[tuple[str, str]]:
+    """(kind of finding, text) for one case."""
+    findings = []
+    if ours.get("grown", 0) > LARGE:
+        findings.append(("allocates", f"{ours['grown']} MiB"))
+    for mode in MODES:
+        phase, error, text = ours[mode]
+        their_phase, their_error, their_text = theirs[mode]
+        if error == "Crash":
+            findings.append(("crash", mode))
+        elif error not in ALLOWED:
+            findings.append(("foreign class", f"{mode}: {error}: {text}"))
+        elif any(word in text for word in FOREIGN) and text != their_text:
+            findings.append(("foreign text", f"{mode}: {error}: {text}"))
+        if their_error in ("Crash", "NotFoundError", "UnimplementedError", "AttributeError") or error == "Crash":
+            continue  # TensorFlow has no kernel there, or no answer
+        if error != their_error:
+            label = "accepts" if not error else "refuses" if not their_error else "another class"
+            findings.append((label, f"{mode}: {error or 'a value'} ({text:.110}), TensorFlow {their_error or 'a value'} ({their_text:.110})"))  # fmt: skip
+        elif error and phase != their_phase:
+            findings.append(("another phase", f"{mode}: {phase}, TensorFlow {their_phase} ({error}: {text:.80})"))
+    return findings
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("--tf2", default=os.environ.get("STOKER_TF2", str(ROOT / ".venvs/tf2/bin/python")))
+    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--variants", type=int, default=10**9, help="calls of each op, spread over all there are")
+    parser.add_argument("--most", type=int, default=10**9, help="findings to print of each kind")
+    arguments = parser.parse_args()
+    cases = [
+        variant
+        for case in good_cases()
+        if not arguments.only or case.op in arguments.only
+        for variant in spread(list(hostile_variants(case)), arguments.variants)
+    ]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        writer = Writer()
+        writer.save(folder / "cases", [writer.pack(as_message(case)) for case in cases])
+        with ThreadPoolExecutor() as pool:
+            sides = pool.map(run_side, (arguments.tf2, sys.executable), ("tensorflow", "stoker"), (folder, folder))
+            theirs, ours = sides
+    counts: Counter[str] = Counter()
+    for case, one, other in zip(cases, ours, theirs):
+        for kind, text in judged(one, other):
+            counts[kind] += 1
+            if counts[kind] <= arguments.most:
+                print(f"{kind}: {describe(case)}: {text}")
+    print(f"{len(cases)} calls, {len({case.op for case in cases})} ops: {dict(counts)}")
+    sys.exit(any(counts[kind] for kind in ("foreign class", "foreign text", "crash", "allocates")))
+
+
+if __name__ == "__main__":
+    main()
