@@ -49,6 +49,11 @@ def function(name: str, calls: str) -> str:
     )
 
 
+_IDENTITY = (
+    'function { signature { name: "same" input_arg { name: "x" type: DT_FLOAT } output_arg { name: "y" type: DT_FLOAT } } '
+    'ret { key: "y" value: "x" } }'
+)
+
 BAD = {
     "cycle": (node("a", "Neg", "b", T=T) + node("b", "Neg", "a", T=T), "cycle through a, b"),
     "own_input": (node("a", "Neg", "a", T=T), "cycle"),
@@ -122,6 +127,22 @@ BAD = {
         const() + node("a", "PartitionedCall", "c", Tin="list { type: DT_FLOAT }", Tout="list { type: DT_FLOAT }", f='func { name: "nope" }'),
         "nope",
     ),
+    "negative_version": ("versions { producer: -1 }", "must not be negative"),
+    "no_device": (node("a", "NoOp").replace("op:", 'device: "/job:x/bad!" op:'), "Node 'a': '/job:x/bad!' is no device"),
+    "colocated_with_nothing": (
+        const() + node("a", "Neg", "c", T=T, _class='list { s: "loc:@nowhere" }'), "Node 'a' .*unknown node 'nowhere'"
+    ),
+    "too_many_arguments": (
+        f'library {{ {_IDENTITY} }} {const()}'
+        + node("a", "PartitionedCall", "c", "c", Tin="list { type: DT_FLOAT type: DT_FLOAT }", Tout="list { type: DT_FLOAT }", f='func { name: "same" }'),
+        "Function 'same' takes 1 arguments, but 'a' passes 2",
+    ),
+    "argument_of_another_dtype": (
+        f'library {{ {_IDENTITY} }} '
+        + node("i", "Placeholder", dtype="type: DT_INT32")
+        + node("a", "PartitionedCall", "i", Tin="list { type: DT_INT32 }", Tout="list { type: DT_FLOAT }", f='func { name: "same" }'),
+        "Argument 0 of function 'same' is float32",
+    ),
     "too_new": (f"versions {{ producer: 9999 min_consumer: {CONSUMER_VERSION + 1} }}", "min consumer version"),
     "concat_of_negative_count": (const() + node("a", "ConcatV2", "c", "c", N="i: -3", T=T, Tidx="type: DT_INT32"), "N"),
     "huge_count": (const() + node("a", "Pack", "c", N="i: 4611686018427387904", T=T, axis="i: 0"), "N|inputs"),
@@ -134,6 +155,13 @@ def test_a_graph_that_makes_no_sense_is_refused(case):
     text, expected = BAD[case]
     with pytest.raises(ValueError, match=expected):
         tf.import_graph_def(graph_def(text), name="")
+
+
+def test_an_unknown_op_is_not_found():
+    """Both of TensorFlow's classes catch it: ValueError of 1.x and NotFoundError of 2.x."""
+    for error in (ValueError, tf.errors.NotFoundError):
+        with pytest.raises(error, match=r"Node 'a'.*not registered 'NoSuchOp'"):
+            tf.import_graph_def(graph_def(node("a", "NoSuchOp")), name="")
 
 
 def test_more_calls_than_fit_are_refused_or_run_in_bounded_time():

@@ -386,3 +386,15 @@ def test_nested_feeds():
         with pytest.raises(ValueError, match="Key had 2 elements, but value had 1 elements"):
             session.run(total, {(a, b): (3.0,)})
         assert "feed" in session.explain(total, [(a, b)])
+
+
+def test_partial_runs_are_told_apart_and_end():
+    """Every setup has a handle of its own; when all is fetched the run is over."""
+    x = tf.placeholder(tf.float32, [])
+    y = x * 2.0
+    with tf.Session() as session:
+        handles = [session.partial_run_setup([y], [x]) for _ in range(3)]
+        assert len(set(handles)) == 3
+        assert [session.partial_run(handle, y, {x: i}) for i, handle in enumerate(handles)] == [0.0, 2.0, 4.0]
+        with pytest.raises(ValueError, match="has ended"):
+            session.partial_run(handles[0], y)

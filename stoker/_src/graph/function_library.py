@@ -11,6 +11,7 @@ from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import TensorShape, as_shape
 from stoker._src.formats.protos import FunctionDef, GraphDef
 from stoker._src.graph.attr_values import FunctionRef, from_attr_value, to_attr_value, typed_attr_value
@@ -36,6 +37,29 @@ def referenced_functions(ops: Any, found: dict[str, Function] | None = None) -> 
                     found[function.gradient.name] = function.gradient
                     referenced_functions(function.gradient.needed_ops(), found)
     return found
+
+
+def check_call(op: Any, function: Function) -> None:
+    """Refuses a call whose arguments are not the function's, as a file may hold.
+
+    Raises:
+        InvalidArgumentError: another number of arguments, or other dtypes.
+    """
+    count = len(op.definition.inputs[-1].dtypes(op.attrs))
+    if count != len(function.inputs):
+        raise InvalidArgumentError(
+            None,
+            op,
+            f"Function '{function.name}' takes {len(function.inputs)} arguments, but '{op.name}' passes {count}.",
+        )
+    for i, (given, wanted) in enumerate(zip(op._inputs[len(op._inputs) - count :], function.inputs)):
+        if given.dtype.base_dtype is not wanted.dtype.base_dtype:
+            raise InvalidArgumentError(
+                None,
+                op,
+                f"Argument {i} of function '{function.name}' is {wanted.dtype.base_dtype.name}, but '{op.name}' passes "
+                f"{given.dtype.base_dtype.name}.",
+            )
 
 
 def function_refs(op: Any) -> list[FunctionRef]:

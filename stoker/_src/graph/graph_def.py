@@ -37,8 +37,11 @@ def graph_def_of(graph: Graph, *, from_version: int | None = None, add_shapes: b
     """The GraphDef of `graph` (only nodes added since `from_version`), with its function library."""
     proto = GraphDef()
     proto.versions.producer = PRODUCER_VERSION
+    names = {op.name for op in graph._ops}
     for op in graph._ops[from_version or 0 :]:
         node = node_def_of(op)
+        if "_class" in node.attr:
+            _keep_neighbours(node, names)
         if add_shapes and op.outputs:
             shapes = node.attr["_output_shapes"].list
             shapes.shape.extend(TensorShape(tensor.static_shape).as_proto() for tensor in op.outputs)
@@ -50,6 +53,18 @@ def graph_def_of(graph: Graph, *, from_version: int | None = None, add_shapes: b
         if gradient is not None:
             proto.library.gradient.add(function_name=function.name, gradient_func=gradient.name)
     return proto
+
+
+def _keep_neighbours(node: Any, names: set[str]) -> None:
+    """Drops the wish to be beside nodes that are not in the graph (imported loops became functions): nobody could load it."""
+    groups = node.attr["_class"].list.s
+    kept = [group for group in groups if not group.startswith(b"loc:@") or group[5:].decode() in names]
+    if len(kept) == len(groups):
+        return
+    del groups[:]
+    groups.extend(kept)
+    if not kept:
+        del node.attr["_class"]
 
 
 def op_def_of(definition: OpDefinition) -> Any:

@@ -10,15 +10,23 @@ import re
 from contextlib import nullcontext
 from typing import Any
 
+from stoker._src.base.devices import DeviceSpec
 from stoker._src.base.dtypes import as_dtype
-from stoker._src.base.errors import OpError
+from stoker._src.base.errors import NotFoundError, OpError
 from stoker._src.base.export import export
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph import context
 from stoker._src.graph.attr_values import from_attr_value, typed_attr_value
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import MISSING, OpDefinition, find_definition
-from stoker._src.graph.function_library import Library, check_counts, import_library, is_stateful_signature
+from stoker._src.graph.function_library import (
+    Library,
+    check_call,
+    check_counts,
+    function_refs,
+    import_library,
+    is_stateful_signature,
+)
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.raise_control_flow import CONTROL_FLOW, raise_control_flow
 from stoker._src.graph.tensor import Operation, Tensor
@@ -64,6 +72,11 @@ def import_graph_def(
             f"GraphDef min consumer version {graph_def.versions.min_consumer} above current version {CONSUMER_VERSION}: "
             "the graph was written by a newer program than this one can read."
         )
+    if graph_def.versions.producer < 0 or graph_def.versions.min_consumer < 0:
+        raise ValueError(
+            f"GraphDef versions must not be negative, found producer {graph_def.versions.producer} and min consumer "
+            f"{graph_def.versions.min_consumer}."
+        )
     graph = context.get_default_graph()
     prefix = "import" if name is None else name
     if prefix:
@@ -105,6 +118,10 @@ def split_input(text: str) -> tuple[str, int]:
     return node, int(index or 0)
 
 
+class _UnknownOpError(NotFoundError, ValueError):
+    """An op that nobody defined: TensorFlow 1 raises ValueError, TensorFlow 2 NotFoundError."""
+
+
 class Importer:
     """One import: checks every node, orders them, makes the ops."""
 
@@ -118,6 +135,7 @@ class Importer:
         library: Library | None = None,
     ) -> None:
         self.library = library  # given when the nodes are a function's body
+        self.is_body = library is not None
         self.graph, self.graph_def, self.scope = graph, graph_def, scope
         self.input_map: dict[str, Any] = {}
         for key, value in input_map.items():
@@ -142,7 +160,10 @@ class Importer:
                 self.ops[node.name] = self._make(node)
             except (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, OpError) as error:
                 message = error.message if isinstance(error, OpError) else str(error)
-                raise ValueError(f"Node '{node.name}' (op {node.op}): {message}") from error
+                described = f"Node '{node.name}' (op {node.op}): {message}"
+                if isinstance(error, _UnknownOpError):
+                    raise _UnknownOpError(None, None, described) from error
+                raise ValueError(described) from error
 
     def _check_nodes(self) -> None:
         """Checks names, and that inputs are well-formed and there.
@@ -168,9 +189,26 @@ class Importer:
                 controls = index < 0
                 if source not in names and self._replaced(text) is None:
                     raise ValueError(f"Node '{node.name}': Unknown input node '{text:.200}'.")
+            self._check_places(node, names)
             data = sum(not text.startswith("^") for text in node.input)
             if node.op in CONTROL_FLOW and data < (2 if node.op in ("Switch", "RefSwitch") else 1):
                 raise ValueError(f"Node '{node.name}' (op {node.op}): it has too few inputs ({data}).")
+
+    def _check_places(self, node: Any, names: set[str]) -> None:
+        """Checks the device of a node and the nodes it wants to be beside."""
+        if node.device:
+            try:
+                DeviceSpec.from_string(node.device)
+            except ValueError as error:
+                raise ValueError(f"Node '{node.name}': {node.device!r:.200} is no device ({error}).") from None
+        if self.is_body or "_class" not in node.attr:  # what a body is beside may be outside of it
+            return
+        for group in node.attr["_class"].list.s:
+            other = group.decode(errors="replace")
+            if other.startswith("loc:@") and other[5:] not in names and other[5:] not in self.input_map:
+                raise ValueError(
+                    f"Node '{node.name}' expects to be colocated with unknown node '{other[5:]:.200}' (attribute _class)."
+                )
 
     def _replaced(self, text: str) -> Any:
         """What the caller put in the place of an input, or None."""
@@ -213,7 +251,7 @@ class Importer:
         if definition is None and node.op in self.library:  # type: ignore[operator]
             definition, attrs = self._call(node)
         elif definition is None:
-            raise ValueError(f"Op type not registered '{node.op}': stoker does not know this op.")
+            raise _UnknownOpError(None, None, f"Op type not registered '{node.op}': stoker does not know this op.")
         else:
             attrs = self._attrs(definition, node)
         inputs: list[Tensor] = []
@@ -228,6 +266,10 @@ class Importer:
         name = self.graph.unique_name(node.name) if self.scope else self._root_name(node.name)
         with self.graph.control_dependencies(controls) if controls else nullcontext():
             op = self.graph.add(definition, inputs, attrs, name)
+        if definition.calls:
+            for ref in function_refs(op):
+                if ref.target is not None:
+                    check_call(op, ref.target)
         op._frames = ()
         for control in controls:
             if control not in op._control_inputs:

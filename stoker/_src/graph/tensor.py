@@ -270,15 +270,15 @@ class Tensor:
 
     def __iter__(self) -> Iterator[Any]:
         raise OperatorNotAllowedInGraphError(
-            f"Iterating over a symbolic `tf.Tensor` ({self.name}) is not allowed. Use tf.map_fn, tf.unstack or tf.while_loop, run "
-            "in eager mode, or decorate the function with @tf.function, which rewrites loops."
+            f"Iterating over a symbolic `tf.Tensor` ({self.name}) is not allowed. Use tf.map_fn, tf.unstack or tf.while_loop, or "
+            "run in eager mode; tf.function does not rewrite Python loops."
         )
 
     def __bool__(self) -> bool:
         raise OperatorNotAllowedInGraphError(
             f"Using a symbolic `tf.Tensor` ({self.name}) as a Python `bool` is not allowed. Use `if t is not None:` instead of "
-            "`if t:` to test if a tensor is defined, TensorFlow ops such as tf.cond to execute subgraphs conditioned on the "
-            "value of a tensor, eager mode, or decorate the function with @tf.function, which rewrites conditions."
+            "`if t:` to test if a tensor is defined, and TensorFlow ops such as tf.cond and tf.while_loop to execute subgraphs "
+            "conditioned on the value of a tensor, or run in eager mode; tf.function does not rewrite Python conditions."
         )
 
     __nonzero__ = __bool__

@@ -70,9 +70,9 @@ def wait_until(condition: threading.Condition, ready: Callable[[], bool], what: 
         CancelledError: the run was cancelled.
         DeadlineExceededError: the run's time ran out.
     """
-    if ready():
-        return
     state = _current.state
+    if (state is None or not state.cancelled) and ready():
+        return
     if state is None:
         condition.wait_for(ready)
         return

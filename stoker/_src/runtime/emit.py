@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
@@ -26,6 +27,8 @@ from stoker._src.runtime.plan import Planner
 _counter = itertools.count()
 _LITERALS = (bool, int, float)
 # All that a step may be made of, and the methods it may call.
+# Python 3.11 counts the depth of syntax trees in one place for all threads: two that build one at a time fail.
+_PARSING = threading.Lock()
 _ALLOWED = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.Expr, ast.Return, ast.Delete, ast.Call, ast.keyword,
     ast.Name, ast.Load, ast.Store, ast.Del, ast.Tuple, ast.List, ast.Constant, ast.Attribute, ast.UnaryOp, ast.USub,
@@ -90,7 +93,8 @@ def check_source(source: str, filename: str, known: set[str]) -> CodeType:
     Raises:
         AssertionError: it does; then the planner has a defect.
     """
-    tree = ast.parse(source, filename)
+    with _PARSING:
+        tree = ast.parse(source, filename)
     assert len(tree.body) == 1 and isinstance(tree.body[0], ast.FunctionDef) and tree.body[0].name == "step"
     stored, loaded = {"holding", "tick"}, set()
     for node in ast.walk(tree):
@@ -105,7 +109,8 @@ def check_source(source: str, filename: str, known: set[str]) -> CodeType:
             stored.add(node.arg)
     foreign = loaded - stored - known
     assert not foreign, f"generated code uses the names {sorted(foreign)}"
-    return compile(tree, filename, "exec")
+    with _PARSING:
+        return compile(tree, filename, "exec")
 
 
 class _Writer:

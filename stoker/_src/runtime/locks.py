@@ -7,6 +7,7 @@ read before, so it never sees a half-written value.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -14,43 +15,88 @@ from stoker._src.ops.waiting import RunState, running
 
 
 class VariablesLock:
-    """Readers share, a writer is alone. A thread must not enter twice; runs nested in Python code pause the outer one."""
+    """Readers share, a writer is alone; who waits is served in the order of arrival, so nobody waits for ever.
+
+    A thread must not enter twice; runs nested in Python code pause the outer one.
+    """
 
     def __init__(self) -> None:
-        self._condition = threading.Condition(threading.Lock())
+        self._guard = threading.Lock()
         self._readers = 0
         self._writing = False
+        self._waiting: deque[tuple[bool, threading.Lock]] = deque()  # (writes, the lock that lets it in)
 
     def acquire_read(self) -> None:
-        with self._condition:
-            while self._writing:
-                self._condition.wait()
-            self._readers += 1
+        with self._guard:
+            if not self._writing and not self._waiting:
+                self._readers += 1
+                return
+            turn = self._queue(writes=False)
+        self._wait(turn)
 
     def release_read(self) -> None:
-        with self._condition:
+        with self._guard:
             self._readers -= 1
-            if self._readers == 0:
-                self._condition.notify_all()
+            self._admit()
 
     def acquire_write(self) -> None:
-        with self._condition:
-            while self._writing or self._readers:
-                self._condition.wait()
-            self._writing = True
+        with self._guard:
+            if not self._writing and not self._readers and not self._waiting:
+                self._writing = True
+                return
+            turn = self._queue(writes=True)
+        self._wait(turn)
 
     def release_write(self) -> None:
-        with self._condition:
+        with self._guard:
             self._writing = False
-            self._condition.notify_all()
+            self._admit()
+
+    def _queue(self, *, writes: bool) -> tuple[bool, threading.Lock]:
+        turn = (writes, threading.Lock())
+        turn[1].acquire()
+        self._waiting.append(turn)
+        return turn
+
+    def _wait(self, turn: tuple[bool, threading.Lock]) -> None:
+        try:
+            turn[1].acquire()
+        except BaseException:  # an interrupt: somebody else must have the turn
+            with self._guard:
+                if turn in self._waiting:
+                    self._waiting.remove(turn)
+                elif turn[0]:
+                    self._writing = False
+                else:
+                    self._readers -= 1
+                self._admit()
+            raise
+
+    def _admit(self) -> None:
+        """Lets in who is next: one writer, or the readers up to the next writer."""
+        waiting = self._waiting
+        while waiting and not self._writing:
+            writes, let_in = waiting[0]
+            if writes and self._readers:
+                return
+            waiting.popleft()
+            if writes:
+                self._writing = True
+            else:
+                self._readers += 1
+            let_in.release()
 
 
 class Holding:
     """One run's hold on the lock, which blocking kernels pause, and the threads that work for the run."""
 
-    def __init__(self, lock: VariablesLock, *, writes: bool, state: RunState | None = None) -> None:
+    def __init__(
+        self, lock: VariablesLock, *, writes: bool, state: RunState | None = None, touches: bool = True
+    ) -> None:
+        """A hold that is not taken yet; a run that `touches` no variable never takes it."""
         self._lock = lock
         self._writes = writes
+        self._touches = touches
         self._held = False
         self.state = state
         self.tasks: list[Task] = []
@@ -65,6 +111,8 @@ class Holding:
                 task.join()
 
     def resume(self) -> None:
+        if not self._touches:
+            return
         if self._writes:
             self._lock.acquire_write()
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import threading
@@ -94,7 +95,8 @@ class Plan:
                 raise TypeError(f"Argument `{name}` must be a message, but got {type(message)!r}.")
         timeout = session._timeout if options is None or not options.timeout_in_ms else options.timeout_in_ms
         state = RunState(timeout)
-        holding = Holding(session._variables_lock, writes=self.writes, state=state)
+        touches = self.writes or self.reads
+        holding = Holding(session._variables_lock, writes=self.writes, state=state, touches=touches)
         session._started(state)
         if options is not None and options.output_partition_graphs and metadata is not None:
             fill_partition_graph(metadata, self.step.planner)
@@ -154,6 +156,7 @@ def public(value: Any) -> Any:
     return value
 
 
+_partial_run_numbers = itertools.count()
 _live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
 
 
@@ -346,9 +349,10 @@ class BaseSession:
         """
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
-        handle = f"partial_run_{len(self._partial_runs)}"
         tensors = self._feed_tensors(dict.fromkeys(feeds or ()))
-        self._partial_runs[handle] = _PartialRun(FetchPlan(self._graph, fetches), set(tensors))
+        run = _PartialRun(FetchPlan(self._graph, fetches), set(tensors))
+        handle = f"partial_run_{next(_partial_run_numbers)}"
+        self._partial_runs[handle] = run
         return handle
 
     def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
@@ -360,7 +364,9 @@ class BaseSession:
         run = self._partial_runs.get(handle)
         if run is None:
             raise ValueError(f"{handle!r} is no handle that partial_run_setup returned.")
-        return run.go_on(self, FetchPlan(self._graph, fetches), feed_dict or {})
+        results = run.go_on(self, FetchPlan(self._graph, fetches), feed_dict or {})
+        run.forget_if_ended()
+        return results
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -404,6 +410,14 @@ class _PartialRun:
         self.known: dict[Tensor, Any] = {}
         self.ran: set[Operation] = set()
 
+        self.ended = False
+
+    def forget_if_ended(self) -> None:
+        """Lets the values go when everything that was set up has been fetched."""
+        if all(element in self.known or element in self.ran for element in self.allowed):
+            self.ended = True
+            self.known = dict.fromkeys(self.known)
+
     def go_on(self, session: BaseSession, fetch: FetchPlan, feed_dict: Any) -> Any:
         for element in (*fetch.tensors, *fetch.targets):
             if element not in self.allowed:
@@ -414,6 +428,8 @@ class _PartialRun:
             if tensor in self.known:
                 raise ValueError(f"{tensor.name} was already fed in this partial run.")
             self.known[tensor] = session._feed_converter(tensor)(value)
+        if self.ended:
+            raise ValueError("This partial run has ended: all that it was set up for has been fetched.")
         # A reference that was fetched is not fed again: ops that write to it need the variable, not its value.
         feeds = [tensor for tensor in self.known if not tensor.dtype._is_ref_dtype]
         targets = [op for op in fetch.targets if op not in self.ran]

@@ -1,0 +1,73 @@
+"""Many threads run one session."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import stoker.compat.v1 as tf
+from stoker._src.runtime.locks import VariablesLock
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def test_a_few_seconds_of_everything_at_once():
+    """Steps of every kind in 20 threads: totals are right, no write is seen by half, everything ends."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "stress_threads.py"), "--seconds", "4"],
+        cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "nothing wrong" in done.stdout
+
+
+def test_who_waits_longest_is_next():
+    """A writer that waits is let in before readers that come later, and readers behind it share."""
+    lock = VariablesLock()
+    order: list[str] = []
+    lock.acquire_read()
+
+    def write() -> None:
+        lock.acquire_write()
+        order.append("write")
+        lock.release_write()
+
+    def read() -> None:
+        lock.acquire_read()
+        order.append("read")
+        lock.release_read()
+
+    threads = []
+    for number, work in enumerate((write, read, read), start=1):
+        threads.append(threading.Thread(target=work))
+        threads[-1].start()
+        while len(lock._waiting) < number:
+            pass
+    lock.release_read()
+    for thread in threads:
+        thread.join()
+    assert order == ["write", "read", "read"]
+
+
+def test_a_session_closed_while_a_run_waits_cancels_it():
+    """The waiting run is cancelled, whatever closing does to the queue it waits for."""
+    with tf.Graph().as_default():
+        queue = tf.FIFOQueue(1, [tf.int32], [[]])
+        take = queue.dequeue()
+        for _ in range(20):
+            session = tf.Session()
+            outcome: list[type] = []
+
+            def wait(session=session, outcome=outcome) -> None:
+                try:
+                    session.run(take)
+                except Exception as error:
+                    outcome.append(type(error))
+
+            thread = threading.Thread(target=wait)
+            thread.start()
+            session.close()
+            thread.join()
+            assert outcome[0] in (tf.errors.CancelledError, RuntimeError)
