@@ -32,7 +32,7 @@ def task(shots):
 
 batch = [tf.placeholder(tf.float32, [None, SHOTS, 1]) for _ in range(4)]
 before, after = tf.map_fn(task, tuple(batch), dtype=(tf.float32, tf.float32))
-loss = tf.reduce_mean(after)
+start, loss = tf.reduce_mean(before), tf.reduce_mean(after)
 optimizer = tf.train.AdamOptimizer(0.01)
 train = optimizer.apply_gradients([(tf.clip_by_value(g, -10, 10), v) for g, v in optimizer.compute_gradients(loss)])
 
@@ -43,5 +43,5 @@ with tf.Session() as sess:
         x = rng.uniform(-5, 5, (4, 2 * SHOTS, 1))
         y = rng.uniform(0.1, 5, (4, 1, 1)) * np.sin(x + rng.uniform(0, 3, (4, 1, 1)))
         values = [x[:, :SHOTS], y[:, :SHOTS], x[:, SHOTS:], y[:, SHOTS:]]
-        first, last, _ = sess.run([tf.reduce_mean(before), loss, train], dict(zip(batch, values)))
+        first, last, _ = sess.run([start, loss, train], dict(zip(batch, values)))
         print("step %d before %.4f after %.4f" % (step, first, last))
