@@ -54,9 +54,10 @@ PYTHON37 ?= $(shell for python in python3.7 $$HOME/.pyenv/versions/3.7.*/bin/pyt
 	  touch $@; \
 	else echo "no Python 3.7 found (PYTHON37=...): going on without TensorFlow 1.15"; fi
 
-# GraphDefs from stoker to TensorFlow and back, values compared; then every op against TensorFlow's (writes docs/ops.*).
+# GraphDefs from stoker to TensorFlow and back, values compared; fifty steps of every optimizer; then every op against TensorFlow's (writes docs/ops.*).
 interop: $(STAMP) .venvs/tf2/.installed .venvs/tf1/.installed
 	$(BIN)/python scripts/interop.py --tf1 .venvs/tf1/bin/python --tf2 .venvs/tf2/bin/python
+	$(BIN)/python scripts/trajectories.py --tf1 .venvs/tf1/bin/python --tf2 .venvs/tf2/bin/python
 	$(BIN)/python scripts/op_table.py --tf2 $${STOKER_TF2:-.venvs/tf2/bin/python}
 
 bench: $(STAMP) .venvs/tf2/.installed

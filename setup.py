@@ -12,12 +12,12 @@ from setuptools import Extension, setup
 COMPILE_ARGS = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
 
 
-def extension(module: str, sources: list[str], headers: str) -> Extension:
+def extension(module: str, sources: list[str], headers: str, compile_args: list[str] = COMPILE_ARGS) -> Extension:
     return Extension(
         f"stoker._src.{module}",
         [f"stoker/_src/{source}" for source in sources],
         depends=sorted(glob(f"stoker/_src/{headers}")),
-        extra_compile_args=COMPILE_ARGS,
+        extra_compile_args=compile_args,
         optional=True,
     )
 
@@ -30,5 +30,12 @@ setup(
         extension("formats.native.hashing", ["formats/native/hashing.c"], "formats/native/*.h"),
         extension("formats.images._native", ["formats/images/native.c"], "formats/images/*.h"),
         extension("ops.native.random_bits", ["ops/native/random_bits.c"], "ops/native/*.h"),
+        extension("ops.native.sdca", ["ops/native/sdca.c"], "ops/native/*.h"),
+        extension(
+            "runtime.native.program",
+            ["runtime/native/program.c"],
+            "runtime/native/*.h",
+            [*COMPILE_ARGS, "-ffp-contract=fast"],
+        ),
     ]
 )

@@ -8,7 +8,7 @@ Build the extension with `CFLAGS="-fsanitize=address,undefined -g"` and preload 
     LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
         PYTHONMALLOC=malloc python scripts/fuzz_examples.py 60
 
-An input on which the parsers differ is written to tests/fuzz/corpus/examples, whose files the tests replay.
+An input on which the parsers differ is written to tests/fuzz/corpus/example_twins, whose files the tests replay.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def main() -> None:
     seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     rng = random.Random(seed)
     deadline = time.monotonic() + seconds
-    corpus = ROOT / "tests" / "fuzz" / "corpus" / "examples"
+    corpus = ROOT / "tests" / "fuzz" / "corpus" / "example_twins"
     corpus.mkdir(parents=True, exist_ok=True)
     rounds = different = 0
     while time.monotonic() < deadline:

@@ -11,6 +11,7 @@ instead of writing the documents. The exit status is 1 where an op differs witho
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import re
@@ -29,8 +30,18 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import numpy as np  # noqa: E402
 from op_comparison import reasons  # noqa: E402
-from op_comparison.cases import Case, case_from, is_elementwise, leaves, module_of, sample_tables, variants  # noqa: E402
+from op_comparison.cases import (  # noqa: E402
+    Case,
+    case_from,
+    derivatives_of,
+    is_elementwise,
+    leaves,
+    module_of,
+    sample_tables,
+    variants,
+)
 from op_comparison.compare import Difference, compare_case  # noqa: E402
+from op_comparison.derivatives import derivatives  # noqa: E402
 from op_comparison.exchange import Reader, Variable, Writer  # noqa: E402
 from op_comparison.extra import extra_cases  # noqa: E402
 
@@ -81,7 +92,8 @@ def oracle_version(python: str) -> str:
 
 def as_message(case: Case) -> dict[str, Any]:
     attrs = {key: tf.TensorShape(value) if isinstance(value, Shape) else value for key, value in case.attrs.items()}
-    return {"op": case.op, "inputs": case.inputs, "attrs": attrs, "graph": case.graph, "references": case.references}
+    fields = {"graph": case.graph, "references": case.references, "derivative": case.derivative}
+    return {"op": case.op, "inputs": case.inputs, "attrs": attrs, **fields}
 
 
 def run_ours(case: Case, *, graph: bool = False, layout: str = "plain") -> dict[str, Any]:
@@ -89,6 +101,9 @@ def run_ours(case: Case, *, graph: bool = False, layout: str = "plain") -> dict[
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
+            if case.derivative:
+                function = functools.partial(the_definition(case.op), **case.attrs)
+                return {"values": derivatives(tf, function, case.inputs, case.derivative)}
             return {"values": run_graph(case) if graph or case.graph else run_eager(case, layout)}
     except Exception as error:
         return {"error": type(error).__name__, "message": str(error)}
@@ -191,6 +206,8 @@ class Row:
     units: float = 0.0
     differences: list[str] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
+    derivatives: dict[int, int] = field(default_factory=dict)  # how many cases of each order were compared
+    slopes: list[str] = field(default_factory=list)  # differences of derivatives
 
     @property
     def verdict(self) -> str:
@@ -213,8 +230,17 @@ class Row:
         return reasons.NOT_COMPARED_OPS.get(self.op) or reasons.NOT_COMPARED.get(self.module, "no case")
 
     @property
+    def derivative_verdict(self) -> str:
+        """What became of the gradient beside TensorFlow's, first and second order."""
+        if self.slopes:
+            pattern, reason = reasons.DELIBERATE_DERIVATIVES.get(self.op, ("(?!)", ""))
+            explained = all(re.search(pattern, line, re.DOTALL) for line in self.slopes)
+            return f"{self.gradient}, differs: {reason}" if explained else f"{self.gradient}, differs"
+        return f"{self.gradient}, compared" if self.derivatives and self.gradient == "yes" else self.gradient
+
+    @property
     def unexplained(self) -> bool:
-        return self.verdict == "differs"
+        return self.verdict == "differs" or self.derivative_verdict.endswith("differs")
 
 
 def tolerance_of(op: str) -> tuple[float, str]:
@@ -257,6 +283,7 @@ def gather_cases(only: set[str]) -> list[Case]:
         if varied[op] < 3:
             varied[op] += 1
             found.extend(variants(case))
+            found.extend(derivatives_of(case))
     return found
 
 
@@ -286,6 +313,9 @@ def compare_all(cases: list[Case], theirs: list[dict[str, Any]], rows: dict[str,
             return difference
 
         plain = run_ours(case)
+        if case.derivative:
+            record_derivative(row, case, plain, expected)
+            continue
         difference = check(plain, "")
         mode = "graph" if case.graph else "eager"
         if "values" in plain:
@@ -320,6 +350,21 @@ def record(row: Row, difference: Difference, where: str) -> None:
         row.differences.append(f"{where}: {difference.text}")
     elif difference.units > tolerance_of(row.op)[0]:
         row.differences.append(f"{where}: {difference.units:.3g} units")
+
+
+def record_derivative(row: Row, case: Case, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    difference = compare_case(ours, theirs, False, scale_of(case))
+    if difference.skipped or any(words in theirs.get("message", "") for words in reasons.NO_DERIVATIVE):
+        return
+    name = (
+        "float32" if any(leaf.dtype.name == "float32" for item in case.inputs.values() for leaf in leaves(item)) else ""
+    )
+    limit, _ = reasons.DERIVATIVES[name]
+    row.derivatives[case.derivative] = row.derivatives.get(case.derivative, 0) + 1
+    if difference.text:
+        row.slopes.append(f"{describe_case(case)}: {difference.text}")
+    elif difference.units > limit:
+        row.slopes.append(f"{describe_case(case)}: {difference.units:.3g} units")
 
 
 def describe_case(case: Case) -> str:
@@ -370,7 +415,9 @@ them as zero. dtypes for which TensorFlow has no CPU kernel are not compared.
 
 *Differences* are in units of the dtype's precision (1 is the distance from 1.0 to the next number), relative to the element for
 element-wise ops and to the largest element for the others. *graph*, *eager*: a case gave a value in that mode ("-": none was
-tried here; ops on reference variables have no eager form). *gradient*: yes, stops (no gradient flows) or none (asking raises).
+tried here; ops on reference variables have no eager form). *gradient*: yes, stops (no gradient flows) or none (asking raises);
+"compared": first and second derivatives equal TensorFlow's, in single and double precision and of complex numbers, or raise
+LookupError where TensorFlow's do.
 """
 
 SHORT = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
@@ -403,7 +450,16 @@ def write_documents(rows: list[Row], folder: Path, version: str) -> None:
         text.append("|---|---|---|---|---|---|---|---|")
         for row in sorted(modules[module], key=lambda row: row.op):
             rule = "yes" if row.shape_rule else "no"
-            cells = [row.op, shorten(row.dtypes), row.graph, row.eager, rule, row.gradient, str(row.cases), row.verdict]
+            cells = [
+                row.op,
+                shorten(row.dtypes),
+                row.graph,
+                row.eager,
+                rule,
+                row.derivative_verdict,
+                str(row.cases),
+                row.verdict,
+            ]
             text.append(f"| {' | '.join(cells)} |")
         text.append("")
     (folder / "ops.md").write_text("\n".join(text))
@@ -421,6 +477,7 @@ def as_record(row: Row) -> dict[str, Any]:
         "eager": row.eager,
         "shape_rule": row.shape_rule,
         "gradient": row.gradient,
+        "gradient_compared": row.derivative_verdict,
         "cases": row.cases,
         "largest_difference": float(f"{row.units:.2g}"),
         "compared": row.verdict,
@@ -446,13 +503,13 @@ def main() -> int:
     if args.report:
         for row in shown:
             print(f"{row.op} [{row.module}] {row.cases} cases: {row.verdict}")
-            for line in row.differences[:12]:
+            for line in [*row.differences[:12], *row.slopes[:6]]:
                 print(f"    {line}")
     elif not args.only:
         write_documents(shown, ROOT / "docs", oracle_version(args.tf2))
     for row in shown:
         if row.unexplained:
-            print(f"{row.op}: {row.verdict}", *row.differences[:3], sep="\n    ")
+            print(f"{row.op}: {row.verdict}", *row.differences[:3], *row.slopes[:3], sep="\n    ")
     print(summary(shown))
     return int(any(row.unexplained for row in shown))
 

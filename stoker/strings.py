@@ -26,4 +26,5 @@ from stoker._src.ops.strings import unsorted_segment_join as unsorted_segment_jo
 from stoker._src.ops.strings_numbers import as_string as as_string
 from stoker._src.ops.strings_numbers import string_format as format
 from stoker._src.ops.strings_numbers import string_to_number_v2 as to_number
+from stoker._src.ops.strings_unicode import unicode_script as unicode_script
 from stoker._src.ops.strings_unicode import unicode_transcode as unicode_transcode

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 import stoker.compat.v1  # noqa: F401  (loads every op)
 from stoker._src.base import shapes
 from stoker._src.graph import context
+from stoker._src.runtime import devices
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +21,16 @@ def fresh_program():
     yield
     context.set_eager_by_default(False)
     shapes.set_v2_tensorshape(False)
+
+
+@pytest.fixture(autouse=True)
+def no_gpu(request, monkeypatch):
+    """Expected values are the CPU's, so tests run there even where there is a GPU; those marked `cuda` are for it.
+
+    With STOKER_TEST_DEVICE=gpu all run as a program would.
+    """
+    if request.node.get_closest_marker("cuda") is None and os.environ.get("STOKER_TEST_DEVICE") != "gpu":
+        monkeypatch.setattr(devices, "usable_gpus", lambda: 0)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import numpy as np
 
 from op_comparison.exchange import Variable
 from stoker._src.base.dtypes import DType, as_dtype
-from stoker._src.graph.definition import Arg, OpDefinition, broadcasting, find_definition, unchanged
+from stoker._src.graph.definition import Arg, OpDefinition, Trait, broadcasting, find_definition, unchanged
 
 OPS = "stoker._src.ops."
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -40,6 +40,7 @@ class Case:
     kind: str  # "sample", or the edge it stands for
     graph: bool = False
     references: list[str] = field(default_factory=list)
+    derivative: int = 0  # the order of the derivative to compare; 0 compares values
 
 
 @functools.cache
@@ -153,6 +154,39 @@ def variants(case: Case) -> Iterator[Case]:
         yield from extremes(case)
 
 
+def derivatives_of(case: Case) -> Iterator[Case]:
+    """The first and second derivative of a sample with floating inputs, in the widest types: real, and complex where allowed."""
+    definition = find_definition(case.op)
+    assert definition is not None
+    if case.graph or Trait.STATEFUL in definition.traits or size_of(case) > MOST_ELEMENTS:
+        return
+    kinds = {leaf.dtype.kind for item in case.inputs.values() for leaf in leaves(item)}
+    if not kinds & set("fc"):
+        return
+    wide = [widened(case, definition, "float64")]
+    if "c" not in kinds:
+        wide.append(widened(case, definition, "complex128"))
+    for order in (1, 2):
+        yield replace(case, kind=f"derivative {order}", derivative=order)
+        for each in wide:
+            if each is not None:
+                yield replace(each, kind=f"derivative {order}", derivative=order)
+
+
+def widened(case: Case, definition: OpDefinition, name: str) -> Case | None:
+    """The case with its floating inputs of another type, or None where none of them takes it."""
+    changed = {}
+    for arg in definition.inputs:
+        spec = definition.attrs.get(arg.type_attr or "")
+        if spec is None or arg.type_attr in case.attrs or arg.name not in case.inputs:
+            continue
+        found = leaves(case.inputs[arg.name])
+        allowed = [dtype.name for dtype in spec.allowed] or [name]
+        if found and found[0].dtype.kind == "f" and found[0].dtype.name != name and name in allowed:
+            changed[arg.name] = cast(case.inputs[arg.name], as_dtype(name))
+    return replace(case, inputs={**case.inputs, **changed}) if changed else None
+
+
 def size_of(case: Case) -> int:
     return sum(leaf.size for item in case.inputs.values() for leaf in leaves(item))
 
@@ -235,6 +269,9 @@ def cast(item: Any, dtype: DType) -> Any:
         source = np.rint(np.clip(np.nan_to_num(source), -1e4, 1e4) * 3) + (6 if kind == "u" else 0)
     if kind == "u":
         source = np.abs(source)
+    if kind == "c" and source.dtype.kind == "f":
+        # Each element takes a part of its neighbour for its imaginary part.
+        source = np.asarray(source + 0.5j * np.roll(source, 1))
     if kind == "b":
         return source.astype(np.float64) > 0 if source.dtype.kind == "f" else source.astype(bool)
     with np.errstate(all="ignore"):

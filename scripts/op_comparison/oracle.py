@@ -8,12 +8,14 @@ that the parent knows which one ended the process, and can start another that le
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from derivatives import derivatives
 from exchange import Reader, Variable, Writer
 
 CHUNK = 250
@@ -21,12 +23,19 @@ RENAMED = {"squeeze_dims": "axis"}  # attributes whose Python parameter has anot
 
 
 def run_case(tf: Any, case: dict[str, Any]) -> list[Any]:
+    if case["derivative"]:
+        function = functools.partial(call_with, tf, case["op"], case["attrs"])
+        return derivatives(tf.compat.v1, function, case["inputs"], case["derivative"])
     if case["graph"]:
         return run_in_graph(tf, case)
     inputs = {name: convert(tf, value) for name, value in case["inputs"].items()}
     with tf.device("/CPU:0"):
         outputs = call(tf, case["op"], inputs, case["attrs"])
     return [as_array(tensor.numpy()) for tensor in flatten(outputs)]
+
+
+def call_with(tf: Any, op: str, attrs: dict[str, Any], /, **inputs: Any) -> Any:
+    return call(tf, op, inputs, attrs)
 
 
 def call(tf: Any, op: str, inputs: dict[str, Any], attrs: dict[str, Any]) -> Any:
@@ -94,6 +103,11 @@ def variable_for(tf: Any, array: np.ndarray, is_reference: bool, name: str) -> t
     return variable, tf.raw_ops.AssignVariableOp(resource=variable, value=array)
 
 
+def shortened(message: str) -> str:
+    """The start and the end: graphs put the traceback in between."""
+    return message if len(message) < 1600 else message[:400] + " ... " + message[-1200:]
+
+
 def main() -> None:
     import tensorflow as tf
 
@@ -113,7 +127,7 @@ def main() -> None:
                 values = run_case(tf, reader.unpack(packed))
                 results.append({"values": [writer.pack(value) for value in values]})
             except Exception as error:
-                results.append({"error": type(error).__name__, "message": str(error)[:400]})
+                results.append({"error": type(error).__name__, "message": shortened(str(error))})
         writer.save(path, results)
     print("done", flush=True)
 

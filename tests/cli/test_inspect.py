@@ -75,3 +75,21 @@ def test_damage_is_reported_after_what_stands_before_it(tmp_path, capsys):
     assert "1 records" in captured.out
     assert "truncated record" in captured.err
     assert main(["inspect", str(tmp_path / "none")]) == 1
+
+
+def test_odd_files(tmp_path, capsys):
+    """The beginning of a header at the end is damage; records of several kinds are told apart; names print on a line."""
+    path = str(tmp_path / "odd")
+    with tf.python_io.TFRecordWriter(path) as writer:
+        feature = tf.train.Feature(int64_list=tf.train.Int64List(value=[7]))
+        features = tf.train.Features(feature={"two\nlines": feature})
+        writer.write(tf.train.Example(features=features).SerializeToString())
+        writer.write(b"garbage")
+    assert main(["inspect", path]) == 0
+    shown = capsys.readouterr().out
+    assert "1 of the first 2 records are something else." in shown
+    assert "  two\\nlines  int64  1 of 1" in shown
+    with open(path, "ab") as file:
+        file.write(b"12345")
+    assert main(["inspect", path]) == 1
+    assert "the last 5 bytes are not a whole record" in capsys.readouterr().err

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import struct
+import unittest
 
 import numpy as np
 import pytest
 
 import stoker.compat.v1 as tf
-from stoker._src.cli import internals, mnist
+from stoker._src.cli import mnist
+from stoker._src.cli.internals import defun, framework, generated, strip_unused, test_util, util
 
 
 def test_generated_names_of_ops():
@@ -20,25 +22,120 @@ def test_generated_names_of_ops():
         "LRNGrad": "lrn_grad",
         "ReverseV2": "reverse_v2",
     }
-    assert {op: internals.snake_case(op) for op in names} == names
+    assert {op: generated.snake_case(op) for op in names} == names
     with tf.Session() as session:
-        product = internals.mat_mul(tf.ones([2, 3]), tf.ones([3, 2]))
+        product = generated.mat_mul(tf.ones([2, 3]), tf.ones([2, 3]), False, transpose_b=True)
         assert session.run(product).tolist() == [[3, 3], [3, 3]]
     with pytest.raises(AttributeError, match="no_such_op"):
-        _ = internals.no_such_op
+        _ = generated.no_such_op
 
 
 def test_deprecation_decorators_warn_once(caplog):
     """The first call, or the first use of an argument, writes a warning; results are unchanged."""
 
-    @internals.deprecated("2020-01-01", "Use new.")
-    @internals.deprecated_args(None, "Drop it.", "old")
-    @internals.tf_export("thing")
+    @util.deprecated("2020-01-01", "Use new.")
+    @util.deprecated_args(None, "Drop it.", "old")
+    @util.tf_export("thing")
     def thing(x, old=None):
         return x + 1
 
     assert [thing(1), thing(2, old=3), thing(3, old=3)] == [2, 3, 4]
     assert [record.getMessage().split(" ")[-2:] for record in caplog.records] == [["Use", "new."], ["Drop", "it."]]
+
+
+def test_deprecated_values_of_arguments(caplog):
+    """Only the value that is named warns; a lookup refuses both names of an argument."""
+
+    @util.deprecated_arg_values(None, "Pass axis.", mode="old")
+    def thing(x, mode="new"):
+        return x, mode
+
+    assert [thing(1), thing(1, "old"), thing(2, mode="old")] == [(1, "new"), (1, "old"), (2, "old")]
+    assert len(caplog.records) == 1
+    assert util.deprecated_argument_lookup("axis", None, "dim", 3) == 3
+    with pytest.raises(ValueError, match="both 'dim' and 'axis'"):
+        util.deprecated_argument_lookup("axis", 1, "dim", 3)
+
+
+def test_containers_by_identity():
+    """Equal keys are different keys."""
+    a, b = [1], [1]
+    table = util.ObjectIdentityDictionary([(a, "a")])
+    assert a in table and b not in table and len(util.ObjectIdentitySet([a, b, a])) == 2
+
+
+def test_functions_of_graphs():
+    """A Defun is traced once, captures, and differentiates by itself, by Python or by another Defun."""
+    w = tf.constant(3.0)
+    x = tf.constant(2.0)
+
+    @defun.Defun(tf.float32)
+    def scaled(value):
+        return value * w
+
+    @defun.Defun(tf.float32, python_grad_func=lambda op, g: g * 10.0)
+    def by_python(value):
+        return value * 2.0
+
+    assert scaled.captured_inputs == []
+    with tf.Session() as session:
+        ys = [scaled(x), by_python(x)]
+        assert session.run(ys) == [6.0, 4.0]
+        assert session.run([tf.gradients(y, x)[0] for y in ys]) == [3.0, 10.0]
+        assert scaled.captured_inputs == [w]
+    with pytest.raises(ValueError, match="Expected number of arguments: 1"):
+        scaled(x, x)
+    with pytest.raises(ValueError, match="twice"):
+        defun.Defun(tf.float32, grad_func=scaled, python_grad_func=len)
+
+
+def test_names_in_and_out_of_scopes():
+    """Scopes come off and go on behind the marks of control inputs and colocation."""
+    assert framework.strip_name_scope("loc:@a/b/c", "a/b") == "loc:@c"
+    assert framework.prepend_name_scope("loc:@c", "a/b/") == "loc:@a/b/c"
+    assert framework.strip_name_scope("x/c", "a") == "x/c"
+
+
+def test_the_part_of_a_graph_between_nodes():
+    """strip_unused replaces inputs by placeholders and drops what is not needed."""
+    x = tf.placeholder(tf.float32, [2], name="x")
+    y = tf.identity(tf.exp(x, name="y"), name="z")
+    tf.negative(y, name="unused")
+    cut = strip_unused.strip_unused(y.graph.as_graph_def(), ["y"], ["z"], tf.float32.as_datatype_enum)
+    assert [(node.name, node.op) for node in cut.node] == [("y", "Placeholder"), ("z", "Identity")]
+    with pytest.raises(KeyError, match="nope"):
+        strip_unused.strip_unused(y.graph.as_graph_def(), ["nope"], ["z"], 1)
+
+
+def test_modes_of_tests():
+    """A test runs in a graph, eagerly, in both, or not at all, as its decorator says."""
+    seen = []
+
+    class Modes(test_util.TensorFlowTestCase):
+        @test_util.run_in_graph_and_eager_modes
+        def test_both(self):
+            seen.append(tf.executing_eagerly())
+            self.assertEqual(self.evaluate(tf.constant(2) + 3), 5)
+
+        @test_util.run_deprecated_v1
+        def test_graph(self):
+            seen.append(tf.executing_eagerly())
+
+        @test_util.skip_if(True)
+        def test_not(self):
+            raise AssertionError
+
+        @test_util.run_v2_only
+        def test_skipped(self):
+            raise AssertionError
+
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Modes).run(result)
+    assert not result.errors and not result.failures
+    assert [reason for test, reason in result.skipped if "test_skipped" in str(test)] == [
+        "Test runs in 2.x behaviour only"
+    ]
+    assert sorted(seen) == [False, False, True]
 
 
 def write_idx(path, array):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_a_script_sees_its_arguments_its_folder_and_itself(program, tmp_path):
         "import tensorflow as tf\n"
         "import tensorflow.compat.v1 as v1\n"
         "from tensorflow.python.framework import ops\n"
-        "from tensorflow.python.ops import math_ops, array_ops\n"
+        "from tensorflow.python.ops import math_ops, array_ops, variable_scope as vs, gradients\n"
         "from tensorflow.python.client import timeline, device_lib\n"
         "import helper\n"
         "class Thing: pass\n"
@@ -50,6 +51,7 @@ def test_a_script_sees_its_arguments_its_folder_and_itself(program, tmp_path):
         "assert type(pickle.loads(pickle.dumps(Thing()))) is Thing\n"
         "assert tf.__version__.startswith('1.15') and tf.VERSION == tf.__version__\n"
         "assert v1.Session is tf.Session and ops.Graph is tf.Graph and math_ops.reduce_sum is tf.reduce_sum\n"
+        "assert vs.variable_scope is tf.variable_scope and gradients.gradients is tf.gradients  # modules, not functions\n"
         "assert not tf.executing_eagerly()\n"
         "assert tf.compat.v1.Session is tf.Session and tf.compat.v2.math.add is not None and tf.compat.as_bytes('a') == b'a'\n"
         "tf.compat.v1.disable_v2_behavior()\n"
@@ -101,6 +103,74 @@ def test_modules_run_with_m(program, tmp_path):
     )
     out, _ = run("-m", "trainer.task", "--data=x", cwd=tmp_path)
     assert out == "5 ['--data=x'] __main__\n"
+
+
+def test_main_is_as_with_plain_python(program, tmp_path):
+    """__file__, __doc__, __spec__, __cached__ and the traceback's path are what python itself gives a script."""
+    path = program(
+        "import sys\nprint(__file__, __doc__, __spec__, __package__, __cached__, type(__loader__).__name__)\n"
+        "print(sorted(name for name in dir() if not name.startswith('__')))\nraise KeyError('x')\n"
+    )
+    plain = subprocess.run([sys.executable, path.name], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    out, err = run(path.name, cwd=tmp_path, code=1)
+    assert (out, err) == (plain.stdout, plain.stderr)
+
+
+def test_folders_archives_and_what_is_no_module(program, tmp_path):
+    """A folder or zip with a __main__ runs; -m refuses what python -m refuses, in its words."""
+    text = "import sys, helper\nprint(__name__, __spec__.name, sys.argv[1:], sys.path[0])\n"
+    program(text, "app/__main__.py")
+    program("", "app/helper.py")
+    assert run("app", "a", cwd=tmp_path)[0] == f"__main__ __main__ ['a'] {tmp_path / 'app'}\n"
+    with zipfile.ZipFile(tmp_path / "app.zip", "w") as archive:
+        archive.writestr("__main__.py", text)
+        archive.writestr("helper.py", "")
+    assert run("app.zip", "b", cwd=tmp_path)[0] == f"__main__ __main__ ['b'] {tmp_path / 'app.zip'}\n"
+    program("", "package/__init__.py")
+    for name, message in (("nothing", "No module named nothing"), ("package", "cannot be directly executed")):
+        assert message in run("-m", name, cwd=tmp_path, code=1)[1]
+
+
+def test_child_processes_get_stoker_too(program, tmp_path):
+    """Children of multiprocessing, forked or spawned, and of subprocess import tensorflow, with classes of __main__."""
+    path = program(
+        "import multiprocessing, subprocess, sys\n"
+        "import tensorflow as tf\n"
+        "class Thing:\n    value = 3\n"
+        "def work(thing, queue):\n    queue.put((thing.value, tf.Session.__name__))\n"
+        "if __name__ == '__main__':\n"
+        "    for how in ('fork', 'spawn'):\n"
+        "        context = multiprocessing.get_context(how)\n"
+        "        queue = context.Queue()\n"
+        "        process = context.Process(target=work, args=(Thing(), queue))\n"
+        "        process.start()\n"
+        "        print(how, queue.get(timeout=100))\n"
+        "        process.join()\n"
+        "    code = 'import tensorflow.compat.v1 as tf; print(tf.Session.__name__)'\n"
+        "    print(subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, cwd='/').stdout)\n"
+    )
+    assert run(path, cwd=tmp_path)[0] == "fork (3, 'Session')\nspawn (3, 'Session')\nSession\n\n"
+
+
+def test_pytest_runs_tests_of_a_program(program, tmp_path):
+    """-m pytest collects and runs tf.test.TestCase."""
+    program(
+        "import tensorflow as tf\nclass Some(tf.test.TestCase):\n    def testIt(self):\n"
+        "        with self.test_session():\n            self.assertAllEqual(tf.constant([1]).eval(), [1])\n",
+        "test_some.py",
+    )
+    assert "1 passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_some.py", cwd=tmp_path)[0]
+
+
+def test_help_shows_the_flags_of_the_program(program, tmp_path):
+    """--help lists every flag that the script defines, with its kind and default; a bad value exits with 1."""
+    path = program(
+        "import tensorflow as tf\ntf.flags.DEFINE_integer('steps', 5, 'how many')\n"
+        "tf.flags.DEFINE_float('rate', 0.5, 'how fast')\ntf.app.run(lambda _: None)\n"
+    )
+    out, _ = run(path, "--help", cwd=tmp_path, code=1)
+    assert "--steps: how many\n    (default: '5')\n    (an integer)" in out and "--rate: how fast" in out
+    assert "steps" in run(path, "--steps=x", cwd=tmp_path, code=1)[1]
 
 
 def test_the_names_of_2x(program, tmp_path):

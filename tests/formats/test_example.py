@@ -20,7 +20,7 @@ sys.path.insert(0, str(TESTS / "golden"))
 import example_parsing  # noqa: E402
 
 CASES = example_parsing.load(str(TESTS / "golden" / "example_parsing.json.gz"))
-CORPUS = sorted((TESTS / "fuzz" / "corpus" / "examples").iterdir())
+CORPUS = sorted((TESTS / "fuzz" / "corpus" / "example_twins").iterdir())
 PARSERS = sorted({example.native, example_python}, key=lambda module: module.__name__)
 
 
@@ -258,6 +258,23 @@ def test_twins_agree_on_damaged_messages(seed, data):
     kinds = data.draw(st.permutations(["string", "float32", "int64"]))
     specs = [{"key": key, "layout": "sparse", "dtype": kind} for key, kind in zip("abcdef", [*kinds, *kinds])]
     assert_twins_agree([maker.example(specs), maker.sequence(specs[:3], specs[:3])])
+
+
+@pytest.mark.usefixtures("parser")
+@pytest.mark.parametrize("claimed", [2, 3, 100, 1 << 31, (1 << 32) - 1])
+def test_packed_numbers_end_with_their_list(claimed):
+    """A packed chunk that claims more bytes than its list holds ends with the list, as in TensorFlow."""
+    chunk, packed = example_parsing.chunk, b"\x0a" + example_parsing.varint(claimed)
+    entry = chunk(1, chunk(1, b"a") + chunk(2, chunk(3, packed + b"\x01\x02")))
+    (column,) = example.parse_examples([chunk(1, entry)], [Sparse("a", int64)])
+    assert column.values.tolist() == [1, 2]
+    floats = chunk(1, chunk(1, b"f") + chunk(2, chunk(2, packed + np.float32(1.5).tobytes())))
+    steps = chunk(1, chunk(1, b"s") + chunk(2, chunk(1, chunk(3, packed + b"\x03\x04"))))
+    row = chunk(1, entry + (floats if claimed > 3 else b"")) + chunk(2, steps)
+    context, lists = example.parse_sequence_examples(
+        [row], [Sparse("a", int64), Sparse("f", float32)], [Sparse("s", int64)]
+    )
+    assert [c.values.tolist() for c in (*context, *lists)] == [[1, 2], [1.5] if claimed > 3 else [], [3, 4]]
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)

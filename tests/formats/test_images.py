@@ -1,5 +1,6 @@
 """Image codecs against the pixels and errors TensorFlow gave for the same files (tests/golden/images)."""
 
+import io
 import json
 import pathlib
 import struct
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from stoker._src.base import errors
 from stoker._src.formats import images
@@ -285,3 +287,31 @@ def test_importing_the_codecs_imports_no_pillow():
     """Pillow is loaded when a picture needs it, not before."""
     code = "import sys, stoker._src.formats.images; assert 'PIL' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_webp():
+    """decode_image reads WebP as [frames, height, width, channels], as stored and as uint8 only."""
+    color = np.arange(6 * 5 * 3, dtype=np.uint8).reshape(6, 5, 3)
+    alpha = np.concatenate([color, color[:, :, :1] + 100], axis=2)
+
+    def saved(pixels, **options):
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, "WEBP", lossless=True, exact=True, **options)
+        return file.getvalue()
+
+    assert np.array_equal(images.decode_image(saved(color)), color[None])
+    assert np.array_equal(images.decode_image(saved(color), expand_animations=False), color)
+    assert np.array_equal(images.decode_image(saved(alpha), 4), alpha[None])
+    moving = saved(color, save_all=True, append_images=[Image.fromarray(255 - color)], duration=10)
+    assert np.array_equal(images.decode_image(moving), np.stack([color, 255 - color]))
+    for contents, options, words in (
+        (saved(color), {"channels": 4}, "does not match input"),
+        (saved(color), {"channels": 1}, "3 or 4 channels"),
+        (saved(color), {"dtype": np.float32}, "only supports uint8"),
+        (saved(color)[:30], {}, "Failed to decode WebP"),
+        (saved(color)[:21] + b"\xff" * 9, {}, "16384 x 16384 pixels"),
+    ):
+        with pytest.raises(errors.InvalidArgumentError, match=words):
+            images.decode_image(contents, **options)
+    with pytest.raises(errors.InvalidArgumentError, match="Use `decode_image`"):
+        images.decode_png(saved(color))

@@ -272,3 +272,29 @@ def test_any_bytes_give_records_or_data_loss(data, kind):
     """Hostile files give records or DataLossError, nothing else."""
     with contextlib.suppress(DataLossError):
         list(tfrecord.read_records(io.BytesIO(data), kind))
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
+def test_files_of_other_schemes(compression):
+    """Records go to and come from any file system that gfile knows, and its errors are named alike."""
+    path = f"memory://tfrecords/{compression or 'plain'}"
+    options = tfrecord.TFRecordOptions(compression, output_buffer_size=7)
+    with tfrecord.TFRecordWriter(path, options) as writer:
+        for record in (b"one", b"", b"three" * 100):
+            writer.write(record)
+    assert list(tfrecord.tf_record_iterator(path, options)) == [b"one", b"", b"three" * 100]
+    with pytest.raises(NotFoundError, match="No such file"):
+        tfrecord.tf_record_iterator(path + "-none")
+    with pytest.raises(FailedPreconditionError, match="Is a directory"):
+        tfrecord.TFRecordWriter("memory://tfrecords")
+
+
+def test_a_record_a_small_file_spells_is_bounded(monkeypatch):
+    """A compressed file cannot make the reader hold a record of any length."""
+    monkeypatch.setattr(tfrecord, "INFLATED_RECORD_LIMIT", 1 << 20)
+    size = 3 << 20
+    stream = zlib.compress(framing.frame(b"x") + framing.frame(bytes(size)))
+    records = tfrecord.read_records(io.BytesIO(stream), "ZLIB")
+    assert next(records) == b"x"
+    with pytest.raises(DataLossError, match=f"record at 17 has {size} bytes"):
+        next(records)

@@ -172,6 +172,16 @@ def test_bad_recurrent_arguments_are_refused(make, kind):
         make()
 
 
+def test_default_placeholders_choose_the_mode_of_a_run():
+    """placeholder_with_default is not taken for a constant: a layer built with it obeys what a run feeds."""
+    training = tf.placeholder_with_default(False, [])
+    y = tf.layers.dropout(tf.ones([1, 64]), 0.5, training=training, seed=1)
+    assert tf.get_static_value(training) is None
+    with tf.Session() as session:
+        assert session.run(y).tolist() == [[1.0] * 64]
+        assert set(session.run(y, {training: True}).ravel()) == {0.0, 2.0}
+
+
 def test_weights_as_arrays():
     """get_weights and set_weights exchange arrays with the variables of the default session, in the layer's order."""
     layer = tf.layers.Dense(2)

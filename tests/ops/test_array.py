@@ -90,7 +90,12 @@ SAMPLES = [
     Sample("Pad", [u(2, kind="uint16"), [[1, 1]]], reference=lambda x, p: np.pad(x, p), gradient=False),
     Sample("Pad", [text(2), [[1, 0]]], reference=lambda x, p: np.array([b"", *x], dtype=object), gradient=False),
     Sample("Pad", [f64(2), [[-1, 0]]], raises=(InvalidArgumentError, "-1")),
-    Sample("PadV2", [f64(2, 3), [[1, 0], [0, 2]], f64()], reference=lambda x, p, c: np.pad(x, p, constant_values=c)),
+    Sample(
+        "PadV2",
+        [f64(2, 3), [[1, 0], [0, 2]], f64()],
+        gradient=(0,),
+        reference=lambda x, p, c: np.pad(x, p, constant_values=c),
+    ),
     Sample(
         "PadV2",
         [i64(2), [[1, 0]], np.int64(1 << 60)],

@@ -86,8 +86,12 @@ def test_cond_old_argument_names():
 )
 def test_cond_refuses(pred, true_fn, false_fn, message):
     """Predicates, functions and results that cannot be are refused with a reason."""
-    with pytest.raises(TypeError, match=message):
+    branches_differ = callable(true_fn) and pred == "tensor"
+    with pytest.raises(ValueError if branches_differ else TypeError, match=message):
         tf.cond(tf.constant(True) if pred == "tensor" else pred, true_fn, false_fn)
+    if branches_differ:
+        with pytest.raises(TypeError, match=message):
+            tf2.cond(tf.constant(True), true_fn, false_fn)
 
 
 def test_cond_gradient_of_each_side():
@@ -389,3 +393,78 @@ def test_random_ops_of_bodies_count_in_the_graph_around_them():
     tf.while_loop(lambda i: i < 1, lambda i: i + tf.random_uniform([], 1, 2, tf.int32), [0])
     tf.cond(tf.placeholder(tf.bool, []), lambda: tf.random_uniform([]), lambda: tf.random_uniform([]))
     assert tf.get_seed(None) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"parallel_iterations": 0}, TypeError),
+        ({"parallel_iterations": None}, TypeError),
+        ({"parallel_iterations": 1.5}, ValueError),
+        ({"maximum_iterations": [1]}, ValueError),
+    ],
+)
+def test_hints_to_the_executor_are_checked(arguments, error):
+    """while_loop refuses numbers of parallel iterations and limits that cannot be."""
+    with pytest.raises(error):
+        tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0], **arguments)
+
+
+def test_a_negative_limit_runs_no_iteration():
+    """maximum_iterations=-1 means none, as in TensorFlow."""
+    with tf.Session() as session:
+        assert session.run(tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0], maximum_iterations=-1)) == 0
+
+
+def test_predicates_and_indices_are_tensors_in_a_graph():
+    """case and switch_case take no Python values in a graph."""
+    with pytest.raises(TypeError, match="pred must be a Tensor"):
+        tf.case([(True, lambda: 1)])
+    with pytest.raises(TypeError, match="'branch_index' must be a Tensor"):
+        tf.switch_case(0, [lambda: 1])
+
+
+def _concrete(function, *specs):
+    return tf2.function(function).get_concrete_function(*specs)
+
+
+@pytest.mark.parametrize("name", ["If", "StatelessIf"])
+@pytest.mark.parametrize(("taken", "expected"), [(True, 10.0), (False, 3.0)])
+def test_a_branch_run_eagerly_is_differentiated(eager, name, taken, expected):
+    """A tape passes through an If op that runs at once."""
+    spec = tf2.TensorSpec([], tf.float32)
+    square, triple = _concrete(lambda x: x * x, spec), _concrete(lambda x: x * 3.0, spec)
+    x = tf2.constant(5.0)
+    with tf2.GradientTape() as tape:
+        tape.watch(x)
+        y = getattr(tf2.raw_ops, name)(
+            cond=tf2.constant(taken), input=[x], Tout=[tf.float32], then_branch=square, else_branch=triple
+        )
+    assert float(tape.gradient(y, x)) == expected
+
+
+def test_a_loop_run_eagerly_is_differentiated(eager):
+    """A tape passes through a While op that runs at once."""
+    number, count = tf2.TensorSpec([], tf.float32), tf2.TensorSpec([], tf.int32)
+    go_on, square = _concrete(lambda i, x: i < 2, count, number), _concrete(lambda i, x: (i + 1, x * x), count, number)
+    x = tf2.constant(2.0)
+    with tf2.GradientTape() as tape:
+        tape.watch(x)
+        y = tf2.raw_ops.While(input=[tf2.constant(0), x], cond=go_on, body=square)
+    assert float(y[1]) == 16.0 and float(tape.gradient(y[1], x)) == 32.0
+
+
+def test_an_attribute_that_is_no_function():
+    """An op that calls a function says what it was given instead of one."""
+    with pytest.raises(TypeError, match="to a func for argument 'f'"):
+        tf.raw_ops.PartitionedCall(args=[1.0], Tout=[tf.float32], f=3)
+
+
+def test_arrays_leave_a_loop_with_the_shape_of_what_was_written():
+    """The element shape that `write` finds in a loop's body is known after the loop."""
+    x = tf.placeholder(tf.float32, [None, 4])
+    count = tf.shape(x)[0]
+    _, array = tf.while_loop(
+        lambda i, a: i < count, lambda i, a: (i + 1, a.write(i, x[:, :3])), (0, tf.TensorArray(tf.float32, count))
+    )
+    assert array.element_shape.as_list() == [None, 3] and array.stack().shape.as_list() == [None, None, 3]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.definition import find_definition
@@ -63,7 +64,7 @@ FACTORS = [
     Sample("MatrixTriangularSolve", [lower(3, 3), B], reference=np.linalg.solve),
     Sample("MatrixTriangularSolve", [lower(3, 3), B], {"adjoint": True}, reference=lambda a, b: np.linalg.solve(a.T, b)),
     Sample("MatrixTriangularSolve", [T(lower(2, 3, 3)), f64(3, 2)], {"lower": False}, reference=np.linalg.solve),
-    Sample("MatrixSolveLs", [f64(4, 2), f64(4, 1), np.float64(0)], reference=lambda a, b, l: np.linalg.lstsq(a, b, None)[0], gradient=False),
+    Sample("MatrixSolveLs", [f64(4, 2), f64(4, 1), np.float64(0)], reference=lambda a, b, l: np.linalg.lstsq(a, b, None)[0]),
     Sample("MatrixSolveLs", [f64(2, 4), f64(2, 1), np.float64(0)], {"fast": False}, reference=lambda a, b, l: np.linalg.lstsq(a, b, None)[0], gradient=False),
     Sample("SelfAdjointEigV2", [A], {"compute_v": False}, reference=lambda x: (np.linalg.eigvalsh(x), np.zeros(0)), gradient=False),
     Sample("MatrixExponential", [np.diag([1.0, 2.0])], reference=lambda x: np.diag(np.exp([1.0, 2.0]))),
@@ -149,7 +150,7 @@ def test_factorisations_multiply_back() -> None:
     e, v = run(lambda: tf.self_adjoint_eig(m))
     assert np.allclose(v * e @ v.T, m) and (np.diff(e) > 0).all()
     f = m + np.triu(np.ones((3, 3)))
-    e, v = run(lambda: tf.linalg.eig(f))
+    e, v = run(lambda: tf2.linalg.eig(f))
     assert np.allclose(v * e @ np.linalg.inv(v), f)
     packed, order = run(lambda: tf.linalg.lu(x[:, :3]))
     assert np.allclose(
@@ -175,7 +176,7 @@ def test_factorisations_multiply_back() -> None:
         lambda x: tf.reduce_sum(tf.self_adjoint_eig(x + tf.transpose(x))[1] ** 2 * X34[:, :3]),
         lambda x: tf.reduce_sum(tf.linalg.expm(x) * X34[:, :3]),
         lambda x: tf.reduce_sum(tf.linalg.sqrtm(tf.matmul(x, x, transpose_b=True) + tf.eye(3, dtype=tf.float64)) * X34[:, :3]),
-        lambda x: tf.reduce_sum(tf.real(tf.linalg.eigvals(x)) ** 2),
+        lambda x: tf.reduce_sum(tf.real(tf2.linalg.eigvals(x)) ** 2),
         lambda x: tf.linalg.slogdet(x)[1],
         lambda x: tf.reduce_sum(tf.matrix_solve_ls(x, B, l2_regularizer=0.1) * B),
     ],

@@ -318,3 +318,14 @@ def test_broadcast_gradient_args(dtype) -> None:
     assert left.dtype == dtype and left.tolist() == [1] and right.tolist() == [0, 2]
     with pytest.raises(InvalidArgumentError, match="broadcast"):
         run(lambda: args(tf.constant([2], dtype), tf.constant([3], dtype)))
+
+
+def test_nothing_may_be_divided_by_zero():
+    """Integer division of no elements succeeds, as the gradient of a sum over all axes of a scalar needs it to."""
+    x = tf.placeholder(tf.float32)
+    w = tf.Variable(0.5)
+    gradient = tf.gradients(tf.reduce_sum(tf.square(x * w)), w)[0]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(tf.constant([], tf.int32) // tf.constant(0)).tolist() == []
+        assert session.run(gradient, {x: 2.0}) == 4.0 and session.run(gradient, {x: [[1.0, 2.0]]}) == 5.0

@@ -76,7 +76,37 @@ def test_what_does_not_fit_is_refused(eager, source):
     ]:
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             call()
-    with pytest.raises(tf.errors.DataLossError, match="entire buffer"):
+    with pytest.raises(tf.errors.DataLossError, match="Failed reading"):
         decode([b"\xff"], "t.M", ["f"], [tf2.float32], source)
     with pytest.raises(tf.errors.DataLossError, match="text"):
         decode(["zz"], "t.M", ["f"], [tf2.float32], source, "text")
+
+
+def test_sanitize_writes_messages_anew(eager, source):
+    """Without it a submessage is the last one's bytes; with it those of one field are merged and damage is found."""
+    one, two = b"\x48\x01", b"\x10\x05"  # o: 1, and i: 5
+    data = b"\x42\x02" + one + b"\x42\x02" + two
+    read = lambda data, **options: tf2.io.decode_proto([data], "t.M", ["sub"], [tf2.string], source, **options)  # noqa: E731
+    assert read(data).values[0].numpy().tolist() == [[two]]
+    assert read(data, sanitize=True).values[0].numpy().tolist() == [[two + one]]
+    damaged = b"\x42\x01\xff"
+    assert read(damaged).values[0].numpy().tolist() == [[b"\xff"]]
+    with pytest.raises(tf.errors.DataLossError, match="Unable to parse binary"):
+        read(damaged, sanitize=True)
+
+
+def test_wire_forms(eager, source):
+    """Packed and single values of a repeated field mix, unknown fields and other wire types are passed over."""
+    data = b"\x12\x02\x01\x02" + b"\x10\x03" + b"\x9d\x0612 34"[:2] + b"1234" + b"\x15abcd" + b"\x48\x05\x48\x06"
+    sizes, values = tf2.io.decode_proto([data], "t.M", ["i", "o", "f"], [tf2.int32, tf2.int64, tf2.float64], source)
+    assert sizes.numpy().tolist() == [[3, 1, 0]]
+    assert [value.numpy().tolist() for value in values] == [[[1, 2, 3]], [[6]], [[0.0]]]
+
+
+def test_tensorflows_names_are_local(eager):
+    """TensorFlow's own messages are found under its package's name."""
+    value = tf.train.Feature(int64_list=tf.train.Int64List(value=[3]))
+    data = tf.train.Example(features=tf.train.Features(feature={"a": value})).SerializeToString()
+    for source in ("local://", ""):
+        found = tf2.io.decode_proto([data], "tensorflow.Example", ["features"], [tf2.string], source)
+        assert tf.train.Features.FromString(found.values[0].numpy()[0, 0]).feature["a"] == value

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import stoker.compat.v1 as tf
+from stoker._src.graph import context
+from stoker._src.ops import sdca_solver
 
 # (loss, label, dual before, l2, partitions, weight) -> example state and weight changes of TensorFlow 1.15, for one example
 # x = (1, -2), weights (0.3, 0.2), l1 = 0.1.
@@ -141,3 +144,161 @@ def test_fingerprints_of_a_matrix():
     """Only vectors have fingerprints."""
     with pytest.raises(ValueError):
         tf.train.sdca_fprint([[b"a"]])
+
+
+def _objective(loss, x, y, importance, l2):
+    """The smooth part of what SDCA minimizes and its gradient, as a function of the weights."""
+    side = 2 * y - 1
+
+    def value_and_gradient(w):
+        p = x @ w
+        margin = side * p
+        value, slope = {
+            "squared_loss": lambda: (0.5 * (p - y) ** 2, p - y),
+            "logistic_loss": lambda: (np.logaddexp(0, -margin), -side / (1 + np.exp(margin))),
+            "hinge_loss": lambda: (np.maximum(0, 1 - margin), -side * (margin < 1)),
+            "smooth_hinge_loss": lambda: (
+                np.where(margin >= 1, 0, np.where(margin <= 0, 0.5 - margin, 0.5 * (1 - margin) ** 2)),
+                side * np.where(margin >= 1, 0, np.where(margin <= 0, -1, margin - 1)),
+            ),
+            "poisson_loss": lambda: (np.exp(p) - p * y, np.exp(p) - y),
+        }[loss]()
+        return (importance * value).sum() + 0.5 * l2 * w @ w, x.T @ (importance * slope) + l2 * w
+
+    return value_and_gradient
+
+
+def _best(loss, x, y, importance, l1, l2):
+    """What scipy finds; w as a difference of two vectors that are not negative makes the l1 term smooth."""
+    smooth, size = _objective(loss, x, y, importance, l2), x.shape[1]
+
+    def value_and_gradient(z):
+        value, gradient = smooth(z[:size] - z[size:])
+        return value + l1 * z.sum(), np.concatenate([gradient + l1, l1 - gradient])
+
+    found = scipy.optimize.minimize(
+        value_and_gradient, np.full(2 * size, 0.01), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * size),
+        options={"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-10},
+    )  # fmt: skip
+    return found.fun
+
+
+@pytest.mark.parametrize(
+    ("l1", "l2", "partitions", "passes", "adaptive", "weighted"),
+    [
+        (0.0, 1.0, 1, 20, False, False),
+        (0.5, 1.0, 1, 5, True, True),
+        (2.0, 2.0, 1, 1, False, True),
+        (0.1, 1.0, 2, 2, False, False),
+    ],
+)
+@pytest.mark.parametrize("loss", list(sdca_solver.LOSSES))
+def test_solution_is_scipys(loss, l1, l2, partitions, passes, adaptive, weighted):
+    """Dense and sparse features, weights, l1, partitions, several passes: the objective ends where scipy's search ends."""
+    random = np.random.RandomState(11)
+    count = 60
+    dense = 0.5 * random.randn(count, 3).astype(np.float32)
+    owners, places = np.repeat(np.arange(count), 2), random.randint(0, 4, [count, 2])
+    places[:, 1] = (places[:, 0] + 1 + places[:, 1] % 3) % 4
+    places, values = places.reshape(-1), random.randn(2 * count).astype(np.float32)
+    x = np.zeros([count, 7])
+    x[owners, places], x[:, 4:] = values, dense
+    scores = x @ random.randn(7)
+    y = {
+        "squared_loss": scores + random.randn(count),
+        "poisson_loss": random.poisson(np.exp(np.clip(scores, -3, 2))),
+    }.get(loss, scores + random.randn(count) > 0)
+    y = np.asarray(y, np.float32)
+    importance = np.asarray(2 * random.rand(count) if weighted else np.ones(count), np.float32)
+    state, sparse_weights = np.zeros([count, 4], np.float32), np.zeros(4, np.float32)
+    dense_weights = np.zeros(3, np.float32)
+    with context.enter_eager():
+        for _ in range(400 // passes):
+            step = tf.raw_ops.SdcaOptimizerV2(
+                sparse_example_indices=[owners], sparse_feature_indices=[places], sparse_feature_values=[values],
+                dense_features=[dense], example_weights=importance, example_labels=y, sparse_indices=[np.arange(4)],
+                sparse_weights=[sparse_weights], dense_weights=[dense_weights], example_state_data=state, loss_type=loss,
+                l1=l1, l2=l2, num_loss_partitions=partitions, num_inner_iterations=passes, adaptive=adaptive,
+            )  # fmt: skip
+            state = step[0].numpy()
+            sparse_weights = sparse_weights + step[1][0].numpy()
+            dense_weights = dense_weights + step[2][0].numpy()
+    w = np.concatenate([sparse_weights, dense_weights]).astype(np.float64)
+    w = np.sign(w) * np.maximum(np.abs(w) - l1 / l2, 0)
+    found = _objective(loss, x, y.astype(np.float64), importance.astype(np.float64), l2)(w)[0] + l1 * np.abs(w).sum()
+    best = _best(loss, x, y.astype(np.float64), importance.astype(np.float64), l1, l2)
+    assert found <= best + 2e-3 * abs(best)
+    if loss in ("squared_loss", "logistic_loss", "smooth_hinge_loss"):
+        assert abs(found - best) <= 1e-5 * abs(best)
+
+
+@pytest.mark.skipif(sdca_solver.compiled is None, reason="no compiled twin")
+@pytest.mark.parametrize("loss", list(sdca_solver.LOSSES))
+def test_compiled_pass_is_its_twin(loss):
+    """The compiled pass and the Python one give the same bits."""
+    random = np.random.RandomState(2)
+    count, entries = 40, 90
+    labels = {"squared_loss": random.randn(count), "poisson_loss": 1.0 * random.poisson(2.0, count)}.get(
+        loss, 2.0 * random.randint(0, 2, count) - 1
+    )
+    starts = np.concatenate([[0], np.sort(random.randint(0, entries + 1, count - 1)), [entries]]).astype(np.int64)
+    given = [
+        random.randint(0, count, 200), labels, random.rand(count) * random.randint(0, 2, count), 10 * random.rand(count),
+        random.randn(count),
+    ]  # fmt: skip
+    dense = random.randn(count, 5).astype(np.float32)
+    places, values = random.randint(0, 7, entries), random.randn(entries).astype(np.float32)
+    found = []
+    for run, how in (
+        (sdca_solver.compiled.sdca_pass, sdca_solver.LOSSES[loss].code),
+        (sdca_solver.python_pass, sdca_solver.LOSSES[loss].update),
+    ):
+        duals, dense_delta, sparse_delta = np.zeros(count), np.zeros(5), np.zeros(7)
+        run(how, 0.5, 2.0, *given, duals, dense, dense_delta, starts, places, values, sparse_delta)
+        found.append((duals, dense_delta, sparse_delta))
+    for compiled, twin in zip(*found):
+        assert np.array_equal(compiled, twin) and np.isfinite(twin).all()
+
+
+@pytest.mark.skipif(sdca_solver.compiled is None, reason="no compiled twin")
+def test_compiled_pass_checks_its_arrays():
+    """Arrays that do not fit together, and places outside of them, are refused."""
+    ones = np.ones(2)
+    good = [
+        np.array([0, 1]), ones, ones, ones, ones, ones.copy(), np.ones([2, 1], np.float32), np.zeros(1), np.array([0, 1, 1]),
+        np.array([0]), np.ones(1, np.float32), np.zeros(1),
+    ]  # fmt: skip
+    sdca_solver.compiled.sdca_pass(0, 1.0, 1.0, *good)
+    for position, bad in ((0, np.array([0, 2])), (1, np.ones(3)), (8, np.array([0, 2, 1])), (9, np.array([1]))):
+        wrong = [*good]
+        wrong[position] = bad
+        with pytest.raises(ValueError, match="do not fit"):
+            sdca_solver.compiled.sdca_pass(0, 1.0, 1.0, *wrong)
+    with pytest.raises(ValueError, match="do not fit"):
+        sdca_solver.compiled.sdca_pass(9, 1.0, 1.0, *good)
+
+
+def test_adaptive_draws_follow_the_gaps():
+    """An example with all of the duality gap gets half of the draws and its even share of the rest."""
+    gaps = np.zeros(50)
+    gaps[7] = 3.0
+    draws = np.concatenate([sdca_solver.drawn(np.random.RandomState(seed), gaps) for seed in range(100)])
+    shares = np.bincount(draws, minlength=50) / len(draws)
+    assert shares[7] == pytest.approx(0.51, abs=0.03) and np.delete(shares, 7) == pytest.approx(
+        np.full(49, 0.01), abs=0.006
+    )
+    assert sorted(sdca_solver.drawn(np.random.RandomState(0), np.zeros(5))) == [0, 1, 2, 3, 4]
+
+
+def test_inner_passes_do_not_shrink_again():
+    """Within one call only the given weights are shrunk by l1 / l2, so a second pass over one example changes nothing."""
+    one = _step([[1.0, 2.0]], [5.0], [0.2, 0.3], np.zeros([1, 4]), "squared_loss", 1.0, 1.0)
+    many = _step([[1.0, 2.0]], [5.0], [0.2, 0.3], np.zeros([1, 4]), "squared_loss", 1.0, 1.0, passes=10)
+    np.testing.assert_allclose(one[1], [5 / 6, 10 / 6], rtol=1e-6)
+    np.testing.assert_allclose(many[1], one[1], rtol=1e-6)
+
+
+def test_l2_must_be_positive():
+    """Without l2 there is no dual problem."""
+    with pytest.raises(tf.errors.InvalidArgumentError, match="l2 must be positive"):
+        _step([[1.0, 2.0]], [5.0], [0.2, 0.3], np.zeros([1, 4]), "squared_loss", 1.0, 0.0)

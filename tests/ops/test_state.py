@@ -352,3 +352,19 @@ def test_eager_variables_scatter(eager):
         counter.count_up_to(1)
     with pytest.raises(tf.errors.InvalidArgumentError, match="is not in"):
         variable.scatter_update(tf2.IndexedSlices(tf2.constant([[1.0, 2, 3]]), tf2.constant([9])))
+
+
+def test_fetched_references_show_the_end_of_the_step():
+    """Whatever updates a run makes, all fetches of a 1.x variable (and of what its updates return) see their end."""
+    v, step = tf.Variable(1.0), tf.Variable(0, trainable=False)
+    first = tf.assign_add(v, 1.0)
+    with tf.control_dependencies([first]):
+        second = tf.assign_add(v, 10.0)
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(v * 2.0, global_step=step)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run([first, v, v.value(), second]) == [12.0] * 4
+        assert session.run([step, train, v.value() + 0.0])[0] == 1
+        kept, _ = session.run([v, first])
+        session.run(first)
+        assert kept == np.float32(12.8)

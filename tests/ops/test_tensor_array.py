@@ -72,10 +72,44 @@ def test_array_errors():
         ta.write(0, tf.constant(1))
     with pytest.raises(ValueError, match="Incompatible shape"):
         ta.write(0, tf.constant([1.0])).write(1, tf.constant([1.0, 2.0]))
-    with pytest.raises(NotImplementedError, match="handle"):
-        tf.TensorArray(tf.float32, handle=tf.constant(1))
+    with pytest.raises(ValueError, match="both `handle` and `size`"):
+        tf.TensorArray(tf.float32, handle=v3.TENSOR_ARRAY_V3(1, dtype=tf.float32)[0], size=3)
     with pytest.raises(tf.errors.InvalidArgumentError, match="element 5"):
         run(ta.write(0, 1.0).read(5))
+
+
+def test_an_array_behind_a_handle():
+    """A handle and a flow, as a 1.x graph has them, make an array with every method."""
+    handle, flow = v3.TENSOR_ARRAY_V3(3, dtype=tf.float32, clear_after_read=False)
+    ta = tf.TensorArray(tf.float32, handle=handle, flow=flow).unstack(tf.constant([[1.0], [2.0], [3.0]]))
+    assert ta.handle is handle
+    found = run([ta.stack(), ta.gather([2]), ta.concat(), ta.size(), ta.read(1)])
+    for value, expected in zip(found, ([[1], [2], [3]], [[3]], [1, 2, 3], 3, [2])):
+        np.testing.assert_array_equal(value, expected)
+
+
+@pytest.mark.parametrize("behind_handle", [False, True])
+def test_the_array_of_gradients_adds_up(behind_handle):
+    """TensorArray.grad gives one array for each source; what is written twice adds up, sources do not mix."""
+    if behind_handle:
+        handle, flow = v3.TENSOR_ARRAY_V3(2, dtype=tf.float32)
+        ta = tf.TensorArray(tf.float32, handle=handle, flow=flow)
+    else:
+        ta = tf.TensorArray(tf.float32, size=2)
+    ta = ta.unstack(tf.constant([1.0, 2.0]))
+    first = ta.grad("a").write(0, 5.0)
+    again = ta.grad("a", flow=first.flow if behind_handle else None)
+    with tf.control_dependencies([first.flow]):
+        both = again.write(0, 1.0).write(1, 7.0)
+    other = ta.grad("b").write(0, 2.0).write(1, 3.0)
+    stacked, separate = run([both.stack(), other.stack()])
+    np.testing.assert_array_equal(stacked, [6, 7])
+    np.testing.assert_array_equal(separate, [2, 3])
+
+
+def test_closing_an_array():
+    """close() is an operation in a graph, for lists too."""
+    assert run(tf.TensorArray(tf.float32, size=1).close()) is None
 
 
 def test_eager_array(eager):
@@ -173,3 +207,15 @@ def test_stacks_of_1x_graphs():
     assert run(popped) == 2.0
     with pytest.raises(tf.errors.InvalidArgumentError, match="empty"):
         run(v3.STACK_POP_V2(handle, elem_type=tf.float32))
+
+
+def test_stacked_loops_know_their_length():
+    """An array of fixed size keeps that size through a loop; one that may grow does not."""
+
+    def stacked(dynamic):
+        start = tf.TensorArray(tf.float32, 4, dynamic_size=dynamic)
+        return tf.while_loop(lambda i, a: i < 4, lambda i, a: (i + 1, a.write(i, tf.zeros([2]))), (0, start))[1].stack()
+
+    assert stacked(False).shape.as_list() == [4, 2] and stacked(True).shape.as_list() == [None, 2]
+    rows = tf.TensorArray(tf.float32, 3).unstack(tf.placeholder(tf.float32, [None, 5]))
+    assert rows.stack().shape.as_list() == [None, 5]

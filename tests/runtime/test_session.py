@@ -373,3 +373,16 @@ def test_the_graph_may_grow_between_runs():
         with pytest.raises(RuntimeError, match="finalized"):
             tf.constant(3.0)
         assert session.run([a, b]) == [1.0, 2.0]
+
+
+def test_nested_feeds():
+    """A key may be a structure of tensors, as an LSTM's state; its value is nested alike. Also in repeated runs."""
+    a, b = tf.placeholder(tf.float32, [2]), tf.placeholder(tf.float32, [])
+    total = tf.reduce_sum(a) + b
+    with tf.Session() as session:
+        for start in (1.0, 5.0):
+            assert session.run(total, {Pair(a, (b,)): Pair(np.array([start, 2.0]), (3.0,))}) == start + 5
+            assert session.run(total, {(a,): (np.array([start, 2.0]),), b: 1.0}) == start + 3
+        with pytest.raises(ValueError, match="Key had 2 elements, but value had 1 elements"):
+            session.run(total, {(a, b): (3.0,)})
+        assert "feed" in session.explain(total, [(a, b)])

@@ -227,3 +227,12 @@ def test_hessians_in_a_graph():
     with tf1.Graph().as_default(), tf1.Session() as session:
         x = tf1.constant([1.0, 2.0])
         np.testing.assert_allclose(session.run(tf1.hessians(x[0] ** 2 * x[1], x)[0]), [[4, 2], [2, 0]])
+
+
+def test_tensors_print_as_in_tensorflow(eager):
+    """Matrices start on a line of their own; `repr` shows plain numbers."""
+    assert str(tf.constant([[1, 2], [3, 4]])) == "tf.Tensor(\n[[1 2]\n [3 4]], shape=(2, 2), dtype=int32)"
+    assert str(tf.constant([1, 2])) == "tf.Tensor([1 2], shape=(2,), dtype=int32)"
+    assert repr(tf.constant(1.5)) == "<tf.Tensor: shape=(), dtype=float32, numpy=1.5>"
+    assert repr(tf.constant("x")) == "<tf.Tensor: shape=(), dtype=string, numpy=b'x'>"
+    assert repr(tf.Variable(2.0, name="v")) == "<tf.Variable 'v:0' shape=() dtype=float32, numpy=2.0>"

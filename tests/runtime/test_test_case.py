@@ -8,6 +8,7 @@ import unittest
 import numpy as np
 import pytest
 
+import stoker as tf2
 import stoker.compat.v1 as tf
 
 
@@ -166,3 +167,18 @@ def test_benchmarks_measure_and_report(capsys):
         tf.test.main(["prog", "--benchmarks=Products"])
     assert "Products.benchmark_product" in capsys.readouterr().out
     assert not Products.is_abstract() and tf.test.Benchmark.is_abstract()
+
+
+def test_gradients_against_differences_in_eager_mode(eager):
+    """tf.test.compute_gradient of 2.x gives the Jacobian twice: a row for each result, a column for each argument."""
+    x, y = tf2.constant([[1.0, 2.0]], tf.float64), tf2.constant([[1.0], [3.0]], tf.float64)
+    taped, measured = tf2.test.compute_gradient(tf2.linalg.matmul, [x, y])
+    for found in (taped, measured):
+        np.testing.assert_allclose(found[0], [[1, 3]], atol=1e-6)
+        np.testing.assert_allclose(found[1], [[1, 2]], atol=1e-6)
+    (matrix,), _ = tf2.test.compute_gradient(lambda z: z * (2 + 1j), [tf2.constant([1 + 1j], tf.complex128)])
+    np.testing.assert_allclose(matrix, [[2, -1], [1, 2]])
+    with pytest.raises(ValueError, match="must be a list or tuple"):
+        tf2.test.compute_gradient(lambda z: z, 3.0)
+    with pytest.raises(AssertionError, match="unsupported type int32"):
+        tf2.test.compute_gradient(lambda z: z, [tf2.constant([1])])

@@ -180,3 +180,21 @@ def test_eager_rates_are_functions():
     assert float(rate()) == pytest.approx(0.4) and float(piecewise()) == 1.0
     step.assign(20)
     assert float(rate()) == pytest.approx(0.1) and float(piecewise()) == 2.0
+
+
+def test_boundaries_that_do_not_increase():
+    """A step in two intervals is an error when it runs; one in a single interval, or in none, is not."""
+    x = tf.placeholder(tf.int32, [])
+    rate = tf.train.piecewise_constant(x, [6, 2], [1.0, 2.0, 3.0])
+    tensors = tf.train.piecewise_constant(x, [tf.constant(2), tf.constant(6)], [1.0, 2.0, 3.0])
+    with tf.Session() as session:
+        assert session.run(rate, {x: 1}) == 1.0 and session.run(rate, {x: 7}) == 3.0
+        assert [session.run(tensors, {x: step}) for step in (2, 3, 6, 7)] == [1.0, 2.0, 2.0, 3.0]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="more than 1 conditions"):
+            session.run(rate, {x: 5})
+
+
+def test_piecewise_constant_wants_a_scalar():
+    """A vector of steps is refused when the graph is built."""
+    with pytest.raises(ValueError, match="Shape must be rank 0 but is rank 1"):
+        tf.train.piecewise_constant(tf.constant([1, 2]), [1], [0.1, 0.2])

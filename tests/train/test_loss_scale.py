@@ -16,7 +16,7 @@ KINDS = pytest.mark.parametrize("resource", [False, True], ids=["ref", "resource
 def rewrite_off():
     """The switch for mixed precision is process-wide."""
     yield
-    experimental.disable_mixed_precision_graph_rewrite()
+    settings.mixed_precision_rewrite = False
 
 
 def test_fixed():
@@ -157,7 +157,7 @@ def test_enable_and_disable():
     assert wrapped.get_name() == "GradientDescent"
     fixed = experimental.enable_mixed_precision_graph_rewrite(inner, 4)
     assert fixed._loss_scale.get_config() == {"loss_scale_value": 4.0}
-    experimental.disable_mixed_precision_graph_rewrite()
+    settings.mixed_precision_rewrite = False
     assert not settings.mixed_precision_rewrite
 
 
@@ -188,3 +188,9 @@ def test_eager():
     optimizer.apply_gradients([(tf.constant([np.inf]), w)])
     np.testing.assert_allclose(w.numpy(), [0.0])
     assert float(scale()) == 2.0
+
+
+@pytest.mark.usefixtures("eager")
+def test_eager_fixed_scale_has_no_update_op():
+    """In eager mode there is no op to return."""
+    assert experimental.FixedLossScale(4.0).update([tf.constant(1.0)]) == (None, True)

@@ -177,3 +177,14 @@ def test_eager():
     assert float(ema.average(w).numpy()) == 2.0
     ema.apply([w])
     assert float(ema.average(w).numpy()) == 2.5
+
+
+@pytest.mark.usefixtures("eager")
+def test_eager_names_and_tensors():
+    """Shadows are named as in a graph; tensors, which are nothing that stays, are refused."""
+    v = tf.Variable(3.0, name="v")
+    average = tf.train.ExponentialMovingAverage(0.9)
+    assert average.apply([v]) is None and average.average(v).name == "v/ExponentialMovingAverage:0"
+    assert average.average_name(v) == "v/ExponentialMovingAverage"
+    with pytest.raises(TypeError, match="does not support non-Variable tensors"):
+        average.apply([tf.constant(2.0)])

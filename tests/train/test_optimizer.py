@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import stoker as tf2
 import stoker.compat.v1 as tf
 
 KINDS = pytest.mark.parametrize("resource", [False, True], ids=["ref", "resource"])
@@ -516,3 +517,87 @@ def test_eager_loss_must_be_a_function():
     """A tensor has no history in eager mode."""
     with pytest.raises(RuntimeError, match="should be a function"):
         _descent().compute_gradients(tf.constant(1.0))
+
+
+@pytest.mark.parametrize("resource", [False, True], ids=["ref", "resource"])
+@pytest.mark.parametrize("dtype", [tf.int32, tf.uint8, tf.complex64])
+def test_numbers_that_cannot_be_optimized(dtype, resource):
+    """Training ops take integers when a graph is built and refuse them when it runs; Ftrl refuses complex numbers too."""
+    v = tf.Variable(tf.cast([[1, 2], [3, 4]], dtype), use_resource=resource)
+    name = "Ftrl" if dtype.is_complex else "GradientDescent"
+    optimizer = tf.train.FtrlOptimizer(0.1) if dtype.is_complex else tf.train.GradientDescentOptimizer(1)
+    train = optimizer.apply_gradients([(tf.cast([[1, 1], [1, 1]], dtype), v)])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        with pytest.raises(tf.errors.InvalidArgumentError, match=rf"No OpKernel .*Apply{name}' with T={dtype.name}"):
+            session.run(train)
+
+
+@pytest.mark.usefixtures("eager")
+def test_eager_names():
+    """In eager mode variables are named after the scopes around them, and slots after their variables."""
+    with tf.variable_scope("s"):
+        v = tf.get_variable("q", [1])
+        optimizer = tf.train.AdamOptimizer()
+        optimizer.minimize(lambda: v * v)
+        assert tf.Variable(1.0, name="w").name == "s/w:0"
+    names = ["s/beta1_power:0", "s/beta2_power:0", "s/s/q/Adam:0", "s/s/q/Adam_1:0"]
+    assert [each.name for each in optimizer.variables()] == names
+    with tf.name_scope("a"), tf.name_scope("b") as scope:
+        assert scope == "a/b/" and tf.Variable(1.0).name == "a/b/Variable:0"
+        with tf.name_scope(None):
+            assert tf.Variable(1.0, name="z").name == "z:0"
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tf.train.GradientDescentOptimizer(0.1),
+        lambda: tf.train.AdamOptimizer(0.1),
+        lambda: tf.train.FtrlOptimizer(0.1),
+    ],
+)
+def test_inside_of_a_function(make):
+    """`minimize` inside of a tf.function does at every call what it does eagerly; slots are made once, outside of it."""
+    values = []
+    for wrap in (lambda step: step, tf.function):
+        v, table, optimizer = tf.Variable([1.0, 2.0], name="v"), tf.Variable(np.ones([3, 1], np.float32)), make()
+
+        def step(v=v, table=table, optimizer=optimizer):
+            optimizer.minimize(lambda: tf.reduce_sum(v * v) + tf.reduce_sum(tf.gather(table, [0, 0])))
+            return v.read_value()
+
+        called = wrap(step)
+        values.append([called().numpy(), called().numpy(), table.numpy().ravel()])
+        values[-1].append(np.array(len(optimizer.variables())))
+    for eager, traced in zip(*values):
+        np.testing.assert_allclose(traced, eager, rtol=1e-6)
+
+
+def test_sums_of_gradients_are_placed_with_their_first_term():
+    """The sum of several gradients belongs to the colocation group of the first of them."""
+    v = tf.Variable([1.0, 2.0], use_resource=False)
+    for together, group in ((False, b"loc:@gradients/mul_grad/Mul"), (True, b"loc:@mul_1")):
+        (gradient,) = tf.gradients(v * v, [v], colocate_gradients_with_ops=together)
+        assert gradient.op.type == "AddN" and gradient.op.colocation_groups() == [group]
+
+
+@pytest.mark.parametrize("kind", ["Adam", "Adagrad", "Ftrl", "RMSProp"])
+def test_functions_train_eager_variables(eager, kind):
+    """Inside of a tf.function an optimizer makes its slots outside of it, once, and trains as it does eagerly."""
+    inside, outside = tf2.Variable([1.0, 2.0], name="v"), tf2.Variable([1.0, 2.0], name="v")
+    optimizers = [getattr(tf.train, f"{kind}Optimizer")(0.1) for _ in range(2)]
+
+    def step(optimizer, variable):
+        with tf2.GradientTape() as tape:
+            loss = tf2.reduce_sum(variable * variable)
+        optimizer.apply_gradients([(tape.gradient(loss, variable), variable)])
+        return loss
+
+    traced = tf2.function(lambda: step(optimizers[0], inside))
+    for _ in range(3):
+        assert np.allclose(traced(), step(optimizers[1], outside), rtol=1e-6)
+    assert np.allclose(inside.numpy(), outside.numpy(), rtol=1e-6)
+    names = [variable.name for variable in optimizers[0].variables()]
+    assert f"v/{kind}:0" in names and names == [variable.name for variable in optimizers[1].variables()]

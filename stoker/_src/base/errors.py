@@ -45,6 +45,14 @@ DATA_LOSS = 15
 UNAUTHENTICATED = 16
 
 
+class OperatorNotAllowedInGraphError(TypeError):
+    """A tensor of a graph was used as only a value can be: as a condition, in a loop."""
+
+
+class InaccessibleTensorError(ValueError):
+    """A tensor was used outside of the graph or function it belongs to."""
+
+
 class OpError(Exception):
     """A failure of one operation, or of a service call made on its behalf.
 

@@ -76,6 +76,9 @@ class _ParsedWhenRead:
             self._values(sys.argv if args is None else [sys.argv[0], *args])
 
 
+# A flag belongs to the module that defines it (as `--help` shows), not to these wrappers.
+_absl.disclaim_key_flags()
+
 FLAGS = _ParsedWhenRead(_absl.FLAGS)
 
 _REPLACED: dict[str, Any] = {

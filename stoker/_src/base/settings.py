@@ -3,5 +3,7 @@
 use_resource_variables = True
 tensor_equality = True
 mixed_precision_rewrite = False
-"""Whether sessions may compute in float16 on GPUs where the graph says float32 (set by `tf.train.experimental`)."""
+"""Whether sessions compute in 16 bits what they can where the graph says float32 (set by `tf.train.experimental`)."""
+sessions_without_rewrite = False
+"""Whether a session was made while that was off; it goes on as it is."""
 control_flow_v2 = True

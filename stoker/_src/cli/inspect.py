@@ -16,8 +16,8 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from stoker._src.base.errors import OpError
-from stoker._src.formats import gfile, protos, tfrecord
+from stoker._src.base.errors import DataLossError, OpError
+from stoker._src.formats import framing, gfile, protos, tfrecord
 
 _KINDS = {"bytes_list": "string", "float_list": "float32", "int64_list": "int64"}
 _WIDTH = 40
@@ -65,7 +65,7 @@ def report(path: str, shown: int = 3, sample: int = 1000) -> Iterator[str]:
     with gfile.GFile(path, "rb") as file:
         yield f"{path}: {file.size():,} bytes" + (f", {compression}" if compression else "")
         records = tfrecord.read_records(file, compression)  # type: ignore[arg-type]
-        sizes, first, damage = _Sizes(), [], None
+        size, sizes, first, damage = file.size(), _Sizes(), [], None
         try:
             for record in records:
                 sizes.add(len(record))
@@ -73,6 +73,9 @@ def report(path: str, shown: int = 3, sample: int = 1000) -> Iterator[str]:
                     first.append(record)
         except OpError as error:
             damage = error
+        left = size - sizes.total - sizes.count * (framing.HEADER_SIZE + framing.FOOTER_SIZE)
+        if damage is None and not compression and left:  # readers take the beginning of a header for the end
+            damage = DataLossError(None, None, f"the last {left} bytes are not a whole record")
     yield str(sizes)
     if first:
         yield from _describe(first, shown, sample, path, compression)
@@ -118,16 +121,18 @@ def _describe(records: list[bytes], shown: int, sample: int, path: str, compress
     if event is not None and event.file_version.startswith("brain.Event"):
         yield from _events(path, compression, shown)
         return
-    examples = [_parsed(protos.Example, record) for record in records[:sample]]
-    if all(example is not None and _is_example(example) for example in examples) and any(
-        example.features.feature for example in examples
+    looked_at = [*records[: max(sample, 1)]]
+    examples = [each for each in _all_parsed(protos.Example, looked_at) if _is_example(each)]
+    sequences = _all_parsed(protos.SequenceExample, looked_at)
+    for found, describe, any_content in (
+        (examples, _examples, any(each.features.feature for each in examples)),
+        (sequences, _sequences, any(each.feature_lists.feature_list for each in sequences)),
     ):
-        yield from _examples(examples, shown)
-        return
-    sequences = [_parsed(protos.SequenceExample, record) for record in records[:sample]]
-    if all(each is not None for each in sequences) and any(each.feature_lists.feature_list for each in sequences):
-        yield from _sequences(sequences, shown)
-        return
+        if any_content:
+            if len(found) < len(looked_at):
+                yield f"{len(looked_at) - len(found):,} of the first {len(looked_at):,} records are something else."
+            yield from describe(found, shown)
+            return
     yield "The records are neither Examples nor events."
     for number, record in enumerate(records[:shown]):
         yield f"  {number}: {_short(record)}"
@@ -138,6 +143,10 @@ def _parsed(kind: Any, record: bytes) -> Any:
         return kind.FromString(record)
     except DecodeError:
         return None
+
+
+def _all_parsed(kind: Any, records: list[bytes]) -> list[Any]:
+    return [message for record in records if (message := _parsed(kind, record)) is not None]
 
 
 def _is_example(message: Any) -> bool:
@@ -262,12 +271,16 @@ def _values(values: Any) -> str:
 
 
 def _short(data: bytes, limit: int = _WIDTH) -> str:
-    text = data[:limit].decode("utf-8", "backslashreplace")
-    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    text = _printable(data[:limit].decode("utf-8", "backslashreplace"))
     return text[:limit] + ("..." if len(data) > limit or len(text) > limit else "")
 
 
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+    header, rows = tuple(map(_printable, header)), [tuple(map(_printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *rows)]
     for row in (header, *rows):
         yield "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths)).rstrip()

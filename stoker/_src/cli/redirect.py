@@ -15,177 +15,29 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from stoker._src.cli.internals.tables import MODULES, RENAMED
+
 ROOT = "tensorflow"
 
-# Internal module -> where its names are looked up, in order. A public path is relative to the API chosen.
-_INTERNAL: dict[str, tuple[str, ...]] = {
-    "python.framework.ops": (
-        "",
-        "stoker._src.graph.graph",
-        "stoker._src.graph.scopes",
-        "stoker._src.graph.conversion",
-        "stoker._src.graph.context",
-        "stoker._src.graph.gradient_registry",
-        "stoker._src.graph.indexed_slices",
-    ),
-    "python.framework.dtypes": ("dtypes", "", "stoker._src.base.dtypes"),
-    "python.framework.tensor_shape": ("", "stoker._src.base.shapes"),
-    "python.framework.tensor_util": ("", "stoker._src.graph.static_values", "stoker._src.graph.conversion"),
-    "python.framework.constant_op": ("",),
-    "python.framework.errors": ("errors", ""),
-    "python.framework.errors_impl": ("errors", ""),
-    "python.framework.graph_util": ("graph_util", ""),
-    "python.framework.importer": ("",),
-    "python.framework.random_seed": ("random", ""),
-    "python.framework.sparse_tensor": ("",),
-    "python.framework.function": ("", "stoker._src.graph.function_graph"),
-    "python.framework.test_util": ("test",),
-    "python.framework.meta_graph": ("", "train"),
-    "python.ops.array_ops": ("", "stoker._src.ops.array"),
-    "python.ops.math_ops": ("math", "", "stoker._src.ops.math"),
-    "python.ops.control_flow_ops": ("", "stoker._src.ops.control_flow", "stoker._src.ops.grouping"),
-    "python.ops.variable_scope": ("", "stoker._src.ops.variable_scope"),
-    "python.ops.variables": ("", "stoker._src.ops.variables", "stoker._src.ops.partitioned"),
-    "python.ops.resource_variable_ops": ("", "stoker._src.ops.variables"),
-    "python.ops.state_ops": ("",),
-    "python.ops.init_ops": ("initializers", "", "stoker._src.ops.initializers"),
-    "python.ops.nn_ops": ("nn", ""),
-    "python.ops.nn": ("nn", ""),
-    "python.ops.nn_impl": ("nn", ""),
-    "python.ops.rnn": ("nn", ""),
-    "python.ops.rnn_cell": ("nn.rnn_cell", ""),
-    "python.ops.rnn_cell_impl": ("nn.rnn_cell", ""),
-    "python.ops.embedding_ops": ("nn", ""),
-    "python.ops.random_ops": ("random", ""),
-    "python.ops.clip_ops": ("",),
-    "python.ops.check_ops": ("debugging", ""),
-    "python.ops.data_flow_ops": ("queue", ""),
-    "python.ops.gradients": ("", "stoker._src.ops.gradients"),
-    "python.ops.gradients_impl": ("", "stoker._src.ops.gradients"),
-    "python.ops.image_ops": ("image", ""),
-    "python.ops.io_ops": ("io", ""),
-    "python.ops.linalg_ops": ("linalg", ""),
-    "python.ops.logging_ops": ("", "summary"),
-    "python.ops.lookup_ops": ("contrib.lookup", "lookup", ""),
-    "python.ops.losses.losses": ("losses",),
-    "python.ops.metrics": ("metrics",),
-    "python.ops.parsing_ops": ("io", ""),
-    "python.ops.partitioned_variables": ("", "stoker._src.ops.partitioned"),
-    "python.ops.script_ops": ("",),
-    "python.ops.sparse_ops": ("sparse", ""),
-    "python.ops.special_math_ops": ("math", ""),
-    "python.ops.string_ops": ("strings", ""),
-    "python.ops.summary_ops": ("summary",),
-    "python.ops.template": ("", "stoker._src.ops.template"),
-    "python.ops.tensor_array_ops": ("",),
-    "python.ops.functional_ops": ("",),
-    "python.ops.histogram_ops": ("",),
-    "python.ops.bitwise_ops": ("bitwise",),
-    "python.platform.app": ("app",),
-    "python.platform.flags": ("flags", "app.flags"),
-    "python.platform.gfile": ("gfile", "io.gfile"),
-    "python.platform.googletest": ("test",),
-    "python.platform.resource_loader": ("resource_loader",),
-    "python.platform.test": ("test",),
-    "python.platform.tf_logging": ("logging",),
-    "python.client.session": ("", "stoker._src.runtime.session"),
-    "python.client.timeline": ("stoker._src.runtime.trace",),
-    "python.client.device_lib": ("stoker._src.runtime.devices",),
-    "python.training.moving_averages": ("train", "stoker._src.train.moving_averages"),
-    "python.training.optimizer": ("train", "stoker._src.train.optimizer"),
-    "python.training.training_util": ("train", "stoker._src.train.global_step"),
-    "python.training.slot_creator": ("stoker._src.train.slot_creator",),
-    "python.training.session_run_hook": ("train",),
-    "python.training.basic_session_run_hooks": ("train",),
-    "python.training.learning_rate_decay": ("train",),
-    "python.training.adam": ("train",),
-    "python.training.saver": ("train",),
-    "python.training.training": ("train",),
-    "python.training.queue_runner": ("train",),
-    "python.training.monitored_session": ("train",),
-    "python.training.checkpoint_management": ("train",),
-    "python.training.py_checkpoint_reader": ("train",),
-    "python.training.input": ("train",),
-    "python.summary.summary": ("summary",),
-    "python.lib.io.file_io": ("gfile", "io.gfile"),
-    "python.lib.io.tf_record": ("python_io", "io"),
-    "python.util.nest": ("nest", "stoker._src.base.nest"),
-    "python.util.compat": ("compat",),
-    "python.util.tf_inspect": ("stoker._src.cli.internals",),
-    "python.util.tf_export": ("stoker._src.cli.internals",),
-    "python.util.deprecation": ("stoker._src.cli.internals",),
-    "python.framework.versions": ("version", ""),
-    "examples.tutorials.mnist.input_data": ("stoker._src.cli.mnist",),
-    "contrib.learn.python.learn.datasets.mnist": ("stoker._src.cli.mnist",),
-    "python.pywrap_tensorflow": ("train",),
-    "python.saved_model.tag_constants": ("saved_model.tag_constants", "saved_model"),
-    "python.saved_model.signature_constants": ("saved_model.signature_constants", "saved_model"),
-    "python.saved_model.builder": ("saved_model.builder", "saved_model"),
-    "python.saved_model.loader": ("saved_model.loader", "saved_model"),
-    **{
-        f"python.ops.gen_{family}_ops": ("stoker._src.cli.internals",)
-        for family in "array control_flow data_flow image io linalg logging lookup math nn parsing random sparse state string".split()
-    },
-    "python.training.gen_training_ops": ("stoker._src.cli.internals",),
-    "python.training.training_ops": ("stoker._src.cli.internals",),
-    "python.eager.context": ("", "stoker._src.graph.context"),
-    "python.layers.base": ("layers", ""),
-    "python.layers.core": ("layers",),
-    "python.layers.convolutional": ("layers",),
-    "python.layers.normalization": ("layers",),
-    "python.layers.pooling": ("layers",),
-    "core.framework.graph_pb2": ("stoker._src.formats.protos",),
-    "core.framework.node_def_pb2": ("stoker._src.formats.protos",),
-    "core.framework.attr_value_pb2": ("stoker._src.formats.protos",),
-    "core.framework.tensor_pb2": ("stoker._src.formats.protos",),
-    "core.framework.tensor_shape_pb2": ("stoker._src.formats.protos",),
-    "core.framework.types_pb2": ("stoker._src.formats.protos",),
-    "core.framework.summary_pb2": ("stoker._src.formats.protos",),
-    "core.framework.variable_pb2": ("stoker._src.formats.protos",),
-    "core.framework.step_stats_pb2": ("stoker._src.formats.protos",),
-    "core.framework.function_pb2": ("stoker._src.formats.protos",),
-    "core.framework.op_def_pb2": ("stoker._src.formats.protos",),
-    "core.framework.versions_pb2": ("stoker._src.formats.protos",),
-    "core.example.example_pb2": ("stoker._src.formats.protos",),
-    "core.example.feature_pb2": ("stoker._src.formats.protos",),
-    "core.protobuf.config_pb2": ("stoker._src.formats.protos",),
-    "core.protobuf.meta_graph_pb2": ("stoker._src.formats.protos",),
-    "core.protobuf.saver_pb2": ("stoker._src.formats.protos",),
-    "core.protobuf.cluster_pb2": ("stoker._src.formats.protos",),
-    "core.protobuf.tensorflow_server_pb2": ("stoker._src.formats.protos",),
-    "core.protobuf.rewriter_config_pb2": ("stoker._src.formats.protos",),
-    "core.protobuf.queue_runner_pb2": ("stoker._src.formats.protos",),
-    "core.util.event_pb2": ("stoker._src.formats.protos",),
-}
-
-
-# Internal names that are called something else in public.
-_RENAMED: dict[tuple[str, str], str] = {
-    ("python.framework.test_util", "TensorFlowTestCase"): "TestCase",
-    ("python.framework.tensor_util", "MakeNdarray"): "make_ndarray",
-    ("python.lib.io.file_io", "FileIO"): "GFile",
-    ("python.lib.io.file_io", "file_exists"): "Exists",
-    ("python.lib.io.file_io", "get_matching_files"): "Glob",
-    ("python.lib.io.file_io", "recursive_create_dir"): "MakeDirs",
-    ("python.lib.io.file_io", "create_dir"): "MkDir",
-    ("python.lib.io.file_io", "is_directory"): "IsDirectory",
-    ("python.lib.io.file_io", "list_directory"): "ListDirectory",
-    ("python.lib.io.file_io", "delete_file"): "Remove",
-    ("python.lib.io.file_io", "delete_recursively"): "DeleteRecursively",
-    ("python.lib.io.file_io", "rename"): "Rename",
-    ("python.lib.io.file_io", "copy"): "Copy",
-    ("python.lib.io.file_io", "stat"): "Stat",
-    ("python.lib.io.file_io", "walk"): "Walk",
+# Parts of TensorFlow that are not stoker's: importing one says so.
+_NOT_HERE = {
+    "contrib": "of tf.contrib stoker has framework, layers, lookup, metrics, nn and util in part; the rest ended with TensorFlow 1.15.",
+    "keras": "stoker has no Keras: use tf.layers, or the keras package on its torch backend.",
+    "estimator": "stoker has no Estimator: use tf.train.MonitoredTrainingSession.",
+    "python": "stoker serves the internal modules that programs import most; the names are in the public API where there is one.",
 }
 
 
 def _packages() -> set[str]:
     """Every package that an internal module lies in."""
     found = {"python", "core", "examples"}
-    for name in _INTERNAL:
+    for name in MODULES:
         parts = name.split(".")
         found.update(".".join(parts[:depth]) for depth in range(1, len(parts)))
     return found
+
+
+_FOLDERS = _packages()
 
 
 class _Internal(ModuleType):
@@ -197,19 +49,33 @@ class _Internal(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__"):
-            wanted = _RENAMED.get((self.__name__.removeprefix(ROOT + "."), name), name)
-            for place in self._places:
-                try:
-                    module = importlib.import_module(
-                        place if place.startswith("stoker.") else f"{self._api}.{place}".rstrip(".")
-                    )
-                except ImportError:
-                    continue
-                if hasattr(module, wanted):
-                    return getattr(module, wanted)
+            inner = self.__name__.removeprefix(ROOT + ".")
+            if f"{inner}.{name}" in _FOLDERS or f"{inner}.{name}" in MODULES:  # a module wins over a public name
+                return importlib.import_module(f"{self.__name__}.{name}")
+            wanted = RENAMED.get((inner, name), name)
+            found = self._look_up(wanted, self._api)
+            stem, _, version = wanted.rpartition("_")
+            if found is None and version in ("v1", "v2"):  # `gather_v2` is tf.gather of 2.x
+                found = self._look_up(stem, "stoker.compat.v1" if version == "v1" else "stoker")
+            if found is None:  # what only one of the public APIs has
+                found = self._look_up(wanted, "stoker" if self._api != "stoker" else "stoker.compat.v1")
+            if found is not None:
+                return found[0]
         raise AttributeError(
             f"module {self.__name__!r} has no attribute {name!r} (stoker looks in {', '.join(self._places) or 'tf'})"
         )
+
+    def _look_up(self, name: str, api: str) -> tuple[Any] | None:
+        for place in self._places:
+            try:
+                module = importlib.import_module(
+                    place if place.partition(".")[0] in ("stoker", "tensorboard") else f"{api}.{place}".rstrip(".")
+                )
+            except ModuleNotFoundError:  # another part of the product brings it
+                continue
+            if hasattr(module, name):
+                return (getattr(module, name),)
+        return None
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -217,14 +83,16 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self, api: str) -> None:
         self._api = "stoker.compat.v1" if api == "v1" else "stoker"
-        self._folders = _packages()
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         if fullname != ROOT and not fullname.startswith(ROOT + "."):
             return None
         inner = fullname.removeprefix(ROOT).lstrip(".")
-        if inner in _INTERNAL or inner in self._folders or self._public(inner) is not None:
+        if inner in MODULES or inner in _FOLDERS or self._public(inner) is not None:
             return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        advice = _NOT_HERE.get(inner.partition(".")[0])
+        if advice is not None:
+            raise ModuleNotFoundError(f"No module named {fullname!r} ({advice})", name=fullname)
         return None
 
     def _public(self, inner: str) -> str | None:
@@ -241,9 +109,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def create_module(self, spec: Any) -> ModuleType:
         inner = spec.name.removeprefix(ROOT).lstrip(".")
         public = self._public(inner)
-        if public is not None and inner not in self._folders:
+        if public is not None and inner not in _FOLDERS:
             return _Public(spec.name, importlib.import_module(public))
-        places = _INTERNAL.get(inner, ("",) if inner.startswith("python") else ())
+        places = MODULES.get(inner, ("",) if inner == "python" else ())
         return _Internal(spec.name, places, self._api)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -261,7 +129,8 @@ class _Public(ModuleType):
         try:
             return getattr(self.__dict__["_real"], name)
         except AttributeError:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+            advice = f" ({_NOT_HERE[name]})" if name in _NOT_HERE and self.__name__ == ROOT else ""
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{advice}") from None
 
     def __dir__(self) -> list[str]:
         return dir(self.__dict__["_real"])

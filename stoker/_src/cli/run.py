@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import importlib.machinery
+import importlib.util
 import os
-import runpy
 import sys
+import zipfile
 from typing import Any
 
-from stoker._src.cli import redirect
+from stoker._src.cli import children, redirect
 
 
 def add_parser(commands: Any) -> None:
@@ -37,36 +39,79 @@ def execute(args: argparse.Namespace) -> int:
         print("stoker run: give a SCRIPT, or -m MODULE", file=sys.stderr)
         return 2
     redirect.install(args.api)
-    if args.module is not None:
-        sys.argv = args.module
-        sys.path.insert(0, os.getcwd())
-        sys.excepthook = _without_our_frames
-        runpy.run_module(args.module[0], run_name="__main__", alter_sys=True)
-        return 0
+    children.prepare(args.api)
+    sys.excepthook = _without_our_frames
+    if args.module:
+        sys.argv = list(args.module)
+        # `python -m` looks in the current folder first; it is there already when stoker was started with -m itself.
+        if sys.path[0] not in ("", os.getcwd()):
+            sys.path.insert(0, os.getcwd())
+        return _run_module(args.module[0])
     script = rest[0]
     if not os.path.exists(script):
         print(f"stoker run: there is no file {script!r}", file=sys.stderr)
         return 2
     sys.argv = rest
+    if os.path.isdir(script) or zipfile.is_zipfile(script):
+        sys.path[0] = os.path.abspath(script)
+        return _run_module("__main__")
     # As with plain python: the script's folder comes first on the path, and its code runs as __main__.
     sys.path[0] = os.path.dirname(os.path.abspath(script))
-    _run_as_main(script)
+    _run_script(os.path.abspath(script))
     return 0
 
 
-def _run_as_main(script: str) -> None:
-    """Runs the file in the real `__main__` module, so that pickling and `import __main__` work, without our frames."""
-    import __main__
+def _run_script(path: str) -> None:
+    loader = importlib.machinery.SourceFileLoader("__main__", path)
+    with open(path, "rb") as source:
+        code = compile(source.read(), path, "exec", dont_inherit=True)
+    _run_as_main(code, path, loader, None, None)
 
-    sys.excepthook = _without_our_frames
-    with open(script, "rb") as source:
-        code = compile(source.read(), script, "exec")
-    for name in [name for name in vars(__main__) if not name.startswith("__")]:
-        delattr(__main__, name)
-    __main__.__file__ = script
-    __main__.__spec__ = None
-    __main__.__package__ = None
-    exec(code, __main__.__dict__)
+
+def _run_module(name: str) -> int:
+    """Runs a module, or the `__main__` of a package, as `python -m` does."""
+    try:
+        spec: Any = _found(name) if name == "__main__" else importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+            if spec is None:
+                return _refuse(
+                    f"No module named {name}.__main__; {name!r} is a package and cannot be directly executed"
+                )
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        return _refuse(f"Error while finding module specification for {name!r} ({type(error).__name__}: {error})")
+    if spec is None:
+        return _refuse(f"No module named {name}")
+    code = spec.loader.get_code(spec.name) if hasattr(spec.loader, "get_code") else None
+    if code is None:
+        return _refuse(f"No code object available for {name}")
+    sys.argv[0] = sys.argv[0] if name == "__main__" else spec.origin
+    _run_as_main(code, spec.origin, spec.loader, spec, spec.parent)
+    return 0
+
+
+def _found(name: str) -> Any:
+    """`__main__` of the folder or archive that comes first on the path, which is no module that was imported before."""
+    return importlib.machinery.PathFinder.find_spec(name, [sys.path[0]])
+
+
+def _refuse(message: str) -> int:
+    print(f"{sys.executable}: {message}", file=sys.stderr)
+    return 1
+
+
+def _run_as_main(code: Any, path: str | None, loader: Any, spec: Any, package: str | None) -> None:
+    """Runs code in the real `__main__` module, so that pickling and `import __main__` work, without our frames."""
+    main: Any = sys.modules["__main__"]
+    for name in [name for name in vars(main) if not (name.startswith("__") and name.endswith("__"))]:
+        delattr(main, name)
+    main.__doc__ = None
+    main.__file__ = path
+    main.__cached__ = None if spec is None else spec.cached
+    main.__loader__ = loader
+    main.__spec__ = spec
+    main.__package__ = package
+    exec(code, main.__dict__)
 
 
 def _without_our_frames(kind: type[BaseException], error: BaseException, trace: Any) -> None:
@@ -74,7 +119,7 @@ def _without_our_frames(kind: type[BaseException], error: BaseException, trace: 
     here = os.path.dirname(os.path.abspath(__file__))
     while trace is not None and (
         trace.tb_frame.f_code.co_filename.startswith(here)
-        or "runpy" in trace.tb_frame.f_code.co_filename
+        or trace.tb_frame.f_code.co_filename == "<frozen runpy>"
         or os.path.basename(os.path.dirname(trace.tb_frame.f_code.co_filename)) == "stoker"
     ):
         trace = trace.tb_next

@@ -145,14 +145,14 @@ def _values(row: bytes, span: Span, kind: int, exact: bool) -> list[Any]:
         return values
     packed = at < end and row[at] == 0x0A
     if packed:
+        start, stop = _entered(row, at + 1, end)
         if kind == FLOATS:
-            length, at = _varint(row, at + 1, end)
-            length &= 0xFFFF_FFFF
-            if length // 4 > (end - at) // 4 or (exact and length % 4):
+            length = stop - start if exact else _varint(row, at + 1, end)[0] & 0xFFFF_FFFF
+            if length // 4 > (end - start) // 4 or (exact and length % 4):
                 raise _Refused(BAD_LIST)
             # Raw words, so that the bits of a NaN survive.
-            return list(struct.unpack_from(f"<{length // 4}I", row, at))
-        at, end = _chunk(row, at + 1, end)
+            return list(struct.unpack_from(f"<{length // 4}I", row, start))
+        at, end = start, stop
     while at < end:
         if not packed:
             if row[at] != (0x0D if kind == FLOATS else 0x08):
@@ -268,7 +268,7 @@ def parse_sequence_examples(
                 step = -1
                 try:
                     if group == 0:
-                        new, _ = _feature_values(row, found[0][k], kind)
+                        new, _ = _feature_values(row, found[0][k], kind, in_step=False)
                         values += new
                         counts.append(len(new))
                         continue
@@ -276,7 +276,7 @@ def parse_sequence_examples(
                     while at < end:
                         step += 1
                         feature_span = _filled(row, _tag(row, at, end, 0x0A), end)
-                        new, at = _feature_values(row, feature_span, kind)
+                        new, at = _feature_values(row, feature_span, kind, in_step=True)
                         values += new
                         steps.append(len(new))
                     counts.append(len(steps) - before)
@@ -294,7 +294,7 @@ def parse_sequence_examples(
     return None, columns[0], columns[1]
 
 
-def _feature_values(row: bytes, feature: Span, kind: int) -> tuple[list[Any], int]:
+def _feature_values(row: bytes, feature: Span, kind: int, *, in_step: bool) -> tuple[list[Any], int]:
     """The values of a Feature in a SequenceExample, and where what was looked at ends.
 
     An unknown kind is a wrong one here, and an empty Feature has no values.
@@ -302,10 +302,12 @@ def _feature_values(row: bytes, feature: Span, kind: int) -> tuple[list[Any], in
     if feature[0] == feature[1]:
         return [], feature[0]
     try:
-        _list_span(row, feature, kind)
-        at, end = _filled(row, feature[0] + 1, feature[1])
+        at, end = _list_span(row, feature, kind)
+        claimed = _varint(row, feature[0] + 1, feature[1])[0] & 0xFFFF_FFFF
+        if at == end and claimed and (kind != BYTES or (in_step and claimed <= 0x7FFF_FFFF)):
+            raise _Refused(BAD_LIST)
         if kind != BYTES and at < end and row[at] == 0x0A:
-            end = _chunk(row, at + 1, end)[1]
+            end = _entered(row, at + 1, end)[1]
         return _values(row, (at, end), kind, True), end
     except _Refused as refused:
         if refused.args[0] == UNSUPPORTED:

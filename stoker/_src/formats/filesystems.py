@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import re
 from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
@@ -110,9 +111,10 @@ class LocalFileSystem:
         with mapped(path):
             return open(path, "rb")
 
-    def open_write(self, path: str, append: bool) -> BinaryIO:
+    def open_write(self, path: str, append: bool, buffering: int = -1) -> BinaryIO:
+        """Opens for writing; `buffering` bytes are gathered before they go to the file, -1 for the usual number."""
         with mapped(path):
-            return open(path, "ab" if append else "wb")
+            return cast(BinaryIO, open(path, "ab" if append else "wb", buffering=buffering))
 
     def stat(self, path: str) -> FileStatistics:
         with mapped(path):
@@ -169,11 +171,13 @@ class FsspecFileSystem:
                 raise IsADirectoryError
             return cast(BinaryIO, self._backend.open(path, "rb"))
 
-    def open_write(self, path: str, append: bool) -> BinaryIO:
+    def open_write(self, path: str, append: bool, buffering: int = -1) -> BinaryIO:
+        """As of the local files. What a backend gathers on its own comes on top."""
         with mapped(path):
             if self._backend.isdir(path):
                 raise IsADirectoryError
-            return cast(BinaryIO, self._backend.open(path, "ab" if append else "wb"))
+            file = self._backend.open(path, "ab" if append else "wb")
+            return cast(BinaryIO, file if buffering < 0 else io.BufferedWriter(file, buffering))
 
     def stat(self, path: str) -> FileStatistics:
         with mapped(path):
@@ -275,6 +279,24 @@ def resolve(path: str) -> Location:
             None, None, f"File system scheme '{scheme}' not implemented (file: '{path}'): {error}"
         ) from error
     return Location(FsspecFileSystem(backend), path[match.end() :], prefix)
+
+
+def path_text(path: Any) -> str:
+    """A path as text: str, bytes or an os.PathLike."""
+    if isinstance(path, str):
+        return path
+    if hasattr(path, "__fspath__"):
+        path = path.__fspath__()
+    if isinstance(path, bytes):
+        return os.fsdecode(path)
+    if isinstance(path, str):
+        return path
+    raise TypeError(f"Expected binary or unicode string, got {path!r}")
+
+
+def locate(path: Any) -> Location:
+    """`resolve` for a path of any type."""
+    return resolve(path_text(path))
 
 
 def registered_schemes() -> list[str]:

@@ -15,26 +15,17 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from stoker._src.base import errors
-from stoker._src.formats.filesystems import FileStatistics, Location, mapped, registered_schemes, resolve
+from stoker._src.formats.filesystems import (
+    FileStatistics,
+    Location,
+    locate,
+    mapped,
+    path_text,
+    registered_schemes,
+)
 
 _COPY_CHUNK = 1 << 20
 _MODES = frozenset(("r", "w", "a", "r+", "w+", "a+"))
-
-
-def _text(path: Any) -> str:
-    if isinstance(path, str):
-        return path
-    if hasattr(path, "__fspath__"):
-        path = path.__fspath__()
-    if isinstance(path, bytes):
-        return os.fsdecode(path)
-    if isinstance(path, str):
-        return path
-    raise TypeError(f"Expected binary or unicode string, got {path!r}")
-
-
-def _locate(path: Any) -> Location:
-    return resolve(_text(path))
 
 
 class GFile:
@@ -81,9 +72,9 @@ class GFile:
         if self._source is None:
             if not self._readable:
                 raise errors.PermissionDeniedError(None, None, "File isn't open for reading")
-            location = _locate(self._name)
+            location = locate(self._name)
             if location.system.isdir(location.path):
-                raise errors.FailedPreconditionError(None, None, f"{_text(self._name)}; Is a directory")
+                raise errors.FailedPreconditionError(None, None, f"{path_text(self._name)}; Is a directory")
             self._source = location.system.open_read(location.path)
         return self._source
 
@@ -91,7 +82,7 @@ class GFile:
         if self._sink is None:
             if not self._writable:
                 raise errors.PermissionDeniedError(None, None, "File isn't open for writing")
-            location = _locate(self._name)
+            location = locate(self._name)
             self._sink = location.system.open_write(location.path, self._append)
         return self._sink
 
@@ -99,7 +90,7 @@ class GFile:
         return data if self._binary else data.decode("utf-8")
 
     def _mapped(self) -> contextlib.AbstractContextManager[None]:
-        return mapped(_text(self._name))
+        return mapped(path_text(self._name))
 
     def size(self) -> int:
         """The file's length on disk, which may lack what was not flushed."""
@@ -227,13 +218,13 @@ FastGFile = Open = GFile
 
 def exists(path: Any) -> bool:
     """Whether there is a file or directory at `path`. A symbolic link to nothing does not count."""
-    location = _locate(path)
+    location = locate(path)
     return location.system.exists(location.path)
 
 
 def isdir(path: Any) -> bool:
     """Whether `path` is a directory."""
-    location = _locate(path)
+    location = locate(path)
     return location.system.isdir(location.path)
 
 
@@ -243,7 +234,7 @@ def stat(path: Any) -> FileStatistics:
     Raises:
         NotFoundError: there is none.
     """
-    location = _locate(path)
+    location = locate(path)
     return location.system.stat(location.path)
 
 
@@ -253,9 +244,9 @@ def listdir(path: Any) -> list[str]:
     Raises:
         NotFoundError: there is no such directory.
     """
-    location = _locate(path)
+    location = locate(path)
     if not location.system.isdir(location.path):
-        raise errors.NotFoundError(None, None, f"Could not find directory {_text(path)}")
+        raise errors.NotFoundError(None, None, f"Could not find directory {path_text(path)}")
     return location.system.listdir(location.path)
 
 
@@ -266,7 +257,7 @@ def mkdir(path: Any) -> None:
         NotFoundError: the parent does not exist.
         FailedPreconditionError: the parent is a file.
     """
-    location = _locate(path)
+    location = locate(path)
     if not location.path:
         return
     with contextlib.suppress(errors.AlreadyExistsError):
@@ -279,7 +270,7 @@ def makedirs(path: Any) -> None:
     Raises:
         FailedPreconditionError: the path, or one of its parents, is a file.
     """
-    location = _locate(path)
+    location = locate(path)
     missing = []
     current = location.path.rstrip("/")
     while current and not location.system.exists(current):
@@ -300,7 +291,7 @@ def remove(path: Any) -> None:
         NotFoundError: there is none.
         FailedPreconditionError: it is a directory.
     """
-    location = _locate(path)
+    location = locate(path)
     location.system.remove(location.path)
 
 
@@ -311,11 +302,11 @@ def rmtree(path: Any) -> None:
         NotFoundError: there is nothing at `path`.
         FailedPreconditionError: `path` is a link to a directory.
     """
-    location = _locate(path)
+    location = locate(path)
     if not location.system.exists(location.path):
-        raise errors.NotFoundError(None, None, f"{_text(path)} not found")
+        raise errors.NotFoundError(None, None, f"{path_text(path)} not found")
     if location.system.is_link(location.path):
-        raise errors.FailedPreconditionError(None, None, f"{_text(path)}; Not a directory")
+        raise errors.FailedPreconditionError(None, None, f"{path_text(path)}; Not a directory")
     _remove_tree(location)
 
 
@@ -342,7 +333,7 @@ def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
         NotFoundError: `src`, or the directory of `dst`, does not exist.
         UnimplementedError: the two are in different file systems.
     """
-    source, target = _locate(src), _locate(dst)
+    source, target = locate(src), locate(dst)
     if (source.prefix or "file://") != (target.prefix or "file://"):
         raise errors.UnimplementedError(None, None, f"Renaming {source.full} to {target.full} not implemented")
     _check_target_free(target, overwrite)
@@ -358,7 +349,7 @@ def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
         InvalidArgumentError: `src` is a directory.
         FailedPreconditionError: `dst` is a directory.
     """
-    source, target = _locate(src), _locate(dst)
+    source, target = locate(src), locate(dst)
     _check_target_free(target, overwrite)
     if source.system.isdir(source.path):
         raise errors.InvalidArgumentError(None, None, f"{source.full}; Invalid argument: is a directory")
@@ -411,7 +402,7 @@ def glob(pattern: Any) -> list[str]:
         pattern = [pattern]
     found: list[str] = []
     for each in pattern:
-        location = _locate(each)
+        location = locate(each)
         if location.path:
             found += [location.at(path).full for path in sorted(_matches(location, location.path))]
     return found
@@ -427,10 +418,10 @@ def walk(
         topdown: parents before their children, or after them.
         onerror: called with the error of a directory that cannot be listed, which is then left out.
     """
-    location = _locate(top)
+    location = locate(top)
     try:
         if not location.system.isdir(location.path):
-            raise errors.NotFoundError(None, None, f"Could not find directory {_text(top)}")
+            raise errors.NotFoundError(None, None, f"Could not find directory {path_text(top)}")
         entries = sorted(location.system.scan(location.path))
     except errors.OpError as error:
         if onerror is not None:

@@ -15,7 +15,9 @@ from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.formats.protos import TensorProto, TensorShapeProto
 
-MAX_ELEMENTS = 1 << 31  # a TensorProto cannot be larger than 2 GiB; a shape beyond that is a lie
+MAX_BYTES = 1 << 31
+"""The most a tensor from a TensorProto may take. One value may stand for any number of elements, so that a small message
+could ask for any amount of memory; and a message that spells them out cannot be larger."""
 
 _FIELDS: dict[DType, str] = {
     dtypes.float32: "float_val",
@@ -99,13 +101,15 @@ def from_tensor_proto(proto: Any) -> np.ndarray:
     count = 1
     for size in dims:
         count *= size
-    if count > MAX_ELEMENTS:
-        raise InvalidArgumentError(
-            None, None, f"TensorProto's shape {dims} has {count} elements, too many for a message."
-        )
     field = _FIELDS.get(dtype)
     if field is None:
         raise InvalidArgumentError(None, None, f"TensorProto of dtype {dtype.name} has no NumPy form.")
+    if count * np.dtype(dtype.as_numpy_dtype).itemsize > MAX_BYTES:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"TensorProto's shape {dims} has {count} elements, too many: at most {MAX_BYTES} bytes of {dtype.name} are taken.",
+        )
     if proto.tensor_content and dtype is not dtypes.string:
         return _from_content(proto.tensor_content, dtype, dims, count)
     return _repeat_last(_typed_values(getattr(proto, field), dtype), dims, count, dtype)

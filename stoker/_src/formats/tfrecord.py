@@ -6,29 +6,22 @@ record up to the first damage and then DataLossError with the offset; no length 
 
 from __future__ import annotations
 
-import errno
 import os
 import struct
 import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from stoker._src.base.errors import (
-    AlreadyExistsError,
-    DataLossError,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-    OpError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    UnknownError,
-)
+from stoker._src.base.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
 from stoker._src.formats import framing
+from stoker._src.formats.filesystems import locate, raise_for
 
 _READ_SIZE = 1 << 18
 _WRITE_BUFFER = 1 << 18
 _INFLATE_LIMIT = 1 << 20  # at most so much comes out of one piece of compressed input
+INFLATED_RECORD_LIMIT = 1 << 31
+"""The longest record taken from a compressed file: a small file may spell any number of bytes. Records of plain files are
+bounded by the file."""
 _DEFAULT_INPUT_BUFFER = 256 << 10
 _GZIP_WINDOW = zlib.MAX_WBITS + 16
 
@@ -210,8 +203,9 @@ class TFRecordWriter:
                 message = f"output_buffer_size must be positive, got {options.output_buffer_size}."
                 raise InvalidArgumentError(None, None, message)
             buffer_size = max(options.output_buffer_size, 2)  # open() has other meanings for 0 and 1
-        self._path = path
-        self._file = _open(path, "wb", buffer_size)
+        location = locate(path)
+        self._path = location.full
+        self._file = location.system.open_write(location.path, append=False, buffering=buffer_size)
         try:
             self._sink = _DeflateSink(self._file, options) if compressed else _PlainSink(self._file)
         except BaseException:
@@ -236,14 +230,14 @@ class TFRecordWriter:
         try:
             self._open_sink().write(record)
         except OSError as error:
-            raise _op_error(self._path, error) from error
+            raise_for(error, self._path)
 
     def flush(self) -> None:
         """Hands everything written so far to the operating system."""
         try:
             self._open_sink().flush()
         except OSError as error:
-            raise _op_error(self._path, error) from error
+            raise_for(error, self._path)
 
     def close(self) -> None:
         """Ends the file. Closing twice is allowed."""
@@ -254,7 +248,7 @@ class TFRecordWriter:
             with self._file:
                 sink.finish()
         except OSError as error:
-            raise _op_error(self._path, error) from error
+            raise_for(error, self._path)
 
     def _open_sink(self) -> _PlainSink | _DeflateSink:
         if self._sink is None:
@@ -274,8 +268,9 @@ def tf_record_iterator(path: str | bytes | os.PathLike[Any], options: Any = None
         DataLossError: the file is damaged (while iterating, after the records before the damage).
     """
     compression = TFRecordOptions.get_compression_type_string(options)
-    file = _open(path, "rb")
-    return _closing(path, file, read_records(file, compression))
+    location = locate(path)
+    file = location.system.open_read(location.path)
+    return _closing(location.full, file, read_records(file, compression))
 
 
 def read_records(file: Any, compression: str = "") -> Iterator[bytes]:
@@ -292,7 +287,7 @@ def records_with_offsets(file: BinaryIO, compression: str = "") -> Iterator[tupl
 
     Raises:
         DataLossError: a checksum does not match ("corrupted record at N"), the file ends inside a record ("truncated
-            record at N") or is not compressed as it should be.
+            record at N"), is not compressed as it should be, or is compressed and has a record of more than 2 GiB.
     """
     for records, offset in _batches(file, compression):
         for record in records:
@@ -326,6 +321,14 @@ def _batches(file: BinaryIO, compression: str) -> Iterator[tuple[list[bytes], in
             raise DataLossError(None, None, f"corrupted record at {offset}{hint}")
         if status == framing.BAD_DATA:
             raise DataLossError(None, None, f"corrupted record at {offset + framing.HEADER_SIZE}")
+        if compression and len(held) >= framing.HEADER_SIZE:
+            (length,) = struct.unpack_from("<Q", held)
+            if length > INFLATED_RECORD_LIMIT:
+                raise DataLossError(
+                    None,
+                    None,
+                    f"record at {offset} has {length} bytes; of a compressed file at most {INFLATED_RECORD_LIMIT} are taken",
+                )
     if len(held) >= framing.HEADER_SIZE:
         (length,) = struct.unpack_from("<Q", held)
         raise DataLossError(
@@ -360,12 +363,12 @@ def _inflated(file: BinaryIO, compression: str) -> Iterator[bytes]:
             chunk = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
 
 
-def _closing(path: str | bytes | os.PathLike[Any], file: BinaryIO, records: Iterator[bytes]) -> Iterator[bytes]:
+def _closing(path: str, file: BinaryIO, records: Iterator[bytes]) -> Iterator[bytes]:
     with file:
         try:
             yield from records
         except OSError as error:
-            raise _op_error(path, error) from error
+            raise_for(error, path)
 
 
 def _as_bytes(record: Any) -> bytes:
@@ -374,27 +377,3 @@ def _as_bytes(record: Any) -> bytes:
     if isinstance(record, (bytes, bytearray)):
         return bytes(record)
     raise TypeError(f"A record is bytes, not {type(record).__name__}.")
-
-
-_ERRORS: dict[type[OSError], type[OpError]] = {
-    FileNotFoundError: NotFoundError,
-    NotADirectoryError: FailedPreconditionError,
-    IsADirectoryError: FailedPreconditionError,
-    PermissionError: PermissionDeniedError,
-    FileExistsError: AlreadyExistsError,
-}
-
-
-def _open(path: str | bytes | os.PathLike[Any], mode: str, buffer_size: int = -1) -> Any:
-    try:
-        return open(path, mode, buffering=buffer_size)
-    except OSError as error:
-        raise _op_error(path, error) from error
-
-
-def _op_error(path: str | bytes | os.PathLike[Any], error: OSError) -> OpError:
-    """What TensorFlow raises where the system gives this error."""
-    kind = next((to for cls, to in _ERRORS.items() if isinstance(error, cls)), UnknownError)
-    if error.errno in (errno.EMFILE, errno.ENOSPC, errno.EDQUOT):
-        kind = ResourceExhaustedError
-    return kind(None, None, f"{os.fsdecode(path)}; {error.strerror}")

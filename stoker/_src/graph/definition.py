@@ -254,6 +254,8 @@ class OpDefinition:
     specialize_fn: Callable[[Any], Kernel | None] | None = None
     in_place_fn: Kernel | None = None
     in_place_position: int = 0
+    lower_fn: Callable[..., Any] | None = None
+    device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also takes as tensors of a GPU
     batch_fn: Kernel | None = None
     batch_key: Callable[..., Any] | None = None
     plain: bool = field(default=False)  # every input is a single tensor: no grouping needed
@@ -347,6 +349,15 @@ class OpDefinition:
         The planner uses it where that input is a fresh value nobody else needs, and passes the inputs alone.
         """
         self.in_place_position, self.in_place_fn = position, kernel
+        return self
+
+    def lower(self, function: Callable[..., Any]) -> OpDefinition:
+        """Registers how a small program does the op: `function(build, op, inputs...)` calls loops of `build`.
+
+        Inputs that are float32 arrive as buffers, others (constants all) as plain numbers. Returns the buffer of the result,
+        a list of them for several, or None where this node cannot be done so.
+        """
+        self.lower_fn = function
         return self
 
     def batch(self, key: Callable[..., Any]) -> Callable[[Kernel], Kernel]:
@@ -446,6 +457,13 @@ class OpDefinition:
             raise TypeError(f"Expected int for argument '{name}' of '{self.name}', not {value!r}.")
         if kind == "float" and isinstance(value, (bool, str)):
             raise TypeError(f"Expected float for argument '{name}' of '{self.name}', not {value!r}.")
+        if kind == "func":
+            ref = getattr(value, "function_ref", value)
+            if not hasattr(ref, "target"):
+                raise TypeError(
+                    f"Don't know how to convert {value!r} to a func for argument '{name}' of '{self.name}'."
+                )
+            return ref
         convert = _REQUIREMENTS.get(kind)
         if convert is None:
             return value

@@ -126,7 +126,7 @@ class FuncGraph(Graph):
             if found is not None:
                 return self._note(tensor, *found)
         inner = self.add_input(tensor.dtype, tensor.static_shape)
-        _note_handle(inner, tensor)
+        note_handle(inner, tensor)
         if tensor.op.type == "Const":
             inner.op.static_value = [tensor.op.attrs["value"]]
         elif tensor.op.type == "Placeholder" and tensor.op.static_value is not None:
@@ -148,7 +148,7 @@ class FuncGraph(Graph):
                 return self._note(tensor, *found)
         static = SCALAR if tensor.dtype in (dtypes.resource, dtypes.variant) else tensor.static_shape
         inner = self.add_input(tensor.dtype, static)
-        _note_handle(inner, tensor)
+        note_handle(inner, tensor)
         self._note(tensor, passed, inner)
         return inner if passed is tensor else self._note(passed, passed, inner)
 
@@ -242,7 +242,7 @@ class FuncGraph(Graph):
         return [op for op in self._ops if op.definition.traits & STATEFUL and op.type != "Placeholder"]
 
 
-def _note_handle(inner: Tensor, outer: Any) -> None:
+def note_handle(inner: Tensor, outer: Any) -> None:
     """What is known of a resource beyond its dtype goes with the handle into the function."""
     if outer.dtype.base_dtype not in (dtypes.resource, dtypes.variant):
         return

@@ -71,8 +71,8 @@ class IndexedSlices:
         return IndexedSlices(-self._values, self._indices, self._dense_shape)  # type: ignore[operator]
 
     def __str__(self) -> str:
-        shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape}"
-        return f"IndexedSlices(indices={self._indices}, values={self._values}{shape})"
+        shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape!s}"
+        return f"IndexedSlices(indices={self._indices!s}, values={self._values!s}{shape})"
 
 
 class IndexedSlicesValue(NamedTuple):

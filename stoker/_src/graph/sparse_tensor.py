@@ -140,7 +140,7 @@ class SparseTensor:
         return SparseTensorValue(self._indices.numpy(), self._values.numpy(), self._dense_shape.numpy())  # type: ignore[attr-defined]
 
     def __str__(self) -> str:
-        return f"SparseTensor(indices={self._indices}, values={self._values}, dense_shape={self._dense_shape})"
+        return f"SparseTensor(indices={self._indices!s}, values={self._values!s}, dense_shape={self._dense_shape!s})"
 
     __repr__ = __str__
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from stoker._src.base.dtypes import DType
+from stoker._src.base.errors import OperatorNotAllowedInGraphError
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
-from stoker._src.graph import context
 from stoker._src.graph.definition import OpDefinition
 from stoker._src.graph.source_lines import Frames, describe, line_number
 
@@ -269,17 +269,16 @@ class Tensor:
     experimental_ref = ref
 
     def __iter__(self) -> Iterator[Any]:
-        if not context.executing_eagerly():
-            raise TypeError(
-                "Tensor objects are only iterable when eager execution is enabled. To iterate over this tensor use tf.map_fn."
-            )
-        raise TypeError(f"Cannot iterate over the symbolic tensor {self.name!r} in eager mode.")
+        raise OperatorNotAllowedInGraphError(
+            f"Iterating over a symbolic `tf.Tensor` ({self.name}) is not allowed. Use tf.map_fn, tf.unstack or tf.while_loop, run "
+            "in eager mode, or decorate the function with @tf.function, which rewrites loops."
+        )
 
     def __bool__(self) -> bool:
-        raise TypeError(
-            "Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not None:` instead of `if t:` to test "
-            "if a tensor is defined, and use TensorFlow ops such as tf.cond to execute subgraphs conditioned on the "
-            "value of a tensor."
+        raise OperatorNotAllowedInGraphError(
+            f"Using a symbolic `tf.Tensor` ({self.name}) as a Python `bool` is not allowed. Use `if t is not None:` instead of "
+            "`if t:` to test if a tensor is defined, TensorFlow ops such as tf.cond to execute subgraphs conditioned on the "
+            "value of a tensor, eager mode, or decorate the function with @tf.function, which rewrites conditions."
         )
 
     __nonzero__ = __bool__
@@ -297,6 +296,9 @@ class Tensor:
 
     def __copy__(self) -> Tensor:
         return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise TypeError(f"cannot copy the symbolic tensor {self.name}: a graph has each of its tensors once")
 
     def __repr__(self) -> str:
         return f"<tf.Tensor '{self.name}' shape={self.shape} dtype={self.dtype.name}>"

@@ -20,6 +20,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array_joining, math, ranges, reductions
 from stoker._src.ops.array_movement import checked_sizes
 from stoker._src.ops.constants import constant, constant_of
+from stoker._src.ops.lowering import reshaped
 from stoker._src.ops.values import torch_dtype
 
 # ---- Identity, StopGradient -------------------------------------------------------------------------------------
@@ -36,7 +37,6 @@ STOP_GRADIENT.shape(unchanged)
 SNAPSHOT = define("Snapshot(input: T) -> (output: T)", PASSES, T=ANY)
 SNAPSHOT.kernel(lambda input: input)
 SNAPSHOT.shape(unchanged)
-SNAPSHOT.grad(lambda op, g: g)
 
 PREVENT_GRADIENT = define("PreventGradient(input: T) -> (output: T)", PASSES, T=ANY, message="")
 PREVENT_GRADIENT.kernel(lambda input: input)
@@ -156,6 +156,9 @@ def shape_v2(input: Any, out_type: Any = None, name: str | None = None) -> Tenso
 RESHAPE = define(
     "Reshape(tensor: T, shape: host Tshape) -> (output: T)", VIEW, T=ANY, Tshape=one_of(*INDEX, default=dtypes.int32)
 )
+
+
+RESHAPE.lower(reshaped)
 
 
 @RESHAPE.kernel
@@ -390,6 +393,11 @@ def transpose_kernel(x: Any, perm: list[int]) -> Any:
         ) from None
 
 
+@TRANSPOSE.lower
+def transpose_lower(build: Any, op: Operation, x: Any, perm: list[int]) -> Any:
+    return build.transpose(x, perm)
+
+
 @TRANSPOSE.shape(values=["perm"])
 def transpose_shape(x: Shape, perm: np.ndarray | None) -> Shape:
     if perm is None:
@@ -543,6 +551,11 @@ CONCAT_V2 = define(
 )
 
 
+@CONCAT_V2.lower
+def concat_lower(build: Any, op: Operation, values: list[Any], axis: int) -> Any:
+    return build.concat(values, axis)
+
+
 @CONCAT_V2.kernel
 def concat_kernel(values: list[Any], axis: int) -> Any:
     try:
@@ -632,6 +645,9 @@ EXPAND_DIMS = define(
 )
 
 
+EXPAND_DIMS.lower(reshaped)
+
+
 @EXPAND_DIMS.kernel
 def expand_dims_kernel(input: Any, dim: Any) -> Any:
     if type(dim) is list:
@@ -692,6 +708,9 @@ def _one_of(name: str, value: Any, older_name: str, older: Any) -> Any:
 
 
 SQUEEZE = define("Squeeze(input: T) -> (output: T)", VIEW, T=ANY, squeeze_dims=INTS((), minimum=0))
+
+
+SQUEEZE.lower(reshaped)
 
 
 @SQUEEZE.kernel

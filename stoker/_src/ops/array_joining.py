@@ -68,11 +68,6 @@ def parallel_concat_shape(values: list[Shape], *, shape: Shape) -> Shape:
     return shape
 
 
-@PARALLEL_CONCAT.grad
-def parallel_concat_grad(op: Operation, g: Tensor) -> list[Tensor]:
-    return SPLIT(0, g, num_split=len(op.inputs))
-
-
 UNPACK = define("Unpack(value: T) -> (output: num * T)", VIEW, num=INT(minimum=0), T=ANY, axis=0)
 
 
@@ -235,6 +230,11 @@ def split_kernel(split_dim: int, value: Any, *, num_split: int) -> Any:
     return value.split(size // num_split, split_dim)
 
 
+@SPLIT.lower
+def split_lower(build: Any, op: Operation, split_dim: int, value: Any) -> Any:
+    return build.split(value, split_dim, op.attr("num_split"))
+
+
 @SPLIT.shape(values=["split_dim"])
 def split_shape(split_dim: np.ndarray | None, value: Shape, *, num_split: int) -> list[Shape]:
     if value.dims is None:
@@ -355,6 +355,13 @@ def split(
 TILE = define(
     "Tile(input: T, multiples: host Tmultiples) -> (output: T)", T=ANY, Tmultiples=one_of(*INDEX, default=dtypes.int32)
 )
+
+
+@TILE.lower
+def tile_lower(build: Any, op: Operation, input: Any, multiples: list[int]) -> Any:
+    if any(size != 1 and times != 1 for size, times in zip(input.shape, multiples)):
+        return None
+    return build.broadcast(input, op.outputs[0].static_shape.dims)
 
 
 @TILE.kernel

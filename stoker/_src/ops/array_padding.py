@@ -17,7 +17,7 @@ from stoker._src.graph.definition import ANY, INT, STRING, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, slicing
+from stoker._src.ops import array, slicing
 from stoker._src.ops.array_movement import checked_sizes, fresh, rearranges, signed
 from stoker._src.ops.constants import constant
 
@@ -115,8 +115,7 @@ def pad_grad(op: Operation, g: Tensor) -> Any:
 
 @PAD_V2.grad
 def pad_v2_grad(op: Operation, g: Tensor) -> Any:
-    inner = _unpadded(op, g)
-    return inner, None, math.subtract(array.reductions.reduce_sum(g), array.reductions.reduce_sum(inner))
+    return _unpadded(op, g), None, None  # TensorFlow takes the padding for a constant
 
 
 # ---- MirrorPad --------------------------------------------------------------------------------------------------

@@ -26,9 +26,7 @@ _QUANTIZED = tuple(each for each in dtypes.QUANTIZED_DTYPES if not each._is_ref_
 
 # ---- Where ------------------------------------------------------------------------------------------------------
 
-WHERE = define(
-    "Where(input: T) -> (index: int64)", T=one_of(*NUMERIC, *_QUANTIZED, dtypes.bool_, default=dtypes.bool_)
-).not_differentiable()
+WHERE = define("Where(input: T) -> (index: int64)", T=one_of(*NUMERIC, *_QUANTIZED, dtypes.bool_, default=dtypes.bool_))
 
 
 @WHERE.kernel
@@ -221,7 +219,7 @@ ONE_HOT = define(
     axis=-1,
     T=ANY,
     TI=one_of(dtypes.uint8, dtypes.int8, *INDEX, default=dtypes.int64),
-)
+).not_differentiable()
 
 
 @ONE_HOT.kernel
@@ -258,11 +256,6 @@ def one_hot_shape(indices: Shape, depth: np.ndarray | None, on_value: Shape, off
         raise InvalidArgumentError(None, None, f"axis must be >= -1 and <= {len(indices)}, got {axis}")
     size = None if depth is None else int(depth)
     return Shape((*indices.dims[:at], size, *indices.dims[at:]))
-
-
-@ONE_HOT.grad
-def one_hot_grad(op: Operation, g: Tensor) -> Any:
-    return None, None, None, None
 
 
 @export("one_hot")
@@ -493,7 +486,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
 
 LIST_DIFF = define(
     "ListDiff(x: vector T, y: vector T) -> (out: T, idx: out_idx)", T=ANY, out_idx=one_of(*INDEX, default=dtypes.int32)
-).not_differentiable()
+)
 
 
 @LIST_DIFF.kernel

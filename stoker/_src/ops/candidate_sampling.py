@@ -48,7 +48,7 @@ def _sampler_shape(true_classes: Shape, *, num_true: int, num_sampled: int) -> t
 def _sampler(name: str, draw: Callable[..., Candidates]) -> OpDefinition:
     definition = define(
         f"{name}(true_classes: int64) {_OUTPUTS}", STATEFUL, **_COUNTS, range_max=_POSITIVE, seed=0, seed2=0
-    ).not_differentiable()
+    )
 
     def kernel(
         true_classes: torch.Tensor,
@@ -86,7 +86,7 @@ FIXED_UNIGRAM = define(
     unigrams=FLOATS_LIST(()),
     seed=0,
     seed2=0,
-).not_differentiable()
+)
 FIXED_UNIGRAM.shape(_sampler_shape)
 
 
@@ -147,13 +147,11 @@ def _no_learned_sampler(true_classes: torch.Tensor) -> Any:
 for _name in ("LearnedUnigramCandidateSampler", "ThreadUnsafeUnigramCandidateSampler"):
     _definition = define(
         f"{_name}(true_classes: int64) {_OUTPUTS}", STATEFUL, **_COUNTS, range_max=_POSITIVE, seed=0, seed2=0
-    ).not_differentiable()
+    )
     _definition.kernel(_no_learned_sampler)
     _definition.shape(_sampler_shape)
 
-ALL = define(
-    f"AllCandidateSampler(true_classes: int64) {_OUTPUTS}", STATEFUL, **_COUNTS, seed=0, seed2=0
-).not_differentiable()
+ALL = define(f"AllCandidateSampler(true_classes: int64) {_OUTPUTS}", STATEFUL, **_COUNTS, seed=0, seed2=0)
 ALL.shape(_sampler_shape)
 
 
@@ -168,7 +166,7 @@ ACCIDENTAL_HITS = define(
     num_true=INT,
     seed=0,
     seed2=0,
-).not_differentiable()
+)
 
 
 @ACCIDENTAL_HITS.kernel

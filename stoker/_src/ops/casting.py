@@ -142,9 +142,7 @@ _BITCAST_TYPES = (
     dtypes.quint16,
     dtypes.qint32,
 )
-BITCAST = define(
-    "Bitcast(input: T) -> (output: type)", VIEW, T=_BITCAST_TYPES, type=_BITCAST_TYPES
-).not_differentiable()
+BITCAST = define("Bitcast(input: T) -> (output: type)", VIEW, T=_BITCAST_TYPES, type=_BITCAST_TYPES)
 
 
 @BITCAST.kernel

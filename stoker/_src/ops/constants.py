@@ -37,9 +37,7 @@ def const_shape(*, value: np.ndarray) -> Shape:
 
 # ---- Placeholder ------------------------------------------------------------------------------------------------
 
-PLACEHOLDER = define(
-    "Placeholder() -> (output: dtype)", STATEFUL, dtype=TYPE, shape=SHAPE(Shape(None))
-).not_differentiable()
+PLACEHOLDER = define("Placeholder() -> (output: dtype)", STATEFUL, dtype=TYPE, shape=SHAPE(Shape(None)))
 
 
 @PLACEHOLDER.kernel

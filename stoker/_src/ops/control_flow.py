@@ -16,7 +16,6 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.scopes import control_dependencies, name_scope
-from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, assertions, comparison, functional, functional_gradients, math, tensor_array
 from stoker._src.ops.constants import constant
@@ -114,7 +113,8 @@ def cond(
         fn1, fn2: older names of `true_fn` and `false_fn`.
 
     Raises:
-        TypeError: arguments of the wrong kind, or branches that return different things.
+        TypeError: arguments of the wrong kind.
+        ValueError: branches that return different things.
     """
     if fn1 is not None:
         if true_fn is not None:
@@ -124,7 +124,7 @@ def cond(
         if false_fn is not None:
             raise TypeError("cond(): 'false_fn' and 'fn2' may not be set simultaneously.")
         false_fn = fn2
-    return _unpacked(_cond(pred, true_fn, false_fn, name), strict)
+    return _unpacked(_cond(pred, true_fn, false_fn, name, ValueError), strict)
 
 
 @export(v2="cond")
@@ -139,7 +139,7 @@ def _unpacked(result: Any, strict: bool) -> Any:
     return result
 
 
-def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str | None) -> Any:
+def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str | None, mismatch: type[Exception] = TypeError) -> Any:
     for label, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if not callable(function):
             raise TypeError(f"'{label}' must be callable.")
@@ -158,7 +158,7 @@ def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str | None) -> Any:
             trace(FuncGraph(f"{scope}{label}"), function, op_result=pred)
             for label, function in (("true", true_fn), ("false", false_fn))
         ]
-        _check_branches(bodies, _STRUCTURE, ("true_fn", "false_fn"))
+        _check_branches(bodies, _STRUCTURE, ("true_fn", "false_fn"), mismatch)
         passed, captured = _with_captures(bodies)
         functions = [_branch(body, inputs) for body, inputs in zip(bodies, captured)]
         stateful = any(function.stateful for function in functions)
@@ -187,20 +187,21 @@ def _packed(body: Traced, results: Any) -> Any:
     return nest.pack_sequence_as(body.structure, leaves, expand_composites=True)
 
 
-def _check_branches(bodies: list[Traced], rule: str, labels: Any) -> None:
+def _check_branches(bodies: list[Traced], rule: str, labels: Any, mismatch: type[Exception] = TypeError) -> None:
+    """Raises `mismatch` (1.x and 2.x differ) where the branches return different things."""
     first = bodies[0]
     for other, label in zip(bodies[1:], labels[1:]):
         try:
             nest.assert_same_structure(first.structure, other.structure, expand_composites=True)
         except (ValueError, TypeError) as error:
-            raise TypeError(
+            raise mismatch(
                 f"{rule}\n\n{labels[0]} output: {first.structure}\n{label} output: {other.structure}\n\nError details:\n{error}"
             ) from None
         for a, b in zip(first.tensors, other.tensors):
             found = [None if tensor is None else tensor.dtype.base_dtype for tensor in (a, b)]
             if found[0] is not found[1]:
                 names = ["None" if dtype is None else dtype.name for dtype in found]
-                raise TypeError(
+                raise mismatch(
                     f"{rule}\n\n{labels[0]} output: {first.structure}\n{label} output: {other.structure}\n\nError details:\n"
                     f"Outputs of {labels[0]} and {label} must have the same type: {names[0]}, {names[1]}"
                 )
@@ -258,6 +259,8 @@ def _pairs(pred_fn_pairs: Any) -> list[tuple[Any, Any]]:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(f"Each entry in pred_fn_pairs must be a 2-tuple. Received {pair}")
         pred, function = pair
+        if not isinstance(pred, Tensor) and not context.executing_eagerly():
+            raise TypeError(f"pred must be a Tensor, got: {pred}")
         if isinstance(pred, Tensor) and pred.dtype.base_dtype is not dtypes.bool_:
             raise TypeError(f"pred must be Tensor of type bool: {pred}")
         if not callable(function):
@@ -320,6 +323,8 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
     if context.executing_eagerly():
         index = int(branch_index)
         return functions[index]() if 0 <= index < len(functions) else last()
+    if not isinstance(branch_index, Tensor):
+        raise TypeError(f"'branch_index' must be a Tensor, got {type(branch_index)}")
     every = [*functions, *([last] if default is not None else [])]
     with name_scope(name, "switch_case", [branch_index]) as scope:
         index = convert_to_tensor(branch_index, name="branch_index")
@@ -388,7 +393,7 @@ def while_loop(
         shape_invariants: for each loop variable a shape that it keeps; for one whose shape changes, with None in it.
         parallel_iterations: recorded in the graph; iterations run one after the other.
         back_prop: False makes gradients stop at the loop.
-        swap_memory: accepted; values that the gradient needs stay where they are.
+        swap_memory: no effect; values that the gradient needs stay where they are.
         name: the name of the op ("while").
         maximum_iterations: a limit on the number of iterations.
         return_same_structure: return a list of one variable as a list.
@@ -446,6 +451,8 @@ def _while_loop(
         raise TypeError("'body' must be callable.")
     if parallel_iterations < 1:
         raise TypeError("'parallel_iterations' must be a positive integer.")
+    if not isinstance(parallel_iterations, int):
+        raise ValueError(f"'parallel_iterations' must be a positive integer: {parallel_iterations}")
     if not isinstance(loop_vars, (list, tuple)):
         loop_vars = (loop_vars,)
     if not loop_vars and not same_structure:
@@ -498,9 +505,6 @@ class _Loop:
         limit = convert_to_tensor(limit, name="maximum_iterations")
         if limit.static_shape.rank not in (0, None):
             raise ValueError(f"maximum_iterations must be a scalar. Received shape: {limit.shape}")
-        value = constant_value(limit)
-        if value is not None and value < 0:
-            raise ValueError(f"maximum_iterations must not be negative, found {int(value)}.")
         self.limited = True
         return math.cast(limit, dtypes.int32)
 
@@ -616,6 +620,9 @@ class _Loop:
         if not back_prop:
             results = [array.stop_gradient(tensor) for tensor in results]
         packed = nest.pack_sequence_as(self.structure, results, expand_composites=True)
+        for done, after in zip(nest.flatten(packed), nest.flatten(self.body.structure)):
+            if isinstance(done, tensor_array.TensorArray):
+                done._static = after._static  # the shape of the elements may only become known where they are written
         return packed if same_structure or len(packed) != 1 else packed[0]
 
 

@@ -16,23 +16,23 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import FLOATS_LIST, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, math, ranges, reductions, scattering
+from stoker._src.ops import array, counting_sparse, math, ranges, reductions, scattering
+from stoker._src.ops.ragged_tensor import RaggedTensor
 from stoker._src.ops.values import torch_dtype
 
 _COUNTED = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
 
 # ---- Bincount ---------------------------------------------------------------------------------------------------
 
-BINCOUNT = define(
-    "Bincount(arr: int32, size: scalar host int32, weights: T) -> (bins: T)", T=_COUNTED
-).not_differentiable()
+BINCOUNT = define("Bincount(arr: int32, size: scalar host int32, weights: T) -> (bins: T)", T=_COUNTED)
 DENSE_BINCOUNT = define(
     "DenseBincount(input: Tidx, size: scalar host Tidx, weights: T) -> (output: T)",
     Tidx=INDEX,
     T=_COUNTED,
     binary_output=False,
-).not_differentiable()
+)
 
 
 def _check_counts(values: torch.Tensor, size: int) -> None:
@@ -138,6 +138,11 @@ def bincount(
         ValueError: another axis, or both weights and `binary_output`.
     """
     with name_scope(name, "bincount"):
+        if isinstance(arr, (SparseTensor, RaggedTensor)):
+            if axis == -1:
+                return _rows_of_parts(arr, weights, minlength, maxlength, as_dtype(dtype), binary_output)
+            arr = arr.values if isinstance(arr, SparseTensor) else arr.flat_values
+            weights = getattr(weights, "flat_values", getattr(weights, "values", weights))
         arr = convert_to_tensor(arr, name="arr")
         if arr.dtype.base_dtype not in INDEX:
             arr = math.cast(arr, dtypes.int32)
@@ -156,13 +161,33 @@ def bincount(
         return DENSE_BINCOUNT(arr, size, amounts, binary_output=binary_output)
 
 
+def _rows_of_parts(arr: Any, weights: Any, minlength: Any, maxlength: Any, dtype: DType, binary_output: bool) -> Tensor:
+    """Counts for each row of a sparse or ragged tensor."""
+    if binary_output and weights is not None:
+        raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
+    values = arr.values if isinstance(arr, SparseTensor) else arr.flat_values
+    if values.dtype.base_dtype not in INDEX:
+        values = math.cast(values, dtypes.int32)
+    size = _bin_limits(values, minlength, maxlength)
+    if weights is None:
+        amounts = array.zeros([0], dtype)
+    else:
+        amounts = weights.values if isinstance(weights, SparseTensor) else weights.flat_values
+    if isinstance(arr, SparseTensor):
+        return counting_sparse.SPARSE_BINCOUNT(
+            arr.indices, values, arr.dense_shape, size, amounts, binary_output=binary_output
+        )
+    splits = math.cast(arr.row_splits, dtypes.int64)
+    return counting_sparse.RAGGED_BINCOUNT(splits, values, size, amounts, binary_output=binary_output)
+
+
 # ---- histograms -------------------------------------------------------------------------------------------------
 
 HISTOGRAM_FIXED_WIDTH = define(
     "HistogramFixedWidth(values: T, value_range: T, nbins: scalar host int32) -> (out: dtype)",
     T=_COUNTED,
     dtype=one_of(*INDEX, default=dtypes.int32),
-).not_differentiable()
+)
 
 
 def _bins(values: torch.Tensor, low: torch.Tensor, high: torch.Tensor, nbins: int) -> torch.Tensor:
@@ -230,7 +255,7 @@ def histogram_fixed_width_bins(
         return array.reshape(math.cast(inside, as_dtype(dtype)), sizes)
 
 
-BUCKETIZE = define("Bucketize(input: T) -> (output: int32)", T=_COUNTED, boundaries=FLOATS_LIST).not_differentiable()
+BUCKETIZE = define("Bucketize(input: T) -> (output: int32)", T=_COUNTED, boundaries=FLOATS_LIST)
 BUCKETIZE.shape(unchanged)
 
 

@@ -15,7 +15,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
-from stoker._src.graph import context
+from stoker._src.graph import context, placement_log
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
@@ -608,17 +608,14 @@ def add_check_numerics_ops() -> Any:
     return grouping.group(*checks)
 
 
-_placement_is_logged = False
-
-
 @export("debugging.get_log_device_placement")
 def get_log_device_placement() -> bool:
     """Whether the devices of ops are logged."""
-    return _placement_is_logged
+    return placement_log.enabled
 
 
 @export("debugging.set_log_device_placement")
 def set_log_device_placement(enabled: bool) -> None:
-    """Sets whether the devices of ops are logged, in all sessions made from now on."""
-    global _placement_is_logged
-    _placement_is_logged = bool(enabled)
+    """Sets whether the devices of ops are written to standard error: when a session or function first plans them, and
+    when they run in eager mode. `ConfigProto.log_device_placement` does so for one session."""
+    placement_log.enabled = bool(enabled)

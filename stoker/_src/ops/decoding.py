@@ -220,7 +220,8 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Ten
 
 # ---- compressed bytes -------------------------------------------------------------------------------------------
 
-_INFLATED_LIMIT = 1 << 31
+INFLATED_LIMIT = 1 << 31
+"""The most bytes one string may unpack to."""
 
 
 def inflate(data: bytes, window_bits: int) -> bytes:
@@ -230,7 +231,7 @@ def inflate(data: bytes, window_bits: int) -> bytes:
     while data:
         stream = zlib.decompressobj(window_bits)
         try:
-            part = stream.decompress(data, _INFLATED_LIMIT - total + 1)
+            part = stream.decompress(data, INFLATED_LIMIT - total + 1)
         except zlib.error as error:
             if parts:  # something else behind the last member
                 break
@@ -238,17 +239,13 @@ def inflate(data: bytes, window_bits: int) -> bytes:
             raise DataLossError(None, None, f"inflate() failed with error -3: {text}") from None
         parts.append(part)
         total += len(part)
-        if total > _INFLATED_LIMIT:
-            raise InvalidArgumentError(
-                None, None, f"A string of more than {_INFLATED_LIMIT} bytes after decompression."
-            )
+        if total > INFLATED_LIMIT:
+            raise InvalidArgumentError(None, None, f"A string of more than {INFLATED_LIMIT} bytes after decompression.")
         data = stream.unused_data
     return b"".join(parts)
 
 
-DECODE_COMPRESSED = define(
-    "DecodeCompressed(bytes: string) -> (output: string)", compression_type=""
-).not_differentiable()
+DECODE_COMPRESSED = define("DecodeCompressed(bytes: string) -> (output: string)", compression_type="")
 
 
 @DECODE_COMPRESSED.kernel
@@ -274,9 +271,7 @@ def decode_compressed(bytes: Any, compression_type: str = "", name: str | None =
 
 # ---- JSON -------------------------------------------------------------------------------------------------------
 
-DECODE_JSON_EXAMPLE = define(
-    "DecodeJSONExample(json_examples: string) -> (binary_examples: string)"
-).not_differentiable()
+DECODE_JSON_EXAMPLE = define("DecodeJSONExample(json_examples: string) -> (binary_examples: string)")
 DECODE_JSON_EXAMPLE.kernel(lambda json_examples: each_string(json_examples, json_to_example))
 DECODE_JSON_EXAMPLE.shape(unchanged)
 
@@ -294,7 +289,7 @@ DECODE_CSV = define(
     "DecodeCSV(records: string, record_defaults: host [OUT_TYPE]) -> (output: [OUT_TYPE])",
     OUT_TYPE=TYPES(allowed=_CSV, minimum=1), field_delim=STRING(","), use_quote_delim=True, na_value="",
     select_cols=INTS(()),
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 def _csv_column(position: int, default: Any, dtype: DType) -> csv.CsvColumn:

@@ -528,4 +528,3 @@ for _old, _same in (
 ):
     _old.kernel(_same.kernel_fn)  # type: ignore[arg-type]
     _old.shape(_same.shape_fn)
-    _old.grad(_same.gradient_fn)  # type: ignore[arg-type]

@@ -352,6 +352,7 @@ _EXAMPLE_FEATURES = (VarLenFeature, SparseFeature, FixedLenFeature, FixedLenSequ
 
 
 def _parse(serialized: Tensor, features: Mapping[Any, Any], names: Any, name: str | None) -> dict[Any, Any]:
+    features = dict(features)
     wanted = _gather(features, _EXAMPLE_FEATURES)
     batched = serialized.static_shape.rank != 0
     with name_scope(name, "ParseExample", [serialized]):
@@ -417,7 +418,7 @@ def parse_single_example(
         ValueError: no features, or one that is not complete; `serialized` is no scalar.
     """
     if not features:
-        raise ValueError("Invalid argument: features cannot be None.")
+        raise ValueError(f"Invalid argument: features cannot be {'None' if features is None else 'empty'}.")
     with name_scope(name, "ParseSingleExample", [serialized]):
         serialized = _as_scalar(convert_to_tensor(serialized, dtypes.string, "serialized"), "serialized")
         return _parse(serialized, features, example_names, name)

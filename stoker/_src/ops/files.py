@@ -31,7 +31,7 @@ def _path(filename: np.ndarray, what: str = "filename") -> str:
 
 
 # A file may change between runs, so that reading one is not a function of its name.
-READ_FILE = define("ReadFile(filename: string) -> (contents: string)", STATEFUL).not_differentiable()
+READ_FILE = define("ReadFile(filename: string) -> (contents: string)", STATEFUL)
 
 
 @READ_FILE.kernel
@@ -52,7 +52,7 @@ def read_file(filename: Any, name: str | None = None) -> Tensor:
     return READ_FILE(filename, name=name)
 
 
-WRITE_FILE = define("WriteFile(filename: string, contents: string) -> ()", STATEFUL).not_differentiable()
+WRITE_FILE = define("WriteFile(filename: string, contents: string) -> ()", STATEFUL)
 
 
 @WRITE_FILE.kernel
@@ -60,9 +60,10 @@ def write_file_kernel(filename: np.ndarray, contents: np.ndarray) -> None:
     path = _path(filename)
     if contents.ndim:
         raise InvalidArgumentError(None, None, f"Contents tensor must be scalar, but had shape: {list(contents.shape)}")
-    folder = os.path.dirname(path)
-    if folder and not gfile.exists(folder):
-        gfile.makedirs(folder)
+    location = resolve(path)
+    folder = os.path.dirname(location.path)
+    if folder and not location.system.exists(folder):
+        gfile.makedirs(location.at(folder).full)
     with gfile.GFile(path, "wb") as file:
         file.write(contents.item())
 
@@ -80,7 +81,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> Any:
     return WRITE_FILE(filename, contents, name=name)
 
 
-MATCHING_FILES = define("MatchingFiles(pattern: string) -> (filenames: string)", STATEFUL).not_differentiable()
+MATCHING_FILES = define("MatchingFiles(pattern: string) -> (filenames: string)", STATEFUL)
 
 
 @MATCHING_FILES.kernel

@@ -165,7 +165,7 @@ STATEFUL_PARTITIONED_CALL = _call("StatefulPartitionedCall", STATEFUL)
 
 # ---- FakeParam --------------------------------------------------------------------------------------------------
 
-FAKE_PARAM = define("FakeParam() -> (output: dtype)", dtype=TYPE, shape=SHAPE).not_differentiable()
+FAKE_PARAM = define("FakeParam() -> (output: dtype)", dtype=TYPE, shape=SHAPE)
 
 
 @FAKE_PARAM.kernel

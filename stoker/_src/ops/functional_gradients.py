@@ -83,13 +83,6 @@ def _extend_outputs(op: Operation, tensors: list[Tensor]) -> list[Tensor]:
     return fresh
 
 
-def _require_graph(op: Any) -> None:
-    if not isinstance(op, Operation):
-        raise NotImplementedError(
-            f"The gradient of an eagerly executed {op.type} op is not implemented: call it inside a tf.function."
-        )
-
-
 # ---- branches and calls -----------------------------------------------------------------------------------------
 
 
@@ -156,7 +149,6 @@ def _scatter(count: int, positions: list[int], values: list[Any]) -> list[Any]:
 @functional.IF.grad
 @functional.STATELESS_IF.grad
 def if_grad(op: Operation, *grads: Any) -> list[Any]:
-    _require_graph(op)
     refs = [op.attrs["then_branch"], op.attrs["else_branch"]]
     made, passed, positions, rewritten, changed = _branches_gradient(op, [r.target for r in refs], 1, grads)
     if changed:
@@ -179,7 +171,6 @@ def if_grad(op: Operation, *grads: Any) -> list[Any]:
 @functional.CASE.grad
 @functional.STATELESS_CASE.grad
 def case_grad(op: Operation, *grads: Any) -> list[Any]:
-    _require_graph(op)
     made, passed, positions, rewritten, changed = _branches_gradient(
         op, [ref.target for ref in op.attrs["branches"]], 1, grads
     )
@@ -208,7 +199,6 @@ def call_grad(op: Operation, *grads: Any) -> list[Any]:
         gradient = function.gradient
         results = call(gradient, [*op.inputs, *filled])
         return list(results)[: len(op.inputs)]
-    _require_graph(op)
     made, passed, positions, rewritten, changed = _branches_gradient(op, [function], 0, grads)
     if changed:
         op.attrs["f"] = rewritten[0].ref
@@ -444,6 +434,5 @@ def run_loop(
 @functional.WHILE.grad
 @functional.STATELESS_WHILE.grad
 def while_grad(op: Operation, *grads: Any) -> list[Any]:
-    _require_graph(op)
     with name_scope("while_grad"):
         return _LoopGradient(op, grads).build()

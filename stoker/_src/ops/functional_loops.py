@@ -77,7 +77,7 @@ def map_fn(
         dtype: the dtypes that `fn` returns, in its structure; by default those of `elems`.
         parallel_iterations: recorded in the graph.
         back_prop: False makes gradients stop.
-        swap_memory: accepted.
+        swap_memory: no effect; values that the gradient needs stay where they are.
         infer_shape: all results of `fn` have one shape.
         name: the name scope ("map").
         fn_output_signature: dtypes or TensorSpecs that `fn` returns; the newer form of `dtype`.
@@ -117,37 +117,15 @@ def map_fn(
                     )
             return i + 1, [ta.write(i, value) for ta, value in zip(arrays, flat)]
 
-        loop = _Shapes(body, specs)
         done = control_flow.while_loop_v2(
             lambda i, _: comparison.less(i, rows.count),
-            loop,
+            body,
             (constant(0), results),
             parallel_iterations=parallel_iterations or 10,
             back_prop=back_prop,
             maximum_iterations=rows.count,
         )[1]
-        return _collected(loop.shaped(done), signature, rows.static)
-
-
-class _Shapes:
-    """A loop's body that remembers the element shapes of the arrays it returns: they are known only inside."""
-
-    def __init__(self, body: Callable[..., Any], specs: list[Any]) -> None:
-        self._body = body
-        self._found: list[Any] = [None] * len(specs)
-
-    def __call__(self, i: Any, *rest: Any) -> Any:
-        result = self._body(i, *rest)
-        for n, ta in enumerate(nest.flatten(result[-1])):
-            self._found[n] = ta._static
-        return result
-
-    def shaped(self, arrays: Any) -> list[Any]:
-        arrays = nest.flatten(arrays)
-        for ta, found in zip(arrays, self._found):
-            if found is not None and ta._static.compatible(found) and ta._infer_shape:
-                ta._static = ta._static.merge(found)
-        return arrays
+        return _collected(nest.flatten(done), signature, rows.static)
 
 
 @export("scan")
@@ -170,7 +148,7 @@ def scan(
         initializer: the first accumulator; by default the first row.
         parallel_iterations: recorded in the graph.
         back_prop: False makes gradients stop.
-        swap_memory: accepted.
+        swap_memory: no effect; values that the gradient needs stay where they are.
         infer_shape: all results have one shape.
         reverse: go from the last row to the first.
         name: the name scope ("scan").

@@ -202,14 +202,14 @@ def _rows_gradient(op: Operation, g: Any) -> IndexedSlices:
     """The gradient of looking up rows: those rows, with the indices they belong to."""
     params, indices = op.inputs[0], op.inputs[1]
     g = convert_to_tensor(g)
-    sizes = array.shape(params, out_type=dtypes.int64)
+    sizes = array.shape(params)
     row = params.static_shape[1:]
     if row.known and row.dims is not None:
         values_shape: Any = [-1, *row]
     else:
-        values_shape = array.concat([np.array([-1], np.int64), sizes[1:]], 0)  # type: ignore[index]
+        values_shape = array.concat([[-1], sizes[1:]], 0)  # type: ignore[index]
     if 0 in (row.dims or ()):
-        values_shape = array.concat([array.reshape(ranges.size(indices, out_type=dtypes.int64), [1]), sizes[1:]], 0)  # type: ignore[index]
+        values_shape = array.concat([array.reshape(ranges.size(indices), [1]), sizes[1:]], 0)  # type: ignore[index]
     return IndexedSlices(array.reshape(g, values_shape), array.reshape(indices, [-1]), sizes)
 
 
@@ -497,8 +497,8 @@ def _variable_sizes(op: Operation, kind: DType) -> Any:
 def resource_gather_grad(op: Operation, g: Tensor) -> Any:
     if op.attr("batch_dims"):
         raise NotImplementedError("The gradient of ResourceGather with batch_dims is not supported.")
-    sizes = convert_to_tensor(_variable_sizes(op, dtypes.int64))
-    values_shape = array.concat([np.array([-1], np.int64), sizes[1:]], 0)  # type: ignore[index]
+    sizes = convert_to_tensor(_variable_sizes(op, dtypes.int32))
+    values_shape = array.concat([[-1], sizes[1:]], 0)  # type: ignore[index]
     rows = array.reshape(g, values_shape)
     return IndexedSlices(rows, array.reshape(op.inputs[1], [-1]), sizes), None
 

@@ -126,10 +126,25 @@ def _differentiated(x: Any) -> Any:
     """The tensor that stands for x in the graph: a variable's handle or reference."""
     as_source = getattr(x, "_gradient_source", None)
     if as_source is not None:
-        return as_source()
-    if isinstance(x, IndexedSlices):
-        return x.values
-    return convert_to_tensor(x, name="x")
+        x = as_source()
+    elif isinstance(x, IndexedSlices):
+        x = x.values
+    else:
+        x = convert_to_tensor(x, name="x")
+    return context.target().capture(x) if getattr(x, "is_eager", False) else x
+
+
+def _captures(target: Any) -> tuple[dict[Operation, Tensor], dict[Tensor, list[Operation]]]:
+    """The inputs of the function bodies that are being traced which stand for tensors outside, and back."""
+    stands_for: dict[Operation, Tensor] = {}
+    captured: dict[Tensor, list[Operation]] = {}
+    while target.building_function:
+        for passed, inner in target.captures:
+            if not getattr(passed, "is_eager", False):
+                stands_for[inner.op] = passed
+                captured.setdefault(passed, []).append(inner.op)
+        target = target.outer
+    return stands_for, captured
 
 
 class _Walk:
@@ -139,16 +154,22 @@ class _Walk:
         self, ys: list[Tensor], xs: list[Tensor], stops: list[Tensor], scope: str, colocate: bool, gate: bool
     ) -> None:
         self.ys, self.xs, self.scope, self.colocate, self.gate = ys, xs, scope, colocate, gate
+        self.stands_for, self.captured = _captures(context.target())
         self.stop_ops = self._stop_ops(stops)
-        self.between = self._between(stops)
+        self.between = self._between()
         self.pending: dict[Operation, int] = {}
         for op in self.between:
             if op in self.stop_ops:
                 continue
-            for tensor in op._inputs:
+            for tensor in self._inputs(op):
                 if tensor.op in self.between:
                     self.pending[tensor.op] = self.pending.get(tensor.op, 0) + 1
         self.gradients: dict[Tensor, list[Any]] = {}
+
+    def _inputs(self, op: Operation) -> Sequence[Tensor]:
+        """What an op is computed from. A walk that starts in a function's body goes on outside of it."""
+        outer = self.stands_for.get(op)
+        return op._inputs if outer is None else (outer,)
 
     def _stop_ops(self, stops: list[Tensor]) -> set[Operation]:
         """Ops at which to stop: those of `stops`, and sources that do not depend on another source."""
@@ -156,7 +177,7 @@ class _Walk:
         source_ops = {x.op for x in self.xs}
         below: set[Operation] = set()
         for op in source_ops:
-            queue = deque(t.op for t in op._inputs)
+            queue = deque(t.op for t in self._inputs(op))
             seen: set[Operation] = set()
             while queue:
                 each = queue.popleft()
@@ -165,11 +186,11 @@ class _Walk:
                     break
                 if each not in seen:
                     seen.add(each)
-                    queue.extend(t.op for t in each._inputs)
+                    queue.extend(t.op for t in self._inputs(each))
         return found | (source_ops - below)
 
-    def _between(self, stops: list[Tensor]) -> set[Operation]:
-        """Ops on a differentiable path from some x to some y."""
+    def _between(self) -> set[Operation]:
+        """Ops on a differentiable path from some x to some y that does not pass a stop."""
         reached: set[Operation] = set()
         queue = deque(x.op for x in self.xs)
         while queue:
@@ -180,13 +201,15 @@ class _Walk:
             for tensor in op.outputs:
                 if is_trainable(tensor):
                     queue.extend(tensor._consumers)
+                    queue.extend(self.captured.get(tensor, ()))
         between: set[Operation] = set()
         queue = deque(y.op for y in self.ys)
         while queue:
             op = queue.popleft()
             if op in reached and op not in between:
                 between.add(op)
-                queue.extend(tensor.op for tensor in op._inputs)
+                if op not in self.stop_ops:
+                    queue.extend(tensor.op for tensor in self._inputs(op))
         return between
 
     def start(self, grad_ys: Sequence[Any]) -> None:
@@ -218,7 +241,7 @@ class _Walk:
             op = ready.popleft()
             if op not in self.stop_ops:
                 self._through(op)
-            for tensor in op._inputs:
+            for tensor in self._inputs(op):
                 source = tensor.op
                 if op in self.stop_ops or source not in self.between:
                     continue
@@ -230,6 +253,9 @@ class _Walk:
         """Computes the gradients of an op's inputs from those of its outputs."""
         incoming = [self._aggregate(tensor) for tensor in op.outputs]
         if all(g is None for g in incoming):
+            return
+        if op in self.stands_for:
+            self.gradients.setdefault(self.stands_for[op], []).extend(incoming)
             return
         try:
             function = gradient_function(op)
@@ -285,7 +311,9 @@ class _Walk:
         if not terms:
             return None
         if len(terms) > 1:
-            terms[:] = [aggregate(terms)]
+            first = terms[0] if isinstance(terms[0], Tensor) else terms[0].values
+            with first.op.graph.colocate_with(first.op, ignore_existing=True):
+                terms[:] = [aggregate(terms)]
         return terms[0]
 
     def result(self, x: Tensor, unconnected: str) -> Any:

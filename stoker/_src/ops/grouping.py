@@ -7,14 +7,15 @@ from typing import Any
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.definition import define
+from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import identity
 
-NO_OP = define("NoOp() -> ()").not_differentiable()
+NO_OP = define("NoOp() -> ()")
 NO_OP.kernel(lambda: None)
 
-CONTROL_TRIGGER = define("ControlTrigger() -> ()").not_differentiable()
+CONTROL_TRIGGER = define("ControlTrigger() -> ()")
 CONTROL_TRIGGER.kernel(lambda: None)
 
 
@@ -56,7 +57,7 @@ def tuple_v1(tensors: Any, name: str | None = None, control_inputs: Any = None) 
     """`tensors`, each available only when all of them (and `control_inputs`) are."""
     if context.executing_eagerly():
         return list(tensors)
-    with name_scope(name, "tuple", tensors) as scope:
+    with name_scope(name, "tuple", tensors):
         waits: list[Any] = [t.op for t in tensors if t is not None]
         for item in control_inputs or ():
             if isinstance(item, Tensor):
@@ -67,12 +68,7 @@ def tuple_v1(tensors: Any, name: str | None = None, control_inputs: Any = None) 
         if not waits:
             raise ValueError(f"'tensors' must have at least one Tensor. Received: {tensors}.")
         gate = group(*waits)
-        results = []
-        for tensor in tensors:
-            with control_dependencies([gate]):
-                results.append(None if tensor is None else identity(tensor))
-        del scope
-        return results
+        return [None if tensor is None else with_dependencies([gate], tensor) for tensor in tensors]
 
 
 @export(v2="tuple")
@@ -82,9 +78,12 @@ def tuple_v2(tensors: Any, control_inputs: Any = None, name: str | None = None) 
 
 
 def with_dependencies(dependencies: Any, output_tensor: Any, name: str | None = None) -> Any:
-    """`output_tensor`, available only when `dependencies` have run."""
+    """`output_tensor`, available only when `dependencies` have run. IndexedSlices stay sparse."""
     if context.executing_eagerly():
         return output_tensor
     scoped = name_scope(name, "control_dependency", [*dependencies, output_tensor])
     with scoped as scope, control_dependencies(dependencies):
+        if isinstance(output_tensor, IndexedSlices):
+            values = identity(output_tensor.values, name=scope)
+            return IndexedSlices(values, output_tensor.indices, output_tensor.dense_shape)
         return identity(output_tensor, name=scope)

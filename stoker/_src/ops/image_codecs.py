@@ -49,7 +49,7 @@ _JPEG_ATTRS: dict[str, Any] = {
 
 # ---- JPEG -------------------------------------------------------------------------------------------------------
 
-DECODE_JPEG = define("DecodeJpeg(contents: string) -> (image: uint8)", **_JPEG_ATTRS).not_differentiable()
+DECODE_JPEG = define("DecodeJpeg(contents: string) -> (image: uint8)", **_JPEG_ATTRS)
 
 
 @DECODE_JPEG.kernel
@@ -112,7 +112,7 @@ def decode_jpeg(
 
 DECODE_AND_CROP_JPEG = define(
     "DecodeAndCropJpeg(contents: string, crop_window: vector host int32) -> (image: uint8)", **_JPEG_ATTRS
-).not_differentiable()
+)
 
 
 @DECODE_AND_CROP_JPEG.kernel
@@ -178,7 +178,7 @@ def decode_and_crop_jpeg(
 EXTRACT_JPEG_SHAPE = define(
     "ExtractJpegShape(contents: string) -> (image_shape: output_type)",
     output_type=one_of(dtypes.int32, dtypes.int64, default=dtypes.int32),
-).not_differentiable()
+)
 
 
 @EXTRACT_JPEG_SHAPE.kernel
@@ -209,7 +209,7 @@ ENCODE_JPEG = define(
     x_density=300,
     y_density=300,
     xmp_metadata="",
-).not_differentiable()
+)
 
 
 @ENCODE_JPEG.kernel
@@ -294,7 +294,7 @@ def encode_jpeg(
 
 ENCODE_JPEG_VARIABLE_QUALITY = define(
     "EncodeJpegVariableQuality(images: uint8, quality: host int32) -> (contents: string)"
-).not_differentiable()
+)
 
 
 @ENCODE_JPEG_VARIABLE_QUALITY.kernel
@@ -324,7 +324,7 @@ def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
 # ---- PNG --------------------------------------------------------------------------------------------------------
 
 _PNG_TYPES = one_of(dtypes.uint8, dtypes.uint16, default=dtypes.uint8)
-DECODE_PNG = define("DecodePng(contents: string) -> (image: dtype)", channels=0, dtype=_PNG_TYPES).not_differentiable()
+DECODE_PNG = define("DecodePng(contents: string) -> (image: dtype)", channels=0, dtype=_PNG_TYPES)
 
 
 @DECODE_PNG.kernel
@@ -350,7 +350,7 @@ def decode_png(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name
     return DECODE_PNG(contents, channels=channels, dtype=dtype, name=name)
 
 
-ENCODE_PNG = define("EncodePng(image: T) -> (contents: string)", compression=-1, T=_PNG_TYPES).not_differentiable()
+ENCODE_PNG = define("EncodePng(image: T) -> (contents: string)", compression=-1, T=_PNG_TYPES)
 
 
 @ENCODE_PNG.kernel
@@ -385,7 +385,7 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
 
 # ---- GIF, BMP, any of them --------------------------------------------------------------------------------------
 
-DECODE_GIF = define("DecodeGif(contents: string) -> (image: uint8)").not_differentiable()
+DECODE_GIF = define("DecodeGif(contents: string) -> (image: uint8)")
 DECODE_GIF.kernel(lambda contents: from_numpy(images.decode_gif(_file(contents))))
 
 
@@ -401,7 +401,7 @@ def decode_gif(contents: Any, name: str | None = None) -> Tensor:
     return DECODE_GIF(contents, name=name)
 
 
-DECODE_BMP = define("DecodeBmp(contents: string) -> (image: uint8)", channels=0).not_differentiable()
+DECODE_BMP = define("DecodeBmp(contents: string) -> (image: uint8)", channels=0)
 
 
 @DECODE_BMP.kernel
@@ -426,7 +426,7 @@ DECODE_IMAGE = define(
     channels=0,
     dtype=one_of(*_DECODED, default=dtypes.uint8),
     expand_animations=True,
-).not_differentiable()
+)
 
 
 @DECODE_IMAGE.kernel

@@ -59,6 +59,11 @@ def matmul_kernel(a: torch.Tensor, b: torch.Tensor, *, transpose_a: bool, transp
     return _matmul(a, b)
 
 
+@MATMUL.lower
+def matmul_lower(build: Any, op: Operation, a: Any, b: Any) -> Any:
+    return build.matmul(a, b, transpose_a=op.attr("transpose_a"), transpose_b=op.attr("transpose_b"))
+
+
 @MATMUL.specialize
 def plain_matmul(op: Operation) -> Any:
     """Floating point matrices go to torch's product at once; the shape rule explains what it refuses."""

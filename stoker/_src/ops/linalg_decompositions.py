@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -118,7 +117,6 @@ def cholesky_grad(op: Operation, g: Tensor) -> Tensor:
 
 
 CHOLESKY_GRAD = define("CholeskyGrad(l: T, grad: T) -> (output: T)", T=(dtypes.float16, dtypes.float32, dtypes.float64))
-CHOLESKY_GRAD.not_differentiable()
 
 
 @CHOLESKY_GRAD.kernel
@@ -163,15 +161,16 @@ def matrix_determinant_shape(input: Shape) -> Shape:
     return square(input)[:-2]
 
 
-def _column(x: Tensor) -> Tensor:
+def as_column(x: Tensor) -> Tensor:
     """A batch of numbers as a batch of 1 by 1 matrices."""
     return array.reshape(x, array.concat([array.shape(x), [1, 1]], 0))
 
 
 @MATRIX_DETERMINANT.grad
 def matrix_determinant_grad(op: Operation, g: Tensor) -> Tensor:
+    # TensorFlow does not conjugate the determinant of a complex matrix.
     inverse = matrix_inverse(op.inputs[0], adjoint=True)
-    return math.multiply(_column(math.multiply(g, math.conj(op.outputs[0]))), inverse)
+    return math.multiply(as_column(math.multiply(g, op.outputs[0])), inverse)
 
 
 @LOG_MATRIX_DETERMINANT.kernel
@@ -189,7 +188,7 @@ def log_matrix_determinant_shape(input: Shape) -> tuple[Shape, Shape]:
 
 @LOG_MATRIX_DETERMINANT.grad
 def log_matrix_determinant_grad(op: Operation, _: Any, g: Tensor) -> Tensor:
-    return math.multiply(_column(g), matrix_inverse(op.inputs[0], adjoint=True))
+    return math.multiply(as_column(g), matrix_inverse(op.inputs[0], adjoint=True))
 
 
 @export("linalg.det", v1="matrix_determinant")
@@ -237,13 +236,25 @@ def qr_shape(input: Shape, *, full_matrices: bool) -> tuple[Shape, Shape]:
 
 @QR.grad
 def qr_grad(op: Operation, dq: Tensor, dr: Tensor) -> Tensor:
-    """The reduced factorisation of full column rank (rows >= columns), after Walter and Lehmann (2011)."""
+    """After Walter and Lehmann (2011); wide matrices [X Y] = Q [U V] after Roberts and Roberts (2020)."""
     q, r = op.outputs
     rows, cols = q.static_shape[-2], r.static_shape[-1]
     if rows is None or cols is None:
         raise NotImplementedError("The gradient of Qr needs the sizes of the matrices to be known.")
-    if rows < cols or (op.attr("full_matrices") and rows != cols):
-        raise NotImplementedError("The gradient of Qr is defined for reduced factorisations with rows >= columns.")
+    if op.attr("full_matrices") and rows > cols:
+        raise NotImplementedError(
+            f"The gradient of Qr with full_matrices is not defined for {rows} rows and {cols} columns (more rows than columns)."
+        )
+    if rows >= cols:
+        return _tall_qr_grad(q, r, dq, dr)
+    beyond = op.inputs[0][..., rows:]
+    first = _tall_qr_grad(
+        q, r[..., :rows], math.add(dq, product(beyond, dr[..., rows:], adjoint_b=True)), dr[..., :rows]
+    )
+    return array.concat([first, product(q, dr[..., rows:])], -1)
+
+
+def _tall_qr_grad(q: Tensor, r: Tensor, dq: Tensor, dr: Tensor) -> Tensor:
     m = math.subtract(product(r, dr, adjoint_b=True), product(dq, q, adjoint_a=True))
     lower = diagonals.matrix_band_part(m, -1, 0)
     strict = math.subtract(lower, diagonals.MATRIX_DIAG(diagonals.MATRIX_DIAG_PART(m)))
@@ -291,13 +302,13 @@ def svd_shape(input: Shape, *, compute_uv: bool, full_matrices: bool) -> tuple[S
 
 @SVD.grad
 def svd_grad(op: Operation, ds: Tensor, du: Any, dv: Any) -> Tensor:
-    """Townsend (2016), for the reduced factorisation of real matrices."""
+    """Townsend (2016), for the reduced factorisation; Wan and Zhang (2019) for complex matrices."""
     a = op.inputs[0]
-    if a.dtype.is_complex:
-        raise NotImplementedError("The gradient of Svd of complex matrices is not defined.")
+    if a.dtype.is_complex:  # singular values are real whatever their dtype
+        ds = math.cast(math_unary.real(ds), a.dtype.base_dtype)
     if not op.attr("compute_uv"):
         s, u, v = SVD(a, compute_uv=True)
-        return product(math.multiply(u, _row(math.cast(ds, a.dtype.base_dtype))), v, adjoint_b=True)
+        return product(math.multiply(u, as_row(math.cast(ds, a.dtype.base_dtype))), v, adjoint_b=True)
     rows, cols = a.static_shape.at_least(2)[-2:]
     if rows is None or cols is None:
         raise NotImplementedError("The gradient of Svd needs the sizes of the matrices to be known.")
@@ -307,23 +318,28 @@ def svd_grad(op: Operation, ds: Tensor, du: Any, dv: Any) -> Tensor:
     k = min(rows, cols)
     squares = math.square(s)
     # 1 / (s_j^2 - s_i^2) off the diagonal, 0 on it.
-    gaps = math.subtract(_row(squares), _columns(squares))
+    gaps = math.subtract(as_row(squares), as_columns(squares))
     eye = diagonals.MATRIX_DIAG(array.ones([k], a.dtype.base_dtype))
     factors = math.multiply(reciprocal_or_zero(math.add(gaps, eye)), math.subtract(math.number(1, eye), eye))
     inner_u = math.multiply(factors, math.subtract(product(u, du, adjoint_a=True), product(du, u, adjoint_a=True)))
     inner_v = math.multiply(factors, math.subtract(product(v, dv, adjoint_a=True), product(dv, v, adjoint_a=True)))
     middle = math.add(
-        math.add(math.multiply(inner_u, _row(s)), math.multiply(_columns(s), inner_v)),
+        math.add(math.multiply(inner_u, as_row(s)), math.multiply(as_columns(s), inner_v)),
         diagonals.MATRIX_DIAG(ds),
     )
-    result = product(product(u, middle), v, adjoint_b=True)
     inverse = reciprocal_or_zero(s)
+    if a.dtype.is_complex:
+        # Singular vectors are free in their phase: what a change of it would do is taken out.
+        turned = diagonals.MATRIX_DIAG_PART(product(v, dv, adjoint_a=True))
+        phases = math.multiply(math.number(0.5, s), math.multiply(inverse, math.subtract(math.conj(turned), turned)))
+        middle = math.add(middle, diagonals.MATRIX_DIAG(phases))
+    result = product(product(u, middle), v, adjoint_b=True)
     if rows > k:
         rest = math.subtract(du, product(u, product(u, du, adjoint_a=True)))
-        result = math.add(result, product(math.multiply(rest, _row(inverse)), v, adjoint_b=True))
+        result = math.add(result, product(math.multiply(rest, as_row(inverse)), v, adjoint_b=True))
     if cols > k:
         rest = math.subtract(dv, product(v, product(v, dv, adjoint_a=True)))
-        result = math.add(result, product(math.multiply(u, _row(inverse)), rest, adjoint_b=True))
+        result = math.add(result, product(math.multiply(u, as_row(inverse)), rest, adjoint_b=True))
     return result
 
 
@@ -331,7 +347,7 @@ def reciprocal_or_zero(x: Tensor) -> Tensor:
     return math.DIV_NO_NAN(math.number(1, x), x)
 
 
-def _row(x: Tensor) -> Tensor:
+def as_row(x: Tensor) -> Tensor:
     """Numbers of each matrix as a row, to scale columns."""
     return array.reshape(
         x,
@@ -341,7 +357,7 @@ def _row(x: Tensor) -> Tensor:
     )
 
 
-def _columns(x: Tensor) -> Tensor:
+def as_columns(x: Tensor) -> Tensor:
     """Numbers of each matrix as a column, to scale rows."""
     if x.static_shape.known:
         return array.reshape(x, [*x.static_shape, 1])
@@ -360,7 +376,7 @@ def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name:
 # ---- eigenvalues ------------------------------------------------------------------------------------------------
 
 SELF_ADJOINT_EIG_V2 = define("SelfAdjointEigV2(input: T) -> (e: T, v: T)", compute_v=True, T=TYPES)
-SELF_ADJOINT_EIG = define("SelfAdjointEig(input: T) -> (output: T)", T=REAL_TYPES).not_differentiable()
+SELF_ADJOINT_EIG = define("SelfAdjointEig(input: T) -> (output: T)", T=REAL_TYPES)
 
 
 @SELF_ADJOINT_EIG_V2.kernel
@@ -400,7 +416,7 @@ def self_adjoint_eig_grad(op: Operation, de: Tensor, dv: Any) -> Tensor:
         full = product(v, product(diagonals.MATRIX_DIAG(de), v, adjoint_b=True))
     else:
         e, v = op.outputs
-        gaps = math.subtract(_row(e), _columns(e))
+        gaps = math.subtract(as_row(e), as_columns(e))
         factors = reciprocal_or_zero(gaps)
         middle = math.add(
             diagonals.MATRIX_DIAG(de),
@@ -455,7 +471,7 @@ def eig_grad(op: Operation, de: Tensor, dv: Any) -> Tensor:
         inner = diagonals.MATRIX_DIAG(de)
     else:
         e, v = op.outputs
-        factors = math.conj(reciprocal_or_zero(math.subtract(_row(e), _columns(e))))
+        factors = math.conj(reciprocal_or_zero(math.subtract(as_row(e), as_columns(e))))
         vh_dv = product(v, dv, adjoint_a=True)
         vh_v = product(v, v, adjoint_a=True)
         real_diagonal = diagonals.MATRIX_DIAG(
@@ -468,23 +484,23 @@ def eig_grad(op: Operation, de: Tensor, dv: Any) -> Tensor:
     return full if a.dtype.is_complex else math.cast(full, a.dtype.base_dtype)
 
 
-def _complex_of(kind: DType) -> DType:
+def complex_of(kind: DType) -> DType:
     return dtypes.complex128 if kind in (dtypes.float64, dtypes.complex128) else dtypes.complex64
 
 
-@export("linalg.eig", "eig")
+@export(v2=("linalg.eig", "eig"))
 def eig(tensor: Any, name: str | None = None) -> Any:
     """Eigenvalues and right eigenvectors (as columns), complex: (e, v)."""
     x = convert_to_tensor(tensor)
-    e, v = EIG(x, Tout=_complex_of(x.dtype.base_dtype), compute_v=True, name=name)
+    e, v = EIG(x, Tout=complex_of(x.dtype.base_dtype), compute_v=True, name=name)
     return e, v
 
 
-@export("linalg.eigvals", "eigvals")
+@export(v2=("linalg.eigvals", "eigvals"))
 def eigvals(tensor: Any, name: str | None = None) -> Tensor:
     """Eigenvalues, complex."""
     x = convert_to_tensor(tensor)
-    return EIG(x, Tout=_complex_of(x.dtype.base_dtype), compute_v=False, name=name)[0]
+    return EIG(x, Tout=complex_of(x.dtype.base_dtype), compute_v=False, name=name)[0]
 
 
 # ---- Lu ---------------------------------------------------------------------------------------------------------
@@ -512,89 +528,7 @@ def lu_shape(input: Shape) -> tuple[Shape, Shape]:
     return input, input[:-1]
 
 
-LU.not_differentiable()
-
-
 @export("linalg.lu")
 def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> Any:
     """L (unit diagonal, left out) and U in one matrix, and the order p of rows: L U = input[p]; (lu, p)."""
     return LU(input, output_idx_type=as_dtype(output_idx_type), name=name)
-
-
-# ---- functions of matrices --------------------------------------------------------------------------------------
-
-
-def _matrix_function(name: str, function: Callable[[torch.Tensor], torch.Tensor], allowed: tuple[DType, ...]) -> Any:
-    def kernel(input: torch.Tensor) -> torch.Tensor:
-        check_square(input)
-        return function(wide(input)).to(input.dtype)
-
-    kernel.__name__ = kernel.__qualname__ = f"{name.lower()}_kernel"
-    definition = define(f"{name}(input: T) -> (output: T)", T=allowed)
-    definition.kernel(kernel)
-    definition.shape(square)
-    return definition
-
-
-MATRIX_EXPONENTIAL = _matrix_function("MatrixExponential", torch.linalg.matrix_exp, TYPES)
-
-
-def _square_root(x: torch.Tensor) -> torch.Tensor:
-    """By eigenvectors: a matrix without a full set of them has a root that this does not find exactly."""
-    values, vectors = torch.linalg.eig(x)
-    root = vectors @ torch.diag_embed(torch.sqrt(values)) @ torch.linalg.inv(vectors)
-    return root if x.is_complex() else root.real.contiguous()
-
-
-MATRIX_SQUARE_ROOT = _matrix_function("MatrixSquareRoot", _square_root, TYPES)
-
-
-def _logarithm(x: torch.Tensor) -> torch.Tensor:
-    values, vectors = torch.linalg.eig(x)
-    return vectors @ torch.diag_embed(torch.log(values)) @ torch.linalg.inv(vectors)
-
-
-MATRIX_LOGARITHM = _matrix_function("MatrixLogarithm", _logarithm, COMPLEX).not_differentiable()
-
-
-@MATRIX_EXPONENTIAL.grad
-def matrix_exponential_grad(op: Operation, g: Tensor) -> Tensor:
-    """The derivative in the direction g^H is the upper right block of exp([[x^H, g], [0, x^H]])."""
-    x = adjoint(op.inputs[0])
-    size = x.static_shape[-1]
-    upper = array.concat([x, g], -1)
-    lower = array.concat([array.zeros_like(x), x], -1)
-    full = MATRIX_EXPONENTIAL(array.concat([upper, lower], -2))
-    if size is None:
-        size = array.shape(x)[-1]
-    return full[..., :size, size:]
-
-
-@MATRIX_SQUARE_ROOT.grad
-def matrix_square_root_grad(op: Operation, g: Tensor) -> Tensor:
-    """The solution z of y^H z + z y^H = g, in the eigenvectors of y."""
-    y = adjoint(op.outputs[0])
-    values, vectors = EIG(y, Tout=_complex_of(y.dtype.base_dtype))
-    inverse = MATRIX_INVERSE(vectors)
-    turned = product(product(inverse, math.cast(g, vectors.dtype.base_dtype)), vectors)
-    solved = math.realdiv(turned, math.add(_columns(values), _row(values)))
-    return math.cast(product(product(vectors, solved), inverse), y.dtype.base_dtype)
-
-
-@export("linalg.expm")
-def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
-    """The exponential of each matrix."""
-    with name_scope(name, "matrix_exponential", [input]):
-        return MATRIX_EXPONENTIAL(convert_to_tensor(input, name="matrix"))
-
-
-@export("linalg.sqrtm", "matrix_square_root")
-def matrix_square_root(input: Any, name: str | None = None) -> Tensor:
-    """The principal square root of each matrix."""
-    return MATRIX_SQUARE_ROOT(input, name=name)
-
-
-@export("linalg.logm")
-def matrix_logarithm(input: Any, name: str | None = None) -> Tensor:
-    """The principal logarithm of each complex matrix."""
-    return MATRIX_LOGARITHM(input, name=name)

@@ -17,7 +17,16 @@ from stoker._src.graph.definition import define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, broadcasting, diagonals, linalg, linalg_decompositions, math, reductions
+from stoker._src.ops import (
+    array,
+    array_joining,
+    broadcasting,
+    diagonals,
+    linalg,
+    linalg_decompositions,
+    math,
+    reductions,
+)
 
 _TYPES = (dtypes.float64, dtypes.float32, dtypes.float16, *COMPLEX)
 
@@ -94,7 +103,7 @@ BATCH_MATRIX_TRIANGULAR_SOLVE = define(
     lower=True,
     adjoint=False,
     T=(dtypes.float64, dtypes.float32),
-).not_differentiable()
+)
 
 
 @MATRIX_TRIANGULAR_SOLVE.kernel
@@ -130,6 +139,11 @@ def matrix_triangular_solve_grad(op: Operation, g: Tensor) -> Any:
     else:
         da = math.negative(linalg.matmul(db, x, adjoint_b=True))
     da = diagonals.matrix_band_part(da, -1, 0) if lower else diagonals.matrix_band_part(da, 0, -1)
+    return _without_broadcasting(a, b, da, db)
+
+
+def _without_broadcasting(a: Tensor, b: Tensor, da: Tensor, db: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of a matrix and a right-hand side, summed over what broadcasting of batches repeated."""
     batch_a, batch_b = a.static_shape[:-2], b.static_shape[:-2]
     if batch_a.known and batch_a.dims == batch_b.dims:
         return da, db
@@ -160,7 +174,7 @@ def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
 
 MATRIX_SOLVE_LS = define(
     "MatrixSolveLs(matrix: T, rhs: rank>1 T, l2_regularizer: scalar host float64) -> (output: T)", T=_TYPES, fast=True
-).not_differentiable()
+)
 
 
 @MATRIX_SOLVE_LS.kernel
@@ -194,6 +208,29 @@ def matrix_solve_ls_shape(matrix: Shape, rhs: Shape, l2_regularizer: Shape) -> S
         return UNKNOWN_SHAPE
     merge_dims(matrix[-2], rhs[-2], matrix, rhs)
     return matrix[:-2].merge(rhs[:-2]).concat(Shape((matrix[-1], rhs[-1])))
+
+
+@MATRIX_SOLVE_LS.grad
+def matrix_solve_ls_grad(op: Operation, g: Tensor) -> Any:
+    """From x = C A^H b with C = (A^H A + lambda I)^-1, or x = A^H C b with C = (A A^H + lambda I)^-1 for wide A."""
+    if not op.attr("fast"):
+        raise ValueError("Gradient not defined for fast=False")
+    a, b, weight = op.inputs
+    rows, cols = a.static_shape.at_least(2)[-2:]
+    if rows is None or cols is None:
+        raise ValueError("MatrixSolveLs: the gradient needs the sizes of the matrices to be known.")
+    x = op.outputs[0]
+    if rows >= cols:
+        z = cholesky_solve(_regularized(a, True, weight), g)
+        outer = linalg.matmul(x, z, adjoint_b=True)
+        symmetric = math.add(outer, linalg.transposed(outer))  # not the adjoint, in TensorFlow
+        da = math.subtract(linalg.matmul(b, z, adjoint_b=True), linalg.matmul(a, symmetric))
+        return da, linalg.matmul(a, z), None
+    factor = _regularized(a, False, weight)
+    w, z = cholesky_solve(factor, b), cholesky_solve(factor, linalg.matmul(a, g))
+    rest = math.subtract(g, linalg.matmul(a, z, adjoint_a=True))
+    da = math.subtract(linalg.matmul(w, rest, adjoint_b=True), linalg.matmul(z, x, adjoint_b=True))
+    return da, z, None
 
 
 def _regularized(matrix: Tensor, first: bool, l2_regularizer: Any) -> Tensor:
@@ -304,8 +341,8 @@ def _rolled(x: Tensor, by: int) -> Tensor:
 
 
 def _row_sums(x: Tensor, y: Tensor) -> Tensor:
-    """sum over columns of x conj(y), as a row."""
-    total = reductions.reduce_sum(math.multiply(x, math.conj(y)), -1)
+    """sum over columns of x y, as a row."""
+    total = reductions.reduce_sum(math.multiply(x, y), -1)
     return array.reshape(total, array.concat([array.shape(total)[:-1], [1, -1]], 0))
 
 
@@ -316,19 +353,20 @@ def tridiagonal_matmul_grad(op: Operation, g: Tensor) -> Any:
     to_rhs = math.add(
         math.add(math.multiply(main, g), _rolled(math.multiply(up, g), 1)), _rolled(math.multiply(down, g), -1)
     )
+    rhs = math.conj(rhs)
     return _row_sums(g, _rolled(rhs, -1)), _row_sums(g, rhs), _row_sums(g, _rolled(rhs, 1)), to_rhs
 
 
 @TRIDIAGONAL_SOLVE.grad
 def tridiagonal_solve_grad(op: Operation, g: Tensor) -> Any:
     diags, x = op.inputs[0], op.outputs[0]
-    # The adjoint system: the upper and lower diagonals change places, shifted by one.
+    # The transposed system: the upper and lower diagonals change places, shifted by one. (TensorFlow does not conjugate.)
     upper, main, lower = diags[..., 0, :], diags[..., 1, :], diags[..., 2, :]
     zero = array.zeros_like(upper[..., :1])
     turned = array.PACK(
         [array.concat([lower[..., 1:], zero], -1), main, array.concat([zero, upper[..., :-1]], -1)], axis=-2
     )
-    to_rhs = TRIDIAGONAL_SOLVE(math.conj(turned), g)
+    to_rhs = TRIDIAGONAL_SOLVE(turned, g)
     to_diags = array.concat(
         [_row_sums(to_rhs, _rolled(x, -1)), _row_sums(to_rhs, x), _row_sums(to_rhs, _rolled(x, 1))], -2
     )
@@ -418,7 +456,7 @@ def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compac
 
 BANDED_TRIANGULAR_SOLVE = define(
     "BandedTriangularSolve(matrix: T, rhs: rank>1 T) -> (output: T)", lower=True, adjoint=False, T=_TYPES
-).not_differentiable()
+)
 
 
 @BANDED_TRIANGULAR_SOLVE.kernel
@@ -443,6 +481,21 @@ def banded_triangular_solve_shape(matrix: Shape, rhs: Shape) -> Shape:
         return UNKNOWN_SHAPE
     rows = merge_dims(matrix[-1], rhs[-2], matrix, rhs)
     return broadcast_shapes(matrix[:-2], rhs[:-2]).concat(Shape((rows, rhs[-1])))
+
+
+@BANDED_TRIANGULAR_SOLVE.grad
+def banded_triangular_solve_grad(op: Operation, g: Tensor) -> Any:
+    bands, b = op.inputs
+    x = op.outputs[0]
+    transposed, lower = op.attr("adjoint"), op.attr("lower")
+    db = BANDED_TRIANGULAR_SOLVE(bands, g, lower=lower, adjoint=not transposed)
+    dense = linalg.matmul(x, db, adjoint_b=True) if transposed else linalg.matmul(db, x, adjoint_b=True)
+    count = bands.static_shape[-2]
+    others = array.shape(bands)[-2] - 1 if count is None else convert_to_tensor(count - 1)
+    zero = array.zeros_like(others)
+    kept = array_joining.stack([math.negative(others), zero] if lower else [zero, others])
+    da = math.negative(diagonals.matrix_diag_part(dense, k=kept, align="LEFT_RIGHT"))
+    return _without_broadcasting(bands, b, da, db)
 
 
 @export(v2="linalg.banded_triangular_solve")

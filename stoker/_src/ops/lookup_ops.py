@@ -299,7 +299,7 @@ def _anonymous_tensors(kind: str) -> Any:
 def _anonymous(kind: str, *, of_tensors: bool) -> None:
     """The op that makes a new table each time it runs; nobody finds it but by its handle."""
     attrs = {**_ANONYMOUS, "value_shape": Shape(())} if of_tensors else _ANONYMOUS
-    definition = define(f"Anonymous{kind}() -> (table_handle: resource)", STATEFUL, **attrs).not_differentiable()
+    definition = define(f"Anonymous{kind}() -> (table_handle: resource)", STATEFUL, **attrs)
     definition.shape(lambda: SCALAR)
     definition.kernel((_anonymous_tensors if of_tensors else _anonymous_scalars)(kind))
 
@@ -312,6 +312,10 @@ _anonymous("MutableHashTableOfTensors", of_tensors=True)
 # ---- what is done with them -------------------------------------------------------------------------------------
 
 
+# Ops for which TensorFlow does not say that gradients stop: asking for one raises.
+_RAISING = ("LookupTableImport", "LookupTableExport", "LookupTableRemove")
+
+
 def _on_table(
     name: str, arguments: str, outputs: str, kernel: Any, shape: Any = None, *, v1: bool = True, **attrs: Any
 ) -> OpDefinition:
@@ -319,9 +323,9 @@ def _on_table(
     forms = [(f"{name}V2", "resource")] + ([(name, "Ref(string)")] if v1 else [])
     made = []
     for form, handle in forms:
-        definition = define(
-            f"{form}(table_handle: {handle}{arguments}) -> ({outputs})", STATEFUL, **attrs
-        ).not_differentiable()
+        definition = define(f"{form}(table_handle: {handle}{arguments}) -> ({outputs})", STATEFUL, **attrs)
+        if name not in _RAISING:
+            definition.not_differentiable()
         definition.kernel(kernel)
         if shape is not None:
             definition.shape(shape)

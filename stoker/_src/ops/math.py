@@ -43,6 +43,7 @@ from stoker._src.ops.comparison import logical_and as logical_and
 from stoker._src.ops.comparison import logical_not as logical_not
 from stoker._src.ops.comparison import logical_or as logical_or
 from stoker._src.ops.comparison import not_equal as not_equal
+from stoker._src.ops.lowering import binary_loop
 from stoker._src.ops.math_unary import abs as abs
 from stoker._src.ops.math_unary import ceil as ceil
 from stoker._src.ops.math_unary import conj as conj
@@ -116,9 +117,10 @@ def mul_(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x.mul_(y) if _fits(x, y) else torch.mul(x, y)
 
 
-ADD_V2.in_place(0, add_)
-SUB.in_place(0, sub_)
-MUL.in_place(0, mul_)
+ADD.lower(binary_loop("add"))
+ADD_V2.in_place(0, add_).lower(binary_loop("add"))
+SUB.in_place(0, sub_).lower(binary_loop("sub"))
+MUL.in_place(0, mul_).lower(binary_loop("mul"))
 
 
 @ADD.grad
@@ -191,6 +193,9 @@ def squared_difference_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return difference.mul_(difference.conj() if difference.is_complex() else difference)
 
 
+SQUARED_DIFFERENCE.lower(binary_loop("square_difference"))
+
+
 @SQUARED_DIFFERENCE.grad
 def squared_difference_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = op.inputs
@@ -216,7 +221,7 @@ def _divides(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Integer division checks its divisor; torch would give anything (or stop the process) for zero."""
 
     def divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        if not (x.dtype.is_floating_point or x.dtype.is_complex) and x.numel():  # nothing divides by anything
             check_divisor(y)
         return kernel(x, y)
 
@@ -249,7 +254,7 @@ def _numpy_mod(x: Any, y: Any) -> Any:
 
 
 _quotient = _divides(exact(_div, _numpy_div))
-REAL_DIV = binary("RealDiv", _quotient, NUMERIC)
+REAL_DIV = binary("RealDiv", _quotient, NUMERIC).lower(binary_loop("div"))
 DIV = binary("Div", _quotient, NUMERIC)
 FLOOR_DIV = binary("FloorDiv", _divides(exact(_floor_div, _numpy_div)), NUMERIC).not_differentiable()
 TRUNCATE_DIV = binary("TruncateDiv", _divides(exact(_truncate_div, _numpy_div)), NUMERIC).not_differentiable()
@@ -289,7 +294,7 @@ def div_no_nan_grad(op: Operation, g: Tensor) -> Gradients:
 
 _MOD_TYPES = (dtypes.int32, dtypes.int64, *FLOATS)
 FLOOR_MOD = binary("FloorMod", _divides(exact(torch.remainder, _numpy_mod)), REAL)
-MOD = binary("Mod", _divides(torch.fmod), _MOD_TYPES).not_differentiable()
+MOD = binary("Mod", _divides(torch.fmod), _MOD_TYPES)
 TRUNCATE_MOD = binary("TruncateMod", _divides(torch.fmod), _MOD_TYPES)
 
 
@@ -297,12 +302,6 @@ TRUNCATE_MOD = binary("TruncateMod", _divides(torch.fmod), _MOD_TYPES)
 def floor_mod_grad(op: Operation, g: Tensor) -> Gradients:
     x, y = op.inputs
     return broadcasting.reduce_to_inputs(x, y, g, negative(multiply(g, floordiv(x, y))))
-
-
-@TRUNCATE_MOD.grad
-def truncate_mod_grad(op: Operation, g: Tensor) -> Gradients:
-    x, y = op.inputs
-    return broadcasting.reduce_to_inputs(x, y, g, negative(multiply(g, TRUNCATE_DIV(x, y))))
 
 
 @export("realdiv", v1="RealDiv")
@@ -411,8 +410,8 @@ def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 # ---- Maximum, Minimum, ClipByValue ------------------------------------------------------------------------------
 
-MAXIMUM = binary("Maximum", ordered(torch.maximum), REAL)
-MINIMUM = binary("Minimum", ordered(torch.minimum), REAL)
+MAXIMUM = binary("Maximum", ordered(torch.maximum), REAL).lower(binary_loop("max"))
+MINIMUM = binary("Minimum", ordered(torch.minimum), REAL).lower(binary_loop("min"))
 
 
 def _extreme_grad(op: Operation, g: Tensor, wins: OpDefinition) -> Gradients:
@@ -601,6 +600,14 @@ def add_n_kernel(inputs: list[Any]) -> Any:
     total = torch.add(inputs[0], inputs[1])
     for each in inputs[2:]:
         total.add_(each)
+    return total
+
+
+@ADD_N.lower
+def add_n_lower(build: Any, op: Operation, inputs: list[Any]) -> Any:
+    total = inputs[0] if len(inputs) > 1 else None
+    for each in inputs[1:]:
+        total = build.binary("add", total, each)
     return total
 
 

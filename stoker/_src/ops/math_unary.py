@@ -17,6 +17,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, broadcasting, math
+from stoker._src.ops.lowering import binary_loop, unary_loop
 from stoker._src.ops.nn import activations
 from stoker._src.ops.unsigned import modular
 from stoker._src.ops.values import torch_dtype
@@ -104,11 +105,15 @@ def angle_grad(op: Operation, g: Tensor) -> Tensor:
 COMPLEX_ABS = define("ComplexAbs(x: T) -> (y: Tout)", T=_COMPLEX, Tout=_PARTS)
 COMPLEX_ABS.kernel(lambda x: torch.abs(x))
 COMPLEX_ABS.shape(unchanged)
-COMPLEX_ABS.grad(
-    lambda op, g: math.multiply(
-        COMPLEX_OF(g, math.number(0, g), Tout=op.inputs[0].dtype.base_dtype), sign(op.inputs[0])
-    )
-)
+
+
+@COMPLEX_ABS.grad
+def complex_abs_grad(op: Operation, g: Tensor) -> Tensor:
+    """g x / |x|, written out because the derivative of Sign is taken for zero."""
+    x, size = op.inputs[0], op.outputs[0]
+    scaled = math.multiply(COMPLEX_OF(g, math.number(0, g), Tout=x.dtype.base_dtype), x)
+    return math.DIV_NO_NAN(scaled, COMPLEX_OF(size, math.number(0, size), Tout=x.dtype.base_dtype))
+
 
 COMPLEX_OF = define("Complex(real: T, imag: T) -> (out: Tout)", T=_PARTS, Tout=_COMPLEX)
 COMPLEX_OF.shape(broadcast_rule)
@@ -280,25 +285,28 @@ RECIPROCAL_GRAD = _slope("ReciprocalGrad", reciprocal_grad_kernel)
 INV_GRAD = _slope("InvGrad", reciprocal_grad_kernel)
 
 
+# The gradient ops conjugate y themselves: what follows is the derivative of dy * f(conj(y)) with respect to y and dy.
+
+
 @SQRT_GRAD.grad
 def sqrt_grad_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
-    scaled = math.realdiv(g, conj(op.inputs[0]))
+    scaled = math.realdiv(g, op.inputs[0])
     return math.multiply(negative(conj(scaled)), op.outputs[0]), math.multiply(math.number(0.5, g), scaled)
 
 
 @RSQRT_GRAD.grad
 def rsqrt_grad_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
-    y, dy = conj(op.inputs[0]), conj(op.inputs[1])
-    to_y = math.multiply(math.multiply(math.number(-1.5, g), math.multiply(g, dy)), square(y))
-    return to_y, RSQRT_GRAD(op.inputs[0], g)
+    y, dy = conj(op.inputs[0]), op.inputs[1]
+    to_y = math.multiply(math.multiply(math.number(-1.5, g), math.multiply(conj(g), dy)), square(y))
+    return to_y, RSQRT_GRAD(y, g)
 
 
 @RECIPROCAL_GRAD.grad
 @INV_GRAD.grad
 def reciprocal_grad_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
-    y, dy = conj(op.inputs[0]), conj(op.inputs[1])
-    to_y = math.multiply(math.multiply(math.number(-2, g), math.multiply(g, dy)), y)
-    return to_y, RECIPROCAL_GRAD(op.inputs[0], g)
+    y, dy = conj(op.inputs[0]), op.inputs[1]
+    to_y = math.multiply(math.multiply(math.number(-2, g), math.multiply(conj(g), dy)), y)
+    return to_y, RECIPROCAL_GRAD(y, g)
 
 
 square = function(SQUARE, "square", "x * x.", "square", "math.square")
@@ -344,6 +352,14 @@ SIGMOID_GRAD = _slope("SigmoidGrad", sigmoid_grad_kernel).in_place(1, sigmoid_gr
 TANH_GRAD = _slope("TanhGrad", tanh_grad_kernel).in_place(1, tanh_grad_)
 SIGMOID.in_place(0, torch.sigmoid_)
 TANH.in_place(0, torch.tanh_)
+
+for _definition, _loop in (
+    (NEG, "neg"), (ABS, "abs"), (SQUARE, "square"), (SQRT, "sqrt"), (RSQRT, "rsqrt"), (RECIPROCAL, "reciprocal"),
+    (EXP, "exp"), (SIGMOID, "sigmoid"), (TANH, "tanh"),
+):  # fmt: skip
+    _definition.lower(unary_loop(_loop))
+SIGMOID_GRAD.lower(binary_loop("sigmoid_grad"))
+TANH_GRAD.lower(binary_loop("tanh_grad"))
 
 
 @SIGMOID_GRAD.grad
@@ -440,7 +456,7 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
 
 
 def _test(name: str, kernel: Callable[..., Any]) -> OpDefinition:
-    definition = define(f"{name}(x: T) -> (y: bool)", T=FLOATS).not_differentiable()
+    definition = define(f"{name}(x: T) -> (y: bool)", T=FLOATS)
     definition.kernel(kernel)
     definition.shape(unchanged)
     return definition

@@ -25,8 +25,9 @@ def _operator(name: str, function: Callable[..., Any]) -> None:
                 if not isinstance(given, Tensor) and other.dtype.base_dtype is not self.dtype.base_dtype:
                     other = convert_to_tensor(other, self.dtype.base_dtype)
             except (TypeError, ValueError):
-                # The other operand may know how to deal with a tensor on its left.
-                if hasattr(type(other), f"__r{name}__"):
+                # The other operand may know how to deal with a tensor on its left; plain numbers and arrays do not.
+                kind = type(other)
+                if kind.__module__ not in ("builtins", "numpy") and hasattr(kind, f"__r{name}__"):
                     return NotImplemented
                 raise
             return function(self, other, name=scope)

@@ -9,6 +9,7 @@ import torch
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph.definition import SHAPES, TYPES, VIEW, define
+from stoker._src.graph.tensor import Operation, Tensor
 
 
 class Optional:
@@ -24,15 +25,15 @@ OPTIONAL_FROM_VALUE = define(
     "OptionalFromValue(components: [Toutput_types]) -> (optional: variant)",
     VIEW,
     Toutput_types=TYPES(minimum=1),
-).not_differentiable()
+)
 OPTIONAL_FROM_VALUE.kernel(lambda components: Optional(list(components)))
 OPTIONAL_FROM_VALUE.shape(lambda components: SCALAR)
 
-OPTIONAL_NONE = define("OptionalNone() -> (optional: variant)").not_differentiable()
+OPTIONAL_NONE = define("OptionalNone() -> (optional: variant)")
 OPTIONAL_NONE.kernel(lambda: Optional(None))
 OPTIONAL_NONE.shape(lambda: SCALAR)
 
-OPTIONAL_HAS_VALUE = define("OptionalHasValue(optional: variant) -> (has_value: bool)").not_differentiable()
+OPTIONAL_HAS_VALUE = define("OptionalHasValue(optional: variant) -> (has_value: bool)")
 OPTIONAL_HAS_VALUE.kernel(lambda optional: torch.tensor(optional.values is not None))
 OPTIONAL_HAS_VALUE.shape(lambda optional: SCALAR)
 
@@ -41,7 +42,7 @@ OPTIONAL_GET_VALUE = define(
     VIEW,
     output_types=TYPES(minimum=1),
     output_shapes=SHAPES(minimum=1),
-).not_differentiable()
+)
 
 
 @OPTIONAL_GET_VALUE.kernel
@@ -62,3 +63,15 @@ def optional_get_value_shape(optional: Shape, *, output_types: Any, output_shape
             None, None, f"output_shapes has {len(output_shapes)} shapes for {len(output_types)} output_types."
         )
     return list(output_shapes)
+
+
+@OPTIONAL_FROM_VALUE.grad
+def optional_from_value_grad(op: Operation, g: Tensor) -> Any:
+    """The gradient of an optional is an optional with the gradients of its components."""
+    shapes = [tensor.static_shape for tensor in op.inputs]
+    return list(OPTIONAL_GET_VALUE(g, output_types=op.attr("Toutput_types"), output_shapes=shapes))
+
+
+@OPTIONAL_GET_VALUE.grad
+def optional_get_value_grad(op: Operation, *gradients: Tensor) -> Any:
+    return OPTIONAL_FROM_VALUE(list(gradients))

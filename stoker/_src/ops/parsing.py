@@ -174,7 +174,7 @@ PARSE_EXAMPLE = define(
     "(sparse_indices: Nsparse * int64, sparse_values: [sparse_types], sparse_shapes: Nsparse * int64, "
     "dense_values: [Tdense])",
     sparse_types=_VALUES, Tdense=_VALUES, dense_shapes=SHAPES(minimum=0),
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @PARSE_EXAMPLE.kernel
@@ -225,7 +225,7 @@ PARSE_EXAMPLE_V2 = define(
     "dense_values: [Tdense], ragged_values: [ragged_value_types], ragged_row_splits: [ragged_split_types])",
     Tdense=_VALUES, num_sparse=INT(minimum=0), sparse_types=_VALUES, ragged_value_types=_VALUES,
     ragged_split_types=_SPLITS, dense_shapes=SHAPES(minimum=0),
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @PARSE_EXAMPLE_V2.kernel
@@ -299,7 +299,7 @@ PARSE_SINGLE_EXAMPLE = define(
     "dense_values: [Tdense])",
     num_sparse=INT(minimum=0), sparse_keys=STRINGS(minimum=0), dense_keys=STRINGS(minimum=0), sparse_types=_VALUES,
     Tdense=_VALUES, dense_shapes=SHAPES(minimum=0),
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 def _bytes(keys: Sequence[str | bytes]) -> list[bytes]:
@@ -451,7 +451,7 @@ PARSE_SEQUENCE_EXAMPLE = define(
     feature_list_dense_missing_assumed_empty=STRINGS(minimum=0), context_sparse_keys=STRINGS(minimum=0),
     context_dense_keys=STRINGS(minimum=0), feature_list_sparse_keys=STRINGS(minimum=0),
     feature_list_dense_keys=STRINGS(minimum=0), Ncontext_dense=_COUNT, **_SEQUENCE_ATTRS,
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @PARSE_SEQUENCE_EXAMPLE.kernel
@@ -539,7 +539,7 @@ PARSE_SEQUENCE_EXAMPLE_V2 = define(
     context_ragged_value_types=_OPTIONAL_VALUES, context_ragged_split_types=_OPTIONAL_SPLITS,
     feature_list_ragged_value_types=_OPTIONAL_VALUES, feature_list_ragged_split_types=_OPTIONAL_SPLITS,
     **_SEQUENCE_ATTRS,
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @PARSE_SEQUENCE_EXAMPLE_V2.kernel
@@ -635,7 +635,7 @@ PARSE_SINGLE_SEQUENCE_EXAMPLE = define(
     "feature_list_dense_keys: host Nfeature_list_dense * string, context_dense_defaults: host [Tcontext_dense], "
     f"debug_name: host string) -> ({_CONTEXT_OUTPUTS}, {_LIST_OUTPUTS})",
     Ncontext_dense=_COUNT, **_SEQUENCE_ATTRS,
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @PARSE_SINGLE_SEQUENCE_EXAMPLE.kernel

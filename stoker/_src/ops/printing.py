@@ -74,9 +74,7 @@ def print_v1(
 
 # ---- PrintV2 ----------------------------------------------------------------------------------------------------
 
-PRINT_V2 = define(
-    "PrintV2(input: string) -> ()", STATEFUL, output_stream=STRING("stderr"), end=STRING("\n")
-).not_differentiable()
+PRINT_V2 = define("PrintV2(input: string) -> ()", STATEFUL, output_stream=STRING("stderr"), end=STRING("\n"))
 
 _LEVELS = {"log(info)": logging.INFO, "log(warning)": logging.WARNING, "log(error)": logging.ERROR}
 

@@ -6,6 +6,7 @@ imported. Submessages travel as strings.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +22,8 @@ from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import DataLossError, InvalidArgumentError, NotFoundError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
-from stoker._src.formats import gfile
+from stoker._src.formats import gfile, protos
+from stoker._src.formats.message_fields import UNSET, read_fields, repeated
 from stoker._src.graph.definition import STRING, STRINGS, TYPES, define
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.values import from_numpy, to_numpy
@@ -35,7 +37,6 @@ _INT32 = (
     FieldDescriptor.TYPE_INT32,
     FieldDescriptor.TYPE_SINT32,
     FieldDescriptor.TYPE_SFIXED32,
-    FieldDescriptor.TYPE_ENUM,
 )
 _INT64 = (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_SINT64, FieldDescriptor.TYPE_SFIXED64)
 _TEXT = (
@@ -49,6 +50,7 @@ _DTYPES: dict[int, tuple[DType, ...]] = {
     FieldDescriptor.TYPE_FLOAT: (dtypes.float32, dtypes.float64),
     FieldDescriptor.TYPE_DOUBLE: (dtypes.float64,),
     FieldDescriptor.TYPE_BOOL: (dtypes.bool_,),
+    FieldDescriptor.TYPE_ENUM: (dtypes.int32,),
     **dict.fromkeys(_INT32, (dtypes.int32, dtypes.int64)),
     **dict.fromkeys(_INT64, (dtypes.int64,)),
     **dict.fromkeys((FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_FIXED32), (dtypes.uint32, dtypes.uint64, dtypes.int64, dtypes.int32)),
@@ -60,7 +62,7 @@ _DTYPES: dict[int, tuple[DType, ...]] = {
 def _message_class(message_type: str, source: str | bytes) -> Any:
     data = source if isinstance(source, bytes) else source.encode("utf-8", "surrogateescape")
     if data in (b"", b"local://"):
-        return _found(descriptor_pool.Default(), message_type)
+        return _local(message_type)
     if data.startswith(b"bytes://"):
         return _class_of(message_type, data.removeprefix(b"bytes://"))
     try:
@@ -81,6 +83,17 @@ def _class_of(message_type: str, described: bytes) -> Any:
         return _found(pool, message_type)
     except (DecodeError, TypeError) as error:
         raise _invalid(f"Source does not represent serialized file descriptor set proto: {error}") from None
+
+
+def _local(message_type: str) -> Any:
+    """A type that this process has imported; TensorFlow's own ones go by TensorFlow's names as well as by ours."""
+    pool = descriptor_pool.Default()
+    package, _, name = message_type.partition(".")
+    if package == "tensorflow":
+        for known in (message_type, f"stoker.{name}", f"tensorboard.{name}"):
+            with contextlib.suppress(KeyError):
+                return message_factory.GetMessageClass(pool.FindMessageTypeByName(known))
+    return _found(pool, message_type)
 
 
 def _found(pool: Any, message_type: str) -> Any:
@@ -105,14 +118,9 @@ def _fields(kind: Any, names: Sequence[str], message_type: str) -> list[Any]:
 
 
 def _type_name(field: Any) -> str:
-    for name, number in vars(FieldDescriptor).items():
-        if name.startswith("TYPE_") and number == field.type:
-            return name[5:].lower()
-    return str(field.type)
-
-
-def _repeated(field: Any) -> bool:
-    return field.is_repeated if hasattr(field, "is_repeated") else field.label == FieldDescriptor.LABEL_REPEATED
+    """What C++ calls the field's type: several of protobuf's share one."""
+    names = {number: name for name, number in vars(FieldDescriptor).items() if name.startswith("CPPTYPE_")}
+    return names[field.cpp_type][8:].lower()
 
 
 # ---- DecodeProtoV2 ----------------------------------------------------------------------------------------------
@@ -124,37 +132,21 @@ DECODE_PROTO_V2 = define(
 ).not_differentiable()  # fmt: skip
 
 
-def _parsed(kind: Any, data: bytes, message_format: str) -> Any:
+def _binary(kind: Any, data: bytes, message_format: str, sanitize: bool) -> bytes:
+    """The message to take fields from: parsed as a whole and written anew where it is text, or may be meant to harm."""
     if message_format == "text":
         try:
-            return text_format.Parse(data.decode(), kind())
+            return text_format.Parse(data.decode(), kind()).SerializePartialToString()
         except (text_format.ParseError, UnicodeDecodeError):
             raise DataLossError(None, None, "Unable to parse text protobuf") from None
+    if not sanitize:
+        return data
+    message = kind()
     try:
-        return kind.FromString(data)
-    except DecodeError as error:
-        raise DataLossError(None, None, f"Failed to consume entire buffer: {error}") from None
-
-
-def _held(message: Any, field: Any) -> list[Any]:
-    """The values of a field that a message has, in order."""
-    if field.is_extension:
-        values = message.Extensions[field]
-        there = bool(len(values)) if _repeated(field) else message.HasExtension(field)
-    else:
-        values = getattr(message, field.name)
-        if _repeated(field):
-            there = True
-        elif field.has_presence:
-            there = message.HasField(field.name)
-        else:
-            there = values != field.default_value
-    if not there:
-        return []
-    items = list(values) if _repeated(field) else [values]
-    if field.type in _TEXT:
-        return [_as_bytes(item) for item in items]
-    return items
+        message.MergeFromString(data)
+    except DecodeError:
+        raise DataLossError(None, None, "Unable to parse binary protobuf") from None
+    return message.SerializePartialToString()
 
 
 def _as_bytes(item: Any) -> bytes:
@@ -167,14 +159,14 @@ def _fill(field: Any) -> Any:
     """What stands where a message has no more values: the field's default."""
     if field.type in _TEXT:
         return _as_bytes(field.default_value) if isinstance(field.default_value, (str, bytes)) else b""
-    return 0 if _repeated(field) else field.default_value
+    return 0 if repeated(field) else field.default_value
 
 
 def _as_array(rows: list[list[Any]], field: Any, dtype: DType, lead: tuple[int, ...]) -> Any:
     # At least one column, as in TensorFlow.
     width = max([1, *map(len, rows)])
     fill = _fill(field)
-    padded = [[*row, *[fill] * (width - len(row))] for row in rows]
+    padded = [[*(fill if value is UNSET else value for value in row), *[fill] * (width - len(row))] for row in rows]
     if dtype is dtypes.string:
         array = np.empty((len(rows), width), dtype=object)
         array[:] = padded
@@ -198,6 +190,7 @@ def decode_proto_kernel(
     output_types: Sequence[DType],
     descriptor_source: str,
     message_format: str,
+    sanitize: bool,
 ) -> tuple[Any, list[Any]]:
     if len(field_names) != len(output_types):
         raise _invalid("field_names and output_types attributes must have the same length")
@@ -207,12 +200,14 @@ def decode_proto_kernel(
     fields = _fields(kind, field_names, message_type)
     for field, dtype in zip(fields, output_types):
         if dtype not in _DTYPES[field.type]:
-            raise _invalid(f"Unexpected output type for {field.full_name}: {_type_name(field)} to {dtype.name}")
+            raise _invalid(
+                f"Unexpected output type for {field.full_name}: {_type_name(field)} to DT_{protos.DataType.Name(dtype.as_datatype_enum)[3:]}"
+            )
     if not bytes.size:
         raise _invalid("Bufs argument must contain at least one value")
-    messages = [_parsed(kind, data, message_format) for data in bytes.ravel().tolist()]
-    columns = [[_held(message, field) for message in messages] for field in fields]
-    sizes = np.array([[len(rows[i]) for rows in columns] for i in range(len(messages))], np.int32)
+    found = [read_fields(_binary(kind, each, message_format, sanitize), fields) for each in bytes.ravel().tolist()]
+    columns = [[held[k] for held in found] for k in range(len(fields))]
+    sizes = np.array([[len(values) for values in held] for held in found], np.int32)
     values = [_as_array(rows, field, dtype, bytes.shape) for rows, field, dtype in zip(columns, fields, output_types)]
     return from_numpy(sizes.reshape(*bytes.shape, len(fields))), values
 
@@ -247,7 +242,8 @@ def decode_proto(
         descriptor_source: "local://" (types this process has imported), a file with a FileDescriptorSet, or "bytes://"
             and one.
         message_format: "binary" or "text".
-        sanitize: has no effect on the values here, which are always those of a message parsed as a whole.
+        sanitize: parse each message as a whole and write it anew before taking fields: checks what nobody asked for, and
+            merges submessages of one field. Without it submessages are the bytes they came in.
         name: the op's name.
 
     Returns:
@@ -280,11 +276,11 @@ def _put(message: Any, field: Any, items: list[Any]) -> None:
     if field.type in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_GROUP):
         for item in items:
             target = _slot(message, field)
-            (target.add() if _repeated(field) else target).MergeFromString(item)
+            (target.add() if repeated(field) else target).MergeFromString(item)
         return
     if field.type == FieldDescriptor.TYPE_STRING:
         items = [item.decode() for item in items]
-    if _repeated(field):
+    if repeated(field):
         _slot(message, field).extend(items)
     elif field.is_extension:
         message.Extensions[field] = items[-1]

@@ -13,7 +13,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import STRING, define, one_of
-from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.values import torch_dtype
 
 _QUANTIZED = (dtypes.qint8, dtypes.quint8, dtypes.qint32, dtypes.qint16, dtypes.quint16)
@@ -132,11 +132,6 @@ def quantize_v2_shape(input: Shape, min_range: Shape, max_range: Shape) -> Any:
     return input, min_range.merge(max_range), min_range.merge(max_range)
 
 
-@QUANTIZE_V2.grad
-def quantize_v2_grad(op: Operation, *_: Any) -> Any:
-    return None, None, None
-
-
 # ---- Dequantize -------------------------------------------------------------------------------------------------
 
 DEQUANTIZE = define(
@@ -146,7 +141,7 @@ DEQUANTIZE = define(
     narrow_range=False,
     axis=-1,
     dtype=one_of(dtypes.bfloat16, dtypes.float32, default=dtypes.float32),
-).not_differentiable()
+)
 
 
 @DEQUANTIZE.kernel

@@ -297,7 +297,7 @@ def _queue_shapes(shapes: Sequence[Shape], component_types: Sequence[DType]) -> 
 FIFO_QUEUE_V2 = define(
     "FIFOQueueV2() -> (handle: resource)", SOURCE | STATEFUL,
     component_types=TYPES(minimum=1), shapes=SHAPES(()), capacity=-1, container="", shared_name="",
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @FIFO_QUEUE_V2.kernel
@@ -314,7 +314,7 @@ def fifo_queue_kernel(
 PADDING_FIFO_QUEUE_V2 = define(
     "PaddingFIFOQueueV2() -> (handle: resource)", SOURCE | STATEFUL,
     component_types=TYPES(minimum=1), shapes=SHAPES(()), capacity=-1, container="", shared_name="",
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @PADDING_FIFO_QUEUE_V2.kernel
@@ -331,7 +331,7 @@ def padding_fifo_queue_kernel(
 RANDOM_SHUFFLE_QUEUE_V2 = define(
     "RandomShuffleQueueV2() -> (handle: resource)", SOURCE | STATEFUL,
     component_types=TYPES(minimum=1), shapes=SHAPES(()), capacity=-1, min_after_dequeue=0, seed=0, seed2=0, container="", shared_name="",
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @RANDOM_SHUFFLE_QUEUE_V2.kernel
@@ -359,8 +359,8 @@ def random_shuffle_queue_kernel(
 
 PRIORITY_QUEUE_V2 = define(
     "PriorityQueueV2() -> (handle: resource)", SOURCE | STATEFUL,
-    component_types=TYPES(()), shapes=SHAPES(()), capacity=-1, container="", shared_name="",
-).not_differentiable()  # fmt: skip
+    component_types=TYPES(()), shapes=SHAPES, capacity=-1, container="", shared_name="",
+)  # fmt: skip
 
 
 @PRIORITY_QUEUE_V2.kernel
@@ -378,12 +378,12 @@ for _definition in (FIFO_QUEUE_V2, PADDING_FIFO_QUEUE_V2, RANDOM_SHUFFLE_QUEUE_V
 
 QUEUE_ENQUEUE_V2 = define(
     "QueueEnqueueV2(handle: resource, components: [Tcomponents]) -> ()", STATEFUL | BLOCKING | RETAINS, timeout_ms=-1
-).not_differentiable()
+)
 QUEUE_ENQUEUE_V2.kernel(lambda handle, components: handle.enqueue(tuple(components)))
 
 QUEUE_ENQUEUE_MANY_V2 = define(
     "QueueEnqueueManyV2(handle: resource, components: [Tcomponents]) -> ()", STATEFUL | BLOCKING, timeout_ms=-1
-).not_differentiable()
+)
 QUEUE_ENQUEUE_MANY_V2.kernel(lambda handle, components: handle.enqueue_many(components))
 
 QUEUE_DEQUEUE_V2 = define(
@@ -391,19 +391,19 @@ QUEUE_DEQUEUE_V2 = define(
     STATEFUL | BLOCKING,
     component_types=TYPES(minimum=1),
     timeout_ms=-1,
-).not_differentiable()
+)
 QUEUE_DEQUEUE_V2.kernel(lambda handle: handle.dequeue())
 
 QUEUE_DEQUEUE_MANY_V2 = define(
     "QueueDequeueManyV2(handle: resource, n: host int32) -> (components: [component_types])", STATEFUL | BLOCKING,
     component_types=TYPES(minimum=1), timeout_ms=-1,
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 QUEUE_DEQUEUE_MANY_V2.kernel(lambda handle, n: handle.dequeue_many(n))
 
 QUEUE_DEQUEUE_UP_TO_V2 = define(
     "QueueDequeueUpToV2(handle: resource, n: host int32) -> (components: [component_types])", STATEFUL | BLOCKING,
     component_types=TYPES(minimum=1), timeout_ms=-1,
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 QUEUE_DEQUEUE_UP_TO_V2.kernel(lambda handle, n: handle.dequeue_many(n, up_to=True))
 
 
@@ -428,9 +428,7 @@ QUEUE_DEQUEUE_MANY_V2.shape(
 )
 QUEUE_DEQUEUE_UP_TO_V2.shape(lambda handle, n, *, op: _element_shapes(op, (None,)))
 
-QUEUE_CLOSE_V2 = define(
-    "QueueCloseV2(handle: resource) -> ()", STATEFUL, cancel_pending_enqueues=False
-).not_differentiable()
+QUEUE_CLOSE_V2 = define("QueueCloseV2(handle: resource) -> ()", STATEFUL, cancel_pending_enqueues=False)
 
 
 @QUEUE_CLOSE_V2.kernel
@@ -438,11 +436,11 @@ def queue_close_kernel(handle: Queue, *, cancel_pending_enqueues: bool) -> None:
     handle.close(cancel_pending_enqueues)
 
 
-QUEUE_SIZE_V2 = define("QueueSizeV2(handle: resource) -> (size: int32)", STATEFUL).not_differentiable()
+QUEUE_SIZE_V2 = define("QueueSizeV2(handle: resource) -> (size: int32)", STATEFUL)
 QUEUE_SIZE_V2.kernel(lambda handle: torch.tensor(handle.size(), dtype=torch.int32))
 QUEUE_SIZE_V2.shape(scalar)
 
-QUEUE_IS_CLOSED_V2 = define("QueueIsClosedV2(handle: resource) -> (is_closed: bool)", STATEFUL).not_differentiable()
+QUEUE_IS_CLOSED_V2 = define("QueueIsClosedV2(handle: resource) -> (is_closed: bool)", STATEFUL)
 QUEUE_IS_CLOSED_V2.kernel(lambda handle: torch.tensor(handle.closed))
 QUEUE_IS_CLOSED_V2.shape(scalar)
 

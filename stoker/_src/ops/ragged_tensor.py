@@ -8,6 +8,7 @@ import numpy as np
 
 from stoker._src.base import dtypes, nest
 from stoker._src.base.dtypes import DType, as_dtype
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph import context
@@ -148,6 +149,8 @@ class RaggedTensor:
         with name_scope(name, "RaggedFromRowSplits", [values, row_splits]):
             values, splits = _as_values(values), _splits_tensor(row_splits, "row_splits")
             if splits.static_shape.rank == 1 and splits.static_shape[0] == 0:
+                if context.executing_eagerly():  # a matter of the data
+                    raise InvalidArgumentError(None, None, "row_splits tensor may not be empty.")
                 raise ValueError("row_splits tensor may not be empty.")
             if validate:
                 wrong = "Arguments to from_row_splits do not form a valid RaggedTensor:"

@@ -110,7 +110,7 @@ RANDOM_UNIFORM_INT = define(
     seed2=0,
     Tout=INDEX,
     T=INDEX,
-).not_differentiable()
+)
 
 
 @RANDOM_UNIFORM_INT.kernel

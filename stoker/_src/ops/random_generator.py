@@ -52,7 +52,7 @@ def _stateful_fill(name: str, fill: Callable[..., torch.Tensor], kinds: Any) -> 
         _TRAITS,
         dtype=kinds,
         shape_dtype=_ANY_INT,
-    ).not_differentiable()
+    )
 
     def kernel(resource: VariableState, algorithm: int, shape: list[int], *, dtype: DType) -> torch.Tensor:
         count = checked_count(shape)
@@ -80,7 +80,7 @@ STATEFUL_UNIFORM_INT = define(
     _TRAITS,
     dtype=one_of(*INDEX, dtypes.uint32, dtypes.uint64, default=dtypes.int64),
     shape_dtype=_ANY_INT,
-).not_differentiable()
+)
 STATEFUL_UNIFORM_INT.shape(lambda resource, algorithm, shape, *_: shape, as_shapes=["shape"])
 
 
@@ -99,7 +99,7 @@ STATEFUL_BINOMIAL = define(
     S=INDEX,
     T=one_of(*COUNTS, default=dtypes.float64),
     dtype=one_of(*COUNTS, default=dtypes.int64),
-).not_differentiable()
+)
 STATEFUL_BINOMIAL.shape(lambda resource, algorithm, shape, *_: shape, as_shapes=["shape"])
 
 
@@ -119,9 +119,7 @@ def stateful_binomial_kernel(
     return placed(rejection.binomial(stream, samples, plain(counts), plain(probs)), dtype, counts).reshape(shape)
 
 
-RNG_SKIP = define(
-    "RngSkip(resource: resource, algorithm: host int64, delta: host int64) -> ()", _TRAITS
-).not_differentiable()
+RNG_SKIP = define("RngSkip(resource: resource, algorithm: host int64, delta: host int64) -> ()", _TRAITS)
 
 
 @RNG_SKIP.kernel
@@ -131,7 +129,7 @@ def rng_skip_kernel(resource: VariableState, algorithm: int, delta: int) -> None
 
 RNG_READ_AND_SKIP = define(
     "RngReadAndSkip(resource: resource, alg: scalar host int32, delta: scalar host uint64) -> (value: int64)", _TRAITS
-).not_differentiable()
+)
 
 
 @RNG_READ_AND_SKIP.kernel
@@ -151,7 +149,7 @@ NON_DETERMINISTIC_INTS = define(
     STATEFUL,
     dtype=one_of(*INDEX, dtypes.uint32, dtypes.uint64, default=dtypes.int64),
     shape_dtype=_ANY_INT,
-).not_differentiable()
+)
 NON_DETERMINISTIC_INTS.shape(lambda shape: shape, as_shapes=["shape"])
 
 

@@ -127,9 +127,7 @@ def random_gamma_grad(op: Operation, g: Tensor) -> Any:
     return None, reductions.reduce_sum(math.multiply(g, partial), axis=ranges.range(ranges.size(shape)))
 
 
-RANDOM_GAMMA_GRAD = define(
-    "RandomGammaGrad(alpha: T, sample: T) -> (output: T)", T=(dtypes.float32, dtypes.float64)
-).not_differentiable()
+RANDOM_GAMMA_GRAD = define("RandomGammaGrad(alpha: T, sample: T) -> (output: T)", T=(dtypes.float32, dtypes.float64))
 
 
 @RANDOM_GAMMA_GRAD.kernel
@@ -151,7 +149,7 @@ RANDOM_POISSON = define(
     seed2=0,
     S=INDEX,
     dtype=HALF_TO_DOUBLE,
-).not_differentiable()
+)
 RANDOM_POISSON.shape(_joined_shape, as_shapes=["shape"])
 RANDOM_POISSON_V2 = define(
     "RandomPoissonV2(shape: host S, rate: R) -> (output: dtype)",
@@ -161,7 +159,7 @@ RANDOM_POISSON_V2 = define(
     S=INDEX,
     R=one_of(*COUNTS, default=dtypes.float64),
     dtype=one_of(*COUNTS, default=dtypes.int64),
-).not_differentiable()
+)
 RANDOM_POISSON_V2.shape(_joined_shape, as_shapes=["shape"])
 
 

@@ -19,7 +19,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, STATEFUL, OpDefinition, define, one_of, scalar, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array_joining, math, random_sampling, ranges, reductions
+from stoker._src.ops import array_joining, broadcasting, math, random_sampling, ranges, reductions, special
 from stoker._src.ops.random import checked_count, shape_tensor
 from stoker._src.ops.random_bits import bounded_normal, choices, fills, rejection, stateless
 from stoker._src.ops.random_bits.philox import Stream
@@ -45,12 +45,12 @@ class Algorithm(enum.Enum):
 
 GET_KEY_COUNTER = define(
     "StatelessRandomGetKeyCounter(seed: host Tseed) -> (key: uint64, counter: uint64)", Tseed=_SEEDS
-).not_differentiable()
-GET_ALG = define("StatelessRandomGetAlg() -> (alg: int32)", STATEFUL).not_differentiable()
+)
+GET_ALG = define("StatelessRandomGetAlg() -> (alg: int32)", STATEFUL)
 GET_ALG.shape(scalar)
 GET_KEY_COUNTER_ALG = define(
     "StatelessRandomGetKeyCounterAlg(seed: host Tseed) -> (key: uint64, counter: uint64, alg: int32)", Tseed=_SEEDS
-).not_differentiable()
+)
 
 
 @GET_KEY_COUNTER.kernel
@@ -191,7 +191,7 @@ def stateless_multinomial_shape(logits: Shape, num_samples: np.ndarray | None, s
     return random_sampling.multinomial_shape(logits, num_samples)
 
 
-STATELESS_SHUFFLE = define(f"StatelessShuffle(value: T, {_POSITION}) -> (output: T)", T=ANY).not_differentiable()
+STATELESS_SHUFFLE = define(f"StatelessShuffle(value: T, {_POSITION}) -> (output: T)", T=ANY)
 STATELESS_SHUFFLE.shape(unchanged)
 
 
@@ -301,7 +301,7 @@ STATELESS_BOUNDED = define(
     S=INDEX,
     Tseed=_SEEDS,
     dtype=HALF_TO_DOUBLE,
-).not_differentiable()
+)
 STATELESS_BOUNDED.shape(lambda shape, *_: shape, as_shapes=["shape"])
 
 
@@ -322,6 +322,32 @@ def stateless_bounded_kernel(
     drawn = bounded_normal.bounded_normal(stateless.stream_of_seed(seed), batches, samples, *rows)
     # Parameters are batches, and lie along the output's last dimensions.
     return placed(np.ascontiguousarray(drawn.T), dtype, means).reshape(shape)
+
+
+def _below(z: Tensor) -> Tensor:
+    """The share of a standard normal distribution below z."""
+    half = math.number(0.5, z)
+    return math.multiply(half, special.ERFC(math.multiply(math.number(-numbers.sqrt(0.5), z), z)))
+
+
+@STATELESS_BOUNDED.grad
+def stateless_bounded_grad(op: Operation, g: Tensor) -> Any:
+    """As the drawn share u = F(x) of the distribution stays: with z = (x - mean) / stddev and the bounds a, b like it,
+    dz = (1 - u) exp((z² - a²) / 2) da + u exp((z² - b²) / 2) db. Mean and stddev move x = mean + stddev z, bounds apart.
+    """
+    means, stddevs, low, high = op.inputs[2:]
+    x = op.outputs[0]
+    z, a, b = (math.realdiv(math.subtract(each, means), stddevs) for each in (x, low, high))
+    start = _below(a)
+    u = math.realdiv(math.subtract(_below(z), start), math.subtract(_below(b), start))
+
+    def density(bound: Tensor) -> Tensor:
+        return math.exp(math.multiply(math.number(0.5, z), math.subtract(math.square(z), math.square(bound))))
+
+    to_low = math.multiply(math.subtract(math.number(1, u), u), density(a))
+    slopes = (g, math.multiply(g, z), math.multiply(g, to_low), math.multiply(g, math.multiply(u, density(b))))
+    reduced = [broadcasting.reduce_to_inputs(p, x, slope, None)[0] for p, slope in zip(op.inputs[2:], slopes)]
+    return None, None, *reduced
 
 
 # ---- functions --------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math as numbers
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX, INTS, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
-from stoker._src.base.shapes import Shape, TensorShape, as_shape, broadcast
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape, as_shape, broadcast
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, define, one_of, scalar
 from stoker._src.graph.scopes import name_scope
@@ -145,6 +146,11 @@ def broadcast_to_kernel(input: Any, shape: list[int]) -> Any:
     return input.expand(shape) if isinstance(input, torch.Tensor) else np.broadcast_to(input, shape)
 
 
+@BROADCAST_TO.lower
+def broadcast_to_lower(build: Any, op: Operation, input: Any, shape: list[int]) -> Any:
+    return build.broadcast(input, tuple(shape))
+
+
 @BROADCAST_TO.shape(as_shapes=["shape"])
 def broadcast_to_shape(input: Shape, shape: Shape) -> Shape:
     if shape.known and input.known:
@@ -168,9 +174,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
 
 # ---- BroadcastArgs ----------------------------------------------------------------------------------------------
 
-BROADCAST_ARGS = define(
-    "BroadcastArgs(s0: host T, s1: host T) -> (r0: T)", T=one_of(*INDEX, default=dtypes.int32)
-).not_differentiable()
+BROADCAST_ARGS = define("BroadcastArgs(s0: host T, s1: host T) -> (r0: T)", T=one_of(*INDEX, default=dtypes.int32))
 
 
 @BROADCAST_ARGS.kernel
@@ -333,3 +337,47 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         rows = broadcast_to(array.expand_dims(range(length), 1), gathering.joined_sizes([length, longest]))
         places = array_selection.boolean_mask(rows, array_selection.sequence_mask(counts, longest))
         return gathering.GATHER_V2(data, places, at)
+
+
+# ---- UnravelIndex -----------------------------------------------------------------------------------------------
+
+UNRAVEL_INDEX = define(
+    "UnravelIndex(indices: Tidx, dims: host Tidx) -> (output: Tidx)", Tidx=one_of(*INDEX, default=dtypes.int32)
+)
+
+
+@UNRAVEL_INDEX.kernel
+def unravel_index_kernel(indices: torch.Tensor, dims: Any) -> torch.Tensor:
+    if not isinstance(dims, list):
+        raise InvalidArgumentError(None, None, 'The indices can only be 1-D, got "[]"')
+    if indices.ndim > 1:
+        raise InvalidArgumentError(
+            None, None, f'The indices can only be scalar or vector, got "{Shape(indices.shape)}"'
+        )
+    if 0 in dims:
+        raise InvalidArgumentError(
+            None, None, f"Input dims cannot contain a dim of zero, but dims contains zero at index {dims.index(0)}"
+        )
+    total = numbers.prod(dims)
+    if indices.numel() and int(indices.max()) >= total:
+        raise InvalidArgumentError(None, None, f"index is out of bound as with dims: {int(indices.max())} in {dims}")
+    coordinates, rest = [], indices
+    for size in reversed(dims):
+        # C's rounding towards zero, as TensorFlow has it for negative indices.
+        quotient = torch.div(rest, size, rounding_mode="trunc")
+        coordinates.append(rest - quotient * size)
+        rest = quotient
+    return torch.stack(coordinates[::-1])
+
+
+@UNRAVEL_INDEX.shape(values=["dims"])
+def unravel_index_shape(indices: Shape, dims: np.ndarray | None) -> Shape:
+    if indices.dims is None:
+        return UNKNOWN_SHAPE
+    return Shape((None if dims is None else len(np.atleast_1d(dims)),)).concat(indices.at_most(1))
+
+
+@export("unravel_index")
+def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
+    """Positions in a flat array as coordinates in one of sizes `dims`: one column for each index."""
+    return UNRAVEL_INDEX(indices, dims, name=name)

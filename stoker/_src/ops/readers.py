@@ -318,22 +318,22 @@ def _reader(ctx: Any, container: str, shared_name: str, make: Callable[[str], Re
 
 WHOLE_FILE_READER_V2 = define(
     "WholeFileReaderV2() -> (reader_handle: resource)", SOURCE | STATEFUL, container="", shared_name=""
-).not_differentiable()
+)
 IDENTITY_READER_V2 = define(
     "IdentityReaderV2() -> (reader_handle: resource)", SOURCE | STATEFUL, container="", shared_name=""
-).not_differentiable()
+)
 TEXT_LINE_READER_V2 = define(
     "TextLineReaderV2() -> (reader_handle: resource)", SOURCE | STATEFUL,
     skip_header_lines=0, container="", shared_name="",
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 TF_RECORD_READER_V2 = define(
     "TFRecordReaderV2() -> (reader_handle: resource)", SOURCE | STATEFUL,
     container="", shared_name="", compression_type="",
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 FIXED_LENGTH_RECORD_READER_V2 = define(
     "FixedLengthRecordReaderV2() -> (reader_handle: resource)", SOURCE | STATEFUL,
     header_bytes=0, record_bytes=INT, footer_bytes=0, hop_bytes=0, container="", shared_name="", encoding="",
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @WHOLE_FILE_READER_V2.kernel
@@ -395,7 +395,7 @@ def _string_vector(values: list[bytes]) -> np.ndarray:
 READER_READ_V2 = define(
     "ReaderReadV2(reader_handle: resource, queue_handle: resource) -> (key: string, value: string)",
     STATEFUL | BLOCKING,
-).not_differentiable()
+)
 
 
 @READER_READ_V2.kernel
@@ -410,7 +410,7 @@ READER_READ_UP_TO_V2 = define(
     "ReaderReadUpToV2(reader_handle: resource, queue_handle: resource, num_records: host int64) -> "
     "(keys: string, values: string)",
     STATEFUL | BLOCKING,
-).not_differentiable()
+)
 
 
 @READER_READ_UP_TO_V2.kernel
@@ -425,7 +425,7 @@ READER_READ_UP_TO_V2.shape(lambda reader_handle, queue_handle, num_records: (Sha
 
 
 def _count(signature: str, count: Callable[[Reader], int]) -> OpDefinition:
-    definition = define(signature, STATEFUL).not_differentiable()
+    definition = define(signature, STATEFUL)
     definition.kernel(lambda reader_handle: torch.tensor(count(reader_handle)))
     definition.shape(scalar)
     return definition
@@ -438,19 +438,15 @@ READER_NUM_WORK_UNITS_COMPLETED_V2 = _count(
     "ReaderNumWorkUnitsCompletedV2(reader_handle: resource) -> (units_completed: int64)", Reader.units_completed
 )
 
-READER_SERIALIZE_STATE_V2 = define(
-    "ReaderSerializeStateV2(reader_handle: resource) -> (state: string)", STATEFUL
-).not_differentiable()
+READER_SERIALIZE_STATE_V2 = define("ReaderSerializeStateV2(reader_handle: resource) -> (state: string)", STATEFUL)
 READER_SERIALIZE_STATE_V2.kernel(lambda reader_handle: _string(reader_handle.serialize()))
 READER_SERIALIZE_STATE_V2.shape(scalar)
 
-READER_RESTORE_STATE_V2 = define(
-    "ReaderRestoreStateV2(reader_handle: resource, state: string) -> ()", STATEFUL
-).not_differentiable()
+READER_RESTORE_STATE_V2 = define("ReaderRestoreStateV2(reader_handle: resource, state: string) -> ()", STATEFUL)
 READER_RESTORE_STATE_V2.kernel(lambda reader_handle, state: reader_handle.restore(state.item()))
 READER_RESTORE_STATE_V2.shape(lambda reader_handle, state: ())
 
-READER_RESET_V2 = define("ReaderResetV2(reader_handle: resource) -> ()", STATEFUL).not_differentiable()
+READER_RESET_V2 = define("ReaderResetV2(reader_handle: resource) -> ()", STATEFUL)
 READER_RESET_V2.kernel(lambda reader_handle: reader_handle.reset())
 READER_RESET_V2.shape(lambda reader_handle: ())
 

@@ -91,9 +91,19 @@ def sum_grad(op: Operation, g: Tensor) -> Any:
     return _spread(g, x, axes, op.attr("keep_dims")), None
 
 
+@SUM.lower
+def sum_lower(build: Any, op: Operation, x: Any, axis: int | list[int]) -> Any:
+    return build.sum(x, axis if isinstance(axis, list) else [axis], keep_dims=op.attr("keep_dims"))
+
+
 # ---- Mean -------------------------------------------------------------------------------------------------------
 
 MEAN = _reduction("Mean", NUMERIC)
+
+
+@MEAN.lower
+def mean_lower(build: Any, op: Operation, x: Any, axis: int | list[int]) -> Any:
+    return build.sum(x, axis if isinstance(axis, list) else [axis], keep_dims=op.attr("keep_dims"), mean=True)
 
 
 @MEAN.kernel
@@ -120,7 +130,9 @@ def mean_grad(op: Operation, g: Tensor) -> Any:
         factor = ranges.SIZE(x)
     else:
         factor = math.FLOOR_DIV(ranges.SIZE(x), math.maximum(ranges.SIZE(op.outputs[0]), 1))
-    # Dividing before spreading: one division for each output, not for each input.
+    # Dividing before spreading: one division for each output, not for each input (unless there are none of these).
+    if before == 0:
+        return math.realdiv(_spread(g, x, axes, op.attr("keep_dims")), math.cast(factor, g.dtype.base_dtype)), None
     return _spread(math.realdiv(g, math.cast(factor, g.dtype.base_dtype)), x, axes, op.attr("keep_dims")), None
 
 
@@ -262,8 +274,8 @@ def extreme_grad(op: Operation, g: Tensor) -> Any:
 
 # ---- All, Any ---------------------------------------------------------------------------------------------------
 
-ALL = _reduction("All", dtypes.bool_).not_differentiable()
-ANY_OP = _reduction("Any", dtypes.bool_).not_differentiable()
+ALL = _reduction("All", dtypes.bool_)
+ANY_OP = _reduction("Any", dtypes.bool_)
 
 
 @ALL.kernel

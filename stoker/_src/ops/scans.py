@@ -75,12 +75,12 @@ def cumsum_grad(op: Operation, g: Tensor) -> Any:
 
 @CUMPROD.grad
 def cumprod_grad(op: Operation, g: Tensor) -> Any:
-    """As TensorFlow's: running sums of product times gradient, divided by the element (NaN where that is zero)."""
+    """As TensorFlow's: running sums of product times gradient, divided by the element (0 where that is zero)."""
     x, axis = op.inputs
     exclusive, reverse = op.attr("exclusive"), op.attr("reverse")
     product = CUMPROD(x, axis, exclusive=exclusive, reverse=reverse)
     total = CUMSUM(math.multiply(product, g), axis, exclusive=exclusive, reverse=not reverse)
-    return math.realdiv(total, x), None
+    return math.DIV_NO_NAN(total, x), None
 
 
 @CUMULATIVE_LOGSUMEXP.grad
@@ -88,7 +88,7 @@ def cumulative_logsumexp_grad(op: Operation, g: Tensor) -> Any:
     """exp(x) times the running sum of g exp(-y), in logarithms, apart for the two signs of g."""
     x, axis = op.inputs
     y = op.outputs[0]
-    lowest = math.number(float("-inf"), g)
+    lowest = math.number(g.dtype.base_dtype.min, g)  # finite, for the sake of the second derivative
 
     def part(signed: Tensor) -> Tensor:
         positive = math.greater(signed, math.number(0, g))

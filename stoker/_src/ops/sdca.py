@@ -1,14 +1,11 @@
 """Stochastic dual coordinate ascent for linear models (Shalev-Shwartz and Zhang, 2013), with L1 and L2 regularization.
 
-For every example there is a dual variable. A step takes one example, moves its dual variable to the optimum with all others
-fixed, and moves the weights accordingly: w += x * (change of the dual) * weight / l2. Predictions use weights shrunk by l1 / l2.
+The ops, and what they make of their inputs; `sdca_solver.py` does the arithmetic.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,177 +16,72 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.formats.fingerprint128 import fingerprint128
 from stoker._src.graph.definition import FLOAT, INT, STATEFUL, STRING, WRITES, OpDefinition, define
+from stoker._src.ops import sdca_solver
 from stoker._src.ops.state import VariableState
 
-# ---- losses -----------------------------------------------------------------------------------------------------
+_Labels = Callable[[np.ndarray], np.ndarray]
 
 
-def _root(slope: Callable[[float], float], low: float, high: float) -> float:
-    """Where an increasing function that changes its sign between two ends is zero."""
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
-    return 0.5 * (low + high)
-
-
-@dataclass(frozen=True)
-class _Loss:
-    """A loss of a prediction p and label y, its dual, and the optimal dual variable.
-
-    `update(dual, y, p, curvature)` is the dual variable that is best when a change by d moves the prediction by
-    d * curvature.
-    """
-
-    primal: Callable[[float, float], float]
-    dual: Callable[[float, float], float]
-    update: Callable[[float, float, float, float], float]
-    label: Callable[[float], float]
-
-
-def _any_label(label: float) -> float:
-    return label
-
-
-def _side(label: float) -> float:
-    if label not in (0.0, 1.0):
+def _sides(labels: np.ndarray) -> np.ndarray:
+    """Labels of two classes, 0 and 1, as -1 and 1."""
+    wrong = labels[(labels != 0.0) & (labels != 1.0)]
+    if len(wrong):
         raise InvalidArgumentError(
-            None, None, f"Only labels of 0.0 or 1.0 are supported right now. Found example with label: {label:g}"
+            None, None, f"Only labels of 0.0 or 1.0 are supported right now. Found example with label: {wrong[0]:g}"
         )
-    return 2 * label - 1
+    return 2 * labels - 1
 
 
-def _count(label: float) -> float:
-    if label < 0:
+def _counts(labels: np.ndarray) -> np.ndarray:
+    if (labels < 0).any():
         raise InvalidArgumentError(
             None,
             None,
-            f"Only non-negative labels can be used with the Poisson log loss. Found example with label: {label:g}",
+            "Only non-negative labels can be used with the Poisson log loss. Found example with label: "
+            f"{labels[labels < 0][0]:g}",
         )
-    return label
+    return labels
 
 
-def _clamped(candidate: float, y: float) -> float:
-    """The dual variable of a hinge: between 0 and the side of the label."""
-    return y * min(max(y * candidate, 0.0), 1.0)
-
-
-def _entropy(share: float) -> float:
-    return 0.0 if share <= 0 or share >= 1 else share * math.log(share) + (1 - share) * math.log1p(-share)
-
-
-def _logistic_update(dual: float, y: float, p: float, curvature: float) -> float:
-    before = y * dual
-    share = _root(lambda a: math.log(a) - math.log1p(-a) + y * p + (a - before) * curvature, 1e-300, 1 - 1e-16)
-    return y * share
-
-
-def _smooth_hinge(p: float, y: float) -> float:
-    margin = y * p
-    return 0.0 if margin >= 1 else 0.5 - margin if margin <= 0 else 0.5 * (1 - margin) ** 2
-
-
-def _poisson_dual(dual: float, y: float) -> float:
-    rate = y - dual
-    return rate * (math.log(rate) - 1) if rate > 0 else 0.0
-
-
-def _poisson_update(dual: float, y: float, p: float, curvature: float) -> float:
-    # With r = y - dual the optimum is where log(r) = p + (y - r - before) * curvature.
-    def slope(log_rate: float) -> float:
-        return log_rate - p - (y - math.exp(log_rate) - dual) * curvature
-
-    return y - math.exp(_root(slope, -700.0, min(700.0, max(p, p + (y - dual) * curvature) + 1)))
-
-
-_LOSSES = {
-    "squared_loss": _Loss(
-        primal=lambda p, y: 0.5 * (p - y) ** 2,
-        dual=lambda a, y: a * (0.5 * a - y),
-        update=lambda a, y, p, c: a + (y - p - a) / (1 + c),
-        label=_any_label,
-    ),
-    "hinge_loss": _Loss(
-        primal=lambda p, y: max(0.0, 1 - y * p),
-        dual=lambda a, y: -a * y,
-        update=lambda a, y, p, c: _clamped(a + (y - p) / c, y) if c else _clamped(math.inf if y * p < 1 else 0.0, y),
-        label=_side,
-    ),
-    "smooth_hinge_loss": _Loss(
-        primal=_smooth_hinge,
-        dual=lambda a, y: -a * y + 0.5 * a * a,
-        update=lambda a, y, p, c: _clamped(a + (y - p - a) / (c + 1), y),
-        label=_side,
-    ),
-    "logistic_loss": _Loss(
-        primal=lambda p, y: float(np.logaddexp(0.0, -y * p)),
-        dual=lambda a, y: _entropy(a * y),
-        update=_logistic_update,
-        label=_side,
-    ),
-    "poisson_loss": _Loss(
-        primal=lambda p, y: math.exp(p) - p * y, dual=_poisson_dual, update=_poisson_update, label=_count
-    ),
+_LABELS: dict[str, _Labels] = {
+    "logistic_loss": _sides,
+    "hinge_loss": _sides,
+    "smooth_hinge_loss": _sides,
+    "squared_loss": lambda labels: labels,
+    "poisson_loss": _counts,
 }
 
-# ---- the solver -------------------------------------------------------------------------------------------------
 
-
-class _Group:
-    """Features that share a vector of weights: for each example its positions in it (None for all) and values."""
-
-    def __init__(self, weights: np.ndarray, rows: list[tuple[Any, np.ndarray]]) -> None:
-        self.weights = weights
-        self.delta = np.zeros_like(weights)
-        self.rows = rows
-
-    def product(self, example: int, shrink: float, ahead: float) -> float:
-        """x . shrunk(w + ahead * delta) for one example."""
-        at, values = self.rows[example]
-        weights = self.weights[at] + ahead * self.delta[at]
-        return float(values @ (np.sign(weights) * np.maximum(np.abs(weights) - shrink, 0)))
-
-    def move(self, example: int, amount: float) -> None:
-        at, values = self.rows[example]
-        if isinstance(at, slice):
-            self.delta += values * amount
-        else:
-            np.add.at(self.delta, at, values * amount)
-
-
-def _sparse_group(examples: np.ndarray, features: np.ndarray, values: Any, weights: np.ndarray, count: int) -> _Group:
-    if examples.shape != features.shape or (values is not None and values.shape != features.shape):
+def _check_group(examples: np.ndarray, features: np.ndarray, values: np.ndarray, count: int, weights: int) -> None:
+    if examples.shape != features.shape or values.shape != features.shape:
         raise InvalidArgumentError(
             None, None, f"Found mismatched example_indices and feature_indices {examples.shape} vs {features.shape}"
         )
     if len(examples) and (examples.min() < 0 or examples.max() >= count):
         raise InvalidArgumentError(None, None, f"Example index {int(examples.max())} is not in [0, {count}).")
-    if len(features) and (features.min() < 0 or features.max() >= len(weights)):
+    if len(features) and (features.min() < 0 or features.max() >= weights):
         raise InvalidArgumentError(
             None,
             None,
-            f"Found sparse feature indices out of valid range: {int(features.max())} of {len(weights)} weights.",
+            f"Found sparse feature indices out of valid range: {int(features.max())} of {weights} weights.",
         )
-    order = np.argsort(examples, kind="stable")
-    cuts = np.searchsorted(examples[order], np.arange(count + 1))
-    numbers = np.ones(len(features)) if values is None else values.astype(np.float64)
-    parts = [order[cuts[i] : cuts[i + 1]] for i in range(count)]
-    return _Group(weights.astype(np.float64), [(features[part], numbers[part]) for part in parts])
 
 
-def _dense_group(features: np.ndarray, weights: np.ndarray, count: int) -> _Group:
-    features = features.reshape(len(features), -1)
-    if len(features) != count:
+def _dense_rows(features: torch.Tensor, weights: torch.Tensor, count: int) -> np.ndarray:
+    rows = features.cpu().numpy().reshape(len(features), -1)
+    if len(rows) != count:
+        raise InvalidArgumentError(None, None, f"Dense features have {len(rows)} rows, but there are {count} examples.")
+    if rows.shape[1] != weights.numel():
         raise InvalidArgumentError(
-            None, None, f"Dense features have {len(features)} rows, but there are {count} examples."
+            None,
+            None,
+            f"More or less dense features than weights: {rows.shape[1]} features, {weights.numel()} weights.",
         )
-    flat = weights.reshape(-1).astype(np.float64)
-    if features.shape[1] != len(flat):
-        raise InvalidArgumentError(
-            None, None, f"More or less dense features than weights: {features.shape[1]} features, {len(flat)} weights."
-        )
-    return _Group(flat, [(slice(None), row) for row in features.astype(np.float64)])
+    return rows
+
+
+def _joined(weights: list[torch.Tensor]) -> np.ndarray:
+    return np.concatenate([np.zeros(0), *[each.cpu().double().numpy().reshape(-1) for each in weights]])
 
 
 def _solve(
@@ -223,51 +115,54 @@ def _solve(
         raise InvalidArgumentError(
             None, None, f"{len(importance)} example weights for {count} labels: they must be equally many."
         )
-    groups = []
+    if not l2 > 0:
+        raise InvalidArgumentError(None, None, f"l2 must be positive, but is {l2:g}.")
+    examples, places, values = [], [], []
+    first = 0
     for i, weights in enumerate(sparse_weights):
-        values = sparse_feature_values[i].cpu().numpy() if i < len(sparse_feature_values) else None
-        examples, features = sparse_example_indices[i].cpu().numpy(), sparse_feature_indices[i].cpu().numpy()
-        groups.append(_sparse_group(examples, features, values, weights.cpu().numpy(), count))
-    for features, weights in zip(dense_features, dense_weights):
-        groups.append(_dense_group(features.cpu().numpy(), weights.cpu().numpy(), count))
-    loss = _LOSSES[loss_type]
-    sides = [loss.label(float(label)) for label in labels]
-    state = example_state_data.cpu().double().numpy().copy()
-    shrink = l1 / l2 if l2 else math.inf
-    norms = [sum(float(group.rows[i][1] @ group.rows[i][1]) for group in groups) for i in range(count)]
-    before = [sum(group.product(i, shrink, 0.0) for group in groups) for i in range(count)]
-    for i in range(count):  # the losses are those of the weights and duals the step began with
-        state[i, 1] = loss.primal(before[i], sides[i]) * importance[i]
-        state[i, 2] = loss.dual(state[i, 0], sides[i]) * importance[i]
-        state[i, 3] = importance[i]
-    random = np.random.RandomState(count)
-    for _ in range(num_inner_iterations):
-        for i in _order(random, count, adaptive, state):
-            p = sum(group.product(i, shrink, num_loss_partitions) for group in groups)
-            curvature = num_loss_partitions * importance[i] * norms[i] / l2 if l2 else math.inf
-            dual = loss.update(state[i, 0], sides[i], p, curvature)
-            amount = (dual - state[i, 0]) * importance[i] / l2 if l2 else math.nan
-            for group in groups:
-                group.move(i, amount)
-            state[i, 0] = dual
-    deltas = [torch.from_numpy(group.delta.astype(np.float32)).to(device) for group in groups]
-    sparse, dense = deltas[: len(sparse_weights)], deltas[len(sparse_weights) :]
+        features = sparse_feature_indices[i].cpu().numpy()
+        given = i < len(sparse_feature_values)
+        numbers = sparse_feature_values[i].cpu().numpy() if given else np.ones(features.shape, np.float32)
+        owners = sparse_example_indices[i].cpu().numpy()
+        _check_group(owners, features, numbers, count, weights.numel())
+        examples.append(owners)
+        places.append(features + first)
+        values.append(numbers)
+        first += weights.numel()
+    dense = [_dense_rows(*pair, count) for pair in zip(dense_features, dense_weights)]
+    starts, at, numbers = sdca_solver.sparse_rows(examples, places, values, count)
+    problem = sdca_solver.Problem(
+        labels=_LABELS[loss_type](labels),
+        importance=importance,
+        duals=example_state_data[:, 0].cpu().double().numpy().copy(),
+        dense=np.concatenate([np.zeros([count, 0], np.float32), *dense], axis=1),
+        dense_weights=_joined(dense_weights),
+        starts=starts,
+        places=at,
+        values=numbers,
+        sparse_weights=_joined(sparse_weights),
+    )
+    primal, dual = sdca_solver.solve(
+        problem,
+        sdca_solver.LOSSES[loss_type],
+        l1,
+        l2,
+        partitions=num_loss_partitions,
+        passes=num_inner_iterations,
+        adaptive=adaptive,
+    )
+    state = np.stack([problem.duals, primal, dual, importance], axis=1).astype(np.float32)
     return (
-        torch.from_numpy(state.astype(np.float32)).to(device),
-        sparse,
-        [delta.reshape(weights.shape) for delta, weights in zip(dense, dense_weights)],
+        torch.from_numpy(state).to(device),
+        _parted(problem.sparse_delta, sparse_weights, device),
+        _parted(problem.dense_delta, dense_weights, device),
     )
 
 
-def _order(random: np.random.RandomState, count: int, adaptive: bool, state: np.ndarray) -> np.ndarray:
-    """The examples of one pass: each once in random order; adaptively, those with a large duality gap more often."""
-    if not adaptive or count < 2:
-        return random.permutation(count)
-    gaps = np.maximum(state[:, 1] + state[:, 2], 0)
-    total = gaps.sum()
-    if not total > 0:
-        return random.permutation(count)
-    return random.choice(count, count, p=0.5 * gaps / total + 0.5 / count)
+def _parted(delta: np.ndarray, weights: list[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
+    """The changes of several weights, one after the other, as tensors of their shapes."""
+    parts = torch.from_numpy(delta.astype(np.float32)).to(device).split([each.numel() for each in weights])
+    return [part.reshape(each.shape).clone() for part, each in zip(parts, weights)]
 
 
 def _define(name: str, adaptive: str) -> OpDefinition:
@@ -279,7 +174,7 @@ def _define(name: str, adaptive: str) -> OpDefinition:
         "example_state_data: float32) -> (out_example_state_data: float32, "
         "out_delta_sparse_weights: num_sparse_features * float32, out_delta_dense_weights: num_dense_features * float32)",
         STATEFUL,
-        loss_type=STRING(allowed=tuple(_LOSSES)),
+        loss_type=STRING(allowed=tuple(_LABELS)),
         **{adaptive: False},
         num_sparse_features=INT(minimum=0),
         num_sparse_features_with_values=INT(minimum=0),

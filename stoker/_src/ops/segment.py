@@ -139,7 +139,34 @@ def _sorted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[D
     definition = define(f"Segment{name}(data: T, segment_ids: Tindices) -> (output: T)", T=allowed, Tindices=INDEX)
     definition.kernel(kernel)
     definition.shape(segment_shape)
+    if name != "Mean":
+        _counted_op(name, combine, allowed)
     return definition
+
+
+def _counted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[DType, ...]) -> None:
+    """The op with a stated number of segments; TensorFlow has a kernel for it in XLA alone, and no gradient."""
+
+    def kernel(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int) -> torch.Tensor:
+        _check_sorted(data, segment_ids)
+        last = int(segment_ids[-1]) if segment_ids.numel() else -1
+        if num_segments < 0 or last >= num_segments:
+            raise InvalidArgumentError(None, None, f"Segment id {last} out of range [0, {num_segments})")
+        return combine(data, segment_ids.to(torch.int64), num_segments)
+
+    kernel.__name__ = kernel.__qualname__ = f"segment_{name.lower()}_v2_kernel"
+    definition = define(
+        f"Segment{name}V2(data: T, segment_ids: Tindices, num_segments: host Tnumsegments) -> (output: T)",
+        T=allowed,
+        Tindices=INDEX,
+        Tnumsegments=COUNT,
+    )
+    definition.kernel(kernel)
+
+    @definition.shape(values=["num_segments"])
+    def counted_shape(data: Shape, segment_ids: Shape, num_segments: np.ndarray | None) -> Shape:
+        segment_ids.of_rank(1)
+        return Shape((None if num_segments is None else int(num_segments),)).concat(data.at_least(1)[1:])
 
 
 SEGMENT_SUM = _sorted_op("Sum", _add_rows, NUMERIC)

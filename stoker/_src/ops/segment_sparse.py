@@ -13,8 +13,9 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import OpDefinition, define, one_of
+from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, segment
+from stoker._src.ops import array
 from stoker._src.ops.unsigned import SIGNED_TWIN
 
 _PLACES = one_of(*INDEX, default=dtypes.int32)
@@ -26,6 +27,15 @@ def _weights(how: str, ids: torch.Tensor, count: int, dtype: torch.dtype) -> tor
         return None
     sizes = torch.bincount(ids, minlength=count).clamp_(min=1).to(torch.float64)
     return (1 / (sizes if how == "Mean" else torch.sqrt(sizes))).to(dtype)
+
+
+def _check_places(indices: torch.Tensor, count: int) -> None:
+    if not indices.numel():
+        return
+    low, high = torch.aminmax(indices)
+    if int(low) < 0 or int(high) >= count:
+        bad = int(torch.argmax(((indices < 0) | (indices >= count)).to(torch.uint8)))
+        raise InvalidArgumentError(None, None, f"Bad: indices[{bad}] == {int(indices[bad])} out of range [0, {count})")
 
 
 def _combine(how: str, data: torch.Tensor, indices: torch.Tensor, ids: torch.Tensor, count: int | None) -> torch.Tensor:
@@ -44,13 +54,7 @@ def _combine(how: str, data: torch.Tensor, indices: torch.Tensor, ids: torch.Ten
         count = last + 1
     elif count < 0 or last >= count:
         raise InvalidArgumentError(None, None, f"segment ids must be < num_segments: {last} is not below {count}.")
-    if indices.numel():
-        low, high = torch.aminmax(indices)
-        if int(low) < 0 or int(high) >= data.shape[0]:
-            bad = int(torch.argmax(((indices < 0) | (indices >= data.shape[0])).to(torch.uint8)))
-            raise InvalidArgumentError(
-                None, None, f"Bad: indices[{bad}] == {int(indices[bad])} out of range [0, {data.shape[0]})"
-            )
+    _check_places(indices, data.shape[0])
     places = ids.to(torch.int64)
     twin = SIGNED_TWIN.get(data.dtype)
     bits = data if twin is None else data.view(twin)
@@ -108,19 +112,37 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         T=FLOATS,
         Tidx=_PLACES,
         Tsegmentids=_PLACES,
-    ).not_differentiable()
+    )
     third.kernel(gradient)
     third.shape(gradient_shape, values=["output_dim0"])
+    fourth = define(
+        f"SparseSegment{how}GradV2(grad: T, indices: Tidx, segment_ids: Tsegmentids, dense_output_dim0: host int32) -> "
+        "(output: T, sorted_unique_indices: Tidx)",
+        T=FLOATS,
+        Tidx=_PLACES,
+        Tsegmentids=_PLACES,
+    )
+
+    def rows_alone(
+        grad: torch.Tensor, indices: torch.Tensor, segment_ids: torch.Tensor, dense_output_dim0: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The rows of `gradient` that are not zero of necessity, and their numbers in order."""
+        _check_places(indices, dense_output_dim0)
+        rows, places = torch.unique(indices, return_inverse=True)
+        return gradient(grad, places, segment_ids, rows.numel()), rows
+
+    fourth.kernel(rows_alone)
+    fourth.shape(lambda grad, *_: (Shape((None,)).concat(grad.at_least(1)[1:]), Shape((None,))))
 
     def backward(op: Operation, g: Tensor) -> Any:
         data, indices, ids = op.inputs[:3]
         rows = data.static_shape[0]
         rows = array.SHAPE_OP(data)[0] if rows is None else rows
-        if how == "Sum":
-            found = segment.UNSORTED_SEGMENT_SUM(segment._gather(g, ids), indices, rows)
-        else:
-            found = third(g, indices, ids, rows)
-        return [found] + [None] * (len(op.inputs) - 1)
+        if op.attr("sparse_gradient"):
+            values, places = fourth(g, indices, ids, rows)
+            found = IndexedSlices(values, places, array.SHAPE_OP(data))
+            return [found] + [None] * (len(op.inputs) - 1)
+        return [third(g, indices, ids, rows)] + [None] * (len(op.inputs) - 1)
 
     first.grad(backward)
     second.grad(backward)

@@ -85,7 +85,7 @@ for _rank in (1, 2, 3):
 
 for _rank in (1, 2, 3):  # names of TensorFlow 0.12
     for _table, _prefix in ((FFTS, "BatchFFT"), (IFFTS, "BatchIFFT")):
-        _batch = define(f"{_prefix}{_SUFFIX[_rank]}(input: complex64) -> (output: complex64)").not_differentiable()
+        _batch = define(f"{_prefix}{_SUFFIX[_rank]}(input: complex64) -> (output: complex64)")
         _batch.kernel(_table[_rank].kernel_fn)  # type: ignore[arg-type]
         _batch.shape(unchanged)
 
@@ -220,7 +220,7 @@ def _fit_to(x: Tensor, sizes: Tensor) -> Tensor:
     return slicing.slice(padded, [0] * count, sizes)
 
 
-for _rank in (1, 2, 3):
+for _rank in (1, 2):  # TensorFlow registers none for three dimensions
     _real_gradients(_rank)
 
 # ---- the functions ----------------------------------------------------------------------------------------------

@@ -383,10 +383,10 @@ def tensor_strided_slice_update_grad(op: Operation, g: Tensor) -> Any:
 
 STRIDED_SLICE_ASSIGN = _strided(
     "StridedSliceAssign", f"(ref: Ref(T), {_BOUNDS}, value: T) -> (output_ref: Ref(T))", WRITES | STATEFUL
-).not_differentiable()
+)
 RESOURCE_STRIDED_SLICE_ASSIGN = _strided(
     "ResourceStridedSliceAssign", f"(ref: resource, {_BOUNDS}, value: T) -> ()", WRITES | STATEFUL
-).not_differentiable()
+)
 
 
 @STRIDED_SLICE_ASSIGN.kernel

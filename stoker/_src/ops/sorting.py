@@ -233,22 +233,20 @@ def nth_element(input: Any, n: Any, reverse: bool = False, name: str | None = No
 # ---- Unique -----------------------------------------------------------------------------------------------------
 
 _PLACES = one_of(*INDEX, default=dtypes.int32)
-UNIQUE = define("Unique(x: T) -> (y: T, idx: out_idx)", T=ANY, out_idx=_PLACES).not_differentiable()
+UNIQUE = define("Unique(x: T) -> (y: T, idx: out_idx)", T=ANY, out_idx=_PLACES)
 UNIQUE_V2 = define(
     "UniqueV2(x: T, axis: host Taxis) -> (y: T, idx: out_idx)",
     T=ANY,
     Taxis=one_of(*INDEX, default=dtypes.int64),
     out_idx=_PLACES,
-).not_differentiable()
-UNIQUE_WITH_COUNTS = define(
-    "UniqueWithCounts(x: T) -> (y: T, idx: out_idx, count: out_idx)", T=ANY, out_idx=_PLACES
-).not_differentiable()
+)
+UNIQUE_WITH_COUNTS = define("UniqueWithCounts(x: T) -> (y: T, idx: out_idx, count: out_idx)", T=ANY, out_idx=_PLACES)
 UNIQUE_WITH_COUNTS_V2 = define(
     "UniqueWithCountsV2(x: T, axis: host Taxis) -> (y: T, idx: out_idx, count: out_idx)",
     T=ANY,
     Taxis=one_of(*INDEX, default=dtypes.int64),
     out_idx=_PLACES,
-).not_differentiable()
+)
 
 
 def _unique_objects(x: np.ndarray, kind: torch.dtype) -> tuple[Any, torch.Tensor, torch.Tensor]:
@@ -378,10 +376,10 @@ def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = N
 
 IN_TOP_K = define(
     "InTopK(predictions: float32, targets: T) -> (precision: bool)", k=INT, T=one_of(*INDEX, default=dtypes.int32)
-).not_differentiable()
+)
 IN_TOP_K_V2 = define(
     "InTopKV2(predictions: float32, targets: T, k: host T) -> (precision: bool)", T=one_of(*INDEX, default=dtypes.int32)
-).not_differentiable()
+)
 
 
 def _in_top_k(predictions: torch.Tensor, targets: torch.Tensor, k: int) -> torch.Tensor:
@@ -478,7 +476,6 @@ def upper_bound_kernel(sorted_inputs: torch.Tensor, values: torch.Tensor, *, out
 
 for _definition in (LOWER_BOUND, UPPER_BOUND):
     _definition.shape(lambda sorted_inputs, values: values.of_rank(2)).__name__ = "search_shape"
-    _definition.not_differentiable()
 
 
 @export("searchsorted")

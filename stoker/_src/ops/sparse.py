@@ -14,7 +14,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue, is_sparse
-from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.static_values import constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, array_selection, gathering, math, ranges, reductions, sparse_ops, sparse_reductions
 from stoker._src.ops.constants import placeholder
@@ -62,10 +62,19 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
 
 @export(v1=("sparse_placeholder", "sparse.placeholder"))
 def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> SparseTensor:
-    """A SparseTensor that every run must feed with a SparseTensorValue."""
-    known = as_shape(shape)
+    """A SparseTensor that every run must feed with a SparseTensorValue.
+
+    Args:
+        dtype: of the values.
+        shape: the dense shape as sizes, or as an int64 vector that is a tensor.
+        name: the prefix of the names of the parts.
+    """
+    given = isinstance(shape, Tensor)
+    known = constant_value_as_shape(shape) if given else as_shape(shape)
     prefix = None if name is None else f"{name}/"
-    if known.dims is None:
+    if given:
+        rank, sizes = shape.static_shape.of_rank(1)[0], shape
+    elif known.dims is None:
         rank, sizes = None, placeholder(dtypes.int64, [None], name=prefix and f"{prefix}shape")
     else:
         rank = len(known)
@@ -131,10 +140,10 @@ def to_dense(
 def to_indicator(sp_input: Any, vocab_size: Any, name: str | None = None) -> Tensor:
     """For each row a vector that is true at the ids the row holds."""
     sparse = as_sparse(sp_input)
-    with name_scope(name, "SparseToIndicator"):
+    with name_scope(name, "SparseToIndicator") as scope:
         ones = array.ones_like(sparse.values, dtypes.bool_)
         merged = merge(sparse, sparse.with_values(ones), vocab_size)
-        return to_dense(merged, False, validate_indices=False)
+        return to_dense(merged, False, validate_indices=False, name=scope)
 
 
 @export(v1=("sparse_merge", "sparse.merge"))
@@ -414,9 +423,9 @@ def sparse_dense_matmul(
         flipped = sparse_dense_matmul(b, sp_a, adjoint_a=not adjoint_b, adjoint_b=not adjoint_a, name=name)
         return array.transpose(flipped, [1, 0], conjugate=True)
     sparse = as_sparse(sp_a)
-    with name_scope(name, "SparseTensorDenseMatMul") as scope:
+    with name_scope(name, "SparseTensorDenseMatMul"):
         return sparse_ops.SPARSE_TENSOR_DENSE_MAT_MUL(
-            sparse.indices, sparse.values, sparse.dense_shape, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b, name=scope
+            sparse.indices, sparse.values, sparse.dense_shape, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b
         )
 
 
@@ -443,8 +452,8 @@ def _extreme(definition: Any, default: str, sp_a: Any, sp_b: Any, name: str | No
 def softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
     """The softmax of the elements that are there, over the last dimension."""
     sparse = as_sparse(sp_input)
-    with name_scope(name, "SparseSoftmax") as scope:
-        values = sparse_reductions.SPARSE_SOFTMAX(sparse.indices, sparse.values, sparse.dense_shape, name=scope)
+    with name_scope(name, "SparseSoftmax"):
+        values = sparse_reductions.SPARSE_SOFTMAX(sparse.indices, sparse.values, sparse.dense_shape)
         return SparseTensor(sparse.indices, values, sparse.dense_shape)
 
 

@@ -16,7 +16,6 @@ from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.formats import hashing
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, BOOL, INT, TYPES, define
-from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import math
@@ -37,13 +36,13 @@ SPARSE_CROSS = define(
     **_KINDS,
     out_type=_FEATURES,
     internal_type=_FEATURES,
-).not_differentiable()
+)
 SPARSE_CROSS_V2 = define(
     "SparseCrossV2(indices: N * int64, values: [sparse_types], shapes: N * int64, dense_inputs: [dense_types], sep: string) -> "
     "(output_indices: int64, output_values: string, output_shape: int64)",
     N=INT(minimum=0),
     **_KINDS,
-).not_differentiable()
+)
 
 
 def _columns(
@@ -244,8 +243,7 @@ def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str
     for label, given in (("Hypothesis", hypothesis), ("Truth", truth)):
         if not is_sparse(given):
             raise TypeError(f"{label} must be a SparseTensor.")
-    with name_scope(name, "edit_distance"):
-        a, b = as_sparse(hypothesis), as_sparse(truth)
-        return EDIT_DISTANCE(
-            a.indices, a.values, a.dense_shape, b.indices, b.values, b.dense_shape, normalize=normalize, name=name
-        )
+    a, b = as_sparse(hypothesis), as_sparse(truth)
+    return EDIT_DISTANCE(
+        a.indices, a.values, a.dense_shape, b.indices, b.values, b.dense_shape, normalize=normalize, name=name
+    )

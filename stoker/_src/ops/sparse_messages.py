@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -36,13 +36,23 @@ def _check_parts(indices: Any, values: Any, shape: Any) -> None:
         raise _invalid(f"Input shape should be a vector but received shape {list(shape.shape)}")
 
 
-def _only_strings(out_type: DType) -> None:
-    if out_type is not dtypes.string:
-        raise NotImplementedError("Sparse tensors are serialized to strings; variants of them are not implemented.")
+class _Boxed(NamedTuple):
+    """A tensor as an element of a variant tensor, which is an object array of these."""
+
+    value: np.ndarray
+    dtype: DType
 
 
-def _three(indices: Any, values: Any, shape: Any, dtype: DType) -> list[bytes]:
-    return [tensor_bytes(indices, dtypes.int64), tensor_bytes(values, dtype), tensor_bytes(shape, dtypes.int64)]
+def _three(indices: Any, values: Any, shape: Any, dtype: DType, out_type: DType) -> list[Any]:
+    parts = ((indices, dtypes.int64), (values, dtype), (shape, dtypes.int64))
+    if out_type is dtypes.string:
+        return [tensor_bytes(value, kind) for value, kind in parts]
+    return [_Boxed(np.array(to_numpy(value)), kind) for value, kind in parts]
+
+
+def _set_row(row: np.ndarray, parts: list[Any]) -> None:
+    for k, part in enumerate(parts):  # one by one: NumPy would take a part for a sequence
+        row[k] = part
 
 
 # ---- serialize --------------------------------------------------------------------------------------------------
@@ -50,17 +60,16 @@ def _three(indices: Any, values: Any, shape: Any, dtype: DType) -> list[bytes]:
 SERIALIZE_SPARSE = define(
     "SerializeSparse(sparse_indices: int64, sparse_values: T, sparse_shape: int64) -> (serialized_sparse: out_type)",
     T=ANY, out_type=_FORM,
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @SERIALIZE_SPARSE.kernel
 def serialize_sparse_kernel(
     sparse_indices: torch.Tensor, sparse_values: Any, sparse_shape: torch.Tensor, *, T: DType, out_type: DType
 ) -> np.ndarray:
-    _only_strings(out_type)
     _check_parts(sparse_indices, sparse_values, sparse_shape)
     result = np.empty(3, dtype=object)
-    result[:] = _three(sparse_indices, sparse_values, sparse_shape, T)
+    _set_row(result, _three(sparse_indices, sparse_values, sparse_shape, T, out_type))
     return result
 
 
@@ -80,10 +89,10 @@ SERIALIZE_MANY_SPARSE = define(
     "SerializeManySparse(sparse_indices: int64, sparse_values: T, sparse_shape: int64) -> "
     "(serialized_sparse: out_type)",
     T=ANY, out_type=_FORM,
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
-def _check_order(indices: np.ndarray, sizes: list[int]) -> None:
+def check_order(indices: np.ndarray, sizes: list[int]) -> None:
     """Rows must be within bounds and in row-major order."""
     outside = np.flatnonzero(((indices < 0) | (indices >= np.array(sizes, np.int64))).any(axis=1))
     if outside.size:
@@ -107,7 +116,6 @@ def _check_order(indices: np.ndarray, sizes: list[int]) -> None:
 def serialize_many_sparse_kernel(
     sparse_indices: torch.Tensor, sparse_values: Any, sparse_shape: torch.Tensor, *, T: DType, out_type: DType
 ) -> np.ndarray:
-    _only_strings(out_type)
     _check_parts(sparse_indices, sparse_values, sparse_shape)
     sizes = sparse_shape.tolist()
     if len(sizes) <= 1:
@@ -117,7 +125,7 @@ def serialize_many_sparse_kernel(
         raise _invalid(
             f"indices {list(indices.shape)}, values {list(values.shape)} and shape [{len(sizes)}] do not agree."
         )
-    _check_order(indices, sizes)
+    check_order(indices, sizes)
     # Indices are sorted: the rows of the batch are runs of them.
     ends = np.searchsorted(indices[:, 0], np.arange(sizes[0] + 1))
     inner = from_numpy(np.array(sizes[1:], np.int64))
@@ -125,7 +133,7 @@ def serialize_many_sparse_kernel(
     for row in range(sizes[0]):
         run = slice(ends[row], ends[row + 1])
         part = from_numpy(np.ascontiguousarray(indices[run, 1:]))
-        result[row] = _three(part, from_numpy(values[run]), inner, T)
+        _set_row(result[row], _three(part, from_numpy(values[run]), inner, T, out_type))
     return result
 
 
@@ -182,18 +190,22 @@ def serialize_many_sparse_v1(sp_input: Any, name: str | None = None, out_type: A
 # ---- deserialize ------------------------------------------------------------------------------------------------
 
 
-def _part(data: bytes, dtype: DType, rank: int, what: str) -> np.ndarray:
+def _part(data: Any, dtype: DType, rank: int, what: str) -> np.ndarray:
+    array, found = (data.value, data.dtype.name) if isinstance(data, _Boxed) else _parsed(data)
+    if found != dtype.name:
+        raise _invalid(f"Requested SparseTensor of type {dtype.name} but {what}.dtype() == {found}")
+    if array.ndim != rank:
+        raise _invalid(f"Expected {what} to have rank {rank}, but it has shape {list(array.shape)}")
+    return array
+
+
+def _parsed(data: bytes) -> tuple[np.ndarray, str]:
     try:
         message = protos.TensorProto.FromString(data)
     except DecodeError:
         raise _invalid("Could not parse serialized proto") from None
-    if message.dtype != dtype.as_datatype_enum:
-        found = protos.DataType.Name(message.dtype)[3:].lower() if message.dtype in protos.DataType.values() else "?"
-        raise _invalid(f"Requested SparseTensor of type {dtype.name} but {what}.dtype() == {found}")
     array = tensor_proto.from_tensor_proto(message)
-    if array.ndim != rank:
-        raise _invalid(f"Expected {what} to have rank {rank}, but it has shape {list(array.shape)}")
-    return array
+    return array, as_dtype(message.dtype).name
 
 
 def _batch(serialized: np.ndarray, dtype: DType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -225,14 +237,13 @@ DESERIALIZE_SPARSE = define(
     "DeserializeSparse(serialized_sparse: Tserialized) -> "
     "(sparse_indices: int64, sparse_values: dtype, sparse_shape: int64)",
     dtype=TYPE, Tserialized=_FORM,
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @DESERIALIZE_SPARSE.kernel
 def deserialize_sparse_kernel(
     serialized_sparse: np.ndarray, *, dtype: DType, Tserialized: DType
 ) -> tuple[Any, Any, Any]:
-    _only_strings(Tserialized)
     if serialized_sparse.ndim == 0:
         raise _invalid("Serialized sparse should have non-zero rank []")
     lead = serialized_sparse.shape[:-1]
@@ -257,7 +268,7 @@ DESERIALIZE_MANY_SPARSE = define(
     "DeserializeManySparse(serialized_sparse: string) -> "
     "(sparse_indices: int64, sparse_values: dtype, sparse_shape: int64)",
     dtype=TYPE,
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 
 
 @DESERIALIZE_MANY_SPARSE.kernel

@@ -63,7 +63,7 @@ def coordinates(flat: torch.Tensor, sizes: list[int]) -> torch.Tensor:
     return torch.stack(columns[::-1], 1) if columns else flat.new_zeros((flat.shape[0], 0))
 
 
-def _check_order(flat: torch.Tensor, indices: torch.Tensor) -> None:
+def check_order(flat: torch.Tensor, indices: torch.Tensor) -> None:
     if flat.numel() < 2:
         return
     steps = flat[1:] - flat[:-1]
@@ -115,7 +115,7 @@ def sparse_to_dense_kernel(
         rows = rows.reshape(-1, 1)
     flat = flat_positions(rows, sizes)
     if validate_indices:
-        _check_order(flat, rows)
+        check_order(flat, rows)
     if sparse_values.ndim and sparse_values.shape[0] != flat.shape[0]:
         raise InvalidArgumentError(
             None,
@@ -180,7 +180,7 @@ def sparse_reorder_grad(op: Operation, _: Any, g: Tensor) -> Any:
 
 SPARSE_RESHAPE = define(
     "SparseReshape(input_indices: matrix int64, input_shape: vector int64, new_shape: int64) -> (output_indices: int64, output_shape: int64)"
-).not_differentiable()
+)
 
 
 @SPARSE_RESHAPE.kernel
@@ -220,7 +220,7 @@ SPARSE_CONCAT = define(
     concat_dim=INT,
     N=INT(minimum=2),
     T=ANY,
-)
+).not_differentiable()
 
 
 @SPARSE_CONCAT.kernel
@@ -241,7 +241,7 @@ def sparse_concat_kernel(
                     None,
                     f"Input shapes must match: expected {sizes[0][axis]} for dimension {axis} but got {size[axis] if len(size) == rank else size} at position {i}",
                 )
-        step = torch.zeros(rank, dtype=torch.int64)
+        step = torch.zeros(rank, dtype=torch.int64, device=part.device)
         step[along] = offset
         moved.append(part + step)
         offset += size[along]
@@ -260,23 +260,6 @@ def sparse_concat_shape(indices: list[Shape], values: list[Shape], shapes: list[
     total = None if None in counts else sum(counts)
     rank = shapes[0].of_rank(1)[0]
     return Shape((total, rank)), Shape((total,)), Shape((rank,))
-
-
-@SPARSE_CONCAT.grad
-def sparse_concat_grad(op: Operation, _: Any, g: Tensor, __: Any) -> Any:
-    count = op.attr("N")
-    indices, values, shapes = (list(op.inputs[i * count : (i + 1) * count]) for i in range(3))
-    # Where each value went: the same concatenation, of their numbers.
-    sizes = [ranges.size(each) for each in values]
-    total = sizes[0]
-    numbered = [ranges.range(sizes[0])]
-    for size in sizes[1:]:
-        numbered.append(ranges.range(size) + total)  # type: ignore[operator]
-        total = total + size  # type: ignore[operator]
-    order = SPARSE_CONCAT(indices, numbered, shapes, concat_dim=op.attr("concat_dim")).output_values
-    together = gathering.gather(g, array.invert_permutation(order))
-    parts = array.array_joining.split(together, array.PACK(sizes), num=count)
-    return [*[None] * count, *parts, *[None] * count]
 
 
 SPARSE_SPLIT = define(
@@ -367,22 +350,18 @@ def sparse_slice_gradient(op: Operation, _: Any, g: Tensor, __: Any) -> Any:
 SPARSE_SLICE_GRAD = define(
     "SparseSliceGrad(backprop_val_grad: T, input_indices: int64, input_start: int64, output_indices: int64) -> (val_grad: T)",
     T=NUMERIC,
-).not_differentiable()
+)
 
 
 def _matched(wanted: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
     """For each coordinate of `wanted` its row in `among`, or -1. Rows of `among` are distinct."""
     if not wanted.shape[0] or not among.shape[0]:
-        return torch.full((wanted.shape[0],), -1, dtype=torch.int64)
+        return wanted.new_full((wanted.shape[0],), -1)
     both = torch.cat([wanted, among])
-    _, keys = (
-        torch.unique(both, dim=0, return_inverse=True)
-        if both.shape[1]
-        else (None, torch.zeros(len(both), dtype=torch.int64))
-    )
+    _, keys = torch.unique(both, dim=0, return_inverse=True) if both.shape[1] else (None, both.new_zeros(len(both)))
     count = int(keys.max()) + 1
-    places = torch.full((count,), -1, dtype=torch.int64)
-    places[keys[wanted.shape[0] :]] = torch.arange(among.shape[0])
+    places = keys.new_full((count,), -1)
+    places[keys[wanted.shape[0] :]] = torch.arange(among.shape[0], device=keys.device)
     return places[keys[: wanted.shape[0]]]
 
 
@@ -658,7 +637,7 @@ def _cwise_grad(
 
 @SPARSE_DENSE_CWISE_ADD.grad
 def sparse_dense_cwise_add_grad(op: Operation, g: Tensor) -> Any:
-    return _cwise_grad(op, g, lambda dense: g, lambda dense: g)
+    raise NotImplementedError("Gradient for SparseDenseCwiseAdd is not implemented.")  # nor is it in TensorFlow
 
 
 @SPARSE_DENSE_CWISE_MUL.grad

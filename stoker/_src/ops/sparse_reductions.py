@@ -64,7 +64,7 @@ def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:
         f"SparseReduce{name}Sparse({_REDUCED}) -> (output_indices: int64, output_values: T, output_shape: int64)",
         keep_dims=False,
         T=kinds,
-    ).not_differentiable()
+    )
 
     @dense.kernel
     def dense_kernel(
@@ -107,7 +107,7 @@ def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:
 
 
 SPARSE_REDUCE_SUM = _reduction("Sum", "sum", NUMERIC)
-SPARSE_REDUCE_MAX = _reduction("Max", "max", REAL).not_differentiable()
+SPARSE_REDUCE_MAX = _reduction("Max", "max", REAL)
 
 
 @SPARSE_REDUCE_SUM.grad
@@ -182,10 +182,10 @@ def sparse_fill_empty_rows_kernel(
     if bad.numel():
         at = int(bad[0])
         raise InvalidArgumentError(None, None, f"indices({at}, 0) is invalid: {int(rows[at])} >= {count}")
-    full = torch.zeros(count, dtype=torch.bool)
+    full = torch.zeros(count, dtype=torch.bool, device=rows.device)
     full[rows] = True
     empty = torch.nonzero(~full).reshape(-1)
-    added = torch.zeros((empty.shape[0], rank), dtype=torch.int64)
+    added = empty.new_zeros((empty.shape[0], rank))
     added[:, 0] = empty
     # A stable sort by row puts each default where its row goes and keeps the order within rows.
     order = torch.argsort(torch.cat([rows, empty]), stable=True)
@@ -195,7 +195,7 @@ def sparse_fill_empty_rows_kernel(
     else:
         filled = torch.cat([values, default_value.expand(empty.shape[0])])
     back = torch.empty_like(order)
-    back[order] = torch.arange(order.shape[0])
+    back[order] = torch.arange(order.shape[0], device=order.device)
     return together, pick(filled, order), ~full, back[: rows.shape[0]]
 
 
@@ -213,7 +213,7 @@ def sparse_fill_empty_rows_gradient(op: Operation, _: Any, g: Tensor, *__: Any) 
 SPARSE_FILL_EMPTY_ROWS_GRAD = define(
     "SparseFillEmptyRowsGrad(reverse_index_map: vector int64, grad_values: vector T) -> (d_values: T, d_default_value: T)",
     T=ANY,
-).not_differentiable()
+)
 
 
 @SPARSE_FILL_EMPTY_ROWS_GRAD.kernel

@@ -137,7 +137,7 @@ def _pair(signature: str, kernel: Callable[..., Any], allowed: tuple[DType, ...]
 
 
 POLYGAMMA = _pair("Polygamma(a: T, x: T) -> (z: T)", in_double(special_kernels.polygamma), _WIDE)
-ZETA = _pair("Zeta(x: T, q: T) -> (z: T)", torch.special.zeta, _WIDE)
+ZETA = _pair("Zeta(x: T, q: T) -> (z: T)", special_kernels.zeta, _WIDE)
 
 
 def _in_domain(function: Callable[..., torch.Tensor], at_zero: float | None = None) -> Callable[..., torch.Tensor]:
@@ -155,9 +155,8 @@ def _in_domain(function: Callable[..., torch.Tensor], at_zero: float | None = No
 
 
 IGAMMA = _pair("Igamma(a: T, x: T) -> (z: T)", _in_single(_in_domain(torch.special.gammainc, 0.0)), FLOATS)
-IGAMMAC = _pair("Igammac(a: T, x: T) -> (z: T)", _in_single(_in_domain(torch.special.gammaincc)), FLOATS)
+IGAMMAC = _pair("Igammac(a: T, x: T) -> (z: T)", in_double(_in_domain(torch.special.gammaincc)), FLOATS)
 IGAMMA_GRAD_A = _pair("IgammaGradA(a: T, x: T) -> (z: T)", in_double(special_kernels.igamma_grad_a), _WIDE)
-IGAMMA_GRAD_A.not_differentiable()
 
 
 @POLYGAMMA.grad
@@ -299,25 +298,28 @@ def _is_set(x: Tensor) -> Tensor:
     return math.cast(math.not_equal(x, math.number(0, x)), x.dtype.base_dtype)
 
 
+# TensorFlow does not conjugate these three derivatives of complex numbers.
+
+
 @XLOGY.grad
 def xlogy_grad(op: Operation, g: Tensor) -> Any:
     x, y = op.inputs
     to_x, to_y = XLOGY(_is_set(x), y), XDIVY(x, y)
-    return broadcasting.reduce_to_inputs(x, y, math.multiply(math.conj(to_x), g), math.multiply(math.conj(to_y), g))
+    return broadcasting.reduce_to_inputs(x, y, math.multiply(to_x, g), math.multiply(to_y, g))
 
 
 @XLOG1PY.grad
 def xlog1py_grad(op: Operation, g: Tensor) -> Any:
     x, y = op.inputs
     to_x, to_y = XLOG1PY(_is_set(x), y), XDIVY(x, math.add(y, math.number(1, y)))
-    return broadcasting.reduce_to_inputs(x, y, math.multiply(math.conj(to_x), g), math.multiply(math.conj(to_y), g))
+    return broadcasting.reduce_to_inputs(x, y, math.multiply(to_x, g), math.multiply(to_y, g))
 
 
 @XDIVY.grad
 def xdivy_grad(op: Operation, g: Tensor) -> Any:
     x, y = op.inputs
     to_x, to_y = XDIVY(_is_set(x), y), XDIVY(math.negative(x), math.square(y))
-    return broadcasting.reduce_to_inputs(x, y, math.multiply(math.conj(to_x), g), math.multiply(math.conj(to_y), g))
+    return broadcasting.reduce_to_inputs(x, y, math.multiply(to_x, g), math.multiply(to_y, g))
 
 
 @export("math.xlogy")
@@ -394,10 +396,10 @@ BESSEL_I1E = _bessel(
         ),
     ),
 )
-BESSEL_J0 = _bessel("BesselJ0", _special.bessel_j0, lambda op: math.negative(BESSEL_J1(_x(op))))
+BESSEL_J0 = _bessel("BesselJ0", in_double(special_kernels.bessel_j0), lambda op: math.negative(BESSEL_J1(_x(op))))
 BESSEL_J1 = _bessel(
     "BesselJ1",
-    _special.bessel_j1,
+    in_double(special_kernels.bessel_j1),
     lambda op: _ratio_at_zero(op, math.subtract(BESSEL_J0(_x(op)), _over(_y(op), _safe(_x(op))))),
 )
 BESSEL_K0 = _bessel(
@@ -421,11 +423,13 @@ BESSEL_K1E = _bessel(
     ),
 )
 BESSEL_Y0 = _bessel(
-    "BesselY0", _left_of_zero(_special.bessel_y0, -numbers.inf), lambda op: math.negative(BESSEL_Y1(_x(op)))
+    "BesselY0",
+    _left_of_zero(in_double(special_kernels.bessel_y0), -numbers.inf),
+    lambda op: math.negative(BESSEL_Y1(_x(op))),
 )
 BESSEL_Y1 = _bessel(
     "BesselY1",
-    _left_of_zero(_special.bessel_y1, -numbers.inf),
+    _left_of_zero(in_double(special_kernels.bessel_y1), -numbers.inf),
     lambda op: math.subtract(BESSEL_Y0(_x(op)), _over(_y(op), _x(op))),
 )
 

@@ -30,6 +30,16 @@ def _horner(x: torch.Tensor, coefficients: list[float]) -> torch.Tensor:
     return total
 
 
+# ---- Hurwitz' zeta function -------------------------------------------------------------------------------------
+
+
+def zeta(x: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    """torch's kernel, with the limit 0 where infinite or huge arguments make it give NaN."""
+    found = torch.special.zeta(x, q)
+    at_limit = torch.isnan(found) & (x > 1) & (q > 1)
+    return torch.where(at_limit, torch.zeros((), dtype=x.dtype, device=x.device), found)
+
+
 # ---- Dawson's integral ------------------------------------------------------------------------------------------
 
 _STEP = 0.2
@@ -194,5 +204,72 @@ def polygamma(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     whole = (a == torch.floor(a)) & (a >= 0)
     order = torch.where(whole, a, torch.ones_like(a))
     factor = torch.exp(torch.lgamma(order + 1)) * torch.where(torch.remainder(order, 2) == 1, 1.0, -1.0)
-    value = torch.where(order == 0, torch.digamma(x), factor * torch.special.zeta(order + 1, x))
+    value = torch.where(order == 0, torch.digamma(x), factor * zeta(order + 1, x))
     return torch.where(whole, value, torch.full_like(value, math.nan))
+
+
+# ---- Bessel functions of orders 0 and 1 -------------------------------------------------------------------------
+
+_FAR = 25.0  # from here on the asymptotic series is exact to the last bits
+_POINTS = 32
+_TURNS = np.sin((np.arange(_POINTS) + 0.5) * np.pi / (2 * _POINTS))
+# sum over k of (-1)^(k+1) cos(2 k theta) / k, which makes the series of Y over J_2k from the points of J_0.
+_EVEN_ORDERS = sum(
+    (-1) ** (k + 1) / k * np.cos(2 * k * (np.arange(_POINTS) + 0.5) * np.pi / (2 * _POINTS)) for k in range(1, 32)
+)
+
+
+def _points(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """x sin(theta) and sin(theta) at the points of a quarter circle, and the weights of the even orders.
+
+    Bessel's integral over theta has a periodic integrand, so equal weights give it to the last bits below `_FAR`.
+    """
+    turns = torch.tensor(_TURNS, dtype=x.dtype, device=x.device)
+    return x.clamp(max=_FAR).unsqueeze(-1) * turns, turns, torch.tensor(_EVEN_ORDERS, dtype=x.dtype, device=x.device)
+
+
+def _asymptotic(x: torch.Tensor, order: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """J and Y for large x, after Hankel."""
+    x = x.clamp(min=_FAR)
+    term, even, odd = torch.ones_like(x), torch.ones_like(x), torch.zeros_like(x)
+    for k in range(1, 25):
+        term = term * ((4 * order * order - (2 * k - 1) ** 2) / (8 * k)) / x
+        if k % 2:
+            odd = odd + term * (-1) ** ((k - 1) // 2)
+        else:
+            even = even + term * (-1) ** (k // 2)
+    # The phase is rounded, as TensorFlow's is: without its last digits there is none for huge x.
+    phase = x - (2 * order + 1) * (math.pi / 4)
+    cos, sin = torch.cos(phase), torch.sin(phase)
+    scale = math.sqrt(2 / math.pi) / torch.sqrt(x)
+    return scale * (even * cos - odd * sin), scale * (even * sin + odd * cos)
+
+
+def bessel_j0(x: torch.Tensor) -> torch.Tensor:
+    size = torch.abs(x)
+    near = torch.cos(_points(size)[0]).mean(-1)
+    return torch.where(size < _FAR, near, _asymptotic(size, 0)[0])
+
+
+def bessel_j1(x: torch.Tensor) -> torch.Tensor:
+    size = torch.abs(x)
+    phases, turns, _ = _points(size)
+    near = (turns * torch.sin(phases)).mean(-1)
+    return torch.sign(x) * torch.where(size < _FAR, near, _asymptotic(size, 1)[0])
+
+
+def bessel_y0(x: torch.Tensor) -> torch.Tensor:
+    """(2 / pi) (log(x / 2) + gamma) J_0 + (4 / pi) sum of (-1)^(k+1) J_2k / k."""
+    phases, _, weights = _points(x)
+    waves = torch.cos(phases)
+    near = (torch.log(x / 2) + np.euler_gamma) * waves.mean(-1) + 2 * (weights * waves).mean(-1)
+    return torch.where(x < _FAR, near * (2 / math.pi), _asymptotic(x, 0)[1])
+
+
+def bessel_y1(x: torch.Tensor) -> torch.Tensor:
+    """The derivative of Y_0, term by term, with its sign turned."""
+    phases, turns, weights = _points(x)
+    cosines, slopes = torch.cos(phases).mean(-1), turns * torch.sin(phases)
+    near = (torch.log(x / 2) + np.euler_gamma) * slopes.mean(-1) - cosines / x + 2 * (weights * slopes).mean(-1)
+    near = torch.where(x == 0, torch.full_like(x, -math.inf), near * (2 / math.pi))
+    return torch.where(x < _FAR, near, _asymptotic(x, 1)[1])

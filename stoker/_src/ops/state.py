@@ -103,7 +103,7 @@ def _variable(ctx: Any, kind: str, container: str, shared_name: str, dtype: DTyp
 
 VARIABLE_V2 = define(
     "VariableV2() -> (ref: Ref(dtype))", SOURCE | STATEFUL, shape=SHAPE, dtype=TYPE, container="", shared_name=""
-).not_differentiable()
+)
 
 
 @VARIABLE_V2.kernel
@@ -119,7 +119,7 @@ def variable_shape(*, shape: Shape) -> Shape:
 
 VARIABLE = define(
     "Variable() -> (ref: Ref(dtype))", SOURCE | STATEFUL, shape=SHAPE, dtype=TYPE, container="", shared_name=""
-).not_differentiable()
+)
 
 
 @VARIABLE.kernel
@@ -137,9 +137,7 @@ def _old_shape(shape: Shape) -> Shape:
     return UNKNOWN_SHAPE if shape.rank == 0 else shape
 
 
-TEMPORARY_VARIABLE = define(
-    "TemporaryVariable() -> (ref: Ref(dtype))", STATEFUL, shape=SHAPE, dtype=TYPE, var_name=""
-).not_differentiable()
+TEMPORARY_VARIABLE = define("TemporaryVariable() -> (ref: Ref(dtype))", STATEFUL, shape=SHAPE, dtype=TYPE, var_name="")
 
 
 @TEMPORARY_VARIABLE.kernel
@@ -156,7 +154,7 @@ def temporary_variable_shape(*, shape: Shape) -> Shape:
 
 DESTROY_TEMPORARY_VARIABLE = define(
     "DestroyTemporaryVariable(ref: Ref(T)) -> (value: T)", READS | WRITES | STATEFUL, T=ANY, var_name=STRING
-).not_differentiable()
+)
 
 
 @DESTROY_TEMPORARY_VARIABLE.kernel
@@ -224,7 +222,7 @@ ASSIGN_SUB = _in_place("AssignSub", torch.Tensor.sub_)
 
 IS_VARIABLE_INITIALIZED = define(
     "IsVariableInitialized(ref: Ref(dtype)) -> (is_initialized: bool)", READS | STATEFUL, dtype=ANY
-).not_differentiable()
+)
 IS_VARIABLE_INITIALIZED.kernel(lambda ref: torch.tensor(ref.value is not None))
 IS_VARIABLE_INITIALIZED.shape(scalar)
 
@@ -239,7 +237,7 @@ VAR_HANDLE_OP = define(
     dtype=TYPE,
     shape=SHAPE,
     allowed_devices=STRINGS(()),
-).not_differentiable()
+)
 
 
 @VAR_HANDLE_OP.kernel
@@ -289,7 +287,7 @@ def read_variable_grad(op: Operation, g: Tensor) -> Tensor:
 
 ASSIGN_VARIABLE_OP = define(
     "AssignVariableOp(resource: resource, value: dtype) -> ()", WRITES | STATEFUL, dtype=ANY, validate_shape=False
-).not_differentiable()
+)
 
 
 @ASSIGN_VARIABLE_OP.kernel
@@ -298,9 +296,7 @@ def assign_variable_kernel(resource: VariableState, value: Any) -> None:
 
 
 def _resource_in_place(name: str, update: Callable[[torch.Tensor, torch.Tensor], Any]) -> OpDefinition:
-    definition = define(
-        f"{name}(resource: resource, value: dtype) -> ()", WRITES | STATEFUL, dtype=NUMERIC
-    ).not_differentiable()
+    definition = define(f"{name}(resource: resource, value: dtype) -> ()", WRITES | STATEFUL, dtype=NUMERIC)
 
     def kernel(resource: VariableState, value: torch.Tensor) -> None:
         target = resource.read()
@@ -321,9 +317,7 @@ VAR_IS_INITIALIZED_OP = define(
 VAR_IS_INITIALIZED_OP.kernel(lambda resource: torch.tensor(resource.value is not None))
 VAR_IS_INITIALIZED_OP.shape(scalar)
 
-DESTROY_RESOURCE_OP = define(
-    "DestroyResourceOp(resource: resource) -> ()", WRITES | STATEFUL, ignore_lookup_error=True
-).not_differentiable()
+DESTROY_RESOURCE_OP = define("DestroyResourceOp(resource: resource) -> ()", WRITES | STATEFUL, ignore_lookup_error=True)
 
 
 @DESTROY_RESOURCE_OP.kernel
@@ -338,18 +332,16 @@ def destroy_resource_kernel(resource: Any, *, ignore_lookup_error: bool) -> None
         resource.close(cancel_pending=True)
 
 
-DISABLE_COPY_ON_READ = define("DisableCopyOnRead(resource: resource) -> ()", STATEFUL).not_differentiable()
+DISABLE_COPY_ON_READ = define("DisableCopyOnRead(resource: resource) -> ()", STATEFUL)
 DISABLE_COPY_ON_READ.kernel(lambda resource: None)  # reads copy only where the planner finds a need
 
 # ---- CountUpTo --------------------------------------------------------------------------------------------------
 
-COUNT_UP_TO = define(
-    "CountUpTo(ref: Ref(T)) -> (output: T)", READS | WRITES | STATEFUL, limit=INT, T=INDEX
-).not_differentiable()
+COUNT_UP_TO = define("CountUpTo(ref: Ref(T)) -> (output: T)", READS | WRITES | STATEFUL, limit=INT, T=INDEX)
 COUNT_UP_TO.shape(scalar)
 RESOURCE_COUNT_UP_TO = define(
     "ResourceCountUpTo(resource: resource) -> (output: T)", READS | WRITES | STATEFUL, limit=INT, T=INDEX
-).not_differentiable()
+)
 RESOURCE_COUNT_UP_TO.shape(scalar)
 
 

@@ -49,7 +49,7 @@ def _numbers(values: Any, shape: Any, kind: DType) -> torch.Tensor:
 
 
 def _elementwise(signature: str, function: Callable[[bytes], Any], **attrs: Any) -> OpDefinition:
-    definition = define(signature, **attrs).not_differentiable()
+    definition = define(signature, **attrs)
     definition.kernel(lambda input: each(function, input))
     definition.shape(unchanged)
     return definition
@@ -173,7 +173,7 @@ UNSORTED_SEGMENT_JOIN = define(
     separator="",
     Tindices=INDEX,
     Tnumsegments=one_of(*INDEX, default=dtypes.int32),
-).not_differentiable()
+)
 
 
 @UNSORTED_SEGMENT_JOIN.kernel
@@ -229,7 +229,7 @@ STRING_SPLIT = define(
 STRING_SPLIT_V2 = define(
     "StringSplitV2(input: vector string, sep: scalar string) -> (indices: int64, values: string, shape: int64)",
     maxsplit=-1,
-).not_differentiable()
+)
 
 
 def _sparse_rows(rows: list[list[bytes]]) -> tuple[torch.Tensor, np.ndarray, torch.Tensor]:
@@ -287,13 +287,9 @@ REGEX_REPLACE = define(
 ).not_differentiable()
 STATIC_REGEX_REPLACE = define(
     "StaticRegexReplace(input: string) -> (output: string)", pattern=STRING, rewrite=STRING, replace_global=True
-).not_differentiable()
-REGEX_FULL_MATCH = define(
-    "RegexFullMatch(input: string, pattern: scalar string) -> (output: bool)"
-).not_differentiable()
-STATIC_REGEX_FULL_MATCH = define(
-    "StaticRegexFullMatch(input: string) -> (output: bool)", pattern=STRING
-).not_differentiable()
+)
+REGEX_FULL_MATCH = define("RegexFullMatch(input: string, pattern: scalar string) -> (output: bool)")
+STATIC_REGEX_FULL_MATCH = define("StaticRegexFullMatch(input: string) -> (output: bool)", pattern=STRING)
 for _definition in (REGEX_REPLACE, STATIC_REGEX_REPLACE, REGEX_FULL_MATCH, STATIC_REGEX_FULL_MATCH):
     _definition.shape(unchanged)
 
@@ -347,7 +343,7 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tenso
 
 # ---- Substr, StringLength, case, strip --------------------------------------------------------------------------
 
-SUBSTR = define("Substr(input: string, pos: T, len: T) -> (output: string)", T=INDEX, unit=_UNIT).not_differentiable()
+SUBSTR = define("Substr(input: string, pos: T, len: T) -> (output: string)", T=INDEX, unit=_UNIT)
 
 
 @SUBSTR.kernel
@@ -406,7 +402,7 @@ def substr_v2(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | No
     return SUBSTR(input, pos, len, unit=unit, name=name)
 
 
-STRING_LENGTH = define("StringLength(input: string) -> (output: int32)", unit=_UNIT).not_differentiable()
+STRING_LENGTH = define("StringLength(input: string) -> (output: int32)", unit=_UNIT)
 STRING_LENGTH.shape(unchanged)
 
 
@@ -429,8 +425,8 @@ def string_length_v2(input: Any, unit: str = "BYTE", name: str | None = None) ->
 
 
 _CASE_ENCODING = STRING("")
-STRING_LOWER = define("StringLower(input: string) -> (output: string)", encoding=_CASE_ENCODING).not_differentiable()
-STRING_UPPER = define("StringUpper(input: string) -> (output: string)", encoding=_CASE_ENCODING).not_differentiable()
+STRING_LOWER = define("StringLower(input: string) -> (output: string)", encoding=_CASE_ENCODING)
+STRING_UPPER = define("StringUpper(input: string) -> (output: string)", encoding=_CASE_ENCODING)
 STRING_LOWER.shape(unchanged)
 STRING_UPPER.shape(unchanged)
 

@@ -13,8 +13,10 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import NUMERIC, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
+from stoker._src.formats import hashing
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import TYPES, define, one_of, scalar, unchanged
+from stoker._src.graph.definition import ANY, TYPES, define, one_of, scalar, unchanged
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.strings import each
 from stoker._src.ops.values import to_numpy
@@ -165,7 +167,7 @@ def as_string(
 
 STRING_FORMAT = define(
     "StringFormat(inputs: [T]) -> (output: string)", T=TYPES(minimum=0), template="%s", placeholder="%s", summarize=3
-).not_differentiable()
+)
 STRING_FORMAT.shape(scalar)
 
 
@@ -240,3 +242,31 @@ def string_format(
         summarize=summarize,
         name=name,
     )
+
+
+# ---- Fingerprint ------------------------------------------------------------------------------------------------
+
+FINGERPRINT = define("Fingerprint(data: T, method: string) -> (fingerprint: uint8)", T=ANY)
+
+
+@FINGERPRINT.kernel
+def fingerprint_kernel(data: Any, method: np.ndarray) -> torch.Tensor:
+    if method.item() != b"farmhash64":
+        raise InvalidArgumentError(
+            None, None, f"Unsupported fingerprint method: {method.item().decode(errors='replace')}"
+        )
+    if data.ndim == 0:
+        raise InvalidArgumentError(None, None, "`data` should have at least one dimension: []")
+    values = data if isinstance(data, np.ndarray) else to_numpy(data)
+    return torch.from_numpy(np.ascontiguousarray(hashing.fingerprint_rows(values)))
+
+
+@FINGERPRINT.shape
+def fingerprint_shape(data: Shape, method: Shape) -> Shape:
+    return Shape((data.at_least(1)[0] if data.dims is not None else None, 8))
+
+
+@export("fingerprint")
+def fingerprint(data: Any, method: Any = "farmhash64", name: str | None = None) -> Tensor:
+    """One fingerprint (8 bytes, low byte first) for each row of `data`; it never changes."""
+    return FINGERPRINT(data, method, name=name)

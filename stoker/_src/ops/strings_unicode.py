@@ -16,7 +16,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import BOOL, INT, INTS, STRING, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import strings
+from stoker._src.ops import strings, unicode_scripts
 from stoker._src.ops.values import torch_dtype
 
 _ERRORS = STRING("replace", allowed=("strict", "replace", "ignore"))
@@ -100,13 +100,11 @@ _DECODE = {
     "replace_control_characters": False,
     "Tsplits": _SPLITS,
 }
-UNICODE_DECODE = define(
-    "UnicodeDecode(input: string) -> (row_splits: Tsplits, char_values: int32)", **_DECODE
-).not_differentiable()
+UNICODE_DECODE = define("UnicodeDecode(input: string) -> (row_splits: Tsplits, char_values: int32)", **_DECODE)
 UNICODE_DECODE_WITH_OFFSETS = define(
     "UnicodeDecodeWithOffsets(input: string) -> (row_splits: Tsplits, char_values: int32, char_to_byte_starts: int64)",
     **_DECODE,
-).not_differentiable()
+)
 
 
 def _decode(input: np.ndarray, reader: _Reader, kind: DType) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -169,7 +167,7 @@ UNICODE_ENCODE = define(
     output_encoding=_OUTPUT,
     replacement_char=65533,
     Tsplits=_SPLITS,
-).not_differentiable()
+)
 
 
 @UNICODE_ENCODE.kernel
@@ -203,7 +201,7 @@ UNICODE_TRANSCODE = define(
     errors=_ERRORS,
     replacement_char=65533,
     replace_control_characters=False,
-).not_differentiable()
+)
 UNICODE_TRANSCODE.shape(unchanged)
 
 
@@ -254,7 +252,7 @@ STRING_NGRAMS = define(
     pad_width=INT,
     preserve_short_sequences=BOOL,
     Tsplits=_SPLITS,
-).not_differentiable()
+)
 
 
 @STRING_NGRAMS.kernel
@@ -296,3 +294,20 @@ def string_ngrams_kernel(
 @STRING_NGRAMS.shape
 def string_ngrams_shape(data: Shape, data_splits: Shape) -> Any:
     return Shape((None,)), data_splits
+
+
+# ---- scripts ----------------------------------------------------------------------------------------------------
+
+UNICODE_SCRIPT = define("UnicodeScript(input: int32) -> (output: int32)")
+UNICODE_SCRIPT.shape(unchanged)
+
+
+@UNICODE_SCRIPT.kernel
+def unicode_script_kernel(input: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(unicode_scripts.scripts_of(input.numpy()).reshape(tuple(input.shape)))
+
+
+@export("strings.unicode_script")
+def unicode_script(input: Any, name: str | None = None) -> Tensor:
+    """The number of the script that each code point belongs to (ICU's UScriptCode), -1 for what is no code point."""
+    return UNICODE_SCRIPT(input, name=name)

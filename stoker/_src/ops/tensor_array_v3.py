@@ -358,16 +358,12 @@ class StackState:
         self.items: list[Any] = []
 
 
-STACK_V2 = define(
-    "StackV2(max_size: host int32) -> (handle: resource)", STATEFUL, elem_type=TYPE, stack_name=""
-).not_differentiable()
+STACK_V2 = define("StackV2(max_size: host int32) -> (handle: resource)", STATEFUL, elem_type=TYPE, stack_name="")
 STACK_PUSH_V2 = define(
     "StackPushV2(handle: resource, elem: T) -> (output: T)", STATEFUL | VIEW, T=ANY, swap_memory=False
-).not_differentiable()
-STACK_POP_V2 = define(
-    "StackPopV2(handle: resource) -> (elem: elem_type)", STATEFUL, elem_type=TYPE
-).not_differentiable()
-STACK_CLOSE_V2 = define("StackCloseV2(handle: resource) -> ()", STATEFUL).not_differentiable()
+)
+STACK_POP_V2 = define("StackPopV2(handle: resource) -> (elem: elem_type)", STATEFUL, elem_type=TYPE)
+STACK_CLOSE_V2 = define("StackCloseV2(handle: resource) -> ()", STATEFUL)
 STACK_V2.shape(lambda max_size: SCALAR)
 STACK_PUSH_V2.shape(lambda handle, elem: elem)
 STACK_POP_V2.shape(lambda handle: UNKNOWN_SHAPE)

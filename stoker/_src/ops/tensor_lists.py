@@ -242,7 +242,7 @@ EMPTY_TENSOR_LIST = define(
     "EmptyTensorList(element_shape: host shape_type, max_num_elements: host int32) -> (handle: variant)",
     element_dtype=TYPE,
     shape_type=_SIZES,
-).not_differentiable()
+)
 
 
 @EMPTY_TENSOR_LIST.kernel
@@ -256,7 +256,7 @@ TENSOR_LIST_RESERVE = define(
     "TensorListReserve(element_shape: host shape_type, num_elements: host int32) -> (handle: variant)",
     element_dtype=TYPE,
     shape_type=_SIZES,
-).not_differentiable()
+)
 
 
 @TENSOR_LIST_RESERVE.kernel

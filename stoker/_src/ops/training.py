@@ -31,6 +31,8 @@ Rule = Callable[..., None]
 Tensors = list[torch.Tensor]
 
 _GRADIENTS = ("grad", "delta")
+_REAL = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+_COMPLEX = (torch.complex64, torch.complex128)
 _WIDE_NUMBERS = ("global_step",)  # int64 whatever the variable's dtype
 
 
@@ -44,13 +46,24 @@ class UpdateOps:
     resource_sparse: OpDefinition | None
 
 
-def update(spelling: str, *, sparse: bool = False, reference: bool = True, **attrs: Any) -> Callable[[Rule], UpdateOps]:
+def update(
+    spelling: str,
+    *,
+    sparse: bool | Rule = False,
+    reference: bool = True,
+    complex_numbers: bool = True,
+    device_numbers: tuple[str, ...] = (),
+    **attrs: Any,
+) -> Callable[[Rule], UpdateOps]:
     """Defines the ops of a rule from its inputs, spelled `Name(variables; numbers and grad)`.
 
     Args:
         spelling: the op's name and inputs, in TensorFlow's order.
-        sparse: whether there are sparse ops too.
+        sparse: whether there are sparse ops too; their rule, where TensorFlow rounds rows in other places.
         reference: whether there are ops for reference variables.
+        complex_numbers: whether the rule makes sense of them.
+        device_numbers: numbers that change with every step, which the rule also takes as tensors: fetching them from a GPU
+            would make the host wait for it.
         **attrs: attributes beside T, Tindices and use_locking, with their defaults.
     """
     name, _, inputs = spelling.rstrip(")").partition("(")
@@ -58,7 +71,11 @@ def update(spelling: str, *, sparse: bool = False, reference: bool = True, **att
 
     def register(rule: Rule) -> UpdateOps:
         def make(prefix: str, *, resource: bool, rows: bool) -> OpDefinition:
-            return _define(prefix + name, rule, variables, others, resource=resource, rows=rows, attrs=attrs)
+            used = sparse if rows and callable(sparse) else rule
+            caller = _Caller(prefix + name, used, variables, others, complex_numbers=complex_numbers)
+            made = _define(caller, resource=resource, rows=rows, attrs=attrs)
+            made.device_numbers = frozenset(device_numbers)
+            return made
 
         return UpdateOps(
             make("Apply", resource=False, rows=False) if reference else None,
@@ -70,28 +87,25 @@ def update(spelling: str, *, sparse: bool = False, reference: bool = True, **att
     return register
 
 
-def _define(
-    name: str, rule: Rule, variables: list[str], others: list[str], *, resource: bool, rows: bool, attrs: dict[str, Any]
-) -> OpDefinition:
-    parts = [f"{each}: resource" if resource else f"{each}: Ref(T)" for each in variables]
-    for each in others:
+def _define(caller: _Caller, *, resource: bool, rows: bool, attrs: dict[str, Any]) -> OpDefinition:
+    parts = [f"{each}: resource" if resource else f"{each}: Ref(T)" for each in caller.variables]
+    for each in caller.others:
         if each in _GRADIENTS:
             parts += ["grad: T", "indices: Tindices"] if rows else [f"{each}: T"]
         else:
             parts.append(f"{each}: host {'int64' if each in _WIDE_NUMBERS else 'T'}")
     indexing = {"Tindices": INDEX} if rows else {}
     definition = define(
-        f"{name}({', '.join(parts)}) -> ({'' if resource else 'out: Ref(T)'})",
+        f"{caller.name}({', '.join(parts)}) -> ({'' if resource else 'out: Ref(T)'})",
         WRITES | STATEFUL,
         T=NUMERIC,
         **indexing,
         use_locking=False,
         **attrs,
     ).not_differentiable()
-    caller = _Caller(name, rule, variables, others)
     kernel = caller.sparse if rows else caller.one
-    definition.kernel(_with_attributes(kernel, rule))
-    definition.shape(_shape_rule(len(variables), caller.gradient_at, rows=rows, resource=resource))
+    definition.kernel(_with_attributes(kernel, caller.rule))
+    definition.shape(_shape_rule(caller.count, caller.gradient_at, rows=rows, resource=resource))
     if not rows:
         definition.batch(_batch_key(definition))(caller.many)
     return definition
@@ -113,14 +127,18 @@ def _with_attributes(kernel: Callable[..., Any], rule: Rule) -> Callable[..., An
 class _Caller:
     """Calls a rule for one dense op, for many, or for the rows of a sparse op, after checking the inputs."""
 
-    def __init__(self, name: str, rule: Rule, variables: list[str], others: list[str]) -> None:
+    def __init__(
+        self, name: str, rule: Rule, variables: list[str], others: list[str], *, complex_numbers: bool
+    ) -> None:
         self.name, self.rule, self.variables, self.others = name, rule, variables, others
+        self._dtypes = (*_REAL, *_COMPLEX) if complex_numbers else _REAL
         self.count = len(variables)
         self.gradient_at = next(i for i, each in enumerate(others) if each in _GRADIENTS) + self.count
 
     def one(self, *inputs: Any, **attributes: Any) -> VariableState:
         values = [variable.read() for variable in inputs[: self.count]]
         gradient = inputs[self.gradient_at]
+        self._check_dtype(gradient)
         for value in values:
             if value.shape != gradient.shape:
                 raise self._misfit(inputs[: self.count], gradient)
@@ -135,6 +153,7 @@ class _Caller:
         count, at = self.count, self.gradient_at
         states, gradients = columns[:count], columns[at]
         numbers = list(columns[count:])
+        self._check_dtype(gradients[0])
         self._check_numbers(numbers)
         block = states[0][0].block
         if block is None:
@@ -154,6 +173,7 @@ class _Caller:
         count, at = self.count, self.gradient_at
         gradient, indices = inputs[at], inputs[at + 1]
         numbers = [*inputs[count:at], gradient, *inputs[at + 2 :]]
+        self._check_dtype(gradient)
         self._check_numbers(numbers)
         values = [variable.read() for variable in inputs[:count]]
         self._check_rows(inputs, values, gradient, indices)
@@ -164,6 +184,17 @@ class _Caller:
             for value, part in zip(values, parts):
                 value.index_copy_(0, rows, part[0])
         return inputs[0]
+
+    def _check_dtype(self, gradient: torch.Tensor) -> None:
+        """The ops' types allow every number, as TensorFlow's do; kernels there are for those that can be optimized."""
+        if gradient.dtype not in self._dtypes:
+            found, known = (
+                ", ".join(str(each).removeprefix("torch.") for each in group)
+                for group in ([gradient.dtype], self._dtypes)
+            )
+            raise InvalidArgumentError(
+                None, None, f"No OpKernel was registered to support Op '{self.name}' with T={found}: there are {known}."
+            )
 
     def _check_numbers(self, numbers: list[Any]) -> None:
         for each, number in zip(self.others, numbers):

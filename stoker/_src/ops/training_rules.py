@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from typing import Any
 
 import torch
 
@@ -41,7 +42,7 @@ def GRADIENT_DESCENT(var: Tensors, alpha: float, delta: Tensors) -> None:
     torch._foreach_add_(var, delta, alpha=-alpha)
 
 
-@update("ProximalGradientDescent(var; alpha, l1, l2, delta)", sparse=True)
+@update("ProximalGradientDescent(var; alpha, l1, l2, delta)", complex_numbers=False, sparse=True)
 def PROXIMAL_GRADIENT_DESCENT(var: Tensors, alpha: float, l1: float, l2: float, delta: Tensors) -> None:
     """p = var - alpha * g;  var = sign(p) * max(|p| - alpha * l1, 0) / (1 + alpha * l2)"""
     torch._foreach_add_(var, delta, alpha=-alpha)
@@ -118,7 +119,7 @@ def ADAGRAD_V2(var: Tensors, accum: Tensors, lr: float, epsilon: float, grad: Te
     torch._foreach_addcdiv_(var, grad, roots, -lr)
 
 
-@update("ProximalAdagrad(var, accum; lr, l1, l2, grad)", sparse=True)
+@update("ProximalAdagrad(var, accum; lr, l1, l2, grad)", complex_numbers=False, sparse=True)
 def PROXIMAL_ADAGRAD(var: Tensors, accum: Tensors, lr: float, l1: float, l2: float, grad: Tensors) -> None:
     """accum += g^2;  r = lr / sqrt(accum);  p = var - r * g;  var = sign(p) * max(|p| - r * l1, 0) / (1 + r * l2)"""
     torch._foreach_addcmul_(accum, grad, grad)
@@ -137,7 +138,9 @@ def PROXIMAL_ADAGRAD(var: Tensors, accum: Tensors, lr: float, l1: float, l2: flo
 
 
 @update(
-    "AdagradDA(var, gradient_accumulator, gradient_squared_accumulator; grad, lr, l1, l2, global_step)", sparse=True
+    "AdagradDA(var, gradient_accumulator, gradient_squared_accumulator; grad, lr, l1, l2, global_step)",
+    complex_numbers=False,
+    sparse=True,
 )
 def ADAGRAD_DA(
     var: Tensors,
@@ -183,9 +186,50 @@ def ADADELTA(
 # ---- RMSProp ----------------------------------------------------------------------------------------------------
 
 
-@update("RMSProp(var, ms, mom; lr, rho, momentum, epsilon, grad)", sparse=True)
+def _mean_squares(ms: Tensors, rho: float, grad: Tensors) -> None:
+    torch._foreach_mul_(ms, rho)
+    torch._foreach_addcmul_(ms, grad, grad, 1 - rho)
+
+
+def _mean_squares_by_difference(ms: Tensors, rho: float, grad: Tensors) -> None:
+    """ms += (1 - rho) * (g^2 - ms): what TensorFlow does with whole variables.
+
+    Where the old value counts for little, small squares lose digits to it; elsewhere both forms are equally good.
+    """
+    if abs(rho) >= 0.5:
+        _mean_squares(ms, rho, grad)
+        return
+    differences = torch._foreach_mul(grad, grad)
+    torch._foreach_sub_(differences, ms)
+    torch._foreach_add_(ms, differences, alpha=1 - rho)
+
+
+def _rms_step(var: Tensors, mom: Tensors, lr: float, momentum: float, grad: Tensors, roots: list[torch.Tensor]) -> None:
+    torch._foreach_sqrt_(roots)
+    torch._foreach_mul_(mom, momentum)
+    torch._foreach_addcdiv_(mom, grad, roots, lr)
+    torch._foreach_sub_(var, mom)
+
+
+def _rms_prop_rows(
+    var: Tensors, ms: Tensors, mom: Tensors, lr: float, rho: float, momentum: float, epsilon: float, grad: Tensors
+) -> None:
+    _mean_squares(ms, rho, grad)
+    _rms_step(var, mom, lr, momentum, grad, list(torch._foreach_add(ms, epsilon)))
+
+
+@update("RMSProp(var, ms, mom; lr, rho, momentum, epsilon, grad)", sparse=_rms_prop_rows)
 def RMS_PROP(
+    var: Tensors, ms: Tensors, mom: Tensors, lr: float, rho: float, momentum: float, epsilon: float, grad: Tensors
+) -> None:
+    """ms = rho * ms + (1 - rho) * g^2;  mom = momentum * mom + lr * g / sqrt(ms + epsilon);  var -= mom"""
+    _mean_squares_by_difference(ms, rho, grad)
+    _rms_step(var, mom, lr, momentum, grad, list(torch._foreach_add(ms, epsilon)))
+
+
+def _centered_rms_prop_rows(
     var: Tensors,
+    mg: Tensors,
     ms: Tensors,
     mom: Tensors,
     lr: float,
@@ -194,17 +238,11 @@ def RMS_PROP(
     epsilon: float,
     grad: Tensors,
 ) -> None:
-    """ms = rho * ms + (1 - rho) * g^2;  mom = momentum * mom + lr * g / sqrt(ms + epsilon);  var -= mom"""
-    torch._foreach_mul_(ms, rho)
-    torch._foreach_addcmul_(ms, grad, grad, 1 - rho)
-    roots = torch._foreach_add(ms, epsilon)
-    torch._foreach_sqrt_(roots)
-    torch._foreach_mul_(mom, momentum)
-    torch._foreach_addcdiv_(mom, grad, roots, lr)
-    torch._foreach_sub_(var, mom)
+    _mean_squares(ms, rho, grad)
+    _centered_step(var, mg, ms, mom, lr, rho, momentum, epsilon, grad)
 
 
-@update("CenteredRMSProp(var, mg, ms, mom; lr, rho, momentum, epsilon, grad)", sparse=True)
+@update("CenteredRMSProp(var, mg, ms, mom; lr, rho, momentum, epsilon, grad)", sparse=_centered_rms_prop_rows)
 def CENTERED_RMS_PROP(
     var: Tensors,
     mg: Tensors,
@@ -217,16 +255,26 @@ def CENTERED_RMS_PROP(
     grad: Tensors,
 ) -> None:
     """As RMSProp with mg = rho * mg + (1 - rho) * g, dividing by sqrt(ms - mg^2 + epsilon)"""
-    torch._foreach_mul_(ms, rho)
-    torch._foreach_addcmul_(ms, grad, grad, 1 - rho)
+    _mean_squares_by_difference(ms, rho, grad)
+    _centered_step(var, mg, ms, mom, lr, rho, momentum, epsilon, grad)
+
+
+def _centered_step(
+    var: Tensors,
+    mg: Tensors,
+    ms: Tensors,
+    mom: Tensors,
+    lr: float,
+    rho: float,
+    momentum: float,
+    epsilon: float,
+    grad: Tensors,
+) -> None:
     torch._foreach_mul_(mg, rho)
     torch._foreach_add_(mg, grad, alpha=1 - rho)
-    roots = torch._foreach_addcmul(ms, mg, mg, -1)
+    roots = list(torch._foreach_addcmul(ms, mg, mg, -1))
     torch._foreach_add_(roots, epsilon)
-    torch._foreach_sqrt_(roots)
-    torch._foreach_mul_(mom, momentum)
-    torch._foreach_addcdiv_(mom, grad, roots, lr)
-    torch._foreach_sub_(var, mom)
+    _rms_step(var, mom, lr, momentum, grad, roots)
 
 
 # ---- Adam and its relatives -------------------------------------------------------------------------------------
@@ -249,7 +297,11 @@ def _corrected(lr: float, beta1_power: float, beta2_power: float) -> float:
     return lr * root / (1 - beta1_power)
 
 
-@update("Adam(var, m, v; beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)", use_nesterov=False)
+@update(
+    "Adam(var, m, v; beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)",
+    device_numbers=("beta1_power", "beta2_power"),
+    use_nesterov=False,
+)
 def ADAM(
     var: Tensors,
     m: Tensors,
@@ -269,8 +321,12 @@ def ADAM(
 
     With Nesterov's look ahead beta1 * m + (1 - beta1) * g stands in place of m.
     """
-    rate = _corrected(lr, beta1_power, beta2_power)
-    if not use_nesterov and _fusable(var, grad) and 0 <= beta1 < 1 and 0 <= beta2 < 1:
+    fused = not use_nesterov and _fusable(var, grad) and 0 <= beta1 < 1 and 0 <= beta2 < 1
+    if fused and isinstance(beta1_power, torch.Tensor) and beta1_power.dtype is torch.float32:
+        rate: Any = lr * (1 - beta2_power) ** 0.5 / (1 - beta1_power)
+    else:
+        rate = _corrected(lr, *(p.item() if isinstance(p, torch.Tensor) else p for p in (beta1_power, beta2_power)))
+    if fused:
         # Its own bias correction being none, torch's formula is var -= rate * m / (sqrt(v) + epsilon).
         steps = [torch.full((), _NO_CORRECTION, device=var[0].device)] * len(var)
         torch._fused_adam_(  # type: ignore[attr-defined]
@@ -409,7 +465,12 @@ def _ftrl(
     torch._foreach_div_(var, after)
 
 
-@update("Ftrl(var, accum, linear; grad, lr, l1, l2, lr_power)", sparse=True, multiply_linear_by_lr=False)
+@update(
+    "Ftrl(var, accum, linear; grad, lr, l1, l2, lr_power)",
+    complex_numbers=False,
+    sparse=True,
+    multiply_linear_by_lr=False,
+)
 def FTRL(
     var: Tensors,
     accum: Tensors,
@@ -426,7 +487,10 @@ def FTRL(
 
 
 @update(
-    "FtrlV2(var, accum, linear; grad, lr, l1, l2, l2_shrinkage, lr_power)", sparse=True, multiply_linear_by_lr=False
+    "FtrlV2(var, accum, linear; grad, lr, l1, l2, l2_shrinkage, lr_power)",
+    complex_numbers=False,
+    sparse=True,
+    multiply_linear_by_lr=False,
 )
 def FTRL_V2(
     var: Tensors,

@@ -73,6 +73,12 @@ def to_numpy(value: Any) -> Any:
     return value
 
 
+def array_text(value: Any) -> str:
+    """An array as `repr` of tensors and variables shows it: scalars as plain numbers, rows from a line of their own."""
+    text = str(value) if isinstance(value, np.generic) else repr(value)
+    return f"\n{text}" if "\n" in text else text
+
+
 def host_value(value: Any) -> Any:
     """An index-like input as plain Python numbers (nested lists)."""
     return value.tolist()

@@ -235,7 +235,7 @@ class VariableScope:
             kwargs["dtype"] = self._dtype
         getter: Callable[..., Any] = partial(_get, var_store)
         custom = custom_getter or self._custom_getter
-        with name_scope(None) if not context.executing_eagerly() else nullcontext():
+        with name_scope(None):
             if custom is None:
                 return getter(**kwargs)
             return custom(getter, **kwargs)

@@ -27,6 +27,7 @@ from stoker._src.graph.tensor import Operation, Tensor, TensorReference
 from stoker._src.ops import array, gathering, grouping, scatter_state, slicing, state
 from stoker._src.ops.partitioned import SaveSliceInfo
 from stoker._src.ops.state import ANONYMOUS
+from stoker._src.ops.values import array_text
 from stoker._src.ops.variable_updates import PartialUpdates
 
 
@@ -404,7 +405,7 @@ class Variable(PartialUpdates, metaclass=_VariableType):
     def __repr__(self) -> str:
         described = f"<tf.Variable '{self.name}' shape={self.shape} dtype={self._dtype.name}"
         if getattr(self._element, "is_eager", False):
-            return f"{described}, numpy={self.numpy()!r}>"
+            return f"{described}, numpy={array_text(self.numpy())}>"
         return described + ">"
 
     def __getitem__(self, item: Any) -> Any:
@@ -581,8 +582,9 @@ class ResourceVariable(MadeVariable):
             self._snapshot = self._read()
 
     def _make_eager(self, initial_value: Any, dtype: Any, name: str | None, shape: Any) -> None:
-        initial = _initial_tensor(initial_value, dtype, "initial_value")
-        self._name = name or "Variable"
+        with name_scope(name, "Variable") as scope:
+            initial = _initial_tensor(initial_value, dtype, "initial_value")
+            self._name = scope[:-1]
         self._dtype, self._static = initial.dtype.base_dtype, initial.static_shape if shape is None else as_shape(shape)
         self._element = state.VAR_HANDLE_OP(
             dtype=self._dtype, shape=self._static, shared_name=ANONYMOUS, container=self._name

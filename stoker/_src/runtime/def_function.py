@@ -43,7 +43,13 @@ class ConcreteFunction:
     """A traced function for one kind of arguments. Call it with tensors alone."""
 
     def __init__(
-        self, name: str, graph: FuncGraph, traced: control_flow.Traced, arguments: list[Tensor], structure: Any
+        self,
+        name: str,
+        graph: FuncGraph,
+        traced: control_flow.Traced,
+        arguments: list[Tensor],
+        structure: Any,
+        controls: list[Operation],
     ) -> None:
         self.graph = graph
         self._traced = traced
@@ -52,7 +58,6 @@ class ConcreteFunction:
         outputs = [tensor for tensor in traced.tensors if tensor is not None]
         captures = graph.captures
         self.captured_inputs = [passed for passed, _ in captures]
-        controls = control_flow.control_outputs(graph)
         inputs = [*arguments, *[inner for _, inner in captures]]
         self._function = Function(unique_function_name(f"__inference_{name}"), graph, inputs, outputs, controls)
         self._call = DifferentiableFunction(self._function)
@@ -60,6 +65,11 @@ class ConcreteFunction:
     @property
     def name(self) -> str:
         return self._function.name
+
+    @property
+    def function_ref(self) -> Any:
+        """The function as an attribute of ops that call functions (`tf.raw_ops.If(..., then_branch=this)`)."""
+        return self._function.ref
 
     @property
     def inputs(self) -> list[Tensor]:
@@ -320,7 +330,8 @@ class PolymorphicFunction:
             [leaf if spec is None else spec for leaf, spec in zip(leaves, specs)],
             expand_composites=True,
         )
-        return ConcreteFunction(name, graph, traced, arguments, described)
+        controls = control_flow.control_outputs(graph)
+        return ConcreteFunction(name, graph, traced, arguments, described, controls)
 
 
 def _without_ops(result: Any) -> Any:

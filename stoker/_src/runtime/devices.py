@@ -7,6 +7,7 @@ a device has all of its data moved to it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -21,12 +22,16 @@ PREFIX = "/job:localhost/replica:0/task:0/device:"
 _UNMOVED = Trait.SOURCE | Trait.BLOCKING | Trait.RETAINS
 
 
+def usable_gpus() -> int:
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
 class Placement:
     """The devices of one session. `gpu` is None where there is none to use: then nothing is ever moved."""
 
     def __init__(self, config: Any) -> None:
         allowed = config.device_count.get("GPU", -1) if config is not None else -1
-        count = torch.cuda.device_count() if torch.cuda.is_available() and allowed != 0 else 0
+        count = usable_gpus() if allowed != 0 else 0
         self.count = count if allowed < 0 else min(count, allowed)
         self.gpu = torch.device("cuda", 0) if self.count else None
         self.soft = config is not None and config.allow_soft_placement
@@ -64,6 +69,15 @@ class Placement:
             "allow_soft_placement in ConfigProto.",
         )
 
+    def name(self, op: Operation) -> str:
+        """The device that `op` is expected to run on: the one it names, or the one its numbers start on."""
+        wanted = self.requested(op)
+        if wanted is None:
+            tensors = (*op.outputs, *op._inputs)
+            floats = any(tensor.dtype.is_floating or tensor.dtype.is_complex for tensor in tensors)
+            wanted = self.gpu if self.gpu is not None and floats else torch.device("cpu")
+        return f"{PREFIX}{'CPU' if wanted.type == 'cpu' else 'GPU'}:{wanted.index or 0}"
+
     def variable_device(self, op: Operation) -> torch.device | None:
         """Where the variable that `op` makes lives; None for wherever its first value comes from (the CPU)."""
         if self.gpu is None:
@@ -87,8 +101,8 @@ class Placement:
     def kernel(self, op: Operation, kernel: Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
         """The kernel that brings `op`'s data together, and what to add to its name."""
         wanted = self.requested(op)
-        if self.gpu is None or op.definition.traits & _UNMOVED:
-            return "", kernel
+        if self.gpu is None or op.definition.traits & _UNMOVED or op.definition.calls:
+            return "", kernel  # what a function is called with is placed by the ops of its body
         if wanted is None:
             makes = not op._inputs or all(arg.host for arg in op.definition.inputs)
             floats = any(t.dtype.is_floating or t.dtype.is_complex for t in op.outputs)
@@ -108,9 +122,21 @@ def _tensors(args: Any) -> Any:
 
 def _moved(args: Any, device: torch.device) -> list[Any]:
     return [
-        arg.to(device) if isinstance(arg, torch.Tensor) else _moved(arg, device) if type(arg) is list else arg
+        _at(arg, device) if isinstance(arg, torch.Tensor) else _moved(arg, device) if type(arg) is list else arg
         for arg in args
     ]
+
+
+# The copies of host numbers that a step's recording (cuda_graphs.py) reads at every replay; None when nothing is recorded.
+recording = threading.local()
+
+
+def _at(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    kept = getattr(recording, "kept", None)
+    if kept is None or tensor.is_cuda:
+        return tensor.to(device)
+    kept.append(tensor.pin_memory())  # memory that the device can read without the host waiting for it
+    return kept[-1].to(device, non_blocking=True)
 
 
 def _following(kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -126,7 +152,11 @@ def _following(kernel: Callable[..., Any]) -> Callable[..., Any]:
                 mixed = True
                 if tensor.is_cuda:
                     found = tensor.device
-        return kernel(*(_moved(args, found) if mixed and found is not None else args), **kwargs)
+        if not mixed:
+            return kernel(*args, **kwargs)
+        # A variable stays where it is, so the others go there.
+        held = (arg.value.device for arg in args if isinstance(getattr(arg, "value", None), torch.Tensor))
+        return kernel(*_moved(args, next(held, found)), **kwargs)  # type: ignore[arg-type]
 
     return call
 

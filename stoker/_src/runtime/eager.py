@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -13,18 +14,22 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType
 from stoker._src.base.shapes import Shape, TensorShape
-from stoker._src.graph import context
+from stoker._src.graph import context, placement_log
 from stoker._src.graph.definition import OpDefinition, Trait
 from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.source_lines import describe, user_frames
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.values import from_numpy, host_value, to_numpy
+from stoker._src.ops.values import array_text, from_numpy, host_value, to_numpy
+from stoker._src.runtime.devices import PREFIX, Placement
 from stoker._src.runtime.emit import Step, copied
 from stoker._src.runtime.failures import explain_failure
+from stoker._src.runtime.function_calls import call_op
 from stoker._src.runtime.functions import FunctionCompiler, step_failure
-from stoker._src.runtime.plan import Value
+from stoker._src.runtime.instructions import Value
 from stoker._src.runtime.resources import NodeContext, ResourceManager
+
+_CPU = f"{PREFIX}CPU:0"
 
 
 class EagerTensor(Tensor):
@@ -58,8 +63,8 @@ class EagerTensor(Tensor):
 
     @property
     def device(self) -> str:
-        kind = "CPU" if not isinstance(self._value, torch.Tensor) or self._value.device.type == "cpu" else "GPU"
-        return f"/job:localhost/replica:0/task:0/device:{kind}:0"
+        on_host = not isinstance(self._value, torch.Tensor) or self._value.device.type == "cpu"
+        return _CPU if on_host else f"{PREFIX}GPU:{self._value.device.index or 0}"
 
     backing_device = device
 
@@ -140,7 +145,7 @@ class EagerTensor(Tensor):
         return bool(value)
 
     def __format__(self, spec: str) -> str:
-        return format(self.numpy(), spec) if not self.ndim else format(str(self), spec)
+        return format(self.numpy(), spec)
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -150,6 +155,8 @@ class EagerTensor(Tensor):
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
             raise TypeError("Cannot iterate over a scalar tensor.")
+        if tapes.active:  # elements are computed from this tensor
+            return (self[i] for i in range(len(self)))
         return (
             EagerTensor(
                 self._value[i] if isinstance(self._value, torch.Tensor) else np.asarray(self._value[i], dtype=object),
@@ -168,10 +175,12 @@ class EagerTensor(Tensor):
         return _rebuild, (self.numpy(), self.dtype)
 
     def __repr__(self) -> str:
-        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={self.numpy()!r}>"
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={array_text(self.numpy())}>"
 
     def __str__(self) -> str:
-        return f"tf.Tensor({self.numpy()!s}, shape={self.shape}, dtype={self.dtype.name})"
+        text = str(self.numpy())
+        start = "\n" if "\n" in text else ""
+        return f"tf.Tensor({start}{text}, shape={self.shape}, dtype={self.dtype.name})"
 
 
 def _rebuild(array: Any, dtype: DType) -> EagerTensor:
@@ -238,6 +247,7 @@ class EagerExecutor:
 
     def __init__(self) -> None:
         self.resources = ResourceManager()
+        self._local = threading.local()
         self._states: dict[Any, NodeContext] = {}
         self._contexts: weakref.WeakKeyDictionary[Operation, NodeContext] = weakref.WeakKeyDictionary()
 
@@ -246,7 +256,13 @@ class EagerExecutor:
 
     @contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
-        yield (name.rstrip("/") + "/") if name else ""
+        """Scopes name variables; eager ops have no names."""
+        outer = getattr(self._local, "scope", "")
+        self._local.scope = "" if not name else name if name.endswith("/") else f"{outer}{name}/"
+        try:
+            yield self._local.scope
+        finally:
+            self._local.scope = outer
 
     def device(self, device: Any) -> Any:
         return nullcontext()
@@ -260,6 +276,9 @@ class EagerExecutor:
     def add(self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], name: str) -> EagerOperation:
         """Runs the op. Inputs and attributes are converted and complete."""
         record = EagerOperation(definition, inputs, attrs, [], name)
+        if definition.calls and any(tape.is_tracked(tensor) for tape in tapes.active for tensor in inputs):
+            record.outputs = call_op(definition, inputs, attrs, name)
+            return record
         values = [tensor._value for tensor in inputs]
         if definition.ranked:
             definition.check_ranks([getattr(value, "ndim", None) for value in values], attrs)
@@ -289,6 +308,8 @@ class EagerExecutor:
             for tensor in outputs:
                 tensor._value = copied(tensor._value)
         record.outputs = outputs
+        if placement_log.enabled:
+            placement_log.executed(definition.name, outputs[0].device if outputs else _CPU)
         if tapes.active:
             for tape in tapes.active:
                 tape.record(record)
@@ -315,6 +336,10 @@ class EagerExecutor:
             compiled = FunctionCompiler(self._node_context)(record, values, [True] * count)  # type: ignore[arg-type]
             assert first is not None  # compiling has refused a function that is not there
             found = first.steps[key] = (compiled, known)
+            if placement_log.enabled:
+                placement = Placement(None)
+                for op in (op for step in compiled[1] for op in step.planner.ops):
+                    placement_log.placed(op.name, op.type, placement.name(op))
         keywords, steps = found[0]
         return dict(keywords), steps
 

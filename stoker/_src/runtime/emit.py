@@ -19,8 +19,9 @@ import torch
 
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.values import host_value
+from stoker._src.runtime.instructions import CONSTANT, FEED, Host, Instruction, Value
 from stoker._src.runtime.locks import started
-from stoker._src.runtime.plan import CONSTANT, FEED, Host, Instruction, Planner, Value
+from stoker._src.runtime.plan import Planner
 
 _counter = itertools.count()
 _LITERALS = (bool, int, float)
@@ -165,11 +166,21 @@ class _Writer:
         return f"{target} = {task}.result()" if target else f"{task}.result()"
 
     def _call_arguments(self, instruction: Instruction) -> list[str]:
-        arguments = [self._argument(instruction, argument) for argument in instruction.arguments]
+        arguments = [self._argument(instruction, argument) for argument in self._arguments(instruction)]
         arguments += [f"{name}={self._literal(value)}" for name, value in instruction.keywords.items()]
         if instruction.op is not None and instruction.op.definition.calls:
             arguments.append("holding=holding")
         return arguments
+
+    def _arguments(self, instruction: Instruction) -> list[Any]:
+        """The arguments, numbers among them as tensors where the kernel spares the host waiting for a GPU."""
+        op = instruction.op
+        if self._placement.gpu is None or op is None or not op.definition.device_numbers:
+            return instruction.arguments
+        return [
+            given.value if isinstance(given, Host) and arg.name in op.definition.device_numbers else given
+            for arg, given in zip(op.definition.inputs, instruction.arguments)
+        ]
 
     def _line(self, instruction: Instruction) -> str:
         if instruction.kind == "read":
@@ -192,6 +203,8 @@ class _Writer:
                 parts.append("(" + "".join(f"{value.label}, " for value in result) + ")" if result else "_")
             else:
                 parts.append(result.label)
+        if instruction.kind == "program":
+            return "(" + ", ".join(parts) + ",)"
         if instruction.kind == "read" or (instruction.op is not None and instruction.op.definition.single):
             return parts[0] if parts else ""
         if instruction.op is not None and len(instruction.op.definition.outputs) == 1:
@@ -226,6 +239,8 @@ class _Writer:
     def _kernel(self, instruction: Instruction) -> str:
         op = instruction.op
         assert op is not None
+        if instruction.kind == "program":
+            return self._global(f"program_{len(self.globals)}", instruction.kernel)
         suffix, kernel = self._placement.kernel(op, instruction.kernel)
         name = f"{op.type}_batch" if instruction.kind == "batch" else op.type
         if instruction.kind == "kernel" and instruction.kernel is not op.definition.kernel_fn:

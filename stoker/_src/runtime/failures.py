@@ -68,6 +68,8 @@ def _first_line(error: Exception) -> str:
 
 def describe_value(value: Any) -> str:
     """`float32[2,3]`, for messages."""
+    if isinstance(getattr(value, "value", None), torch.Tensor):
+        value = value.value  # a variable
     if isinstance(value, torch.Tensor):
         return f"{str(value.dtype).removeprefix('torch.')}{Shape(value.shape)}"
     if hasattr(value, "shape"):

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, nest
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape, TensorShape
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.constants import _bytes_array
+from stoker._src.ops.session_tensors import TensorHandle
 from stoker._src.ops.values import from_numpy, torch_dtype
 
 
@@ -51,6 +53,14 @@ def _as_array(tensor: Tensor, value: Any, numpy_type: np.dtype) -> np.ndarray:
             "strings, lists, numpy ndarrays, or TensorHandles. For reference, the tensor object was "
             f"{value} which was passed to the feed with key {tensor}."
         )
+    if isinstance(value, TensorHandle):
+        if (value.dtype is dtypes.string) is not (tensor.dtype.base_dtype is dtypes.string):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"{tensor.name} expects {tensor.dtype.name} but the handle {value} is of {value.dtype.name}.",
+            )
+        value = value.eval()
     if isinstance(value, int) and not isinstance(value, bool) and numpy_type.kind in "iu":
         info = np.iinfo(numpy_type)
         if not info.min <= value <= info.max:
@@ -91,8 +101,21 @@ def register_composite_feed(kind: type, expand: Callable[[Any, Any], list[tuple[
 
 
 def expand_feeds(graph: Any, feed_dict: Any) -> Any:
-    """The feeds with composite keys (a SparseTensor) replaced by the tensors they are made of."""
-    if not feed_dict or not any(isinstance(key, kind) for key in feed_dict for kind, _ in _COMPOSITES):
+    """The feeds with nested keys (a state tuple) and composite ones (a SparseTensor) replaced by the tensors in them.
+
+    A dictionary without such keys is returned itself.
+
+    Raises:
+        ValueError: a nested key and its value are not nested alike, or a key comes twice.
+    """
+    if not feed_dict:
+        return feed_dict
+    if any(nest.is_nested(key) for key in feed_dict):
+        # Without values, where only a plan is asked for, the keys lend their structure.
+        feed_dict = nest.flatten_dict_items(
+            {key: nest.map_structure(lambda leaf: None, key) if v is None else v for key, v in feed_dict.items()}
+        )
+    if not any(isinstance(key, kind) for key in feed_dict for kind, _ in _COMPOSITES):
         return feed_dict
     expanded: dict[Any, Any] = {}
     for key, value in feed_dict.items():

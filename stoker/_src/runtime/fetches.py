@@ -8,6 +8,7 @@ from typing import Any
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import session_tensors
 
 # (type, expand): composite fetches, as SparseTensor and IndexedSlices; expand(value) -> (parts, rebuild).
 _COMPOSITES: list[tuple[type, Callable[[Any], tuple[list[Any], Callable[[list[Any]], Any]]]]] = []
@@ -29,8 +30,9 @@ register_composite_fetch(IndexedSlices, _expand_slices)
 class FetchPlan:
     """What one structure of fetches asks for: `tensors` to compute, `targets` to run, and how to build the answer."""
 
-    def __init__(self, graph: Graph, fetches: Any) -> None:
+    def __init__(self, graph: Graph, fetches: Any, session: Any = None) -> None:
         self.graph = graph
+        self._session = session  # kept tensors belong to it
         self.tensors: list[Tensor] = []
         self.targets: list[Operation] = []
         self._positions: dict[Tensor, int] = {}
@@ -86,6 +88,8 @@ class FetchPlan:
         if position is None:
             position = self._positions[element] = len(self.tensors)
             self.tensors.append(element)
+        if element.op.definition is session_tensors.GET_SESSION_HANDLE and self._session is not None:
+            return lambda values: session_tensors.fetched_handle(element, values[position], self._session)
         return lambda values: values[position]
 
 

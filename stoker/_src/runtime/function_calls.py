@@ -6,7 +6,8 @@ from typing import Any
 
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.function_graph import Function, unique_function_name
+from stoker._src.graph.definition import OpDefinition
+from stoker._src.graph.function_graph import FuncGraph, Function, note_handle, unique_function_name
 from stoker._src.graph.tapes import no_tapes, tapes
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.functional_gradients import BodyGradient, call
@@ -88,3 +89,15 @@ class DifferentiableFunction:
         for i, g in zip(positions, backward([*incoming, *[known[tensor] for tensor in captured]])):
             results[i] = g
         return results
+
+
+def call_op(definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], name: str) -> list[Any]:
+    """The outputs of an op that calls functions, run eagerly under a tape: as a function of that one op."""
+    graph = FuncGraph(name)
+    with graph.as_default():
+        arguments = [graph.add_input(tensor.dtype, tensor.static_shape) for tensor in inputs]
+        for argument, tensor in zip(arguments, inputs):
+            note_handle(argument, tensor)
+        op = graph.add(definition, arguments, dict(attrs), graph.op_name(name, definition.name))
+    function = Function(unique_function_name(name), graph, arguments, list(op.outputs), [op])
+    return DifferentiableFunction(function)(inputs)

@@ -17,15 +17,18 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.failures import explain_failure
-from stoker._src.runtime.plan import Instruction, Planner, Value, has_effect, passed_through, prune, values_of
+from stoker._src.runtime.instructions import Instruction, Value, values_of
+from stoker._src.runtime.mixed_precision import precision_of
+from stoker._src.runtime.plan import Planner, has_effect, passed_through, prune
 
 
 class FunctionCompiler:
     """Compiles the functions of ops of one session (or of eager mode)."""
 
-    def __init__(self, node_context: Any, placement: Placement | None = None) -> None:
+    def __init__(self, node_context: Any, placement: Placement | None = None, config: Any = None) -> None:
         self.node_context = node_context
         self.placement = placement or Placement(None)
+        self.precision = precision_of(self.placement, config)
 
     def __call__(self, op: Operation, passed: list[Value], wanted: list[bool]) -> tuple[dict[str, Any], list[Step]]:
         """The kernel's keywords for `op`, and the steps that they call.
@@ -139,9 +142,9 @@ def _inputs_reached(function: Function, outputs: list[Tensor], targets: list[Ope
     return {i for i, tensor in enumerate(function.inputs) if tensor.op in ops}
 
 
-def step_failure(error: BaseException, step: Step) -> BaseException:
-    """The error to raise for what went wrong in a step: with the node whose line failed, and what it was given."""
-    steps = {each.filename: each for each in step.with_functions()}
+def step_failure(error: BaseException, *candidates: Step) -> BaseException:
+    """The error to raise for what went wrong in one of the steps: with the node whose line failed, and what it was given."""
+    steps = {each.filename: each for step in candidates for each in step.with_functions()}
     found = None
     trace = error.__traceback__
     while trace is not None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from stoker._src.base.export import export
+from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.graph import current_session
 from stoker._src.ops import constants, gradients
+from stoker._src.runtime.tape import GradientTape
 
 
 def _start(x: Any, shape: Any, given: Any) -> np.ndarray:
@@ -136,3 +139,68 @@ def compute_gradient_error(
 ) -> float:
     """The largest difference between the two Jacobians of `compute_gradient`."""
     return _worst(compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict))
+
+
+@export(v2="test.compute_gradient")
+def compute_gradient_v2(f: Any, x: Any, delta: float | None = None) -> Any:
+    """The Jacobian of `f` at `x` twice: from a `GradientTape` and from central differences.
+
+    Args:
+        f: a function of tensors that gives one tensor.
+        x: a list or tuple of its arguments, of floating or complex dtype.
+        delta: the step of the differences (1/1024).
+
+    Returns:
+        Two tuples with a matrix for each argument: a row for each element of the result, a column for each element of the
+        argument. A complex element counts as two.
+
+    Raises:
+        ValueError: `x` is no list or tuple.
+        AssertionError: an argument has a dtype without gradient.
+    """
+    if not isinstance(x, (list, tuple)):
+        raise ValueError(
+            f"`x` must be a list or tuple of values convertible to a Tensor (arguments to `f`), not a {type(x)}"
+        )
+    arguments = [convert_to_tensor(value) for value in x]
+    for i, argument in enumerate(arguments):
+        if not (argument.dtype.is_floating or argument.dtype.is_complex):
+            raise AssertionError(f"Cannot compute gradient for unsupported type {argument.dtype.name} of argument {i}")
+    starts: list[Any] = [np.asarray(argument) for argument in arguments]
+    result: Any = f(*arguments)
+    example = np.zeros(result.shape, result.dtype.as_numpy_dtype)
+
+    def tape_matrix(position: int) -> np.ndarray:
+        start = starts[position]
+        rows = [_parts(_taped(f, arguments, position, each, start)) for each in _directions(example)]
+        return np.stack(rows) if rows else np.zeros((0, _parts(start).size), _parts(start).dtype)
+
+    def difference_matrix(position: int) -> np.ndarray:
+        start, step = starts[position], 1 / 1024 if delta is None else delta
+        columns = []
+        for direction in _directions(start):
+            ends = [
+                _parts(np.asarray(f(*arguments[:position], convert_to_tensor(moved), *arguments[position + 1 :])))
+                for moved in (start + direction * start.dtype.type(step), start - direction * start.dtype.type(step))
+            ]
+            columns.append(((ends[0] - ends[1]) / (2 * step)).astype(_parts(start).dtype))
+        return np.stack(columns, axis=1) if columns else np.zeros((_parts(example).size, 0), _parts(start).dtype)
+
+    positions = range(len(arguments))
+    return tuple(map(tape_matrix, positions)), tuple(map(difference_matrix, positions))
+
+
+def _directions(like: np.ndarray) -> Iterator[np.ndarray]:
+    """The unit vectors of an array's real numbers, in its shape."""
+    for position in range(_parts(like).size):
+        direction = np.zeros_like(like, order="C")
+        _parts_view(direction)[position] = 1
+        yield direction
+
+
+def _taped(f: Any, arguments: list[Any], position: int, direction: np.ndarray, start: np.ndarray) -> np.ndarray:
+    with GradientTape() as tape:
+        tape.watch(arguments[position])
+        result = f(*arguments)
+    found = tape.gradient(result, arguments[position], convert_to_tensor(direction))
+    return np.zeros_like(start) if found is None else np.asarray(convert_to_tensor(found))

@@ -7,7 +7,6 @@ that matters (its traits, kernel and batch kernel).
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,57 +18,13 @@ from stoker._src.graph.definition import Trait
 from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value
+from stoker._src.runtime import mixed_precision, programs
+from stoker._src.runtime.instructions import CONSTANT, EVERYTHING, FEED, Host, Instruction, Value, values_of
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
 _WORTH_REUSING = 1 << 14  # elements below which a new tensor costs less than the check
 _EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 _NOT_FOLDABLE = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
-
-
-class Value:
-    """A value in a plan: produced by an instruction, fed, or constant. Has a Python name only when emitted."""
-
-    __slots__ = ("constant", "handle", "is_constant", "label", "last_use", "position", "roots")
-
-    def __init__(self, label: str, position: int, *, handle: bool = False) -> None:
-        self.label = label
-        self.handle = handle  # a variable or another resource, not data
-        self.position = position  # index of the instruction that makes it; -1 for feeds and constants
-        self.last_use = position
-        self.is_constant = False
-        self.constant: Any = None
-        # What its memory may belong to: variable states, or the marks FEED and CONSTANT.
-        self.roots: frozenset[Any] = frozenset()
-
-
-FEED, CONSTANT, EVERYTHING = "feed", "constant", "everything"
-
-
-@dataclass
-class Instruction:
-    """One line of a plan.
-
-    `arguments` are Values, Host (a Value whose plain numbers the kernel wants), or lists of those; `results` mirrors the
-    definition's outputs (lists for list outputs). A `read` fetches a variable's value; `copies` makes it safe to keep.
-    """
-
-    op: Operation | None
-    kind: str  # "kernel", "read", "batch", "copy"
-    kernel: Any
-    arguments: list[Any]
-    keywords: dict[str, Any] = field(default_factory=dict)
-    results: list[Any] = field(default_factory=list)
-    copies: bool = False
-    copied: set[Value] = field(default_factory=set)  # arguments the kernel gets a copy of
-    blocking: bool = False
-    traits: Trait = Trait.NONE
-    written: frozenset[Any] = frozenset()  # variables that the functions it calls write
-    steps: list[Any] = field(default_factory=list)  # those functions, compiled
-
-
-@dataclass(frozen=True)
-class Host:
-    value: Value
 
 
 def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> tuple[set[Operation], set[Operation]]:
@@ -176,11 +131,13 @@ class Planner:
         *,
         bound: dict[int, Any] | None = None,
         is_function: bool = False,
+        small_programs: bool = True,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self.node_context, self.compile_function = node_context, compile_function
         self.bound = bound or {}
         self.is_function = is_function
+        self.small_programs = small_programs
         self.written: frozenset[Any] = frozenset()
         self.needed: set[Operation] = set()
         self.values: dict[Tensor, Value] = {}
@@ -188,11 +145,12 @@ class Planner:
         self.feed_values: list[Value] = []
         self.results: list[Value | None] = []
         self.ops: list[Operation] = []
+        self.planned: list[Operation] = []  # the same, with what the mixed precision rewrite put in their place
         self._ordered: list[Operation] = []
+        self._stand_ins: dict[Operation, list[Operation]] = {}
         self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
         self._fetched_tensors = set(fetches)
         self._wanted_outputs: dict[Operation, list[bool]] = {}
-        self._pinned: dict[Tensor, Value] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
 
@@ -210,15 +168,32 @@ class Planner:
         # What is only waited for does not run, but its edges order what does.
         self._ordered = in_order(self.needed | passed, fed)
         self.ops = [op for op in self._ordered if op in self.needed]
-        for op in self._grouped(self._ordered):
+        for op in self._grouped(self._rewritten(fed)):
             if isinstance(op, list):
                 self._batch(op)
             elif op in self.needed:
                 self._plan(op)
         for tensor in self.fetches:
-            self.results.append(None if tensor is None else self._fetched(tensor))
+            # A reference is fetched after all updates of the step: TensorFlow hands out the variable's own buffer.
+            self.results.append(None if tensor is None else self._taken(tensor, reference=False))
+        if self.small_programs and self.compile_function.placement.gpu is None:
+            self.instructions = programs.form(self.instructions, self.results)
         self._settle()
         return self
+
+    def _rewritten(self, fed: set[Tensor]) -> list[Operation]:
+        """The ops in order, those that the session wants in 16 bits replaced by stand-ins."""
+        precision = getattr(self.compile_function, "precision", None)
+        if precision is None:
+            self.planned = self.ops
+            return self._ordered
+        rewritten = mixed_precision.rewrite(
+            precision, self._ordered, self.needed, self.fetches, fed, feeds_are_data=not self.is_function
+        )
+        self._stand_ins = rewritten.stand_ins
+        self.needed = self.needed.union(*rewritten.stand_ins.values())
+        self.planned = [op for op in rewritten.ops if op in self.needed]
+        return rewritten.ops
 
     def dependents(self, op: Operation) -> set[Operation]:
         """The ops of this plan that must wait for `op`."""
@@ -227,7 +202,7 @@ class Planner:
             if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
                 found.add(each)
         found.discard(op)
-        return found
+        return found.union(*[self._stand_ins[each] for each in found if each in self._stand_ins])
 
     # -- one op --------------------------------------------------------------------------------------------------
 
@@ -241,9 +216,8 @@ class Planner:
             return
         if _is_snapshot(op):
             # The value that a 1.x variable stands for: whoever uses it reads the variable then, as TensorFlow's shared
-            # buffers let it see updates that it was told to wait for. Fetched, it is what the variable was here.
+            # buffers let it see updates that it was told to wait for.
             self.values.setdefault(op.outputs[0], self.values[op._inputs[0]])
-            self._pin(op.outputs[0])
             return
         arguments = self._arguments(op)
         if traits & Trait.PASSES:
@@ -353,11 +327,6 @@ class Planner:
         self._reads[source] = value
         return value
 
-    def _pin(self, tensor: Tensor) -> None:
-        """What a fetch of this reference gives: the variable's value at this point."""
-        if tensor in self._fetched_tensors and tensor not in self._pinned:
-            self._pinned[tensor] = self._read(tensor)
-
     def _append(self, instruction: Instruction, traits: Trait) -> None:
         instruction.traits = traits
         if traits & Trait.READS:
@@ -384,7 +353,6 @@ class Planner:
             if reference.is_constant:
                 self.values[op.outputs[0]] = reference
                 instruction.results = []
-                self._pin(op.outputs[0])
 
     # -- constants -----------------------------------------------------------------------------------------------
 
@@ -441,14 +409,8 @@ class Planner:
         for op in ops:
             if op.outputs:  # the references the updates were given
                 self.values[op.outputs[0]] = self.values[op._inputs[0]]
-                self._pin(op.outputs[0])
 
     # -- results and aliasing ------------------------------------------------------------------------------------
-
-    def _fetched(self, tensor: Tensor) -> Value:
-        if tensor in self._pinned:
-            return self._pinned[tensor]
-        return self._read(tensor) if tensor.dtype._is_ref_dtype else self.values[tensor]
 
     def _settle(self) -> None:
         """Finds which values may share a variable's memory, and copies where someone could see it change.
@@ -580,16 +542,6 @@ def _is_snapshot(op: Operation) -> bool:
 
 def _is_handle(tensor: Tensor) -> bool:
     return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
-
-
-def values_of(items: Any):
-    for item in items:
-        if isinstance(item, list):
-            yield from values_of(item)
-        elif isinstance(item, Host):
-            yield item.value
-        elif isinstance(item, Value):
-            yield item
 
 
 def _is_constant(argument: Any) -> bool:

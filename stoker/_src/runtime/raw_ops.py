@@ -14,11 +14,24 @@ import stoker._src.ops  # noqa: F401  (defines every op)
 from stoker._src.base.export import export_constant
 from stoker._src.graph.definition import MISSING, OpDefinition, all_definitions
 
+# Arguments whose Python name is not the op's own.
+_REDUCTION = {"reduction_indices": "axis"}
+_PYTHON_NAMES: dict[str, dict[str, str]] = {
+    **dict.fromkeys(("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum"), _REDUCTION),
+    "ExpandDims": {"dim": "axis"},
+    "Select": {"t": "x", "e": "y"},
+    "Split": {"split_dim": "axis"},
+    "SplitV": {"split_dim": "axis"},
+    "Squeeze": {"squeeze_dims": "axis"},
+    "Where": {"input": "condition"},
+}
+
 
 def _signature(definition: OpDefinition) -> inspect.Signature:
     """Inputs and attributes in the order of TensorFlow's wrappers: first what must be given."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    required = [arg.name for arg in definition.inputs]
+    named = _PYTHON_NAMES.get(definition.name, {})
+    required = [named.get(arg.name, arg.name) for arg in definition.inputs]
     optional = []
     for name, spec in definition.attrs.items():
         if name in definition.inferred:
@@ -26,7 +39,7 @@ def _signature(definition: OpDefinition) -> inspect.Signature:
         if spec.default is MISSING:
             required.append(name)
         else:
-            optional.append(inspect.Parameter(name, kind, default=spec.default))
+            optional.append(inspect.Parameter(named.get(name, name), kind, default=spec.default))
     parameters = [inspect.Parameter(name, kind) for name in required]
     return inspect.Signature([*parameters, *optional, inspect.Parameter("name", kind, default=None)])
 
@@ -62,7 +75,8 @@ class RawOp:
         unknown = [key for key in kwargs if key not in keys]
         if unknown:
             raise TypeError(f"{self.__name__}() got an unexpected keyword argument {unknown[0]!r}")
-        return self._definition(name=name, **kwargs)
+        own = {python: op for op, python in _PYTHON_NAMES.get(self.__name__, {}).items()}
+        return self._definition(name=name, **{own.get(key, key): value for key, value in kwargs.items()})
 
 
 def __getattr__(name: str) -> typing.Any:

@@ -14,12 +14,13 @@ import torch
 from stoker._src.base import settings
 from stoker._src.base.export import export
 from stoker._src.formats.protos import ConfigProto, RunOptions
-from stoker._src.graph import context
+from stoker._src.graph import context, placement_log
 from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import to_numpy
 from stoker._src.ops.waiting import RunState, running
 from stoker._src.runtime import composites as composites  # registers what SparseTensor and its like are made of
+from stoker._src.runtime.cuda_graphs import repeated
 from stoker._src.runtime.devices import DeviceAttributes, Placement, described
 from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.feeds import converter, expand_feeds
@@ -29,7 +30,7 @@ from stoker._src.runtime.locks import Holding, VariablesLock
 from stoker._src.runtime.memory import keep_freed_memory
 from stoker._src.runtime.plan import Planner
 from stoker._src.runtime.resources import NodeContext, ResourceManager
-from stoker._src.runtime.trace import Ticks, fill_run_metadata
+from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_metadata
 
 
 class Plan:
@@ -38,31 +39,49 @@ class Plan:
     def __init__(self, session: BaseSession, fetch: FetchPlan, feeds: list[Tensor]) -> None:
         self.fetch = fetch
         self.feeds = feeds
+        self.expands_feeds = False  # keys of the feed_dict are structures or composites
         self.graph_changes = session.graph.changes
         self.converters = [session._feed_converter(tensor) for tensor in feeds]
-        planner = Planner(fetch.tensors, fetch.targets, feeds, session._node_context, session._compile_function).build()
+        planner = self._planner(session).build()
         for op in planner.ops:
             session._placement.requested(op)
         self.step: Step = emit(planner)
+        self.traced_step: Step | None = None  # the same, node by node: made for the first traced run
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
         self.locks = self.writes or self.reads or self.blocks
+        self.repeated = repeated(planner)
         self.times: dict[int, float] = {}  # seconds of each line in the last traced run
         if os.environ.get("STOKER_DEBUG") == "plan":
             print(self.explain(), file=sys.stderr)
+
+    def _planner(self, session: BaseSession, *, small_programs: bool = True) -> Planner:
+        return Planner(
+            self.fetch.tensors,
+            self.fetch.targets,
+            self.feeds,
+            session._node_context,
+            session._compile_function,
+            small_programs=small_programs,
+        )
 
     def execute(self, session: BaseSession, values: list[Any], options: Any = None, metadata: Any = None) -> list[Any]:
         """Runs the step on converted feeds; the fetched values as kernels gave them."""
         if options is not None or metadata is not None or self.blocks:
             return self._execute_watched(session, values, options, metadata)
+        function = self.step.function
         if not self.locks:
             try:
-                return self.step.function(None, *values)
+                if self.repeated is not None:
+                    function = self.repeated.function(function, values)
+                return function(None, *values)
             except BaseException as error:
                 raise self._failure(error) from error
         holding = Holding(session._variables_lock, writes=self.writes)
         try:
             holding.resume()
-            return self.step.function(holding, *values)
+            if self.repeated is not None:
+                function = self.repeated.function(function, values)
+            return function(holding, *values)
         except BaseException as error:
             raise self._failure(error) from error
         finally:
@@ -77,13 +96,17 @@ class Plan:
         state = RunState(timeout)
         holding = Holding(session._variables_lock, writes=self.writes, state=state)
         session._started(state)
+        if options is not None and options.output_partition_graphs and metadata is not None:
+            fill_partition_graph(metadata, self.step.planner)
         traced = options is not None and options.trace_level >= RunOptions.SOFTWARE_TRACE and metadata is not None
         try:
             with running(state):
                 holding.resume()
                 if not traced:
                     return self.step.function(holding, *values)
-                function, instructions = self.step.timed()
+                if self.traced_step is None:
+                    self.traced_step = emit(self._planner(session, small_programs=False).build())
+                function, instructions = self.traced_step.timed()
                 ticks = Ticks()
                 results = function(ticks, holding, *values)
                 self.times = {line: end - begin for line, begin, end in ticks.spans()}
@@ -97,13 +120,14 @@ class Plan:
 
     def _failure(self, error: BaseException) -> BaseException:
         """The error to raise: with the node whose line failed, and what that line was given."""
-        return step_failure(error, self.step)
+        return step_failure(error, *filter(None, (self.step, self.traced_step)))
 
     def explain(self) -> str:
         """The step's source, each line with the node it runs and (after a traced run) its time."""
-        lines = self.step.source.splitlines()
+        step = self.traced_step or self.step
+        lines = step.source.splitlines()
         width = max(len(line) for line in lines)
-        for index, (number, instruction) in enumerate(self.step.lines.items()):
+        for index, (number, instruction) in enumerate(step.lines.items()):
             if instruction.op is not None:
                 spent = f"  {self.times[index] * 1e6:9.1f} us" if index in self.times else ""
                 lines[number - 1] = f"{lines[number - 1]:<{width}}  # {instruction.op.name}{spent}"
@@ -153,12 +177,9 @@ class BaseSession:
             torch.set_num_threads(self._config.intra_op_parallelism_threads)
         keep_freed_memory()
         self._placement = Placement(self._config)
-        if settings.mixed_precision_rewrite and self._placement.gpu is not None:
-            raise NotImplementedError(
-                "the mixed precision graph rewrite does not compute in float16 on a GPU yet: call "
-                "tf.train.experimental.disable_mixed_precision_graph_rewrite()"
-            )
-        self._compile_function = FunctionCompiler(self._node_context, self._placement)
+        self._logged: weakref.WeakSet[Operation] = weakref.WeakSet()  # ops whose device has been written down
+        self._compile_function = FunctionCompiler(self._node_context, self._placement, self._config)
+        settings.sessions_without_rewrite |= not settings.mixed_precision_rewrite
         self._closed = False
         self._plans: dict[Any, Plan] = {}
         self._planning = threading.Lock()
@@ -208,9 +229,11 @@ class BaseSession:
                 f"The feed_dict must be a dictionary from tensors to values, got {type(feed_dict).__name__}."
             )
         if plan is None or self._closed or plan.graph_changes != self._graph.changes:
-            feed_dict = expand_feeds(self._graph, feed_dict)
-            plan = self._plan(fetches, feed_dict, key)
-        elif feed_dict and len(feed_dict) != len(plan.feeds):
+            expanded = expand_feeds(self._graph, feed_dict)
+            plan = self._plan(fetches, expanded, key)
+            plan.expands_feeds = expanded is not feed_dict
+            feed_dict = expanded
+        elif plan.expands_feeds:
             feed_dict = expand_feeds(self._graph, feed_dict)
         values = [convert(value) for convert, value in zip(plan.converters, feed_dict.values())] if feed_dict else ()
         results = plan.execute(self, values, options, run_metadata)  # type: ignore[arg-type]
@@ -234,20 +257,23 @@ class BaseSession:
                 f"The feed_dict must be a dictionary from tensors to values, got {type(feed_dict).__name__}."
             )
         feeds = self._feed_tensors(feed_dict)
-        fetch = FetchPlan(self._graph, fetches)
+        fetch = FetchPlan(self._graph, fetches, self)
         if len({*feeds}) != len(feeds):
             raise ValueError("A tensor is fed twice, under two names.")
         with self._planning:
             plan = Plan(self, fetch, feeds)
             if key is not None:
                 self._plans[key] = plan
-        if self._config.log_device_placement:
-            for op in plan.step.planner.ops:
-                print(
-                    f"{op.name}: ({op.type}): {op.device or '/job:localhost/replica:0/task:0/device:CPU:0'}",
-                    file=sys.stderr,
-                )
+        if self._config.log_device_placement or placement_log.enabled:
+            self._log_placement(plan.step.planner.ops)
         return plan
+
+    def _log_placement(self, ops: Any) -> None:
+        """Writes down where ops run; each one once."""
+        for op in ops:
+            if op not in self._logged:
+                self._logged.add(op)
+                placement_log.placed(op.name, op.type, self._placement.name(op))
 
     def _feed_tensors(self, feed_dict: Any) -> list[Tensor]:
         tensors: list[Tensor] = []

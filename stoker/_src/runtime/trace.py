@@ -7,8 +7,13 @@ import threading
 import time
 from typing import Any
 
-from stoker._src.formats.protos import StepStats
-from stoker._src.runtime.plan import Instruction
+from stoker._src.formats.protos import NodeDef, StepStats
+from stoker._src.graph.function_library import referenced_functions
+from stoker._src.graph.graph import PRODUCER_VERSION
+from stoker._src.graph.graph_def import node_def_of
+from stoker._src.graph.tensor import Tensor
+from stoker._src.runtime.instructions import Instruction
+from stoker._src.runtime.plan import Planner
 
 HOST = "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -50,6 +55,31 @@ def fill_run_metadata(metadata: Any, ticks: Ticks, instructions: list[Instructio
         node.op_end_rel_nanos = node.all_end_rel_nanos = round((end - begin) * 1e9)
         node.thread_id = threading.get_ident() & 0xFFFFFFFF
     metadata.step_stats.MergeFromString(stats.SerializeToString())
+
+
+def fill_partition_graph(metadata: Any, planner: Planner) -> None:
+    """The graph as it runs, pruned and rewritten: feeds are `_Arg` nodes, conversions of the mixed precision rewrite Casts."""
+    graph = metadata.partition_graphs.add()
+    graph.versions.producer = PRODUCER_VERSION
+    names: dict[Tensor, str] = {}
+    for position, tensor in enumerate(planner.feeds):
+        node = graph.node.add(name=f"_arg_{tensor.op.name}_{tensor.value_index}_{position}", op="_Arg")
+        node.attr["T"].type = tensor.dtype.base_dtype.as_datatype_enum
+        node.attr["index"].i = position
+        names[tensor] = node.name
+    for op in planner.planned:
+        for position, tensor in enumerate(op.outputs):
+            names.setdefault(tensor, f"{op.name}:{position}" if position else op.name)
+    running = {op.name for op in planner.planned}
+    for op in planner.planned:
+        node = NodeDef.FromString(node_def_of(op).SerializeToString())
+        del node.input[:]
+        node.input.extend(names[tensor] for tensor in op._inputs)
+        node.input.extend("^" + control.name for control in op._control_inputs if control.name in running)
+        node.device = node.device or HOST
+        graph.node.add().CopyFrom(node)
+    for function in referenced_functions(planner.ops).values():
+        graph.library.function.append(function.to_function_def())
 
 
 class Timeline:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from stoker._src.base.export import export
-from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.scopes import colocate_with, name_scope
 from stoker._src.ops import array, constants, initializers, math
 from stoker._src.ops.training import UpdateOps
 from stoker._src.ops.training_rules import ADADELTA, ADAGRAD, ADAGRAD_DA, PROXIMAL_ADAGRAD
-from stoker._src.train.optimizer import Optimizer
+from stoker._src.train.optimizer import Optimizer, beside
 from stoker._src.train.rule_optimizer import Number, RuleOptimizer
 
 
@@ -132,12 +130,8 @@ class ProximalAdagradOptimizer(RuleOptimizer):
 
     def _create_slots(self, var_list: list[Any]) -> None:
         for var in var_list:
-            with _beside(var):
+            with beside(var):
                 constant_slot(self, var, self._initial_accumulator_value, "accumulator", self._name)
-
-
-def _beside(var: Any) -> Any:
-    return name_scope(None) if context.executing_eagerly() else colocate_with(var.op)
 
 
 @export(v1="train.AdagradDAOptimizer")
@@ -194,7 +188,7 @@ class AdagradDAOptimizer(RuleOptimizer):
     def _create_slots(self, var_list: list[Any]) -> None:
         for var in var_list:
             dtype, shape = var.dtype.base_dtype, var.static_shape
-            with _beside(var):
+            with beside(var):
                 total = constants.constant(0.0, dtype, shape=shape)
                 squares = constants.constant(self._initial_gradient_squared_accumulator_value, dtype, shape=shape)
             self._get_or_make_slot(var, total, "gradient_accumulator", self._name)

@@ -11,8 +11,7 @@ from stoker._src.graph.scopes import control_dependencies
 from stoker._src.ops import grouping, math, scatter_state, variables
 from stoker._src.ops.training import UpdateOps
 from stoker._src.ops.training_rules import ADAM
-from stoker._src.train.adagrad import _beside
-from stoker._src.train.optimizer import variables_graph
+from stoker._src.train.optimizer import beside, variables_graph
 from stoker._src.train.rule_optimizer import Number, RuleOptimizer
 
 
@@ -112,7 +111,7 @@ class AdamOptimizer(RuleOptimizer):
 
     def _finish(self, update_ops: list[Any], name_scope: str) -> Any:
         power1, power2 = self._get_beta_accumulators()
-        with control_dependencies([] if context.executing_eagerly() else update_ops), _beside(power1):
+        with control_dependencies([] if context.executing_eagerly() else update_ops), beside(power1):
             powers = [
                 power.assign(power * beta, use_locking=self._use_locking, read_value=False)
                 for power, beta in ((power1, self._beta1_t), (power2, self._beta2_t))  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ arguments that computes the rate from the step as it is then; optimizers accept 
 
 from __future__ import annotations
 
+import itertools
 import math as numbers
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +15,19 @@ from stoker._src.base import dtypes
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array_selection, comparison, constants, math, math_unary, random
+from stoker._src.ops import (
+    array,
+    array_selection,
+    assertions,
+    comparison,
+    constants,
+    math,
+    math_unary,
+    random,
+    reductions,
+)
 
 
 def _decayed(function: str, global_step: Any, compute: Callable[[], Any]) -> Any:
@@ -163,7 +174,8 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = 
         name: the name of the op, `PiecewiseConstant` by default.
 
     Raises:
-        ValueError: counts or dtypes that do not fit.
+        ValueError: counts or dtypes that do not fit, or `x` is no scalar.
+        InvalidArgumentError: when it runs, boundaries do not increase and `x` lies in two intervals.
     """
     if x is None:
         raise ValueError("x is required for piecewise_constant.")
@@ -179,6 +191,8 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = 
         dtype = at.dtype.base_dtype
         limits = [_limit(boundary, dtype) for boundary in boundaries]
         results = [convert_to_tensor(value) for value in values]
+        if at.static_shape.rank not in (None, 0):
+            raise ValueError(f"Shape must be rank 0 but is rank {at.static_shape.rank} for x of piecewise_constant.")
         for value in results[1:]:
             if value.dtype.base_dtype is not results[0].dtype.base_dtype:
                 raise ValueError(
@@ -186,12 +200,36 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = 
                     f"{value.dtype.base_dtype!r})."
                 )
         with name_scope(name, "PiecewiseConstant", [at, *limits, *results]):
+            if len(limits) > 1 and not _increase(boundaries):
+                return _only_case(at, limits, results)
             chosen = results[-1]
             for limit, value in zip(reversed(limits), reversed(results[:-1])):
                 chosen = array_selection.SELECT(math.LESS_EQUAL(at, limit), value, chosen)
             return chosen
 
     return compute if context.executing_eagerly() else compute()
+
+
+def _increase(boundaries: list[Any]) -> bool:
+    """Whether boundaries are plain numbers that increase; of tensors nobody knows."""
+    plain = all(isinstance(each, (int, float)) for each in boundaries)
+    return plain and all(first < second for first, second in itertools.pairwise(boundaries))
+
+
+def _only_case(at: Tensor, limits: list[Tensor], results: list[Tensor]) -> Tensor:
+    """The value of the one interval that `at` lies in, the first value if there is none; two of them are an error."""
+    cases: list[Any] = [math.LESS_EQUAL(at, limits[0]), math.GREATER(at, limits[-1])]
+    for low, high in itertools.pairwise(limits):
+        cases.append(comparison.LOGICAL_AND(math.GREATER(at, low), math.LESS_EQUAL(at, high)))
+    count = reductions.reduce_sum(math.cast(array.PACK(cases), dtypes.int32))
+    single = math.LESS_EQUAL(count, constants.constant(1))
+    message = "Input error: exclusive=True: more than 1 conditions evaluated as True, as boundaries do not increase:"
+    check = assertions.assert_op(single, [message, *limits])
+    chosen = results[0]
+    with control_dependencies([] if check is None else [check]):
+        for case, value in zip(cases, [results[0], results[-1], *results[1:-1]]):
+            chosen = array_selection.SELECT(case, value, chosen)
+        return chosen
 
 
 def _limit(boundary: Any, dtype: Any) -> Tensor:

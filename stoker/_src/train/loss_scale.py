@@ -16,7 +16,10 @@ from stoker._src.ops.variables import Variable
 from stoker._src.train.optimizer import variables_graph
 
 
-@export("train.experimental.LossScale")
+@export(
+    "train.experimental.LossScale",
+    v1=("mixed_precision.LossScale", "mixed_precision.experimental.LossScale"),
+)
 class LossScale(abc.ABC):
     """The base of loss scales. Calling one gives the scale, a float32 scalar."""
 
@@ -54,7 +57,10 @@ class LossScale(abc.ABC):
         return found
 
 
-@export("train.experimental.FixedLossScale")
+@export(
+    "train.experimental.FixedLossScale",
+    v1=("mixed_precision.FixedLossScale", "mixed_precision.experimental.FixedLossScale"),
+)
 class FixedLossScale(LossScale):
     """A scale that stays.
 
@@ -78,7 +84,7 @@ class FixedLossScale(LossScale):
 
     def update(self, grads: Any) -> tuple[Any, Any]:
         """Changes nothing, and always says to apply."""
-        return grouping.no_op(), True
+        return None if context.executing_eagerly() else grouping.no_op(), True
 
     def get_config(self) -> dict[str, Any]:
         return {"loss_scale_value": self._loss_scale_value}
@@ -99,7 +105,10 @@ def _all_finite(grads: Any) -> Tensor:
     return reductions.reduce_all(array.PACK(checks))
 
 
-@export("train.experimental.DynamicLossScale")
+@export(
+    "train.experimental.DynamicLossScale",
+    v1=("mixed_precision.DynamicLossScale", "mixed_precision.experimental.DynamicLossScale"),
+)
 class DynamicLossScale(LossScale):
     """A scale that grows while gradients stay finite, and shrinks when they do not.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker._src.base import settings
+from stoker._src.base import settings, tf_logging
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.indexed_slices import IndexedSlices
@@ -15,7 +15,7 @@ from stoker._src.train import loss_scale as loss_scales
 from stoker._src.train.optimizer import Optimizer
 
 
-@export(v1="train.experimental.MixedPrecisionLossScaleOptimizer")
+@export(v1=("train.experimental.MixedPrecisionLossScaleOptimizer", "mixed_precision.MixedPrecisionLossScaleOptimizer"))
 class MixedPrecisionLossScaleOptimizer(Optimizer):
     """An optimizer around another: the loss is multiplied by a scale, and the gradients divided by it.
 
@@ -121,20 +121,30 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         return self._optimizer._resource_apply_sparse(grad, handle, indices)
 
 
-@export("train.experimental.enable_mixed_precision_graph_rewrite")
+@export(
+    "train.experimental.enable_mixed_precision_graph_rewrite", v1="mixed_precision.enable_mixed_precision_graph_rewrite"
+)
 def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") -> Any:
-    """Wraps an optimizer with loss scaling. The graph itself is not rewritten yet.
+    """Lets sessions compute in 16 bits what they can, and wraps an optimizer with loss scaling.
 
-    On the CPU programs go on in float32, with their loss scaled. A session on a GPU raises NotImplementedError until it can
-    compute in float16. Gradients must go through the optimizer that is returned, not through `tf.gradients` or a tape.
+    Sessions (and `tf.function`s) made from now on run products, convolutions and what lies between them in float16 on a GPU
+    and in bfloat16 on a CPU; sums, exponentials, statistics, variables and their updates stay in float32, and fetched
+    values have the dtype their tensors declare. A session logs at INFO how many ops it converted;
+    RunOptions(output_partition_graphs=True) shows which. Gradients must go through the optimizer that is returned, not
+    through `tf.gradients` or a tape, for their scale is taken out there.
 
     Args:
         opt: an optimizer.
         loss_scale: a number, "dynamic", or a LossScale.
 
     Raises:
-        ValueError: `opt` is not an optimizer, or scales the loss already.
+        ValueError: `opt` is not an optimizer, or scales the loss already; `loss_scale` is not one.
     """
+    if settings.sessions_without_rewrite:
+        tf_logging.warning(
+            "You already have existing Sessions that do not use mixed precision. "
+            "enable_mixed_precision_graph_rewrite() will not affect these Sessions."
+        )
     if not isinstance(opt, Optimizer):
         raise ValueError(
             '"opt" must be an instance of a tf.train.Optimizer or a tf.keras.optimizers.Optimizer, but got: ' + str(opt)
@@ -150,7 +160,12 @@ def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") 
     return wrapped
 
 
-@export("train.experimental.disable_mixed_precision_graph_rewrite")
+@export(
+    "train.experimental.disable_mixed_precision_graph_rewrite",
+    v1="mixed_precision.disable_mixed_precision_graph_rewrite",
+)
 def disable_mixed_precision_graph_rewrite() -> None:
     """Sessions made from now on compute in the dtypes of their graphs. Optimizers that were wrapped keep scaling the loss."""
+    if not settings.mixed_precision_rewrite:
+        tf_logging.warning("disable_mixed_precision_graph_rewrite() called when mixed precision is already disabled.")
     settings.mixed_precision_rewrite = False

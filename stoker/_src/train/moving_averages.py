@@ -39,6 +39,37 @@ def assign_moving_average(
         return _assigned(variables.assign_sub, variable, (_read(variable) - value) * step, scope)
 
 
+def weighted_moving_average(
+    value: Any, decay: Any, weight: Any, truediv: bool = True, collections: Any = None, name: str | None = None
+) -> Any:
+    """The moving average of value * weight divided by that of weight, both updated when it is computed.
+
+    Args:
+        value: a tensor.
+        decay: how much of the averages is kept at each update.
+        weight: a tensor that broadcasts to `value`.
+        truediv: divide integers as real numbers.
+        collections: of the two variables, `<name>/value_x_weight` and `<name>/weight`.
+        name: the name scope ("WeightedMovingAvg").
+    """
+    collections = [GraphKeys.GLOBAL_VARIABLES] if collections is None else collections
+    with variable_scope.variable_scope(name, "WeightedMovingAvg", [value, weight, decay]) as scope:
+        products = convert_to_tensor(value) * weight
+        averages = []
+        for label, tensor in (("value_x_weight", products), ("weight", convert_to_tensor(weight))):
+            variable = variable_scope.get_variable(
+                label,
+                shape=tensor.get_shape(),
+                dtype=tensor.dtype.base_dtype,
+                initializer=initializers.Zeros(),
+                trainable=False,
+                collections=collections,
+            )
+            averages.append(assign_moving_average(variable, tensor, decay, zero_debias=False))
+        divide = math.truediv if truediv else math.div
+        return divide(averages[0], averages[1], name=scope.name.rsplit("/", 1)[-1])
+
+
 def _read(variable: Any) -> Any:
     return variable.value() if isinstance(variable, Variable) else variable
 
@@ -115,7 +146,7 @@ class ExponentialMovingAverage:
             var_list: variables and tensors; the trainable variables by default.
 
         Raises:
-            TypeError: one of them does not hold floating point numbers.
+            TypeError: one of them does not hold floating point numbers, or is a tensor in eager mode.
         """
         if var_list is None:
             var_list = variables.trainable_variables()
@@ -123,6 +154,10 @@ class ExponentialMovingAverage:
         for item in var_list:
             averaged.extend(item) if isinstance(item, PartitionedVariable) else averaged.append(item)
         for var in averaged:
+            if context.executing_eagerly() and not isinstance(var, Variable):
+                raise TypeError(
+                    "tf.train.ExponentialMovingAverage does not support non-Variable tensors when eager execution is enabled."
+                )
             if var.dtype.base_dtype not in _AVERAGED:
                 raise TypeError(f"The variables must be half, float, or double: {getattr(var, 'name', var)}")
             if var.ref() not in self._averages:

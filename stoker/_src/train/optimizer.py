@@ -18,7 +18,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.keys import GraphKeys
-from stoker._src.graph.scopes import colocate_with, control_dependencies, name_scope
+from stoker._src.graph.scopes import colocate_with, control_dependencies, init_scope, name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gradients, grouping, scatter_state, segment, sorting, state, variables
 from stoker._src.ops.partitioned import PartitionedVariable
@@ -134,9 +134,7 @@ class Optimizer:
             RuntimeError: in eager mode, when `loss` is not a function.
         """
         if callable(loss) and not isinstance(loss, (Tensor, Variable)):
-            if context.executing_eagerly():
-                return self._eager_gradients(loss, var_list, grad_loss)
-            loss = loss()
+            return self._watched_gradients(loss, var_list, grad_loss)
         if context.executing_eagerly():
             raise RuntimeError(
                 "`loss` passed to Optimizer.compute_gradients should be a function when eager execution is enabled."
@@ -166,7 +164,7 @@ class Optimizer:
         )
         return list(zip(found, trained))
 
-    def _eager_gradients(self, loss: Callable[[], Any], var_list: Any, grad_loss: Any) -> list[tuple[Any, Any]]:
+    def _watched_gradients(self, loss: Callable[[], Any], var_list: Any, grad_loss: Any) -> list[tuple[Any, Any]]:
         with tape.GradientTape() as watching:
             if var_list is not None:
                 watching.watch(_variables_of(var_list))
@@ -200,7 +198,8 @@ class Optimizer:
         trained = [variable for gradient, variable in pairs if gradient is not None]
         if not trained:
             raise ValueError(f"No gradients provided for any variable: {[str(variable) for _, variable in pairs]}.")
-        with control_dependencies(None):
+        # Inside of a function that is being built, what an optimizer keeps belongs to the program around it.
+        with init_scope() if context.target().building_function else control_dependencies(None):
             self._create_slots(trained)
         updates = []
         with name_scope(name, self._name) as scope:
@@ -208,7 +207,7 @@ class Optimizer:
             for gradient, variable in pairs:
                 if gradient is None:
                     continue
-                with name_scope("update_" + _scope_name(variable)), _beside(variable):
+                with name_scope("update_" + _scope_name(variable)), beside(variable):
                     updates.append(self._update(gradient, variable))
             if global_step is None:
                 train_op = self._finish(updates, scope)
@@ -225,7 +224,7 @@ class Optimizer:
 
     def _count(self, global_step: Any, finished: Any, scope: str) -> Any:
         """Increments the step once the update has finished."""
-        with control_dependencies([finished]), _beside(global_step):
+        with control_dependencies([finished]), beside(global_step):
             if isinstance(global_step, ResourceVariable):
                 one = convert_to_tensor(1, global_step.dtype, name="value")
                 return state.ASSIGN_ADD_VARIABLE_OP(global_step.handle, one, name=scope)
@@ -308,7 +307,7 @@ class Optimizer:
         key = (name, variables_graph())
         found = self._non_slot_dict.get(key)
         if found is None:
-            with _beside(colocate_with):
+            with beside(colocate_with):
                 found = Variable(
                     initial_value,
                     name=name,
@@ -443,19 +442,17 @@ def _checked_pair(entry: Any) -> tuple[Any, Any]:
 
 def _key(var: Any) -> Any:
     """What identifies a variable among those with slots: its name in its graph; in eager mode the variable itself."""
-    if getattr(getattr(var, "handle", var), "is_eager", False):
+    if slot_creator.is_eager(var):
         return var.ref()
     return var.op.graph, var.op.name
 
 
 def _scope_name(var: Any) -> str:
-    return var._name if context.executing_eagerly() else var.op.name
+    return var._name if slot_creator.is_eager(var) else var.op.name
 
 
-def _beside(var: Any) -> Any:
+def beside(var: Any) -> Any:
     """Places what is made inside with a variable."""
-    return (
-        nullcontext()
-        if context.executing_eagerly()
-        else colocate_with(var.op if not isinstance(var, Operation) else var)
-    )
+    if isinstance(var, Operation):
+        return colocate_with(var)
+    return nullcontext() if slot_creator.is_eager(var) else colocate_with(var.op)

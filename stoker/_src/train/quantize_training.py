@@ -8,14 +8,17 @@ import numpy as np
 from tensorboard.compat.proto.graph_pb2 import GraphDef  # type: ignore[attr-defined]
 
 from stoker._src.base import dtypes
-from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
+from stoker._src.base.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
 from stoker._src.base.export import export
 from stoker._src.formats.tensor_proto import to_tensor_proto
+from stoker._src.graph.definition import find_definition
 
 _QUANTIZED_OPS = ("MatMul", "Conv2D")
 # Activations whose range is known: (least, greatest).
 _RANGES = {"Relu6": (0.0, 6.0), "Sigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0)}
 _NOT_NEGATIVE = ("Relu", "Relu6", "Sigmoid")
+# Ops whose values are those of their first input: the range is that of what it comes from.
+_PASSING = ("Identity", "Reshape", "ConcatV2", "MaxPool", "AvgPool")
 _DECAY = 0.999
 
 
@@ -23,9 +26,10 @@ _DECAY = 0.999
 def do_quantize_training_on_graphdef(input_graph: Any, num_bits: int) -> Any:
     """A copy of a graph definition in which matrix products and convolutions see quantized inputs.
 
-    Every input of a MatMul or Conv2D (those of gradients left out) goes through a QuantizeAndDequantizeV2. Its range is that
-    of the activation where it has one (Relu6, Sigmoid, Tanh); otherwise variables keep moving averages of the smallest and the
-    largest value, with a decay of 0.999, that start at the first values seen.
+    Every input of a MatMul or Conv2D (those whose names start with "gradients" left out) goes through a
+    QuantizeAndDequantizeV2. Its range is that of the activation it comes from, directly or through ops that keep a range, where
+    that has one (Relu6, Sigmoid, Tanh); otherwise variables keep moving averages of the smallest and the largest value, with
+    a decay of 0.999, that start at the first values seen.
 
     Args:
         input_graph: a GraphDef, with unquantized nodes.
@@ -33,28 +37,43 @@ def do_quantize_training_on_graphdef(input_graph: Any, num_bits: int) -> Any:
 
     Raises:
         OutOfRangeError: `num_bits` is not.
-        InvalidArgumentError: an input is not of float32 numbers.
+        InvalidArgumentError: an input is not of float32 numbers, or is no node of the graph.
+        NotFoundError: the graph holds an op that does not exist.
+        TypeError: `num_bits` is no integer.
     """
+    if isinstance(num_bits, bool) or not isinstance(num_bits, (int, np.integer)):
+        raise TypeError(f"num_bits must be an integer, not {num_bits!r}.")
     if not 1 <= num_bits <= 63:
         raise OutOfRangeError(None, None, f"num_bits should be in range [1, 63] but is: {num_bits}")
-    result = GraphDef()
-    result.CopyFrom(input_graph)
-    by_name = {node.name: node for node in input_graph.node}
-    rewriter = _Rewriter(result, num_bits)
+    result = GraphDef.FromString(input_graph.SerializeToString())
+    nodes = {node.name: node for node in result.node}
+    for node in result.node:
+        if find_definition(node.op) is None and node.op not in {
+            each.signature.name for each in result.library.function
+        }:
+            raise NotFoundError(None, None, f"Op type not registered '{node.op}' (node '{node.name}').")
+        for source in node.input:
+            if source.lstrip("^").partition(":")[0] not in nodes:
+                raise InvalidArgumentError(None, None, f"Node '{node.name}': Unknown input node '{source}'")
+    rewriter = _Rewriter(result, int(num_bits))
     for node in list(result.node):
-        if node.op in _QUANTIZED_OPS and not _is_gradient(node.name):
+        if node.op in _QUANTIZED_OPS and not node.name.startswith("gradients"):
             if node.attr["T"].type != dtypes.float32.as_datatype_enum:
                 raise InvalidArgumentError(
                     None, None, f"Only float32 can be quantized for training; '{node.name}' is not."
                 )
             for i, source in enumerate(node.input):
                 if not source.startswith("^"):
-                    node.input[i] = rewriter.quantized(source, by_name[source.partition(":")[0]].op)
+                    node.input[i] = rewriter.quantized(source, _origin(source, nodes))
     return result
 
 
-def _is_gradient(name: str) -> bool:
-    return name.startswith("gradients/") or "/gradients/" in name
+def _origin(source: str, nodes: dict[str, Any]) -> str:
+    """The op type that a tensor's range is decided by."""
+    node = nodes[source.partition(":")[0]]
+    while node.op in _PASSING:
+        node = nodes[node.input[0].partition(":")[0]]
+    return node.op
 
 
 class _Rewriter:
@@ -63,12 +82,16 @@ class _Rewriter:
     def __init__(self, graph: GraphDef, num_bits: int) -> None:
         self.graph, self.num_bits = graph, num_bits
         self._done: dict[str, str] = {}
+        self._names: set[str] = set()
 
     def quantized(self, source: str, op: str) -> str:
         found = self._done.get(source)
         if found is not None:
             return found
-        base = source.replace(":", "_")
+        base = source.partition(":")[0]
+        if base in self._names:  # another output of that op
+            base = source.replace(":", "_")
+        self._names.add(base)
         if op in _RANGES:
             low, high = _RANGES[op]
             bounds = [self._constant(f"{base}/InputMin", low), self._constant(f"{base}/InputMax", high)]

@@ -11,11 +11,15 @@ from typing import Any
 
 from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.shapes import as_shape
-from stoker._src.graph import context
 from stoker._src.graph.scopes import colocate_with
 from stoker._src.ops import array, initializers, variable_scope
 from stoker._src.ops.partitioned import SaveSliceInfo
 from stoker._src.ops.variables import ResourceVariable, Variable
+
+
+def is_eager(primary: Any) -> bool:
+    """Whether a variable was made in eager mode: it has no op, also where a function that uses it is being built."""
+    return getattr(getattr(primary, "handle", primary), "is_eager", False)
 
 
 def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Any:
@@ -54,8 +58,8 @@ def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_
 
 
 def _create(primary: Any, name: str, colocate: bool, **made: Any) -> Any:
-    eager = context.executing_eagerly()
-    owner = primary._name if eager and isinstance(primary, Variable) else primary.op.name
+    eager = is_eager(primary)
+    owner = primary._name if eager else primary.op.name
     place = colocate_with(primary.op) if colocate and not eager else nullcontext()
     with variable_scope.variable_scope(None, f"{owner}/{name}"), place:
         slot = variable_scope.get_variable(

@@ -25,6 +25,7 @@ from stoker.compat.v1 import losses as losses
 from stoker.compat.v1 import manip as manip
 from stoker.compat.v1 import math as math
 from stoker.compat.v1 import metrics as metrics
+from stoker.compat.v1 import mixed_precision as mixed_precision
 from stoker.compat.v1 import nest as nest
 from stoker.compat.v1 import nn as nn
 from stoker.compat.v1 import python_io as python_io
@@ -34,6 +35,7 @@ from stoker.compat.v1 import ragged as ragged
 from stoker.compat.v1 import random as random
 from stoker.compat.v1 import raw_ops as raw_ops
 from stoker.compat.v1 import resource_loader as resource_loader
+from stoker.compat.v1 import sets as sets
 from stoker.compat.v1 import signal as signal
 from stoker.compat.v1 import sparse as sparse
 from stoker.compat.v1 import spectral as spectral
@@ -43,6 +45,7 @@ from stoker.compat.v1 import sysconfig as sysconfig
 from stoker.compat.v1 import test as test
 from stoker.compat.v1 import train as train
 from stoker.compat.v1 import types as types
+from stoker.compat.v1 import user_ops as user_ops
 from stoker.compat.v1 import version as version
 from stoker._src.base.app import load_file_system_library as load_file_system_library
 from stoker._src.base.app import load_library as load_library
@@ -322,15 +325,13 @@ from stoker._src.ops.linalg import matmul as matmul
 from stoker._src.ops.linalg import matrix_transpose as matrix_transpose
 from stoker._src.ops.linalg import sparse_matmul as sparse_matmul
 from stoker._src.ops.linalg_decompositions import cholesky as cholesky
-from stoker._src.ops.linalg_decompositions import eig as eig
-from stoker._src.ops.linalg_decompositions import eigvals as eigvals
 from stoker._src.ops.linalg_decompositions import matrix_determinant as matrix_determinant
 from stoker._src.ops.linalg_decompositions import matrix_inverse as matrix_inverse
-from stoker._src.ops.linalg_decompositions import matrix_square_root as matrix_square_root
 from stoker._src.ops.linalg_decompositions import qr as qr
 from stoker._src.ops.linalg_decompositions import self_adjoint_eig as self_adjoint_eig
 from stoker._src.ops.linalg_decompositions import self_adjoint_eigvals as self_adjoint_eigvals
 from stoker._src.ops.linalg_decompositions import svd as svd
+from stoker._src.ops.linalg_matrix_functions import matrix_square_root as matrix_square_root
 from stoker._src.ops.linalg_solvers import cholesky_solve as cholesky_solve
 from stoker._src.ops.linalg_solvers import matrix_solve as matrix_solve
 from stoker._src.ops.linalg_solvers import matrix_solve_ls as matrix_solve_ls
@@ -442,6 +443,7 @@ from stoker._src.ops.ranges import range as range
 from stoker._src.ops.ranges import rank as rank
 from stoker._src.ops.ranges import repeat as repeat
 from stoker._src.ops.ranges import size as size
+from stoker._src.ops.ranges import unravel_index as unravel_index
 from stoker._src.ops.readers import FixedLengthRecordReader as FixedLengthRecordReader
 from stoker._src.ops.readers import IdentityReader as IdentityReader
 from stoker._src.ops.readers import ReaderBase as ReaderBase
@@ -500,6 +502,9 @@ from stoker._src.ops.segment import unsorted_segment_sum as unsorted_segment_sum
 from stoker._src.ops.segment_sparse import sparse_segment_mean as sparse_segment_mean
 from stoker._src.ops.segment_sparse import sparse_segment_sqrt_n as sparse_segment_sqrt_n
 from stoker._src.ops.segment_sparse import sparse_segment_sum as sparse_segment_sum
+from stoker._src.ops.session_tensors import delete_session_tensor as delete_session_tensor
+from stoker._src.ops.session_tensors import get_session_handle as get_session_handle
+from stoker._src.ops.session_tensors import get_session_tensor as get_session_tensor
 from stoker._src.ops.signal import fft as fft
 from stoker._src.ops.signal import fft2d as fft2d
 from stoker._src.ops.signal import fft3d as fft3d
@@ -566,6 +571,7 @@ from stoker._src.ops.strings import string_to_hash_bucket_fast as string_to_hash
 from stoker._src.ops.strings import string_to_hash_bucket_strong as string_to_hash_bucket_strong
 from stoker._src.ops.strings import substr as substr
 from stoker._src.ops.strings_numbers import as_string as as_string
+from stoker._src.ops.strings_numbers import fingerprint as fingerprint
 from stoker._src.ops.strings_numbers import string_to_number as string_to_number
 from stoker._src.ops.template import make_template as make_template
 from stoker._src.ops.template import op_scope as op_scope
@@ -625,6 +631,7 @@ from stoker._src.runtime.session import get_default_session as get_default_sessi
 from stoker._src.runtime.session import InteractiveSession as InteractiveSession
 from stoker._src.runtime.session import Session as Session
 from stoker._src.runtime.tape import GradientTape as GradientTape
+from stoker._src.runtime.wrap_function import wrap_function as wrap_function
 from stoker._src.runtime.behavior import entered_v1
 
 entered_v1()

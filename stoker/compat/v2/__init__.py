@@ -23,6 +23,7 @@ from stoker.compat.v2 import queue as queue
 from stoker.compat.v2 import ragged as ragged
 from stoker.compat.v2 import random as random
 from stoker.compat.v2 import raw_ops as raw_ops
+from stoker.compat.v2 import sets as sets
 from stoker.compat.v2 import signal as signal
 from stoker.compat.v2 import sparse as sparse
 from stoker.compat.v2 import strings as strings
@@ -173,7 +174,7 @@ from stoker._src.ops.initializers_v2 import ZerosV2 as zeros_initializer
 from stoker._src.ops.linalg import matmul as matmul
 from stoker._src.ops.linalg_decompositions import eig as eig
 from stoker._src.ops.linalg_decompositions import eigvals as eigvals
-from stoker._src.ops.linalg_decompositions import matrix_square_root as matrix_square_root
+from stoker._src.ops.linalg_matrix_functions import matrix_square_root as matrix_square_root
 from stoker._src.ops.math import add as add
 from stoker._src.ops.math import add_n as add_n
 from stoker._src.ops.math import atan2 as atan2
@@ -224,6 +225,7 @@ from stoker._src.ops.ranges import range as range
 from stoker._src.ops.ranges import rank as rank
 from stoker._src.ops.ranges import repeat as repeat
 from stoker._src.ops.ranges import size_v2 as size
+from stoker._src.ops.ranges import unravel_index as unravel_index
 from stoker._src.ops.reductions import norm_v2 as norm
 from stoker._src.ops.reductions import reduce_all as reduce_all
 from stoker._src.ops.reductions import reduce_any as reduce_any
@@ -253,6 +255,7 @@ from stoker._src.ops.sorting import unique as unique
 from stoker._src.ops.sorting import unique_with_counts as unique_with_counts
 from stoker._src.ops.sparse_features import edit_distance as edit_distance
 from stoker._src.ops.strings_numbers import as_string as as_string
+from stoker._src.ops.strings_numbers import fingerprint as fingerprint
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
 from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto

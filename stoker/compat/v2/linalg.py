@@ -23,10 +23,7 @@ from stoker._src.ops.linalg_decompositions import eigvals as eigvals
 from stoker._src.ops.linalg_decompositions import logdet as logdet
 from stoker._src.ops.linalg_decompositions import lu as lu
 from stoker._src.ops.linalg_decompositions import matrix_determinant as det
-from stoker._src.ops.linalg_decompositions import matrix_exponential as expm
 from stoker._src.ops.linalg_decompositions import matrix_inverse as inv
-from stoker._src.ops.linalg_decompositions import matrix_logarithm as logm
-from stoker._src.ops.linalg_decompositions import matrix_square_root as sqrtm
 from stoker._src.ops.linalg_decompositions import qr as qr
 from stoker._src.ops.linalg_decompositions import self_adjoint_eig as eigh
 from stoker._src.ops.linalg_decompositions import self_adjoint_eigvals as eigvalsh
@@ -38,6 +35,9 @@ from stoker._src.ops.linalg_functions import lu_reconstruct as lu_reconstruct
 from stoker._src.ops.linalg_functions import lu_solve as lu_solve
 from stoker._src.ops.linalg_functions import matrix_rank as matrix_rank
 from stoker._src.ops.linalg_functions import pinv as pinv
+from stoker._src.ops.linalg_matrix_functions import matrix_exponential as expm
+from stoker._src.ops.linalg_matrix_functions import matrix_logarithm as logm
+from stoker._src.ops.linalg_matrix_functions import matrix_square_root as sqrtm
 from stoker._src.ops.linalg_solvers import banded_triangular_solve as banded_triangular_solve
 from stoker._src.ops.linalg_solvers import cholesky_solve as cholesky_solve
 from stoker._src.ops.linalg_solvers import matrix_solve as solve

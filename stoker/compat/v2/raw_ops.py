@@ -53,6 +53,8 @@ from stoker._src.runtime.raw_ops import AvgPool3D as AvgPool3D
 from stoker._src.runtime.raw_ops import AvgPool3DGrad as AvgPool3DGrad
 from stoker._src.runtime.raw_ops import AvgPoolGrad as AvgPoolGrad
 from stoker._src.runtime.raw_ops import BandedTriangularSolve as BandedTriangularSolve
+from stoker._src.runtime.raw_ops import BatchCholesky as BatchCholesky
+from stoker._src.runtime.raw_ops import BatchCholeskyGrad as BatchCholeskyGrad
 from stoker._src.runtime.raw_ops import BatchFFT as BatchFFT
 from stoker._src.runtime.raw_ops import BatchFFT2D as BatchFFT2D
 from stoker._src.runtime.raw_ops import BatchFFT3D as BatchFFT3D
@@ -63,12 +65,19 @@ from stoker._src.runtime.raw_ops import BatchMatMul as BatchMatMul
 from stoker._src.runtime.raw_ops import BatchMatMulV2 as BatchMatMulV2
 from stoker._src.runtime.raw_ops import BatchMatMulV3 as BatchMatMulV3
 from stoker._src.runtime.raw_ops import BatchMatrixBandPart as BatchMatrixBandPart
+from stoker._src.runtime.raw_ops import BatchMatrixDeterminant as BatchMatrixDeterminant
 from stoker._src.runtime.raw_ops import BatchMatrixDiag as BatchMatrixDiag
 from stoker._src.runtime.raw_ops import BatchMatrixDiagPart as BatchMatrixDiagPart
+from stoker._src.runtime.raw_ops import BatchMatrixInverse as BatchMatrixInverse
 from stoker._src.runtime.raw_ops import BatchMatrixSetDiag as BatchMatrixSetDiag
+from stoker._src.runtime.raw_ops import BatchMatrixSolve as BatchMatrixSolve
+from stoker._src.runtime.raw_ops import BatchMatrixSolveLs as BatchMatrixSolveLs
 from stoker._src.runtime.raw_ops import BatchMatrixTriangularSolve as BatchMatrixTriangularSolve
 from stoker._src.runtime.raw_ops import BatchNormWithGlobalNormalization as BatchNormWithGlobalNormalization
 from stoker._src.runtime.raw_ops import BatchNormWithGlobalNormalizationGrad as BatchNormWithGlobalNormalizationGrad
+from stoker._src.runtime.raw_ops import BatchSelfAdjointEig as BatchSelfAdjointEig
+from stoker._src.runtime.raw_ops import BatchSelfAdjointEigV2 as BatchSelfAdjointEigV2
+from stoker._src.runtime.raw_ops import BatchSvd as BatchSvd
 from stoker._src.runtime.raw_ops import BatchToSpace as BatchToSpace
 from stoker._src.runtime.raw_ops import BatchToSpaceND as BatchToSpaceND
 from stoker._src.runtime.raw_ops import BesselI0 as BesselI0
@@ -137,6 +146,8 @@ from stoker._src.runtime.raw_ops import CTCLossV2 as CTCLossV2
 from stoker._src.runtime.raw_ops import Cumprod as Cumprod
 from stoker._src.runtime.raw_ops import Cumsum as Cumsum
 from stoker._src.runtime.raw_ops import CumulativeLogsumexp as CumulativeLogsumexp
+from stoker._src.runtime.raw_ops import DataFormatDimMap as DataFormatDimMap
+from stoker._src.runtime.raw_ops import DataFormatVecPermute as DataFormatVecPermute
 from stoker._src.runtime.raw_ops import Dawsn as Dawsn
 from stoker._src.runtime.raw_ops import DecodeAndCropJpeg as DecodeAndCropJpeg
 from stoker._src.runtime.raw_ops import DecodeBase64 as DecodeBase64
@@ -151,7 +162,11 @@ from stoker._src.runtime.raw_ops import DecodePaddedRaw as DecodePaddedRaw
 from stoker._src.runtime.raw_ops import DecodePng as DecodePng
 from stoker._src.runtime.raw_ops import DecodeProtoV2 as DecodeProtoV2
 from stoker._src.runtime.raw_ops import DecodeRaw as DecodeRaw
+from stoker._src.runtime.raw_ops import DeleteSessionTensor as DeleteSessionTensor
 from stoker._src.runtime.raw_ops import DenseBincount as DenseBincount
+from stoker._src.runtime.raw_ops import DenseCountSparseOutput as DenseCountSparseOutput
+from stoker._src.runtime.raw_ops import DenseToDenseSetOperation as DenseToDenseSetOperation
+from stoker._src.runtime.raw_ops import DenseToSparseSetOperation as DenseToSparseSetOperation
 from stoker._src.runtime.raw_ops import DepthToSpace as DepthToSpace
 from stoker._src.runtime.raw_ops import DepthwiseConv2dNative as DepthwiseConv2dNative
 from stoker._src.runtime.raw_ops import DepthwiseConv2dNativeBackpropFilter as DepthwiseConv2dNativeBackpropFilter
@@ -178,6 +193,7 @@ from stoker._src.runtime.raw_ops import Eig as Eig
 from stoker._src.runtime.raw_ops import Einsum as Einsum
 from stoker._src.runtime.raw_ops import Elu as Elu
 from stoker._src.runtime.raw_ops import EluGrad as EluGrad
+from stoker._src.runtime.raw_ops import Empty as Empty
 from stoker._src.runtime.raw_ops import EmptyTensorList as EmptyTensorList
 from stoker._src.runtime.raw_ops import EncodeBase64 as EncodeBase64
 from stoker._src.runtime.raw_ops import EncodeJpeg as EncodeJpeg
@@ -197,6 +213,7 @@ from stoker._src.runtime.raw_ops import Expm1 as Expm1
 from stoker._src.runtime.raw_ops import ExtractImagePatches as ExtractImagePatches
 from stoker._src.runtime.raw_ops import ExtractJpegShape as ExtractJpegShape
 from stoker._src.runtime.raw_ops import ExtractVolumePatches as ExtractVolumePatches
+from stoker._src.runtime.raw_ops import Fact as Fact
 from stoker._src.runtime.raw_ops import FakeParam as FakeParam
 from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxArgs as FakeQuantWithMinMaxArgs
 from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxArgsGradient as FakeQuantWithMinMaxArgsGradient
@@ -209,6 +226,7 @@ from stoker._src.runtime.raw_ops import FFT2D as FFT2D
 from stoker._src.runtime.raw_ops import FFT3D as FFT3D
 from stoker._src.runtime.raw_ops import FIFOQueueV2 as FIFOQueueV2
 from stoker._src.runtime.raw_ops import Fill as Fill
+from stoker._src.runtime.raw_ops import Fingerprint as Fingerprint
 from stoker._src.runtime.raw_ops import FixedLengthRecordReaderV2 as FixedLengthRecordReaderV2
 from stoker._src.runtime.raw_ops import FixedUnigramCandidateSampler as FixedUnigramCandidateSampler
 from stoker._src.runtime.raw_ops import Floor as Floor
@@ -229,6 +247,8 @@ from stoker._src.runtime.raw_ops import FusedBatchNormV3 as FusedBatchNormV3
 from stoker._src.runtime.raw_ops import Gather as Gather
 from stoker._src.runtime.raw_ops import GatherNd as GatherNd
 from stoker._src.runtime.raw_ops import GatherV2 as GatherV2
+from stoker._src.runtime.raw_ops import GetSessionHandle as GetSessionHandle
+from stoker._src.runtime.raw_ops import GetSessionTensor as GetSessionTensor
 from stoker._src.runtime.raw_ops import Greater as Greater
 from stoker._src.runtime.raw_ops import GreaterEqual as GreaterEqual
 from stoker._src.runtime.raw_ops import GRUBlockCell as GRUBlockCell
@@ -251,6 +271,9 @@ from stoker._src.runtime.raw_ops import InitializeTable as InitializeTable
 from stoker._src.runtime.raw_ops import InitializeTableFromTextFile as InitializeTableFromTextFile
 from stoker._src.runtime.raw_ops import InitializeTableFromTextFileV2 as InitializeTableFromTextFileV2
 from stoker._src.runtime.raw_ops import InitializeTableV2 as InitializeTableV2
+from stoker._src.runtime.raw_ops import InplaceAdd as InplaceAdd
+from stoker._src.runtime.raw_ops import InplaceSub as InplaceSub
+from stoker._src.runtime.raw_ops import InplaceUpdate as InplaceUpdate
 from stoker._src.runtime.raw_ops import InTopK as InTopK
 from stoker._src.runtime.raw_ops import InTopKV2 as InTopKV2
 from stoker._src.runtime.raw_ops import Inv as Inv
@@ -403,6 +426,8 @@ from stoker._src.runtime.raw_ops import QueueEnqueueManyV2 as QueueEnqueueManyV2
 from stoker._src.runtime.raw_ops import QueueEnqueueV2 as QueueEnqueueV2
 from stoker._src.runtime.raw_ops import QueueIsClosedV2 as QueueIsClosedV2
 from stoker._src.runtime.raw_ops import QueueSizeV2 as QueueSizeV2
+from stoker._src.runtime.raw_ops import RaggedBincount as RaggedBincount
+from stoker._src.runtime.raw_ops import RaggedCountSparseOutput as RaggedCountSparseOutput
 from stoker._src.runtime.raw_ops import RaggedGather as RaggedGather
 from stoker._src.runtime.raw_ops import RaggedRange as RaggedRange
 from stoker._src.runtime.raw_ops import RaggedTensorToSparse as RaggedTensorToSparse
@@ -518,10 +543,14 @@ from stoker._src.runtime.raw_ops import SdcaOptimizer as SdcaOptimizer
 from stoker._src.runtime.raw_ops import SdcaOptimizerV2 as SdcaOptimizerV2
 from stoker._src.runtime.raw_ops import SdcaShrinkL1 as SdcaShrinkL1
 from stoker._src.runtime.raw_ops import SegmentMax as SegmentMax
+from stoker._src.runtime.raw_ops import SegmentMaxV2 as SegmentMaxV2
 from stoker._src.runtime.raw_ops import SegmentMean as SegmentMean
 from stoker._src.runtime.raw_ops import SegmentMin as SegmentMin
+from stoker._src.runtime.raw_ops import SegmentMinV2 as SegmentMinV2
 from stoker._src.runtime.raw_ops import SegmentProd as SegmentProd
+from stoker._src.runtime.raw_ops import SegmentProdV2 as SegmentProdV2
 from stoker._src.runtime.raw_ops import SegmentSum as SegmentSum
+from stoker._src.runtime.raw_ops import SegmentSumV2 as SegmentSumV2
 from stoker._src.runtime.raw_ops import Select as Select
 from stoker._src.runtime.raw_ops import SelectV2 as SelectV2
 from stoker._src.runtime.raw_ops import SelfAdjointEig as SelfAdjointEig
@@ -531,6 +560,7 @@ from stoker._src.runtime.raw_ops import SeluGrad as SeluGrad
 from stoker._src.runtime.raw_ops import SerializeManySparse as SerializeManySparse
 from stoker._src.runtime.raw_ops import SerializeSparse as SerializeSparse
 from stoker._src.runtime.raw_ops import SerializeTensor as SerializeTensor
+from stoker._src.runtime.raw_ops import SetSize as SetSize
 from stoker._src.runtime.raw_ops import Shape as Shape
 from stoker._src.runtime.raw_ops import ShapeN as ShapeN
 from stoker._src.runtime.raw_ops import Sigmoid as Sigmoid
@@ -563,7 +593,9 @@ from stoker._src.runtime.raw_ops import SparseApplyMomentum as SparseApplyMoment
 from stoker._src.runtime.raw_ops import SparseApplyProximalAdagrad as SparseApplyProximalAdagrad
 from stoker._src.runtime.raw_ops import SparseApplyProximalGradientDescent as SparseApplyProximalGradientDescent
 from stoker._src.runtime.raw_ops import SparseApplyRMSProp as SparseApplyRMSProp
+from stoker._src.runtime.raw_ops import SparseBincount as SparseBincount
 from stoker._src.runtime.raw_ops import SparseConcat as SparseConcat
+from stoker._src.runtime.raw_ops import SparseCountSparseOutput as SparseCountSparseOutput
 from stoker._src.runtime.raw_ops import SparseCross as SparseCross
 from stoker._src.runtime.raw_ops import SparseCrossV2 as SparseCrossV2
 from stoker._src.runtime.raw_ops import SparseDenseCwiseAdd as SparseDenseCwiseAdd
@@ -580,12 +612,15 @@ from stoker._src.runtime.raw_ops import SparseReorder as SparseReorder
 from stoker._src.runtime.raw_ops import SparseReshape as SparseReshape
 from stoker._src.runtime.raw_ops import SparseSegmentMean as SparseSegmentMean
 from stoker._src.runtime.raw_ops import SparseSegmentMeanGrad as SparseSegmentMeanGrad
+from stoker._src.runtime.raw_ops import SparseSegmentMeanGradV2 as SparseSegmentMeanGradV2
 from stoker._src.runtime.raw_ops import SparseSegmentMeanWithNumSegments as SparseSegmentMeanWithNumSegments
 from stoker._src.runtime.raw_ops import SparseSegmentSqrtN as SparseSegmentSqrtN
 from stoker._src.runtime.raw_ops import SparseSegmentSqrtNGrad as SparseSegmentSqrtNGrad
+from stoker._src.runtime.raw_ops import SparseSegmentSqrtNGradV2 as SparseSegmentSqrtNGradV2
 from stoker._src.runtime.raw_ops import SparseSegmentSqrtNWithNumSegments as SparseSegmentSqrtNWithNumSegments
 from stoker._src.runtime.raw_ops import SparseSegmentSum as SparseSegmentSum
 from stoker._src.runtime.raw_ops import SparseSegmentSumGrad as SparseSegmentSumGrad
+from stoker._src.runtime.raw_ops import SparseSegmentSumGradV2 as SparseSegmentSumGradV2
 from stoker._src.runtime.raw_ops import SparseSegmentSumWithNumSegments as SparseSegmentSumWithNumSegments
 from stoker._src.runtime.raw_ops import SparseSlice as SparseSlice
 from stoker._src.runtime.raw_ops import SparseSliceGrad as SparseSliceGrad
@@ -597,6 +632,7 @@ from stoker._src.runtime.raw_ops import SparseSplit as SparseSplit
 from stoker._src.runtime.raw_ops import SparseTensorDenseAdd as SparseTensorDenseAdd
 from stoker._src.runtime.raw_ops import SparseTensorDenseMatMul as SparseTensorDenseMatMul
 from stoker._src.runtime.raw_ops import SparseToDense as SparseToDense
+from stoker._src.runtime.raw_ops import SparseToSparseSetOperation as SparseToSparseSetOperation
 from stoker._src.runtime.raw_ops import Spence as Spence
 from stoker._src.runtime.raw_ops import Split as Split
 from stoker._src.runtime.raw_ops import SplitV as SplitV
@@ -716,6 +752,7 @@ from stoker._src.runtime.raw_ops import TruncateMod as TruncateMod
 from stoker._src.runtime.raw_ops import UnicodeDecode as UnicodeDecode
 from stoker._src.runtime.raw_ops import UnicodeDecodeWithOffsets as UnicodeDecodeWithOffsets
 from stoker._src.runtime.raw_ops import UnicodeEncode as UnicodeEncode
+from stoker._src.runtime.raw_ops import UnicodeScript as UnicodeScript
 from stoker._src.runtime.raw_ops import UnicodeTranscode as UnicodeTranscode
 from stoker._src.runtime.raw_ops import UniformCandidateSampler as UniformCandidateSampler
 from stoker._src.runtime.raw_ops import Unique as Unique
@@ -723,6 +760,7 @@ from stoker._src.runtime.raw_ops import UniqueV2 as UniqueV2
 from stoker._src.runtime.raw_ops import UniqueWithCounts as UniqueWithCounts
 from stoker._src.runtime.raw_ops import UniqueWithCountsV2 as UniqueWithCountsV2
 from stoker._src.runtime.raw_ops import Unpack as Unpack
+from stoker._src.runtime.raw_ops import UnravelIndex as UnravelIndex
 from stoker._src.runtime.raw_ops import UnsortedSegmentJoin as UnsortedSegmentJoin
 from stoker._src.runtime.raw_ops import UnsortedSegmentMax as UnsortedSegmentMax
 from stoker._src.runtime.raw_ops import UnsortedSegmentMin as UnsortedSegmentMin

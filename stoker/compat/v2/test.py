@@ -2,6 +2,7 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker._src.runtime.gradient_checker import compute_gradient_v2 as compute_gradient
 from stoker._src.runtime.test_case import assert_equal_graph_def as assert_equal_graph_def
 from stoker._src.runtime.test_case import Benchmark as Benchmark
 from stoker._src.runtime.test_case import gpu_device_name as gpu_device_name

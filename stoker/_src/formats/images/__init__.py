@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stoker._src.formats.images import bmp, gif, jpeg, png
+from stoker._src.formats.images import bmp, gif, jpeg, png, webp
 from stoker._src.formats.images.jpeg import encode_jpeg as encode_jpeg
 from stoker._src.formats.images.jpeg import extract_jpeg_shape as extract_jpeg_shape
 from stoker._src.formats.images.jpeg import is_jpeg as is_jpeg
@@ -18,11 +18,11 @@ from stoker._src.formats.images.limits import MAX_DECODED_BYTES as MAX_DECODED_B
 from stoker._src.formats.images.limits import invalid
 from stoker._src.formats.images.png import encode_png as encode_png
 
-_NAMES = {"jpeg": "JPEG", "png": "PNG", "gif": "GIF", "bmp": "BMP"}
+_NAMES = {"jpeg": "JPEG", "png": "PNG", "gif": "GIF", "bmp": "BMP", "webp": "WebP"}
 
 
 def detect_format(contents: bytes) -> str:
-    """ "jpeg", "png", "gif" or "bmp", by the first bytes.
+    """ "jpeg", "png", "gif", "bmp" or "webp", by the first bytes.
 
     Raises:
         InvalidArgumentError: none of them.
@@ -37,7 +37,9 @@ def detect_format(contents: bytes) -> str:
         return "gif"
     if contents.startswith(b"BM"):
         return "bmp"
-    raise invalid("Unknown image file format. One of JPEG, PNG, GIF, BMP required.")
+    if contents.startswith(b"RIFF") and contents[8:12] == b"WEBP":
+        return "webp"
+    raise invalid("Unknown image file format. One of JPEG, PNG, GIF, BMP, WebP required.")
 
 
 def _check_channels(channels: int) -> None:
@@ -45,7 +47,9 @@ def _check_channels(channels: int) -> None:
         raise invalid(f"`channels` must be 0, 1, 3 or 4 but got {channels}")
 
 
-def _refuse_bmp(kind: str, op: str) -> None:
+def _refuse_others(kind: str, op: str) -> None:
+    if kind == "webp":
+        raise invalid(f"Trying to decode WebP format using a wrong op. Use `decode_image` instead. Op used: {op}")
     if kind == "bmp":
         raise invalid(
             f"Trying to decode BMP format using a wrong op. Use `decode_bmp` or `decode_image` instead. Op used: {op}"
@@ -81,7 +85,7 @@ def decode_jpeg(
     """`DecodeJpeg`: uint8 [height, width, channels] of a JPEG, PNG or still GIF file; see `jpeg.decode_jpeg`."""
     _check_channels(channels)
     kind = detect_format(contents)
-    _refuse_bmp(kind, "DecodeJpeg")
+    _refuse_others(kind, "DecodeJpeg")
     if kind == "png":
         return png.decode_png(contents, channels)
     if kind == "gif":
@@ -133,7 +137,7 @@ def decode_png(contents: bytes, channels: int = 0, dtype: type = np.uint8) -> np
     """`DecodePng`: uint8 or uint16 [height, width, channels] of a PNG, JPEG or still GIF file."""
     _check_channels(channels)
     kind = detect_format(contents)
-    _refuse_bmp(kind, "DecodePng")
+    _refuse_others(kind, "DecodePng")
     if kind == "png":
         return png.decode_png(contents, channels, dtype)
     image = _jpeg(contents, channels) if kind == "jpeg" else _still_gif(contents, channels)
@@ -143,7 +147,7 @@ def decode_png(contents: bytes, channels: int = 0, dtype: type = np.uint8) -> np
 def decode_gif(contents: bytes) -> np.ndarray:
     """`DecodeGif`: uint8 [frames, height, width, 3] of a GIF, JPEG or PNG file."""
     kind = detect_format(contents)
-    _refuse_bmp(kind, "DecodeGif")
+    _refuse_others(kind, "DecodeGif")
     if kind == "gif":
         return gif.decode_gif(contents)
     return (_jpeg(contents, 3) if kind == "jpeg" else png.decode_png(contents, 3))[None]
@@ -154,22 +158,22 @@ def decode_bmp(contents: bytes, channels: int = 0) -> np.ndarray:
     _check_channels(channels)
     kind = detect_format(contents)
     if kind != "bmp":
-        raise invalid(
-            f"Trying to decode {_NAMES[kind]} format using DecodeBmp op. Use `decode_{kind}` or `decode_image` instead."
-        )
+        other = "" if kind == "webp" else f"`decode_{kind}` or "
+        raise invalid(f"Trying to decode {_NAMES[kind]} format using DecodeBmp op. Use {other}`decode_image` instead.")
     return bmp.decode_bmp(contents, channels)
 
 
 def decode_image(
     contents: bytes, channels: int = 0, dtype: type = np.uint8, expand_animations: bool = True
 ) -> np.ndarray:
-    """`DecodeImage`: a file of any of the four formats as uint8, uint16 or float32 (0 to 1).
+    """`DecodeImage`: a file of any of the formats as uint8, uint16 or float32 (0 to 1); WebP as uint8 only.
 
     Args:
         contents: the file.
         channels: 0 as stored, 1, 3 or 4, as the format allows.
         dtype: uint8, uint16 or float32.
-        expand_animations: GIF gives [frames, height, width, 3]; with False the first frame only, without that axis.
+        expand_animations: GIF and WebP give [frames, height, width, channels]; with False the first frame only, without
+            that axis.
 
     Raises:
         InvalidArgumentError: damaged contents, or channels the format cannot give.
@@ -179,6 +183,11 @@ def decode_image(
     if kind == "png":
         image = png.decode_png(contents, channels, np.uint8 if dtype == np.uint8 else np.uint16)
         return image * np.float32(1 / 65535) if dtype == np.float32 else image
+    if kind == "webp":
+        if channels != 1 and dtype != np.uint8:
+            raise invalid("WebP only supports uint8 for dtype")
+        frames = webp.decode_webp(contents, channels)
+        return frames if expand_animations else frames[0].copy()
     if kind == "jpeg":
         image = _jpeg(contents, channels)
     elif kind == "bmp":

@@ -40,9 +40,12 @@ Problem decode_floats(Span list, bool exact, float *to, size_t room, size_t *cou
   if (list.at == list.end) return FINE;
   if (*list.at == TAG_1_CHUNK) {
     uint64_t length;
+    Span peek, packed;
     list.at++;
-    if (!read_varint(&list, &length)) return BAD_LIST;
-    length &= UINT32_MAX;
+    peek = list;
+    if (!read_varint(&peek, &length) || !enter_chunk(&list, &packed)) return BAD_LIST;
+    list = peek;
+    length = exact ? span_size(packed) : length & UINT32_MAX;
     size_t found = length / sizeof(float); /* a few odd bytes at the end may even be missing */
     if (found > span_size(list) / sizeof(float) || (exact && length % sizeof(float))) return BAD_LIST;
     if (found && room) memcpy(to, list.at, (found < room ? found : room) * sizeof(float));
@@ -65,7 +68,7 @@ Problem decode_ints(Span list, int64_t *to, size_t room, size_t *count) {
   Span in = list;
   if (packed) {
     list.at++;
-    if (!read_chunk(&list, &in)) return BAD_LIST;
+    if (!enter_chunk(&list, &in)) return BAD_LIST;
   }
   while (in.at != in.end) {
     uint64_t value;

@@ -57,7 +57,8 @@ static inline size_t item_size(Kind kind) {
 /* The list of a Feature, which must not be empty. FINE, UNSUPPORTED, BAD_LIST, or WRONG_KIND with *found set. */
 Problem feature_list(Span feature, Kind wanted, Span *list, Kind *found);
 
-/* Appends a list's values. FINE, BAD_LIST or NO_MEMORY. `exact`: packed floats must come in fours of bytes. */
+/* Appends a list's values. FINE, BAD_LIST or NO_MEMORY. `exact`: packed floats end with the list if not
+ * before, and must come in fours of bytes; else the list must hold as many whole ones as the chunk claims. */
 Problem append_values(Span list, Kind kind, bool exact, Vector *values);
 
 /* Decodes a list of numbers straight to where they belong. *count is how many the list holds; at most `room` are

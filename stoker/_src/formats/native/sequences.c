@@ -60,22 +60,26 @@ static bool enter_filled(Span *in, Span *chunk) {
   return read_varint(&peek, &claimed) && enter_chunk(in, chunk) && (chunk->at != chunk->end || !(uint32_t)claimed);
 }
 
-/* The list of a Feature that is not empty; an unknown kind is a wrong one here. */
-static Problem filled_list(Span feature, Kind wanted, Span *list, long long *detail) {
+/* The list of a Feature that is not empty; an unknown kind is a wrong one here. A list that claims something must hold
+ * something, but for one of bytes in the context, or with a length of 2^31 and more. */
+static Problem filled_list(Span feature, Kind wanted, bool in_step, Span *list, long long *detail) {
   Kind found = 0;
+  uint64_t claimed;
   Problem problem = feature_list(feature, wanted, list, &found);
   if (problem == UNSUPPORTED || problem == WRONG_KIND) {
     *detail = found;
     return WRONG_KIND;
   }
   feature.at++;
-  return problem || !enter_filled(&feature, list) ? BAD_LIST : FINE;
+  if (problem || !read_varint(&feature, &claimed)) return BAD_LIST;
+  bool may_lack = wanted == BYTES && (!in_step || (uint32_t)claimed > INT32_MAX);
+  return list->at == list->end && (uint32_t)claimed && !may_lack ? BAD_LIST : FINE;
 }
 
 static Problem take_context(Column *column, Py_ssize_t row, Span feature, long long *detail) {
   Span list;
   if (feature.at == feature.end) return FINE;
-  Problem problem = filled_list(feature, column->kind, &list, detail);
+  Problem problem = filled_list(feature, column->kind, false, &list, detail);
   if (problem) return problem;
   size_t before = column->values.count;
   problem = append_values(list, column->kind, true, &column->values);
@@ -91,11 +95,11 @@ static Problem next_list(Span *steps, Kind wanted, Span *list, long long *detail
   if (!enter_filled(&rest, &feature)) return BAD_LIST;
   steps->at = feature.at;
   if (feature.at == feature.end) return FINE;
-  Problem problem = filled_list(feature, wanted, list, detail);
+  Problem problem = filled_list(feature, wanted, true, list, detail);
   if (problem) return problem;
   if (wanted != BYTES && list->at != list->end && *list->at == TAG_1_CHUNK) {
     Span packed, in = {list->at + 1, list->end};
-    if (!read_chunk(&in, &packed)) return BAD_LIST;
+    if (!enter_chunk(&in, &packed)) return BAD_LIST;
     list->end = packed.end;
   }
   steps->at = list->end;

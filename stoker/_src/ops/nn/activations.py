@@ -16,6 +16,7 @@ from stoker._src.graph.definition import OpDefinition, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, math
+from stoker._src.ops.lowering import binary_loop, unary_loop
 from stoker._src.ops.nn.by_name import ops
 from stoker._src.ops.unsigned import SIGNED_TWIN
 
@@ -63,14 +64,14 @@ def relu_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.T
     return torch.ops.aten.threshold_backward(gradients, features, 0)
 
 
-RELU.in_place(0, torch.relu_)
+RELU.in_place(0, torch.relu_).lower(unary_loop("relu"))
 
 
 def relu_grad_(gradients: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
     return torch.ops.aten.threshold_backward.grad_input(gradients, features, 0, grad_input=gradients)
 
 
-RELU_GRAD.in_place(0, relu_grad_)
+RELU_GRAD.in_place(0, relu_grad_).lower(binary_loop("relu_grad"))
 
 
 @RELU.grad
@@ -240,15 +241,6 @@ def softsign_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> tor
 @SOFTSIGN.grad
 def softsign_gradient(op: Operation, g: Tensor) -> Tensor:
     return SOFTSIGN_GRAD(g, op.inputs[0])
-
-
-@SOFTSIGN_GRAD.grad
-def softsign_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
-    gradients, x = op.inputs
-    beside = math.add(ops.Abs(x), _number(1, x))
-    cube = math.multiply(math.multiply(beside, beside), beside)
-    slope = math.realdiv(math.multiply(_number(-2, x), ops.Sign(x)), cube)
-    return SOFTSIGN_GRAD(g, x), math.multiply(math.multiply(g, gradients), slope)
 
 
 # ---- public functions -------------------------------------------------------------------------------------------

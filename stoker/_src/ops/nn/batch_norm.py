@@ -379,7 +379,7 @@ GLOBAL_BATCH_NORM_GRAD = define(
     T=_GLOBAL_DTYPES,
     variance_epsilon=FLOAT,
     scale_after_normalization=BOOL,
-).not_differentiable()
+)
 
 
 @GLOBAL_BATCH_NORM.kernel

@@ -48,6 +48,20 @@ def _add(value: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     return torch.add(value, bias)
 
 
+@BIAS_ADD.lower
+def bias_add_lower(build: Any, op: Operation, value: Any, bias: Any) -> Any:
+    if op.attr("data_format") == "NCHW" and len(value.shape) > 2:
+        bias = build.reshape(bias, (*bias.shape, *(1,) * (len(value.shape) - 2)))
+    return build.binary("add", value, bias)
+
+
+@BIAS_ADD_GRAD.lower
+def bias_add_grad_lower(build: Any, op: Operation, out_backprop: Any) -> Any:
+    rank = len(out_backprop.shape)
+    kept = _bias_axis(rank, op.attr("data_format"))
+    return build.sum(out_backprop, [axis for axis in range(rank) if axis != kept], keep_dims=False)
+
+
 @BIAS_ADD_V1.kernel
 def bias_add_v1_kernel(value: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     return _add(value, bias)

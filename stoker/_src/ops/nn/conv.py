@@ -436,17 +436,6 @@ def conv3d_backprop_input_v1_shape(input: Shape, filter: Shape, out_backprop: Sh
     return input.of_rank(5)
 
 
-@CONV3D_BACKPROP_INPUT.grad
-def conv3d_backprop_input_v1_grad(op: Operation, g: Tensor) -> tuple[None, Tensor, Tensor]:
-    _, filter, out_backprop = op.inputs
-    attrs = _linear_attrs(op)
-    return (
-        None,
-        CONV3D_BACKPROP_FILTER_V2(g, array.shape(filter), out_backprop, **attrs),
-        CONV3D(g, filter, **attrs),
-    )
-
-
 @CONV3D_BACKPROP_FILTER.kernel
 def conv3d_backprop_filter_v1_kernel(
     input: torch.Tensor,
@@ -465,10 +454,3 @@ def conv3d_backprop_filter_v1_kernel(
 @CONV3D_BACKPROP_FILTER.shape
 def conv3d_backprop_filter_v1_shape(input: Shape, filter: Shape, out_backprop: Shape) -> Shape:
     return filter.of_rank(5)
-
-
-@CONV3D_BACKPROP_FILTER.grad
-def conv3d_backprop_filter_v1_grad(op: Operation, g: Tensor) -> tuple[Tensor, None, Tensor]:
-    x, _, out_backprop = op.inputs
-    attrs = _linear_attrs(op)
-    return CONV3D_BACKPROP_INPUT_V2(array.shape(x), g, out_backprop, **attrs), None, CONV3D(x, g, **attrs)

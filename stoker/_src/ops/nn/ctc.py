@@ -81,8 +81,10 @@ def _register_loss(definition: OpDefinition, blank_is_first: bool) -> None:
 
     @definition.grad
     def ctc_loss_gradient(op: Operation, g_loss: Tensor, _: Any) -> tuple[Tensor | None, ...]:
-        # The gradient is an output already; it is not differentiated again.
-        kept = array.stop_gradient(op.outputs[1])
+        # The gradient is an output already, and cannot be differentiated again.
+        kept = array.PREVENT_GRADIENT(
+            op.outputs[1], message="The second derivative of ctc_loss is not defined: its gradient is computed with it."
+        )
         return math.multiply(ops.ExpandDims(g_loss, -1), kept), None, None, None
 
 

@@ -43,14 +43,14 @@ FRACTIONAL_MAX_POOL_GRAD = define(
     "col_pooling_sequence: host int64) -> (output: T)",
     overlapping=False,
     T=_DTYPES,
-).not_differentiable()
+)
 FRACTIONAL_MAX_POOL_GRAD.shape(unchanged)
 FRACTIONAL_AVG_POOL_GRAD = define(
     "FractionalAvgPoolGrad(orig_input_tensor_shape: host int64, out_backprop: T, row_pooling_sequence: host int64, "
     "col_pooling_sequence: host int64) -> (output: T)",
     overlapping=False,
     T=_DTYPES,
-).not_differentiable()
+)
 
 Windows = list[tuple[int, int]]
 

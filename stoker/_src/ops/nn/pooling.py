@@ -272,12 +272,6 @@ def max_pool_grad_v2_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor,
     return _zeros(x), _zeros(y), MAX_POOL_GRAD_GRAD_V2(x, y, g, ksize, strides, **_window_attrs(op)), None, None
 
 
-@MAX_POOL_GRAD_GRAD_V2.grad
-def max_pool_grad_grad_v2_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
-    x, y, _, ksize, strides = op.inputs
-    return _zeros(x), _zeros(y), MAX_POOL_GRAD_V2(x, y, g, ksize, strides, **_window_attrs(op)), None, None
-
-
 # ---- MaxPoolWithArgmax ------------------------------------------------------------------------------------------
 
 _ARGMAX_ATTRS: dict[str, Any] = {**_WINDOW_2D, "padding": _SAME_VALID, "include_batch_in_index": False}
@@ -353,18 +347,6 @@ def _argmax_attrs(op: Operation) -> dict[str, Any]:
 @MAX_POOL_WITH_ARGMAX.grad
 def max_pool_with_argmax_gradient(op: Operation, g: Tensor, _: Any) -> Tensor:
     return MAX_POOL_GRAD_WITH_ARGMAX(op.inputs[0], g, op.outputs[1], **_argmax_attrs(op))
-
-
-@MAX_POOL_GRAD_WITH_ARGMAX.grad
-def max_pool_grad_with_argmax_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor, None]:
-    x, _, argmax = op.inputs
-    return _zeros(x), MAX_POOL_GRAD_GRAD_WITH_ARGMAX(x, g, argmax, **_argmax_attrs(op)), None
-
-
-@MAX_POOL_GRAD_GRAD_WITH_ARGMAX.grad
-def max_pool_grad_grad_with_argmax_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor, None]:
-    x, _, argmax = op.inputs
-    return _zeros(x), MAX_POOL_GRAD_WITH_ARGMAX(x, g, argmax, **_argmax_attrs(op)), None
 
 
 # ---- MaxPool3D --------------------------------------------------------------------------------------------------

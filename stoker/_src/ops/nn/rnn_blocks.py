@@ -18,8 +18,6 @@ from stoker._src.base import dtypes
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import BOOL, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, linalg, math, reductions
-from stoker._src.ops.nn.by_name import ops
 
 _FLOATS = (dtypes.float16, dtypes.float32)
 _STATE = "cs_prev: matrix T, h_prev: matrix T, w: matrix T, wci: vector T, wcf: vector T, wco: vector T, b: vector T"
@@ -94,7 +92,7 @@ LSTM_BLOCK_CELL_GRAD = define(
     "(cs_prev_grad: T, dicfo: T, wci_grad: T, wcf_grad: T, wco_grad: T)",
     use_peephole=BOOL,
     T=_FLOATS,
-).not_differentiable()
+)
 
 
 @LSTM_BLOCK_CELL.kernel
@@ -158,27 +156,6 @@ def lstm_block_cell_grad_shape(x: Shape, cs_prev: Shape, *rest: Shape) -> tuple[
     return state, Shape((state[0], None if width is None else 4 * width)), vector, vector, vector
 
 
-def _rows_of(product: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Columns of `product` that belong to x, and those that belong to the state behind it."""
-    width = x.static_shape[1]
-    if width is None:
-        width = array.reshape(ops.Slice(array.shape(x), [1], [1]), [])
-    return ops.Slice(product, [0, 0], [-1, width]), ops.Slice(product, [0, width], [-1, -1])
-
-
-@LSTM_BLOCK_CELL.grad
-def lstm_block_cell_gradient(op: Operation, *gradients: Tensor) -> tuple[Tensor, ...]:
-    x, _, h_prev, w = op.inputs[:4]
-    i, cs, f, o, ci, co, _ = op.outputs
-    cs_prev_grad, gates, wci_grad, wcf_grad, wco_grad = LSTM_BLOCK_CELL_GRAD(
-        *op.inputs, i, cs, f, o, ci, co, gradients[1], gradients[6], use_peephole=op.attr("use_peephole")
-    )
-    x_grad, h_grad = _rows_of(linalg.matmul(gates, w, transpose_b=True), x)
-    w_grad = linalg.matmul(array.concat([x, h_prev], 1), gates, transpose_a=True)
-    b_grad = reductions.reduce_sum(gates, 0)
-    return x_grad, cs_prev_grad, h_grad, w_grad, wci_grad, wcf_grad, wco_grad, b_grad
-
-
 # ---- BlockLSTM --------------------------------------------------------------------------------------------------
 
 BLOCK_LSTM = define(
@@ -198,8 +175,8 @@ _GRAD_SIGNATURE = (
     f"(seq_len_max: host int64, x: T, {_STATE}, i: T, cs: T, f: T, o: T, ci: T, co: T, h: T, cs_grad: T, h_grad: T) -> "
     "(x_grad: T, cs_prev_grad: T, h_prev_grad: T, w_grad: T, wci_grad: T, wcf_grad: T, wco_grad: T, b_grad: T)"
 )
-BLOCK_LSTM_GRAD = define(f"BlockLSTMGrad{_GRAD_SIGNATURE}", use_peephole=BOOL, T=_FLOATS).not_differentiable()
-BLOCK_LSTM_GRAD_V2 = define(f"BlockLSTMGradV2{_GRAD_SIGNATURE}", use_peephole=BOOL, T=_FLOATS).not_differentiable()
+BLOCK_LSTM_GRAD = define(f"BlockLSTMGrad{_GRAD_SIGNATURE}", use_peephole=BOOL, T=_FLOATS)
+BLOCK_LSTM_GRAD_V2 = define(f"BlockLSTMGradV2{_GRAD_SIGNATURE}", use_peephole=BOOL, T=_FLOATS)
 
 
 def _sequence(
@@ -332,7 +309,7 @@ GRU_BLOCK_CELL_GRAD = define(
     "GRUBlockCellGrad(x: T, h_prev: T, w_ru: matrix T, w_c: T, b_ru: T, b_c: T, r: T, u: T, c: T, d_h: T) -> "
     "(d_x: T, d_h_prev: T, d_c_bar: T, d_r_bar_u_bar: T)",
     T=(dtypes.float32,),
-).not_differentiable()
+)
 
 
 @GRU_BLOCK_CELL.kernel
@@ -384,13 +361,3 @@ def gru_block_cell_grad_kernel(
 def gru_block_cell_grad_shape(x: Shape, h_prev: Shape, *_: Shape) -> tuple[Shape, ...]:
     state = Shape((x.of_rank(2)[0], None)).merge(h_prev)
     return x, state, state, Shape((state[0], None if state[1] is None else 2 * state[1]))
-
-
-@GRU_BLOCK_CELL.grad
-def gru_block_cell_gradient(op: Operation, *gradients: Tensor) -> tuple[Tensor, ...]:
-    x, h_prev = op.inputs[:2]
-    r, u, c, _ = op.outputs
-    d_x, d_h_prev, d_c_bar, d_gates = GRU_BLOCK_CELL_GRAD(*op.inputs, r, u, c, gradients[3])
-    to_gates = linalg.matmul(array.concat([x, h_prev], 1), d_gates, transpose_a=True)
-    to_c = linalg.matmul(array.concat([x, math.multiply(h_prev, r)], 1), d_c_bar, transpose_a=True)
-    return d_x, d_h_prev, to_gates, to_c, reductions.reduce_sum(d_gates, 0), reductions.reduce_sum(d_c_bar, 0)

@@ -1,0 +1,20 @@
+"""How ops are spelled in small programs (runtime/programs.py): what several of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def unary_loop(name: str) -> Callable[..., Any]:
+    return lambda build, op, x: build.unary(name, x)
+
+
+def binary_loop(name: str) -> Callable[..., Any]:
+    return lambda build, op, x, y: build.binary(name, x, y)
+
+
+def reshaped(build: Any, op: Any, x: Any, *_: Any) -> Any:
+    """The same elements in the shape that the graph knows the result has."""
+    shape = op.outputs[0].static_shape
+    return build.reshape(x, shape.dims) if x.size == shape.size else None

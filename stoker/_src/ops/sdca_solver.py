@@ -1,0 +1,282 @@
+"""The solver behind SdcaOptimizer, on NumPy arrays; the loop over examples has a compiled twin (`native/sdca.c`).
+
+For every example there is a dual variable. A step takes one example, moves its dual variable to the optimum with all others
+fixed, and moves the weights accordingly: w += x * (change of the dual) * weight / l2. Predictions are made with the given
+weights shrunk by l1 / l2, plus the change so far (which is not shrunk: TensorFlow shrinks between calls).
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+compiled: Any = None
+if not os.environ.get("STOKER_NO_NATIVE"):
+    try:
+        compiled = importlib.import_module("stoker._src.ops.native.sdca")
+    except ImportError:  # built without a compiler: the Python loop gives the same numbers, slower
+        compiled = None
+
+_ROUNDS = 100
+_UNIFORM_SHARE = 0.5  # of the draws of an adaptive pass
+
+
+# ---- losses -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss of predictions p and labels y, and its dual (both for arrays), and the optimal dual variable.
+
+    `update(dual, y, p, curvature)` is the dual variable that is best when a change by d moves the prediction by
+    d * curvature. `code` is its number in the compiled twin.
+    """
+
+    code: int
+    primal: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    dual: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    update: Callable[[float, float, float, float], float]
+
+
+def _root(
+    low: float, high: float, at: float, unit: float, value_and_slope: Callable[[float], tuple[float, float]]
+) -> float:
+    """Where an increasing function is zero: Newton's steps from `at`, inside of a bracket that shrinks.
+
+    The root is found to 13 digits, of itself plus `unit`.
+    """
+    for _ in range(_ROUNDS):
+        value, slope = value_and_slope(at)
+        if value > 0.0:
+            high = at
+        else:
+            low = at
+        following = at - value / slope
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        moved = abs(following - at)
+        at = following
+        if moved <= 1e-13 * (unit + abs(at)):
+            break
+    return at
+
+
+def _clamped(candidate: float, y: float) -> float:
+    """The dual variable of a hinge: between 0 and the side of the label."""
+    along = y * candidate
+    along = along if along > 0.0 else 0.0
+    return y * (along if along < 1.0 else 1.0)
+
+
+def _hinge_update(dual: float, y: float, p: float, curvature: float) -> float:
+    if curvature == 0.0:
+        return y if y * p < 1.0 else 0.0
+    return _clamped(dual + (y - p) / curvature, y)
+
+
+def _smooth_hinge_update(dual: float, y: float, p: float, curvature: float) -> float:
+    return _clamped(dual + (y - p - dual) / (curvature + 1.0), y)
+
+
+def _squared_update(dual: float, y: float, p: float, curvature: float) -> float:
+    return dual + (y - p - dual) / (1.0 + curvature)
+
+
+def _sigmoid(t: float) -> float:
+    e = math.exp(-abs(t))
+    return (e if t < 0.0 else 1.0) / (1.0 + e)
+
+
+def _logistic_update(dual: float, y: float, p: float, curvature: float) -> float:
+    # With the share a = y * dual and a = sigmoid(t), the optimum is where t + y p + (a - before) * curvature = 0.
+    before, margin = y * dual, y * p
+
+    def value_and_slope(t: float) -> tuple[float, float]:
+        share = _sigmoid(t)
+        return t + margin + (share - before) * curvature, 1.0 + curvature * share * (1.0 - share)
+
+    low, high = -margin - (1.0 - before) * curvature, -margin + before * curvature
+    return y * _sigmoid(_root(low, high, 0.5 * (low + high), 1.0, value_and_slope))
+
+
+def _poisson_update(dual: float, y: float, p: float, curvature: float) -> float:
+    # With v = y - dual the optimum is where log(v) = p + (y - before - v) * curvature. In v the function is concave, so that
+    # Newton's steps from the left never pass the root.
+    rate = y - dual
+    log_mean = min(max(p, -700.0), 700.0)
+    mean = math.exp(log_mean)
+    least = (rate if rate < mean else mean) if rate > 0.0 else math.exp(log_mean - (mean - rate) * curvature)
+    if not least > 1e-100:
+        least = 1e-100
+
+    def value_and_slope(v: float) -> tuple[float, float]:
+        return math.log(v) - log_mean - (rate - v) * curvature, 1.0 / v + curvature
+
+    return y - _root(least, rate if rate > mean else mean, least, 0.0, value_and_slope)
+
+
+def _entropy(share: np.ndarray) -> np.ndarray:
+    inside = np.where((share > 0) & (share < 1), share, 0.5)
+    found = inside * np.log(inside) + (1 - inside) * np.log1p(-inside)
+    return np.where((share > 0) & (share < 1), found, 0.0)
+
+
+def _smooth_hinge(p: np.ndarray, y: np.ndarray) -> np.ndarray:
+    margin = y * p
+    return np.where(margin >= 1, 0.0, np.where(margin <= 0, 0.5 - margin, 0.5 * (1 - margin) ** 2))
+
+
+def _poisson_dual(dual: np.ndarray, y: np.ndarray) -> np.ndarray:
+    rate = y - dual
+    return np.where(rate > 0, rate * (np.log(np.where(rate > 0, rate, 1.0)) - 1), 0.0)
+
+
+LOSSES = {
+    "squared_loss": Loss(0, lambda p, y: 0.5 * (p - y) ** 2, lambda a, y: a * (0.5 * a - y), _squared_update),
+    "hinge_loss": Loss(1, lambda p, y: np.maximum(0.0, 1 - y * p), lambda a, y: -a * y, _hinge_update),
+    "smooth_hinge_loss": Loss(2, _smooth_hinge, lambda a, y: -a * y + 0.5 * a * a, _smooth_hinge_update),
+    "logistic_loss": Loss(3, lambda p, y: np.logaddexp(0.0, -y * p), lambda a, y: _entropy(a * y), _logistic_update),
+    "poisson_loss": Loss(4, lambda p, y: np.exp(p) - p * y, _poisson_dual, _poisson_update),
+}
+
+# ---- the problem ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Problem:
+    """Examples and weights. Dense features side by side, one row for each example; sparse ones as rows of (place, value)."""
+
+    labels: np.ndarray  # float64, as the loss wants them
+    importance: np.ndarray  # float64
+    duals: np.ndarray  # float64, changed
+    dense: np.ndarray  # float32 [examples, width]
+    dense_weights: np.ndarray  # float64 [width]
+    starts: np.ndarray  # int64 [examples + 1]: where an example's entries begin
+    places: np.ndarray  # int64, into the sparse weights
+    values: np.ndarray  # float32
+    sparse_weights: np.ndarray  # float64
+
+    def __post_init__(self) -> None:
+        self.dense_delta = np.zeros_like(self.dense_weights)
+        self.sparse_delta = np.zeros_like(self.sparse_weights)
+        wide = self.values.astype(np.float64)
+        self.norms = np.einsum("ij,ij->i", self.dense, self.dense, dtype=np.float64) + self._by_example(wide * wide)
+
+    def _by_example(self, entries: np.ndarray) -> np.ndarray:
+        """The sum of each example's entries."""
+        return np.add.reduceat(np.append(entries, 0.0), self.starts[:-1]) * (np.diff(self.starts) > 0)
+
+    def products(self, dense: np.ndarray, sparse: np.ndarray) -> np.ndarray:
+        """x . w of every example."""
+        return self.dense @ dense + self._by_example(self.values * sparse[self.places])
+
+
+def _shrunk(weights: np.ndarray, by: float) -> np.ndarray:
+    return np.sign(weights) * np.maximum(np.abs(weights) - by, 0)
+
+
+def sparse_rows(
+    examples: list[np.ndarray], places: list[np.ndarray], values: list[np.ndarray], count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(starts, places, values) of the entries of all groups, ordered by example."""
+    if not examples:
+        return np.zeros(count + 1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+    owner = np.concatenate(examples)
+    order = np.argsort(owner, kind="stable")
+    starts = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=count), out=starts[1:])
+    return starts, np.concatenate(places)[order], np.concatenate(values)[order]
+
+
+def solve(
+    problem: Problem, loss: Loss, l1: float, l2: float, *, partitions: int, passes: int, adaptive: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Passes over the examples, changing the problem's duals and deltas.
+
+    Returns:
+        (primal losses, dual losses) of the examples, of the weights and duals it began with, times their importance.
+    """
+    shrink = l1 / l2
+    products = problem.products(_shrunk(problem.dense_weights, shrink), _shrunk(problem.sparse_weights, shrink))
+    count = len(problem.labels)
+    # Equal inputs give equal results, but passes of different calls differ in their order.
+    random = np.random.RandomState(zlib.crc32(problem.duals.tobytes()))
+    losses = primal, dual = _losses(problem, loss, products)
+    for number in range(passes):
+        if number > 0 and adaptive:
+            predictions = products + problem.products(problem.dense_delta, problem.sparse_delta)
+            primal, dual = _losses(problem, loss, predictions)
+        order = drawn(random, np.maximum(primal + dual, 0)) if adaptive else random.permutation(count)
+        _pass(problem, loss, l2, float(partitions), order.astype(np.int64), products)
+    return losses
+
+
+def _losses(problem: Problem, loss: Loss, predictions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    with np.errstate(over="ignore"):
+        primal = loss.primal(predictions, problem.labels) * problem.importance
+    return primal, loss.dual(problem.duals, problem.labels) * problem.importance
+
+
+def drawn(random: np.random.RandomState, gaps: np.ndarray) -> np.ndarray:
+    """The examples of an adaptive pass: half of the draws even, half by the examples' share in the duality gap.
+
+    Primal and dual loss of an example differ from minus its gap by x . w * dual, which sums to l2 |w|^2 over all examples; so
+    what is left of the sum is what the example has to gain.
+    """
+    count = len(gaps)
+    total = gaps.sum()
+    if count < 2 or not 0 < total < math.inf:
+        return random.permutation(count)
+    return random.choice(count, count, p=(1 - _UNIFORM_SHARE) * gaps / total + _UNIFORM_SHARE / count)
+
+
+def _pass(problem: Problem, loss: Loss, l2: float, partitions: float, order: np.ndarray, products: np.ndarray) -> None:
+    given = (order, problem.labels, problem.importance, problem.norms, products, problem.duals)
+    dense, sparse = (problem.dense, problem.dense_delta), (problem.starts, problem.places, problem.values)
+    if compiled is not None:
+        compiled.sdca_pass(loss.code, l2, partitions, *given, *dense, *sparse, problem.sparse_delta)
+    else:
+        python_pass(loss.update, l2, partitions, *given, *dense, *sparse, problem.sparse_delta)
+
+
+def python_pass(
+    update: Callable[[float, float, float, float], float],
+    l2: float,
+    partitions: float,
+    order: np.ndarray,
+    labels: np.ndarray,
+    importance: np.ndarray,
+    norms: np.ndarray,
+    products: np.ndarray,
+    duals: np.ndarray,
+    dense: np.ndarray,
+    dense_delta: np.ndarray,
+    starts: np.ndarray,
+    places: np.ndarray,
+    values: np.ndarray,
+    sparse_delta: np.ndarray,
+) -> None:
+    """What the compiled twin does. Sums are taken one term after the other, as it takes them."""
+    for i in order.tolist():
+        row = dense[i].astype(np.float64)
+        first, last = starts[i], starts[i + 1]
+        at, numbers = places[first:last], values[first:last].astype(np.float64)
+        change = 0.0
+        for term in (row * dense_delta).tolist():
+            change += term
+        for term in (numbers * sparse_delta[at]).tolist():
+            change += term
+        p = float(products[i]) + partitions * change
+        before = float(duals[i])
+        dual = update(before, float(labels[i]), p, partitions * float(importance[i]) * float(norms[i]) / l2)
+        amount = (dual - before) * float(importance[i]) / l2
+        duals[i] = dual
+        dense_delta += row * amount
+        np.add.at(sparse_delta, at, numbers * amount)

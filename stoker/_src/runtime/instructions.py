@@ -1,0 +1,66 @@
+"""What a plan is made of: instructions and the values they pass on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker._src.graph.definition import Trait
+from stoker._src.graph.tensor import Operation
+
+FEED, CONSTANT, EVERYTHING = "feed", "constant", "everything"
+
+
+class Value:
+    """A value in a plan: produced by an instruction, fed, or constant. Has a Python name only when emitted."""
+
+    __slots__ = ("constant", "handle", "is_constant", "label", "last_use", "position", "roots")
+
+    def __init__(self, label: str, position: int, *, handle: bool = False) -> None:
+        self.label = label
+        self.handle = handle  # a variable or another resource, not data
+        self.position = position  # index of the instruction that makes it; -1 for feeds and constants
+        self.last_use = position
+        self.is_constant = False
+        self.constant: Any = None
+        # What its memory may belong to: variable states, or the marks FEED and CONSTANT.
+        self.roots: frozenset[Any] = frozenset()
+
+
+@dataclass
+class Instruction:
+    """One line of a plan.
+
+    `arguments` are Values, Host (a Value whose plain numbers the kernel wants), or lists of those; `results` mirrors the
+    definition's outputs (lists for list outputs). A `read` fetches a variable's value; `copies` makes it safe to keep.
+    """
+
+    op: Operation | None
+    kind: str  # "kernel", "read", "batch", "copy"
+    kernel: Any
+    arguments: list[Any]
+    keywords: dict[str, Any] = field(default_factory=dict)
+    results: list[Any] = field(default_factory=list)
+    copies: bool = False
+    copied: set[Value] = field(default_factory=set)  # arguments the kernel gets a copy of
+    blocking: bool = False
+    traits: Trait = Trait.NONE
+    written: frozenset[Any] = frozenset()  # variables that the functions it calls write
+    steps: list[Any] = field(default_factory=list)  # those functions, compiled
+
+
+@dataclass(frozen=True)
+class Host:
+    value: Value
+
+
+def values_of(items: Any) -> Iterator[Value]:
+    """The values in a list of arguments or results, in order."""
+    for item in items:
+        if isinstance(item, list):
+            yield from values_of(item)
+        elif isinstance(item, Host):
+            yield item.value
+        elif isinstance(item, Value):
+            yield item

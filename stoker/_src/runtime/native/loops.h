@@ -1,0 +1,208 @@
+/* The loops of small programs: float32, contiguous, sizes known when the program was made.
+ *
+ * Each is written for the compiler to vectorise. Where the compiler can, functions marked CLONES exist once for each of a
+ * few instruction sets and the best is chosen when the module is loaded.
+ */
+#ifndef STOKER_LOOPS_H
+#define STOKER_LOOPS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CLONES
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE float exp_of(float x) {
+    /* exp(x) = 2^n exp(r), |r| <= ln(2)/2, by the Taylor series of degree 7. Past the ends 2^n is made of two factors. */
+    float bounded = x < -104.0f ? -104.0f : x;
+    bounded = bounded > 89.0f ? 89.0f : bounded; /* a NaN compares false twice and stays */
+    float n = bounded * 1.44269504f + 12582912.0f; /* rounds to an integer in the low bits */
+    n -= 12582912.0f;
+    float r = bounded - n * 0.693359375f;
+    r -= n * -2.12194440e-4f;
+    float p = 1.0f / 5040.0f;
+    p = p * r + 1.0f / 720.0f;
+    p = p * r + 1.0f / 120.0f;
+    p = p * r + 1.0f / 24.0f;
+    p = p * r + 1.0f / 6.0f;
+    p = p * r + 0.5f;
+    p = p * r * r + r + 1.0f;
+    int32_t whole = (int32_t)(n == n ? n : 0.0f);
+    int32_t half = whole >> 1;
+    uint32_t low = (uint32_t)(half + 127) << 23, high = (uint32_t)(whole - half + 127) << 23;
+    float first, second;
+    memcpy(&first, &low, 4);
+    memcpy(&second, &high, 4);
+    return p * first * second;
+}
+
+INLINE float tanh_of(float x) {
+    /* Near zero an odd polynomial (fitted, relative error 4e-9), as a quotient would lose digits there; elsewhere 1 - 2 / (exp(2|x|) + 1). */
+    float size = fabsf(x);
+    float square = x * x;
+    float p = -0.00571477832f;
+    p = p * square + 0.0206486527f;
+    p = p * square - 0.0537429377f;
+    p = p * square + 0.133314848f;
+    p = p * square - 0.333332837f;
+    float near = p * square * x + x;
+    float bounded = size > 10.0f ? 10.0f : size;
+    float far = 1.0f - 2.0f / (exp_of(2.0f * bounded) + 1.0f);
+    far = copysignf(far, x);
+    return size < 0.625f ? near : (x == x ? far : x);
+}
+
+INLINE float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(-x)); }
+
+/* -- element by element ----------------------------------------------------------------------------------------- */
+
+#define UNARY(name, expression)                                                \
+    CLONES static void name(float *restrict out, const float *a, int64_t n) {  \
+        for (int64_t i = 0; i < n; i++) {                                      \
+            float x = a[i];                                                    \
+            out[i] = (expression);                                             \
+        }                                                                      \
+    }
+
+UNARY(loop_neg, -x)
+UNARY(loop_square, x * x)
+UNARY(loop_sqrt, sqrtf(x))
+UNARY(loop_rsqrt, 1.0f / sqrtf(x))
+UNARY(loop_reciprocal, 1.0f / x)
+UNARY(loop_abs, fabsf(x))
+UNARY(loop_exp, exp_of(x))
+UNARY(loop_tanh, tanh_of(x))
+UNARY(loop_sigmoid, sigmoid_of(x))
+UNARY(loop_relu, x > 0.0f ? x : (x == x ? 0.0f : x))
+
+/* One row of a broadcast: the steps of `a` and `b` are 0 or 1. */
+#define BINARY(name, expression)                                                                             \
+    CLONES static void name(float *restrict out, const float *a, const float *b, int64_t n, int sa, int sb) { \
+        if (sa && sb) {                                                                                      \
+            for (int64_t i = 0; i < n; i++) {                                                                \
+                float x = a[i], y = b[i];                                                                    \
+                out[i] = (expression);                                                                       \
+            }                                                                                                \
+        } else if (sa) {                                                                                     \
+            float y = *b;                                                                                    \
+            for (int64_t i = 0; i < n; i++) {                                                                \
+                float x = a[i];                                                                              \
+                out[i] = (expression);                                                                       \
+            }                                                                                                \
+        } else {                                                                                             \
+            float x = *a;                                                                                    \
+            for (int64_t i = 0; i < n; i++) {                                                                \
+                float y = b[sb ? i : 0];                                                                     \
+                out[i] = (expression);                                                                       \
+            }                                                                                                \
+        }                                                                                                    \
+    }
+
+BINARY(loop_add, x + y)
+BINARY(loop_sub, x - y)
+BINARY(loop_mul, x * y)
+BINARY(loop_div, x / y)
+BINARY(loop_max, (x > y || x != x) ? x : y)
+BINARY(loop_min, (x < y || x != x) ? x : y)
+BINARY(loop_square_difference, (x - y) * (x - y))
+BINARY(loop_tanh_grad, y * (1.0f - x * x))
+BINARY(loop_sigmoid_grad, y * x * (1.0f - x))
+BINARY(loop_relu_grad, y > 0.0f ? x : 0.0f)
+
+typedef void (*unary_loop)(float *restrict, const float *, int64_t);
+typedef void (*binary_loop)(float *restrict, const float *, const float *, int64_t, int, int);
+
+/* -- products ---------------------------------------------------------------------------------------------------- */
+
+/* out[m, n] = a[m, k] b[k, n], rows of four at a time so that each loaded row of `b` is used four times. */
+CLONES static void loop_matmul(float *restrict out, const float *a, const float *b, int64_t m, int64_t k, int64_t n,
+                               int64_t a_row, int64_t a_column) {
+    int64_t i = 0;
+    for (; i + 4 <= m; i += 4) {
+        const float *a0 = a + i * a_row, *a1 = a0 + a_row, *a2 = a1 + a_row, *a3 = a2 + a_row;
+        int64_t j = 0;
+        for (; j + 16 <= n; j += 16) {
+            float s0[16] = {0}, s1[16] = {0}, s2[16] = {0}, s3[16] = {0};
+            for (int64_t p = 0; p < k; p++) {
+                const float *row = b + p * n + j;
+                float x0 = a0[p * a_column], x1 = a1[p * a_column], x2 = a2[p * a_column], x3 = a3[p * a_column];
+                for (int64_t q = 0; q < 16; q++) {
+                    s0[q] += x0 * row[q];
+                    s1[q] += x1 * row[q];
+                    s2[q] += x2 * row[q];
+                    s3[q] += x3 * row[q];
+                }
+            }
+            memcpy(out + i * n + j, s0, sizeof s0);
+            memcpy(out + (i + 1) * n + j, s1, sizeof s1);
+            memcpy(out + (i + 2) * n + j, s2, sizeof s2);
+            memcpy(out + (i + 3) * n + j, s3, sizeof s3);
+        }
+        for (; j < n; j++) {
+            float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+            for (int64_t p = 0; p < k; p++) {
+                float y = b[p * n + j];
+                s0 += a0[p * a_column] * y;
+                s1 += a1[p * a_column] * y;
+                s2 += a2[p * a_column] * y;
+                s3 += a3[p * a_column] * y;
+            }
+            out[i * n + j] = s0;
+            out[(i + 1) * n + j] = s1;
+            out[(i + 2) * n + j] = s2;
+            out[(i + 3) * n + j] = s3;
+        }
+    }
+    for (; i < m; i++) {
+        float *row_out = out + i * n;
+        for (int64_t j = 0; j < n; j++) row_out[j] = 0.0f;
+        for (int64_t p = 0; p < k; p++) {
+            float x = a[i * a_row + p * a_column];
+            for (int64_t j = 0; j < n; j++) row_out[j] += x * b[p * n + j];
+        }
+    }
+}
+
+/* out[rows, columns] = the transpose of a[columns, rows]. */
+static void loop_transpose(float *restrict out, const float *a, int64_t rows, int64_t columns) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) out[i * columns + j] = a[j * rows + i];
+}
+
+/* -- sums -------------------------------------------------------------------------------------------------------- */
+
+/* out[outer, inner] = scale * the sum over the middle of a[outer, middle, inner]. */
+CLONES static void loop_sum(float *restrict out, const float *a, int64_t outer, int64_t middle, int64_t inner, float divisor) {
+    if (inner == 1) {
+        for (int64_t i = 0; i < outer; i++) {
+            float lanes[16] = {0};
+            const float *row = a + i * middle;
+            int64_t j = 0;
+            for (; j + 16 <= middle; j += 16)
+                for (int q = 0; q < 16; q++) lanes[q] += row[j + q];
+            for (int q = 0; j + q < middle; q++) lanes[q] += row[j + q];
+            for (int width = 8; width; width /= 2)
+                for (int q = 0; q < width; q++) lanes[q] += lanes[q + width];
+            out[i] = lanes[0] / divisor;
+        }
+        return;
+    }
+    for (int64_t i = 0; i < outer; i++) {
+        float *sum = out + i * inner;
+        for (int64_t j = 0; j < inner; j++) sum[j] = 0.0f;
+        for (int64_t p = 0; p < middle; p++) {
+            const float *row = a + (i * middle + p) * inner;
+            for (int64_t j = 0; j < inner; j++) sum[j] += row[j];
+        }
+        if (divisor != 1.0f)
+            for (int64_t j = 0; j < inner; j++) sum[j] /= divisor;
+    }
+}
+
+#endif

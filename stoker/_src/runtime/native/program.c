@@ -1,0 +1,305 @@
+/* Small programs: many ops on small float32 tensors in one call.
+ *
+ * A kernel call through torch costs about a microsecond before it computes anything, which is more than the arithmetic of a
+ * few thousand elements. A Program holds such ops as a list of loops over buffers whose sizes were known when it was made
+ * (runtime/programs.py makes it), so a call costs one look at each input and one allocation for each shape among the outputs.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+
+#include "loops.h"
+
+enum { WORDS = 20 }; /* an instruction: its kind and what that kind needs, see `execute` */
+enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, COPY, KINDS };
+
+static const unary_loop UNARY_LOOPS[] = {loop_neg, loop_square, loop_sqrt, loop_rsqrt, loop_reciprocal,
+                                         loop_abs, loop_exp, loop_tanh, loop_sigmoid, loop_relu};
+static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "tanh", "sigmoid", "relu"};
+static const binary_loop BINARY_LOOPS[] = {loop_add, loop_sub, loop_mul, loop_div, loop_max, loop_min,
+                                           loop_square_difference, loop_tanh_grad, loop_sigmoid_grad, loop_relu_grad};
+static const char *BINARY_NAMES[] = {"add", "sub", "mul", "div", "max", "min",
+                                     "square_difference", "tanh_grad", "sigmoid_grad", "relu_grad"};
+enum { UNARIES = sizeof UNARY_LOOPS / sizeof *UNARY_LOOPS, BINARIES = sizeof BINARY_LOOPS / sizeof *BINARY_LOOPS };
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *input_shapes;  /* a tuple of tuples */
+    PyObject *output_groups; /* a tuple of (how many, argument of `empty`, elements of each) */
+    PyObject *empty, *fallback;
+    PyObject *code, *offsets, *constants; /* bytes; kept alive here */
+    Py_ssize_t inputs, outputs, scratch, constant_count, length;
+    int64_t scratch_size; /* floats */
+} Program;
+
+static PyObject *str_shape, *str_is_contiguous, *str_contiguous, *str_data_ptr, *str_unbind;
+
+static void rows(const int64_t *w, const binary_loop loop, float *out, const float *a, const float *b) {
+    /* w: sizes of three outer dimensions and the inner one, then the four steps of a and of b */
+    int64_t d0 = w[0], d1 = w[1], d2 = w[2], n = w[3];
+    for (int64_t i = 0; i < d0; i++)
+        for (int64_t j = 0; j < d1; j++)
+            for (int64_t k = 0; k < d2; k++, out += n)
+                loop(out, a + i * w[4] + j * w[5] + k * w[6], b + i * w[8] + j * w[9] + k * w[10], n, (int)w[7], (int)w[11]);
+}
+
+static void copy(const int64_t *w, float *out, const float *a) {
+    /* w: four sizes, then the four steps of out and of a */
+    for (int64_t i = 0; i < w[0]; i++)
+        for (int64_t j = 0; j < w[1]; j++)
+            for (int64_t k = 0; k < w[2]; k++) {
+                float *to = out + i * w[4] + j * w[5] + k * w[6];
+                const float *from = a + i * w[8] + j * w[9] + k * w[10];
+                if (w[7] == 1 && w[11] == 1)
+                    memcpy(to, from, (size_t)w[3] * sizeof(float));
+                else
+                    for (int64_t q = 0; q < w[3]; q++) to[q * w[7]] = from[q * w[11]];
+            }
+}
+
+static void execute(const int64_t *w, const int64_t *end, float **buffers) {
+    for (; w < end; w += WORDS) {
+        switch (w[0]) {
+        case UNARY_LOOP: /* loop, out, a, n */
+            UNARY_LOOPS[w[1]](buffers[w[2]], buffers[w[3]], w[4]);
+            break;
+        case BINARY_LOOP: /* loop, out, a, b, sizes, steps */
+            rows(w + 5, BINARY_LOOPS[w[1]], buffers[w[2]], buffers[w[3]], buffers[w[4]]);
+            break;
+        case MATMUL: { /* out, a, b, m, k, n, transpose a, transpose b, room for the transpose of b */
+            const float *b = buffers[w[3]];
+            if (w[8]) {
+                loop_transpose(buffers[w[9]], b, w[5], w[6]);
+                b = buffers[w[9]];
+            }
+            loop_matmul(buffers[w[1]], buffers[w[2]], b, w[4], w[5], w[6], w[7] ? 1 : w[5], w[7] ? w[4] : 1);
+            break;
+        }
+        case SUM: /* out, a, outer, middle, inner, divisor */
+            loop_sum(buffers[w[1]], buffers[w[2]], w[3], w[4], w[5], (float)w[6]);
+            break;
+        case COPY: /* out, a, where to begin in out, in a, sizes, steps */
+            copy(w + 5, buffers[w[1]] + w[3], buffers[w[2]] + w[4]);
+            break;
+        }
+    }
+}
+
+/* The address of a tensor's elements; NULL with an error set where there is none. */
+static float *address(PyObject *tensor) {
+    PyObject *number = PyObject_CallMethodNoArgs(tensor, str_data_ptr);
+    if (number == NULL) return NULL;
+    void *pointer = PyLong_AsVoidPtr(number);
+    Py_DECREF(number);
+    return pointer;
+}
+
+/* 1 when the tensor has the shape the program was made for, 0 when not, -1 with an error set. */
+static int fits(PyObject *tensor, PyObject *shape) {
+    PyObject *found = PyObject_GetAttr(tensor, str_shape);
+    if (found == NULL) return -1;
+    int equal = PyObject_RichCompareBool(found, shape, Py_EQ);
+    Py_DECREF(found);
+    return equal;
+}
+
+/* Puts new tensors into `results` and their addresses into `buffers`. */
+static int allocate(Program *self, PyObject *results, float **buffers) {
+    Py_ssize_t at = 0;
+    for (Py_ssize_t g = 0; g < PyTuple_GET_SIZE(self->output_groups); g++) {
+        PyObject *group = PyTuple_GET_ITEM(self->output_groups, g);
+        Py_ssize_t count = PyLong_AsSsize_t(PyTuple_GET_ITEM(group, 0));
+        Py_ssize_t elements = PyLong_AsSsize_t(PyTuple_GET_ITEM(group, 2));
+        PyObject *made = PyObject_CallOneArg(self->empty, PyTuple_GET_ITEM(group, 1));
+        if (made == NULL) return -1;
+        float *first = address(made);
+        if (PyErr_Occurred()) {
+            Py_DECREF(made);
+            return -1;
+        }
+        if (count == 1) {
+            PyTuple_SET_ITEM(results, at, made);
+            buffers[at++] = first;
+            continue;
+        }
+        PyObject *each = PyObject_CallMethodNoArgs(made, str_unbind);
+        Py_DECREF(made);
+        if (each == NULL) return -1;
+        for (Py_ssize_t i = 0; i < count; i++, at++) {
+            PyTuple_SET_ITEM(results, at, Py_NewRef(PyTuple_GET_ITEM(each, i)));
+            buffers[at] = first + i * elements;
+        }
+        Py_DECREF(each);
+    }
+    return 0;
+}
+
+static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, PyObject *keywords) {
+    Program *self = (Program *)callable;
+    if (PyVectorcall_NARGS(flags) != self->inputs || keywords != NULL) {
+        PyErr_Format(PyExc_TypeError, "a program of %zd inputs was given %zd", self->inputs, PyVectorcall_NARGS(flags));
+        return NULL;
+    }
+    Py_ssize_t total = self->inputs + self->outputs + self->scratch + self->constant_count;
+    float **buffers = PyMem_Malloc(((size_t)total + 1) * sizeof *buffers);
+    float *scratch = PyMem_RawMalloc(((size_t)self->scratch_size + 1) * sizeof(float));
+    PyObject *kept = NULL; /* contiguous copies of inputs that were not */
+    PyObject *results = PyTuple_New(self->outputs);
+    if (buffers == NULL || scratch == NULL || results == NULL) {
+        PyErr_NoMemory();
+        goto failed;
+    }
+    for (Py_ssize_t i = 0; i < self->inputs; i++) {
+        int equal = fits(args[i], PyTuple_GET_ITEM(self->input_shapes, i));
+        if (equal < 0) goto failed;
+        if (!equal) { /* the graph promised another shape: run the ops one by one, as they are */
+            Py_SETREF(results, PyObject_Vectorcall(self->fallback, args, (size_t)self->inputs, NULL));
+            goto done;
+        }
+        PyObject *contiguous = PyObject_CallMethodNoArgs(args[i], str_is_contiguous);
+        if (contiguous == NULL) goto failed;
+        Py_DECREF(contiguous); /* True and False outlive this */
+        if (contiguous == Py_True) {
+            buffers[i] = address(args[i]);
+        } else {
+            if (kept == NULL && (kept = PyList_New(0)) == NULL) goto failed;
+            PyObject *copied = PyObject_CallMethodNoArgs(args[i], str_contiguous);
+            if (copied == NULL || PyList_Append(kept, copied) < 0) {
+                Py_XDECREF(copied);
+                goto failed;
+            }
+            buffers[i] = address(copied);
+            Py_DECREF(copied);
+        }
+        if (PyErr_Occurred()) goto failed;
+    }
+    float **rest = buffers + self->inputs;
+    if (allocate(self, results, rest) < 0) goto failed;
+    rest += self->outputs;
+    const int64_t *offsets = (const int64_t *)PyBytes_AS_STRING(self->offsets);
+    for (Py_ssize_t i = 0; i < self->scratch; i++) rest[i] = scratch + offsets[i];
+    rest += self->scratch;
+    float *constants = (float *)PyBytes_AS_STRING(self->constants);
+    for (Py_ssize_t i = 0; i < self->constant_count; i++) rest[i] = constants + offsets[self->scratch + i];
+    const int64_t *code = (const int64_t *)PyBytes_AS_STRING(self->code);
+    Py_BEGIN_ALLOW_THREADS
+    execute(code, code + self->length * WORDS, buffers);
+    Py_END_ALLOW_THREADS
+done:
+    PyMem_Free(buffers);
+    PyMem_RawFree(scratch);
+    Py_XDECREF(kept);
+    return results;
+failed:
+    Py_CLEAR(results);
+    goto done;
+}
+
+static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    static char *names[] = {"code",    "input_shapes", "output_groups", "scratch", "constant_count", "scratch_size",
+                            "offsets", "constants",    "empty",         "fallback", NULL};
+    PyObject *code, *shapes, *groups, *offsets, *constants, *empty, *fallback;
+    Py_ssize_t scratch, constant_count;
+    long long size;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SO!O!nnLSSOO", names, &code, &PyTuple_Type, &shapes, &PyTuple_Type,
+                                     &groups, &scratch, &constant_count, &size, &offsets, &constants, &empty, &fallback))
+        return NULL;
+    Py_ssize_t outputs = 0;
+    for (Py_ssize_t g = 0; g < PyTuple_GET_SIZE(groups); g++) {
+        PyObject *group = PyTuple_GET_ITEM(groups, g);
+        if (!PyTuple_Check(group) || PyTuple_GET_SIZE(group) != 3) {
+            PyErr_SetString(PyExc_TypeError, "an output group is (how many, shape, elements)");
+            return NULL;
+        }
+        outputs += PyLong_AsSsize_t(PyTuple_GET_ITEM(group, 0));
+    }
+    Program *self = (Program *)type->tp_alloc(type, 0);
+    if (self == NULL) return NULL;
+    self->vectorcall = call;
+    self->code = Py_NewRef(code);
+    self->input_shapes = Py_NewRef(shapes);
+    self->output_groups = Py_NewRef(groups);
+    self->offsets = Py_NewRef(offsets);
+    self->constants = Py_NewRef(constants);
+    self->empty = Py_NewRef(empty);
+    self->fallback = Py_NewRef(fallback);
+    self->inputs = PyTuple_GET_SIZE(shapes);
+    self->outputs = outputs;
+    self->scratch = scratch;
+    self->constant_count = constant_count;
+    self->scratch_size = size;
+    self->length = PyBytes_GET_SIZE(code) / (Py_ssize_t)(WORDS * sizeof(int64_t));
+    return (PyObject *)self;
+}
+
+static int traverse(Program *self, visitproc visit, void *arg) {
+    Py_VISIT(self->fallback);
+    Py_VISIT(self->empty);
+    return 0;
+}
+
+static int clear(Program *self) {
+    Py_CLEAR(self->fallback);
+    Py_CLEAR(self->empty);
+    return 0;
+}
+
+static void dealloc(Program *self) {
+    PyObject_GC_UnTrack(self);
+    clear(self);
+    Py_XDECREF(self->code);
+    Py_XDECREF(self->input_shapes);
+    Py_XDECREF(self->output_groups);
+    Py_XDECREF(self->offsets);
+    Py_XDECREF(self->constants);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyTypeObject ProgramType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "stoker._src.runtime.native.program.Program",
+    .tp_doc = "A list of loops over buffers: called with its input tensors, it returns a tuple of new ones.",
+    .tp_basicsize = sizeof(Program),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC,
+    .tp_vectorcall_offset = offsetof(Program, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = program_new,
+    .tp_traverse = (traverseproc)traverse,
+    .tp_clear = (inquiry)clear,
+    .tp_dealloc = (destructor)dealloc,
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "program", "Small programs: many ops on small float32 tensors in one call.", -1, NULL, NULL, NULL, NULL, NULL,
+};
+
+static int add_names(PyObject *m, const char *attribute, const char **names, int count) {
+    PyObject *table = PyDict_New();
+    for (int i = 0; table != NULL && i < count; i++) {
+        PyObject *number = PyLong_FromLong(i);
+        if (number == NULL || PyDict_SetItemString(table, names[i], number) < 0) Py_CLEAR(table);
+        Py_XDECREF(number);
+    }
+    if (table == NULL) return -1;
+    int failed = PyModule_AddObjectRef(m, attribute, table);
+    Py_DECREF(table);
+    return failed;
+}
+
+PyMODINIT_FUNC PyInit_program(void) {
+    str_shape = PyUnicode_InternFromString("shape");
+    str_is_contiguous = PyUnicode_InternFromString("is_contiguous");
+    str_contiguous = PyUnicode_InternFromString("contiguous");
+    str_data_ptr = PyUnicode_InternFromString("data_ptr");
+    str_unbind = PyUnicode_InternFromString("unbind");
+    if (PyType_Ready(&ProgramType) < 0) return NULL;
+    PyObject *m = PyModule_Create(&module);
+    if (m == NULL) return NULL;
+    if (PyModule_AddObjectRef(m, "Program", (PyObject *)&ProgramType) < 0 || PyModule_AddIntConstant(m, "WORDS", WORDS) < 0 ||
+        add_names(m, "UNARY", UNARY_NAMES, UNARIES) < 0 || add_names(m, "BINARY", BINARY_NAMES, BINARIES) < 0) {
+        Py_DECREF(m);
+        return NULL;
+    }
+    return m;
+}

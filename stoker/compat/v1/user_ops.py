@@ -1,0 +1,5 @@
+"""Public names of tf.user_ops."""
+
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker._src.ops.user_ops import my_fact as my_fact

@@ -1,0 +1,185 @@
+"""Small programs give what the ops' own kernels give, and are taken only where the graph knows the sizes."""
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stoker.compat.v1 as tf
+from stoker._src.runtime import programs
+
+needs_native = pytest.mark.skipif(programs.native is None, reason="the extension was not built")
+
+
+def on_cpu():
+    return tf.Session(config=tf.ConfigProto(device_count={"GPU": 0}))
+
+
+def run_both(build, *arrays):
+    """What `build` makes of placeholders, run with small programs and without: the two agree."""
+    results = []
+    for native in (programs.native, None):
+        with mock.patch.object(programs, "native", native), tf.Graph().as_default(), on_cpu() as session:
+            inputs = [tf.placeholder(tf.float32, array.shape) for array in arrays]
+            fetches = build(*inputs)
+            results.append(session.run(fetches, dict(zip(inputs, arrays))))
+            source = next(reversed(session._plans.values())).step.source
+            assert ("program_" in source) == (native is not None), source
+    for with_program, without in zip(*results):
+        assert with_program.shape == without.shape
+        np.testing.assert_allclose(with_program, without, rtol=2e-6, atol=1e-6)
+
+
+UNARY = {
+    "neg": tf.negative, "abs": tf.abs, "square": tf.square, "exp": tf.exp, "tanh": tf.tanh, "sigmoid": tf.sigmoid,
+    "relu": tf.nn.relu,
+}  # fmt: skip
+BINARY = {"add": tf.add, "sub": tf.subtract, "mul": tf.multiply, "max": tf.maximum, "min": tf.minimum,
+          "distance": tf.squared_difference}  # fmt: skip
+
+
+@st.composite
+def chains(draw):
+    """A tree of small ops over shapes that broadcast with (3, 4, 5)."""
+    shapes = [
+        draw(st.sampled_from([(), (1,), (5,), (4, 1), (4, 5), (3, 1, 5), (3, 4, 5), (3, 1, 1)]))
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    steps = draw(
+        st.lists(
+            st.tuples(st.sampled_from([*UNARY, *BINARY]), st.integers(0, 9), st.integers(0, 9)), min_size=5, max_size=12
+        )
+    )
+    return shapes, steps, draw(st.integers(0, 2**31 - 1))
+
+
+@needs_native
+@settings(deadline=None, max_examples=60)
+@given(chains())
+def test_chains_of_small_ops_agree_with_their_kernels(case):
+    """Element-wise ops, broadcast in every way, give the same with a program as without."""
+    shapes, steps, seed = case
+    random = np.random.RandomState(seed)
+
+    def build(*inputs):
+        values = list(inputs)
+        for name, i, j in steps:
+            x, y = values[i % len(values)], values[j % len(values)]
+            made = UNARY[name](x) if name in UNARY else BINARY[name](x, y)
+            values.append(tf.tanh(made))  # bounded, so that rounding stays small
+        return values[len(inputs) :]
+
+    run_both(build, *[random.uniform(-2, 2, shape).astype("f") for shape in shapes])
+
+
+def test_products_sums_and_rearrangements():
+    """Matrix products in all four transpositions, sums over any neighbouring axes, concat, split, transpose, reshape."""
+    random = np.random.RandomState(0)
+
+    def build(a, b):
+        products = [
+            tf.matmul(x, y, transpose_a=ta, transpose_b=tb)
+            for ta in (False, True)
+            for tb in (False, True)
+            for x, y in [(tf.transpose(a) if ta else a, tf.transpose(b) if tb else b)]
+        ]
+        joined = tf.concat([products[0], tf.tanh(a)], 1)
+        parts = tf.split(joined, 2, axis=0)
+        cube = tf.reshape(joined, [2, 3, 35])
+        sums = [tf.reduce_sum(cube, axis) for axis in (None, 0, 1, 2, [0, 1], [1, 2], [-1])]
+        means = [tf.reduce_mean(cube, axis, keepdims=True) for axis in (None, 0, [1, 2])]
+        return [*products, joined, *parts, *sums, *means, tf.expand_dims(parts[0], 1), tf.tile(a[:, :1], [1, 3])]
+
+    run_both(build, random.randn(6, 17).astype("f"), random.randn(17, 18).astype("f"))
+
+
+def test_gradients_through_a_program():
+    """The gradient of a small network is a program too, and the right one."""
+    random = np.random.RandomState(1)
+
+    def build(x, w, b):
+        h = tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w), b))
+        loss = tf.reduce_mean(tf.square(tf.sigmoid(h) - 0.25))
+        return [loss, *tf.gradients(loss, [x, w, b])]
+
+    run_both(build, random.randn(7, 5).astype("f"), random.randn(5, 3).astype("f"), random.randn(3).astype("f"))
+
+
+@needs_native
+@pytest.mark.parametrize(
+    ("op", "reference"), [(tf.exp, np.exp), (tf.tanh, np.tanh), (tf.sigmoid, lambda x: 1 / (1 + np.exp(-x)))]
+)
+def test_functions_are_exact_to_the_last_digits(op, reference):
+    """Two units in the last place from the function in float64, over the whole range."""
+    x = np.concatenate([np.linspace(-100, 100, 20001), np.linspace(-1, 1, 8001), np.float32(10) ** np.arange(-38, 0)])
+    x = x.astype("f")[:32768]
+    with tf.Graph().as_default(), tf.Session() as session:
+        fed = tf.placeholder(tf.float32, x.shape)
+        found = session.run(op(tf.negative(tf.negative(fed))) + 0.0, {fed: x})
+    with np.errstate(over="ignore"):
+        expected = reference(x.astype("d"))
+    inside = np.abs(expected) <= np.finfo("f").max
+    assert np.all(np.isinf(found[~inside]))
+    normal = inside & (np.abs(expected) >= np.finfo("f").tiny)
+    error = np.abs(found[normal] - expected[normal]) / np.spacing(np.abs(expected[normal]).astype("f"))
+    assert error.max() <= 2.5, x[normal][error.argmax()]
+    assert np.all(np.abs(found[inside & ~normal] - expected[inside & ~normal]) <= np.finfo("f").tiny)
+
+
+@pytest.mark.parametrize(
+    "op", [tf.exp, tf.tanh, tf.sigmoid, tf.nn.relu, tf.abs, tf.square, tf.sqrt, tf.rsqrt, tf.reciprocal]
+)
+def test_special_numbers(op):
+    """NaN, infinities and zeros come out as the ops' own kernels have them."""
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0], "f")
+    run_both(lambda x: [op(tf.negative(tf.negative(x))), tf.abs(tf.abs(x))], special)
+
+
+def test_a_shape_that_was_promised_wrongly_still_gives_the_right_result():
+    """A static shape set by hand that does not hold costs the program, not the result."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32)
+        y = tf.identity(x)
+        y.set_shape([4])
+        z = tf.tanh(y * 2.0) + y
+        values = np.arange(6, dtype="f")
+        np.testing.assert_allclose(session.run(z, {x: values}), np.tanh(values * 2) + values, rtol=1e-6)
+
+
+def test_inputs_that_do_not_lie_in_order():
+    """A transposed view is put in order before a program reads it."""
+    a = np.arange(600, dtype="f").reshape(20, 30) / 600
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [20, 30])
+        turned = tf.transpose(tf.check_numerics(x, "x"))
+        y = tf.tanh(turned * 2.0) + turned
+        np.testing.assert_allclose(session.run(y, {x: a}), np.tanh(a.T * 2) + a.T, rtol=1e-6)
+
+
+def test_a_variable_is_read_before_the_update_that_follows():
+    """A program sees variables as they are at its place among reads and writes."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.get_variable("v", initializer=np.ones(4, "f"))
+        before = tf.tanh(v * 2.0) + v
+        with tf.control_dependencies([before]):
+            update = v.assign_add(np.ones(4, "f"))
+        with tf.control_dependencies([update]):
+            after = tf.tanh(v.read_value() * 2.0) + v.read_value()
+        session.run(tf.global_variables_initializer())
+        one, two = session.run([before, after])
+        np.testing.assert_allclose(one, np.tanh(2.0) + np.ones(4), rtol=1e-6)
+        np.testing.assert_allclose(two, np.tanh(4.0) + 2 * np.ones(4), rtol=1e-6)
+
+
+def test_a_traced_run_goes_node_by_node():
+    """Tracing shows the time of every node, those of programs included."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [3])
+        y = tf.tanh(tf.square(tf.negative(x, name="minus"), name="squared"), name="bent")
+        metadata = tf.RunMetadata()
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+        session.run(y, {x: [1, 2, 3]}, options=options, run_metadata=metadata)
+        names = {node.node_name for device in metadata.step_stats.dev_stats for node in device.node_stats}
+        assert {"minus", "squared", "bent"} <= names
