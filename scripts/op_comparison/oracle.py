@@ -55,7 +55,7 @@ def convert(tf: Any, value: Any) -> Any:
 
 
 def flatten(outputs: Any) -> list[Any]:
-    if outputs is None or type(outputs).__name__ == "Operation":
+    if outputs is None or type(outputs).__name__ in ("Operation", "EagerOperation"):
         return []
     if isinstance(outputs, (list, tuple)):
         return [leaf for item in outputs for leaf in flatten(item)]

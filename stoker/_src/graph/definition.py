@@ -167,10 +167,14 @@ class Arg:
         dtype = self.dtype if self.dtype is not None else attrs[self.type_attr or ""]
         if self.is_ref:
             dtype = dtype._as_ref
-        return [dtype] * (attrs[self.number_attr] if self.number_attr is not None else 1)
+        count = 1 if self.number_attr is None else attrs[self.number_attr]
+        if count > _MOST_TENSORS:
+            raise ValueNotAllowedError(f"{self.name}: {count} tensors are more than an op can have ({_MOST_TENSORS}).")
+        return [dtype] * count
 
 
 _ANY_RANK = 254
+_MOST_TENSORS = 2**20
 _RANK_WORDS = {"scalar": 0, "vector": 1, "matrix": 2}
 _SIGNATURE = re.compile(r"\s*(\w+)\s*\((.*)\)\s*->\s*\((.*)\)\s*", re.DOTALL)
 _ARG = re.compile(

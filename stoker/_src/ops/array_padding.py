@@ -164,6 +164,8 @@ def mirror_pad_grad_kernel(input: torch.Tensor, paddings: Any, *, mode: str) -> 
         )
     result = signed(input)
     for axis, (before, after) in enumerate(paddings):
+        if before < 0 or after < 0:
+            raise InvalidArgumentError(None, None, f"Paddings must be non-negative: {before}, {after}")
         if before or after:
             size = result.shape[axis] - before - after
             if size < 0:

@@ -128,7 +128,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Any, bad_indices_policy: str =
 
 def _tensor_scatter(name: str, kinds: Any = INDEX) -> OpDefinition:
     definition = define(
-        f"{name}(tensor: T, indices: Tindices, updates: T) -> (output: T)",
+        f"{name}(tensor: rank>0 T, indices: rank>0 Tindices, updates: T) -> (output: T)",
         T=ANY,
         Tindices=kinds,
         bad_indices_policy=POLICY,

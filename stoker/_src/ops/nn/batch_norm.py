@@ -159,6 +159,15 @@ def _batch_norm_grad(
             None,
             f"x and y_backprop must have same shape, but x has shape {list(x.shape)} and y_backprop has shape {list(y_backprop.shape)}",
         )
+    # torch does not look at the sizes of these: it reads beyond their ends.
+    channels = channels_first(x, data_format).shape[1]
+    for name, vector in (("scale", scale), ("reserve_space_1", mean), ("reserve_space_2", variance)):
+        if vector.shape != (channels,):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"{name} must have one element for each of the {channels} channels, found {list(vector.shape)}",
+            )
     nothing = scale.new_zeros(())
     if x.numel() == 0:
         return torch.zeros_like(x), torch.zeros_like(scale), torch.zeros_like(scale), nothing, nothing.clone()
