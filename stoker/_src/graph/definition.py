@@ -255,6 +255,7 @@ class OpDefinition:
     in_place_fn: Kernel | None = None
     in_place_position: int = 0
     lower_fn: Callable[..., Any] | None = None
+    of_shapes: bool = False  # the result depends on the shapes of the inputs alone
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also takes as tensors of a GPU
     batch_fn: Kernel | None = None
     batch_key: Callable[..., Any] | None = None

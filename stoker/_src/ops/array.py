@@ -85,6 +85,9 @@ SHAPE_OP = define(
 ).not_differentiable()
 
 
+SHAPE_OP.of_shapes = True
+
+
 @SHAPE_OP.kernel
 def shape_kernel(input: Any, *, out_type: DType) -> torch.Tensor:
     return torch.tensor(input.shape, dtype=torch_dtype(out_type))
@@ -110,6 +113,9 @@ SHAPE_N = define(
     T=ANY,
     out_type=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
+
+
+SHAPE_N.of_shapes = True
 
 
 @SHAPE_N.kernel

@@ -361,7 +361,7 @@ TILE = define(
 def tile_lower(build: Any, op: Operation, input: Any, multiples: list[int]) -> Any:
     if any(size != 1 and times != 1 for size, times in zip(input.shape, multiples)):
         return None
-    return build.broadcast(input, op.outputs[0].static_shape.dims)
+    return build.broadcast(input, build.shape_of(op.outputs[0]).dims)
 
 
 @TILE.kernel

@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 
-from stoker._src.base import settings
+from stoker._src.base import dtypes, settings
 from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
 from stoker._src.formats.protos import ConfigProto, RunOptions
 from stoker._src.graph import context, placement_log
 from stoker._src.graph.graph import Graph, current_session, enter_session
@@ -21,6 +22,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import to_numpy
 from stoker._src.ops.waiting import RunState, running
 from stoker._src.runtime import composites as composites  # registers what SparseTensor and its like are made of
+from stoker._src.runtime.by_shape import ByShape
 from stoker._src.runtime.cuda_graphs import repeated
 from stoker._src.runtime.devices import DeviceAttributes, Placement, described
 from stoker._src.runtime.emit import Step, emit
@@ -50,20 +52,32 @@ class Plan:
         self.traced_step: Step | None = None  # the same, node by node: made for the first traced run
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
         self.locks = self.writes or self.reads or self.blocks
-        self.repeated = repeated(planner)
+        self.variants = repeated(planner) or self._by_shape(session)
         self.times: dict[int, float] = {}  # seconds of each line in the last traced run
         if os.environ.get("STOKER_DEBUG") == "plan":
             print(self.explain(), file=sys.stderr)
 
-    def _planner(self, session: BaseSession, *, small_programs: bool = True) -> Planner:
+    def _planner(self, session: BaseSession, **options: Any) -> Planner:
         return Planner(
             self.fetch.tensors,
             self.fetch.targets,
             self.feeds,
             session._node_context,
             session._compile_function,
-            small_programs=small_programs,
+            **options,
         )
+
+    def _by_shape(self, session: BaseSession) -> ByShape | None:
+        """What plans again for feeds of known shapes, where the graph does not know them."""
+        data = all(tensor.dtype not in (dtypes.resource, dtypes.variant) for tensor in self.feeds)
+        if self.blocks or not data or all(tensor.static_shape.known for tensor in self.feeds):
+            return None
+        reference = weakref.ref(session)
+
+        def make(shapes: list[Shape]) -> Step:
+            return emit(self._planner(reference(), feed_shapes=shapes).build())  # type: ignore[arg-type]
+
+        return ByShape(make)
 
     def execute(self, session: BaseSession, values: list[Any], options: Any = None, metadata: Any = None) -> list[Any]:
         """Runs the step on converted feeds; the fetched values as kernels gave them."""
@@ -72,16 +86,16 @@ class Plan:
         function = self.step.function
         if not self.locks:
             try:
-                if self.repeated is not None:
-                    function = self.repeated.function(function, values)
+                if self.variants is not None:
+                    function = self.variants.function(function, values)
                 return function(None, *values)
             except BaseException as error:
                 raise self._failure(error) from error
         holding = Holding(session._variables_lock, writes=self.writes)
         try:
             holding.resume()
-            if self.repeated is not None:
-                function = self.repeated.function(function, values)
+            if self.variants is not None:
+                function = self.variants.function(function, values)
             return function(holding, *values)
         except BaseException as error:
             raise self._failure(error) from error
@@ -122,7 +136,8 @@ class Plan:
 
     def _failure(self, error: BaseException) -> BaseException:
         """The error to raise: with the node whose line failed, and what that line was given."""
-        return step_failure(error, *filter(None, (self.step, self.traced_step)))
+        shaped = self.variants.steps.values() if isinstance(self.variants, ByShape) else ()
+        return step_failure(error, *filter(None, (self.step, self.traced_step, *shaped)))
 
     def explain(self) -> str:
         """The step's source, each line with the node it runs and (after a traced run) its time."""
