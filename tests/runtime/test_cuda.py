@@ -54,7 +54,7 @@ def test_a_missing_gpu_is_refused_without_soft_placement():
 
 
 def _repetition(session):
-    return next(reversed(session._plans.values())).variants
+    return next(reversed(session._plans.values())).repeated
 
 
 def _train(steps, *, recorded, monkeypatch, optimizer=None, batches=(16,)):
