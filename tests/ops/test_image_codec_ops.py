@@ -67,7 +67,9 @@ def test_decode_image_tells_the_format(eager):
     np.testing.assert_array_equal(tf2.io.decode_image(data).numpy(), PICTURE)
     np.testing.assert_allclose(tf2.io.decode_image(data, dtype=tf2.float32).numpy(), PICTURE / 255, rtol=1e-6)
     np.testing.assert_allclose(tf2.io.decode_image(data, dtype=tf2.float64).numpy(), PICTURE / 255, rtol=1e-6)
-    np.testing.assert_array_equal(tf2.io.decode_image(data, dtype=tf2.int32).numpy(), PICTURE.astype(np.int32) * 257 << 15)
+    np.testing.assert_array_equal(
+        tf2.io.decode_image(data, dtype=tf2.int32).numpy(), PICTURE.astype(np.int32) * 257 << 15
+    )
     np.testing.assert_array_equal(tf2.io.decode_image(data, dtype=tf2.int8).numpy(), PICTURE // 2)
     with pytest.raises(ValueError, match="channels"):
         tf2.io.decode_image(data, channels=7)
