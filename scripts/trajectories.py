@@ -45,7 +45,7 @@ SETTINGS = {
         {"learning_rate": 1.0}, {"learning_rate": 1.0, "rho": 0.5, "epsilon": 1e-2}, {"rho": 0.999, "epsilon": 1e-12}, {"rho": 0.0},
     ],
     "AdagradDA": [
-        {}, {"l1_regularization_strength": 0.05}, {"l2_regularization_strength": 0.1, "learning_rate": 1.0},
+        {}, {"l1_regularization_strength": 0.05}, {"l1_regularization_strength": 0.12}, {"l2_regularization_strength": 0.1, "learning_rate": 1.0},
         {"l1_regularization_strength": 0.5, "l2_regularization_strength": 2.0, "initial_gradient_squared_accumulator_value": 3.0},
     ],
     "Ftrl": [
@@ -59,11 +59,11 @@ SETTINGS = {
         },
     ],
     "ProximalGradientDescent": [
-        {}, {"l1_regularization_strength": 0.05}, {"l2_regularization_strength": 0.5},
+        {}, {"l1_regularization_strength": 0.05}, {"l1_regularization_strength": 2.5}, {"l2_regularization_strength": 0.5},
         {"l1_regularization_strength": 0.5, "l2_regularization_strength": 2.0},
     ],
     "ProximalAdagrad": [
-        {}, {"l1_regularization_strength": 0.05}, {"l2_regularization_strength": 0.5, "initial_accumulator_value": 2.0},
+        {}, {"l1_regularization_strength": 0.05}, {"l1_regularization_strength": 2.5}, {"l2_regularization_strength": 0.5, "initial_accumulator_value": 2.0},
         {"l1_regularization_strength": 0.5, "l2_regularization_strength": 2.0},
     ],
     "RMSProp": [

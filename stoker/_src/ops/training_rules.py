@@ -1,7 +1,8 @@
 """The update rules of all of TensorFlow's training ops. See `training.py` for how a rule becomes ops.
 
 Every rule is element by element on lists of tensors (`torch._foreach_*`), changes the variables in place and leaves the
-gradients alone. g is the gradient, everything else is named as TensorFlow names the op's inputs.
+gradients alone. g is the gradient, everything else is named as TensorFlow names the op's inputs. Rules that take a small difference of
+large numbers multiply and add in two calls: TensorFlow rounds between them, `addcmul` and `alpha=` do not.
 """
 
 # The multi-tensor functions of torch that optimizers are made of all start with an underscore.
@@ -45,7 +46,7 @@ def GRADIENT_DESCENT(var: Tensors, alpha: float, delta: Tensors) -> None:
 @update("ProximalGradientDescent(var; alpha, l1, l2, delta)", complex_numbers=False, sparse=True)
 def PROXIMAL_GRADIENT_DESCENT(var: Tensors, alpha: float, l1: float, l2: float, delta: Tensors) -> None:
     """p = var - alpha * g;  var = sign(p) * max(|p| - alpha * l1, 0) / (1 + alpha * l2)"""
-    torch._foreach_add_(var, delta, alpha=-alpha)
+    torch._foreach_sub_(var, torch._foreach_mul(delta, alpha))
     if l1 > 0:
         _shrink(var, alpha * l1)
     torch._foreach_div_(var, 1 + alpha * l2)
@@ -122,13 +123,13 @@ def ADAGRAD_V2(var: Tensors, accum: Tensors, lr: float, epsilon: float, grad: Te
 @update("ProximalAdagrad(var, accum; lr, l1, l2, grad)", complex_numbers=False, sparse=True)
 def PROXIMAL_ADAGRAD(var: Tensors, accum: Tensors, lr: float, l1: float, l2: float, grad: Tensors) -> None:
     """accum += g^2;  r = lr / sqrt(accum);  p = var - r * g;  var = sign(p) * max(|p| - r * l1, 0) / (1 + r * l2)"""
-    torch._foreach_addcmul_(accum, grad, grad)
+    torch._foreach_add_(accum, torch._foreach_mul(grad, grad))
     rates = torch._foreach_rsqrt(accum)
     torch._foreach_mul_(rates, lr)
-    torch._foreach_addcmul_(var, grad, rates, -1)
+    torch._foreach_sub_(var, torch._foreach_mul(grad, rates))
     if l1 > 0:
         sizes = torch._foreach_abs(var)
-        torch._foreach_add_(sizes, rates, alpha=-l1)
+        torch._foreach_sub_(sizes, torch._foreach_mul(rates, l1))
         torch._foreach_clamp_min_(sizes, 0)
         torch._foreach_sign_(var)
         torch._foreach_mul_(var, sizes)
