@@ -18,7 +18,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array_joining, math, ranges, reductions
-from stoker._src.ops.array_movement import checked_sizes
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.constants import constant, constant_of
 from stoker._src.ops.lowering import reshaped
 from stoker._src.ops.values import torch_dtype
@@ -250,7 +250,7 @@ FILL = define(
 
 @FILL.kernel
 def fill_kernel(dims: list[int], value: Any) -> Any:
-    dims = checked_sizes(dims)
+    dims = allocatable(dims, itemsize(value))
     if isinstance(value, np.ndarray):
         return np.full(dims, value[()], dtype=object)
     return value.expand(dims).clone(memory_format=torch.contiguous_format)

@@ -19,7 +19,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, reductions, slicing
-from stoker._src.ops.array_movement import checked_sizes, rearranges
+from stoker._src.ops.array_movement import allocatable, itemsize, rearranges
 
 # ---- Pack, Unpack -----------------------------------------------------------------------------------------------
 
@@ -378,7 +378,7 @@ def tile_kernel(input: torch.Tensor, multiples: list[int]) -> torch.Tensor:
             raise InvalidArgumentError(None, None, f"Expected multiples[{i}] >= 0, but got {times}")
     if not multiples:
         return input.clone()
-    checked_sizes([size * times for size, times in zip(input.shape, multiples)])
+    allocatable([size * times for size, times in zip(input.shape, multiples)], itemsize(input))
     return input.repeat(multiples)
 
 

@@ -18,7 +18,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, ranges, reductions
-from stoker._src.ops.array_movement import rearranges, signed
+from stoker._src.ops.array_movement import allocatable, itemsize, rearranges, signed
 from stoker._src.ops.broadcasting import reduce_to_inputs
 from stoker._src.ops.values import torch_dtype
 
@@ -231,6 +231,7 @@ def one_hot_kernel(indices: torch.Tensor, depth: int, on_value: Any, off_value: 
             None, None, f"Expected axis to be -1 or between [0, {indices.ndim}].  But received: {axis}"
         )
     at = indices.ndim if axis == -1 else axis
+    allocatable([*indices.shape, depth], itemsize(on_value))
     if isinstance(on_value, torch.Tensor) and not indices.is_cuda:
         places = indices.long().unsqueeze(at)
         sizes = (*indices.shape[:at], depth, *indices.shape[at:])

@@ -16,7 +16,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import ANY, INT, OpDefinition, define, find_definition, one_of
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, ranges, reductions, scattering
-from stoker._src.ops.array_movement import checked_sizes, signed
+from stoker._src.ops.array_movement import allocatable, checked_sizes, itemsize, signed
 from stoker._src.ops.unsigned import modular_binary
 
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
@@ -109,7 +109,7 @@ def sparse_to_dense_kernel(
     *,
     validate_indices: bool,
 ) -> Any:
-    sizes = checked_sizes(output_shape)
+    sizes = allocatable(output_shape, itemsize(default_value))
     rows = sparse_indices
     if rows.ndim < 2:
         rows = rows.reshape(-1, 1)
@@ -508,7 +508,8 @@ def sparse_tensor_dense_mat_mul_kernel(
                 None, None, f"{label} ({int(places[at])}) from index[{at},{column}] out of bounds (>={size})"
             )
     products = right.index_select(0, columns) * a_values.unsqueeze(1)
-    return products.new_zeros((sizes[0], right.shape[1])).index_add_(0, rows, products)
+    wanted = allocatable([sizes[0], right.shape[1]], itemsize(products))
+    return products.new_zeros(wanted).index_add_(0, rows, products)
 
 
 @SPARSE_TENSOR_DENSE_MAT_MUL.shape(as_shapes=["a_shape"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math as numbers
 import re
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from stoker._src.formats import hashing
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, TYPES, define, one_of, scalar, unchanged
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.strings import each
 from stoker._src.ops.values import to_numpy
 
@@ -28,6 +30,7 @@ STRING_TO_NUMBER = define(
     "StringToNumber(string_tensor: string) -> (output: out_type)", out_type=one_of(*_PARSED, default=dtypes.float32)
 ).not_differentiable()
 STRING_TO_NUMBER.shape(unchanged)
+_LARGEST_INT32 = (1 << 31) - 1
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _UNSIGNED = re.compile(rb"\+?[0-9]+")
 _FLOAT = re.compile(
@@ -127,6 +130,10 @@ def _formatted(
     flags = fill if fill in ("0", "-", "+", " ") else ""
     if fill and not flags:
         raise InvalidArgumentError(None, None, f"Fill argument not supported: {fill!r}")
+    for label, number in (("width", width), ("precision", precision)):
+        if number > _LARGEST_INT32:
+            raise InvalidArgumentError(None, None, f"Attr {label} has value {number} out of range for an int32")
+        allocatable([numbers.prod(input.shape), max(number, 0)], 2)
     size = "" if width < 0 else str(width)
     digits = "" if precision < 0 else f".{precision}"
     if kind is dtypes.string:

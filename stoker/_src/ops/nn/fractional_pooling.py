@@ -22,6 +22,7 @@ from stoker._src.base.shapes import Dim, Shape
 from stoker._src.graph.definition import FLOATS_LIST, STATEFUL, OpDefinition, define, unchanged
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, math, random
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.nn.pool_kernels import scattered
 from stoker._src.ops.random_bits import choices, fills
 from stoker._src.ops.random_bits.philox import PhiloxState
@@ -200,6 +201,7 @@ def fractional_avg_pool_grad_kernel(
     rows = _windows(row_pooling_sequence, height, overlapping)
     columns = _windows(col_pooling_sequence, width, overlapping)
     _check_gradient(out_backprop, batch, rows, columns, channels)
+    allocatable(orig_input_tensor_shape, itemsize(out_backprop))
     shared = (out_backprop / _areas(rows, columns, out_backprop.device)).to(out_backprop.dtype)
     tall = shared.new_zeros((batch, height, len(columns), channels))
     for i, (start, end) in enumerate(rows):

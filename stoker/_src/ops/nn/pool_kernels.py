@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.nn.conv_kernels import channels_first, from_channels_first
 from stoker._src.ops.nn.windows import explicit_pairs, is_channels_last, spatial, windows
 from stoker._src.ops.unsigned import SIGNED_TWIN
@@ -378,6 +379,7 @@ def avg_pool_grad(
             None, None, f"orig_input_shape must have {len(data_format)} elements, found {len(orig_input_shape)}"
         )
     p = plan_for(orig_input_shape, ksize, strides, padding, (), data_format)
+    allocatable(orig_input_shape, itemsize(grad))
     sizes = spatial(orig_input_shape, data_format)
     if grad.numel() == 0:
         return grad.new_zeros(tuple(orig_input_shape))
