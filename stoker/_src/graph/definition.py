@@ -180,6 +180,13 @@ class Arg:
 
 _ANY_RANK = 254
 _MOST_TENSORS = 2**20
+# Integer attributes that TensorFlow's kernels hold in 32 bits.
+_INT32_ATTRS = frozenset(
+    (
+        "axis", "begin_mask", "depth_radius", "ellipsis_mask", "end_mask", "k", "maxsplit", "new_axis_mask",
+        "pad_width", "precision", "quality", "shrink_axis_mask", "summarize", "width", "x_density", "y_density",
+    )
+)  # fmt: skip
 _RANK_WORDS = {"scalar": 0, "vector": 1, "matrix": 2}
 _SIGNATURE = re.compile(r"\s*(\w+)\s*\((.*)\)\s*->\s*\((.*)\)\s*", re.DOTALL)
 _ARG = re.compile(
@@ -494,6 +501,8 @@ class OpDefinition:
             raise ValueNotAllowedError(
                 f"Attr '{name}' of '{self.name}' Op passed {checked} less than minimum {spec.minimum}."
             )
+        if spec.kind == "int" and name in _INT32_ATTRS and not -(2**31) <= checked < 2**31:
+            raise ValueNotAllowedError(f"Attr {name} has value {checked} out of range for an int32 ({self.name} Op)")
         if spec.kind == "int" and checked > _MOST_TENSORS and any(arg.number_attr == name for arg in self.outputs):
             raise ValueError(f"Number of outputs is too big: {checked} ({self.name} Op, attr '{name}')")
         return checked

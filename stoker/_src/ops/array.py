@@ -164,6 +164,8 @@ RESHAPE.lower(reshaped)
 @RESHAPE.kernel
 def reshape_kernel(tensor: Any, shape: list[int]) -> Any:
     try:
+        if len(shape) > 1 and min(shape) < -1:  # NumPy takes any negative number for -1
+            raise ValueError
         return tensor.reshape(shape)
     except (RuntimeError, ValueError, TypeError, OverflowError):
         raise _misfit(tensor, shape) from None

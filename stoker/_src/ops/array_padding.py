@@ -27,7 +27,9 @@ _PADDINGS = one_of(*INDEX, default=dtypes.int32)
 
 PAD = define("Pad(input: T, paddings: matrix host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS)
 PAD_V2 = define(
-    "PadV2(input: T, paddings: matrix host Tpaddings, constant_values: T) -> (output: T)", T=ANY, Tpaddings=_PADDINGS
+    "PadV2(input: T, paddings: matrix host Tpaddings, constant_values: scalar T) -> (output: T)",
+    T=ANY,
+    Tpaddings=_PADDINGS,
 )
 
 

@@ -11,7 +11,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, NUMERIC, REAL
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InternalError, InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import ANY, INT, OpDefinition, define, find_definition, one_of
 from stoker._src.graph.tensor import Operation, Tensor
@@ -348,7 +348,7 @@ def sparse_slice_gradient(op: Operation, _: Any, g: Tensor, __: Any) -> Any:
 
 
 SPARSE_SLICE_GRAD = define(
-    "SparseSliceGrad(backprop_val_grad: T, input_indices: int64, input_start: int64, output_indices: int64) -> (val_grad: T)",
+    "SparseSliceGrad(backprop_val_grad: vector T, input_indices: matrix int64, input_start: vector int64, output_indices: matrix int64) -> (val_grad: T)",
     T=NUMERIC,
 )
 
@@ -365,6 +365,24 @@ def _matched(wanted: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
     return places[keys[: wanted.shape[0]]]
 
 
+def _check_slice_grad(
+    gradient: torch.Tensor, input_indices: torch.Tensor, input_start: torch.Tensor, output_indices: torch.Tensor
+) -> None:
+    rank = input_indices.shape[1]
+    if output_indices.shape[1] != rank or input_start.shape[0] != rank:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"The input and output should have the same ndims: got {rank} and {output_indices.shape[1]}, and input_start has {input_start.shape[0]} elements",
+        )
+    if gradient.shape[0] != output_indices.shape[0]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"# elements of backprop_val_grad and rows of output_indices should match: {gradient.shape[0]} vs {output_indices.shape[0]}",
+        )
+
+
 @SPARSE_SLICE_GRAD.kernel
 def sparse_slice_grad_kernel(
     backprop_val_grad: torch.Tensor,
@@ -372,7 +390,15 @@ def sparse_slice_grad_kernel(
     input_start: torch.Tensor,
     output_indices: torch.Tensor,
 ) -> torch.Tensor:
+    _check_slice_grad(backprop_val_grad, input_indices, input_start, output_indices)
     places = _matched(output_indices + input_start, input_indices)
+    used = int((places >= 0).sum())
+    if used != len(places) or len(torch.unique(places)) != used:
+        raise InternalError(
+            None,
+            None,
+            f"Elements of backprop_val_grad aren't all propagated. Num elements:{len(places)}, used: {len(torch.unique(places[places >= 0]))}",
+        )
     result = backprop_val_grad.new_zeros(input_indices.shape[0])
     signed(result)[places] = signed(backprop_val_grad)
     return result
@@ -590,7 +616,8 @@ def _dense_counterparts(sp_indices: torch.Tensor, sp_shape: torch.Tensor, dense:
 
 def _cwise(name: str, kernel: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> OpDefinition:
     definition = define(
-        f"SparseDenseCwise{name}(sp_indices: int64, sp_values: T, sp_shape: int64, dense: T) -> (output: T)", T=NUMERIC
+        f"SparseDenseCwise{name}(sp_indices: matrix int64, sp_values: vector T, sp_shape: vector int64, dense: T) -> (output: T)",
+        T=NUMERIC,
     )
 
     @definition.kernel

@@ -30,7 +30,6 @@ STRING_TO_NUMBER = define(
     "StringToNumber(string_tensor: string) -> (output: out_type)", out_type=one_of(*_PARSED, default=dtypes.float32)
 ).not_differentiable()
 STRING_TO_NUMBER.shape(unchanged)
-_LARGEST_INT32 = (1 << 31) - 1
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _UNSIGNED = re.compile(rb"\+?[0-9]+")
 _FLOAT = re.compile(
@@ -130,9 +129,7 @@ def _formatted(
     flags = fill if fill in ("0", "-", "+", " ") else ""
     if fill and not flags:
         raise InvalidArgumentError(None, None, f"Fill argument not supported: {fill!r}")
-    for label, number in (("width", width), ("precision", precision)):
-        if number > _LARGEST_INT32:
-            raise InvalidArgumentError(None, None, f"Attr {label} has value {number} out of range for an int32")
+    for number in (width, precision):
         allocatable([numbers.prod(input.shape), max(number, 0)], 2)
     size = "" if width < 0 else str(width)
     digits = "" if precision < 0 else f".{precision}"

@@ -465,7 +465,7 @@ class Planner:
             definition = op.definition
             if not definition.single:
                 held.update(values_of(instruction.results))  # outputs may share memory with each other
-            if definition.in_place_fn is None or definition.ranked or not op.outputs[0].dtype.is_floating:
+            if definition.in_place_fn is None or _ranks_unknown(op) or not op.outputs[0].dtype.is_floating:
                 continue
             size = op.outputs[0].static_shape.size
             if size is not None and size < _WORTH_REUSING:

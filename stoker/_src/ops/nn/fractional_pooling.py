@@ -74,6 +74,10 @@ def _sequence(state: PhiloxState, size: int, count: int, pseudo_random: bool) ->
 
 
 def _windows(sequence: list[int], size: int, overlapping: bool) -> Windows:
+    if any(not 0 <= start < end <= size for start, end in itertools.pairwise(sequence)):
+        raise InvalidArgumentError(
+            None, None, f"A pooling sequence must rise from 0 to at most the input's size {size}, got {sequence}"
+        )
     return [(start, min(end + 1, size) if overlapping else end) for start, end in itertools.pairwise(sequence)]
 
 
@@ -162,6 +166,12 @@ def fractional_max_pool_grad_kernel(
     *,
     overlapping: bool,
 ) -> torch.Tensor:
+    if orig_output.shape != out_backprop.shape:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"orig_output and out_backprop must have one shape, got {list(orig_output.shape)} and {list(out_backprop.shape)}",
+        )
     batch, height, width, channels = orig_input.shape
     rows = _windows(row_pooling_sequence, height, overlapping)
     columns = _windows(col_pooling_sequence, width, overlapping)
