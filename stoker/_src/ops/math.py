@@ -448,6 +448,14 @@ CLIP_BY_VALUE = define("ClipByValue(t: T, clip_value_min: T, clip_value_max: T) 
 @CLIP_BY_VALUE.kernel
 @ordered
 def clip_by_value_kernel(t: torch.Tensor, clip_value_min: torch.Tensor, clip_value_max: torch.Tensor) -> torch.Tensor:
+    for bound in (clip_value_min, clip_value_max):
+        if bound.ndim and bound.shape != t.shape:
+            raise InvalidArgumentError(
+                None,
+                None,
+                "clip_value_min and clip_value_max must be either of the same shape as input, or a scalar. "
+                f"input shape: {Shape(t.shape)}, clip_value_min shape: {Shape(clip_value_min.shape)}, clip_value_max shape: {Shape(clip_value_max.shape)}",
+            )
     return torch.maximum(torch.minimum(t, clip_value_max), clip_value_min)
 
 
@@ -597,6 +605,13 @@ def add_n_kernel(inputs: list[Any]) -> Any:
     if inputs[0].dtype in SIGNED_TWIN:
         signed = [each.view(SIGNED_TWIN[each.dtype]) for each in inputs]
         return add_n_kernel(signed).view(inputs[0].dtype)
+    for i, each in enumerate(inputs):
+        if each.shape != inputs[0].shape:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Inputs to operation of type AddN must have the same size and shape. Input 0: {Shape(inputs[0].shape)} != input {i}: {Shape(each.shape)}",
+            )
     total = torch.add(inputs[0], inputs[1])
     for each in inputs[2:]:
         total.add_(each)

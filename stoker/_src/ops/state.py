@@ -351,6 +351,8 @@ def _counted(variable: VariableState, limit: int) -> torch.Tensor:
         raise InvalidArgumentError(
             None, None, f"input is not a scalar: {Shape(value.shape)} (variable {variable.name})"
         )
+    if limit > torch.iinfo(value.dtype).max:
+        raise InvalidArgumentError(None, None, f"Attr limit has value {limit} out of range for {value.dtype}")
     if int(value) >= limit:
         raise OutOfRangeError(None, None, f"Reached limit of {limit}")
     before = value.clone()

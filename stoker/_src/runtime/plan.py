@@ -243,7 +243,8 @@ class Planner:
             return
         special = None if definition.specialize_fn is None else definition.specialize_fn(op)
         if special is None:
-            instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
+            kernel = definition.rank_checking_kernel if _ranks_unknown(op) else definition.kernel_fn
+            instruction = Instruction(op, "kernel", kernel, arguments, self._keywords(op))
         else:
             instruction = Instruction(op, "kernel", special, arguments)
         self._append(instruction, traits)
@@ -420,7 +421,8 @@ class Planner:
         if op.definition.needs_context or any(isinstance(v, Operation) for v in op.attrs.values()):
             return False
         try:
-            results = op.definition.kernel_fn(*[_constant(a) for a in arguments], **self._keywords(op))  # type: ignore[misc]
+            kernel = op.definition.rank_checking_kernel if _ranks_unknown(op) else op.definition.kernel_fn
+            results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))  # type: ignore[misc]
         except Exception:
             return False
         flat = op.definition.flatten_results(results)
@@ -513,7 +515,7 @@ class Planner:
             definition = op.definition
             if not definition.single:
                 held.update(values_of(instruction.results))  # outputs may share memory with each other
-            if definition.in_place_fn is None or not op.outputs[0].dtype.is_floating:
+            if definition.in_place_fn is None or _ranks_unknown(op) or not op.outputs[0].dtype.is_floating:
                 continue
             size = self.shape_of(op.outputs[0]).size
             if size is not None and size < _WORTH_REUSING:
@@ -578,6 +580,20 @@ def _is_plain(op: Operation) -> bool:
     """Whether an op's kernel neither keeps its inputs nor returns their memory."""
     keeps = any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in (*op._inputs, *op.outputs))
     return not op.definition.traits & (_EFFECTS | Trait.VIEW) and not keeps
+
+
+def _ranks_unknown(op: Operation) -> bool:
+    """Whether the op takes certain ranks and its shape rule could not see that it gets them."""
+    definition = op.definition
+    if not definition.ranked:
+        return False
+    grouped = definition.group(op._inputs, op.attrs)
+    return any(
+        tensor.static_shape.rank is None
+        for arg, item in zip(definition.inputs, grouped)
+        if arg.ranks is not None
+        for tensor in (item if arg.is_list else (item,))
+    )
 
 
 def _is_snapshot(op: Operation) -> bool:
