@@ -239,7 +239,7 @@ def reshape_grad(op: Operation, g: Any) -> Any:
     return reshape(g, shape(op.inputs[0])), None
 
 
-@export("reshape")
+@export("reshape", v1="manip.reshape")
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     """The same elements in another shape; one size may be -1 and is worked out."""
     return RESHAPE(tensor, shape, name=name)

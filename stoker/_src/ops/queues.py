@@ -469,7 +469,7 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-@export("queue.QueueBase", v1="QueueBase")
+@export("queue.QueueBase", v1=("QueueBase", "io.QueueBase"))
 class QueueBase:
     """What all queues share. Elements are tuples of tensors, dictionaries where the queue has names.
 
@@ -652,7 +652,7 @@ class FIFOQueue(QueueBase):
         super().__init__(types, known, names, ref)
 
 
-@export("queue.PaddingFIFOQueue", v1="PaddingFIFOQueue")
+@export("queue.PaddingFIFOQueue", v1=("PaddingFIFOQueue", "io.PaddingFIFOQueue"))
 class PaddingFIFOQueue(QueueBase):
     """A FIFO queue that batches elements of different sizes by padding them.
 
@@ -683,7 +683,7 @@ class PaddingFIFOQueue(QueueBase):
         super().__init__(types, known, names, ref)
 
 
-@export("queue.RandomShuffleQueue", v1="RandomShuffleQueue")
+@export("queue.RandomShuffleQueue", v1=("RandomShuffleQueue", "io.RandomShuffleQueue"))
 class RandomShuffleQueue(QueueBase):
     """Elements come out in random order; `min_after_dequeue` stay behind to be mixed with."""
 
@@ -710,7 +710,7 @@ class RandomShuffleQueue(QueueBase):
         super().__init__(types, known, names, ref)
 
 
-@export("queue.PriorityQueue", v1="PriorityQueue")
+@export("queue.PriorityQueue", v1=("PriorityQueue", "io.PriorityQueue"))
 class PriorityQueue(QueueBase):
     """Elements come out by priority, the smallest first; the first component of an element is its int64 priority."""
 
