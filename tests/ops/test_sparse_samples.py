@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
 from tests.ops.samples import Sample, check_sample, f64, samples
 from tests.ops.test_remaining_samples import texts
@@ -74,6 +75,7 @@ def some_rows(reference):
 
 
 VALUES = np.array([2.0, -1.0, 0.5])
+SERIALIZED = texts(*(tf.make_tensor_proto(part).SerializeToString() for part in (INDICES, VALUES, SHAPE)))
 
 SAMPLES = [
     Sample("SparseToDense", [INDICES, SHAPE, VALUES, np.float64(7)], gradient=(2, 3),
@@ -138,6 +140,10 @@ SAMPLES = [
     Sample("RaggedGather", [[np.array([0, 2, 2, 3])], f64(3), np.array([3])], {"OUTPUT_RAGGED_RANK": 1}, raises=(InvalidArgumentError, "3")),
     Sample("SerializeSparse", [INDICES, VALUES, SHAPE], gradient=False),
     Sample("SerializeManySparse", [INDICES, VALUES, SHAPE], gradient=False, static=False),
+    Sample("DeserializeSparse", [SERIALIZED], {"dtype": "float64"}, static=False, reference=lambda x: (INDICES, VALUES, SHAPE)),
+    Sample("DeserializeManySparse", [SERIALIZED.reshape(1, 3)], {"dtype": "float64"}, static=False,
+           reference=lambda x: (np.concatenate([np.zeros((3, 1), int), INDICES], 1), VALUES, np.array([1, 3, 4]))),
+    Sample("DeserializeManySparse", [SERIALIZED], {"dtype": "float64"}, raises=(InvalidArgumentError, "rank 2|matrix|3")),
     Sample("ComputeAccidentalHits", [np.array([[1, 2], [3, 4]]), np.array([4, 0, 1])], {"num_true": 2}, static=False, reference=lambda *_: (
                np.array([0, 1], np.int32), np.array([2, 0]), np.full(2, np.finfo(np.float32).min, np.float32))),
 ]  # fmt: skip
