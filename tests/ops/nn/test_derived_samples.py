@@ -113,7 +113,7 @@ def spread(x, g):
 
 def chosen(x, g):
     """Of each window, the element of `g` where `x` is largest."""
-    top, mask = highest(x)
+    _, mask = highest(x)
     return highest(np.where(mask, g, -1e9))[0]
 
 
