@@ -1,7 +1,7 @@
 """TensorProto to and from NumPy, in every encoding TensorFlow writes.
 
 A TensorProto holds its elements either as `tensor_content` (little-endian bytes) or in the typed field of its dtype,
-where a list shorter than the shape repeats its last element.
+where a list shorter than the shape repeats its last element, and what is too much is left out.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def from_tensor_proto(proto: Any) -> np.ndarray:
     except TypeError:
         raise InvalidArgumentError(None, None, f"TensorProto has the unknown dtype {proto.dtype}.") from None
     dims = [dim.size for dim in proto.tensor_shape.dim]
-    if proto.tensor_shape.unknown_rank or any(size < 0 for size in dims):
+    if any(size < 0 for size in dims):
         raise InvalidArgumentError(None, None, f"TensorProto's shape is not fully known: {dims}.")
     count = 1
     for size in dims:
@@ -110,7 +110,11 @@ def from_tensor_proto(proto: Any) -> np.ndarray:
             None,
             f"TensorProto's shape {dims} has {count} elements, too many: at most {MAX_BYTES} bytes of {dtype.name} are taken.",
         )
-    if proto.tensor_content and dtype is not dtypes.string:
+    if count == 0:
+        return _empty(dims, dtype)
+    if proto.tensor_content:
+        if dtype is dtypes.string:
+            return np.array([*_strings(proto.tensor_content, count), None], dtype=object)[:-1].reshape(dims)
         return _from_content(proto.tensor_content, dtype, dims, count)
     return _repeat_last(_typed_values(getattr(proto, field), dtype), dims, count, dtype)
 
@@ -123,7 +127,39 @@ def _from_content(content: bytes, dtype: DType, dims: list[int], count: int) -> 
             None,
             f"TensorProto of shape {dims} and dtype {dtype.name} needs {expected} bytes but has {len(content)}.",
         )
+    if dtype is dtypes.bool_ and content.translate(None, b"\0\1"):
+        raise InvalidArgumentError(None, None, f"TensorProto of shape {dims} holds booleans that are neither 0 nor 1.")
     return np.frombuffer(content, dtype=dtype.as_numpy_dtype).reshape(dims).copy()
+
+
+def _strings(content: bytes, count: int) -> list[bytes]:
+    """Strings as `tensor_content` holds them: their lengths as varints, then their bytes."""
+    lengths: list[int] = []
+    position, length, shift = 0, 0, 0
+    while len(lengths) < count and position < len(content) and shift < 64:
+        byte = content[position]
+        position += 1
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            lengths.append(length)
+            length, shift = 0, 0
+    if len(lengths) < count or position + sum(lengths) != len(content):
+        raise InvalidArgumentError(
+            None, None, f"TensorProto's content of {len(content)} bytes does not hold {count} strings."
+        )
+    strings = []
+    for length in lengths:
+        strings.append(content[position : position + length])
+        position += length
+    return strings
+
+
+def _empty(dims: list[int], dtype: DType) -> np.ndarray:
+    try:
+        return np.empty(dims, dtype=dtype.as_numpy_dtype)
+    except ValueError as error:  # more dimensions or larger sizes than NumPy has
+        raise InvalidArgumentError(None, None, f"TensorProto's shape {dims} cannot be made ({error}).") from None
 
 
 def _typed_values(values: Any, dtype: DType) -> np.ndarray:
@@ -142,8 +178,6 @@ def _typed_values(values: Any, dtype: DType) -> np.ndarray:
 
 
 def _repeat_last(flat: np.ndarray, dims: list[int], count: int, dtype: DType) -> np.ndarray:
-    if len(flat) > count:
-        raise InvalidArgumentError(None, None, f"TensorProto of shape {dims} holds {len(flat)} values.")
     if len(flat) < count:
         if len(flat) == 0:
             blank = b"" if dtype is dtypes.string else 0
@@ -151,4 +185,4 @@ def _repeat_last(flat: np.ndarray, dims: list[int], count: int, dtype: DType) ->
             filled[:] = blank
             return filled.reshape(dims)
         flat = np.concatenate([flat, np.repeat(flat[-1:], count - len(flat))])
-    return flat.reshape(dims)
+    return flat[:count].reshape(dims)
