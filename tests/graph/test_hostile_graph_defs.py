@@ -108,11 +108,11 @@ BAD = {
 
     "tensor_of_half_strings": (
         node("c", "Const", dtype="type: DT_STRING", value='tensor { dtype: DT_STRING tensor_shape {} tensor_content: "\\011ab" }'),
-        "does not hold 1 strings",
+        "needs 10 bytes for its strings but has 3",
     ),
     "tensor_of_no_booleans": (
         node("c", "Const", dtype="type: DT_BOOL", value='tensor { dtype: DT_BOOL tensor_shape {} tensor_content: "\\002" }'),
-        "neither 0 nor 1",
+        "other than 0 and 1",
     ),
     "shape_negative": (node("p", "Placeholder", dtype=T, shape="shape { dim { size: -7 } }"), "-7|shape"),
     "shape_of_unknown_rank_with_sizes": (

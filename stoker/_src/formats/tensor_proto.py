@@ -109,7 +109,7 @@ def from_tensor_proto(proto: Any, *, exact: bool = False) -> np.ndarray:
     field = _FIELDS.get(dtype)
     if field is None:
         raise InvalidArgumentError(None, None, f"TensorProto of dtype {dtype.name} has no NumPy form.")
-    dims = _known_dims(proto.tensor_shape, dtype)
+    dims = _known_dims(proto.tensor_shape, dtype, exact)
     count = math.prod(dims)
     try:
         if not count and not exact:
@@ -126,9 +126,9 @@ def from_tensor_proto(proto: Any, *, exact: bool = False) -> np.ndarray:
         raise ResourceExhaustedError(None, None, message) from error
 
 
-def _known_dims(shape: Any, dtype: DType) -> list[int]:
+def _known_dims(shape: Any, dtype: DType, exact: bool) -> list[int]:
     dims = [dim.size for dim in shape.dim]
-    if shape.unknown_rank or any(size < 0 for size in dims):
+    if (shape.unknown_rank and (exact or not dims)) or any(size < 0 for size in dims):
         raise InvalidArgumentError(None, None, f"TensorProto's shape is not fully known: {dims}.")
     if len(dims) > _MAX_RANK:
         raise InvalidArgumentError(
