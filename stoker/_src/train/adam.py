@@ -93,6 +93,11 @@ class AdamOptimizer(RuleOptimizer):
     def _resource_apply_sparse(self, grad: Any, handle: Any, indices: Any) -> Any:
         return self._sparse(grad, handle, indices, self._resource_scatter_add)
 
+    def _resource_scatter_add(self, x: Any, i: Any, v: Any) -> Any:
+        added = scatter_state.SCATTERS["Add"][1](x.handle, i, v)
+        with control_dependencies([added]):
+            return x.value()
+
     def _sparse(self, grad: Any, var: Any, indices: Any, add_rows: Any) -> Any:
         """The update by rows: all of m and v decay, the rows are added, and all of var moves."""
         power1, power2 = (math.cast(power, var.dtype.base_dtype) for power in self._get_beta_accumulators())
