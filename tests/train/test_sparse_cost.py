@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import stoker.compat.v1 as tf
 
@@ -27,6 +28,10 @@ OPTIMIZERS = {
 BY_ROWS = ("index_select", "index_copy_", "index_add_", "index_put_", "_index_put_impl_", "detach", "alias")
 
 
+def _large(values, size):
+    return [v for v in tree_leaves(values) if isinstance(v, torch.Tensor) and v.numel() >= size]
+
+
 class Work(TorchDispatchMode):
     """Notes every op that makes, or goes through, something of at least `size` numbers."""
 
@@ -36,13 +41,10 @@ class Work(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
-        tensors = [each for each in torch.utils._pytree.tree_leaves((args, made)) if isinstance(each, torch.Tensor)]
-        name = func.overloadpacket.__name__
-        fresh = [each for each in torch.utils._pytree.tree_leaves(made) if isinstance(each, torch.Tensor)]
-        taken = {each.data_ptr() for each in torch.utils._pytree.tree_leaves(args) if isinstance(each, torch.Tensor)}
-        copies = any(each.numel() >= self._size and each.data_ptr() not in taken for each in fresh)
-        if copies or (name not in BY_ROWS and any(each.numel() >= self._size for each in tensors)):
-            self.large.add(name)
+        taken, given = _large(args, self._size), _large(made, self._size)
+        copied = any(each.data_ptr() not in {other.data_ptr() for other in taken} for each in given)
+        if copied or (taken and func.overloadpacket.__name__ not in BY_ROWS):
+            self.large.add(func.overloadpacket.__name__)
         return made
 
 
