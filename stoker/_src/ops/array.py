@@ -13,12 +13,12 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor, register_tensor_conversion_function
-from stoker._src.graph.definition import ANY, INT, INTS, PASSES, TYPES, VIEW, define, one_of, unchanged
+from stoker._src.graph.definition import ANY, INT, INTS, PASSES, STATEFUL, TYPES, VIEW, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array_joining, math, ranges, reductions
-from stoker._src.ops.array_movement import checked_sizes
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.constants import constant, constant_of
 from stoker._src.ops.lowering import reshaped
 from stoker._src.ops.values import torch_dtype
@@ -37,6 +37,10 @@ STOP_GRADIENT.shape(unchanged)
 SNAPSHOT = define("Snapshot(input: T) -> (output: T)", PASSES, T=ANY)
 SNAPSHOT.kernel(lambda input: input)
 SNAPSHOT.shape(unchanged)
+
+GUARANTEE_CONST = define("GuaranteeConst(input: T) -> (output: T)", PASSES | STATEFUL, T=ANY)
+GUARANTEE_CONST.kernel(lambda input: input)
+GUARANTEE_CONST.shape(unchanged)
 
 PREVENT_GRADIENT = define("PreventGradient(input: T) -> (output: T)", PASSES, T=ANY, message="")
 PREVENT_GRADIENT.kernel(lambda input: input)
@@ -85,6 +89,9 @@ SHAPE_OP = define(
 ).not_differentiable()
 
 
+SHAPE_OP.of_shapes = True
+
+
 @SHAPE_OP.kernel
 def shape_kernel(input: Any, *, out_type: DType) -> torch.Tensor:
     return torch.tensor(input.shape, dtype=torch_dtype(out_type))
@@ -110,6 +117,9 @@ SHAPE_N = define(
     T=ANY,
     out_type=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
+
+
+SHAPE_N.of_shapes = True
 
 
 @SHAPE_N.kernel
@@ -164,6 +174,8 @@ RESHAPE.lower(reshaped)
 @RESHAPE.kernel
 def reshape_kernel(tensor: Any, shape: list[int]) -> Any:
     try:
+        if len(shape) > 1 and min(shape) < -1:  # NumPy takes any negative number for -1
+            raise ValueError
         return tensor.reshape(shape)
     except (RuntimeError, ValueError, TypeError, OverflowError):
         raise _misfit(tensor, shape) from None
@@ -235,7 +247,7 @@ def reshape_grad(op: Operation, g: Any) -> Any:
     return reshape(g, shape(op.inputs[0])), None
 
 
-@export("reshape")
+@export("reshape", v1="manip.reshape")
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     """The same elements in another shape; one size may be -1 and is worked out."""
     return RESHAPE(tensor, shape, name=name)
@@ -250,7 +262,7 @@ FILL = define(
 
 @FILL.kernel
 def fill_kernel(dims: list[int], value: Any) -> Any:
-    dims = checked_sizes(dims)
+    dims = allocatable(dims, itemsize(value))
     if isinstance(value, np.ndarray):
         return np.full(dims, value[()], dtype=object)
     return value.expand(dims).clone(memory_format=torch.contiguous_format)
