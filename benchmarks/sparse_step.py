@@ -3,8 +3,11 @@
     python -P benchmarks/sparse_step.py [--rows 1000] [--repeats 200] [--only OPTIMIZER,...]
 
 A step takes 1,000 rows of 64 columns (some repeated) and updates a table of 1,000,000 rows, or of 10,000. The update ops touch only
-the rows they are given, so both cost the same, save for caches: a row of 256 MB comes from memory, a row of 2.5 MB from the
-processor's cache. The column "apart" leaves that out: the large table, but rows out of 10,000 that lie spread over it.
+the rows they are given, but a row of a 256 MB table comes from memory and a row of a 2.5 MB table from the processor's cache. What that costs
+any program is measured beside: "bare" is torch's gather of the same rows, a product, and the scatter back (without slots: the
+scatter that adds), on as many tables as the optimizer has variable and slots, and nothing else. "own" is the step less that, which is what the optimizer and the session add.
+
+Times are of the processor (user and system, one thread), so that other programs count little.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import argparse
 import time
 
 import numpy as np
+import torch
 
 import stoker.compat.v1 as tf
 
@@ -35,9 +39,32 @@ OPTIMIZERS = {
 }
 
 
-def step_times(make, table_rows, named_rows, *, rows, repeats, resource):
-    """Microseconds of steps (the least quarter of them, on average) on a table of `table_rows`, rows out of `named_rows`."""
-    # One thread: what is measured is the work, not how a busy machine schedules threads.
+def batches_of(table_rows, rows):
+    """(rows, gradients): random rows of the table, as many of them repeated as in the small one."""
+    random = np.random.RandomState(0)
+    batches = []
+    for _ in range(BATCHES):
+        distinct, places = np.unique(random.randint(0, SMALL, rows), return_inverse=True)
+        named = random.permutation(table_rows)[: len(distinct)]
+        batches.append((named[places], random.rand(rows, COLUMNS).astype(np.float32)))
+    return batches
+
+
+def processor_time(run, batches, repeats):
+    """Microseconds of the processor for one call of `run` on a batch: the mean of the least quarter."""
+    times = []
+    for i in range(repeats + 5):
+        begin = time.process_time()
+        run(*batches[i % BATCHES])
+        times.append(time.process_time() - begin)
+        if sum(times) > 5:
+            break
+    kept = sorted(times[5:] or times)
+    return 1e6 * float(np.mean(kept[: max(1, len(kept) // 4)]))
+
+
+def step_time(make, table_rows, *, rows, repeats, resource):
+    """(microseconds of a training step, how many tables it updates: the variable and its slots)."""
     config = tf.ConfigProto(intra_op_parallelism_threads=1)
     with tf.Graph().as_default(), tf.Session(config=config) as session:
         table = tf.get_variable(
@@ -46,22 +73,35 @@ def step_times(make, table_rows, named_rows, *, rows, repeats, resource):
         step = tf.train.get_or_create_global_step()
         indices, values = tf.placeholder(tf.int64, [None]), tf.placeholder(tf.float32, [None, COLUMNS])
         gradient = tf.IndexedSlices(values, indices, tf.constant([table_rows, COLUMNS], tf.int64))
-        train = make(step).apply_gradients([(gradient, table)], global_step=step)
+        optimizer = make(step)
+        train = optimizer.apply_gradients([(gradient, table)], global_step=step)
         session.run(tf.global_variables_initializer())
-        random = np.random.RandomState(0)
-        batches = [
-            (random.choice(named_rows, rows), random.rand(rows, COLUMNS).astype(np.float32)) for _ in range(BATCHES)
-        ]
-        times = []
-        for i in range(repeats + 5):
-            at, numbers = batches[i % BATCHES]
-            begin = time.perf_counter()
-            session.run(train, {indices: at, values: numbers})
-            times.append(time.perf_counter() - begin)
-            if sum(times) > 20:
-                break
-        kept = sorted(times[5:] or times)
-        return 1e6 * float(np.mean(kept[: max(1, len(kept) // 4)]))
+        run = session.make_callable(train, [indices, values])
+        tables = 1 + sum(slot.shape == table.shape for slot in optimizer.variables())
+        return processor_time(run, batches_of(table_rows, rows), repeats), tables
+
+
+def bare_time(count, table_rows, *, rows, repeats):
+    """Microseconds to read, change and write the rows of `count` tables with nothing but torch; of one table, to add to them."""
+    tables = [torch.zeros(table_rows, COLUMNS) for _ in range(count)]
+
+    def run(indices, values):
+        at = torch.from_numpy(indices)
+        if count == 1:
+            tables[0].index_add_(0, at, torch.from_numpy(values))
+            return
+        parts = [table.index_select(0, at) for table in tables]
+        for part in parts:
+            part.mul_(0.5)
+        for table, part in zip(tables, parts):
+            table.index_copy_(0, at, part)
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return processor_time(run, batches_of(table_rows, rows), repeats)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def main() -> None:
@@ -70,23 +110,29 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--only", help="optimizers by the start of their names, separated by commas")
     options = parser.parse_args()
-    spread = np.random.RandomState(1).choice(LARGE, SMALL, replace=False)
-    print("| optimizer | variable | 10,000 x 64 | 1,000,000 x 64 | ratio | apart | ratio |")
-    print("|---|---|---:|---:|---:|---:|---:|")
+    sizes, settings = (SMALL, LARGE), {"rows": options.rows, "repeats": options.repeats}
+    bare: dict[int, list[float]] = {}
+    columns = [f"{what}, {size:,} x {COLUMNS}" for what in ("step", "bare", "own") for size in sizes]
+    print(
+        f"| optimizer | variable | KB touched | {' | '.join(columns[:2])} | ratio | {' | '.join(columns[2:])} | ratio |"
+    )
+    print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, make in OPTIMIZERS.items():
         if options.only and not name.startswith(tuple(options.only.split(","))):
             continue
         for resource in (False, True):
-            settings = {"rows": options.rows, "repeats": options.repeats, "resource": resource}
-            small = step_times(make, SMALL, np.arange(SMALL), **settings)
-            large = step_times(make, LARGE, np.arange(LARGE), **settings)
-            apart = step_times(make, LARGE, spread, **settings)
+            steps = [step_time(make, size, resource=resource, **settings) for size in sizes]
+            tables = steps[0][1]
+            if tables not in bare:
+                bare[tables] = [bare_time(tables, size, **settings) for size in sizes]
+            (small, _), (large, _) = steps
+            own = [time - control for (time, _), control in zip(steps, bare[tables])]
+            # Read and written, but for Adam, which goes through all rows.
+            kilobytes = "all" if name == "Adam" else f"{2 * tables * options.rows * COLUMNS * 4 / 1000:,.0f}"
+            numbers = [small, large, large / small, *bare[tables], *own, own[1] / own[0]]
+            cells = [f"{number:.2f}" if i in (2, 7) else f"{number:,.0f} us" for i, number in enumerate(numbers)]
             kind = "resource" if resource else "reference"
-            print(
-                f"| {name} | {kind} | {small:,.0f} us | {large:,.0f} us | {large / small:.2f} | {apart:,.0f} us "
-                f"| {apart / small:.2f} |",
-                flush=True,
-            )
+            print(f"| {name} | {kind} | {kilobytes} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

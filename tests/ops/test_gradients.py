@@ -1,6 +1,7 @@
 """tf.gradients: stops, gates, and the edges of function bodies."""
 
 import numpy as np
+import pytest
 
 import stoker as tf2
 import stoker.compat.v1 as tf
@@ -78,3 +79,29 @@ def test_functions_differentiate_by_eager_variables(eager):
         return tf2.gradients(v * v * x, [v, x])
 
     assert [float(g) for g in f()] == [12.0, 9.0]
+
+
+def test_bad_arguments_of_gradients():
+    """Gradients to start from fit the tensors in number, dtype and shape; what cannot be differentiated is refused."""
+    x = tf.constant([1.0, 2.0])
+    with pytest.raises(ValueError, match="one grad_y for each y"):
+        tf.gradients([x * x], [x], grad_ys=[tf.ones([2]), tf.ones([2])])
+    with pytest.raises(ValueError, match="does not fit the shape"):
+        tf.gradients(x * x, [x], grad_ys=[tf.ones([3])])
+    with pytest.raises(TypeError):
+        tf.gradients(x * x, [x], grad_ys=[tf.constant([1, 1])])
+    with pytest.raises(TypeError, match="must set grad_ys"):
+        tf.gradients(tf.cast(x, tf.complex64), [x])
+    with pytest.raises(TypeError, match="string"):
+        tf.gradients(tf.constant("a"), [x])
+    with pytest.raises(ValueError):
+        tf.gradients(x * x, [x], unconnected_gradients="half")
+    with pytest.raises(ValueError, match="aggregation_method"):
+        tf.gradients(x * x, [x], aggregation_method=77)
+
+
+def test_ops_without_a_gradient():
+    """An op that nobody registered a gradient for is a LookupError when it lies on the way."""
+    x = tf.constant([[1.0, 2.0], [0.0, 3.0]])
+    with pytest.raises(LookupError, match="Lu"):
+        tf.gradients(tf.linalg.lu(x)[0], [x])

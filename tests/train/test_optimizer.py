@@ -125,6 +125,9 @@ def test_bad_arguments_of_compute_gradients():
         _descent().compute_gradients(w * w, gate_gradients=7)
     with pytest.raises(ValueError, match="Invalid type"):
         _descent().compute_gradients(tf.constant(1))
+    for loss in (1.0, None, [w * w], "w"):
+        with pytest.raises(ValueError, match="loss must be a tensor"):
+            _descent().compute_gradients(loss)
     with pytest.raises(TypeError, match=r"not a tf\.Variable"):
         _descent().compute_gradients(w * w, var_list=["w"])
     with tf.Graph().as_default(), pytest.raises(ValueError, match="No variables to optimize"):
@@ -377,7 +380,7 @@ class SignDescent(tf.train.Optimizer):
         return tf.scatter_sub(var, grad.indices, self._rate_t * tf.sign(grad.values)).op
 
     def _resource_apply_sparse(self, grad, var, indices):
-        return self._resource_scatter_add(var, indices, -self._rate_t * tf.sign(grad)).op
+        return tf.raw_ops.ResourceScatterSub(resource=var.handle, indices=indices, updates=self._rate_t * tf.sign(grad))
 
     def _finish(self, update_ops, name_scope):
         with tf.control_dependencies(update_ops):

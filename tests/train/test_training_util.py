@@ -61,6 +61,13 @@ def test_not_a_step(value):
         tf.train.get_global_step()
 
 
+def test_not_a_variable():
+    """What was put into the collection must be a variable or a tensor."""
+    tf.add_to_collection(tf.GraphKeys.GLOBAL_STEP, "step")
+    with pytest.raises(TypeError, match="must be a Variable or Tensor"):
+        tf.train.get_global_step()
+
+
 def test_several(caplog):
     """With several in the collection nobody knows which; that is logged, and None returned."""
     for _ in range(2):
@@ -75,8 +82,13 @@ def test_assert_global_step():
     tf.train.assert_global_step(tf.Variable(1))
     tf.train.assert_global_step(tf.constant(1))
     tf.train.assert_global_step(tf.placeholder(tf.int32))
-    with pytest.raises(TypeError, match="must be a Variable or Tensor"):
-        tf.train.assert_global_step("global_step")
+    for bad in ("global_step", 3, None):
+        with pytest.raises(TypeError, match="must be a Variable or Tensor"):
+            tf.train.assert_global_step(bad)
+    with pytest.raises(TypeError, match="does not have integer type"):
+        tf.train.assert_global_step(tf.constant(1.0))
+    with pytest.raises(TypeError, match="is not scalar"):
+        tf.train.assert_global_step(tf.Variable([1]))
 
 
 @pytest.mark.usefixtures("eager")

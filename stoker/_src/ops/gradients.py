@@ -217,6 +217,8 @@ class _Walk:
             if given is None:
                 if y.dtype.is_complex:
                     raise TypeError(f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = {y.dtype!r})")
+                if y.dtype.base_dtype is dtypes.string:
+                    raise TypeError(f"Strings have no gradient: {y}")
                 if not is_trainable(y):
                     continue
                 one = convert_to_tensor(1, y.dtype.base_dtype, name=f"grad_ys_{i}")

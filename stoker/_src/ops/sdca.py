@@ -302,6 +302,8 @@ SDCA_SHRINK_L1 = define(
 
 @SDCA_SHRINK_L1.kernel
 def sdca_shrink_l1_kernel(weights: list[VariableState], *, l1: float, l2: float) -> None:
+    if not l2 > 0:
+        raise InvalidArgumentError(None, None, f"l2 must be positive, but is {l2:g}.")
     shrink = l1 / l2
     for variable in weights:
         value = variable.read()

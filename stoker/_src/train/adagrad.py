@@ -15,7 +15,8 @@ from stoker._src.train.rule_optimizer import Number, RuleOptimizer
 
 def constant_slot(optimizer: Optimizer, var: Any, number: float, slot_name: str, op_name: str) -> None:
     """Makes a slot of `var` that starts at `number` everywhere, from a constant beside the variable."""
-    initial = constants.constant(number, var.dtype.base_dtype, shape=var.static_shape)
+    with beside(var):
+        initial = constants.constant(number, var.dtype.base_dtype, shape=var.static_shape)
     optimizer._get_or_make_slot(var, initial, slot_name, op_name)
 
 
@@ -130,8 +131,7 @@ class ProximalAdagradOptimizer(RuleOptimizer):
 
     def _create_slots(self, var_list: list[Any]) -> None:
         for var in var_list:
-            with beside(var):
-                constant_slot(self, var, self._initial_accumulator_value, "accumulator", self._name)
+            constant_slot(self, var, self._initial_accumulator_value, "accumulator", self._name)
 
 
 @export(v1="train.AdagradDAOptimizer")
@@ -187,12 +187,9 @@ class AdagradDAOptimizer(RuleOptimizer):
 
     def _create_slots(self, var_list: list[Any]) -> None:
         for var in var_list:
-            dtype, shape = var.dtype.base_dtype, var.static_shape
-            with beside(var):
-                total = constants.constant(0.0, dtype, shape=shape)
-                squares = constants.constant(self._initial_gradient_squared_accumulator_value, dtype, shape=shape)
-            self._get_or_make_slot(var, total, "gradient_accumulator", self._name)
-            self._get_or_make_slot(var, squares, "gradient_squared_accumulator", self._name)
+            starts = (0.0, self._initial_gradient_squared_accumulator_value)
+            for slot_name, start in zip(self._slot_names, starts):
+                constant_slot(self, var, start, slot_name, self._name)
 
     def _prepare(self) -> None:
         super()._prepare()
@@ -253,8 +250,3 @@ class AdadeltaOptimizer(RuleOptimizer):
 
     def _rule(self) -> UpdateOps:
         return ADADELTA
-
-    def _create_slots(self, var_list: list[Any]) -> None:
-        for var in var_list:
-            self._zeros_slot(var, "accum", self._name)
-            self._zeros_slot(var, "accum_update", self._name)

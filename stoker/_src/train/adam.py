@@ -67,9 +67,7 @@ class AdamOptimizer(RuleOptimizer):
         first = min(var_list, key=lambda var: var.name)
         for name, start in (("beta1_power", self._beta1), ("beta2_power", self._beta2)):
             self._create_non_slot_variable(self._call_if_callable(start), name, first)
-        for var in var_list:
-            self._zeros_slot(var, "m", self._name)
-            self._zeros_slot(var, "v", self._name)
+        super()._create_slots(var_list)
 
     def _call(self, op: Any, var: Any, *gradient: Any) -> Any:
         slots = [self.get_slot(var, name) for name in self._slot_names]
@@ -92,6 +90,11 @@ class AdamOptimizer(RuleOptimizer):
 
     def _resource_apply_sparse(self, grad: Any, handle: Any, indices: Any) -> Any:
         return self._sparse(grad, handle, indices, self._resource_scatter_add)
+
+    def _resource_scatter_add(self, x: Any, i: Any, v: Any) -> Any:
+        added = scatter_state.SCATTERS["Add"][1](x.handle, i, v)
+        with control_dependencies([added]):
+            return x.value()
 
     def _sparse(self, grad: Any, var: Any, indices: Any, add_rows: Any) -> Any:
         """The update by rows: all of m and v decay, the rows are added, and all of var moves."""

@@ -127,7 +127,3 @@ class MomentumOptimizer(RuleOptimizer):
 
     def _attributes(self) -> dict[str, Any]:
         return {"use_nesterov": self._use_nesterov}
-
-    def _create_slots(self, var_list: list[Any]) -> None:
-        for var in var_list:
-            self._zeros_slot(var, "momentum", self._name)

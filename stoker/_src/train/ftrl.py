@@ -8,7 +8,6 @@ from stoker._src.base.export import export
 from stoker._src.ops.training import UpdateOps
 from stoker._src.ops.training_rules import FTRL, FTRL_V2
 from stoker._src.train.adagrad import constant_slot
-from stoker._src.train.optimizer import beside
 from stoker._src.train.rule_optimizer import Number, RuleOptimizer
 
 
@@ -99,6 +98,5 @@ class FtrlOptimizer(RuleOptimizer):
 
     def _create_slots(self, var_list: list[Any]) -> None:
         for var in var_list:
-            with beside(var):
-                constant_slot(self, var, self._initial_accumulator_value, "accum", self._accum_name or self._name)
-                self._zeros_slot(var, "linear", self._linear_name or self._name)
+            constant_slot(self, var, self._initial_accumulator_value, "accum", self._accum_name or self._name)
+            self._zeros_slot(var, "linear", self._linear_name or self._name)

@@ -20,7 +20,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import colocate_with, control_dependencies, init_scope, name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, gradients, grouping, scatter_state, segment, sorting, state, variables
+from stoker._src.ops import array, gradients, grouping, segment, sorting, state, variables
 from stoker._src.ops.partitioned import PartitionedVariable
 from stoker._src.ops.variables import RefVariable, ResourceVariable, Variable
 from stoker._src.runtime import tape
@@ -130,7 +130,7 @@ class Optimizer:
 
         Raises:
             TypeError: `var_list` holds something that is neither a variable nor a tensor.
-            ValueError: an unknown gate, no variables, or a dtype that cannot be trained.
+            ValueError: a loss that is no tensor, an unknown gate, no variables, or a dtype that cannot be trained.
             RuntimeError: in eager mode, when `loss` is not a function.
         """
         if callable(loss) and not isinstance(loss, (Tensor, Variable)):
@@ -144,6 +144,8 @@ class Optimizer:
                 "gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH.  "
                 f"Not {gate_gradients}"
             )
+        if not isinstance(loss, (Tensor, Variable, PartitionedVariable)):
+            raise ValueError(f"loss must be a tensor that depends on variables, not {loss!r}.")
         loss = self._scale_loss(convert_to_tensor(loss))
         self._assert_valid_dtypes([loss])
         if grad_loss is not None:
@@ -367,12 +369,6 @@ class Optimizer:
         """Adds the values of rows that are named more than once, then `_resource_apply_sparse`."""
         values, unique = sum_duplicates(grad, indices)
         return self._resource_apply_sparse(values, handle, unique)
-
-    def _resource_scatter_add(self, x: Any, i: Any, v: Any) -> Any:
-        """Adds rows to a resource variable; returns its value after that."""
-        added = scatter_state.SCATTERS["Add"][1](x.handle, i, v)
-        with control_dependencies([added]):
-            return x.value()
 
     def _finish(self, update_ops: list[Any], name_scope: str) -> Any:
         """The op that stands for the whole update, called `name_scope`."""

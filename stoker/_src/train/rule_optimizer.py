@@ -21,7 +21,7 @@ class Number(NamedTuple):
 class RuleOptimizer(Optimizer):
     """The base of the optimizers that are one training op. A subclass declares
 
-    - `_slot_names`: the slots it needs, in the op's order (`_create_slots` makes them),
+    - `_slot_names`: the slots it needs, in the op's order (zeros, unless it overrides `_create_slots`),
     - `_hyperparameters`: its numbers, in the order their tensors are made,
     - `_before`, `_after`: the attributes that hold the tensors the op takes before and after the gradient,
     - `_rule()`: the ops, and `_attributes()`: their attributes beside `use_locking`.
@@ -37,6 +37,11 @@ class RuleOptimizer(Optimizer):
 
     def _attributes(self) -> dict[str, Any]:
         return {}
+
+    def _create_slots(self, var_list: list[Any]) -> None:
+        for var in var_list:
+            for slot_name in self._slot_names:
+                self._zeros_slot(var, slot_name, self._name)
 
     def _prepare(self) -> None:
         for given, name, tensor in self._hyperparameters:
