@@ -77,6 +77,7 @@ from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
 from stoker._src.ops.nn.activations import softplus as softplus
+from stoker._src.ops.nn.activations import softsign as softsign
 from stoker._src.ops.nn.bias import zero_fraction as zero_fraction
 from stoker._src.ops.nn.moments import l2_normalize_v2 as l2_normalize
 from stoker._src.ops.nn.softmax import log_softmax_v2 as log_softmax

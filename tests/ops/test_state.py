@@ -368,3 +368,24 @@ def test_fetched_references_show_the_end_of_the_step():
         kept, _ = session.run([v, first])
         session.run(first)
         assert kept == np.float32(12.8)
+
+
+def test_create_partitioned_variables():
+    """Slices of a whole under its name; reused on request; bad slicings name both lists."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        whole = np.arange(10, dtype=np.float32).reshape(5, 2)
+        parts = tf.create_partitioned_variables([5, 2], [2, 1], whole, name="table")
+        assert [part.op.name for part in parts] == ["table/part_0", "table/part_1"]
+        again = tf.create_partitioned_variables([5, 2], [2, 1], whole, name="table", reuse=True)
+        assert all(a is b for a, b in zip(parts, again))
+        unnamed = tf.create_partitioned_variables([2], [1], tf.zeros_initializer(), trainable=False)
+        assert unnamed[0].op.name == "PartitionedVariable/part_0"
+        assert tf.trainable_variables() == parts
+        session.run(tf.global_variables_initializer())
+        np.testing.assert_array_equal(np.concatenate(session.run(parts)), whole)
+        with pytest.raises(ValueError, match="already exists"):
+            tf.create_partitioned_variables([5, 2], [2, 1], whole, name="table")
+        with pytest.raises(ValueError, match=r"shape: \[4, 2\], slicing: \[3\]"):
+            tf.create_partitioned_variables([4, 2], [3], tf.zeros_initializer())
+        with pytest.raises(ValueError, match="along one dimension"):
+            tf.create_partitioned_variables([4, 2], [2, 2], tf.zeros_initializer())

@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, DTypeSet, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape, as_shape
@@ -267,6 +268,7 @@ class OpDefinition:
     in_place_fn: Kernel | None = None
     in_place_position: int = 0
     lower_fn: Callable[..., Any] | None = None
+    of_shapes: bool = False  # the result depends on the shapes of the inputs alone
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also takes as tensors of a GPU
     batch_fn: Kernel | None = None
     batch_key: Callable[..., Any] | None = None
@@ -601,6 +603,20 @@ def define(signature: str, traits: Trait = Trait.NONE, /, **attrs: Any) -> OpDef
             specs[arg.list_attr] = AttrSpec("list(type)")
     definition = _REGISTRY[name] = OpDefinition(name, inputs, outputs, specs, traits)
     return definition
+
+
+def with_references(definition: OpDefinition) -> OpDefinition:
+    """Defines the oldest form of an op on resources: without "V2" in its name, with handles that are references of strings."""
+
+    def older(arg: Arg) -> Arg:
+        return replace(arg, dtype=dtypes.string, is_ref=True) if arg.dtype is dtypes.resource else arg
+
+    name = definition.name.removesuffix("V2")
+    if name in _REGISTRY:
+        raise ValueError(f"{name} is defined twice")
+    inputs, outputs = (tuple(map(older, args)) for args in (definition.inputs, definition.outputs))
+    older_form = _REGISTRY[name] = replace(definition, name=name, inputs=inputs, outputs=outputs)
+    return older_form
 
 
 def find_definition(name: str) -> OpDefinition | None:

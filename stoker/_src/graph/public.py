@@ -16,7 +16,7 @@ for _name in (
 export_constant(dtypes.__name__, "bool_", "bool", "dtypes.bool")
 export_constant(dtypes.__name__, "DType", "DType", "dtypes.DType")
 export_constant(dtypes.__name__, "as_dtype", "as_dtype", "dtypes.as_dtype")
-export_constant(dtypes.__name__, "QUANTIZED_DTYPES", v1=("QUANTIZED_DTYPES", "dtypes.QUANTIZED_DTYPES"))
+export_constant(dtypes.__name__, "QUANTIZED_DTYPES", "dtypes.QUANTIZED_DTYPES", v1="QUANTIZED_DTYPES")
 
 for _name in dir(errors):
     _value = getattr(errors, _name)

@@ -88,11 +88,11 @@ def _worth_evaluating(op: Operation, depth: int) -> bool:
     )
 
 
-def constant_value_as_shape(tensor: Any) -> Shape:
+def constant_value_as_shape(tensor: Any, value_of: Callable[[Any], np.ndarray | None] | None = None) -> Shape:
     """The shape that a vector of sizes spells, with None for sizes that are unknown or -1."""
     if isinstance(tensor, (list, tuple)):
         raise TypeError("expected one tensor")
-    value = constant_value(tensor)
+    value = (value_of or constant_value)(tensor)
     if value is not None:
         if value.ndim == 0:
             if value == -1:

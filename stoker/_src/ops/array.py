@@ -13,7 +13,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor, register_tensor_conversion_function
-from stoker._src.graph.definition import ANY, INT, INTS, PASSES, TYPES, VIEW, define, one_of, unchanged
+from stoker._src.graph.definition import ANY, INT, INTS, PASSES, STATEFUL, TYPES, VIEW, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
@@ -37,6 +37,10 @@ STOP_GRADIENT.shape(unchanged)
 SNAPSHOT = define("Snapshot(input: T) -> (output: T)", PASSES, T=ANY)
 SNAPSHOT.kernel(lambda input: input)
 SNAPSHOT.shape(unchanged)
+
+GUARANTEE_CONST = define("GuaranteeConst(input: T) -> (output: T)", PASSES | STATEFUL, T=ANY)
+GUARANTEE_CONST.kernel(lambda input: input)
+GUARANTEE_CONST.shape(unchanged)
 
 PREVENT_GRADIENT = define("PreventGradient(input: T) -> (output: T)", PASSES, T=ANY, message="")
 PREVENT_GRADIENT.kernel(lambda input: input)
@@ -85,6 +89,9 @@ SHAPE_OP = define(
 ).not_differentiable()
 
 
+SHAPE_OP.of_shapes = True
+
+
 @SHAPE_OP.kernel
 def shape_kernel(input: Any, *, out_type: DType) -> torch.Tensor:
     return torch.tensor(input.shape, dtype=torch_dtype(out_type))
@@ -110,6 +117,9 @@ SHAPE_N = define(
     T=ANY,
     out_type=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
+
+
+SHAPE_N.of_shapes = True
 
 
 @SHAPE_N.kernel
@@ -237,7 +247,7 @@ def reshape_grad(op: Operation, g: Any) -> Any:
     return reshape(g, shape(op.inputs[0])), None
 
 
-@export("reshape")
+@export("reshape", v1="manip.reshape")
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     """The same elements in another shape; one size may be -1 and is worked out."""
     return RESHAPE(tensor, shape, name=name)

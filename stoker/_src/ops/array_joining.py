@@ -284,6 +284,11 @@ SPLIT_V = define(
 
 @SPLIT_V.kernel
 def split_v_kernel(value: Any, size_splits: list[int], split_dim: int) -> Any:
+    if isinstance(value, torch.Tensor):
+        try:
+            return value.split(size_splits, split_dim)
+        except (RuntimeError, IndexError):
+            pass  # one size left open, or sizes that do not fit
     if not -value.ndim <= split_dim < value.ndim:
         raise InvalidArgumentError(
             None, None, f"-input rank(-{value.ndim}) <= split_dim < input rank ({value.ndim}), but got {split_dim}"
@@ -376,7 +381,7 @@ TILE = define(
 def tile_lower(build: Any, op: Operation, input: Any, multiples: list[int]) -> Any:
     if any(size != 1 and times != 1 for size, times in zip(input.shape, multiples)):
         return None
-    return build.broadcast(input, op.outputs[0].static_shape.dims)
+    return build.broadcast(input, build.shape_of(op.outputs[0]).dims)
 
 
 @TILE.kernel

@@ -7,8 +7,11 @@ from typing import Any
 
 import torch
 
+from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INTS
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import OpDefinition, broadcasting, define, unchanged
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.unsigned import SIGNED_TWIN, modular
@@ -84,6 +87,38 @@ def population_count_kernel(x: torch.Tensor) -> torch.Tensor:
     octets = (octets & 0x33) + ((octets >> 2) & 0x33)
     octets = (octets + (octets >> 4)) & 0x0F
     return torch.sum(octets, -1, dtype=torch.uint8)
+
+
+COMPARE_AND_BITPACK = define(
+    "CompareAndBitpack(input: rank>0 T, threshold: scalar T) -> (output: uint8)",
+    T=(dtypes.bool_, dtypes.float16, dtypes.float32, dtypes.float64, *dtypes.SIGNED_INTS),
+)
+
+
+@COMPARE_AND_BITPACK.kernel
+def compare_and_bitpack_kernel(input: torch.Tensor, threshold: torch.Tensor) -> torch.Tensor:
+    """Eight comparisons in a byte, the first in its highest bit. Booleans are packed as they are."""
+    if input.ndim == 0 or threshold.ndim or input.shape[-1] % 8:
+        raise InvalidArgumentError(
+            None,
+            None,
+            "CompareAndBitpack needs an input whose last dimension is divisible by 8 and a scalar threshold, "
+            f"got shapes {list(input.shape)} and {list(threshold.shape)}",
+        )
+    bits = input if input.dtype == torch.bool else input > threshold
+    weights = torch.tensor([128, 64, 32, 16, 8, 4, 2, 1], dtype=torch.uint8, device=input.device)
+    groups = bits.reshape(*input.shape[:-1], input.shape[-1] // 8, 8)
+    return torch.sum(groups * weights, -1, dtype=torch.uint8)
+
+
+@COMPARE_AND_BITPACK.shape
+def compare_and_bitpack_shape(input: Shape, threshold: Shape) -> Shape:
+    if input.dims is None:
+        return UNKNOWN_SHAPE
+    last = input.dims[-1]
+    if last is not None and last % 8:
+        raise InvalidArgumentError(None, None, f"Dimension size must be evenly divisible by 8 but is {last}")
+    return Shape((*input.dims[:-1], None if last is None else last // 8))
 
 
 @export("bitwise.bitwise_and")

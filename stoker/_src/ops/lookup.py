@@ -664,7 +664,7 @@ class DenseHashTable(_MutableTable):
         self._name = name if getattr(self._handle, "is_eager", False) else self._handle.op.name.rsplit("/", 1)[-1]
 
 
-@export(v1="tables_initializer")
+@export(v1=("tables_initializer", "initializers.tables_initializer"))
 def tables_initializer(name: str = "init_all_tables") -> Any:
     """The op that fills all tables of the graph."""
     return initialize_all_tables(name)

@@ -16,6 +16,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import (
+    INT,
     SHAPE,
     OpDefinition,
     all_merged,
@@ -592,7 +593,7 @@ def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
 
 # ---- AddN, scalar_mul, polyval ----------------------------------------------------------------------------------
 
-ADD_N = define("AddN(inputs: N * T) -> (sum: T)", T=(*NUMERIC, dtypes.variant))
+ADD_N = define("AddN(inputs: N * T) -> (sum: T)", N=INT(minimum=1), T=(*NUMERIC, dtypes.variant))
 ADD_N.shape(all_merged)
 
 
@@ -631,7 +632,7 @@ def add_n_grad(op: Operation, g: Tensor) -> list[Tensor]:
     return [g] * len(op.inputs)
 
 
-ACCUMULATE_N_V2 = define("AccumulateNV2(inputs: N * T) -> (sum: T)", T=NUMERIC, shape=SHAPE)
+ACCUMULATE_N_V2 = define("AccumulateNV2(inputs: N * T) -> (sum: T)", N=INT(minimum=1), T=NUMERIC, shape=SHAPE)
 ACCUMULATE_N_V2.kernel(add_n_kernel)
 ACCUMULATE_N_V2.grad(add_n_grad)
 

@@ -20,7 +20,17 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape, TensorShape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import BLOCKING, RETAINS, SHAPES, SOURCE, STATEFUL, TYPES, define, scalar
+from stoker._src.graph.definition import (
+    BLOCKING,
+    RETAINS,
+    SHAPES,
+    SOURCE,
+    STATEFUL,
+    TYPES,
+    define,
+    scalar,
+    with_references,
+)
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.random import get_seed
@@ -377,12 +387,18 @@ for _definition in (FIFO_QUEUE_V2, PADDING_FIFO_QUEUE_V2, RANDOM_SHUFFLE_QUEUE_V
     _definition.shape(lambda: SCALAR)
 
 QUEUE_ENQUEUE_V2 = define(
-    "QueueEnqueueV2(handle: resource, components: [Tcomponents]) -> ()", STATEFUL | BLOCKING | RETAINS, timeout_ms=-1
+    "QueueEnqueueV2(handle: resource, components: [Tcomponents]) -> ()",
+    STATEFUL | BLOCKING | RETAINS,
+    Tcomponents=TYPES(minimum=1),
+    timeout_ms=-1,
 )
 QUEUE_ENQUEUE_V2.kernel(lambda handle, components: handle.enqueue(tuple(components)))
 
 QUEUE_ENQUEUE_MANY_V2 = define(
-    "QueueEnqueueManyV2(handle: resource, components: [Tcomponents]) -> ()", STATEFUL | BLOCKING, timeout_ms=-1
+    "QueueEnqueueManyV2(handle: resource, components: [Tcomponents]) -> ()",
+    STATEFUL | BLOCKING,
+    Tcomponents=TYPES(minimum=1),
+    timeout_ms=-1,
 )
 QUEUE_ENQUEUE_MANY_V2.kernel(lambda handle, components: handle.enqueue_many(components))
 
@@ -417,7 +433,7 @@ def _element_shapes(op: Operation, lead: tuple[int | None, ...]) -> list[Shape]:
     count = len(op.attrs["component_types"])
     made_by = _queue_of(op)
     shapes = made_by.attrs["shapes"] if made_by is not None else ()
-    if made_by is not None and made_by.type == "PriorityQueueV2" and shapes:
+    if made_by is not None and made_by.type.startswith("PriorityQueue") and shapes:
         shapes = (SCALAR, *shapes)
     return [Shape(lead).concat(shape) for shape in shapes] if len(shapes) == count else [Shape(None)] * count
 
@@ -444,6 +460,13 @@ QUEUE_IS_CLOSED_V2 = define("QueueIsClosedV2(handle: resource) -> (is_closed: bo
 QUEUE_IS_CLOSED_V2.kernel(lambda handle: torch.tensor(handle.closed))
 QUEUE_IS_CLOSED_V2.shape(scalar)
 
+for _definition in (
+    *(FIFO_QUEUE_V2, PADDING_FIFO_QUEUE_V2, RANDOM_SHUFFLE_QUEUE_V2, PRIORITY_QUEUE_V2),
+    *(QUEUE_ENQUEUE_V2, QUEUE_ENQUEUE_MANY_V2, QUEUE_DEQUEUE_V2, QUEUE_DEQUEUE_MANY_V2, QUEUE_DEQUEUE_UP_TO_V2),
+    *(QUEUE_CLOSE_V2, QUEUE_SIZE_V2, QUEUE_IS_CLOSED_V2),
+):
+    with_references(_definition)
+
 
 # -- classes -----------------------------------------------------------------------------------------------------
 
@@ -452,7 +475,7 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-@export("queue.QueueBase", v1="QueueBase")
+@export("queue.QueueBase", v1=("QueueBase", "io.QueueBase"))
 class QueueBase:
     """What all queues share. Elements are tuples of tensors, dictionaries where the queue has names.
 
@@ -635,7 +658,7 @@ class FIFOQueue(QueueBase):
         super().__init__(types, known, names, ref)
 
 
-@export("queue.PaddingFIFOQueue", v1="PaddingFIFOQueue")
+@export("queue.PaddingFIFOQueue", v1=("PaddingFIFOQueue", "io.PaddingFIFOQueue"))
 class PaddingFIFOQueue(QueueBase):
     """A FIFO queue that batches elements of different sizes by padding them.
 
@@ -666,7 +689,7 @@ class PaddingFIFOQueue(QueueBase):
         super().__init__(types, known, names, ref)
 
 
-@export("queue.RandomShuffleQueue", v1="RandomShuffleQueue")
+@export("queue.RandomShuffleQueue", v1=("RandomShuffleQueue", "io.RandomShuffleQueue"))
 class RandomShuffleQueue(QueueBase):
     """Elements come out in random order; `min_after_dequeue` stay behind to be mixed with."""
 
@@ -693,7 +716,7 @@ class RandomShuffleQueue(QueueBase):
         super().__init__(types, known, names, ref)
 
 
-@export("queue.PriorityQueue", v1="PriorityQueue")
+@export("queue.PriorityQueue", v1=("PriorityQueue", "io.PriorityQueue"))
 class PriorityQueue(QueueBase):
     """Elements come out by priority, the smallest first; the first component of an element is its int64 priority."""
 

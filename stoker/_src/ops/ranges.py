@@ -28,6 +28,7 @@ from stoker._src.ops.values import torch_dtype
 RANK = define("Rank(input: T) -> (output: int32)", T=ANY).not_differentiable()
 RANK.kernel(lambda input: torch.tensor(input.ndim, dtype=torch.int32))
 RANK.shape(scalar)
+RANK.of_shapes = True
 VALUE_READERS["Rank"] = lambda op: (
     None if op._inputs[0].static_shape.rank is None else np.array(op._inputs[0].static_shape.rank, np.int32)
 )
@@ -36,6 +37,7 @@ SIZE = define(
     "Size(input: T) -> (output: out_type)", T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
 ).not_differentiable()
 SIZE.shape(scalar)
+SIZE.of_shapes = True
 
 
 @SIZE.kernel

@@ -23,7 +23,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.formats import gfile, tfrecord
 from stoker._src.graph import context
-from stoker._src.graph.definition import BLOCKING, INT, SOURCE, STATEFUL, OpDefinition, define, scalar
+from stoker._src.graph.definition import BLOCKING, INT, SOURCE, STATEFUL, OpDefinition, define, scalar, with_references
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import decoding
 from stoker._src.ops.queues import Queue
@@ -372,12 +372,34 @@ def fixed_length_record_reader_kernel(
     return _reader(ctx, container, shared_name, lambda name: FixedLength(name, *sizes, encoding))
 
 
+FIXED_LENGTH_RECORD_READER = define(
+    "FixedLengthRecordReader() -> (reader_handle: Ref(string))", SOURCE | STATEFUL,
+    header_bytes=0, record_bytes=INT, footer_bytes=0, hop_bytes=0, container="", shared_name="",
+)  # fmt: skip
+
+
+@FIXED_LENGTH_RECORD_READER.kernel
+def plain_fixed_length_record_reader_kernel(
+    *,
+    header_bytes: int,
+    record_bytes: int,
+    footer_bytes: int,
+    hop_bytes: int,
+    container: str,
+    shared_name: str,
+    ctx: Any,
+) -> Reader:
+    sizes = (header_bytes, record_bytes, footer_bytes, hop_bytes)
+    return _reader(ctx, container, shared_name, lambda name: FixedLength(name, *sizes, ""))
+
+
 for _definition in (
     WHOLE_FILE_READER_V2,
     IDENTITY_READER_V2,
     TEXT_LINE_READER_V2,
     TF_RECORD_READER_V2,
     FIXED_LENGTH_RECORD_READER_V2,
+    FIXED_LENGTH_RECORD_READER,
 ):
     _definition.shape(lambda: SCALAR)
 
@@ -449,6 +471,13 @@ READER_RESTORE_STATE_V2.shape(lambda reader_handle, state: ())
 READER_RESET_V2 = define("ReaderResetV2(reader_handle: resource) -> ()", STATEFUL)
 READER_RESET_V2.kernel(lambda reader_handle: reader_handle.reset())
 READER_RESET_V2.shape(lambda reader_handle: ())
+
+for _definition in (
+    *(WHOLE_FILE_READER_V2, IDENTITY_READER_V2, TEXT_LINE_READER_V2, TF_RECORD_READER_V2),
+    *(READER_READ_V2, READER_READ_UP_TO_V2, READER_NUM_RECORDS_PRODUCED_V2, READER_NUM_WORK_UNITS_COMPLETED_V2),
+    *(READER_SERIALIZE_STATE_V2, READER_RESTORE_STATE_V2, READER_RESET_V2),
+):
+    with_references(_definition)
 
 
 # -- classes -----------------------------------------------------------------------------------------------------

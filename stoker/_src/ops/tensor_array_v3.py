@@ -14,7 +14,7 @@ import torch
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
-from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, STRING, TYPE, VIEW, define
+from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, STRING, TYPE, VIEW, define, with_references
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.values import torch_dtype
@@ -392,3 +392,16 @@ def stack_pop_kernel(handle: StackState) -> Any:
 @STACK_CLOSE_V2.kernel
 def stack_close_kernel(handle: StackState) -> None:
     handle.items.clear()
+
+
+STACK = define("Stack() -> (handle: Ref(string))", STATEFUL, elem_type=TYPE, stack_name="")
+STACK.shape(lambda: SCALAR)
+
+
+@STACK.kernel
+def unbounded_stack_kernel(*, stack_name: str) -> StackState:
+    return StackState(stack_name)
+
+
+for _definition in (STACK_PUSH_V2, STACK_POP_V2, STACK_CLOSE_V2):
+    with_references(_definition)

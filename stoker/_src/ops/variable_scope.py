@@ -654,6 +654,52 @@ def variable_op_scope(
     return variable_scope(name_or_scope, default_name, values, **kwargs)
 
 
+@export(v1="create_partitioned_variables")
+def create_partitioned_variables(
+    shape: Any,
+    slicing: Any,
+    initializer: Any,
+    dtype: Any = dtypes.float32,
+    trainable: bool = True,
+    collections: Any = None,
+    name: str | None = None,
+    reuse: Reuse = None,
+) -> list[Any]:
+    """The slices of a variable that is cut into pieces, in order. Deprecated: `get_variable` takes a partitioner.
+
+    Args:
+        shape: of the whole.
+        slicing: how many slices along each dimension; only one of them may be cut.
+        initializer: a function of (shape, dtype) or the whole's value.
+        dtype: of the slices.
+        trainable, collections: as for `get_variable`.
+        name: the variable's name ("PartitionedVariable", made unique, by default).
+        reuse: whether the slices exist already.
+
+    Raises:
+        ValueError: `shape` and `slicing` differ in length, or more than one dimension is cut.
+    """
+    sizes, counts = list(shape), list(slicing)
+    if len(sizes) != len(counts):
+        raise ValueError(
+            "The 'shape' and 'slicing' of a partitioned Variable must have the length: "
+            f"shape: {sizes}, slicing: {counts}"
+        )
+    with variable_scope(name, "PartitionedVariable", reuse=reuse) as scope:
+        made = _get_partitioned(
+            _store(),
+            scope.name,
+            lambda **_: counts,
+            sizes,
+            dtype,
+            initializer,
+            scope.reuse,
+            trainable=trainable,
+            collections=collections,
+        )
+        return list(made)
+
+
 @export(v1="no_regularizer")
 def no_regularizer(_: Any) -> None:
     """A regularizer that adds nothing, to switch one off in an inner scope."""

@@ -584,6 +584,7 @@ from stoker._src.ops.variable_reports import assert_variables_initialized as ass
 from stoker._src.ops.variable_reports import is_variable_initialized as is_variable_initialized
 from stoker._src.ops.variable_reports import report_uninitialized_variables as report_uninitialized_variables
 from stoker._src.ops.variable_scope import AUTO_REUSE as AUTO_REUSE
+from stoker._src.ops.variable_scope import create_partitioned_variables as create_partitioned_variables
 from stoker._src.ops.variable_scope import get_local_variable as get_local_variable
 from stoker._src.ops.variable_scope import get_variable as get_variable
 from stoker._src.ops.variable_scope import get_variable_scope as get_variable_scope

@@ -2,6 +2,7 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker._src.ops.array import reshape as reshape
 from stoker._src.ops.array_joining import tile as tile
 from stoker._src.ops.array_padding import batch_to_space_nd as batch_to_space_nd
 from stoker._src.ops.array_padding import space_to_batch_nd as space_to_batch_nd

@@ -20,6 +20,7 @@ from stoker._src.base.dtypes import int8 as int8
 from stoker._src.base.dtypes import qint16 as qint16
 from stoker._src.base.dtypes import qint32 as qint32
 from stoker._src.base.dtypes import qint8 as qint8
+from stoker._src.base.dtypes import QUANTIZED_DTYPES as QUANTIZED_DTYPES
 from stoker._src.base.dtypes import quint16 as quint16
 from stoker._src.base.dtypes import quint8 as quint8
 from stoker._src.base.dtypes import resource as resource

@@ -288,7 +288,7 @@ def softplus(features: Any, name: str | None = None) -> Tensor:
     return SOFTPLUS(features, name=name)
 
 
-@export("nn.softsign", v1="math.softsign")
+@export("nn.softsign", "math.softsign")
 def softsign(features: Any, name: str | None = None) -> Tensor:
     """features / (abs(features) + 1)."""
     return SOFTSIGN(features, name=name)

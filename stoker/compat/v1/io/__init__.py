@@ -39,6 +39,10 @@ from stoker._src.ops.image_codecs import extract_jpeg_shape as extract_jpeg_shap
 from stoker._src.ops.image_codecs import is_jpeg as is_jpeg
 from stoker._src.ops.proto_messages import decode_proto as decode_proto
 from stoker._src.ops.proto_messages import encode_proto as encode_proto
+from stoker._src.ops.queues import PaddingFIFOQueue as PaddingFIFOQueue
+from stoker._src.ops.queues import PriorityQueue as PriorityQueue
+from stoker._src.ops.queues import QueueBase as QueueBase
+from stoker._src.ops.queues import RandomShuffleQueue as RandomShuffleQueue
 from stoker._src.ops.sparse_messages import deserialize_many_sparse as deserialize_many_sparse
 from stoker._src.ops.sparse_messages import serialize_many_sparse_v1 as serialize_many_sparse
 from stoker._src.ops.sparse_messages import serialize_sparse_v1 as serialize_sparse
