@@ -109,7 +109,7 @@ def test_own_layers():
     [
         (lambda: tf.layers.dense(tf.placeholder(tf.float32, [2, None]), 3), "last dimension"),
         (lambda: tf.layers.dense(tf.zeros([3]), 3), "min_ndim=2"),
-        (lambda: tf.layers.conv2d(tf.zeros([2, 4, 3]), 3, 3), "expected ndim=4"),
+        (lambda: tf.layers.conv2d(tf.zeros([2, 4, 3]), 3, 3), "expected min_ndim=4"),
         (lambda: tf.layers.conv2d(tf.zeros([2, 4, 4, 3]), 3, (1, 2, 3)), "kernel_size"),
         (lambda: tf.layers.conv2d(tf.zeros([2, 4, 4, 3]), 3, 3, padding="other"), "padding"),
         (lambda: tf.layers.conv2d(tf.zeros([2, 4, 4, 3]), 3, 3, data_format="other"), "data_format"),
@@ -246,3 +246,28 @@ def test_building_by_hand():
     layer.build([None, 3])
     assert layer.built and [w.name for w in layer.weights] == ["k/kernel:0", "k/bias:0"]
     assert layer.count_params() == 8 and layer.dtype is None
+
+
+def test_convolutions_take_more_batch_dimensions():
+    """Dimensions in front of the images are all batch dimensions, for either place of the channels."""
+    x = np.random.RandomState(0).rand(2, 3, 5, 6, 4).astype(np.float32)
+    layer = tf.layers.Conv2D(3, 2)
+    many, one = layer(x), layer(x.reshape(6, 5, 6, 4))
+    assert many.shape.as_list() == [2, 3, 4, 5, 3] == layer.compute_output_shape([2, 3, 5, 6, 4]).as_list()
+    unknown = layer(tf.placeholder_with_default(x, [None, 3, None, 6, 4]))
+    assert unknown.shape.as_list() == [None, 3, None, 5, 3]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        found, wanted, other = session.run([many, one, unknown])
+    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-6)
+    np.testing.assert_array_equal(found, other)
+    with pytest.raises(ValueError, match="expected ndim=4"):
+        tf.layers.conv2d_transpose(x, 3, 2)
+
+
+def test_eager_layers_keep_their_losses(eager):
+    """A regularized layer works eagerly and tells its penalties."""
+    layer = tf.layers.Dense(2, kernel_initializer=tf.ones_initializer(), kernel_regularizer=tf.reduce_sum)
+    layer(np.ones([2, 3], np.float32))
+    assert [float(loss) for loss in layer.losses] == [6.0]
+    assert not tf.losses.get_regularization_losses()

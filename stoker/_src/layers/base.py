@@ -327,6 +327,8 @@ class Layer:
         """Adds regularization losses of this layer (functions of `inputs`, when those are given)."""
         added = [each for each in nest.flatten(losses) if each is not None]
         self._losses.extend(added)
+        if context.executing_eagerly():
+            return  # collections are the graph's
         for each in added:
             context.get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, each)
 

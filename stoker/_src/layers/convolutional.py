@@ -6,6 +6,7 @@ from typing import Any
 
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
+from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.base import (
     InputSpec,
@@ -74,7 +75,7 @@ class _Convolution(Layer):
         self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
         self.kernel_regularizer, self.bias_regularizer = kernel_regularizer, bias_regularizer
         self.kernel_constraint, self.bias_constraint = kernel_constraint, bias_constraint
-        self.input_spec = InputSpec(ndim=self.dimensions + 2)
+        self.input_spec = self._spec()
         self.kernel: Any = None
         self.bias: Any = None
 
@@ -82,15 +83,20 @@ class _Convolution(Layer):
     def layout(self) -> str:
         return _LAYOUTS[self.dimensions][1 if self._channels == 1 else 0]
 
+    def _spec(self, axes: dict[int, int] | None = None) -> InputSpec:
+        """Any number of batch dimensions."""
+        return InputSpec(min_ndim=self.dimensions + 2, axes=axes)
+
     def _input_channels(self, input_shape: Any) -> int:
         shape = as_shape(input_shape)
-        count = None if shape.rank is None else shape[self._channels]
+        axis = self._channels - self.dimensions - 2
+        count = None if shape.rank is None else shape[axis]
         if count is None:
             raise ValueError(
                 f"The channel dimension of the inputs should be defined. The input_shape received is {TensorShape(shape)}, where "
                 f"axis {self._channels} (0-based) is the channel dimension, which found to be `None`."
             )
-        self.input_spec = InputSpec(ndim=self.dimensions + 2, axes={self._channels: count})
+        self.input_spec = self._spec({axis: count})
         return count
 
     def build(self, input_shape: Any) -> None:
@@ -125,10 +131,24 @@ class _Convolution(Layer):
         return outputs if self.activation is None else self.activation(outputs)
 
     def call(self, inputs: Any) -> Tensor:
+        inputs = convert_to_tensor(inputs)
+        shape = inputs.static_shape
+        batches = None if shape.rank is None else shape.rank - self.dimensions - 1
+        if batches is None or batches == 1:
+            return self._finished(self._convolved(inputs))
+        sizes = array.shape(inputs)
+        folded = array.reshape(inputs, array.concat([[-1], sizes[batches:]], 0))  # type: ignore[index]
+        folded.set_shape([None, *shape[batches:]])
+        outputs = self._finished(self._convolved(folded))
+        result = array.reshape(outputs, array.concat([sizes[:batches], array.shape(outputs)[1:]], 0))  # type: ignore[index]
+        result.set_shape([*shape[:batches], *outputs.static_shape[1:]])
+        return result
+
+    def _convolved(self, inputs: Any) -> Tensor:
         padding = self.padding
         if padding == "causal":
             inputs, padding = self._padded_before(inputs), "valid"
-        outputs = conv_api.convolution(
+        return conv_api.convolution(
             inputs,
             self.kernel,
             padding.upper(),
@@ -137,7 +157,6 @@ class _Convolution(Layer):
             f"Conv{self.dimensions}D",
             self.layout,
         )
-        return self._finished(outputs)
 
     def _padded_before(self, inputs: Any) -> Tensor:
         """Zeros in front, so that no output sees later inputs."""
@@ -147,12 +166,13 @@ class _Convolution(Layer):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         sizes = dims(input_shape)
-        first = 2 if self._channels == 1 else 1
+        batches = len(sizes) - self.dimensions - 1
+        first = batches + 1 if self._channels == 1 else batches
         for i, window in enumerate(self.kernel_size):
             sizes[first + i] = output_length(
                 sizes[first + i], window, self.padding, self.strides[i], self.dilation_rate[i]
             )
-        sizes[self._channels] = self.filters
+        sizes[self._channels + batches - 1] = self.filters
         return as_public(sizes)
 
 
@@ -180,7 +200,14 @@ class Conv3D(_Convolution):
 # -- separable ---------------------------------------------------------------------------------------------------
 
 
-class _Separable(_Convolution):
+class _OneBatch(_Convolution):
+    """A convolution whose inputs have one batch dimension."""
+
+    def _spec(self, axes: dict[int, int] | None = None) -> InputSpec:
+        return InputSpec(ndim=self.dimensions + 2, axes=axes)
+
+
+class _Separable(_OneBatch):
     """A convolution of each channel alone, then one that mixes channels. Variables: `depthwise_kernel`, `pointwise_kernel`, `bias`."""
 
     def __init__(
@@ -301,7 +328,7 @@ class SeparableConv2D(_Separable):
 # -- transposed --------------------------------------------------------------------------------------------------
 
 
-class _Transposed(_Convolution):
+class _Transposed(_OneBatch):
     """The transpose (gradient) of a convolution. Variables: `kernel` [*size, filters, inputs], `bias`."""
 
     def __init__(

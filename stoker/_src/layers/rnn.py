@@ -11,7 +11,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import control_dependencies
 from stoker._src.graph.tensor import Tensor
-from stoker._src.layers.rnn_cells import zero_tensors
+from stoker._src.layers.rnn_cells import check_cell, zero_tensors
 from stoker._src.ops import (
     array,
     array_selection,
@@ -24,14 +24,6 @@ from stoker._src.ops import (
     variable_scope,
 )
 from stoker._src.ops.tensor_array import TensorArray
-
-
-def _check_cell(cell: Any) -> None:
-    for name in ("output_size", "state_size", "zero_state"):
-        if not hasattr(cell, name):
-            raise TypeError(f"The argument 'cell' ({cell}) is not an RNNCell: {name!r} property or method is missing.")
-    if not callable(cell):
-        raise TypeError(f"The argument 'cell' ({cell}) is not an RNNCell: is not callable.")
 
 
 def _swapped(x: Any) -> Tensor:
@@ -112,9 +104,12 @@ def dynamic_rnn(
         TypeError: `cell` is no cell.
         ValueError: neither an initial state nor a dtype, or inputs of unknown rank.
     """
-    _check_cell(cell)
+    check_cell(cell, "cell")
     with variable_scope.variable_scope(scope or "rnn"):
         flat = [convert_to_tensor(x) for x in nest.flatten(inputs)]
+        for x in flat:
+            if x.static_shape.rank is not None and x.static_shape.rank < (2 if time_major else 3):
+                raise ValueError(f"Shape {x.shape} must have rank at least {2 if time_major else 3}")
         if not time_major:
             flat = [_swapped(x) for x in flat]
         first = flat[0]
@@ -208,8 +203,8 @@ def bidirectional_dynamic_rnn(
     scope: Any = None,
 ) -> Any:
     """A cell over time and another against it: ((outputs, outputs), (final state, final state)), forward first."""
-    _check_cell(cell_fw)
-    _check_cell(cell_bw)
+    check_cell(cell_fw, "cell_fw")
+    check_cell(cell_bw, "cell_bw")
     time_axis, batch_axis = (0, 1) if time_major else (1, 0)
 
     def turned(x: Any) -> Tensor:
@@ -257,7 +252,7 @@ def static_rnn(
         TypeError: `inputs` is no list, or `cell` no cell.
         ValueError: no inputs, or neither an initial state nor a dtype.
     """
-    _check_cell(cell)
+    check_cell(cell, "cell")
     if not isinstance(inputs, (list, tuple)):
         raise TypeError(f"inputs must be a sequence, got {inputs!r}.")
     if not inputs:
@@ -329,8 +324,8 @@ def static_bidirectional_rnn(
     scope: Any = None,
 ) -> Any:
     """A cell over a list of inputs and another against it: (outputs side by side, forward state, backward state)."""
-    _check_cell(cell_fw)
-    _check_cell(cell_bw)
+    check_cell(cell_fw, "cell_fw")
+    check_cell(cell_bw, "cell_bw")
     if not isinstance(inputs, (list, tuple)):
         raise TypeError(f"inputs must be a sequence, got {inputs!r}.")
     if not inputs:
@@ -374,7 +369,7 @@ def raw_rnn(
     Raises:
         TypeError: `cell` is no cell, or `loop_fn` cannot be called.
     """
-    _check_cell(cell)
+    check_cell(cell, "cell")
     if not callable(loop_fn):
         raise TypeError("loop_fn must be a callable")
     steer: Any = loop_fn

@@ -6,17 +6,34 @@ from collections import namedtuple
 from typing import Any
 
 from stoker._src.base import nest
+from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.export import export
-from stoker._src.base.shapes import Shape, as_shape
+from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.layers.base import InputSpec, Layer, dims
+from stoker._src.layers.base import InputSpec, Layer, as_activation, dims
 from stoker._src.ops import array, array_joining, clip, initializers, linalg, math, math_unary, variable_scope
 from stoker._src.ops.nn import bias
 
 _KERNEL, _BIAS = "kernel", "bias"
+
+
+def check_cell(cell: Any, label: str = "cell") -> None:
+    """Raises TypeError for what is no cell, naming what it lacks."""
+    lacks = [f"{name!r} property is missing" for name in ("output_size", "state_size") if not _has(cell, name)]
+    if not (_has(cell, "zero_state") or _has(cell, "get_initial_state")):
+        lacks.append("either 'zero_state' or 'get_initial_state' method is required")
+    if not callable(cell):
+        lacks.append("is not callable")
+    if lacks:
+        raise TypeError(f"The argument {label!r} ({cell}) is not an RNNCell: {', '.join(lacks)}.")
+
+
+def _has(cell: Any, name: str) -> bool:
+    """Whether the cell has the attribute; its value, which may not be ready yet, is not asked for."""
+    return name in dir(cell)
 
 
 def state_shape(batch_size: Any, size: Any) -> Any:
@@ -80,10 +97,16 @@ class RNNCell(Layer):
         """A state of zeros for `inputs`, or for a batch size and dtype.
 
         Raises:
-            ValueError: neither is given.
+            ValueError: neither is given, or both and they differ.
         """
         if inputs is not None:
             inputs = convert_to_tensor(inputs, name="inputs")
+            found = inputs.static_shape[0]
+            wanted = constant_value(batch_size) if isinstance(batch_size, Tensor) else batch_size
+            if wanted is not None and found is not None and wanted != found:
+                raise ValueError(f"batch size from input tensor is different from the input param. Input tensor batch: {found}, batch_size: {batch_size}")  # fmt: skip
+            if dtype is not None and as_dtype(dtype) is not inputs.dtype.base_dtype:
+                raise ValueError(f"dtype from input tensor is different from the input param. Input tensor dtype: {inputs.dtype}, dtype: {dtype}")  # fmt: skip
             batch_size = array.shape(inputs)[0]  # type: ignore[index]
             dtype = inputs.dtype
         if batch_size is None or dtype is None:
@@ -98,6 +121,12 @@ class _LayerCell(RNNCell):
         return Layer.__call__(self, inputs, state, scope=scope)
 
     def _input_size(self, input_shape: Any) -> int:
+        if nest.is_nested(input_shape) and any(
+            nest.is_nested(each) or isinstance(each, TensorShape) for each in input_shape
+        ):
+            raise ValueError(
+                f'Layer "{self.name}" expects 1 input(s), but it received {len(input_shape)} input tensors.'
+            )
         size = dims(input_shape)[-1]
         if size is None:
             raise ValueError(f"Expected inputs.shape[-1] to be known, saw shape: {input_shape}")
@@ -120,7 +149,7 @@ class BasicRNNCell(_LayerCell):
     ) -> None:
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._num_units = num_units
-        self._activation = activation or math_unary.tanh
+        self._activation = as_activation(activation) or math_unary.tanh
 
     @property
     def state_size(self) -> int:
@@ -164,7 +193,7 @@ class GRUCell(_LayerCell):
     ) -> None:
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._num_units = num_units
-        self._activation = activation or math_unary.tanh
+        self._activation = as_activation(activation) or math_unary.tanh
         self._kernel_initializer, self._bias_initializer = kernel_initializer, bias_initializer
 
     @property
@@ -230,7 +259,7 @@ class BasicLSTMCell(_LayerCell):
     ) -> None:
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._num_units, self._forget_bias, self._state_is_tuple = num_units, forget_bias, state_is_tuple
-        self._activation = activation or math_unary.tanh
+        self._activation = as_activation(activation) or math_unary.tanh
 
     @property
     def state_size(self) -> Any:
@@ -299,7 +328,7 @@ class LSTMCell(_LayerCell):
         self._num_units, self._use_peepholes, self._cell_clip = num_units, use_peepholes, cell_clip
         self._initializer, self._num_proj, self._proj_clip = initializer, num_proj, proj_clip
         self._forget_bias, self._state_is_tuple = forget_bias, state_is_tuple
-        self._activation = activation or math_unary.tanh
+        self._activation = as_activation(activation) or math_unary.tanh
 
     @property
     def output_size(self) -> int:

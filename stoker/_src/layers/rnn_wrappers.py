@@ -10,7 +10,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import as_shape
 from stoker._src.graph.scopes import device as placed_on
 from stoker._src.graph.tensor import Tensor
-from stoker._src.layers.rnn_cells import LSTMStateTuple, RNNCell
+from stoker._src.layers.rnn_cells import LSTMStateTuple, RNNCell, check_cell
 from stoker._src.ops import math_unary, random
 from stoker._src.ops.nn import dropout
 from stoker._src.ops.tensor_array import TensorArray
@@ -96,8 +96,7 @@ class DropoutWrapper(_Wrapper):
         **kwargs: Any,
     ) -> None:
         super().__init__(cell, dtype=dtype, **kwargs)
-        if not hasattr(cell, "state_size"):
-            raise TypeError(f"The parameter cell is not a RNNCell: {cell}")
+        check_cell(cell)
         if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
             raise TypeError("dropout_state_filter_visitor must be callable")
         self._filter = dropout_state_filter_visitor or _default_filter

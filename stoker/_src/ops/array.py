@@ -269,8 +269,11 @@ def fill_kernel(dims: list[int], value: Any) -> Any:
 
 
 @FILL.shape(as_shapes=["dims"])
-def fill_shape(dims: Shape, value: Shape) -> Shape:
+def fill_shape(dims: Shape, value: Shape, *, op: Operation) -> Shape:
     value.of_rank(0)
+    known = constant_value(op.inputs[0])
+    if known is not None and (known < 0).any():
+        raise InvalidArgumentError(None, None, f"Fill dimensions must be >= 0: {known.tolist()}")
     return dims
 
 
@@ -298,6 +301,8 @@ def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: st
     if dtype is dtypes.bool_:
         blank = bool(number)
     elif dtype is dtypes.string:
+        if number:
+            raise TypeError(f"Expected string, but got {number} of type 'int': there are no ones of strings.")
         blank = b""
     with name_scope(name, default, [shape]) as scope:
         if not isinstance(shape, Tensor):

@@ -266,6 +266,8 @@ def _reshaped(array: np.ndarray, shape: Shape, verify_shape: bool) -> np.ndarray
         raise TypeError(f"Expected Tensor's shape: {wanted}, got {array.shape}.")
     if array.size == shape.size:
         return array.reshape(wanted)  # type: ignore[arg-type]
+    if shape.size == 0:
+        return array.reshape(-1)[:0].reshape(wanted)  # type: ignore[arg-type]
     if array.size > shape.size:  # type: ignore[operator]
         raise ValueError(f"Too many elements provided. Needed at most {shape.size}, but received {array.size}")
     if array.size == 0:

@@ -388,10 +388,14 @@ def _check_shared(found: Any, name: str, shape: Shape | None, dtype: Any, reuse:
         )
 
 
+def _beside(variable: Any) -> Any:
+    return nullcontext() if context.executing_eagerly() else colocate_with(variable.op)
+
+
 def _regularize(variable: Any, name: str, regularizer: Any) -> None:
-    with colocate_with(variable.op), name_scope(name + "/Regularizer/"):
+    with _beside(variable), name_scope(name + "/Regularizer/"):
         loss = regularizer(variable)
-    if loss is not None:
+    if loss is not None and not context.executing_eagerly():
         context.get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
 
 

@@ -1,0 +1,91 @@
+"""Recurrent cells and loops: cells that users write, wrappers, and bad arguments."""
+
+import numpy as np
+import pytest
+
+import stoker.compat.v1 as tf
+
+X = np.random.RandomState(0).randn(3, 4, 2).astype(np.float32)
+cells = tf.nn.rnn_cell
+
+
+class Pair(cells.RNNCell):
+    """A cell with variables of its own and a state of two parts, one of them a matrix."""
+
+    def __init__(self, units):
+        super().__init__()
+        self._units = units
+
+    @property
+    def state_size(self):
+        return self._units, tf.TensorShape([2, self._units])
+
+    @property
+    def output_size(self):
+        return tf.TensorShape([self._units])
+
+    def build(self, input_shape):
+        self.kernel = self.add_variable("kernel", [int(input_shape[1]), self._units], initializer=tf.ones_initializer())
+        self.built = True
+
+    def call(self, inputs, state):
+        total = tf.matmul(inputs, self.kernel) + state[0]
+        return total, (total, state[1] + tf.expand_dims(total, 1))
+
+
+def _run(fetches):
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        return session.run(fetches)
+
+
+def test_user_written_cell():
+    """A cell needs call, state_size and output_size only; its variables lie under its name in the loop's scope."""
+    lengths = [1, 4, 0]
+    outputs, (first, second) = _run(tf.nn.dynamic_rnn(Pair(3), X, sequence_length=lengths, dtype=tf.float32))
+    assert [variable.name for variable in tf.global_variables()] == ["rnn/pair/kernel:0"]
+    sums = np.cumsum(X.sum(2), 1)
+    for row, length in enumerate(lengths):
+        np.testing.assert_allclose(outputs[row, :length, 0], sums[row, :length], rtol=1e-5)
+        assert not outputs[row, length:].any()
+        np.testing.assert_allclose(first[row, 0], sums[row, length - 1] if length else 0.0, rtol=1e-5)
+        np.testing.assert_allclose(second[row, 1, 2], sums[row, :length].sum(), rtol=1e-4)
+
+
+def test_initial_state_of_inputs():
+    """The state's batch size and dtype are those of the inputs, which other arguments may not contradict."""
+    cell = cells.GRUCell(3)
+    assert cell.get_initial_state(inputs=X).shape.as_list() == [3, 3]
+    with pytest.raises(ValueError, match="Input tensor batch: 3, batch_size: 7"):
+        cell.get_initial_state(inputs=X, batch_size=7)
+    with pytest.raises(ValueError, match="dtype from input tensor"):
+        cell.get_initial_state(inputs=X, dtype=tf.float64)
+    with pytest.raises(ValueError, match="cannot be None"):
+        cell.get_initial_state()
+
+
+def test_activations_by_name():
+    """Cells take activations by name, as layers do."""
+    outputs, _ = _run(tf.nn.dynamic_rnn(cells.BasicRNNCell(2, activation="relu"), X, dtype=tf.float32))
+    assert outputs.min() == 0
+    with pytest.raises(ValueError, match="Unknown activation"):
+        cells.LSTMCell(2, activation="nope")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "call"),
+    [
+        (TypeError, "'output_size' property is missing, 'state_size' property is missing, either 'zero_state'", lambda: tf.nn.dynamic_rnn(3, X)),
+        (TypeError, "'cell_bw' .* not an RNNCell", lambda: tf.nn.bidirectional_dynamic_rnn(cells.GRUCell(2), 3, X)),
+        (TypeError, "is not an RNNCell", lambda: cells.DropoutWrapper(3)),
+        (ValueError, "rank at least 3", lambda: tf.nn.dynamic_rnn(cells.GRUCell(2), X[0], dtype=tf.float32)),
+        (ValueError, "expects 1 input", lambda: tf.nn.dynamic_rnn(cells.GRUCell(2), (X, X), dtype=tf.float32)),
+        (ValueError, "dtype", lambda: tf.nn.dynamic_rnn(cells.GRUCell(2), X)),
+        (ValueError, "between 0 and 1", lambda: cells.DropoutWrapper(cells.GRUCell(2), 1.5)),
+        (ValueError, "state_is_tuple", lambda: cells.MultiRNNCell([cells.LSTMCell(2)], state_is_tuple=False)),
+    ],
+)  # fmt: skip
+def test_bad_arguments(kind, text, call):
+    """What is no cell, no sequence or no probability is refused with the argument named."""
+    with pytest.raises(kind, match=text):
+        call()
