@@ -41,6 +41,7 @@ INSTRUMENTED = [
     "stoker._src.ops.sparse_messages", "stoker._src.ops.strings_unicode", "stoker._src.ops.tensor_messages",
 ]  # fmt: skip
 _REPORT_EVERY = 30.0
+_TURN = 120  # seconds after which --all starts a target anew: the fuzzer itself keeps some memory for every input
 
 
 class Watch:
@@ -214,17 +215,20 @@ def keep_running(name: str, args: argparse.Namespace, log: BinaryIO) -> int:
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": paths}
     deadline = time.monotonic() + args.seconds
-    deaths = 0
+    deaths = turns = 0
     left = args.seconds
     while left >= min(10, args.seconds) and deaths < 20:
-        command = [sys.executable, __file__, "--target", name, "--seconds", str(left)]
-        for option in ("findings", "corpus", "timeout", "rss_limit_mb", "max_len", "seed"):
+        turn = left if left < 2 * _TURN else _TURN
+        command = [sys.executable, __file__, "--target", name, "--seconds", str(turn)]
+        command += ["--seed", str(args.seed + turns)]
+        turns += 1
+        for option in ("findings", "corpus", "timeout", "rss_limit_mb", "max_len"):
             command += [f"--{option.replace('_', '-')}", str(getattr(args, option))]
         if args.random:
             command.append("--random")
         try:
             status = subprocess.run(
-                command, stdout=log, stderr=subprocess.STDOUT, env=environment, timeout=left + args.timeout + 300, check=False
+                command, stdout=log, stderr=subprocess.STDOUT, env=environment, timeout=turn + args.timeout + 300, check=False
             ).returncode  # fmt: skip
         except subprocess.TimeoutExpired:
             status = "timeout"

@@ -45,28 +45,29 @@ SETTINGS = {
         {"learning_rate": 1.0}, {"learning_rate": 1.0, "rho": 0.5, "epsilon": 1e-2}, {"rho": 0.999, "epsilon": 1e-12}, {"rho": 0.0},
     ],
     "AdagradDA": [
-        {}, {"l1_regularization_strength": 0.05}, {"l2_regularization_strength": 0.1, "learning_rate": 1.0},
+        {}, {"l1_regularization_strength": 0.05}, {"l1_regularization_strength": 0.12}, {"l2_regularization_strength": 0.1, "learning_rate": 1.0},
         {"l1_regularization_strength": 0.5, "l2_regularization_strength": 2.0, "initial_gradient_squared_accumulator_value": 3.0},
     ],
     "Ftrl": [
         {}, {"learning_rate_power": 0.0}, {"learning_rate_power": -0.9}, {"initial_accumulator_value": 0.0},
         {"l1_regularization_strength": 0.1}, {"l2_regularization_strength": 1.0},
-        {"l1_regularization_strength": 2.0, "l2_regularization_strength": 0.5},
+        {"l1_regularization_strength": 2.0, "l2_regularization_strength": 0.5}, {"l1_regularization_strength": 5.0},
+        {"l1_regularization_strength": 5.0, "l2_regularization_strength": 1.0, "learning_rate": 1.0},
         {"l2_shrinkage_regularization_strength": 0.2}, {
             "learning_rate_power": -0.7, "l1_regularization_strength": 0.01, "l2_regularization_strength": 0.02,
             "l2_shrinkage_regularization_strength": 0.01, "learning_rate": 0.5,
         },
     ],
     "ProximalGradientDescent": [
-        {}, {"l1_regularization_strength": 0.05}, {"l2_regularization_strength": 0.5},
+        {}, {"l1_regularization_strength": 0.05}, {"l1_regularization_strength": 2.5}, {"l2_regularization_strength": 0.5},
         {"l1_regularization_strength": 0.5, "l2_regularization_strength": 2.0},
     ],
     "ProximalAdagrad": [
-        {}, {"l1_regularization_strength": 0.05}, {"l2_regularization_strength": 0.5, "initial_accumulator_value": 2.0},
+        {}, {"l1_regularization_strength": 0.05}, {"l1_regularization_strength": 2.5}, {"l2_regularization_strength": 0.5, "initial_accumulator_value": 2.0},
         {"l1_regularization_strength": 0.5, "l2_regularization_strength": 2.0},
     ],
     "RMSProp": [
-        {}, {"decay": 0.0}, {"decay": 0.2, "momentum": 0.5}, {"decay": 0.999, "epsilon": 1e-20}, {"momentum": 0.9}, {"centered": True},
+        {}, {"decay": 0.0}, {"decay": 0.2, "momentum": 0.5}, {"decay": 0.2, "centered": True, "epsilon": 0.01}, {"decay": 0.999, "epsilon": 1e-20}, {"momentum": 0.9}, {"centered": True},
         {"centered": True, "momentum": 0.5, "decay": 0.5, "epsilon": 1.0},
     ],
 }  # fmt: skip

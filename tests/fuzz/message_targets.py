@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 
 import stoker as tf
 import stoker.compat.v1 as tf1
-from stoker._src.base.errors import NotFoundError, OpError
+from stoker._src.base.errors import InvalidArgumentError, NotFoundError, OpError
 from stoker._src.formats import example, example_python, protos, tensor_proto
 from tests.fuzz.registry import REFUSED, either, target
 
@@ -201,9 +201,15 @@ def tensor(data: bytes) -> None:
     tf.io.parse_tensor(contents, _TENSOR_TYPES[option % len(_TENSOR_TYPES)])
 
 
-@target(*_TENSORS, refused=(*REFUSED, TypeError, DecodeError, NotImplementedError))
+@target(*_TENSORS, refused=(TypeError, DecodeError, NotImplementedError))
 def tensor_message(data: bytes) -> None:
-    tf.make_ndarray(protos.TensorProto.FromString(data))
+    message = protos.TensorProto.FromString(data)
+    with contextlib.suppress(*REFUSED):
+        tensor_proto.from_tensor_proto(message)
+    try:
+        tf.make_ndarray(message)
+    except ValueError as error:
+        assert isinstance(error.__cause__, InvalidArgumentError)
 
 
 def _joined(*parts: bytes) -> bytes:

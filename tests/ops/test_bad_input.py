@@ -49,3 +49,65 @@ def test_bad_calls_end_in_tensorflow_errors(part, eager):
             except Exception as error:
                 failures.append(f"{describe(case)}: {type(error).__name__}: {error}")
     assert not failures, "\n".join(failures)
+
+
+HUGE = 2**45
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tf.fill([HUGE], 1.0),
+        lambda: tf.range(0, HUGE, 1, dtype=tf.int64),
+        lambda: tf.linspace(0.0, 1.0, HUGE),
+        lambda: tf.one_hot([0], 2**31 - 1, axis=-1) + tf.one_hot(np.zeros([2**15], np.int32), 2**31 - 1),
+        lambda: tf.tile([1.0], [HUGE]),
+        lambda: tf.pad([1.0], [[0, HUGE]]),
+        lambda: tf.random.uniform([HUGE]),
+        lambda: tf.random.stateless_normal([HUGE], [1, 2]),
+        lambda: tf.scatter_nd([[0]], [1.0], tf.constant([HUGE], tf.int64)),
+        lambda: tf.math.unsorted_segment_sum([1.0], [0], tf.constant(HUGE, tf.int64)),
+        lambda: tf.linalg.diag(np.zeros(3), num_rows=2**31 - 1, num_cols=3) + tf.linalg.diag(np.zeros([2**14, 3]), num_rows=2**31 - 1),
+        lambda: tf.sparse.fill_empty_rows(tf.SparseTensor([[0, 0]], [1.0], [HUGE, 1]), 0.0),
+        lambda: tf.sparse.to_dense(tf.SparseTensor([[0, 0]], [1.0], [HUGE, 1])),
+        lambda: tf.strings.as_string([1.0] * 4096, width=2**31 - 1),
+        lambda: tf.io.decode_raw(["a"] * 4096, tf.uint8, fixed_length=2**31 - 1),
+        lambda: tf.ragged.range(HUGE),
+        lambda: tf.space_to_batch([[[[1.0]]]], [1, 1], [[0, HUGE], [0, 0]]),
+        lambda: tf.raw_ops.StridedSliceGrad(shape=[HUGE], begin=[0], end=[1], strides=[1], dy=[1.0]),
+        lambda: tf.raw_ops.UnsortedSegmentJoin(inputs=["a"], segment_ids=[0], num_segments=tf.constant(HUGE, tf.int64)),
+    ],
+)  # fmt: skip
+def test_more_than_the_machine_holds_is_refused_first(call, eager):
+    """A size that memory cannot hold is an error before anything is allocated, not the end of the process."""
+    with pytest.raises((tf.errors.ResourceExhaustedError, tf.errors.InvalidArgumentError)):
+        call()
+
+
+def test_more_outputs_than_an_op_can_have(eager):
+    """The number of outputs is limited, whatever attribute states it."""
+    for too_many in (
+        lambda n: tf.raw_ops.DynamicPartition(data=[1.0], partitions=[0], num_partitions=n),
+        lambda n: tf.raw_ops.Split(axis=0, value=[1.0], num_split=n),
+        lambda n: tf.raw_ops.Unpack(value=[1.0], num=n),
+    ):
+        for number in (2**31 - 1, 2**63 - 1):
+            with pytest.raises(ValueError, match="Number of outputs is too big"):
+                too_many(number)
+
+
+def test_gradient_ops_do_not_broadcast(eager):
+    """Gradient ops take inputs of one shape only."""
+    for op, names in (("ReluGrad", ("gradients", "features")), ("TanhGrad", ("y", "dy"))):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="same size and shape"):
+            getattr(tf.raw_ops, op)(**{names[0]: [1.0], names[1]: [1.0, 2.0]})
+
+
+def test_ranks_are_checked_when_they_become_known():
+    """An input of unknown rank is refused when it runs, as one of known rank is when the graph is built."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        start = tf.compat.v1.placeholder(tf.int32)
+        result = tf.raw_ops.Range(start=start, limit=5, delta=1)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="rank 0 but is rank 1"):
+            session.run(result, {start: [0]})
+        assert session.run(result, {start: 3}).tolist() == [3, 4]

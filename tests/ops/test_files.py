@@ -1,5 +1,7 @@
 """Files from inside a run, and graphs written to files."""
 
+import math
+
 import numpy as np
 import pytest
 from google.protobuf import text_format
@@ -136,6 +138,75 @@ def test_make_tensor_proto_is_tensorflows(arguments, expected):
         array.ravel()[-1] == np.asarray(arguments[0], dtype=array.dtype if array.dtype == object else None).ravel()[-1]
         or array.dtype == object
     )
+
+
+def _message(number, sizes, **values):
+    message = tf.make_tensor_proto(0)
+    message.Clear()
+    message.dtype = number
+    for size in sizes:
+        message.tensor_shape.dim.add(size=size)
+    for name, value in values.items():
+        message.MergeFrom(type(message)(**{name: value}))
+    return message
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sizes", "values", "expected"),
+    [
+        (tf.complex64, [2], {"scomplex_val": [1, math.inf, 3]}, [complex(1, math.inf)] * 2),
+        (tf.float32, [2], {"float_val": [1, 2, 3]}, [1, 2]),
+        (tf.float32, [0, 2], {"float_val": [1]}, []),
+        (tf.float32, [0], {"tensor_content": b"xyz"}, []),
+        (tf.string, [2], {"tensor_content": b"\x01\x02abc"}, [b"a", b"bc"]),
+        (tf.string, [3], {"string_val": [b"x", b"y"]}, [b"x", b"y", b"y"]),
+    ],
+)
+def test_parse_tensor_overlooks_what_does_not_matter(eager, dtype, sizes, values, expected):
+    """Values beyond the shape, half a complex number and all contents of a tensor without elements are overlooked."""
+    found = tf2.io.parse_tensor(_message(dtype.as_datatype_enum, sizes, **values).SerializeToString(), dtype).numpy()
+    assert found.shape == tuple(sizes)
+    assert found.ravel().tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sizes", "values"),
+    [
+        (tf.float32, [2], {"tensor_content": b"xyz"}),
+        (tf.float32, [1 << 40, 1 << 40, 0], {}),
+        (tf.float32, [1 << 20, 1 << 20], {"float_val": [1]}),
+        (tf.float32, [1] * 100, {}),
+        (tf.float32, [-1], {}),
+        (tf.bool, [1], {"tensor_content": b"x"}),
+        (tf.string, [2], {"tensor_content": b"\x01\x02abcd"}),
+        (tf.string, [2], {"tensor_content": b"\xff" * 12}),
+        (tf.string, [9], {"tensor_content": b"\0"}),
+    ],
+)
+def test_tensor_messages_that_do_not_add_up(eager, dtype, sizes, values):
+    """Contents of another size and impossible shapes are an error of the op, and a ValueError of make_ndarray."""
+    message = _message(dtype.as_datatype_enum, sizes, **values)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf2.io.parse_tensor(message.SerializeToString(), dtype)
+    with pytest.raises(ValueError, match="TensorProto"):
+        tf.make_ndarray(message)
+
+
+def test_make_ndarray_refuses_too_many_values():
+    """make_ndarray does not overlook values, unlike parse_tensor."""
+    with pytest.raises(ValueError, match="holds 3 values"):
+        tf.make_ndarray(_message(1, [2], float_val=[1, 2, 3]))
+
+
+def test_tensor_messages_beyond_the_memory(monkeypatch):
+    """A shape that the limit lets through but the memory does not is told as such."""
+
+    def refuse(*args, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(np, "empty", refuse)
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="1000 elements of float32"):
+        tf.make_ndarray(_message(1, [1000], float_val=[1]))
 
 
 def test_make_tensor_proto_checks_shapes():

@@ -53,13 +53,23 @@ def test_static_shapes():
         tf.io.encode_jpeg(np.zeros((1, 2, 3, 3), np.uint8))
 
 
+@pytest.mark.parametrize("options", [{"ratio": 3}, {"dct_method": "X"}])
+def test_decode_jpeg_checks_its_options_whatever_the_format(eager, options):
+    """A ratio or DCT that there is not is refused even where a PNG is decoded."""
+    data = tf2.io.encode_png(PICTURE)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=next(iter(options))):
+        tf2.io.decode_jpeg(data, **options)
+
+
 def test_decode_image_tells_the_format(eager):
     """PNG and JPEG under one function, in the dtype asked for."""
     data = tf2.io.encode_png(PICTURE)
     np.testing.assert_array_equal(tf2.io.decode_image(data).numpy(), PICTURE)
     np.testing.assert_allclose(tf2.io.decode_image(data, dtype=tf2.float32).numpy(), PICTURE / 255, rtol=1e-6)
     np.testing.assert_allclose(tf2.io.decode_image(data, dtype=tf2.float64).numpy(), PICTURE / 255, rtol=1e-6)
-    np.testing.assert_array_equal(tf2.io.decode_image(data, dtype=tf2.int32).numpy(), PICTURE.astype(np.int32) << 23)
+    np.testing.assert_array_equal(
+        tf2.io.decode_image(data, dtype=tf2.int32).numpy(), PICTURE.astype(np.int32) * 257 << 15
+    )
     np.testing.assert_array_equal(tf2.io.decode_image(data, dtype=tf2.int8).numpy(), PICTURE // 2)
     with pytest.raises(ValueError, match="channels"):
         tf2.io.decode_image(data, channels=7)

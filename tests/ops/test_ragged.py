@@ -229,6 +229,21 @@ def test_feeding_and_fetching():
             session.run(fed, {fed: ROWS})
 
 
+@pytest.mark.parametrize("check_types", [True, False])
+def test_composites_of_another_kind_are_another_structure(eager, check_types):
+    """With expand_composites two composites match when kind and dtype do, whether or not types are checked."""
+    sparse = tf2.SparseTensor([[0]], [1], [2])
+    ragged = tf2.ragged.constant([[1], [2, 3]])
+    slices = tf2.IndexedSlices(tf2.constant([1.0]), tf2.constant([0]))
+    options = {"check_types": check_types, "expand_composites": True}
+    for other in (ragged, slices, tf2.SparseTensor([[0]], [1.0], [2]), 1):
+        with pytest.raises(ValueError, match="same nested structure"):
+            tf2.nest.assert_same_structure(sparse, other, **options)
+    with pytest.raises(ValueError, match="Incompatible CompositeTensor"):
+        tf2.nest.assert_same_structure(slices, tf2.IndexedSlices(tf2.constant([1]), tf2.constant([0])), **options)
+    tf2.nest.assert_same_structure(sparse, tf2.SparseTensor([[0, 0]], [5], [2, 3]), **options)
+
+
 def test_nest_takes_ragged_tensors_apart(eager):
     """With expand_composites a RaggedTensor is its flat values and splits, and is put together again."""
     ragged = tf2.ragged.constant(DEEP)

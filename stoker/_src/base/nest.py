@@ -357,7 +357,7 @@ def _described(value: Any) -> str:
     return f"type={type(value).__name__} str={_shown(value)}"
 
 
-def _types_differ(first: Any, second: Any, expand_composites: bool) -> _Mismatch | None:
+def _types_differ(first: Any, second: Any) -> _Mismatch | None:
     """Whether two containers may not stand for each other. Called when their types are not both list or both tuple."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         if first.keys() != second.keys():
@@ -367,15 +367,6 @@ def _types_differ(first: Any, second: Any, expand_composites: bool) -> _Mismatch
                 f"{_shown(list(first))}, while second structure has keys {_shown(list(second))}",
             )
         return None
-    if expand_composites:
-        composite = _composite_of(type(first))
-        if composite is not None and composite is _composite_of(type(second)):
-            if not composite.compatible(first, second):
-                return _Mismatch(
-                    ValueError,
-                    f"Incompatible CompositeTensor TypeSpecs: {_described(first)} vs. {_described(second)}",
-                )
-            return None
     if type(first) is type(second) or (isinstance(first, list) and isinstance(second, list)):
         return None
     if is_namedtuple(first) and is_namedtuple(second) and same_namedtuples(first, second):
@@ -397,8 +388,16 @@ def _compare(first: Any, second: Any, layouts: _Layouts, check_types: bool) -> _
             ValueError,
             f'Substructure "{_described(container)}" is a sequence, while substructure "{_described(leaf)}" is not',
         )
-    if check_types and not (layout1 is layout2 and (layout1 is _LIST or layout1 is _TUPLE)):
-        mismatch = _types_differ(first, second, layouts is _EXPANDED)
+    composite1, composite2 = (
+        (_composite_of(type(first)), _composite_of(type(second))) if layouts is _EXPANDED else (None, None)
+    )
+    if composite1 is not None and composite2 is not None:
+        if composite1 is not composite2 or not composite1.compatible(first, second):
+            return _Mismatch(
+                ValueError, f"Incompatible CompositeTensor TypeSpecs: {_described(first)} vs. {_described(second)}"
+            )
+    elif check_types and not (layout1 is layout2 and (layout1 is _LIST or layout1 is _TUPLE)):
+        mismatch = _types_differ(first, second)
         if mismatch is not None:
             return mismatch
     children1, children2 = iter(layout1.children(first)), iter(layout2.children(second))
@@ -427,7 +426,8 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
     """Checks that two structures are nested alike.
 
     Namedtuples match when name and fields do; list subclasses match each other; mappings match any mapping with the
-    same keys. With `check_types=False` only nesting and counts are compared, and mappings by their sorted order.
+    same keys. With `check_types=False` only nesting and counts are compared, and mappings by their sorted order; composites
+    that are expanded must be compatible either way.
 
     Raises:
         ValueError: nesting, counts or keys differ.

@@ -6,18 +6,21 @@ where a list shorter than the shape repeats its last element.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, ResourceExhaustedError
 from stoker._src.formats.protos import TensorProto, TensorShapeProto
 
 MAX_BYTES = 1 << 31
 """The most a tensor from a TensorProto may take. One value may stand for any number of elements, so that a small message
 could ask for any amount of memory; and a message that spells them out cannot be larger."""
+
+_MAX_RANK = 64  # NumPy's
 
 _FIELDS: dict[DType, str] = {
     dtypes.float32: "float_val",
@@ -85,37 +88,68 @@ def _as_bytes(item: Any) -> bytes:
     return item.encode() if isinstance(item, str) else bytes(item)
 
 
-def from_tensor_proto(proto: Any) -> np.ndarray:
+def from_tensor_proto(proto: Any, *, exact: bool = False) -> np.ndarray:
     """The array a TensorProto holds; strings as an object array of bytes.
+
+    As TensorFlow's kernels do, it overlooks values beyond those that the shape has room for, and whatever stands in a
+    message without elements.
+
+    Args:
+        proto: the message.
+        exact: refuse what is overlooked otherwise.
 
     Raises:
         InvalidArgumentError: the contents do not fit the dtype and shape.
+        ResourceExhaustedError: the memory does not suffice.
     """
     try:
         dtype = as_dtype(proto.dtype)
     except TypeError:
         raise InvalidArgumentError(None, None, f"TensorProto has the unknown dtype {proto.dtype}.") from None
-    dims = [dim.size for dim in proto.tensor_shape.dim]
-    if proto.tensor_shape.unknown_rank or any(size < 0 for size in dims):
-        raise InvalidArgumentError(None, None, f"TensorProto's shape is not fully known: {dims}.")
-    count = 1
-    for size in dims:
-        count *= size
     field = _FIELDS.get(dtype)
     if field is None:
         raise InvalidArgumentError(None, None, f"TensorProto of dtype {dtype.name} has no NumPy form.")
-    if count * np.dtype(dtype.as_numpy_dtype).itemsize > MAX_BYTES:
+    dims = _known_dims(proto.tensor_shape, dtype, exact)
+    count = math.prod(dims)
+    try:
+        if not count and not exact:
+            return np.empty(dims, dtype=dtype.as_numpy_dtype)
+        if proto.tensor_content:
+            flat = _from_content(proto.tensor_content, dtype, dims, count)
+        else:
+            flat = _typed_values(getattr(proto, field), dtype)
+            if exact and len(flat) > count:
+                raise InvalidArgumentError(None, None, f"TensorProto of shape {dims} holds {len(flat)} values.")
+        return _repeat_last(flat, count, dtype).reshape(dims)
+    except MemoryError as error:
+        message = f"TensorProto's shape {dims} has {count} elements of {dtype.name}, more than there is memory for."
+        raise ResourceExhaustedError(None, None, message) from error
+
+
+def _known_dims(shape: Any, dtype: DType, exact: bool) -> list[int]:
+    dims = [dim.size for dim in shape.dim]
+    if (shape.unknown_rank and (exact or not dims)) or any(size < 0 for size in dims):
+        raise InvalidArgumentError(None, None, f"TensorProto's shape is not fully known: {dims}.")
+    if len(dims) > _MAX_RANK:
+        raise InvalidArgumentError(
+            None, None, f"TensorProto's shape has {len(dims)} dimensions; at most {_MAX_RANK} are taken."
+        )
+    itemsize = np.dtype(dtype.as_numpy_dtype).itemsize
+    if math.prod(dims) * itemsize > MAX_BYTES:
         raise InvalidArgumentError(
             None,
             None,
-            f"TensorProto's shape {dims} has {count} elements, too many: at most {MAX_BYTES} bytes of {dtype.name} are taken.",
+            f"TensorProto's shape {dims} has {math.prod(dims)} elements, too many: at most {MAX_BYTES} bytes of {dtype.name} are taken.",
         )
-    if proto.tensor_content and dtype is not dtypes.string:
-        return _from_content(proto.tensor_content, dtype, dims, count)
-    return _repeat_last(_typed_values(getattr(proto, field), dtype), dims, count, dtype)
+    # Strides must be numbers even where a dimension is 0.
+    if math.prod(size for size in dims if size) * itemsize >= 1 << 63:
+        raise InvalidArgumentError(None, None, f"TensorProto's shape {dims} is too large.")
+    return dims
 
 
 def _from_content(content: bytes, dtype: DType, dims: list[int], count: int) -> np.ndarray:
+    if dtype is dtypes.string:
+        return _string_list(content, dims, count)
     expected = count * dtype.size
     if len(content) != expected:
         raise InvalidArgumentError(
@@ -123,7 +157,44 @@ def _from_content(content: bytes, dtype: DType, dims: list[int], count: int) -> 
             None,
             f"TensorProto of shape {dims} and dtype {dtype.name} needs {expected} bytes but has {len(content)}.",
         )
-    return np.frombuffer(content, dtype=dtype.as_numpy_dtype).reshape(dims).copy()
+    if dtype is dtypes.bool_ and content.strip(b"\0\1"):
+        raise InvalidArgumentError(None, None, f"TensorProto of shape {dims} has bytes other than 0 and 1 for bools.")
+    return np.frombuffer(content, dtype=dtype.as_numpy_dtype).copy()
+
+
+def _string_list(content: bytes, dims: list[int], count: int) -> np.ndarray:
+    """Strings of a `tensor_content`: the lengths of all, as varints, then their bytes."""
+    if count > len(content):
+        raise InvalidArgumentError(
+            None, None, f"TensorProto of shape {dims} has {len(content)} bytes for {count} strings."
+        )
+    lengths: list[int] = []
+    at = 0
+    for _ in range(count):
+        length = shift = 0
+        while True:
+            if at == len(content) or shift > 28:
+                raise InvalidArgumentError(
+                    None, None, f"TensorProto of shape {dims} has no length for string {len(lengths)} at byte {at}."
+                )
+            byte = content[at]
+            length |= (byte & 127) << shift
+            at += 1
+            shift += 7
+            if byte < 128:
+                break
+        lengths.append(length)
+    if at + sum(lengths) != len(content):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"TensorProto of shape {dims} needs {at + sum(lengths)} bytes for its strings but has {len(content)}.",
+        )
+    array = np.empty(count, dtype=object)
+    for index, length in enumerate(lengths):
+        array[index] = content[at : at + length]
+        at += length
+    return array
 
 
 def _typed_values(values: Any, dtype: DType) -> np.ndarray:
@@ -134,21 +205,17 @@ def _typed_values(values: Any, dtype: DType) -> np.ndarray:
     if dtype in (dtypes.float16, dtypes.bfloat16):
         return np.array(values, dtype=np.uint16).view(dtype.as_numpy_dtype)
     if dtype.is_complex:
-        flat = np.array(values, dtype=np.float64)
-        return (flat[0::2] + 1j * flat[1::2]).astype(dtype.as_numpy_dtype)
+        whole = len(values) // 2 * 2  # a real part without an imaginary one is overlooked
+        return np.array(values[:whole], dtype=np.float64).view(np.complex128).astype(dtype.as_numpy_dtype)
     # Out-of-range values of the wide wire field wrap, as a C cast does.
     wide = np.array(values, dtype=np.int64 if dtype.is_integer and dtype is not dtypes.uint64 else None)
     return wide.astype(dtype.as_numpy_dtype)
 
 
-def _repeat_last(flat: np.ndarray, dims: list[int], count: int, dtype: DType) -> np.ndarray:
-    if len(flat) > count:
-        raise InvalidArgumentError(None, None, f"TensorProto of shape {dims} holds {len(flat)} values.")
-    if len(flat) < count:
-        if len(flat) == 0:
-            blank = b"" if dtype is dtypes.string else 0
-            filled = np.empty(count, dtype=dtype.as_numpy_dtype)
-            filled[:] = blank
-            return filled.reshape(dims)
-        flat = np.concatenate([flat, np.repeat(flat[-1:], count - len(flat))])
-    return flat.reshape(dims)
+def _repeat_last(flat: np.ndarray, count: int, dtype: DType) -> np.ndarray:
+    if len(flat) >= count:
+        return flat[:count]
+    filled = np.empty(count, dtype=dtype.as_numpy_dtype)
+    filled[: len(flat)] = flat
+    filled[len(flat) :] = flat[-1] if len(flat) else b"" if dtype is dtypes.string else 0
+    return filled

@@ -321,7 +321,7 @@ def _batches(file: BinaryIO, compression: str) -> Iterator[tuple[list[bytes], in
             raise DataLossError(None, None, f"corrupted record at {offset}{hint}")
         if status == framing.BAD_DATA:
             raise DataLossError(None, None, f"corrupted record at {offset + framing.HEADER_SIZE}")
-        if compression and len(held) >= framing.HEADER_SIZE:
+        if compression and not ended and len(held) >= framing.HEADER_SIZE:
             (length,) = struct.unpack_from("<Q", held)
             if length > INFLATED_RECORD_LIMIT:
                 raise DataLossError(

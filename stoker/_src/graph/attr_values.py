@@ -160,6 +160,15 @@ def typed_attr_value(proto: Any, kind: str, name: str) -> Any:
         if any(dim.size < -1 for dim in shape.dim):
             sizes = [dim.size for dim in shape.dim]
             raise InvalidArgumentError(None, None, f"AttrValue '{name}' is a shape with sizes below -1: {sizes}.")
+        if shape.unknown_rank and shape.dim:
+            raise InvalidArgumentError(
+                None, None, f"AttrValue '{name}' is a shape of unknown rank that has {len(shape.dim)} sizes."
+            )
+    for number in [proto.type] if which == "type" else proto.list.type if which == "list" else ():
+        if _dtype(number)._is_ref_dtype:
+            raise InvalidArgumentError(
+                None, None, f"AttrValue '{name}' must not be of the reference type {_dtype(number).name}."
+            )
     return from_attr_value(proto)
 
 

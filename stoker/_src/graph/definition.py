@@ -122,6 +122,14 @@ _REQUIREMENTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def _host_rank(value: Any) -> int:
+    """The rank of plain (nested lists of) numbers; what an empty list holds is not known, so it counts as a vector."""
+    rank = 0
+    while isinstance(value, list):
+        rank, value = rank + 1, value[0] if value else None
+    return rank
+
+
 def _as_text(value: Any) -> str | bytes:
     """Attribute strings are text inside the program; bytes that are not UTF-8 stay bytes."""
     if isinstance(value, str):
@@ -168,14 +176,18 @@ class Arg:
         dtype = self.dtype if self.dtype is not None else attrs[self.type_attr or ""]
         if self.is_ref:
             dtype = dtype._as_ref
-        count = 1 if self.number_attr is None else attrs[self.number_attr]
-        if count > _MOST_TENSORS:
-            raise ValueNotAllowedError(f"{self.name}: {count} tensors are more than an op can have ({_MOST_TENSORS}).")
-        return [dtype] * count
+        return [dtype] * (1 if self.number_attr is None else attrs[self.number_attr])
 
 
 _ANY_RANK = 254
 _MOST_TENSORS = 2**20
+# Integer attributes that TensorFlow's kernels hold in 32 bits.
+_INT32_ATTRS = frozenset(
+    (
+        "axis", "begin_mask", "depth_radius", "ellipsis_mask", "end_mask", "k", "maxsplit", "new_axis_mask",
+        "pad_width", "precision", "quality", "shrink_axis_mask", "summarize", "width", "x_density", "y_density",
+    )
+)  # fmt: skip
 _RANK_WORDS = {"scalar": 0, "vector": 1, "matrix": 2}
 _SIGNATURE = re.compile(r"\s*(\w+)\s*\((.*)\)\s*->\s*\((.*)\)\s*", re.DOTALL)
 _ARG = re.compile(
@@ -256,12 +268,14 @@ class OpDefinition:
     in_place_fn: Kernel | None = None
     in_place_position: int = 0
     lower_fn: Callable[..., Any] | None = None
+    of_shapes: bool = False  # the result depends on the shapes of the inputs alone
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also takes as tensors of a GPU
     batch_fn: Kernel | None = None
     batch_key: Callable[..., Any] | None = None
     plain: bool = field(default=False)  # every input is a single tensor: no grouping needed
     single: bool = field(default=False)  # exactly one output tensor
     ranked: bool = field(default=False)  # some input must have a certain rank
+    one_shape: bool = field(default=False)  # all inputs have the same shape
 
     def __post_init__(self) -> None:
         self.plain = not any(arg.is_list for arg in self.inputs)
@@ -294,7 +308,7 @@ class OpDefinition:
         unknown = [name for name in self.kernel_attrs if name not in self.attrs]
         if unknown:
             raise TypeError(f"{self.name}: the kernel takes {unknown}, which are not attributes of the op")
-        self.kernel_fn = function
+        self.kernel_fn = self._guarded(function)
         self.specialize_fn = getattr(function, "specialize", self.specialize_fn)
         return function
 
@@ -349,8 +363,50 @@ class OpDefinition:
 
         The planner uses it where that input is a fresh value nobody else needs, and passes the inputs alone.
         """
-        self.in_place_position, self.in_place_fn = position, kernel
+        self.in_place_position, self.in_place_fn = position, self._guarded(kernel)
         return self
+
+    def alike(self) -> OpDefinition:
+        """States that the inputs have one shape: the shape rule, and kernels registered later, refuse others.
+
+        Without it a kernel written with broadcasting functions would take what TensorFlow does not.
+        """
+        self.one_shape = True
+        self.shape(lambda *shapes: functools.reduce(lambda found, shape: found.merge(shape), shapes))
+        return self
+
+    def _guarded(self, kernel: Kernel) -> Kernel:
+        if not self.one_shape:
+            return kernel
+
+        @functools.wraps(kernel)
+        def guarded(first: Any, *others: Any, **attrs: Any) -> Any:
+            for other in others:
+                if other.shape != first.shape:
+                    raise InvalidArgumentError(
+                        None,
+                        None,
+                        f"Inputs to operation of type {self.name} must have the same size and shape: {list(first.shape)} != {list(other.shape)}",
+                    )
+            return kernel(first, *others, **attrs)
+
+        return guarded
+
+    @functools.cached_property
+    def rank_checking_kernel(self) -> Kernel:
+        """The kernel for nodes whose inputs' ranks are not known before they run."""
+        kernel = self.kernel_fn
+        assert kernel is not None
+
+        @functools.wraps(kernel)
+        def ranked(*arguments: Any, **attrs: Any) -> Any:
+            for arg, value in zip(self.inputs, arguments):
+                if arg.ranks is not None:
+                    for each in value if arg.is_list else (value,):
+                        arg.check_rank(_host_rank(each) if arg.host else each.ndim)
+            return kernel(*arguments, **attrs)
+
+        return ranked
 
     def lower(self, function: Callable[..., Any]) -> OpDefinition:
         """Registers how a small program does the op: `function(build, op, inputs...)` calls loops of `build`.
@@ -447,6 +503,10 @@ class OpDefinition:
             raise ValueNotAllowedError(
                 f"Attr '{name}' of '{self.name}' Op passed {checked} less than minimum {spec.minimum}."
             )
+        if spec.kind == "int" and name in _INT32_ATTRS and not -(2**31) <= checked < 2**31:
+            raise ValueNotAllowedError(f"Attr {name} has value {checked} out of range for an int32 ({self.name} Op)")
+        if spec.kind == "int" and checked > _MOST_TENSORS and any(arg.number_attr == name for arg in self.outputs):
+            raise ValueError(f"Number of outputs is too big: {checked} ({self.name} Op, attr '{name}')")
         return checked
 
     def _check_one(self, name: str, kind: str, value: Any) -> Any:

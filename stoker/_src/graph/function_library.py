@@ -11,7 +11,7 @@ from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, MalformedGraphError, UnknownNameError
 from stoker._src.base.shapes import TensorShape, as_shape
 from stoker._src.formats.protos import FunctionDef, GraphDef
 from stoker._src.graph.attr_values import FunctionRef, from_attr_value, to_attr_value, typed_attr_value
@@ -40,10 +40,10 @@ def referenced_functions(ops: Any, found: dict[str, Function] | None = None) -> 
 
 
 def check_call(op: Any, function: Function) -> None:
-    """Refuses a call whose arguments are not the function's, as a file may hold.
+    """Refuses a call whose arguments or results are not the function's, as a file may hold.
 
     Raises:
-        InvalidArgumentError: another number of arguments, or other dtypes.
+        InvalidArgumentError: another number of arguments or results, or other dtypes.
     """
     count = len(op.definition.inputs[-1].dtypes(op.attrs))
     if count != len(function.inputs):
@@ -60,6 +60,23 @@ def check_call(op: Any, function: Function) -> None:
                 f"Argument {i} of function '{function.name}' is {wanted.dtype.base_dtype.name}, but '{op.name}' passes "
                 f"{given.dtype.base_dtype.name}.",
             )
+    found = [tensor.dtype.base_dtype for tensor in function.outputs]
+    if op.definition.calls == "loop" and op.attrs["cond"].target is function:
+        if len(found) != 1:
+            raise InvalidArgumentError(
+                None,
+                op,
+                f"Function '{function.name}', the condition of '{op.name}', returns {len(found)} values, not 1.",
+            )
+        return
+    expected = [tensor.dtype.base_dtype for tensor in op.outputs]
+    if found != expected:
+        raise InvalidArgumentError(
+            None,
+            op,
+            f"Function '{function.name}' returns ({', '.join(t.name for t in found)}), but '{op.name}' expects "
+            f"({', '.join(t.name for t in expected)}).",
+        )
 
 
 def function_refs(op: Any) -> list[FunctionRef]:
@@ -164,6 +181,11 @@ class Library:
     def __init__(self, graph: Graph, library: Any) -> None:
         self.graph = graph
         self.protos = {proto.signature.name: proto for proto in library.function}
+        for name in self.protos:
+            if find_definition(name) is not None:
+                raise MalformedGraphError(
+                    None, None, f"Cannot add function '{name}' because an op with the same name already exists."
+                )
         self.gradients = {item.function_name: item.gradient_func for item in library.gradient}
         self.bodies: dict[str, Body] = {}  # functions that 1.x control flow was raised to
         self._built: dict[Any, Function] = {}
@@ -190,7 +212,7 @@ class Library:
             return self._built[name]
         proto = self.protos.get(name)
         if proto is None:
-            raise ValueError(f"Function '{name}' is not defined in the library of the GraphDef.")
+            raise UnknownNameError(None, None, f"Function '{name}' is not defined in the library of the GraphDef.")
         key = (name, tuple(sorted((k, repr(v)) for k, v in attrs.items()))) if proto.signature.attr else name
         found = self._built.get(key)
         if found is None:
@@ -294,7 +316,9 @@ class Library:
             attrs = {key: from_attr_value(value) for key, value in node.attr.items()}
             args = self.protos[node.op].signature.output_arg
             return [dtype.base_dtype.as_datatype_enum for arg in args for dtype in _arg_dtypes(arg, attrs)]
-        raise ValueError(f"Op type not registered '{node.op}' (node '{node.name}'): stoker does not know this op.")
+        raise UnknownNameError(
+            None, None, f"Op type not registered '{node.op}' (node '{node.name}'): stoker does not know this op."
+        )
 
     def _is_ours(self, name: str) -> bool:
         """Whether the graph knows no other function of this name; else the imported one is renamed."""
@@ -324,7 +348,9 @@ class Library:
         if node.op in self.protos:
             attrs = {key: from_attr_value(value) for key, value in node.attr.items()}
             return [(arg.name, len(_arg_dtypes(arg, attrs))) for arg in self.protos[node.op].signature.output_arg]
-        raise ValueError(f"Op type not registered '{node.op}' (node '{node.name}'): stoker does not know this op.")
+        raise UnknownNameError(
+            None, None, f"Op type not registered '{node.op}' (node '{node.name}'): stoker does not know this op."
+        )
 
     def _input(self, text: str, values: dict[str, str], node: str) -> str:
         if text.startswith("^"):

@@ -12,8 +12,9 @@ from typing import Any
 
 from stoker._src.base.devices import DeviceSpec
 from stoker._src.base.dtypes import as_dtype
-from stoker._src.base.errors import NotFoundError, OpError
+from stoker._src.base.errors import MalformedGraphError, OpError, UnknownNameError
 from stoker._src.base.export import export
+from stoker._src.base.shapes import as_shape
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph import context
 from stoker._src.graph.attr_values import from_attr_value, typed_attr_value
@@ -32,7 +33,7 @@ from stoker._src.graph.raise_control_flow import CONTROL_FLOW, raise_control_flo
 from stoker._src.graph.tensor import Operation, Tensor
 
 CONSUMER_VERSION = 2500
-_NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
+_NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*")
 
 
 @export("graph_util.import_graph_def", v1="import_graph_def")
@@ -118,10 +119,6 @@ def split_input(text: str) -> tuple[str, int]:
     return node, int(index or 0)
 
 
-class _UnknownOpError(NotFoundError, ValueError):
-    """An op that nobody defined: TensorFlow 1 raises ValueError, TensorFlow 2 NotFoundError."""
-
-
 class Importer:
     """One import: checks every node, orders them, makes the ops."""
 
@@ -152,18 +149,19 @@ class Importer:
         try:
             self.graph_def = raise_control_flow(self.graph_def, self.library.bodies, self.library.output_types)
         except (LookupError, AssertionError) as error:
-            raise ValueError(
-                f"The control flow of the GraphDef is malformed ({type(error).__name__}: {error})."
+            raise MalformedGraphError(
+                None, None, f"The control flow of the GraphDef is malformed ({type(error).__name__}: {error})."
             ) from error
+        except ValueError as error:
+            raise MalformedGraphError(None, None, str(error)) from error
         for node in self._in_order():
             try:
                 self.ops[node.name] = self._make(node)
             except (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, OpError) as error:
                 message = error.message if isinstance(error, OpError) else str(error)
                 described = f"Node '{node.name}' (op {node.op}): {message}"
-                if isinstance(error, _UnknownOpError):
-                    raise _UnknownOpError(None, None, described) from error
-                raise ValueError(described) from error
+                kind = UnknownNameError if isinstance(error, UnknownNameError) else MalformedGraphError
+                raise kind(None, None, described) from error
 
     def _check_nodes(self) -> None:
         """Checks names, and that inputs are well-formed and there.
@@ -203,6 +201,8 @@ class Importer:
                 raise ValueError(f"Node '{node.name}': {node.device!r:.200} is no device ({error}).") from None
         if self.is_body or "_class" not in node.attr:  # what a body is beside may be outside of it
             return
+        if node.attr["_class"].WhichOneof("value") not in (None, "list"):
+            raise TypeError(f"Node '{node.name}': attribute _class must be a list of strings.")
         for group in node.attr["_class"].list.s:
             other = group.decode(errors="replace")
             if other.startswith("loc:@") and other[5:] not in names and other[5:] not in self.input_map:
@@ -250,8 +250,10 @@ class Importer:
         definition = find_definition(node.op)
         if definition is None and node.op in self.library:  # type: ignore[operator]
             definition, attrs = self._call(node)
+        elif definition is None and node.op in CONTROL_FLOW:
+            raise ValueError(f"a {node.op} that belongs to no loop and no branch.")
         elif definition is None:
-            raise _UnknownOpError(None, None, f"Op type not registered '{node.op}': stoker does not know this op.")
+            raise UnknownNameError(None, None, f"Op type not registered '{node.op}': stoker does not know this op.")
         else:
             attrs = self._attrs(definition, node)
         inputs: list[Tensor] = []
@@ -270,6 +272,8 @@ class Importer:
             for ref in function_refs(op):
                 if ref.target is not None:
                     check_call(op, ref.target)
+        if not self.is_body and _states_shapes("_output_shapes", node.attr.get("_output_shapes")):
+            _take_shapes(op, node.attr["_output_shapes"].list.shape)
         op._frames = ()
         for control in controls:
             if control not in op._control_inputs:
@@ -303,12 +307,13 @@ class Importer:
         for key, proto in node.attr.items():
             spec = definition.attrs.get(key)
             if spec is None:
-                if key.startswith("_"):
+                if proto.WhichOneof("value") in (None, "placeholder") or _states_shapes(key, proto):
+                    continue
+                if key.startswith("_") or not (
+                    self._is_producer_default(node.op, key, proto) or _is_default_like(proto)
+                ):
                     attrs[key] = from_attr_value(proto)
-                    continue
-                if self._is_producer_default(node.op, key, proto) or _is_default_like(proto):
-                    continue
-                raise ValueError(f"NodeDef mentions attr '{key}' not in Op<{definition.name}>.")
+                continue
             value = typed_attr_value(proto, spec.kind, key)
             if spec.kind == "func":
                 value = self.library.resolve(value)  # type: ignore[union-attr]
@@ -377,6 +382,27 @@ class Importer:
         if name not in self.ops:
             raise ValueError(f"Requested return_element '{name}' not found in graph_def.")
         return self.ops[name]
+
+
+def _states_shapes(key: str, proto: Any) -> bool:
+    """Whether an attribute is the list of the outputs' shapes that a writer adds when it is asked to."""
+    if key != "_output_shapes" or proto is None or proto.WhichOneof("value") != "list":
+        return False
+    return len(proto.list.shape) > 0 or not proto.list.ListFields()
+
+
+def _take_shapes(op: Operation, shapes: Any) -> None:
+    """Makes the static shapes as precise as the writer knew them.
+
+    Raises:
+        ValueError: shapes for too few outputs, or one that cannot be.
+    """
+    if len(shapes) < len(op.outputs):
+        raise ValueError(
+            f"it has {len(op.outputs)} outputs but the _output_shapes attribute specifies shapes for {len(shapes)} outputs."
+        )
+    for tensor, shape in zip(op.outputs, shapes):
+        tensor.set_shape(as_shape(shape))
 
 
 def _is_default_like(proto: Any) -> bool:

@@ -88,4 +88,8 @@ def _parts(slices: IndexedSlices) -> list[Any]:
     return [slices.values, slices.indices, *([] if shape is None else [shape])]
 
 
-nest.register_composite(IndexedSlices, _parts, lambda slices, parts: IndexedSlices(*parts))
+def _compatible(first: IndexedSlices, second: IndexedSlices) -> bool:
+    return all(a.dtype.base_dtype is b.dtype.base_dtype for a, b in zip(_parts(first), _parts(second)))
+
+
+nest.register_composite(IndexedSlices, _parts, lambda slices, parts: IndexedSlices(*parts), _compatible)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.static_values import constant_value, constant_value_as_shape
-from stoker._src.graph.tensor import Operation
+from stoker._src.graph.tensor import Operation, Tensor
 
 # Runs a kernel on fully known shapes without data; set by the ops room, which knows torch's meta device.
 _shapes_by_kernel: Callable[[Operation], list[Shape] | None] = lambda op: None  # noqa: E731
@@ -19,8 +23,14 @@ def set_shapes_by_kernel(function: Callable[[Operation], list[Shape] | None]) ->
     _shapes_by_kernel = function
 
 
-def infer_shapes(op: Operation) -> list[Shape]:
+def infer_shapes(
+    op: Operation,
+    shape_of: Callable[[Tensor], Shape] = operator.attrgetter("_static_shape"),
+    value_of: Callable[[Tensor], np.ndarray | None] = constant_value,
+) -> list[Shape]:
     """The shape of each output, as far as it can be known now.
+
+    `shape_of` and `value_of` tell what is known of the inputs; more than the graph does, when a plan knows its feeds.
 
     Raises:
         InvalidArgumentError: the inputs' shapes do not fit the op.
@@ -28,7 +38,7 @@ def infer_shapes(op: Operation) -> list[Shape]:
     definition = op.definition
     rule = definition.shape_fn
     if definition.ranked:
-        definition.check_ranks([tensor.static_shape.rank for tensor in op._inputs], op.attrs)
+        definition.check_ranks([shape_of(tensor).rank for tensor in op._inputs], op.attrs)
     if rule is None:
         if op.outputs and all(tensor.static_shape.known for tensor in op._inputs):
             shapes = _shapes_by_kernel(op)
@@ -38,10 +48,11 @@ def infer_shapes(op: Operation) -> list[Shape]:
     attrs = op.attrs
     keywords = {name: op if name == "op" else attrs[name] for name in definition.shape_attrs}
     if definition.plain and not definition.value_inputs and not definition.shape_inputs:
-        shapes = rule(*[tensor._static_shape for tensor in op._inputs], **keywords)
+        shapes = rule(*[shape_of(tensor) for tensor in op._inputs], **keywords)
     else:
         arguments = definition.group(op._inputs, attrs)
-        shapes = rule(*[_view(definition, arg.name, x) for arg, x in zip(definition.inputs, arguments)], **keywords)
+        view = functools.partial(_view, definition, shape_of, value_of)
+        shapes = rule(*[view(arg.name, x) for arg, x in zip(definition.inputs, arguments)], **keywords)
     if definition.single:
         return [shapes]
     flat = definition.flatten_results(shapes)
@@ -54,14 +65,14 @@ def infer_shapes(op: Operation) -> list[Shape]:
     return flat
 
 
-def _view(definition: Any, name: str, tensor: Any) -> Any:
+def _view(definition: Any, shape_of: Any, value_of: Any, name: str, tensor: Any) -> Any:
     """An input as the rule asked for it: its value, the shape it spells, or its shape."""
     if name in definition.value_inputs:
         if isinstance(tensor, list):
-            return [constant_value(each) for each in tensor]
-        return constant_value(tensor)
+            return [value_of(each) for each in tensor]
+        return value_of(tensor)
     if name in definition.shape_inputs:
-        return constant_value_as_shape(tensor)
+        return constant_value_as_shape(tensor, value_of)
     if isinstance(tensor, list):
-        return [each.static_shape for each in tensor]
-    return tensor.static_shape
+        return [shape_of(each) for each in tensor]
+    return shape_of(tensor)

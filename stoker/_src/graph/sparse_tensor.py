@@ -153,7 +153,7 @@ def _rebuild(instance: SparseTensor, parts: Any) -> Any:
 
 
 def _compatible(first: Any, second: Any) -> bool:
-    return first.dtype.base_dtype is second.dtype.base_dtype and first.static_shape.compatible(second.static_shape)
+    return first.dtype.base_dtype is second.dtype.base_dtype
 
 
 nest.register_composite(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape
 from stoker._src.graph.definition import STATEFUL
 from stoker._src.graph.tensor import Operation, Tensor
@@ -87,11 +88,11 @@ def _worth_evaluating(op: Operation, depth: int) -> bool:
     )
 
 
-def constant_value_as_shape(tensor: Any) -> Shape:
+def constant_value_as_shape(tensor: Any, value_of: Callable[[Any], np.ndarray | None] | None = None) -> Shape:
     """The shape that a vector of sizes spells, with None for sizes that are unknown or -1."""
     if isinstance(tensor, (list, tuple)):
         raise TypeError("expected one tensor")
-    value = constant_value(tensor)
+    value = (value_of or constant_value)(tensor)
     if value is not None:
         if value.ndim == 0:
             if value == -1:
@@ -99,7 +100,11 @@ def constant_value_as_shape(tensor: Any) -> Shape:
             raise ValueError(
                 f"Received a scalar with value '{value}' as shape; require a statically known scalar with value '-1' to describe an unknown shape."
             )
-        return Shape(None if size < 0 else int(size) for size in value.tolist())
+        sizes = value.tolist()
+        for size in sizes:
+            if size < -1:
+                raise InvalidArgumentError(None, None, f"Invalid value in tensor used for shape: {size}")
+        return Shape(None if size < 0 else int(size) for size in sizes)
     reader = SHAPE_READERS.get(tensor.op.type)
     if reader is not None:
         return reader(tensor.op, tensor.value_index)
@@ -108,4 +113,7 @@ def constant_value_as_shape(tensor: Any) -> Shape:
 
 
 def public_constant_value_as_shape(tensor: Any) -> TensorShape:
-    return TensorShape(constant_value_as_shape(tensor))
+    try:
+        return TensorShape(constant_value_as_shape(tensor))
+    except InvalidArgumentError as error:
+        raise ValueError(error.message) from None

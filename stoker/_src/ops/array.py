@@ -18,7 +18,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array_joining, math, ranges, reductions
-from stoker._src.ops.array_movement import checked_sizes
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.constants import constant, constant_of
 from stoker._src.ops.lowering import reshaped
 from stoker._src.ops.values import torch_dtype
@@ -89,6 +89,9 @@ SHAPE_OP = define(
 ).not_differentiable()
 
 
+SHAPE_OP.of_shapes = True
+
+
 @SHAPE_OP.kernel
 def shape_kernel(input: Any, *, out_type: DType) -> torch.Tensor:
     return torch.tensor(input.shape, dtype=torch_dtype(out_type))
@@ -114,6 +117,9 @@ SHAPE_N = define(
     T=ANY,
     out_type=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
+
+
+SHAPE_N.of_shapes = True
 
 
 @SHAPE_N.kernel
@@ -168,6 +174,8 @@ RESHAPE.lower(reshaped)
 @RESHAPE.kernel
 def reshape_kernel(tensor: Any, shape: list[int]) -> Any:
     try:
+        if len(shape) > 1 and min(shape) < -1:  # NumPy takes any negative number for -1
+            raise ValueError
         return tensor.reshape(shape)
     except (RuntimeError, ValueError, TypeError, OverflowError):
         raise _misfit(tensor, shape) from None
@@ -254,7 +262,7 @@ FILL = define(
 
 @FILL.kernel
 def fill_kernel(dims: list[int], value: Any) -> Any:
-    dims = checked_sizes(dims)
+    dims = allocatable(dims, itemsize(value))
     if isinstance(value, np.ndarray):
         return np.full(dims, value[()], dtype=object)
     return value.expand(dims).clone(memory_format=torch.contiguous_format)

@@ -12,7 +12,7 @@ from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import ANY, STATEFUL, TYPE, OpDefinition, define, unchanged
-from stoker._src.ops.array_movement import checked_sizes
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.unsigned import modular
 from stoker._src.ops.values import torch_dtype
 
@@ -75,7 +75,7 @@ EMPTY.shape(lambda shape: shape, as_shapes=["shape"])
 @EMPTY.kernel
 def empty_kernel(shape: list[int], *, dtype: DType) -> Any:
     """Zeros, whether or not `init` asks for them: what memory held before is nobody's business."""
-    sizes = checked_sizes(shape)
+    sizes = allocatable(shape, 8)
     if dtype.name == "string":
         return np.full(sizes, b"", object)
     return torch.zeros(sizes, dtype=torch_dtype(dtype))

@@ -19,7 +19,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, reductions, slicing
-from stoker._src.ops.array_movement import checked_sizes, rearranges
+from stoker._src.ops.array_movement import allocatable, itemsize, rearranges
 
 # ---- Pack, Unpack -----------------------------------------------------------------------------------------------
 
@@ -59,12 +59,21 @@ PARALLEL_CONCAT = define("ParallelConcat(values: N * T) -> (output: T)", N=INT(m
 
 
 @PARALLEL_CONCAT.kernel
-def parallel_concat_kernel(values: list[Any]) -> Any:
+def parallel_concat_kernel(values: list[Any], *, shape: Shape) -> Any:
+    for value in values:
+        if tuple(value.shape) != (1, *shape[1:]):
+            raise InvalidArgumentError(
+                None, None, f"ParallelConcat: update shape doesn't match: {Shape(value.shape)} is no row of {shape}"
+            )
     return array.concat_kernel(values, 0)
 
 
 @PARALLEL_CONCAT.shape
 def parallel_concat_shape(values: list[Shape], *, shape: Shape) -> Shape:
+    if not shape.known:
+        raise InvalidArgumentError(None, None, f"All input shapes must be fully defined: shape {shape}")
+    for value in values:
+        Shape((1, *shape[1:])).merge(value)
     return shape
 
 
@@ -156,7 +165,7 @@ def concat_v1_grad(op: Operation, g: Tensor) -> list[Any]:
 
 
 CONCAT_OFFSET = define(
-    "ConcatOffset(concat_dim: host int32, shape: N * shape_type) -> (offset: N * shape_type)",
+    "ConcatOffset(concat_dim: scalar host int32, shape: vector N * shape_type) -> (offset: N * shape_type)",
     N=INT(minimum=2),
     shape_type=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
@@ -171,6 +180,12 @@ def concat_offset_kernel(concat_dim: int, shape: list[torch.Tensor]) -> list[tor
     for i, each in enumerate(shape):
         if len(each) != rank:
             raise InvalidArgumentError(None, None, f"input {i} should contain {rank} elements, but got {len(each)}")
+        if any(axis != concat_dim % rank and int(each[axis]) != int(shape[0][axis]) for axis in range(rank)):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"All dimensions except {concat_dim} must match. Input {i} has shape {each.tolist()} and doesn't match input 0 with shape {shape[0].tolist()}.",
+            )
         start = torch.zeros_like(each)
         start[concat_dim] = offset
         offset += int(each[concat_dim])
@@ -269,6 +284,11 @@ SPLIT_V = define(
 
 @SPLIT_V.kernel
 def split_v_kernel(value: Any, size_splits: list[int], split_dim: int) -> Any:
+    if isinstance(value, torch.Tensor):
+        try:
+            return value.split(size_splits, split_dim)
+        except (RuntimeError, IndexError):
+            pass  # one size left open, or sizes that do not fit
     if not -value.ndim <= split_dim < value.ndim:
         raise InvalidArgumentError(
             None, None, f"-input rank(-{value.ndim}) <= split_dim < input rank ({value.ndim}), but got {split_dim}"
@@ -361,7 +381,7 @@ TILE = define(
 def tile_lower(build: Any, op: Operation, input: Any, multiples: list[int]) -> Any:
     if any(size != 1 and times != 1 for size, times in zip(input.shape, multiples)):
         return None
-    return build.broadcast(input, op.outputs[0].static_shape.dims)
+    return build.broadcast(input, build.shape_of(op.outputs[0]).dims)
 
 
 @TILE.kernel
@@ -378,7 +398,7 @@ def tile_kernel(input: torch.Tensor, multiples: list[int]) -> torch.Tensor:
             raise InvalidArgumentError(None, None, f"Expected multiples[{i}] >= 0, but got {times}")
     if not multiples:
         return input.clone()
-    checked_sizes([size * times for size, times in zip(input.shape, multiples)])
+    allocatable([size * times for size, times in zip(input.shape, multiples)], itemsize(input))
     return input.repeat(multiples)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math as numbers
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -70,7 +71,6 @@ def checked_sizes(sizes: Sequence[int]) -> list[int]:
 
     Raises:
         InvalidArgumentError: a negative size, or more elements than can be counted.
-        ResourceExhaustedError: more elements than any machine holds.
     """
     if not isinstance(sizes, (list, tuple)):
         raise InvalidArgumentError(None, None, f"The sizes of a tensor must be a vector, got the number {sizes}.")
@@ -82,11 +82,35 @@ def checked_sizes(sizes: Sequence[int]) -> list[int]:
     count = numbers.prod(sizes)
     if count > _LARGEST:
         raise InvalidArgumentError(None, None, f"The shape {list(sizes)} has too many elements (more than 2**63 - 1).")
-    if count > 1 << 46:
-        raise ResourceExhaustedError(
-            None, None, f"out of memory: a tensor of shape {list(sizes)} has {count} elements."
-        )
     return list(sizes)
+
+
+def allocatable(sizes: Sequence[int], itemsize: int) -> list[int]:
+    """`sizes` as the shape of a tensor about to be filled, whose elements take `itemsize` bytes each.
+
+    The system may promise memory that it does not have and end the process when it is touched, so we ask first.
+
+    Raises:
+        InvalidArgumentError: a negative size, or more elements than can be counted.
+        ResourceExhaustedError: more bytes than this machine has.
+    """
+    sizes = checked_sizes(sizes)
+    needed = numbers.prod(sizes) * itemsize
+    if needed > _machine_memory():
+        raise ResourceExhaustedError(
+            None, None, f"OOM when allocating tensor with shape {sizes}: it needs {needed} bytes."
+        )
+    return sizes
+
+
+@functools.cache
+def _machine_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def itemsize(x: Any) -> int:
+    """Bytes that an element of a kernel's value takes: a number, or a reference to a string."""
+    return x.element_size() if isinstance(x, torch.Tensor) else 8
 
 
 def first_bad_index(indices: torch.Tensor, size: int, label: str = "indices") -> InvalidArgumentError:

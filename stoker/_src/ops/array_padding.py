@@ -18,7 +18,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, slicing
-from stoker._src.ops.array_movement import checked_sizes, fresh, rearranges, signed
+from stoker._src.ops.array_movement import allocatable, fresh, itemsize, rearranges, signed
 from stoker._src.ops.constants import constant
 
 _PADDINGS = one_of(*INDEX, default=dtypes.int32)
@@ -27,7 +27,9 @@ _PADDINGS = one_of(*INDEX, default=dtypes.int32)
 
 PAD = define("Pad(input: T, paddings: matrix host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS)
 PAD_V2 = define(
-    "PadV2(input: T, paddings: matrix host Tpaddings, constant_values: T) -> (output: T)", T=ANY, Tpaddings=_PADDINGS
+    "PadV2(input: T, paddings: matrix host Tpaddings, constant_values: scalar T) -> (output: T)",
+    T=ANY,
+    Tpaddings=_PADDINGS,
 )
 
 
@@ -41,7 +43,7 @@ def _checked(input: Any, paddings: Any) -> list[list[int]]:
     for before, after in paddings:
         if before < 0 or after < 0:
             raise InvalidArgumentError(None, None, f"Paddings must be non-negative: {before} {after}")
-    checked_sizes([size + before + after for size, (before, after) in zip(input.shape, paddings)])
+    allocatable([size + before + after for size, (before, after) in zip(input.shape, paddings)], itemsize(input))
     return paddings
 
 
@@ -285,8 +287,9 @@ def space_to_batch_nd_kernel(input: torch.Tensor, block_shape: list[int], paddin
     count = len(block_shape)
     rest = input.ndim - 1 - count
     flat = [0, 0] * rest + [each for pair in reversed(paddings) for each in pair]
-    padded = torch.nn.functional.pad(input, flat) if any(flat) else input
-    sizes = padded.shape
+    sizes = list(input.shape)
+    for axis, pair in enumerate(paddings, 1):
+        sizes[axis] += sum(pair)
     split = [sizes[0]]
     for size, block in zip(sizes[1 : 1 + count], block_shape):
         if size % block:
@@ -298,6 +301,8 @@ def space_to_batch_nd_kernel(input: torch.Tensor, block_shape: list[int], paddin
         split += [size // block, block]
     blocks = [2 + 2 * i for i in range(count)]
     outer = [1 + 2 * i for i in range(count)]
+    allocatable(sizes, itemsize(input))
+    padded = torch.nn.functional.pad(input, flat) if any(flat) else input
     moved = padded.reshape(*split, *sizes[1 + count :]).permute(
         *blocks, 0, *outer, *range(1 + 2 * count, 1 + 2 * count + rest)
     )

@@ -55,15 +55,16 @@ def _inside(
 # ---- FakeQuantWithMinMaxArgs ------------------------------------------------------------------------------------
 
 FAKE_QUANT_ARGS = define("FakeQuantWithMinMaxArgs(inputs: float32) -> (outputs: float32)", **_RANGE)
-FAKE_QUANT_ARGS_GRADIENT = define(
-    "FakeQuantWithMinMaxArgsGradient(gradients: float32, inputs: float32) -> (backprops: float32)", **_RANGE
-).not_differentiable()
+FAKE_QUANT_ARGS_GRADIENT = (
+    define("FakeQuantWithMinMaxArgsGradient(gradients: float32, inputs: float32) -> (backprops: float32)", **_RANGE)
+    .not_differentiable()
+    .alike()
+)
 FAKE_QUANT_ARGS.shape(unchanged)
-FAKE_QUANT_ARGS_GRADIENT.shape(unchanged)
 
 
 def _bounds(x: torch.Tensor, low: float, high: float) -> tuple[torch.Tensor, torch.Tensor]:
-    if low >= high:
+    if not low < high:
         raise InvalidArgumentError(None, None, f"min has to be smaller than max, was: {low} >= {high}")
     return x.new_tensor(low), x.new_tensor(high)
 
@@ -124,6 +125,12 @@ def _with_variables(name: str, *, per_channel: bool) -> tuple[Any, Any]:
         num_bits: int,
         narrow_range: bool,
     ) -> Any:
+        if gradients.shape != inputs.shape:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"gradient and input must be the same size: {Shape(gradients.shape)} != {Shape(inputs.shape)}",
+            )
         check(inputs, min, max)
         below, above = _inside(inputs, min, max, num_bits, narrow_range)
         axes = list(range(inputs.ndim - 1)) if per_channel else list(range(inputs.ndim))
@@ -140,7 +147,7 @@ def _with_variables(name: str, *, per_channel: bool) -> tuple[Any, Any]:
 
     @backward.shape
     def backward_shape(gradients: Shape, inputs: Shape, min: Shape, max: Shape) -> Any:
-        return inputs, min, max
+        return gradients.merge(inputs), min, max
 
     @forward.grad
     def gradient(op: Operation, g: Tensor) -> Any:
@@ -343,6 +350,22 @@ def quantize_and_dequantize_v3_kernel(
 def quantize_and_dequantize_v4_grad_kernel(
     gradients: torch.Tensor, input: torch.Tensor, input_min: torch.Tensor, input_max: torch.Tensor, *, axis: int
 ) -> Any:
+    if gradients.shape != input.shape:
+        raise InvalidArgumentError(
+            None, None, f"gradient and input must be the same size: {Shape(gradients.shape)} != {Shape(input.shape)}"
+        )
+    if not -1 <= axis < input.ndim:
+        raise InvalidArgumentError(
+            None, None, f"Axis should be -1 or 0 or a positive value less than {input.ndim}, got {axis}"
+        )
+    wanted = () if axis == -1 else (input.shape[axis],)
+    for label, bound in (("min", input_min), ("max", input_max)):
+        if bound.ndim > 1 or (bound.ndim and tuple(bound.shape) != wanted):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Input {label} tensor must have dimension 0 or 1, and the size of the axis: {Shape(bound.shape)}",
+            )
     form = [-1 if i == axis else 1 for i in range(input.ndim)] if axis != -1 else []
     inside = (input >= input_min.reshape(form)) & (input <= input_max.reshape(form))
     return torch.where(inside, gradients, 0.0), torch.zeros_like(input_min), torch.zeros_like(input_max)
@@ -350,7 +373,7 @@ def quantize_and_dequantize_v4_grad_kernel(
 
 @QUANTIZE_AND_DEQUANTIZE_V4_GRAD.shape
 def quantize_and_dequantize_v4_grad_shape(gradients: Shape, input: Shape, input_min: Shape, input_max: Shape) -> Any:
-    return input, input_min, input_max
+    return gradients.merge(input), input_min.merge(input_max), input_min.merge(input_max)
 
 
 @QUANTIZE_AND_DEQUANTIZE.grad

@@ -18,7 +18,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, ranges, reductions
-from stoker._src.ops.array_movement import rearranges, signed
+from stoker._src.ops.array_movement import allocatable, itemsize, rearranges, signed
 from stoker._src.ops.broadcasting import reduce_to_inputs
 from stoker._src.ops.values import torch_dtype
 
@@ -31,6 +31,8 @@ WHERE = define("Where(input: T) -> (index: int64)", T=one_of(*NUMERIC, *_QUANTIZ
 
 @WHERE.kernel
 def where_kernel(input: torch.Tensor) -> torch.Tensor:
+    if not 1 <= input.ndim <= 8:
+        raise InvalidArgumentError(None, None, f"WhereOp : Unhandled input dimensions: {input.ndim}")
     return torch.nonzero(signed(input))
 
 
@@ -215,7 +217,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, n
 # ---- OneHot -----------------------------------------------------------------------------------------------------
 
 ONE_HOT = define(
-    "OneHot(indices: TI, depth: host int32, on_value: T, off_value: T) -> (output: T)",
+    "OneHot(indices: TI, depth: scalar host int32, on_value: scalar T, off_value: scalar T) -> (output: T)",
     axis=-1,
     T=ANY,
     TI=one_of(dtypes.uint8, dtypes.int8, *INDEX, default=dtypes.int64),
@@ -231,6 +233,7 @@ def one_hot_kernel(indices: torch.Tensor, depth: int, on_value: Any, off_value: 
             None, None, f"Expected axis to be -1 or between [0, {indices.ndim}].  But received: {axis}"
         )
     at = indices.ndim if axis == -1 else axis
+    allocatable([*indices.shape, depth], itemsize(on_value))
     if isinstance(on_value, torch.Tensor) and not indices.is_cuda:
         places = indices.long().unsqueeze(at)
         sizes = (*indices.shape[:at], depth, *indices.shape[at:])
@@ -378,7 +381,7 @@ def reverse_sequence_kernel(
     input: torch.Tensor, seq_lengths: torch.Tensor, *, seq_dim: int, batch_dim: int
 ) -> torch.Tensor:
     rank = input.ndim
-    if not -rank <= seq_dim < rank or not -rank <= batch_dim < rank or seq_dim % rank == batch_dim % rank:
+    if not 0 <= seq_dim < rank or not 0 <= batch_dim < rank or seq_dim == batch_dim:
         raise InvalidArgumentError(
             None,
             None,

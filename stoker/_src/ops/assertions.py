@@ -10,12 +10,14 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import STATEFUL, define
+from stoker._src.graph.definition import STATEFUL, TYPES, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.ops.number_text import float_text
 from stoker._src.ops.values import to_numpy
 
-ASSERT = define("Assert(condition: host bool, data: [T]) -> ()", STATEFUL, summarize=3).not_differentiable()
+ASSERT = define(
+    "Assert(condition: host bool, data: [T]) -> ()", STATEFUL, T=TYPES(minimum=1), summarize=3
+).not_differentiable()
 
 
 @ASSERT.kernel

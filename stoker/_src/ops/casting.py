@@ -9,7 +9,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INTS, DType, as_dtype
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
@@ -25,10 +25,13 @@ from stoker._src.ops.values import torch_dtype
 
 CAST = define("Cast(x: SrcT) -> (y: DstT)", VIEW, SrcT=ANY, DstT=ANY, Truncate=False)
 CAST.shape(unchanged)
+_NO_NUMBERS = frozenset((dtypes.string, dtypes.resource, dtypes.variant))
 
 
 @CAST.kernel
-def cast_kernel(x: torch.Tensor, *, DstT: DType) -> torch.Tensor:
+def cast_kernel(x: torch.Tensor, *, SrcT: DType, DstT: DType) -> torch.Tensor:
+    if SrcT in _NO_NUMBERS or DstT in _NO_NUMBERS:
+        raise UnimplementedError(None, None, f"Cast {SrcT.name} to {DstT.name} is not supported")
     wanted = torch_dtype(DstT)
     if x.is_complex() and not wanted.is_complex:
         x = x.real

@@ -117,9 +117,11 @@ def not_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     return NOT_EQUAL(x, y, name=name)
 
 
-APPROXIMATE_EQUAL = define(
-    "ApproximateEqual(x: T, y: T) -> (z: bool)", T=NUMERIC, tolerance=float(np.float32(1e-5))
-).not_differentiable()
+APPROXIMATE_EQUAL = (
+    define("ApproximateEqual(x: T, y: T) -> (z: bool)", T=NUMERIC, tolerance=float(np.float32(1e-5)))
+    .not_differentiable()
+    .alike()
+)
 
 
 @APPROXIMATE_EQUAL.kernel
@@ -127,11 +129,6 @@ def approximate_equal_kernel(x: torch.Tensor, y: torch.Tensor, *, tolerance: flo
     if x.dtype.is_floating_point or x.dtype.is_complex:
         return torch.abs(x - y) <= tolerance
     return torch.eq(x, y) if tolerance < 1 else torch.abs(x.to(torch.float64) - y.to(torch.float64)) <= tolerance
-
-
-@APPROXIMATE_EQUAL.shape
-def approximate_equal_shape(x: Shape, y: Shape) -> Shape:
-    return x.merge(y)
 
 
 @export(v1="approximate_equal")

@@ -19,6 +19,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, counting_sparse, math, ranges, reductions, scattering
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.ragged_tensor import RaggedTensor
 from stoker._src.ops.values import torch_dtype
 
@@ -74,6 +75,7 @@ def dense_bincount_kernel(
         else torch.ones(rows.shape, dtype=weights.dtype, device=input.device)
     )
     amounts = torch.where(counted, amounts, torch.zeros((), dtype=weights.dtype, device=input.device))
+    allocatable([rows.shape[0], size], itemsize(weights))
     result = torch.zeros((rows.shape[0], size), dtype=weights.dtype, device=input.device)
     if size:
         result.scatter_add_(1, places, amounts)
@@ -215,6 +217,7 @@ def histogram_fixed_width_kernel(
         raise InvalidArgumentError(None, None, f"nbins should be a positive number, but got '{nbins}'")
     if values.is_floating_point() and bool(torch.isnan(values).any()):
         raise InvalidArgumentError(None, None, "Histogram values must not contain NaN")
+    allocatable([nbins], 8)
     return torch.bincount(_bins(values, low, high, nbins).reshape(-1), minlength=nbins).to(torch_dtype(dtype))
 
 

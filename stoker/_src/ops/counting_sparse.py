@@ -18,6 +18,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, math, sparse_ops
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.ragged_tensor import RaggedTensor
 
 _COUNTED = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
@@ -113,6 +114,7 @@ def _dense(
     amounts = _amounts(values, weights)
     kept = values < size
     places = rows[kept] * size + values[kept].to(torch.int64)
+    allocatable([1 if count is None else count, size], itemsize(weights))
     result = torch.zeros((1 if count is None else count) * size, dtype=weights.dtype, device=values.device)
     if binary:
         result[places] = 1

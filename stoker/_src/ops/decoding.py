@@ -21,6 +21,7 @@ from stoker._src.formats import csv
 from stoker._src.formats.example_json import decode_json_example as json_to_example
 from stoker._src.graph.definition import INTS, STRING, TYPES, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.values import from_numpy
 
 
@@ -107,6 +108,7 @@ def decode_padded_raw_kernel(
             None,
             f"fixed_length ({fixed_length}) must be a multiple of the size of out_type ({out_type.size})",
         )
+    allocatable([input_bytes.size, fixed_length], 2)
     data = b"".join([item[:fixed_length].ljust(fixed_length, b"\0") for item in input_bytes.ravel().tolist()])
     numbers = _elements(data, out_type, little_endian)
     return from_numpy(numbers.reshape(*input_bytes.shape, fixed_length // out_type.size))

@@ -17,6 +17,7 @@ from stoker._src.graph.definition import ANY, STRING, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, math, reductions
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.unsigned import modular
 
 ALIGN = STRING("RIGHT_LEFT", allowed=("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"))
@@ -312,6 +313,7 @@ def _diag(
         )
     batch = diagonal.shape[:-1] if low == high else diagonal.shape[:-2]
     rows, cols = _diag_sizes(diagonal.shape[-1], low, high, rows, cols)
+    allocatable([*batch, rows, cols], diagonal.element_size())
     if padding is None:
         result = torch.zeros((*batch, rows, cols), dtype=diagonal.dtype, device=diagonal.device)
     else:

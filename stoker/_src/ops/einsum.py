@@ -15,7 +15,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, merge_dims
 from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, STRING, define
+from stoker._src.graph.definition import ANY, INT, STRING, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_selection, broadcasting, gathering, linalg, math, ranges, reductions
@@ -23,7 +23,7 @@ from stoker._src.ops.unsigned import SIGNED_TWIN
 
 # ---- Einsum -----------------------------------------------------------------------------------------------------
 
-EINSUM = define("Einsum(inputs: N * T) -> (output: T)", equation=STRING, T=ANY)
+EINSUM = define("Einsum(inputs: N * T) -> (output: T)", equation=STRING, N=INT(minimum=1), T=ANY)
 
 
 def _parts(equation: str) -> tuple[list[str], str]:

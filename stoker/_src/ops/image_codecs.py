@@ -464,19 +464,19 @@ def decode_image(
         raise ValueError(f"channels must be in (None, 0, 1, 3, 4), got {channels}.")
     wanted = as_dtype(dtype)
     with name_scope(name, "decode_image", None):
-        read_as = wanted if wanted in _DECODED else dtypes.uint8
+        read_as = wanted if wanted in _DECODED else dtypes.uint16
         image = DECODE_IMAGE(contents, channels=channels or 0, dtype=read_as, expand_animations=expand_animations)
-        return image if wanted is read_as else _from_uint8(image, wanted)
+        return image if wanted is read_as else _from_uint16(image, wanted)
 
 
-def _from_uint8(image: Tensor, dtype: DType) -> Tensor:
+def _from_uint16(image: Tensor, dtype: DType) -> Tensor:
     """Pixels scaled to what another type's full range is: its maximum for integers, 1 for floats."""
     name = "convert_image"
     if dtype.is_floating:
-        return math.multiply(casting.cast(image, dtype), 1.0 / 255, name=name)
+        return math.multiply(casting.cast(image, dtype), 1.0 / 65535, name=name)
     if not dtype.is_integer:
         raise AttributeError(f"dtype must be either floating point or integer, got {dtype.name}.")
-    steps, found = int(dtype.max) + 1, 256
+    steps, found = int(dtype.max) + 1, 65536
     if steps < found:
         return casting.cast(math.floordiv(image, found // steps), dtype, name=name)
     return math.multiply(casting.cast(image, dtype), steps // found, name=name)

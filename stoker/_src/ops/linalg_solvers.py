@@ -181,6 +181,12 @@ MATRIX_SOLVE_LS = define(
 def matrix_solve_ls_kernel(
     matrix: torch.Tensor, rhs: torch.Tensor, l2_regularizer: float, *, fast: bool
 ) -> torch.Tensor:
+    if matrix.ndim != rhs.ndim:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"All input tensors must have the same rank: matrix {Shape(matrix.shape)}, rhs {Shape(rhs.shape)}",
+        )
     _check_rows(matrix, rhs)
     a, b = _wide(matrix), _wide(rhs)
     rows, cols = a.shape[-2:]
@@ -319,6 +325,12 @@ TRIDIAGONAL_MATMUL = define(
 def tridiagonal_matmul_kernel(
     superdiag: torch.Tensor, maindiag: torch.Tensor, subdiag: torch.Tensor, rhs: torch.Tensor
 ) -> torch.Tensor:
+    wanted = (*rhs.shape[:-2], 1, rhs.shape[-2])
+    for label, each in (("superdiagonal", superdiag), ("maindiagonal", maindiag), ("subdiagonal", subdiag)):
+        if tuple(each.shape) != wanted:
+            raise InvalidArgumentError(
+                None, None, f"Invalid {label} shape: {Shape(each.shape)} instead of {Shape(wanted)}"
+            )
     result = maindiag.mT * rhs
     if rhs.shape[-2] > 1:
         result[..., :-1, :] += superdiag.mT[..., :-1, :] * rhs[..., 1:, :]
@@ -328,6 +340,9 @@ def tridiagonal_matmul_kernel(
 
 @TRIDIAGONAL_MATMUL.shape
 def tridiagonal_matmul_shape(superdiag: Shape, maindiag: Shape, subdiag: Shape, rhs: Shape) -> Shape:
+    if rhs.dims is not None:
+        for each in (superdiag, maindiag, subdiag):
+            each.merge(Shape((*rhs.dims[:-2], 1, rhs.dims[-2])))
     return rhs
 
 
@@ -464,6 +479,8 @@ def banded_triangular_solve_kernel(
     matrix: torch.Tensor, rhs: torch.Tensor, *, lower: bool, adjoint: bool
 ) -> torch.Tensor:
     bands, size = matrix.shape[-2:]
+    if not bands:
+        raise InvalidArgumentError(None, None, f"Number of bands must be positive, but is 0: {Shape(matrix.shape)}")
     _check_rows(matrix.mT, rhs)
     dense = torch.zeros((*matrix.shape[:-2], size, size), dtype=matrix.dtype, device=matrix.device)
     for k in range(min(bands, size)):

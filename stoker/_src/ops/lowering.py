@@ -16,5 +16,5 @@ def binary_loop(name: str) -> Callable[..., Any]:
 
 def reshaped(build: Any, op: Any, x: Any, *_: Any) -> Any:
     """The same elements in the shape that the graph knows the result has."""
-    shape = op.outputs[0].static_shape
+    shape = build.shape_of(op.outputs[0])
     return build.reshape(x, shape.dims) if x.size == shape.size else None

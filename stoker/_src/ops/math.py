@@ -16,6 +16,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import (
+    INT,
     SHAPE,
     OpDefinition,
     all_merged,
@@ -456,6 +457,14 @@ CLIP_BY_VALUE = define("ClipByValue(t: T, clip_value_min: T, clip_value_max: T) 
 @CLIP_BY_VALUE.kernel
 @ordered
 def clip_by_value_kernel(t: torch.Tensor, clip_value_min: torch.Tensor, clip_value_max: torch.Tensor) -> torch.Tensor:
+    for bound in (clip_value_min, clip_value_max):
+        if bound.ndim and bound.shape != t.shape:
+            raise InvalidArgumentError(
+                None,
+                None,
+                "clip_value_min and clip_value_max must be either of the same shape as input, or a scalar. "
+                f"input shape: {Shape(t.shape)}, clip_value_min shape: {Shape(clip_value_min.shape)}, clip_value_max shape: {Shape(clip_value_max.shape)}",
+            )
     return torch.maximum(torch.minimum(t, clip_value_max), clip_value_min)
 
 
@@ -592,7 +601,7 @@ def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
 
 # ---- AddN, scalar_mul, polyval ----------------------------------------------------------------------------------
 
-ADD_N = define("AddN(inputs: N * T) -> (sum: T)", T=(*NUMERIC, dtypes.variant))
+ADD_N = define("AddN(inputs: N * T) -> (sum: T)", N=INT(minimum=1), T=(*NUMERIC, dtypes.variant))
 ADD_N.shape(all_merged)
 
 
@@ -605,6 +614,13 @@ def add_n_kernel(inputs: list[Any]) -> Any:
     if inputs[0].dtype in SIGNED_TWIN:
         signed = [each.view(SIGNED_TWIN[each.dtype]) for each in inputs]
         return add_n_kernel(signed).view(inputs[0].dtype)
+    for i, each in enumerate(inputs):
+        if each.shape != inputs[0].shape:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Inputs to operation of type AddN must have the same size and shape. Input 0: {Shape(inputs[0].shape)} != input {i}: {Shape(each.shape)}",
+            )
     total = torch.add(inputs[0], inputs[1])
     for each in inputs[2:]:
         total.add_(each)
@@ -624,7 +640,7 @@ def add_n_grad(op: Operation, g: Tensor) -> list[Tensor]:
     return [g] * len(op.inputs)
 
 
-ACCUMULATE_N_V2 = define("AccumulateNV2(inputs: N * T) -> (sum: T)", T=NUMERIC, shape=SHAPE)
+ACCUMULATE_N_V2 = define("AccumulateNV2(inputs: N * T) -> (sum: T)", N=INT(minimum=1), T=NUMERIC, shape=SHAPE)
 ACCUMULATE_N_V2.kernel(add_n_kernel)
 ACCUMULATE_N_V2.grad(add_n_grad)
 

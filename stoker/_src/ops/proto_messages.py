@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import DecodeError, EncodeError
+from google.protobuf.message import DecodeError
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
@@ -23,7 +24,7 @@ from stoker._src.base.errors import DataLossError, InvalidArgumentError, NotFoun
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.formats import gfile, protos
-from stoker._src.formats.message_fields import UNSET, read_fields, repeated
+from stoker._src.formats.message_fields import UNSET, read_fields, repeated, write_field
 from stoker._src.graph.definition import STRING, STRINGS, TYPES, define
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.values import from_numpy, to_numpy
@@ -270,28 +271,6 @@ ENCODE_PROTO = define(
 ).not_differentiable()  # fmt: skip
 
 
-def _put(message: Any, field: Any, items: list[Any]) -> None:
-    if not items:
-        return
-    if field.type in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_GROUP):
-        for item in items:
-            target = _slot(message, field)
-            (target.add() if repeated(field) else target).MergeFromString(item)
-        return
-    if field.type == FieldDescriptor.TYPE_STRING:
-        items = [item.decode() for item in items]
-    if repeated(field):
-        _slot(message, field).extend(items)
-    elif field.is_extension:
-        message.Extensions[field] = items[-1]
-    else:
-        setattr(message, field.name, items[-1])
-
-
-def _slot(message: Any, field: Any) -> Any:
-    return message.Extensions[field] if field.is_extension else getattr(message, field.name)
-
-
 @ENCODE_PROTO.kernel
 def encode_proto_kernel(
     sizes: torch.Tensor,
@@ -319,25 +298,20 @@ def encode_proto_kernel(
             raise _invalid(
                 f"sizes should be batch_size + [len(field_names)].  Saw: {list(sizes.shape)} but expected: {[*value.shape[:-1], len(fields)]}"
             )
-    counts = sizes.reshape(-1, len(fields)).tolist()
-    rows = [np.asarray(to_numpy(value)).reshape(-1, value.shape[-1]) for value in values]
+    lead = tuple(sizes.shape[:-1])
+    counts = sizes.reshape(math.prod(lead), len(fields)).tolist()
+    rows = [np.asarray(to_numpy(value)).reshape(len(counts), value.shape[-1]).tolist() for value in values]
+    for i, wanted in enumerate(counts):
+        for k, count in enumerate(wanted):
+            if count > values[k].shape[-1]:
+                raise _invalid(
+                    f"Size to write must not be larger than value tensor; but saw: {count} > {values[k].shape[-1]} at message {i} field {k}"
+                )
+    places = sorted(range(len(fields)), key=lambda k: fields[k].number)
     encoded = np.empty(len(counts), dtype=object)
     for i, wanted in enumerate(counts):
-        message = kind()
-        for k, (field, count) in enumerate(zip(fields, wanted)):
-            if count > rows[k].shape[1]:
-                raise _invalid(
-                    f"Size to write must not be larger than value tensor; but saw: {count} > {rows[k].shape[1]} at message {i} field {k}"
-                )
-            try:
-                _put(message, field, rows[k][i, : max(count, 0)].tolist())
-            except (ValueError, TypeError, DecodeError) as error:
-                raise _invalid(f"Values of field {field.name} cannot be encoded: {error}") from None
-        try:
-            encoded[i] = message.SerializeToString(deterministic=True)
-        except EncodeError as error:
-            raise _invalid(f"Message {i} cannot be encoded: {error}") from None
-    return encoded.reshape(tuple(sizes.shape[:-1]))
+        encoded[i] = b"".join(write_field(fields[k], rows[k][i][: max(wanted[k], 0)]) for k in places)
+    return encoded.reshape(lead)
 
 
 @ENCODE_PROTO.shape

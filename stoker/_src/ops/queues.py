@@ -387,12 +387,18 @@ for _definition in (FIFO_QUEUE_V2, PADDING_FIFO_QUEUE_V2, RANDOM_SHUFFLE_QUEUE_V
     _definition.shape(lambda: SCALAR)
 
 QUEUE_ENQUEUE_V2 = define(
-    "QueueEnqueueV2(handle: resource, components: [Tcomponents]) -> ()", STATEFUL | BLOCKING | RETAINS, timeout_ms=-1
+    "QueueEnqueueV2(handle: resource, components: [Tcomponents]) -> ()",
+    STATEFUL | BLOCKING | RETAINS,
+    Tcomponents=TYPES(minimum=1),
+    timeout_ms=-1,
 )
 QUEUE_ENQUEUE_V2.kernel(lambda handle, components: handle.enqueue(tuple(components)))
 
 QUEUE_ENQUEUE_MANY_V2 = define(
-    "QueueEnqueueManyV2(handle: resource, components: [Tcomponents]) -> ()", STATEFUL | BLOCKING, timeout_ms=-1
+    "QueueEnqueueManyV2(handle: resource, components: [Tcomponents]) -> ()",
+    STATEFUL | BLOCKING,
+    Tcomponents=TYPES(minimum=1),
+    timeout_ms=-1,
 )
 QUEUE_ENQUEUE_MANY_V2.kernel(lambda handle, components: handle.enqueue_many(components))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math as numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from stoker._src.graph.definition import ANY, INT, STRINGS, define, one_of
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_selection, ranges, reductions, segment
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.values import torch_dtype
 
 _SPLITS = one_of(*INDEX, default=dtypes.int64)
@@ -84,6 +86,7 @@ def ragged_range_kernel(starts: torch.Tensor, limits: torch.Tensor, deltas: torc
     splits = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     if int(splits[-1]) > torch.iinfo(torch_dtype(Tsplits)).max:
         raise _invalid(f"The ranges hold {int(splits[-1])} numbers: too many for {Tsplits.name} row splits")
+    allocatable([int(splits[-1])], 16)
     row, place = _rows_and_places(splits)
     return splits.to(torch_dtype(Tsplits)), first[row] + place.to(first.dtype) * step[row]
 
@@ -205,7 +208,7 @@ def ragged_tensor_to_tensor_kernel(
             outer[level + 1] = int(place.max()) + 1 if len(place) else 0
         flat = flat[row] * outer[level + 1] + place
         kept = kept[row] & (place < outer[level + 1])
-    total = int(np.prod(outer))
+    total = numbers.prod(allocatable([*outer, *inner], itemsize(values))[: len(outer)])
     if isinstance(values, torch.Tensor):
         result = default_value.expand(total, *inner).clone()
         result[flat[kept]] = values[kept]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math as numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from stoker._src.graph.definition import STATEFUL, OpDefinition, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import math
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.random_bits import fills
 from stoker._src.ops.random_bits.philox import PhiloxState
 from stoker._src.ops.random_bits.seeds import EagerSeeds, op_seeds
@@ -74,13 +76,9 @@ def checked_count(shape: list[int]) -> int:
 
     Raises:
         InvalidArgumentError: a negative size.
+        ResourceExhaustedError: more elements than fit into memory.
     """
-    total = 1
-    for size in shape:
-        if size < 0:
-            raise InvalidArgumentError(None, None, f"Dimension {size} must be >= 0, got shape {shape}.")
-        total *= size
-    return total
+    return numbers.prod(allocatable(shape, 4))
 
 
 def _filled(name: str, fill: Callable[..., torch.Tensor]) -> OpDefinition:

@@ -19,6 +19,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_joining, array_selection, broadcasting, gathering, math, reductions
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.constants import constant
 from stoker._src.ops.values import torch_dtype
 
@@ -27,6 +28,7 @@ from stoker._src.ops.values import torch_dtype
 RANK = define("Rank(input: T) -> (output: int32)", T=ANY).not_differentiable()
 RANK.kernel(lambda input: torch.tensor(input.ndim, dtype=torch.int32))
 RANK.shape(scalar)
+RANK.of_shapes = True
 VALUE_READERS["Rank"] = lambda op: (
     None if op._inputs[0].static_shape.rank is None else np.array(op._inputs[0].static_shape.rank, np.int32)
 )
@@ -35,6 +37,7 @@ SIZE = define(
     "Size(input: T) -> (output: out_type)", T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
 ).not_differentiable()
 SIZE.shape(scalar)
+SIZE.of_shapes = True
 
 
 @SIZE.kernel
@@ -91,7 +94,9 @@ def range_kernel(start: torch.Tensor, limit: torch.Tensor, delta: torch.Tensor) 
     _check_range(first, last, step)
     if start.dtype.is_floating_point:
         count = max(0, int(np.ceil((last - first) / step)))
+        allocatable([count], start.element_size())
         return start + torch.arange(count, dtype=start.dtype) * delta
+    allocatable([max(0, int(-((first - last) // step)))], start.element_size())
     return torch.arange(first, last, step, dtype=start.dtype)
 
 
@@ -231,6 +236,7 @@ def lin_space_kernel(start: torch.Tensor, stop: torch.Tensor, num: int) -> torch
         raise InvalidArgumentError(None, None, f"Requires num > 0: {num}")
     if num == 1:
         return start.reshape(1).clone()
+    allocatable([num], start.element_size())
     step = (stop - start) / (num - 1)
     result = start + step * torch.arange(num, dtype=start.dtype, device=start.device)
     result[-1] = stop

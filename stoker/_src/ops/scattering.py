@@ -18,7 +18,7 @@ from stoker._src.graph.definition import ANY, INT, OpDefinition, define
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, ranges
-from stoker._src.ops.array_movement import POLICY, checked_sizes, signed
+from stoker._src.ops.array_movement import POLICY, allocatable, itemsize, signed
 
 
 def flat_index(
@@ -89,7 +89,7 @@ SCATTER_ND = define(
 
 @SCATTER_ND.kernel
 def scatter_nd_kernel(indices: torch.Tensor, updates: Any, shape: list[int], *, bad_indices_policy: str) -> Any:
-    shape = checked_sizes(shape)
+    shape = allocatable(shape, itemsize(updates))
     flat, rows, count, width = _places(shape, indices, updates, bad_indices_policy)
     if isinstance(updates, np.ndarray):
         result: Any = np.full((count, width), b"", dtype=object)
@@ -381,6 +381,7 @@ def dynamic_stitch_kernel(indices: list[torch.Tensor], data: list[Any]) -> Any:
     count = int(flat.max()) + 1 if flat.numel() else 0
     if flat.numel() and int(flat.min()) < 0:
         raise InvalidArgumentError(None, None, f"indices must be >= 0, got {int(flat.min())}")
+    allocatable([count, *(inner or ())], 8)
     # Where an index comes more than once the last wins; every row is looked up from its winner.
     order = torch.arange(flat.numel(), device=flat.device)
     winners = torch.full((count,), -1, dtype=torch.int64, device=flat.device).scatter_reduce_(0, flat, order, "amax")

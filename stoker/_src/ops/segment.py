@@ -19,6 +19,7 @@ from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, ranges
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.unsigned import modular, ordered
 
 COUNT = one_of(*INDEX, default=dtypes.int32)
@@ -33,7 +34,7 @@ def _gather(x: Tensor, ids: Any) -> Tensor:
 
 
 def _start(count: int, data: torch.Tensor, fill: Any) -> torch.Tensor:
-    sizes = (count, *data.shape[1:])
+    sizes = allocatable([count, *data.shape[1:]], data.element_size())
     return torch.full(sizes, fill, dtype=data.dtype, device=data.device)
 
 

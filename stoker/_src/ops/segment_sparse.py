@@ -16,6 +16,7 @@ from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.unsigned import SIGNED_TWIN
 
 _PLACES = one_of(*INDEX, default=dtypes.int32)
@@ -60,6 +61,7 @@ def _combine(how: str, data: torch.Tensor, indices: torch.Tensor, ids: torch.Ten
     bits = data if twin is None else data.view(twin)
     rows = bits.index_select(0, indices.to(torch.int64))
     wide = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
+    allocatable([count, *rows.shape[1:]], itemsize(wide))
     result = torch.zeros((count, *rows.shape[1:]), dtype=wide.dtype, device=rows.device).index_add_(0, places, wide)
     weights = _weights(how, places, count, wide.dtype)
     if weights is not None:
@@ -84,6 +86,7 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         places = segment_ids.to(torch.int64)
         weights = _weights(how, places, grad.shape[0], grad.dtype)
         rows = grad if weights is None else grad * weights.reshape(-1, *[1] * (grad.ndim - 1))
+        allocatable([output_dim0, *grad.shape[1:]], itemsize(grad))
         result = torch.zeros((output_dim0, *grad.shape[1:]), dtype=grad.dtype, device=grad.device)
         return result.index_add_(0, indices.to(torch.int64), rows.index_select(0, places))
 

@@ -18,6 +18,7 @@ from stoker._src.graph.definition import OpDefinition, define, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_padding, math, math_unary, ranges, reductions, slicing
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.values import torch_dtype
 
 _COMPLEX = DTypeSet(dtypes.COMPLEX, dtypes.complex64)
@@ -100,6 +101,15 @@ def _lengths_checked(fft_length: list[int], rank: int, op: str) -> list[int]:
     return fft_length
 
 
+def _check_long_enough(input: torch.Tensor, lengths: list[int], op: str) -> None:
+    first = input.ndim - len(lengths)
+    for axis, (size, least) in enumerate(zip(input.shape[first:], lengths), first):
+        if size < least:
+            raise InvalidArgumentError(
+                None, None, f"{op}: Input dimension {axis} must have length of at least {least} but got: {size}"
+            )
+
+
 def _rfft_shape(rank: int, inverse: bool) -> Callable[..., Shape]:
     def rule(input: Shape, fft_length: np.ndarray | None) -> Shape:
         input = input.at_least(rank)
@@ -125,7 +135,8 @@ def _real_op(rank: int) -> OpDefinition:
         lengths = _lengths_checked(fft_length, rank, name)
         if 0 in lengths or not input.numel():
             sizes = [*input.shape[: input.ndim - rank], *lengths[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0]
-            return torch.zeros(sizes, dtype=torch_dtype(Tcomplex), device=input.device)
+            return torch.zeros(allocatable(sizes, Tcomplex.size), dtype=torch_dtype(Tcomplex), device=input.device)
+        _check_long_enough(input, lengths, name)
         return torch.fft.rfftn(input, lengths, axes).to(torch_dtype(Tcomplex))
 
     kernel.__name__ = kernel.__qualname__ = f"{name.lower()}_kernel"
@@ -146,14 +157,11 @@ def _inverse_real_op(rank: int) -> OpDefinition:
         lengths = _lengths_checked(fft_length, rank, name)
         if 0 in lengths or not input.numel():
             return torch.zeros(
-                [*input.shape[: input.ndim - rank], *lengths], dtype=torch_dtype(Treal), device=input.device
+                allocatable([*input.shape[: input.ndim - rank], *lengths], Treal.size),
+                dtype=torch_dtype(Treal),
+                device=input.device,
             )
-        needed = lengths[-1] // 2 + 1
-        for size, least in zip(input.shape[input.ndim - rank :], [*lengths[:-1], needed]):
-            if size < least:
-                raise InvalidArgumentError(
-                    None, None, f"{name}: input of shape {list(input.shape)} is too small for fft_length {lengths}"
-                )
+        _check_long_enough(input, [*lengths[:-1], lengths[-1] // 2 + 1], name)
         return torch.fft.irfftn(input, lengths, axes).to(torch_dtype(Treal))
 
     kernel.__name__ = kernel.__qualname__ = f"{name.lower()}_kernel"

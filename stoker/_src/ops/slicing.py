@@ -20,7 +20,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_padding, array_selection, math
-from stoker._src.ops.array_movement import checked_sizes, element, signed
+from stoker._src.ops.array_movement import allocatable, element, itemsize, signed
 from stoker._src.ops.constants import constant_of
 from stoker._src.ops.state import VariableState
 
@@ -330,7 +330,7 @@ def strided_slice_grad_kernel(
     items, backwards = index_of(
         tuple(begin), tuple(end), tuple(strides), begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
     )
-    shape = checked_sizes(shape)
+    shape = allocatable(shape, itemsize(dy))
     result = np.full(shape, b"", dtype=object) if isinstance(dy, np.ndarray) else dy.new_zeros(shape)
     _write(result, items, backwards, dy)
     return result

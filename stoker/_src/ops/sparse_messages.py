@@ -17,6 +17,7 @@ from stoker._src.formats import protos, tensor_proto
 from stoker._src.graph.definition import ANY, TYPE, define, one_of
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.tensor_messages import tensor_bytes
 from stoker._src.ops.values import from_numpy, to_numpy
 
@@ -127,10 +128,15 @@ def serialize_many_sparse_kernel(
         )
     check_order(indices, sizes)
     # Indices are sorted: the rows of the batch are runs of them.
+    allocatable([sizes[0], 3], 128)
     ends = np.searchsorted(indices[:, 0], np.arange(sizes[0] + 1))
     inner = from_numpy(np.array(sizes[1:], np.int64))
     result = np.empty((sizes[0], 3), dtype=object)
+    nothing = _three(from_numpy(indices[:0, 1:]), from_numpy(values[:0]), inner, T, out_type)
     for row in range(sizes[0]):
+        if ends[row] == ends[row + 1]:
+            _set_row(result[row], nothing)
+            continue
         run = slice(ends[row], ends[row + 1])
         part = from_numpy(np.ascontiguousarray(indices[run, 1:]))
         _set_row(result[row], _three(part, from_numpy(values[run]), inner, T, out_type))

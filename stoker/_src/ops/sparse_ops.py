@@ -11,12 +11,12 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, NUMERIC, REAL
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InternalError, InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import ANY, INT, OpDefinition, define, find_definition, one_of
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, ranges, reductions, scattering
-from stoker._src.ops.array_movement import checked_sizes, signed
+from stoker._src.ops.array_movement import allocatable, checked_sizes, itemsize, signed
 from stoker._src.ops.unsigned import modular_binary
 
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
@@ -109,7 +109,7 @@ def sparse_to_dense_kernel(
     *,
     validate_indices: bool,
 ) -> Any:
-    sizes = checked_sizes(output_shape)
+    sizes = allocatable(output_shape, itemsize(default_value))
     rows = sparse_indices
     if rows.ndim < 2:
         rows = rows.reshape(-1, 1)
@@ -348,7 +348,7 @@ def sparse_slice_gradient(op: Operation, _: Any, g: Tensor, __: Any) -> Any:
 
 
 SPARSE_SLICE_GRAD = define(
-    "SparseSliceGrad(backprop_val_grad: T, input_indices: int64, input_start: int64, output_indices: int64) -> (val_grad: T)",
+    "SparseSliceGrad(backprop_val_grad: vector T, input_indices: matrix int64, input_start: vector int64, output_indices: matrix int64) -> (val_grad: T)",
     T=NUMERIC,
 )
 
@@ -365,6 +365,24 @@ def _matched(wanted: torch.Tensor, among: torch.Tensor) -> torch.Tensor:
     return places[keys[: wanted.shape[0]]]
 
 
+def _check_slice_grad(
+    gradient: torch.Tensor, input_indices: torch.Tensor, input_start: torch.Tensor, output_indices: torch.Tensor
+) -> None:
+    rank = input_indices.shape[1]
+    if output_indices.shape[1] != rank or input_start.shape[0] != rank:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"The input and output should have the same ndims: got {rank} and {output_indices.shape[1]}, and input_start has {input_start.shape[0]} elements",
+        )
+    if gradient.shape[0] != output_indices.shape[0]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"# elements of backprop_val_grad and rows of output_indices should match: {gradient.shape[0]} vs {output_indices.shape[0]}",
+        )
+
+
 @SPARSE_SLICE_GRAD.kernel
 def sparse_slice_grad_kernel(
     backprop_val_grad: torch.Tensor,
@@ -372,7 +390,15 @@ def sparse_slice_grad_kernel(
     input_start: torch.Tensor,
     output_indices: torch.Tensor,
 ) -> torch.Tensor:
+    _check_slice_grad(backprop_val_grad, input_indices, input_start, output_indices)
     places = _matched(output_indices + input_start, input_indices)
+    used = int((places >= 0).sum())
+    if used != len(places) or len(torch.unique(places)) != used:
+        raise InternalError(
+            None,
+            None,
+            f"Elements of backprop_val_grad aren't all propagated. Num elements:{len(places)}, used: {len(torch.unique(places[places >= 0]))}",
+        )
     result = backprop_val_grad.new_zeros(input_indices.shape[0])
     signed(result)[places] = signed(backprop_val_grad)
     return result
@@ -508,7 +534,8 @@ def sparse_tensor_dense_mat_mul_kernel(
                 None, None, f"{label} ({int(places[at])}) from index[{at},{column}] out of bounds (>={size})"
             )
     products = right.index_select(0, columns) * a_values.unsqueeze(1)
-    return products.new_zeros((sizes[0], right.shape[1])).index_add_(0, rows, products)
+    wanted = allocatable([sizes[0], right.shape[1]], itemsize(products))
+    return products.new_zeros(wanted).index_add_(0, rows, products)
 
 
 @SPARSE_TENSOR_DENSE_MAT_MUL.shape(as_shapes=["a_shape"])
@@ -589,7 +616,8 @@ def _dense_counterparts(sp_indices: torch.Tensor, sp_shape: torch.Tensor, dense:
 
 def _cwise(name: str, kernel: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> OpDefinition:
     definition = define(
-        f"SparseDenseCwise{name}(sp_indices: int64, sp_values: T, sp_shape: int64, dense: T) -> (output: T)", T=NUMERIC
+        f"SparseDenseCwise{name}(sp_indices: matrix int64, sp_values: vector T, sp_shape: vector int64, dense: T) -> (output: T)",
+        T=NUMERIC,
     )
 
     @definition.kernel

@@ -16,7 +16,7 @@ from stoker._src.graph.definition import ANY, OpDefinition, define
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, reductions
-from stoker._src.ops.array_movement import signed
+from stoker._src.ops.array_movement import allocatable, itemsize, signed
 from stoker._src.ops.sparse_ops import SPARSE_DENSE_CWISE_ADD, coordinates, flat_positions, pick, sizes_of
 from stoker._src.ops.unsigned import ordered
 
@@ -78,7 +78,7 @@ def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:
         places, values, inner, final = _reduced(
             input_indices, input_values, input_shape, reduction_axes, keep_dims, how
         )
-        result = values.new_zeros(numbers.prod(inner))
+        result = values.new_zeros(numbers.prod(allocatable(inner, itemsize(values))))
         signed(result)[places] = signed(values)
         return result.reshape(final)
 
@@ -182,6 +182,7 @@ def sparse_fill_empty_rows_kernel(
     if bad.numel():
         at = int(bad[0])
         raise InvalidArgumentError(None, None, f"indices({at}, 0) is invalid: {int(rows[at])} >= {count}")
+    allocatable([count, rank + 4], 8)  # the coordinates of the added rows, and their order
     full = torch.zeros(count, dtype=torch.bool, device=rows.device)
     full[rows] = True
     empty = torch.nonzero(~full).reshape(-1)

@@ -256,7 +256,18 @@ READ_VARIABLE_OP.kernel(VariableState.read)
 
 @READ_VARIABLE_OP.shape
 def read_variable_shape(resource: Shape, *, op: Operation) -> Shape:
+    _check_handle_dtype(op, "read")
     return handle_shape(op._inputs[0])
+
+
+def _check_handle_dtype(op: Operation, what: str) -> None:
+    found = handle_dtype(op._inputs[0])
+    if found is not None and found is not op.attrs["dtype"]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Trying to {what} variable with wrong dtype. Expected {op.attrs['dtype'].name} got {found.name}",
+        )
 
 
 def handle_shape(handle: Tensor) -> Shape:
@@ -293,6 +304,12 @@ ASSIGN_VARIABLE_OP = define(
 @ASSIGN_VARIABLE_OP.kernel
 def assign_variable_kernel(resource: VariableState, value: Any) -> None:
     resource.assign(value)
+
+
+@ASSIGN_VARIABLE_OP.shape
+def assign_variable_shape(resource: Shape, value: Shape, *, op: Operation) -> tuple[()]:
+    _check_handle_dtype(op, "write")
+    return ()
 
 
 def _resource_in_place(name: str, update: Callable[[torch.Tensor, torch.Tensor], Any]) -> OpDefinition:
@@ -351,6 +368,8 @@ def _counted(variable: VariableState, limit: int) -> torch.Tensor:
         raise InvalidArgumentError(
             None, None, f"input is not a scalar: {Shape(value.shape)} (variable {variable.name})"
         )
+    if limit > torch.iinfo(value.dtype).max:
+        raise InvalidArgumentError(None, None, f"Attr limit has value {limit} out of range for {value.dtype}")
     if int(value) >= limit:
         raise OutOfRangeError(None, None, f"Reached limit of {limit}")
     before = value.clone()

@@ -28,6 +28,7 @@ from stoker._src.graph.definition import (
 )
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, reductions
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.strings_regex import compiled, rewritten
 
 _UNIT = STRING("BYTE", allowed=("BYTE", "UTF8_CHAR"))
@@ -188,7 +189,8 @@ def unsorted_segment_join_kernel(
         )
     inner = inputs.shape[segment_ids.ndim :]
     rows = inputs.reshape(segment_ids.numel(), -1) if inputs.size else inputs.reshape(segment_ids.numel(), 0)
-    groups: list[list[list[bytes]]] = [[[] for _ in range(int(np.prod(inner)))] for _ in range(num_segments)]
+    allocatable([num_segments, *inner], 8)
+    groups: dict[int, list[list[bytes]]] = {}
     for segment, row in zip(segment_ids.reshape(-1).tolist(), rows.tolist()):
         if not 0 <= segment < num_segments:
             raise InvalidArgumentError(
@@ -196,11 +198,11 @@ def unsorted_segment_join_kernel(
                 None,
                 f"segment_ids are not allowed to exceed num_segments or to have negative values: {segment} is not in [0, {num_segments}).",
             )
-        for group, item in zip(groups[segment], row):
+        for group, item in zip(groups.setdefault(segment, [[] for _ in row]), row):
             group.append(item)
     glue = as_bytes(separator)
-    result = np.empty((num_segments, int(np.prod(inner))), dtype=object)
-    for i, segment_groups in enumerate(groups):
+    result = np.full((num_segments, int(np.prod(inner))), b"", dtype=object)
+    for i, segment_groups in groups.items():
         result[i] = [glue.join(group) for group in segment_groups]
     return result.reshape(num_segments, *inner)
 

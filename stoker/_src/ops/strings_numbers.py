@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math as numbers
 import re
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from stoker._src.formats import hashing
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, TYPES, define, one_of, scalar, unchanged
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.strings import each
 from stoker._src.ops.values import to_numpy
 
@@ -127,6 +129,8 @@ def _formatted(
     flags = fill if fill in ("0", "-", "+", " ") else ""
     if fill and not flags:
         raise InvalidArgumentError(None, None, f"Fill argument not supported: {fill!r}")
+    for number in (width, precision):
+        allocatable([numbers.prod(input.shape), max(number, 0)], 2)
     size = "" if width < 0 else str(width)
     digits = "" if precision < 0 else f".{precision}"
     if kind is dtypes.string:

@@ -16,6 +16,7 @@ from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, STRING, TYPE, VIEW, define, with_references
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.values import torch_dtype
 
 _FLOW = torch.zeros(())
@@ -92,7 +93,7 @@ class ArrayState:
                 None,
                 f"TensorArray {self.name}: Could not read from TensorArray index {index}: it was not written (or was read before, and clear_after_read is set).",
             )
-        return torch.zeros(list(sizes), dtype=torch_dtype(self.dtype))  # type: ignore[arg-type]
+        return torch.zeros(allocatable(sizes, self.dtype.size), dtype=torch_dtype(self.dtype))  # type: ignore[arg-type]
 
     def gradient(self, source: str) -> ArrayState:
         found = self.gradients.get(source)

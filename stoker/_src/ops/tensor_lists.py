@@ -19,6 +19,7 @@ from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import SHAPE, TYPE, VIEW, define, one_of, scalar
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.constants import constant
 from stoker._src.ops.values import torch_dtype
 
@@ -149,6 +150,7 @@ class TensorList:
     def _zero(self, sizes: list[Any]) -> Any:
         if self.dtype is dtypes.variant:
             return None
+        allocatable(sizes, 8 if self.dtype is dtypes.string else self.dtype.size)
         if self.dtype is dtypes.string:
             return np.full(sizes, b"", dtype=object)
         return torch.zeros(sizes, dtype=torch_dtype(self.dtype))

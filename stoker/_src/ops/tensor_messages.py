@@ -132,9 +132,12 @@ def make_ndarray(tensor: Any) -> np.ndarray:
 
     Raises:
         TypeError: a dtype that arrays cannot have.
-        InvalidArgumentError: contents that do not fit the dtype and shape.
+        ValueError: contents that do not fit the dtype and shape.
     """
     dtype = as_dtype(tensor.dtype)
     if dtype.name in ("resource", "variant"):
         raise TypeError(f"Unsupported tensor type: {tensor.dtype}. A tensor of {dtype.name} has no array.")
-    return tensor_proto.from_tensor_proto(tensor)
+    try:
+        return tensor_proto.from_tensor_proto(tensor, exact=True)
+    except InvalidArgumentError as error:
+        raise ValueError(error.message) from error

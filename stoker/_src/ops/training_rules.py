@@ -1,7 +1,8 @@
 """The update rules of all of TensorFlow's training ops. See `training.py` for how a rule becomes ops.
 
 Every rule is element by element on lists of tensors (`torch._foreach_*`), changes the variables in place and leaves the
-gradients alone. g is the gradient, everything else is named as TensorFlow names the op's inputs.
+gradients alone. g is the gradient, everything else is named as TensorFlow names the op's inputs. Rules that take a small difference of
+large numbers multiply and add in two calls: TensorFlow rounds between them, `addcmul` and `alpha=` do not.
 """
 
 # The multi-tensor functions of torch that optimizers are made of all start with an underscore.
@@ -45,7 +46,7 @@ def GRADIENT_DESCENT(var: Tensors, alpha: float, delta: Tensors) -> None:
 @update("ProximalGradientDescent(var; alpha, l1, l2, delta)", complex_numbers=False, sparse=True)
 def PROXIMAL_GRADIENT_DESCENT(var: Tensors, alpha: float, l1: float, l2: float, delta: Tensors) -> None:
     """p = var - alpha * g;  var = sign(p) * max(|p| - alpha * l1, 0) / (1 + alpha * l2)"""
-    torch._foreach_add_(var, delta, alpha=-alpha)
+    torch._foreach_sub_(var, torch._foreach_mul(delta, alpha))
     if l1 > 0:
         _shrink(var, alpha * l1)
     torch._foreach_div_(var, 1 + alpha * l2)
@@ -122,13 +123,13 @@ def ADAGRAD_V2(var: Tensors, accum: Tensors, lr: float, epsilon: float, grad: Te
 @update("ProximalAdagrad(var, accum; lr, l1, l2, grad)", complex_numbers=False, sparse=True)
 def PROXIMAL_ADAGRAD(var: Tensors, accum: Tensors, lr: float, l1: float, l2: float, grad: Tensors) -> None:
     """accum += g^2;  r = lr / sqrt(accum);  p = var - r * g;  var = sign(p) * max(|p| - r * l1, 0) / (1 + r * l2)"""
-    torch._foreach_addcmul_(accum, grad, grad)
+    torch._foreach_add_(accum, torch._foreach_mul(grad, grad))
     rates = torch._foreach_rsqrt(accum)
     torch._foreach_mul_(rates, lr)
-    torch._foreach_addcmul_(var, grad, rates, -1)
+    torch._foreach_sub_(var, torch._foreach_mul(grad, rates))
     if l1 > 0:
         sizes = torch._foreach_abs(var)
-        torch._foreach_add_(sizes, rates, alpha=-l1)
+        torch._foreach_sub_(sizes, torch._foreach_mul(rates, l1))
         torch._foreach_clamp_min_(sizes, 0)
         torch._foreach_sign_(var)
         torch._foreach_mul_(var, sizes)
@@ -238,8 +239,9 @@ def _centered_rms_prop_rows(
     epsilon: float,
     grad: Tensors,
 ) -> None:
-    _mean_squares(ms, rho, grad)
-    _centered_step(var, mg, ms, mom, lr, rho, momentum, epsilon, grad)
+    _decay_towards(ms, rho, list(torch._foreach_mul(grad, grad)))
+    _decay_towards(mg, rho, grad)
+    _rms_step(var, mom, lr, momentum, grad, _variances(mg, ms, epsilon))
 
 
 @update("CenteredRMSProp(var, mg, ms, mom; lr, rho, momentum, epsilon, grad)", sparse=_centered_rms_prop_rows)
@@ -254,27 +256,27 @@ def CENTERED_RMS_PROP(
     epsilon: float,
     grad: Tensors,
 ) -> None:
-    """As RMSProp with mg = rho * mg + (1 - rho) * g, dividing by sqrt(ms - mg^2 + epsilon)"""
-    _mean_squares_by_difference(ms, rho, grad)
-    _centered_step(var, mg, ms, mom, lr, rho, momentum, epsilon, grad)
+    """As RMSProp with mg = rho * mg + (1 - rho) * g, dividing by sqrt(ms - mg^2 + epsilon)
+
+    The difference may lose most of its digits, so that all that goes into it is rounded where TensorFlow rounds: whole
+    variables move by (1 - rho) times what they are apart, rows are decayed and added to.
+    """
+    for average, target in ((ms, torch._foreach_mul(grad, grad)), (mg, grad)):
+        steps = torch._foreach_sub(target, average)
+        torch._foreach_mul_(steps, 1 - rho)
+        torch._foreach_add_(average, steps)
+    _rms_step(var, mom, lr, momentum, grad, _variances(mg, ms, epsilon))
 
 
-def _centered_step(
-    var: Tensors,
-    mg: Tensors,
-    ms: Tensors,
-    mom: Tensors,
-    lr: float,
-    rho: float,
-    momentum: float,
-    epsilon: float,
-    grad: Tensors,
-) -> None:
-    torch._foreach_mul_(mg, rho)
-    torch._foreach_add_(mg, grad, alpha=1 - rho)
-    roots = list(torch._foreach_addcmul(ms, mg, mg, -1))
-    torch._foreach_add_(roots, epsilon)
-    _rms_step(var, mom, lr, momentum, grad, roots)
+def _decay_towards(average: Tensors, rho: float, target: Tensors) -> None:
+    torch._foreach_mul_(average, rho)
+    torch._foreach_add_(average, torch._foreach_mul(target, 1 - rho))
+
+
+def _variances(mg: Tensors, ms: Tensors, epsilon: float) -> Tensors:
+    differences = torch._foreach_sub(ms, torch._foreach_mul(mg, mg))
+    torch._foreach_add_(differences, epsilon)
+    return list(differences)
 
 
 # ---- Adam and its relatives -------------------------------------------------------------------------------------
@@ -424,8 +426,10 @@ def POWER_SIGN(
 
 
 def _powers(values: Tensors, lr_power: float) -> Tensors:
-    """values^-lr_power"""
+    """values^-lr_power; square roots rounded exactly, which torch's of float32 on a CPU are not."""
     if lr_power == -0.5:
+        if values[0].dtype is torch.float32 and values[0].device.type == "cpu":
+            return [value.double().sqrt_().float() for value in values]
         return list(torch._foreach_sqrt(values))
     return list(torch._foreach_pow(values, -lr_power))
 
@@ -445,24 +449,28 @@ def _ftrl(
     """n = accum + g^2;  s = (n^-p - accum^-p) / lr;  linear += g + 2 * l2_shrinkage * var - s * var;
     var = (sign(linear) * l1 - linear) / (n^-p / lr + 2 * l2) where |linear| > l1, else 0;  accum = n
 
-    With `multiply_linear_by_lr` the linear slot holds lr times that.
+    With `multiply_linear_by_lr` the linear slot holds lr times that. Where |linear| is just above l1 the variable is a small
+    difference of large numbers: each operation is rounded by itself, in TensorFlow's order.
     """
     scale, divide = (lr, 1.0) if multiply_linear_by_lr else (1.0, lr)
     before = _powers(accum, lr_power)
-    torch._foreach_addcmul_(accum, grad, grad)
+    torch._foreach_add_(accum, torch._foreach_mul(grad, grad))
     after = _powers(accum, lr_power)
-    torch._foreach_add_(linear, grad, alpha=scale)
+    pulls = torch._foreach_mul(grad, scale)
     if l2_shrinkage:
-        torch._foreach_add_(linear, var, alpha=2 * l2_shrinkage * scale)
-    torch._foreach_mul_(before, -1)
-    torch._foreach_add_(before, after)
-    torch._foreach_addcmul_(linear, before, var, -1 / divide)
+        torch._foreach_add_(pulls, torch._foreach_mul(var, 2 * l2_shrinkage * scale))
+    slopes = torch._foreach_sub(after, before)
+    torch._foreach_div_(slopes, divide)
+    torch._foreach_mul_(slopes, var)
+    torch._foreach_sub_(pulls, slopes)
+    torch._foreach_add_(linear, pulls)
     torch._foreach_div_(after, divide)
     torch._foreach_add_(after, 2 * l2 * scale)
-    torch._foreach_copy_(var, linear)
-    _shrink(var, l1 * scale)
-    torch._foreach_neg_(var)
-    torch._foreach_div_(var, after)
+    within = torch._foreach_clamp_min(linear, -l1 * scale)
+    torch._foreach_clamp_max_(within, l1 * scale)
+    torch._foreach_sub_(within, linear)
+    torch._foreach_div_(within, after)
+    torch._foreach_copy_(var, within)
 
 
 @update(

@@ -14,10 +14,13 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.function_library import function_refs
+from stoker._src.graph.shape_inference import infer_shapes
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.values import host_value
+from stoker._src.ops.values import host_value, to_numpy
 from stoker._src.runtime import mixed_precision, programs
 from stoker._src.runtime.instructions import CONSTANT, EVERYTHING, FEED, Host, Instruction, Value, values_of
 
@@ -132,12 +135,15 @@ class Planner:
         bound: dict[int, Any] | None = None,
         is_function: bool = False,
         small_programs: bool = True,
+        feed_shapes: list[Shape] | None = None,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self.node_context, self.compile_function = node_context, compile_function
         self.bound = bound or {}
         self.is_function = is_function
         self.small_programs = small_programs
+        # What is known of shapes beyond the graph, because those of the feeds are.
+        self._shapes: dict[Tensor, Shape] = dict(zip(feeds, feed_shapes)) if feed_shapes else {}
         self.written: frozenset[Any] = frozenset()
         self.needed: set[Operation] = set()
         self.values: dict[Tensor, Value] = {}
@@ -177,7 +183,7 @@ class Planner:
             # A reference is fetched after all updates of the step: TensorFlow hands out the variable's own buffer.
             self.results.append(None if tensor is None else self._taken(tensor, reference=False))
         if self.small_programs and self.compile_function.placement.gpu is None:
-            self.instructions = programs.form(self.instructions, self.results)
+            self.instructions = programs.form(self.instructions, self.results, self.shape_of)
         self._settle()
         return self
 
@@ -219,6 +225,10 @@ class Planner:
             # buffers let it see updates that it was told to wait for.
             self.values.setdefault(op.outputs[0], self.values[op._inputs[0]])
             return
+        if self._shapes:
+            self._infer(op)
+            if definition.of_shapes and self._fold_shapes(op):
+                return
         arguments = self._arguments(op)
         if traits & Trait.PASSES:
             passed = arguments[0]
@@ -233,11 +243,52 @@ class Planner:
             return
         special = None if definition.specialize_fn is None else definition.specialize_fn(op)
         if special is None:
-            instruction = Instruction(op, "kernel", definition.kernel_fn, arguments, self._keywords(op))
+            kernel = definition.rank_checking_kernel if _ranks_unknown(op) else definition.kernel_fn
+            instruction = Instruction(op, "kernel", kernel, arguments, self._keywords(op))
         else:
             instruction = Instruction(op, "kernel", special, arguments)
         self._append(instruction, traits)
         self._name_results(instruction, op)
+
+    # -- shapes --------------------------------------------------------------------------------------------------
+
+    def shape_of(self, tensor: Tensor) -> Shape:
+        """A tensor's shape as far as it is known: by the graph, or from the shapes of the feeds."""
+        return self._shapes.get(tensor, tensor.static_shape)
+
+    def _infer(self, op: Operation) -> None:
+        """Notes what the known shapes say of the shapes of an op's outputs."""
+        if op.definition.shape_fn is None or all(tensor.static_shape.known for tensor in op.outputs):
+            return
+        try:
+            shapes = [
+                tensor.static_shape.merge(shape)
+                for tensor, shape in zip(op.outputs, infer_shapes(op, self.shape_of, self._known_value))
+            ]
+        except (InvalidArgumentError, ValueError):
+            # A shape set by hand does not hold: nothing is taken for granted, and the run will tell if it matters.
+            shapes = [UNKNOWN_SHAPE] * len(op.outputs)
+        self._shapes.update(zip(op.outputs, shapes))
+
+    def _known_value(self, tensor: Tensor) -> np.ndarray | None:
+        value = self.values.get(tensor)
+        if value is None or not value.is_constant or not isinstance(value.constant, torch.Tensor):
+            return constant_value(tensor)
+        return to_numpy(value.constant)
+
+    def _fold_shapes(self, op: Operation) -> bool:
+        """Settles an op that looks at nothing but its inputs' shapes."""
+        shapes = [self.shape_of(tensor) for tensor in op._inputs]
+        if not all(shape.known for shape in shapes) or any(
+            tensor.dtype.base_dtype is dtypes.variant for tensor in op._inputs
+        ):
+            return False
+        empty = [torch.empty(shape.dims, device="meta") for shape in shapes]  # type: ignore[arg-type]
+        results = op.definition.kernel_fn(*op.definition.group(empty, op.attrs), **self._keywords(op))  # type: ignore[misc]
+        self._constants(op, op.definition.flatten_results(results))
+        return True
+
+    # -- calls ---------------------------------------------------------------------------------------------------
 
     def _call(self, op: Operation, arguments: list[Any]) -> None:
         """An op that calls functions: they are compiled for this place, with the inputs that are known here bound."""
@@ -370,7 +421,8 @@ class Planner:
         if op.definition.needs_context or any(isinstance(v, Operation) for v in op.attrs.values()):
             return False
         try:
-            results = op.definition.kernel_fn(*[_constant(a) for a in arguments], **self._keywords(op))  # type: ignore[misc]
+            kernel = op.definition.rank_checking_kernel if _ranks_unknown(op) else op.definition.kernel_fn
+            results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))  # type: ignore[misc]
         except Exception:
             return False
         flat = op.definition.flatten_results(results)
@@ -463,9 +515,9 @@ class Planner:
             definition = op.definition
             if not definition.single:
                 held.update(values_of(instruction.results))  # outputs may share memory with each other
-            if definition.in_place_fn is None or not op.outputs[0].dtype.is_floating:
+            if definition.in_place_fn is None or _ranks_unknown(op) or not op.outputs[0].dtype.is_floating:
                 continue
-            size = op.outputs[0].static_shape.size
+            size = self.shape_of(op.outputs[0]).size
             if size is not None and size < _WORTH_REUSING:
                 continue
             value = instruction.arguments[definition.in_place_position]
@@ -528,6 +580,20 @@ def _is_plain(op: Operation) -> bool:
     """Whether an op's kernel neither keeps its inputs nor returns their memory."""
     keeps = any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in (*op._inputs, *op.outputs))
     return not op.definition.traits & (_EFFECTS | Trait.VIEW) and not keeps
+
+
+def _ranks_unknown(op: Operation) -> bool:
+    """Whether the op takes certain ranks and its shape rule could not see that it gets them."""
+    definition = op.definition
+    if not definition.ranked:
+        return False
+    grouped = definition.group(op._inputs, op.attrs)
+    return any(
+        tensor.static_shape.rank is None
+        for arg, item in zip(definition.inputs, grouped)
+        if arg.ranks is not None
+        for tensor in (item if arg.is_list else (item,))
+    )
 
 
 def _is_snapshot(op: Operation) -> bool:

@@ -9,12 +9,14 @@ the graph promised, the program runs the ops' own kernels instead, so it can onl
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
 from stoker._src.base import dtypes
+from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.values import host_value
@@ -27,6 +29,7 @@ try:
 except ImportError:  # built without a compiler: every op runs by its own kernel
     native = None
 
+ShapeOf = Callable[[Tensor], Shape]
 _LARGEST = 1 << 15  # elements of a tensor; torch shares larger ones among threads
 _MOST_PRODUCTS = 1 << 16  # multiplications of a matmul; beyond, torch's library wins
 _FEWEST = 3  # ops worth a program
@@ -52,7 +55,8 @@ class Buffer:
 class Builder:
     """Collects the loops of one program. Ops' `lower` functions call its methods, which return the buffer they fill."""
 
-    def __init__(self) -> None:
+    def __init__(self, shape_of: ShapeOf) -> None:
+        self.shape_of = shape_of
         self.code: list[list[Any]] = []  # an instruction: numbers and Buffers
         self.buffers: dict[Value, Buffer] = {}
         self.inputs: list[Value] = []
@@ -157,7 +161,7 @@ class Builder:
         op = instruction.op
         assert op is not None and op.definition.lower_fn is not None
         given = zip(values_of(instruction.arguments), op._inputs)
-        flat = [self._taken(value, _size_known(tensor)) for value, tensor in given]
+        flat = [self._taken(value, _small(self.shape_of, tensor)) for value, tensor in given]
         length = len(self.code)
         results = op.definition.lower_fn(self, op, *op.definition.group(flat, op.attrs))
         if results is None:
@@ -300,7 +304,7 @@ def _found(argument: Any, known: dict[Value, Any]) -> Any:
     return argument.constant if argument.is_constant else known[argument]
 
 
-def form(instructions: list[Instruction], results: list[Value | None]) -> list[Instruction]:
+def form(instructions: list[Instruction], results: list[Value | None], shape_of: ShapeOf) -> list[Instruction]:
     """The instructions of a plan with programs in place of runs of them; `results` are what the plan returns.
 
     A run is held back until something needs what it makes or changes what it reads; what does neither goes ahead of it.
@@ -310,9 +314,9 @@ def form(instructions: list[Instruction], results: list[Value | None]) -> list[I
     runs: list[Builder | Instruction] = []
     pending: Builder | None = None
     for instruction in instructions:
-        if _is_candidate(instruction):
+        if _is_candidate(instruction, shape_of):
             if pending is None:
-                pending = Builder()
+                pending = Builder(shape_of)
             if pending.add(instruction):
                 continue
         if pending is not None and (
@@ -347,15 +351,15 @@ def _joined(runs: list[Any], wanted: set[Value]) -> list[Instruction]:
     return instructions
 
 
-def _is_candidate(instruction: Instruction) -> bool:
+def _is_candidate(instruction: Instruction, shape_of: ShapeOf) -> bool:
     op = instruction.op
     if op is None or instruction.kind != "kernel" or op.definition.lower_fn is None:
         return False
-    if instruction.traits & _EFFECTS or not all(_size_known(tensor) is not None for tensor in op.outputs):
+    if instruction.traits & _EFFECTS or not all(_small(shape_of, tensor) is not None for tensor in op.outputs):
         return False
     given = list(values_of(instruction.arguments))
     return len(given) == len(op._inputs) and all(
-        not value.handle and (_size_known(tensor) is not None or (_is_host(value) and tensor.dtype.is_integer))
+        not value.handle and (_small(shape_of, tensor) is not None or (_is_host(value) and tensor.dtype.is_integer))
         for value, tensor in zip(given, op._inputs)
     )
 
@@ -364,9 +368,9 @@ def _is_host(value: Value) -> bool:
     return value.is_constant and isinstance(value.constant, torch.Tensor)
 
 
-def _size_known(tensor: Tensor) -> tuple[int, ...] | None:
-    """The shape of a small float32 tensor, as far as the graph knows."""
-    shape = tensor.static_shape
+def _small(shape_of: ShapeOf, tensor: Tensor) -> tuple[int, ...] | None:
+    """The shape of a float32 tensor that is known to be small."""
+    shape = shape_of(tensor)
     size = shape.size
     if size is None or size > _LARGEST or tensor.dtype.base_dtype is not dtypes.float32:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import sys
@@ -10,10 +11,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
-from stoker._src.base import settings
+from stoker._src.base import dtypes, settings
 from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
 from stoker._src.formats.protos import ConfigProto, RunOptions
 from stoker._src.graph import context, placement_log
 from stoker._src.graph.graph import Graph, current_session, enter_session
@@ -21,6 +24,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import to_numpy
 from stoker._src.ops.waiting import RunState, running
 from stoker._src.runtime import composites as composites  # registers what SparseTensor and its like are made of
+from stoker._src.runtime.by_shape import ByShape
 from stoker._src.runtime.cuda_graphs import repeated
 from stoker._src.runtime.devices import DeviceAttributes, Placement, described
 from stoker._src.runtime.emit import Step, emit
@@ -37,52 +41,79 @@ from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_meta
 class Plan:
     """A compiled run: `fetches` and `feeds` of one kind, ready to be called with values."""
 
-    def __init__(self, session: BaseSession, fetch: FetchPlan, feeds: list[Tensor]) -> None:
+    def __init__(
+        self, session: BaseSession, fetch: FetchPlan, feeds: list[Tensor], shapes: list[Shape] | None = None
+    ) -> None:
+        """`shapes` are those of the first values that will be fed, where they are known."""
         self.fetch = fetch
         self.feeds = feeds
         self.expands_feeds = False  # keys of the feed_dict are structures or composites
         self.graph_changes = session.graph.changes
         self.converters = [session._feed_converter(tensor) for tensor in feeds]
-        planner = self._planner(session).build()
-        for op in planner.ops:
+        self._session = weakref.ref(session)
+        by_shape = self._is_by_shape()
+        planner = self._planner(feed_shapes=shapes if by_shape else None).build()
+        self.ops = planner.ops
+        for op in self.ops:
             session._placement.requested(op)
-        self.step: Step = emit(planner)
-        self.traced_step: Step | None = None  # the same, node by node: made for the first traced run
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
         self.locks = self.writes or self.reads or self.blocks
+        self.traced_step: Step | None = None  # node by node: made for the first traced run
         self.repeated = repeated(planner)
+        self.shaped = ByShape(self._shaped_step, lambda: self.step) if by_shape and self.repeated is None else None
+        if self.shaped is None or shapes is None:
+            self.step = emit(planner)
+        else:
+            self.shaped.steps[tuple([shape.dims for shape in shapes])] = emit(planner)
         self.times: dict[int, float] = {}  # seconds of each line in the last traced run
         if os.environ.get("STOKER_DEBUG") == "plan":
             print(self.explain(), file=sys.stderr)
 
-    def _planner(self, session: BaseSession, *, small_programs: bool = True) -> Planner:
+    def _is_by_shape(self) -> bool:
+        """Whether to compile for the shapes of feeds: the graph does not know all of them."""
+        data = all(tensor.dtype not in (dtypes.resource, dtypes.variant) for tensor in self.feeds)
+        return data and not all(tensor.static_shape.known for tensor in self.feeds)
+
+    def _planner(self, **options: Any) -> Planner:
+        session = self._session()
+        assert session is not None  # it is running this plan
         return Planner(
             self.fetch.tensors,
             self.fetch.targets,
             self.feeds,
             session._node_context,
             session._compile_function,
-            small_programs=small_programs,
+            **options,
         )
+
+    @functools.cached_property
+    def step(self) -> Step:
+        """The step for feeds of any shape."""
+        return emit(self._planner().build())
+
+    def _shaped_step(self, shapes: list[Shape]) -> Step:
+        return emit(self._planner(feed_shapes=shapes).build())
+
+    def _function(self, values: Any) -> Any:
+        """The compiled function for these feeds."""
+        if self.shaped is not None:
+            return self.shaped.function(values)
+        function = self.step.function
+        return function if self.repeated is None else self.repeated.function(function, values)
 
     def execute(self, session: BaseSession, values: list[Any], options: Any = None, metadata: Any = None) -> list[Any]:
         """Runs the step on converted feeds; the fetched values as kernels gave them."""
         if options is not None or metadata is not None or self.blocks:
             return self._execute_watched(session, values, options, metadata)
-        function = self.step.function
         if not self.locks:
             try:
-                if self.repeated is not None:
-                    function = self.repeated.function(function, values)
-                return function(None, *values)
+                return self._function(values)(None, *values)
             except BaseException as error:
                 raise self._failure(error) from error
         holding = Holding(session._variables_lock, writes=self.writes)
         try:
             holding.resume()
-            if self.repeated is not None:
-                function = self.repeated.function(function, values)
-            return function(holding, *values)
+            return self._function(values)(holding, *values)
         except BaseException as error:
             raise self._failure(error) from error
         finally:
@@ -105,9 +136,9 @@ class Plan:
             with running(state):
                 holding.resume()
                 if not traced:
-                    return self.step.function(holding, *values)
+                    return self._function(values)(holding, *values)
                 if self.traced_step is None:
-                    self.traced_step = emit(self._planner(session, small_programs=False).build())
+                    self.traced_step = emit(self._planner(small_programs=False).build())
                 function, instructions = self.traced_step.timed()
                 ticks = Ticks()
                 results = function(ticks, holding, *values)
@@ -122,11 +153,16 @@ class Plan:
 
     def _failure(self, error: BaseException) -> BaseException:
         """The error to raise: with the node whose line failed, and what that line was given."""
-        return step_failure(error, *filter(None, (self.step, self.traced_step)))
+        return step_failure(error, *self._steps())
+
+    def _steps(self) -> list[Step]:
+        """All that were compiled."""
+        made = [self.traced_step, self.__dict__.get("step"), *(self.shaped.steps.values() if self.shaped else ())]
+        return [step for step in made if step is not None]
 
     def explain(self) -> str:
         """The step's source, each line with the node it runs and (after a traced run) its time."""
-        step = self.traced_step or self.step
+        step = self._steps()[0]
         lines = step.source.splitlines()
         width = max(len(line) for line in lines)
         for index, (number, instruction) in enumerate(step.lines.items()):
@@ -134,6 +170,14 @@ class Plan:
                 spent = f"  {self.times[index] * 1e6:9.1f} us" if index in self.times else ""
                 lines[number - 1] = f"{lines[number - 1]:<{width}}  # {instruction.op.name}{spent}"
         return "\n".join(lines)
+
+
+def _shapes_of(feed_dict: Any) -> list[Shape] | None:
+    """The shapes of values to feed, where they are arrays or numbers; others become known when they are converted."""
+    values = list(feed_dict.values()) if feed_dict else []
+    if all(isinstance(value, (np.ndarray, np.generic, int, float, torch.Tensor)) for value in values):
+        return [Shape(np.shape(value)) for value in values]
+    return None
 
 
 def _frozen(fetches: Any) -> Any:
@@ -264,11 +308,11 @@ class BaseSession:
         if len({*feeds}) != len(feeds):
             raise ValueError("A tensor is fed twice, under two names.")
         with self._planning:
-            plan = Plan(self, fetch, feeds)
+            plan = Plan(self, fetch, feeds, _shapes_of(feed_dict))
             if key is not None:
                 self._plans[key] = plan
         if self._config.log_device_placement or placement_log.enabled:
-            self._log_placement(plan.step.planner.ops)
+            self._log_placement(plan.ops)
         return plan
 
     def _log_placement(self, ops: Any) -> None:

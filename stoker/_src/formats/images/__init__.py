@@ -84,6 +84,7 @@ def decode_jpeg(
 ) -> np.ndarray:
     """`DecodeJpeg`: uint8 [height, width, channels] of a JPEG, PNG or still GIF file; see `jpeg.decode_jpeg`."""
     _check_channels(channels)
+    jpeg.check_options(ratio, dct_method)  # whatever the format
     kind = detect_format(contents)
     _refuse_others(kind, "DecodeJpeg")
     if kind == "png":

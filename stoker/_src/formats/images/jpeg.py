@@ -158,6 +158,13 @@ def _rows_before_the_cut(contents: bytes, header: Header, ratio: int, fancy: boo
     return int(np.argmin(same)) if not same.all() else size[1]
 
 
+def check_options(ratio: int, dct_method: str) -> None:
+    if ratio not in (1, 2, 4, 8):
+        raise invalid(f"ratio must be 1, 2, 4, or 8, got {ratio}")
+    if dct_method not in ("", "INTEGER_FAST", "INTEGER_ACCURATE"):
+        raise invalid("dct_method must be one of {'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}, got " + repr(dct_method))
+
+
 def decode_jpeg(
     contents: bytes,
     channels: int = 0,
@@ -186,10 +193,7 @@ def decode_jpeg(
     """
     if channels not in (0, 1, 3):
         raise invalid(f"`channels` must be 0, 1, 3 or 4 but got {channels}")
-    if ratio not in (1, 2, 4, 8):
-        raise invalid(f"ratio must be 1, 2, 4, or 8, got {ratio}")
-    if dct_method not in ("", "INTEGER_FAST", "INTEGER_ACCURATE"):
-        raise invalid("dct_method must be one of {'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}, got " + repr(dct_method))
+    check_options(ratio, dct_method)
     header = read_header(contents)
     if header.components == 4 and channels == 1:
         raise invalid(f"{FAILED} A CMYK picture has no luma channel")

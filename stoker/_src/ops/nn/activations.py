@@ -39,9 +39,8 @@ def _where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 def _pair(name: str, saved: str, allowed: tuple[DType, ...], **attrs: Any) -> tuple[OpDefinition, OpDefinition]:
     """An activation and the op that is its gradient, which saves the activation's `features` or its `outputs`."""
     forward = define(f"{name}(features: T) -> (activations: T)", T=allowed, **attrs)
-    backward = define(f"{name}Grad(gradients: T, {saved}: T) -> (backprops: T)", T=allowed, **attrs)
+    backward = define(f"{name}Grad(gradients: T, {saved}: T) -> (backprops: T)", T=allowed, **attrs).alike()
     forward.shape(unchanged)
-    backward.shape(lambda gradients, saved: gradients.merge(saved))
     return forward, backward
 
 

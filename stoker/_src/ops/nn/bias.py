@@ -25,9 +25,9 @@ from stoker._src.ops.unsigned import SIGNED_TWIN
 
 _DTYPES = (*NUMERIC, dtypes.qint8, dtypes.quint8, dtypes.qint32, dtypes.qint16, dtypes.quint16)
 _FORMAT = STRING("NHWC", allowed=("NHWC", "NCHW"))
-BIAS_ADD = define("BiasAdd(value: T, bias: T) -> (output: T)", T=_DTYPES, data_format=_FORMAT)
-BIAS_ADD_V1 = define("BiasAddV1(value: T, bias: T) -> (output: T)", T=_DTYPES)
-BIAS_ADD_GRAD = define("BiasAddGrad(out_backprop: T) -> (output: T)", T=_DTYPES, data_format=_FORMAT)
+BIAS_ADD = define("BiasAdd(value: rank>1 T, bias: vector T) -> (output: T)", T=_DTYPES, data_format=_FORMAT)
+BIAS_ADD_V1 = define("BiasAddV1(value: rank>1 T, bias: vector T) -> (output: T)", T=_DTYPES)
+BIAS_ADD_GRAD = define("BiasAddGrad(out_backprop: rank>1 T) -> (output: T)", T=_DTYPES, data_format=_FORMAT)
 
 
 def _bias_axis(rank: int, data_format: str) -> int:

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.nn.windows import Windows, check_window_attr, explicit_pairs, is_channels_last, spatial, windows
 
 _LAYOUT = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -144,6 +145,7 @@ def conv_backprop_input(
     found, steps, rates, groups = _geometry(
         input_sizes, filter.shape, strides, padding, explicit_paddings, data_format, dilations
     )
+    allocatable(input_sizes, itemsize(out_backprop))
     _check_gradient(out_backprop, input_sizes, found, filter.shape, data_format)
     g, weight = _exact(channels_first(out_backprop, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
     if g.numel() == 0 or weight.numel() == 0:
@@ -176,6 +178,7 @@ def conv_backprop_filter(
     found, steps, rates, groups = _geometry(
         input.shape, filter_sizes, strides, padding, explicit_paddings, data_format, dilations
     )
+    allocatable(filter_sizes, itemsize(input))
     _check_gradient(out_backprop, input.shape, found, filter_sizes, data_format)
     if input.numel() == 0 or out_backprop.numel() == 0:
         return input.new_zeros(tuple(filter_sizes))

@@ -31,12 +31,12 @@ _LOSS_ATTRS: dict[str, Any] = {
 # ---- CTCLoss: the last class is the blank; CTCLossV2: the first is ----------------------------------------------
 
 CTC_LOSS = define(
-    "CTCLoss(inputs: T, labels_indices: int64, labels_values: int32, sequence_length: host int32) -> (loss: T, gradient: T)",
+    "CTCLoss(inputs: rank=3 T, labels_indices: matrix int64, labels_values: vector int32, sequence_length: vector host int32) -> (loss: T, gradient: T)",
     **_LOSS_ATTRS,
     T=_FLOATS,
 )
 CTC_LOSS_V2 = define(
-    "CTCLossV2(inputs: float32, labels_indices: int64, labels_values: int32, sequence_length: host int32) -> "
+    "CTCLossV2(inputs: rank=3 float32, labels_indices: matrix int64, labels_values: vector int32, sequence_length: vector host int32) -> "
     "(loss: float32, gradient: float32)",
     **_LOSS_ATTRS,
 )

@@ -23,8 +23,14 @@ def label_rows(indices: torch.Tensor, values: torch.Tensor, batch: int) -> list[
     """The labels of a sparse matrix (indices, values), row by row.
 
     Raises:
-        InvalidArgumentError: a row outside the batch.
+        InvalidArgumentError: a row outside the batch, or not a value for each place.
     """
+    if len(indices) != len(values):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"labels_indices and labels_values must contain the same number of rows, but saw shapes: {list(indices.shape)} vs. {list(values.shape)}",
+        )
     rows: list[list[int]] = [[] for _ in range(batch)]
     for (row, _), value in zip(indices.tolist(), values.tolist()):
         if not 0 <= row < batch:

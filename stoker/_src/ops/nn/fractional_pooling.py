@@ -22,6 +22,7 @@ from stoker._src.base.shapes import Dim, Shape
 from stoker._src.graph.definition import FLOATS_LIST, STATEFUL, OpDefinition, define, unchanged
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, math, random
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.nn.pool_kernels import scattered
 from stoker._src.ops.random_bits import choices, fills
 from stoker._src.ops.random_bits.philox import PhiloxState
@@ -73,6 +74,10 @@ def _sequence(state: PhiloxState, size: int, count: int, pseudo_random: bool) ->
 
 
 def _windows(sequence: list[int], size: int, overlapping: bool) -> Windows:
+    if any(not 0 <= start < end <= size for start, end in itertools.pairwise(sequence)):
+        raise InvalidArgumentError(
+            None, None, f"A pooling sequence must rise from 0 to at most the input's size {size}, got {sequence}"
+        )
     return [(start, min(end + 1, size) if overlapping else end) for start, end in itertools.pairwise(sequence)]
 
 
@@ -161,6 +166,12 @@ def fractional_max_pool_grad_kernel(
     *,
     overlapping: bool,
 ) -> torch.Tensor:
+    if orig_output.shape != out_backprop.shape:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"orig_output and out_backprop must have one shape, got {list(orig_output.shape)} and {list(out_backprop.shape)}",
+        )
     batch, height, width, channels = orig_input.shape
     rows = _windows(row_pooling_sequence, height, overlapping)
     columns = _windows(col_pooling_sequence, width, overlapping)
@@ -200,6 +211,7 @@ def fractional_avg_pool_grad_kernel(
     rows = _windows(row_pooling_sequence, height, overlapping)
     columns = _windows(col_pooling_sequence, width, overlapping)
     _check_gradient(out_backprop, batch, rows, columns, channels)
+    allocatable(orig_input_tensor_shape, itemsize(out_backprop))
     shared = (out_backprop / _areas(rows, columns, out_backprop.device)).to(out_backprop.dtype)
     tall = shared.new_zeros((batch, height, len(columns), channels))
     for i, (start, end) in enumerate(rows):

@@ -35,8 +35,9 @@ def lrn_grad_shape(input_grads: Shape, input_image: Shape, output_image: Shape) 
 
 def _neighbourhood(x: torch.Tensor, radius: int) -> torch.Tensor:
     """The sum over each channel and the `radius` channels on both sides of it, by differences of running sums."""
-    sums = F.pad(torch.cumsum(x.to(torch.float64), -1), (radius + 1, radius), mode="constant")
     channels = x.shape[-1]
+    radius = min(radius, channels)  # nothing lies beyond
+    sums = F.pad(torch.cumsum(x.to(torch.float64), -1), (radius + 1, radius), mode="constant")
     if radius:
         sums[..., channels + radius + 1 :] = sums[..., channels + radius : channels + radius + 1]
     return (sums[..., 2 * radius + 1 :] - sums[..., :channels]).to(x.dtype)

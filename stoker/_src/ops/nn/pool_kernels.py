@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.nn.conv_kernels import channels_first, from_channels_first
 from stoker._src.ops.nn.windows import explicit_pairs, is_channels_last, spatial, windows
 from stoker._src.ops.unsigned import SIGNED_TWIN
@@ -187,11 +188,11 @@ def _empty_result(input: torch.Tensor, p: Plan, data_format: str) -> torch.Tenso
     return input.new_zeros((*input.shape[:2], *p.outputs))
 
 
-def _check_output_gradient(grad: torch.Tensor, input: torch.Tensor, p: Plan, data_format: str) -> None:
+def _check_output(found: torch.Tensor, input: torch.Tensor, p: Plan, data_format: str, label: str) -> None:
     expected = _empty_shape(input, p, data_format)
-    if tuple(grad.shape) != expected:
+    if tuple(found.shape) != expected:
         raise InvalidArgumentError(
-            None, None, f"Expected grad shape to be {list(expected)}, but got {list(grad.shape)}"
+            None, None, f"Expected {label} shape to be {list(expected)}, but got {list(found.shape)}"
         )
 
 
@@ -226,7 +227,8 @@ def max_pool_grad(
         result = torch.zeros_like(split).scatter_(axis, chosen, grad.unsqueeze(axis))
         return result.reshape(orig_input.shape)
     p = plan_for(orig_input.shape, ksize, strides, padding, explicit_paddings, data_format)
-    _check_output_gradient(grad, orig_input, p, data_format)
+    _check_output(orig_output, orig_input, p, data_format, "orig_output")
+    _check_output(grad, orig_input, p, data_format, "grad")
     if grad.numel() == 0:
         return torch.zeros_like(orig_input)
     indices = _remembered(orig_output, orig_input, p)
@@ -245,6 +247,7 @@ def max_pool_grad(
 
 def max_pool_grad_grad(
     orig_input: torch.Tensor,
+    orig_output: torch.Tensor,
     grad: torch.Tensor,
     ksize: Sequence[int],
     strides: Sequence[int],
@@ -258,6 +261,7 @@ def max_pool_grad_grad(
         chosen = _comparable(split).argmax(axis, keepdim=True)
         return torch.gather(grad.reshape(split.shape), axis, chosen).squeeze(axis)
     p = plan_for(orig_input.shape, ksize, strides, padding, explicit_paddings, data_format)
+    _check_output(orig_output, orig_input, p, data_format, "orig_output")
     if tuple(grad.shape) != tuple(orig_input.shape):
         raise InvalidArgumentError(
             None, None, f"Expected grad shape to be {list(orig_input.shape)}, but got {list(grad.shape)}"
@@ -378,6 +382,7 @@ def avg_pool_grad(
             None, None, f"orig_input_shape must have {len(data_format)} elements, found {len(orig_input_shape)}"
         )
     p = plan_for(orig_input_shape, ksize, strides, padding, (), data_format)
+    allocatable(orig_input_shape, itemsize(grad))
     sizes = spatial(orig_input_shape, data_format)
     if grad.numel() == 0:
         return grad.new_zeros(tuple(orig_input_shape))

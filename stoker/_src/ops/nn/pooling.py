@@ -9,6 +9,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX, REAL, DType
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import INTS, STRING, OpDefinition, define, one_of, unchanged
 from stoker._src.graph.tensor import Operation, Tensor
@@ -154,7 +155,7 @@ def max_pool_grad_grad_kernel(
     padding: str,
     data_format: str,
 ) -> torch.Tensor:
-    return pool_kernels.max_pool_grad_grad(orig_input, grad, ksize, strides, padding, (), data_format)
+    return pool_kernels.max_pool_grad_grad(orig_input, orig_output, grad, ksize, strides, padding, (), data_format)
 
 
 @MAX_POOL_GRAD_GRAD.shape
@@ -252,7 +253,7 @@ def max_pool_grad_grad_v2_kernel(
     padding: str,
     data_format: str,
 ) -> torch.Tensor:
-    return pool_kernels.max_pool_grad_grad(orig_input, grad, ksize, strides, padding, (), data_format)
+    return pool_kernels.max_pool_grad_grad(orig_input, orig_output, grad, ksize, strides, padding, (), data_format)
 
 
 @MAX_POOL_GRAD_GRAD_V2.shape
@@ -307,6 +308,8 @@ def max_pool_with_argmax_kernel(
     Targmax: DType,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     p = pool_kernels.plan_for(input.shape, ksize, strides, padding, (), "NHWC")
+    if not input.numel():
+        raise InvalidArgumentError(None, None, f"tensor_in must not be empty: {Shape(input.shape)}")
     values, positions = pool_kernels.argmax_positions(input, p, include_batch_in_index)
     return values, positions.to(torch_dtype(Targmax)).contiguous()
 
@@ -323,6 +326,14 @@ def max_pool_with_argmax_shape(
 def max_pool_grad_with_argmax_kernel(
     input: torch.Tensor, grad: torch.Tensor, argmax: torch.Tensor, *, include_batch_in_index: bool
 ) -> torch.Tensor:
+    if grad.shape != argmax.shape:
+        raise InvalidArgumentError(
+            None, None, f"Expected grad shape to be {list(argmax.shape)} as argmax's, but got {list(grad.shape)}"
+        )
+    if grad.ndim != 4 or (grad.shape[0], grad.shape[3]) != (input.shape[0], input.shape[3]):
+        raise InvalidArgumentError(
+            None, None, f"grad of shape {list(grad.shape)} does not fit an input of shape {list(input.shape)}"
+        )
     positions = pool_kernels.flat_positions(argmax, input, include_batch_in_index)
     return pool_kernels.scattered(input, positions, grad)
 
@@ -407,7 +418,7 @@ def max_pool_3d_grad_grad_kernel(
     padding: str,
     data_format: str,
 ) -> torch.Tensor:
-    return pool_kernels.max_pool_grad_grad(orig_input, grad, ksize, strides, padding, (), data_format)
+    return pool_kernels.max_pool_grad_grad(orig_input, orig_output, grad, ksize, strides, padding, (), data_format)
 
 
 @MAX_POOL_3D_GRAD_GRAD.shape

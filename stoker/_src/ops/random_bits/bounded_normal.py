@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from stoker._src.ops.random_bits.philox import Stream
 
 # Where a bound is this many deviations beyond the mean and the other on its far side, plain normals are seldom refused.
 _PLAIN_NORMALS_BEYOND = 1.3
+_BLOCKS_AT_ONCE = 256
 
 
 def bounded_reserve(batches: int, samples: int) -> int:
@@ -71,17 +73,27 @@ def bounded_normal(
 
 
 class _Blocks:
-    """The stream's blocks one by one, as uniforms or as normals, with the C library's functions for their type."""
+    """The stream's blocks one by one, as uniforms or as normals, with the C library's functions for their type.
+
+    Blocks are made many at a time: what a block holds depends on its place in the stream only.
+    """
 
     def __init__(self, stream: Stream, dtype: type) -> None:
-        self._stream = stream
+        self._stream, self._at = stream, 0
+        self._made: dict[Any, tuple[int, np.ndarray]] = {}
         self._torch_dtype = torch.float32 if dtype is np.float32 else torch.float64
         self._per_block = 4 if dtype is np.float32 else 2
         self.dtype = dtype
 
     def _next(self, fill: Callable[[Stream, int, torch.dtype], torch.Tensor]) -> np.ndarray:
-        block = fill(self._stream, self._per_block, self._torch_dtype).numpy()
-        self._stream = self._stream.skip(1)
+        first, blocks = self._made.get(fill, (0, ()))
+        if not first <= self._at < first + len(blocks):
+            first = self._at
+            numbers = fill(self._stream.skip(first), self._per_block * _BLOCKS_AT_ONCE, self._torch_dtype)
+            blocks = numbers.numpy().reshape(_BLOCKS_AT_ONCE, self._per_block)
+            self._made[fill] = first, blocks
+        block = blocks[self._at - first]
+        self._at += 1
         return block
 
     def uniforms(self) -> np.ndarray:
