@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph import context
@@ -112,8 +113,11 @@ def _convert(definition: OpDefinition, arg: Arg, value: Any, attrs: dict[str, An
     expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
     hint = None
     if expected is None and arg.type_attr is not None:
-        default = definition.attrs[arg.type_attr].default
-        hint = None if default is MISSING else default
+        spec = definition.attrs[arg.type_attr]
+        own = _own_dtype(value, spec.default)
+        # The attribute's default is for values that have no dtype of their own, or none that the op takes.
+        if spec.default is not MISSING and (own is None or (spec.allowed and own not in spec.allowed)):
+            hint = spec.default
     tensor = _tensor(definition, arg, value, expected, hint, target, unique, arg.name)
     dtype = tensor.dtype.base_dtype
     if expected is None:
@@ -149,6 +153,17 @@ def _tensor(
         if expected is None:
             raise
         raise type(error)(f"Tried to convert '{label}' to a tensor and failed. Error: {error}") from error
+
+
+def _own_dtype(value: Any, default: Any) -> DType | None:
+    """The dtype that a value brings with it; Python's complex numbers do too."""
+    if default is not MISSING and default.is_complex and _has_complex(value):
+        return dtype_of(value) or dtypes.complex128
+    return dtype_of(value)
+
+
+def _has_complex(value: Any) -> bool:
+    return isinstance(value, complex) or (isinstance(value, (list, tuple)) and any(map(_has_complex, value)))
 
 
 def _plain_array(value: Any) -> bool:

@@ -469,11 +469,8 @@ def matvec(
     """The product of matrices with vectors: [..., n, m] times [..., m]."""
     with name_scope(name, "MatVec", [a, b]):
         b = convert_to_tensor(b, name="b")
-        column = array.reshape(
-            b, [*b.static_shape, 1] if b.static_shape.known else array.concat([array.shape(b), [1]], 0)
-        )
+        column = array.expand_dims(b, -1)
         product = matmul(
             a, column, transpose_a=transpose_a, adjoint_a=adjoint_a, a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse
         )
-        known = product.static_shape
-        return array.reshape(product, list(known[:-1]) if known.known else array.shape(product)[:-1])
+        return array.squeeze(product, [-1])

@@ -43,12 +43,15 @@ def _matrix(a: Any, validate_args: bool, name: str) -> Tensor:
     return a
 
 
-def _scale(a: Tensor) -> float:
-    """The larger number of rows or columns times the precision of the dtype."""
-    rows, cols = a.static_shape[-2], a.static_shape[-1]
-    if rows is None or cols is None:
-        raise NotImplementedError("A tolerance for matrices whose sizes are not known; give one.")
-    return float(np.finfo(a.dtype.base_dtype.real_dtype.as_numpy_dtype).eps) * max(rows, cols)
+def _scale(a: Tensor) -> Tensor:
+    """The larger number of rows or columns times the precision of the dtype, in its real dtype."""
+    kind = a.dtype.base_dtype.real_dtype
+    precision = float(np.finfo(kind.as_numpy_dtype).eps)
+    known = a.static_shape
+    if known.dims is None or None in known.dims[-2:]:
+        larger = math.cast(reductions.reduce_max(array.shape(a)[-2:]), kind)  # type: ignore[index]
+        return math.multiply(convert_to_tensor(precision, kind), larger)
+    return convert_to_tensor(precision * max(known.dims[-2:]), kind)  # type: ignore[type-var]
 
 
 @export("linalg.matrix_rank")
@@ -59,7 +62,7 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
         values = linalg_decompositions.svd(a, compute_uv=False)
         if tol is None:
             largest = reductions.reduce_max(values, -1, True)
-            tol = math.multiply(math.number(_scale(a), largest), largest)
+            tol = math.multiply(_scale(a), largest)
         return reductions.reduce_sum(math.cast(math.greater(values, tol), dtypes.int32), -1)
 
 
@@ -69,7 +72,10 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
     with name_scope(name, "pinv", [a]):
         a = _matrix(a, validate_args, "a")
         kind = a.dtype.base_dtype
-        limit = convert_to_tensor(10 * _scale(a) if rcond is None else rcond, kind.real_dtype, name="rcond")
+        if rcond is None:
+            limit = math.multiply(convert_to_tensor(10, kind.real_dtype), _scale(a))
+        else:
+            limit = convert_to_tensor(rcond, kind.real_dtype, name="rcond")
         s, u, v = linalg_decompositions.svd(a)
         cutoff = math.multiply(limit, reductions.reduce_max(s, -1))
         huge = math.number(float("inf"), s)

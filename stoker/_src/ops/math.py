@@ -145,7 +145,7 @@ def mul_grad(op: Operation, g: Tensor) -> Gradients:
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x + y, element by element; strings are joined."""
     with name_scope(name, "Add", [x]) as scope:
-        x = convert_to_tensor(x, dtype_hint=dtype_of(y), name="x")
+        x = convert_to_tensor(x, dtype_hint=_tensor_dtype(y), name="x")
         definition = ADD if x.dtype.base_dtype is dtypes.string else ADD_V2
         return definition(x, convert_to_tensor(y, dtype_hint=x.dtype.base_dtype, name="y"), name=scope)
 
@@ -323,9 +323,14 @@ _TRUEDIV_DTYPES: dict[DType, DType | None] = {
 }
 
 
+def _tensor_dtype(value: Any) -> dtypes.DType | None:
+    """The dtype of a tensor or variable. Arrays have none here: they take that of the operand before them."""
+    return None if isinstance(value, (np.ndarray, np.generic)) else dtype_of(value)
+
+
 def _same_dtype(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """Two operands as tensors of one dtype; a plain value takes the other's."""
-    x = convert_to_tensor(x, dtype_hint=dtype_of(y), name="x")
+    x = convert_to_tensor(x, dtype_hint=_tensor_dtype(y), name="x")
     y = convert_to_tensor(y, dtype_hint=x.dtype.base_dtype, name="y")
     if x.dtype.base_dtype is not y.dtype.base_dtype:
         raise TypeError(f"`x` and `y` must have the same dtype, got {x.dtype!r} != {y.dtype!r}.")
@@ -349,7 +354,7 @@ def divide(x: Any, y: Any, name: str | None = None) -> Any:
     if name is not None:
         return truediv(x, y, name=name)
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
-        x = convert_to_tensor(x, dtype_hint=dtype_of(y))
+        x = convert_to_tensor(x, dtype_hint=_tensor_dtype(y))
     return x / y
 
 
@@ -367,6 +372,9 @@ def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y, and 0 where y is 0."""
     with name_scope(name, "div_no_nan", [x, y]) as scope:
         x, y = _same_dtype(x, y)
+        wider = _TRUEDIV_DTYPES.get(x.dtype.base_dtype)
+        if wider is not None:
+            x, y = cast(x, wider), cast(y, wider)
         return DIV_NO_NAN(x, y, name=scope)
 
 
@@ -645,8 +653,6 @@ def accumulate_n_shape(inputs: list[Shape], *, shape: Shape) -> Shape:
 def _add_n_inputs(inputs: Any) -> list[Any]:
     message = "inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape"
     if not isinstance(inputs, (list, tuple)):
-        if isinstance(inputs, Tensor) or not hasattr(inputs, "__iter__"):
-            inputs = [inputs]
         inputs = list(inputs)
     if not inputs:
         raise ValueError(message)
@@ -674,6 +680,8 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
         ValueError: no inputs, or inputs that do not agree.
         TypeError: `tensor_dtype` is not the dtype of the inputs.
     """
+    if not isinstance(inputs, (list, tuple)):
+        raise ValueError("inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape")
     tensors = [convert_to_tensor(item) for item in _add_n_inputs(inputs)]
     if tensor_dtype is not None and dtypes.as_dtype(tensor_dtype) != tensors[0].dtype.base_dtype:
         raise TypeError(
@@ -690,20 +698,26 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
     return total
 
 
-@export("scalar_mul", "math.scalar_mul")
+@export(v1=("scalar_mul", "math.scalar_mul"))
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
     """`x` times a scalar; IndexedSlices stay sparse.
 
     Raises:
         ValueError: `scalar` is not of rank 0.
     """
-    scalar = convert_to_tensor(scalar, x.dtype.base_dtype if hasattr(x, "dtype") else None, name="scalar")
-    rank = scalar.static_shape.rank
-    if rank not in (0, None):
-        raise ValueError("The input scalar must be a 0-D value.")
+    scalar = convert_to_tensor(scalar, dtype_of(x), name="scalar")
+    if scalar.static_shape.rank not in (0, None):
+        raise ValueError(f"The input scalar must be a 0-D value. Received shape {scalar.shape}.")
     if isinstance(x, IndexedSlices):
         return IndexedSlices(MUL(scalar, x.values, name=name), x.indices, x.dense_shape)
     return MUL(scalar, x, name=name)
+
+
+@export(v2=("scalar_mul", "math.scalar_mul"))
+def scalar_mul_v2(scalar: Any, x: Any, name: str | None = None) -> Any:
+    """`x` times a scalar; IndexedSlices stay sparse."""
+    with name_scope(name, "scalar_mul", [x]) as scope:
+        return scalar_mul(scalar, x, scope)
 
 
 @export("math.polyval")

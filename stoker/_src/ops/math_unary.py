@@ -16,7 +16,7 @@ from stoker._src.graph.definition import broadcasting as broadcast_rule
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, broadcasting, math
+from stoker._src.ops import array, array_selection, broadcasting, math
 from stoker._src.ops.lowering import binary_loop, unary_loop
 from stoker._src.ops.nn import activations
 from stoker._src.ops.unsigned import modular
@@ -152,7 +152,11 @@ def real(input: Any, name: str | None = None) -> Tensor:
     """The real part; real tensors are returned as they are."""
     with name_scope(name, "Real", [input]) as scope:
         x = convert_to_tensor(input, name="input")
-        return REAL_PART(x, Tout=_part_dtype(x), name=scope) if x.dtype.is_complex else x
+        if x.dtype.is_complex:
+            return REAL_PART(x, Tout=_part_dtype(x), name=scope)
+        if not x.dtype.is_numeric:
+            raise TypeError(f"input must be a numeric tensor, but got tensor with dtype {x.dtype!r}")
+        return x
 
 
 @export("math.imag", v1="imag")
@@ -171,9 +175,8 @@ def angle(input: Any, name: str | None = None) -> Tensor:
         if x.dtype.is_complex:
             return ANGLE(x, Tout=_part_dtype(x), name=scope)
         zero = array.zeros_like(x)
-        return math.select(
-            math.less(x, zero), math.multiply(array.ones_like(x), math.number(3.141592653589793, x)), zero
-        )
+        half_turns = math.multiply(math.number(3.141592653589793, x), array.ones_like(x))
+        return array_selection.SELECT(math.less(x, zero), half_turns, zero)
 
 
 @export("complex", "dtypes.complex")

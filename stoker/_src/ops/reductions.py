@@ -444,10 +444,8 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
 
 
 def _euclidean(x: Tensor, axis: Any) -> Tensor:
-    squares = reduce_sum(x * math.conj(x), axis, True)
-    if x.dtype.is_complex:
-        return math.sqrt(math_unary.real(squares))
-    return math.sqrt(squares)
+    # Of complex numbers it is complex too, with imaginary part zero, as TensorFlow has it.
+    return math.sqrt(reduce_sum(x * math.conj(x), axis, True))
 
 
 def _matrix_or_vector_norm(x: Tensor, ord: Any, axis: Any, matrix: bool) -> Tensor:
@@ -543,4 +541,4 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
         x = convert_to_tensor(tensor)
         size = _norm(x, ord, axis, True, None)
         size = math.cast(size, x.dtype.base_dtype)
-        return math.realdiv(x, size), size
+        return math.truediv(x, size), size

@@ -367,7 +367,7 @@ def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None, n
 
 
 def _shifted(x: Any, axes: Any, back: bool, name: str | None, default: str) -> Tensor:
-    with name_scope(name, default):
+    with name_scope(name, default) as scope:
         x = convert_to_tensor(x)
         rank = x.static_shape.rank
         if rank is None:
@@ -378,7 +378,7 @@ def _shifted(x: Any, axes: Any, back: bool, name: str | None, default: str) -> T
             size = x.static_shape[axis]
             size = array.SHAPE_OP(x)[axis] if size is None else size
             shifts.append(-(size // 2) if back else size // 2)
-        return array_selection.roll(x, shifts, chosen)
+        return array_selection.roll(x, shifts, chosen, name=scope)
 
 
 @export("signal.fftshift")

@@ -15,6 +15,7 @@ from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import (
     array,
     array_selection,
+    clip,
     gathering,
     math,
     ranges,
@@ -45,12 +46,7 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: Any) -> Tensor:
     if id_rank is None or rank is None:
         raise NotImplementedError("max_norm needs the ranks of ids and of what is looked up.")
     axes = np.arange(id_rank, rank, dtype=np.int32)
-    limit = convert_to_tensor(max_norm, rows.dtype.base_dtype)
-    squares = reductions.reduce_sum(math.multiply(rows, rows), axes, keepdims=True)
-    positive = math.greater(squares, array.zeros_like(squares))
-    norms = math.sqrt(array_selection.SELECT_V2(positive, squares, array.ones_like(squares)))
-    longest = math.maximum(array_selection.SELECT_V2(positive, norms, squares), limit)
-    return math.realdiv(math.multiply(rows, limit), longest)
+    return clip.clip_by_norm(rows, max_norm, axes)
 
 
 def _lookup(params: Any, ids: Any, partition_strategy: str, name: str | None, max_norm: Any) -> Tensor:
@@ -60,8 +56,7 @@ def _lookup(params: Any, ids: Any, partition_strategy: str, name: str | None, ma
     with name_scope(name, "embedding_lookup", [ids]) as scope:
         ids = convert_to_tensor(ids, name="ids")
         if len(parts) == 1:
-            rows = gathering.gather(parts[0], ids, name=scope if max_norm is None else None)
-            return _clipped(rows, ids, max_norm)
+            return array.identity(_clipped(gathering.gather(parts[0], ids, name=scope), ids, max_norm))
         count = len(parts)
         flat = array.reshape(ids, [-1])
         places = ranges.range(ranges.size(flat))
@@ -74,11 +69,11 @@ def _lookup(params: Any, ids: Any, partition_strategy: str, name: str | None, ma
         local_ids = scattering.dynamic_partition(local, owner, count)
         indices = scattering.dynamic_partition(places, owner, count)
         found = [gathering.gather(part, local_ids[i]) for i, part in enumerate(parts)]
-        stitched = scattering.PARALLEL_DYNAMIC_STITCH(indices, found)
+        stitched = scattering.PARALLEL_DYNAMIC_STITCH(indices, found, name=scope)
         row = stitched.static_shape[1:]
         shape = convert_to_tensor(parts[0]).static_shape[1:] if row.dims is None else row
         sizes = array.concat([array.shape(ids), array.shape(stitched)[1:]], 0)  # type: ignore[index]
-        result = array.reshape(stitched, sizes, name=scope if max_norm is None else None)
+        result = array.reshape(stitched, sizes)
         if not getattr(result, "is_eager", False):
             result.set_shape(ids.static_shape.concat(shape))
         return _clipped(result, ids, max_norm)

@@ -184,7 +184,7 @@ from stoker._src.ops.math import minimum as minimum
 from stoker._src.ops.math import multiply as multiply
 from stoker._src.ops.math import power as pow
 from stoker._src.ops.math import realdiv as realdiv
-from stoker._src.ops.math import scalar_mul as scalar_mul
+from stoker._src.ops.math import scalar_mul_v2 as scalar_mul
 from stoker._src.ops.math import subtract as subtract
 from stoker._src.ops.math import truediv as truediv
 from stoker._src.ops.math import truncatediv as truncatediv

@@ -260,7 +260,8 @@ def relu6(features: Any, name: str | None = None) -> Tensor:
 
 @export("nn.leaky_relu")
 def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tensor:
-    """features where positive, alpha * features elsewhere. Integers are taken as float32."""
+    """features where positive, alpha (0.2 for None) * features elsewhere. Integers are taken as float32."""
+    alpha = 0.2 if alpha is None else alpha
     with name_scope(name, "LeakyRelu", [features, alpha]) as scope:
         features = convert_to_tensor(features, name="features")
         if features.dtype.is_integer:

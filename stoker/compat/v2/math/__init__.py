@@ -36,7 +36,7 @@ from stoker._src.ops.math import nextafter as nextafter
 from stoker._src.ops.math import polyval as polyval
 from stoker._src.ops.math import power as pow
 from stoker._src.ops.math import reciprocal_no_nan as reciprocal_no_nan
-from stoker._src.ops.math import scalar_mul as scalar_mul
+from stoker._src.ops.math import scalar_mul_v2 as scalar_mul
 from stoker._src.ops.math import squared_difference as squared_difference
 from stoker._src.ops.math import subtract as subtract
 from stoker._src.ops.math import truediv as truediv
