@@ -51,7 +51,7 @@ class Plan:
         self.graph_changes = session.graph.changes
         self.converters = [session._feed_converter(tensor) for tensor in feeds]
         self._session = weakref.ref(session)
-        by_shape = self._is_by_shape()
+        by_shape = session._placement.gpu is None and self._is_by_shape()
         planner = self._planner(feed_shapes=shapes if by_shape else None).build()
         self.ops = planner.ops
         for op in self.ops:
@@ -60,7 +60,7 @@ class Plan:
         self.locks = self.writes or self.reads or self.blocks
         self.traced_step: Step | None = None  # node by node: made for the first traced run
         self.repeated = repeated(planner)
-        self.shaped = ByShape(self._shaped_step, lambda: self.step) if by_shape and self.repeated is None else None
+        self.shaped = ByShape(self._shaped_step, lambda: self.step) if by_shape else None
         if self.shaped is None or shapes is None:
             self.step = emit(planner)
         else:
