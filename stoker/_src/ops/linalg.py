@@ -12,7 +12,6 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
-from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import define, one_of
 from stoker._src.graph.scopes import name_scope
@@ -395,7 +394,7 @@ def matmul(
             if transpose and adjoint:
                 raise ValueError(f"Only one of `transpose_{which}` and `adjoint_{which}` can be True.")
         a = convert_to_tensor(a, name="a")
-        mixed = a_is_sparse or b_is_sparse or output_type is not None or context.executing_eagerly()
+        mixed = a_is_sparse or b_is_sparse or output_type is not None
         b = convert_to_tensor(b, None if mixed and hasattr(b, "dtype") else a.dtype.base_dtype, name="b")
         return _multiply(
             a,
