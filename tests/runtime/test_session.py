@@ -197,12 +197,31 @@ def test_partial_runs():
         assert session.partial_run(handle, first, {x: 2.0}) == 3.0
         assert session.partial_run(handle, second, {y: 10.0}) == 30.0
         assert session.run(count) == 1.0
-        with pytest.raises(ValueError, match="already fed"):
-            session.partial_run(handle, second, {x: 1.0})
-        with pytest.raises(ValueError, match="handle"):
-            session.partial_run("nope", second)
-        with pytest.raises(ValueError, match="not among the fetches"):
-            session.partial_run(handle, counted)
+        for problem, arguments in {
+            "already fed": (handle, second, {x: 1.0}),
+            "handle": ("nope", second),
+            "not among the fetches": (handle, counted),
+            "has ended": (handle, second),
+        }.items():
+            with pytest.raises(tf.errors.InvalidArgumentError, match=problem):
+                session.partial_run(*arguments)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="something to fetch"):
+            session.partial_run_setup([], [x])
+
+
+def test_queue_ops_of_other_components_are_refused_before_they_wait():
+    """Components whose number or dtypes are not the queue's are an InvalidArgumentError, not a wait without end."""
+    queue = tf.FIFOQueue(3, [tf.int32, tf.float32])
+    bad = [
+        tf.raw_ops.QueueEnqueueV2(handle=queue.queue_ref, components=[tf.constant(1)]),
+        tf.raw_ops.QueueEnqueueV2(handle=queue.queue_ref, components=[tf.constant(1), tf.constant(1)]),
+        tf.raw_ops.QueueDequeueV2(handle=queue.queue_ref, component_types=[tf.int32]),
+        tf.raw_ops.QueueDequeueManyV2(handle=queue.queue_ref, n=1, component_types=[tf.float32, tf.float32]),
+    ]
+    with tf.Session() as session:
+        for step in bad:
+            with pytest.raises(tf.errors.InvalidArgumentError, match=r"those of queue .* \(int32, float32\)"):
+                session.run(step)
 
 
 def test_devices_are_listed():
@@ -396,5 +415,5 @@ def test_partial_runs_are_told_apart_and_end():
         handles = [session.partial_run_setup([y], [x]) for _ in range(3)]
         assert len(set(handles)) == 3
         assert [session.partial_run(handle, y, {x: i}) for i, handle in enumerate(handles)] == [0.0, 2.0, 4.0]
-        with pytest.raises(ValueError, match="has ended"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="has ended"):
             session.partial_run(handles[0], y)

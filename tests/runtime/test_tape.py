@@ -236,3 +236,18 @@ def test_tensors_print_as_in_tensorflow(eager):
     assert repr(tf.constant(1.5)) == "<tf.Tensor: shape=(), dtype=float32, numpy=1.5>"
     assert repr(tf.constant("x")) == "<tf.Tensor: shape=(), dtype=string, numpy=b'x'>"
     assert repr(tf.Variable(2.0, name="v")) == "<tf.Variable 'v:0' shape=() dtype=float32, numpy=2.0>"
+
+
+def test_eager_operands_of_different_dtypes_are_refused(eager):
+    """Nothing is promoted: InvalidArgumentError, also for lists of tensors and numbers that do not fit."""
+    one, integer = tf.constant(1.0), tf.constant(1)
+    for step in (
+        lambda: one + integer,
+        lambda: integer + 1.5,
+        lambda: tf.stack([one, integer]),
+        lambda: tf.Variable(1.0) + tf.Variable(1),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            step()
+    with pytest.raises(tf.errors.UnimplementedError, match="Cast string to int32"):
+        tf.cast(tf.constant("1"), tf.int32)

@@ -144,14 +144,6 @@ class InvalidArgumentError(_CodedError):
     """An operation received a value, shape or dtype that it cannot take."""
 
 
-class MalformedGraphError(InvalidArgumentError, ValueError):
-    """A GraphDef that makes no sense.
-
-    TensorFlow raises ValueError for what it sees when a graph is imported, InvalidArgumentError for what it sees when the
-    graph first runs; everything is seen on import here.
-    """
-
-
 @_coded(DEADLINE_EXCEEDED)
 class DeadlineExceededError(_CodedError):
     """A time limit ran out before the operation finished."""
@@ -160,10 +152,6 @@ class DeadlineExceededError(_CodedError):
 @_coded(NOT_FOUND)
 class NotFoundError(_CodedError):
     """A requested file, key, device or resource does not exist."""
-
-
-class UnknownNameError(NotFoundError, ValueError):
-    """An op or a function of a GraphDef that nobody defined: TensorFlow 1 raises ValueError, TensorFlow 2 NotFoundError."""
 
 
 @_coded(ALREADY_EXISTS)

@@ -202,7 +202,7 @@ def _convert_list(
             expected = tensor.dtype.base_dtype
         elif tensor.dtype.base_dtype is not expected:
             found = ", ".join(getattr(v, "dtype", tensor.dtype).name for v in tensors + [tensor])
-            raise TypeError(
+            raise DTypeNotAllowedError(
                 f"Tensors in list passed to '{arg.name}' of '{definition.name}' Op have types [{found}] that don't all match."
             )
         tensors.append(tensor)

@@ -11,7 +11,7 @@ from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
-from stoker._src.base.errors import InvalidArgumentError, MalformedGraphError, UnknownNameError
+from stoker._src.base.errors import InvalidArgumentError, NotFoundError
 from stoker._src.base.shapes import TensorShape, as_shape
 from stoker._src.formats.protos import FunctionDef, GraphDef
 from stoker._src.graph.attr_values import FunctionRef, from_attr_value, to_attr_value, typed_attr_value
@@ -20,6 +20,19 @@ from stoker._src.graph.function_graph import FuncGraph, Function, unique_functio
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.raise_control_flow import Body
 from stoker._src.graph.tensor import Operation, Tensor
+
+
+class MalformedGraphError(InvalidArgumentError, ValueError):
+    """A GraphDef that makes no sense.
+
+    TensorFlow raises ValueError for what it sees when a graph is imported, InvalidArgumentError for what it sees when the
+    graph first runs; everything is seen on import here.
+    """
+
+
+class UnknownNameError(NotFoundError, ValueError):
+    """An op or a function of a GraphDef that nobody defined: TensorFlow 1 raises ValueError, TensorFlow 2 NotFoundError."""
+
 
 # -- out ---------------------------------------------------------------------------------------------------------
 
@@ -40,10 +53,10 @@ def referenced_functions(ops: Any, found: dict[str, Function] | None = None) -> 
 
 
 def check_call(op: Any, function: Function) -> None:
-    """Refuses a call whose arguments or results are not the function's, as a file may hold.
+    """Refuses a call whose arguments are not the function's, as a file may hold.
 
     Raises:
-        InvalidArgumentError: another number of arguments or results, or other dtypes.
+        InvalidArgumentError: another number of arguments, or other dtypes.
     """
     count = len(op.definition.inputs[-1].dtypes(op.attrs))
     if count != len(function.inputs):
@@ -60,6 +73,14 @@ def check_call(op: Any, function: Function) -> None:
                 f"Argument {i} of function '{function.name}' is {wanted.dtype.base_dtype.name}, but '{op.name}' passes "
                 f"{given.dtype.base_dtype.name}.",
             )
+
+
+def check_results(op: Any, function: Function) -> None:
+    """Refuses a node of a file that expects other results than its function has.
+
+    Raises:
+        InvalidArgumentError: another number of results, or other dtypes.
+    """
     found = [tensor.dtype.base_dtype for tensor in function.outputs]
     if op.definition.calls == "loop" and op.attrs["cond"].target is function:
         if len(found) != 1:

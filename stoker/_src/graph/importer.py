@@ -12,7 +12,7 @@ from typing import Any
 
 from stoker._src.base.devices import DeviceSpec
 from stoker._src.base.dtypes import as_dtype
-from stoker._src.base.errors import MalformedGraphError, OpError, UnknownNameError
+from stoker._src.base.errors import OpError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import as_shape
 from stoker._src.formats.protos import GraphDef
@@ -22,8 +22,11 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import MISSING, OpDefinition, find_definition
 from stoker._src.graph.function_library import (
     Library,
+    MalformedGraphError,
+    UnknownNameError,
     check_call,
     check_counts,
+    check_results,
     function_refs,
     import_library,
     is_stateful_signature,
@@ -272,6 +275,7 @@ class Importer:
             for ref in function_refs(op):
                 if ref.target is not None:
                     check_call(op, ref.target)
+                    check_results(op, ref.target)
         if not self.is_body and _states_shapes("_output_shapes", node.attr.get("_output_shapes")):
             _take_shapes(op, node.attr["_output_shapes"].list.shape)
         op._frames = ()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base import dtypes, settings
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition
 from stoker._src.graph.scopes import name_scope
@@ -22,7 +23,8 @@ def _operator(name: str, function: Callable[..., Any]) -> None:
             try:
                 given = other
                 other = convert_to_tensor(other, dtype_hint=self.dtype.base_dtype, name="y")
-                if not isinstance(given, Tensor) and other.dtype.base_dtype is not self.dtype.base_dtype:
+                agrees = isinstance(given, Tensor) or other.dtype.base_dtype is self.dtype.base_dtype
+                if not agrees and not context.executing_eagerly():  # eager mode leaves it to the op to refuse
                     other = convert_to_tensor(other, self.dtype.base_dtype)
             except (TypeError, ValueError):
                 # The other operand may know how to deal with a tensor on its left; plain numbers and arrays do not.
@@ -102,6 +104,8 @@ def _compared(self: Any, other: Any, definition: OpDefinition, identical: bool) 
         return not identical
     if not settings.tensor_equality or not (getattr(self, "is_eager", False) or self.graph.building_function):
         return (self is other) if identical else (self is not other)
+    if context.executing_eagerly():
+        return definition(self, other, incompatible_shape_error=False)
     try:
         other = convert_to_tensor(other, dtype_hint=self.dtype.base_dtype)
         if other.dtype.base_dtype is not self.dtype.base_dtype:

@@ -78,11 +78,22 @@ class Queue:
         return [_stack([element[i] for element in elements]) for i in range(len(self.component_types))]
 
     def check(self, element: Element) -> None:
+        """Raises InvalidArgumentError for an element whose shapes are not the queue's."""
         for i, (value, shape) in enumerate(zip(element, self.shapes)):
             if not shape.compatible(Shape(value.shape)):
                 raise InvalidArgumentError(
                     None, None, f"Shape mismatch in tuple component {i}. Expected {shape}, got {Shape(value.shape)}"
                 )
+
+    def check_types(self, what: str, component_types: tuple[DType, ...]) -> None:
+        """Raises InvalidArgumentError for an op whose components are not the queue's, before it waits."""
+        if component_types != self.component_types:
+            found, expected = (
+                ", ".join(dtype.name for dtype in kinds) for kinds in (component_types, self.component_types)
+            )
+            raise InvalidArgumentError(
+                None, None, f"{what} has components ({found}), but those of queue '{self.name}' are ({expected})."
+            )
 
     # What ops do.
 
@@ -392,7 +403,13 @@ QUEUE_ENQUEUE_V2 = define(
     Tcomponents=TYPES(minimum=1),
     timeout_ms=-1,
 )
-QUEUE_ENQUEUE_V2.kernel(lambda handle, components: handle.enqueue(tuple(components)))
+
+
+@QUEUE_ENQUEUE_V2.kernel
+def queue_enqueue_kernel(handle: Queue, components: list[Any], *, Tcomponents: tuple[DType, ...]) -> None:
+    handle.check_types("Enqueue", Tcomponents)
+    handle.enqueue(tuple(components))
+
 
 QUEUE_ENQUEUE_MANY_V2 = define(
     "QueueEnqueueManyV2(handle: resource, components: [Tcomponents]) -> ()",
@@ -400,7 +417,13 @@ QUEUE_ENQUEUE_MANY_V2 = define(
     Tcomponents=TYPES(minimum=1),
     timeout_ms=-1,
 )
-QUEUE_ENQUEUE_MANY_V2.kernel(lambda handle, components: handle.enqueue_many(components))
+
+
+@QUEUE_ENQUEUE_MANY_V2.kernel
+def queue_enqueue_many_kernel(handle: Queue, components: list[Any], *, Tcomponents: tuple[DType, ...]) -> None:
+    handle.check_types("Enqueue", Tcomponents)
+    handle.enqueue_many(components)
+
 
 QUEUE_DEQUEUE_V2 = define(
     "QueueDequeueV2(handle: resource) -> (components: [component_types])",
@@ -408,19 +431,36 @@ QUEUE_DEQUEUE_V2 = define(
     component_types=TYPES(minimum=1),
     timeout_ms=-1,
 )
-QUEUE_DEQUEUE_V2.kernel(lambda handle: handle.dequeue())
+
+
+@QUEUE_DEQUEUE_V2.kernel
+def queue_dequeue_kernel(handle: Queue, *, component_types: tuple[DType, ...]) -> Element:
+    handle.check_types("Dequeue", component_types)
+    return handle.dequeue()
+
 
 QUEUE_DEQUEUE_MANY_V2 = define(
     "QueueDequeueManyV2(handle: resource, n: host int32) -> (components: [component_types])", STATEFUL | BLOCKING,
     component_types=TYPES(minimum=1), timeout_ms=-1,
 )  # fmt: skip
-QUEUE_DEQUEUE_MANY_V2.kernel(lambda handle, n: handle.dequeue_many(n))
+
+
+@QUEUE_DEQUEUE_MANY_V2.kernel
+def queue_dequeue_many_kernel(handle: Queue, n: int, *, component_types: tuple[DType, ...]) -> list[Any]:
+    handle.check_types("Dequeue", component_types)
+    return handle.dequeue_many(n)
+
 
 QUEUE_DEQUEUE_UP_TO_V2 = define(
     "QueueDequeueUpToV2(handle: resource, n: host int32) -> (components: [component_types])", STATEFUL | BLOCKING,
     component_types=TYPES(minimum=1), timeout_ms=-1,
 )  # fmt: skip
-QUEUE_DEQUEUE_UP_TO_V2.kernel(lambda handle, n: handle.dequeue_many(n, up_to=True))
+
+
+@QUEUE_DEQUEUE_UP_TO_V2.kernel
+def queue_dequeue_up_to_kernel(handle: Queue, n: int, *, component_types: tuple[DType, ...]) -> list[Any]:
+    handle.check_types("Dequeue", component_types)
+    return handle.dequeue_many(n, up_to=True)
 
 
 def _queue_of(op: Operation) -> Any:

@@ -13,78 +13,106 @@ from typing import Any
 
 from stoker._src.ops.waiting import RunState, running
 
+MOST_PASSED = 256
+"""How many runs may go past one that waits, before all have to queue behind it."""
+
+
+class _Turn:
+    """One run that waits: its lock is released when it should try to get in."""
+
+    __slots__ = ("called", "lock", "writes")
+
+    def __init__(self, writes: bool) -> None:
+        self.writes = writes
+        self.called = False
+        self.lock = threading.Lock()
+        self.lock.acquire()
+
 
 class VariablesLock:
-    """Readers share, a writer is alone; who waits is served in the order of arrival, so nobody waits for ever.
+    """Readers share, a writer is alone; who waits gets in after a bounded number of others, so nobody waits for ever.
 
-    A thread must not enter twice; runs nested in Python code pause the outer one.
+    A free lock goes to whoever asks, also while others wait: handing it over to a thread that sleeps would cost a switch of
+    threads for each run. Only when `MOST_PASSED` runs have gone past the first that waits, all queue in the order of arrival
+    until it is in. A thread must not enter twice; runs nested in Python code pause the outer one.
     """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._readers = 0
         self._writing = False
-        self._waiting: deque[tuple[bool, threading.Lock]] = deque()  # (writes, the lock that lets it in)
+        self._waiting: deque[_Turn] = deque()
+        self._passed = 0
 
     def acquire_read(self) -> None:
         with self._guard:
-            if not self._writing and not self._waiting:
+            if not self._writing and (not self._waiting or self._passes()):
                 self._readers += 1
                 return
-            turn = self._queue(writes=False)
+            self._waiting.append(turn := _Turn(writes=False))
         self._wait(turn)
 
     def release_read(self) -> None:
         with self._guard:
             self._readers -= 1
-            self._admit()
+            if self._waiting:
+                self._call_next()
 
     def acquire_write(self) -> None:
         with self._guard:
-            if not self._writing and not self._readers and not self._waiting:
+            if not self._writing and not self._readers and (not self._waiting or self._passes()):
                 self._writing = True
                 return
-            turn = self._queue(writes=True)
+            self._waiting.append(turn := _Turn(writes=True))
         self._wait(turn)
 
     def release_write(self) -> None:
         with self._guard:
             self._writing = False
-            self._admit()
+            if self._waiting:
+                self._call_next()
 
-    def _queue(self, *, writes: bool) -> tuple[bool, threading.Lock]:
-        turn = (writes, threading.Lock())
-        turn[1].acquire()
-        self._waiting.append(turn)
-        return turn
+    def _passes(self) -> bool:
+        """Whether a run may go past those that wait; counts it."""
+        self._passed += 1
+        return self._passed <= MOST_PASSED
 
-    def _wait(self, turn: tuple[bool, threading.Lock]) -> None:
+    def _wait(self, turn: _Turn) -> None:
         try:
-            turn[1].acquire()
+            while True:
+                turn.lock.acquire()
+                with self._guard:
+                    turn.called = False
+                    if self._free_for(turn):
+                        self._let_in(turn)
+                        return
+                # Somebody went past; who leaves calls again.
         except BaseException:  # an interrupt: somebody else must have the turn
             with self._guard:
                 if turn in self._waiting:
                     self._waiting.remove(turn)
-                elif turn[0]:
-                    self._writing = False
-                else:
-                    self._readers -= 1
-                self._admit()
+                    self._call_next()
             raise
 
-    def _admit(self) -> None:
-        """Lets in who is next: one writer, or the readers up to the next writer."""
-        waiting = self._waiting
-        while waiting and not self._writing:
-            writes, let_in = waiting[0]
-            if writes and self._readers:
-                return
-            waiting.popleft()
-            if writes:
-                self._writing = True
-            else:
-                self._readers += 1
-            let_in.release()
+    def _let_in(self, turn: _Turn) -> None:
+        self._waiting.popleft()
+        self._passed = 0
+        if turn.writes:
+            self._writing = True
+        else:
+            self._readers += 1
+            self._call_next()
+
+    def _free_for(self, turn: _Turn) -> bool:
+        return not self._writing and not (turn.writes and self._readers)
+
+    def _call_next(self) -> None:
+        """Wakes the first that waits, if it could get in."""
+        if self._waiting:
+            first = self._waiting[0]
+            if not first.called and self._free_for(first):
+                first.called = True
+                first.lock.release()
 
 
 class Holding:

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes, settings
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.formats.protos import ConfigProto, RunOptions
@@ -390,11 +391,14 @@ class BaseSession:
 
         Raises:
             RuntimeError: the session is closed.
+            InvalidArgumentError: there is nothing to fetch.
         """
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         tensors = self._feed_tensors(dict.fromkeys(feeds or ()))
         run = _PartialRun(FetchPlan(self._graph, fetches), set(tensors))
+        if not run.allowed:
+            raise _misused("partial_run_setup needs something to fetch.")
         handle = f"partial_run_{next(_partial_run_numbers)}"
         self._partial_runs[handle] = run
         return handle
@@ -403,11 +407,11 @@ class BaseSession:
         """Goes on with a run in pieces: what was computed before is kept, nothing runs twice.
 
         Raises:
-            ValueError: an unknown handle, or fetches or feeds that were not set up.
+            InvalidArgumentError: an unknown handle, fetches or feeds that were not set up, or a run that has ended.
         """
         run = self._partial_runs.get(handle)
         if run is None:
-            raise ValueError(f"{handle!r} is no handle that partial_run_setup returned.")
+            raise _misused(f"{handle!r} is no handle that partial_run_setup returned.")
         results = run.go_on(self, FetchPlan(self._graph, fetches), feed_dict or {})
         run.forget_if_ended()
         return results
@@ -445,6 +449,10 @@ class BaseSession:
         return enter_session(self)
 
 
+def _misused(problem: str) -> InvalidArgumentError:
+    return InvalidArgumentError(None, None, problem)
+
+
 class _PartialRun:
     """A run in pieces: the values that are known so far."""
 
@@ -465,15 +473,15 @@ class _PartialRun:
     def go_on(self, session: BaseSession, fetch: FetchPlan, feed_dict: Any) -> Any:
         for element in (*fetch.tensors, *fetch.targets):
             if element not in self.allowed:
-                raise ValueError(f"{element.name} was not among the fetches of partial_run_setup.")
+                raise _misused(f"{element.name} was not among the fetches of partial_run_setup.")
         for tensor, value in zip(session._feed_tensors(feed_dict), feed_dict.values()):
             if tensor not in self.feeds:
-                raise ValueError(f"{tensor.name} was not among the feeds of partial_run_setup.")
+                raise _misused(f"{tensor.name} was not among the feeds of partial_run_setup.")
             if tensor in self.known:
-                raise ValueError(f"{tensor.name} was already fed in this partial run.")
+                raise _misused(f"{tensor.name} was already fed in this partial run.")
             self.known[tensor] = session._feed_converter(tensor)(value)
         if self.ended:
-            raise ValueError("This partial run has ended: all that it was set up for has been fetched.")
+            raise _misused("This partial run has ended: all that it was set up for has been fetched.")
         # A reference that was fetched is not fed again: ops that write to it need the variable, not its value.
         feeds = [tensor for tensor in self.known if not tensor.dtype._is_ref_dtype]
         targets = [op for op in fetch.targets if op not in self.ran]

@@ -20,7 +20,6 @@ from stoker._src.base.errors import INTERNAL as INTERNAL
 from stoker._src.base.errors import InternalError as InternalError
 from stoker._src.base.errors import INVALID_ARGUMENT as INVALID_ARGUMENT
 from stoker._src.base.errors import InvalidArgumentError as InvalidArgumentError
-from stoker._src.base.errors import MalformedGraphError as MalformedGraphError
 from stoker._src.base.errors import NOT_FOUND as NOT_FOUND
 from stoker._src.base.errors import NotFoundError as NotFoundError
 from stoker._src.base.errors import OK as OK
@@ -39,4 +38,3 @@ from stoker._src.base.errors import UNIMPLEMENTED as UNIMPLEMENTED
 from stoker._src.base.errors import UnimplementedError as UnimplementedError
 from stoker._src.base.errors import UNKNOWN as UNKNOWN
 from stoker._src.base.errors import UnknownError as UnknownError
-from stoker._src.base.errors import UnknownNameError as UnknownNameError
