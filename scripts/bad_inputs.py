@@ -38,7 +38,7 @@ ALLOWED = {"", "ValueError", "TypeError", "LookupError", "KeyError"} | {
 }
 # Words of torch, and of Python's own errors about our code.
 FOREIGN = (
-    "torch", "INTERNAL ASSERT", "size mismatch", "Expected all", "Expected size", "Expected t", "must match the size of tensor", "aten::", "not implemented for '",
+    "torch", "INTERNAL ASSERT", "size mismatch", "Expected all", "Expected size", "Expected tensor", "must match the size of tensor", "aten::", "not implemented for '",
     "index out of bounds", "invalid shape dimension", "object has no attribute", "expected scalar type", "out of range (expected",
     "dimension out of range", "storage", "NoneType", "takes ", "positional argument", "not supported between instances",
     "list index out of range", "unsupported operand", "broadcast_tensors", "numel", "cannot reshape array",
