@@ -10,6 +10,8 @@ from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Operation
 
 FEED, CONSTANT, EVERYTHING = "feed", "constant", "everything"
+# An op with one of these is more than a function of its inputs: it runs where it stands, and every time.
+EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 
 
 class Value:

@@ -22,12 +22,10 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value, to_numpy
 from stoker._src.runtime import mixed_precision, programs
-from stoker._src.runtime.instructions import CONSTANT, EVERYTHING, FEED, Host, Instruction, Value, values_of
+from stoker._src.runtime.instructions import CONSTANT, EFFECTS, EVERYTHING, FEED, Host, Instruction, Value, values_of
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
 _WORTH_REUSING = 1 << 14  # elements below which a new tensor costs less than the check
-_EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
-_NOT_FOLDABLE = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 
 
 def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> tuple[set[Operation], set[Operation]]:
@@ -64,7 +62,7 @@ def has_effect(op: Operation) -> bool:
     pending, seen = [op], set()
     while pending:
         each = pending.pop()
-        if each.definition.traits & _EFFECTS:
+        if each.definition.traits & EFFECTS:
             return True
         for ref in function_refs(each) if each.definition.calls else ():
             if ref.target is None:
@@ -239,7 +237,7 @@ class Planner:
         if definition.calls:
             self._call(op, arguments)
             return
-        if not traits & _NOT_FOLDABLE and self._fold(op, arguments):
+        if not traits & EFFECTS and self._fold(op, arguments):
             return
         special = None if definition.specialize_fn is None else definition.specialize_fn(op)
         if special is None:
@@ -579,7 +577,7 @@ def _movable(ops: list[Operation], positions: list[int]) -> bool:
 def _is_plain(op: Operation) -> bool:
     """Whether an op's kernel neither keeps its inputs nor returns their memory."""
     keeps = any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in (*op._inputs, *op.outputs))
-    return not op.definition.traits & (_EFFECTS | Trait.VIEW) and not keeps
+    return not op.definition.traits & (EFFECTS | Trait.VIEW) and not keeps
 
 
 def _ranks_unknown(op: Operation) -> bool:

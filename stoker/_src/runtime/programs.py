@@ -21,7 +21,7 @@ from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.values import host_value
 from stoker._src.runtime.failures import explain_failure
-from stoker._src.runtime.instructions import Host, Instruction, Value, values_of
+from stoker._src.runtime.instructions import EFFECTS, Host, Instruction, Value, values_of
 
 native: Any
 try:
@@ -33,7 +33,6 @@ ShapeOf = Callable[[Tensor], Shape]
 _LARGEST = 1 << 15  # elements of a tensor; torch shares larger ones among threads
 _MOST_PRODUCTS = 1 << 16  # multiplications of a matmul; beyond, torch's library wins
 _FEWEST = 3  # ops worth a program
-_EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.RETAINS
 _DIMENSIONS = 4  # that native loops have
 
 
@@ -67,7 +66,7 @@ class Builder:
 
     def unary(self, name: str, x: Buffer) -> Buffer:
         out = Buffer(x.shape)
-        self.code.append([0, native.UNARY[name], out, x, x.size])
+        self.code.append([native.UNARY_LOOP, native.UNARY[name], out, x, x.size])
         return out
 
     def binary(self, name: str, x: Buffer, y: Buffer) -> Buffer | None:
@@ -77,7 +76,7 @@ class Builder:
         if collapsed is None or math.prod(shape) > _LARGEST:
             return None
         out = Buffer(shape)
-        self.code.append([1, native.BINARY[name], out, x, y, *collapsed])
+        self.code.append([native.BINARY_LOOP, native.BINARY[name], out, x, y, *collapsed])
         return out
 
     def matmul(self, a: Buffer, b: Buffer, *, transpose_a: bool, transpose_b: bool) -> Buffer | None:
@@ -87,7 +86,7 @@ class Builder:
             return None
         out = Buffer((m, n))
         room = Buffer((k, n) if transpose_b else ())
-        self.code.append([2, out, a, b, m, k, n, int(transpose_a), int(transpose_b), room])
+        self.code.append([native.MATMUL, out, a, b, m, k, n, int(transpose_a), int(transpose_b), room])
         return out
 
     def sum(self, x: Buffer, axes: list[int], *, keep_dims: bool, mean: bool = False) -> Buffer | None:
@@ -101,7 +100,7 @@ class Builder:
         shape = (*x.shape[:first], *((1,) * len(reduced) if keep_dims else ()), *x.shape[last:])
         out = Buffer(shape)
         self.code.append(
-            [3, out, x, math.prod(x.shape[:first]), middle, math.prod(x.shape[last:]), middle if mean else 1]
+            [native.SUM, out, x, math.prod(x.shape[:first]), middle, math.prod(x.shape[last:]), middle if mean else 1]
         )
         return out
 
@@ -123,7 +122,7 @@ class Builder:
         collapsed = _collapsed(shape, out_steps, steps)
         if collapsed is None or math.prod(shape) > _LARGEST:
             return False
-        self.code.append([4, out, x, at, begin, *collapsed])
+        self.code.append([native.COPY, out, x, at, begin, *collapsed])
         return True
 
     def broadcast(self, x: Buffer, shape: tuple[int, ...]) -> Buffer | None:
@@ -355,7 +354,7 @@ def _is_candidate(instruction: Instruction, shape_of: ShapeOf) -> bool:
     op = instruction.op
     if op is None or instruction.kind != "kernel" or op.definition.lower_fn is None:
         return False
-    if instruction.traits & _EFFECTS or not all(_small(shape_of, tensor) is not None for tensor in op.outputs):
+    if instruction.traits & EFFECTS or not all(_small(shape_of, tensor) is not None for tensor in op.outputs):
         return False
     given = list(values_of(instruction.arguments))
     return len(given) == len(op._inputs) and all(

@@ -11,7 +11,7 @@
 #include "loops.h"
 
 enum { WORDS = 20 }; /* an instruction: its kind and what that kind needs, see `execute` */
-enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, COPY, KINDS };
+enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, COPY };
 
 static const unary_loop UNARY_LOOPS[] = {loop_neg, loop_square, loop_sqrt, loop_rsqrt, loop_reciprocal,
                                          loop_abs, loop_exp, loop_tanh, loop_sigmoid, loop_relu};
@@ -297,6 +297,8 @@ PyMODINIT_FUNC PyInit_program(void) {
     PyObject *m = PyModule_Create(&module);
     if (m == NULL) return NULL;
     if (PyModule_AddObjectRef(m, "Program", (PyObject *)&ProgramType) < 0 || PyModule_AddIntConstant(m, "WORDS", WORDS) < 0 ||
+        PyModule_AddIntMacro(m, UNARY_LOOP) < 0 || PyModule_AddIntMacro(m, BINARY_LOOP) < 0 || PyModule_AddIntMacro(m, MATMUL) < 0 ||
+        PyModule_AddIntMacro(m, SUM) < 0 || PyModule_AddIntMacro(m, COPY) < 0 ||
         add_names(m, "UNARY", UNARY_NAMES, UNARIES) < 0 || add_names(m, "BINARY", BINARY_NAMES, BINARIES) < 0) {
         Py_DECREF(m);
         return NULL;
