@@ -177,10 +177,15 @@ def batch_matmul_shape(x: Shape, y: Shape, *, adj_x: bool, adj_y: bool) -> Shape
 
 
 BATCH_MATMUL = define(
-    "BatchMatMul(x: T, y: T) -> (output: T)", T=_PLAIN, adj_x=False, adj_y=False, grad_x=False, grad_y=False
+    "BatchMatMul(x: rank>1 T, y: rank>1 T) -> (output: T)",
+    T=_PLAIN,
+    adj_x=False,
+    adj_y=False,
+    grad_x=False,
+    grad_y=False,
 )
 BATCH_MATMUL_V2 = define(
-    "BatchMatMulV2(x: T, y: T) -> (output: T)",
+    "BatchMatMulV2(x: rank>1 T, y: rank>1 T) -> (output: T)",
     T=(*_PLAIN, dtypes.int16, *_UNSIGNED),
     adj_x=False,
     adj_y=False,
@@ -197,13 +202,23 @@ def plain_batch_matmul_shape(x: Shape, y: Shape, *, adj_x: bool, adj_y: bool) ->
 
 
 @BATCH_MATMUL.kernel
+def plain_batch_matmul_kernel(x: torch.Tensor, y: torch.Tensor, *, adj_x: bool, adj_y: bool) -> torch.Tensor:
+    if x.shape[:-2] != y.shape[:-2]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"In[0] and In[1] must have compatible batch dimensions: {Shape(x.shape)} vs. {Shape(y.shape)}",
+        )
+    return _batch_product(x, y, adj_x, adj_y)
+
+
 @BATCH_MATMUL_V2.kernel
 def batch_matmul_kernel(x: torch.Tensor, y: torch.Tensor, *, adj_x: bool, adj_y: bool) -> torch.Tensor:
     return _batch_product(x, y, adj_x, adj_y)
 
 
 BATCH_MATMUL_V3 = define(
-    "BatchMatMulV3(x: Ta, y: Tb) -> (output: Tout)",
+    "BatchMatMulV3(x: rank>1 Ta, y: rank>1 Tb) -> (output: Tout)",
     Ta=_NARROW,
     Tb=_NARROW,
     Tout=(*_PLAIN, dtypes.int16),
