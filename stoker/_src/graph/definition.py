@@ -107,19 +107,53 @@ def _attr_spec(value: Any) -> AttrSpec:
     raise TypeError(f"{value!r} does not tell the kind of an attribute; use INT, SHAPE, INTS, ...")
 
 
-def _as_single(value: Any) -> float:
+class _OutOfRangeError(ValueError):
+    """An integer that 64 bits do not hold."""
+
+
+def _as_int(value: Any) -> int:
+    """Any number: what follows the point is dropped, as TensorFlow does."""
+    if isinstance(value, (str, bytes)):
+        raise TypeError
+    number = int(value)
+    if not -(2**63) <= number < 2**63:
+        raise _OutOfRangeError(f"Value out of range: {number}")
+    return number
+
+
+def _as_float(value: Any) -> float:
     """Float attributes are single precision, in files and in TensorFlow's kernels of every dtype."""
+    if not isinstance(value, (int, float, np.generic)):
+        raise TypeError
     with np.errstate(over="ignore"):
         return float(np.float32(value))
 
 
-_REQUIREMENTS: dict[str, Callable[[Any], Any]] = {
-    "int": int,
-    "float": _as_single,
-    "bool": bool,
-    "type": as_dtype,
-    "shape": as_shape,
+def _as_bool(value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError
+    return bool(value)
+
+
+def _as_text(value: Any) -> str | bytes:
+    """Attribute strings are text inside the program; bytes that are not UTF-8 stay bytes."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, bytes):
+        raise TypeError
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+_SIMPLE_KINDS: dict[str, Callable[[Any], Any]] = {
+    "int": _as_int,
+    "float": _as_float,
+    "bool": _as_bool,
+    "string": _as_text,
 }
+_OTHER_KINDS: dict[str, Callable[[Any], Any]] = {"type": as_dtype, "shape": as_shape}
 
 
 def _host_rank(value: Any) -> int:
@@ -128,18 +162,6 @@ def _host_rank(value: Any) -> int:
     while isinstance(value, list):
         rank, value = rank + 1, value[0] if value else None
     return rank
-
-
-def _as_text(value: Any) -> str | bytes:
-    """Attribute strings are text inside the program; bytes that are not UTF-8 stay bytes."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return value
-    raise TypeError(f"Expected string, got {value!r} of type {type(value).__name__} instead.")
 
 
 @dataclass(frozen=True)
@@ -275,6 +297,7 @@ class OpDefinition:
     plain: bool = field(default=False)  # every input is a single tensor: no grouping needed
     single: bool = field(default=False)  # exactly one output tensor
     ranked: bool = field(default=False)  # some input must have a certain rank
+    enforced: bool = False  # the shape rule is run on the real shapes, too
     one_shape: bool = field(default=False)  # all inputs have the same shape
 
     def __post_init__(self) -> None:
@@ -312,12 +335,21 @@ class OpDefinition:
         self.specialize_fn = getattr(function, "specialize", self.specialize_fn)
         return function
 
-    def shape(self, function: ShapeRule | None = None, *, values: Sequence[str] = (), as_shapes: Sequence[str] = ()):
+    def shape(
+        self,
+        function: ShapeRule | None = None,
+        *,
+        values: Sequence[str] = (),
+        as_shapes: Sequence[str] = (),
+        enforced: bool = False,
+    ):
         """Registers the static shape rule: input `Shape`s in order, attributes by keyword as the rule names them.
 
         Inputs named in `values` arrive as a NumPy array when their value is known at construction, else as None;
         those in `as_shapes` (vectors of sizes) as the `Shape` they spell, with what is known of it. A keyword named `op`
         receives the operation itself, for the rare rule that must look at what made its inputs (variable handles).
+        An `enforced` rule is also run on the real shapes before the kernel, in eager mode and where they were not known when
+        the graph was built: for kernels that would take, or fail in their own way on, shapes that do not fit.
         Returns a Shape, or a tuple with one for each output (a list for a list output).
         """
 
@@ -327,7 +359,7 @@ class OpDefinition:
                 if all(arg.name != name for arg in self.inputs):
                     raise TypeError(f"{self.name} has no input {name!r}")
             self.value_inputs, self.shape_inputs = frozenset(values), frozenset(as_shapes)
-            self.shape_fn = function
+            self.shape_fn, self.enforced = function, enforced
             return function
 
         return register if function is None else register(function)
@@ -487,8 +519,8 @@ class OpDefinition:
         """
         spec = self.attrs[name]
         if spec.kind.startswith("list("):
-            if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-                raise TypeError(f"Expected list for attr {name} of {self.name}, got {value!r}.")
+            if not isinstance(value, (list, tuple)):
+                raise TypeError(f"Expected list for '{name}' argument to '{self.name}' Op, not {value!r}.")
             checked = tuple(self._check_one(name, spec.kind[5:-1], item) for item in value)
             for item in checked:
                 self._check_allowed(spec, name, item)
@@ -510,14 +542,13 @@ class OpDefinition:
         return checked
 
     def _check_one(self, name: str, kind: str, value: Any) -> Any:
-        if kind == "string":
-            return _as_text(value)
-        if kind == "bool" and not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
-            raise TypeError(f"Expected bool for argument '{name}' of '{self.name}', not {value!r}.")
-        if kind == "int" and (isinstance(value, (bool, float, str)) or value is None):
-            raise TypeError(f"Expected int for argument '{name}' of '{self.name}', not {value!r}.")
-        if kind == "float" and isinstance(value, (bool, str)):
-            raise TypeError(f"Expected float for argument '{name}' of '{self.name}', not {value!r}.")
+        if kind in _SIMPLE_KINDS:
+            try:
+                return _SIMPLE_KINDS[kind](value)
+            except (TypeError, ValueError) as error:
+                if isinstance(error, _OutOfRangeError):
+                    raise ValueError(f"{error} for argument '{name}' of '{self.name}'.") from None
+                raise TypeError(f"Expected {kind} for argument '{name}' of '{self.name}' not {value!r}.") from None
         if kind == "func":
             ref = getattr(value, "function_ref", value)
             if not hasattr(ref, "target"):
@@ -525,7 +556,7 @@ class OpDefinition:
                     f"Don't know how to convert {value!r} to a func for argument '{name}' of '{self.name}'."
                 )
             return ref
-        convert = _REQUIREMENTS.get(kind)
+        convert = _OTHER_KINDS.get(kind)
         if convert is None:
             return value
         try:
