@@ -148,6 +148,9 @@ from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
 from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
+from stoker._src.ops.accumulators import ConditionalAccumulator as ConditionalAccumulator
+from stoker._src.ops.accumulators import ConditionalAccumulatorBase as ConditionalAccumulatorBase
+from stoker._src.ops.accumulators import SparseConditionalAccumulator as SparseConditionalAccumulator
 from stoker._src.ops.array import concat as concat
 from stoker._src.ops.array import expand_dims as expand_dims
 from stoker._src.ops.array import fill as fill
