@@ -414,7 +414,7 @@ def stack_close_kernel(handle: StackState) -> None:
     handle.items.clear()
 
 
-STACK = define("Stack() -> (handle: Ref(string))", STATEFUL, elem_type=TYPE, stack_name="")
+STACK = define("Stack() -> (handle: Ref(string))", STATEFUL, elem_type=TYPE, stack_name="").not_differentiable()
 STACK.shape(lambda: SCALAR)
 
 
@@ -424,4 +424,4 @@ def unbounded_stack_kernel(*, stack_name: str) -> StackState:
 
 
 for _definition in (STACK_PUSH_V2, STACK_POP_V2, STACK_CLOSE_V2):
-    with_references(_definition)
+    with_references(_definition).not_differentiable()
