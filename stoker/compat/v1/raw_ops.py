@@ -470,10 +470,16 @@ from stoker._src.runtime.raw_ops import QueueSize as QueueSize
 from stoker._src.runtime.raw_ops import QueueSizeV2 as QueueSizeV2
 from stoker._src.runtime.raw_ops import RaggedBincount as RaggedBincount
 from stoker._src.runtime.raw_ops import RaggedCountSparseOutput as RaggedCountSparseOutput
+from stoker._src.runtime.raw_ops import RaggedCross as RaggedCross
+from stoker._src.runtime.raw_ops import RaggedFillEmptyRows as RaggedFillEmptyRows
+from stoker._src.runtime.raw_ops import RaggedFillEmptyRowsGrad as RaggedFillEmptyRowsGrad
 from stoker._src.runtime.raw_ops import RaggedGather as RaggedGather
 from stoker._src.runtime.raw_ops import RaggedRange as RaggedRange
+from stoker._src.runtime.raw_ops import RaggedTensorFromVariant as RaggedTensorFromVariant
 from stoker._src.runtime.raw_ops import RaggedTensorToSparse as RaggedTensorToSparse
 from stoker._src.runtime.raw_ops import RaggedTensorToTensor as RaggedTensorToTensor
+from stoker._src.runtime.raw_ops import RaggedTensorToVariant as RaggedTensorToVariant
+from stoker._src.runtime.raw_ops import RaggedTensorToVariantGradient as RaggedTensorToVariantGradient
 from stoker._src.runtime.raw_ops import RandomGamma as RandomGamma
 from stoker._src.runtime.raw_ops import RandomGammaGrad as RandomGammaGrad
 from stoker._src.runtime.raw_ops import RandomPoisson as RandomPoisson
