@@ -2,6 +2,7 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker import audio as audio
 from stoker import bitwise as bitwise
 from stoker import compat as compat
 from stoker import config as config

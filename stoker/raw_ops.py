@@ -54,6 +54,7 @@ from stoker._src.runtime.raw_ops import AsString as AsString
 from stoker._src.runtime.raw_ops import Atan as Atan
 from stoker._src.runtime.raw_ops import Atan2 as Atan2
 from stoker._src.runtime.raw_ops import Atanh as Atanh
+from stoker._src.runtime.raw_ops import AudioSpectrogram as AudioSpectrogram
 from stoker._src.runtime.raw_ops import AvgPool as AvgPool
 from stoker._src.runtime.raw_ops import AvgPool3D as AvgPool3D
 from stoker._src.runtime.raw_ops import AvgPool3DGrad as AvgPool3DGrad
@@ -176,6 +177,7 @@ from stoker._src.runtime.raw_ops import DecodePaddedRaw as DecodePaddedRaw
 from stoker._src.runtime.raw_ops import DecodePng as DecodePng
 from stoker._src.runtime.raw_ops import DecodeProtoV2 as DecodeProtoV2
 from stoker._src.runtime.raw_ops import DecodeRaw as DecodeRaw
+from stoker._src.runtime.raw_ops import DecodeWav as DecodeWav
 from stoker._src.runtime.raw_ops import DeleteSessionTensor as DeleteSessionTensor
 from stoker._src.runtime.raw_ops import DenseBincount as DenseBincount
 from stoker._src.runtime.raw_ops import DenseCountSparseOutput as DenseCountSparseOutput
@@ -214,6 +216,7 @@ from stoker._src.runtime.raw_ops import EncodeJpeg as EncodeJpeg
 from stoker._src.runtime.raw_ops import EncodeJpegVariableQuality as EncodeJpegVariableQuality
 from stoker._src.runtime.raw_ops import EncodePng as EncodePng
 from stoker._src.runtime.raw_ops import EncodeProto as EncodeProto
+from stoker._src.runtime.raw_ops import EncodeWav as EncodeWav
 from stoker._src.runtime.raw_ops import EnsureShape as EnsureShape
 from stoker._src.runtime.raw_ops import Equal as Equal
 from stoker._src.runtime.raw_ops import Erf as Erf
@@ -382,6 +385,7 @@ from stoker._src.runtime.raw_ops import MaxPoolGradWithArgmax as MaxPoolGradWith
 from stoker._src.runtime.raw_ops import MaxPoolV2 as MaxPoolV2
 from stoker._src.runtime.raw_ops import MaxPoolWithArgmax as MaxPoolWithArgmax
 from stoker._src.runtime.raw_ops import Mean as Mean
+from stoker._src.runtime.raw_ops import Mfcc as Mfcc
 from stoker._src.runtime.raw_ops import Min as Min
 from stoker._src.runtime.raw_ops import Minimum as Minimum
 from stoker._src.runtime.raw_ops import MirrorPad as MirrorPad

@@ -3,6 +3,7 @@
 # Written by scripts/api_gen.py.
 # fmt: off
 from stoker.compat.v1 import app as app
+from stoker.compat.v1 import audio as audio
 from stoker.compat.v1 import bitwise as bitwise
 from stoker.compat.v1 import compat as compat
 from stoker.compat.v1 import config as config
