@@ -375,7 +375,7 @@ def fixed_length_record_reader_kernel(
 FIXED_LENGTH_RECORD_READER = define(
     "FixedLengthRecordReader() -> (reader_handle: Ref(string))", SOURCE | STATEFUL,
     header_bytes=0, record_bytes=INT, footer_bytes=0, hop_bytes=0, container="", shared_name="",
-)  # fmt: skip
+).not_differentiable()  # fmt: skip
 
 
 @FIXED_LENGTH_RECORD_READER.kernel
@@ -477,7 +477,7 @@ for _definition in (
     *(READER_READ_V2, READER_READ_UP_TO_V2, READER_NUM_RECORDS_PRODUCED_V2, READER_NUM_WORK_UNITS_COMPLETED_V2),
     *(READER_SERIALIZE_STATE_V2, READER_RESTORE_STATE_V2, READER_RESET_V2),
 ):
-    with_references(_definition)
+    with_references(_definition).not_differentiable()
 
 
 # -- classes -----------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.graph.tensor_spec import TensorSpec
+from stoker._src.graph.type_spec import TypeSpec
 from stoker._src.ops import control_flow, variables
 from stoker._src.runtime.autograph import convert
 from stoker._src.runtime.autograph.public import options_for
@@ -163,7 +164,7 @@ class PolymorphicFunction:
         self._input_signature = None if input_signature is None else tuple(input_signature)
         if self._input_signature is not None:
             for spec in nest.flatten(self._input_signature):
-                if not isinstance(spec, TensorSpec):
+                if not isinstance(spec, TypeSpec):
                     raise TypeError(
                         f"input_signature must be a possibly nested sequence of TensorSpec objects, got {spec!r}"
                     )
@@ -264,7 +265,9 @@ class PolymorphicFunction:
     def _specs(self, leaves: list[Any]) -> list[Any]:
         """For each argument that is a tensor what the trace must accept; None for others."""
         specs: list[Any] = []
-        signature = None if self._input_signature is None else nest.flatten(self._input_signature)
+        signature = self._input_signature
+        if signature is not None:
+            signature = nest.flatten(signature, expand_composites=True)
         position = 0
         for leaf in leaves:
             if not _is_value(leaf):
@@ -379,8 +382,12 @@ def _fitted(spec: Any, value: Any) -> Any:
     except (ValueError, TypeError) as error:
         raise TypeError(f"Structure of Python function inputs does not match input_signature: {error}") from None
 
-    def convert(each: TensorSpec, leaf: Any) -> Any:
-        if isinstance(leaf, TensorSpec):
+    def convert(each: Any, leaf: Any) -> Any:
+        if isinstance(leaf, TypeSpec):
+            return leaf
+        if not isinstance(each, TensorSpec):
+            if not each.is_compatible_with(leaf):
+                raise TypeError(f"Python inputs incompatible with input_signature: expected {each}, found {leaf}.")
             return leaf
         tensor = leaf if isinstance(leaf, Tensor) else convert_to_tensor(leaf, each.dtype)
         if not each.is_compatible_with(tensor):
