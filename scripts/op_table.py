@@ -37,6 +37,7 @@ from op_comparison.cases import (  # noqa: E402
     is_elementwise,
     leaves,
     module_of,
+    program_cases,
     sample_tables,
     variants,
 )
@@ -44,6 +45,7 @@ from op_comparison.compare import Difference, compare_case  # noqa: E402
 from op_comparison.derivatives import derivatives  # noqa: E402
 from op_comparison.exchange import Reader, Variable, Writer  # noqa: E402
 from op_comparison.extra import extra_cases  # noqa: E402
+from op_comparison.programs import PROGRAMS, run_program  # noqa: E402
 
 import stoker.compat.v1 as tf  # noqa: E402
 from stoker._src.base.shapes import Shape  # noqa: E402
@@ -92,7 +94,7 @@ def oracle_version(python: str) -> str:
 
 def as_message(case: Case) -> dict[str, Any]:
     attrs = {key: tf.TensorShape(value) if isinstance(value, Shape) else value for key, value in case.attrs.items()}
-    fields = {"graph": case.graph, "references": case.references, "derivative": case.derivative}
+    fields = {name: getattr(case, name) for name in ("graph", "references", "derivative", "program")}
     return {"op": case.op, "inputs": case.inputs, "attrs": attrs, **fields}
 
 
@@ -101,12 +103,21 @@ def run_ours(case: Case, *, graph: bool = False, layout: str = "plain") -> dict[
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
+            if case.program:
+                return {"values": run_program_here(case)}
             if case.derivative:
                 function = functools.partial(the_definition(case.op), **case.attrs)
                 return {"values": derivatives(tf, function, case.inputs, case.derivative)}
             return {"values": run_graph(case) if graph or case.graph else run_eager(case, layout)}
     except Exception as error:
         return {"error": type(error).__name__, "message": str(error)}
+
+
+def run_program_here(case: Case) -> list[np.ndarray]:
+    if case.graph:
+        return run_program(tf, case.program, eager=False)
+    with context.enter_eager():
+        return run_program(tf, case.program, eager=True)
 
 
 def run_eager(case: Case, layout: str) -> list[np.ndarray]:
@@ -284,6 +295,7 @@ def gather_cases(only: set[str]) -> list[Case]:
             varied[op] += 1
             found.extend(variants(case))
             found.extend(derivatives_of(case))
+    found.extend(case for case in program_cases() if not only or only & {*PROGRAMS[case.program].ops})
     return found
 
 
@@ -302,6 +314,9 @@ def scale_of(case: Case) -> float:
 def compare_all(cases: list[Case], theirs: list[dict[str, Any]], rows: dict[str, Row]) -> None:
     seen: set[str] = set()
     for case, expected in zip(cases, theirs):
+        if case.program:
+            record_program(rows, case, run_ours(case), expected)
+            continue
         row = rows[case.op]
         elementwise = is_elementwise(the_definition(case.op))
         scale = 0.0 if elementwise else scale_of(case)
@@ -350,6 +365,15 @@ def record(row: Row, difference: Difference, where: str) -> None:
         row.differences.append(f"{where}: {difference.text}")
     elif difference.units > tolerance_of(row.op)[0]:
         row.differences.append(f"{where}: {difference.units:.3g} units")
+
+
+def record_program(rows: dict[str, Row], case: Case, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """A program speaks for all its ops."""
+    difference = compare_case(ours, theirs, elementwise=False)
+    for op in PROGRAMS[case.program].ops:
+        record(rows[op], difference, f"{case.kind}{'' if case.graph else ', eager'}")
+        if "values" in ours:
+            setattr(rows[op], "graph" if case.graph else "eager", "yes")
 
 
 def record_derivative(row: Row, case: Case, ours: dict[str, Any], theirs: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from op_comparison.exchange import Variable
+from op_comparison.programs import PROGRAMS
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.graph.definition import Arg, OpDefinition, Trait, broadcasting, find_definition, unchanged
 
@@ -32,7 +33,7 @@ MOST_ELEMENTS = 4096  # edge variants of larger samples tell nothing more
 
 @dataclass
 class Case:
-    """One call of an op: inputs by name (arrays, lists of arrays, variables) and attributes."""
+    """One call of an op: inputs by name (arrays, lists of arrays, variables) and attributes; or a program."""
 
     op: str
     inputs: dict[str, Any]
@@ -41,6 +42,7 @@ class Case:
     graph: bool = False
     references: list[str] = field(default_factory=list)
     derivative: int = 0  # the order of the derivative to compare; 0 compares values
+    program: str = ""
 
 
 @functools.cache
@@ -126,6 +128,13 @@ def as_input(arg: Arg, value: Any, definition: OpDefinition, known: dict[Any, An
         return array.astype(default.as_numpy_dtype)
     narrow = {"i": np.int32, "f": np.float32}
     return array.astype(narrow.get(array.dtype.kind, array.dtype))
+
+
+def program_cases() -> Iterator[Case]:
+    """Every program in a graph, and without one where it can."""
+    for name, each in PROGRAMS.items():
+        for graph in (True, False) if each.eager else (True,):
+            yield Case(each.ops[0], {}, {}, f"program {name}", graph=graph, program=name)
 
 
 # -- edge variants -----------------------------------------------------------------------------------------------

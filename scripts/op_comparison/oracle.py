@@ -1,4 +1,4 @@
-"""The TensorFlow side: runs cases through tf.raw_ops. Started by scripts/op_table.py under an interpreter that has TensorFlow.
+"""The TensorFlow side: runs cases through tf.raw_ops, and programs. Started by scripts/op_table.py under an interpreter that has TensorFlow.
 
     python oracle.py CASES FOLDER [NUMBER ...]
 
@@ -17,12 +17,15 @@ from typing import Any
 import numpy as np
 from derivatives import derivatives
 from exchange import Reader, Variable, Writer
+from programs import run_program
 
 CHUNK = 250
 RENAMED = {"squeeze_dims": "axis"}  # attributes whose Python parameter has another name
 
 
 def run_case(tf: Any, case: dict[str, Any]) -> list[Any]:
+    if case["program"]:
+        return run_program(tf.compat.v1, case["program"], eager=not case["graph"])
     if case["derivative"]:
         function = functools.partial(call_with, tf, case["op"], case["attrs"])
         return derivatives(tf.compat.v1, function, case["inputs"], case["derivative"])

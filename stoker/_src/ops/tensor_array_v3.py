@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from stoker._src.base.dtypes import DType
-from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, STRING, TYPE, VIEW, define, with_references
 from stoker._src.graph.tensor import Operation, Tensor
@@ -69,9 +69,15 @@ class ArrayState:
         self.items[index] = value
         self.sizes[index] = tuple(value.shape)
 
+    def check_dtype(self, dtype: DType) -> None:
+        if dtype.base_dtype is not self.dtype.base_dtype:
+            raise InvalidArgumentError(
+                None, None, f"TensorArray {self.name}: dtype is {self.dtype.name} but Op requested dtype {dtype.name}."
+            )
+
     def read(self, index: int) -> Any:
         if not 0 <= index < len(self.items):
-            raise OutOfRangeError(
+            raise InvalidArgumentError(
                 None,
                 None,
                 f"TensorArray {self.name}: Tried to read from index {index} but array size is: {len(self.items)}",
@@ -163,7 +169,8 @@ TENSOR_ARRAY_READ_V3 = define(
 
 
 @TENSOR_ARRAY_READ_V3.kernel
-def tensor_array_read_kernel(handle: ArrayState, index: int, flow_in: torch.Tensor) -> Any:
+def tensor_array_read_kernel(handle: ArrayState, index: int, flow_in: torch.Tensor, *, dtype: DType) -> Any:
+    handle.check_dtype(dtype)
     return handle.read(index)
 
 
@@ -181,6 +188,7 @@ TENSOR_ARRAY_GATHER_V3 = define(
 def tensor_array_gather_kernel(
     handle: ArrayState, indices: list[int], flow_in: torch.Tensor, *, dtype: DType, element_shape: Shape
 ) -> Any:
+    handle.check_dtype(dtype)
     items = [handle.read(index) for index in indices]
     if not items:
         shape = handle.shape.merge(element_shape)
