@@ -30,6 +30,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import numpy as np  # noqa: E402
 from op_comparison import reasons  # noqa: E402
+from op_comparison.canonical import FORMS  # noqa: E402
 from op_comparison.cases import (  # noqa: E402
     Case,
     case_from,
@@ -229,10 +230,11 @@ class Row:
             return f"differs: {reason}" if explained else "differs"
         if not self.cases:
             return f"not compared: {self.why_not_compared}"
+        free = f" ({FORMS[self.op][1]})" if self.op in FORMS else ""
         if self.units == 0:
-            return "equal"
+            return f"equal{free}"
         _, reason = tolerance_of(self.op)
-        return f"within {self.units:.2g} units: {reason}"
+        return f"within {self.units:.2g} units{free}: {reason}"
 
     @property
     def why_not_compared(self) -> str:
@@ -322,8 +324,8 @@ def compare_all(cases: list[Case], theirs: list[dict[str, Any]], rows: dict[str,
         scale = 0.0 if elementwise else scale_of(case)
 
         def check(found: dict[str, Any], where: str) -> Difference:
-            unset = reasons.unset_outputs(case.op, case.attrs)  # noqa: B023
-            difference = compare_case(without(found, unset), without(expected, unset), elementwise, scale)  # noqa: B023
+            one, other = (comparable(case, result) for result in (found, expected))  # noqa: B023
+            difference = compare_case(one, other, elementwise, scale)  # noqa: B023
             record(row, difference, f"{where}{describe_case(case)}")  # noqa: B023
             return difference
 
@@ -348,11 +350,13 @@ def compare_all(cases: list[Case], theirs: list[dict[str, Any]], rows: dict[str,
             check(run_ours(case, layout=layout), f"{layout}: ")
 
 
-def without(result: dict[str, Any], unset: tuple[int, ...]) -> dict[str, Any]:
-    """The result without the outputs numbered in `unset`."""
+def comparable(case: Case, result: dict[str, Any]) -> dict[str, Any]:
+    """The result without the outputs that TensorFlow leaves unset, and with what the op leaves free in one form."""
     if "values" not in result:
         return result
-    return {"values": [value for number, value in enumerate(result["values"]) if number not in unset]}
+    unset = reasons.unset_outputs(case.op, case.attrs)
+    values = [value for number, value in enumerate(result["values"]) if number not in unset]
+    return {"values": FORMS[case.op][0](values) if case.op in FORMS else values}
 
 
 def record(row: Row, difference: Difference, where: str) -> None:

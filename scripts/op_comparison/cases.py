@@ -69,7 +69,8 @@ def module_of(definition: OpDefinition) -> str:
 
 
 def is_elementwise(definition: OpDefinition) -> bool:
-    return definition.shape_fn in (unchanged, broadcasting)
+    """Whether each element comes from the elements at its place (not so of transforms, whose shape does not change either)."""
+    return definition.shape_fn in (unchanged, broadcasting) and module_of(definition) != "signal"
 
 
 # -- samples of the tests ----------------------------------------------------------------------------------------

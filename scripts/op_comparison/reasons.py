@@ -98,8 +98,10 @@ SAMPLES_LEFT_OUT = {"MaxPoolGradGrad", "FractionalMaxPoolGrad"}
 # Outputs that TensorFlow leaves unset: (op, attribute, value) -> their numbers. They hold what was in memory.
 _UNSET: dict[tuple[str, str, Any], tuple[int, ...]] = {
     ("SelfAdjointEigV2", "compute_v", False): (1,),
+    ("BatchSelfAdjointEigV2", "compute_v", False): (1,),
     ("Eig", "compute_v", False): (1,),
     ("Svd", "compute_uv", False): (1, 2),
+    ("BatchSvd", "compute_uv", False): (1, 2),
     ("FusedBatchNorm", "is_training", False): (3, 4),
     ("FusedBatchNormV2", "is_training", False): (3, 4),
     ("FusedBatchNormV3", "is_training", False): (3, 4, 5),

@@ -110,6 +110,20 @@ def quantized_tensors(run: Run) -> None:
     run.get(raw.Dequantize(input=made[0], min_range=made[1], max_range=made[2], mode="SCALED", axis=1))
 
 
+@program("StatefulRandomBinomial")
+def generated_binomials(run: Run) -> None:
+    raw, tf = run.raw, run.tf
+    state = raw.VarHandleOp(dtype=tf.int64, shape=[3], shared_name="state")
+    run.do(raw.AssignVariableOp(resource=state, value=np.array([1, 2, 3], np.int64)))
+    # The state must have memory of its own: TensorFlow's kernel does not advance one that shares the constant's.
+    run.do(raw.RngSkip(resource=state, algorithm=np.int64(1), delta=np.int64(1)))
+    for dtype in (tf.int32, tf.int64, tf.float32, tf.float64):
+        chances = {"counts": np.array([9.0, 40.0]), "probs": np.array([0.3, 0.6])}
+        place = {"resource": state, "algorithm": np.int64(1), "shape": np.array([4, 2], np.int32)}
+        _twice(run, raw.StatefulRandomBinomial(**place, **chances, dtype=dtype))
+        run.get(raw.ReadVariableOp(resource=state, dtype=tf.int64))
+
+
 def _ascent(run: Run, optimize: Any, adaptive: str) -> None:
     random = np.random.RandomState(4)
     # TensorFlow visits the examples in a random order, so they share no feature; `adaptive` draws them at random.
