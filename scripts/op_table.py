@@ -295,7 +295,7 @@ def gather_cases(only: set[str]) -> list[Case]:
         found.append(case)
         if varied[op] < 3:
             varied[op] += 1
-            found.extend(variants(case))
+            found.extend(variants(case, first=varied[op] == 1))
             found.extend(derivatives_of(case))
     found.extend(case for case in program_cases() if not only or only & {*PROGRAMS[case.program].ops})
     return found

@@ -8,6 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from PIL import Image
 
+from stoker._src.formats.protos import Example
+
 Form = Callable[[list[np.ndarray]], list[np.ndarray]]
 
 
@@ -74,6 +76,11 @@ def pixels(values: list[np.ndarray]) -> list[np.ndarray]:
     return [np.asarray(Image.open(io.BytesIO(value))) for each in values for value in each.ravel().tolist()]
 
 
+def messages(values: list[np.ndarray]) -> list[np.ndarray]:
+    found = [Example.FromString(text).SerializeToString(deterministic=True) for each in values for text in each.ravel()]
+    return [np.array(found, object)]
+
+
 _SIGNS = "vectors up to their signs, which are free"
 
 FORMS: dict[str, tuple[Form, str]] = {
@@ -85,5 +92,6 @@ FORMS: dict[str, tuple[Form, str]] = {
     "Svd": (singular_vectors, _SIGNS),
     "BatchSvd": (singular_vectors, _SIGNS),
     "Qr": (triangular_factors, _SIGNS),
+    "DecodeJSONExample": (messages, "as messages: TensorFlow does not pack their numbers"),
     "EncodePng": (pixels, "as pixels: compressors choose other bytes"),
 }

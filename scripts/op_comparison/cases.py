@@ -141,8 +141,11 @@ def program_cases() -> Iterator[Case]:
 # -- edge variants -----------------------------------------------------------------------------------------------
 
 
-def variants(case: Case) -> Iterator[Case]:
-    """The edges of one sample: other dtypes, nothing, one element, no dimension, NaN and infinities, ends of the integers."""
+def variants(case: Case, *, first: bool = True) -> Iterator[Case]:
+    """The edges of one sample: other dtypes, nothing, one element, no dimension, NaN and infinities, ends of the integers.
+
+    `first`: of its op, for which many random numbers are tried as well.
+    """
     definition = find_definition(case.op)
     assert definition is not None
     if case.graph or size_of(case) > MOST_ELEMENTS:
@@ -150,6 +153,8 @@ def variants(case: Case) -> Iterator[Case]:
     yield from other_dtypes(case, definition)
     module = module_of(definition)
     if is_elementwise(definition):
+        if first:
+            yield from spread(case, definition)
         yield mapped(case, "empty", lambda x: x.reshape(-1)[:0])
         yield mapped(case, "0-d", lambda x: x.reshape(-1)[0] if x.size else np.zeros((), x.dtype), data_only=True)
         if len(case.inputs) == 2:
@@ -286,6 +291,42 @@ def cast(item: Any, dtype: DType) -> Any:
         return source.astype(np.float64) > 0 if source.dtype.kind == "f" else source.astype(bool)
     with np.errstate(all="ignore"):
         return source.astype(dtype.as_numpy_dtype)
+
+
+MANY = 1009  # no multiple of a vector register's width
+
+
+def spread(case: Case, definition: OpDefinition) -> Iterator[Case]:
+    """Many random numbers, of all sizes, for each dtype: registers full and not, small and large arguments."""
+    names = [arg.type_attr for arg in definition.inputs]
+    if (
+        not names
+        or len(set(names)) != 1
+        or names[0] is None
+        or any(arg.host or arg.is_list for arg in definition.inputs)
+    ):
+        return
+    for dtype in definition.attrs[names[0]].allowed or [as_dtype(name) for name in WITHOUT_LIMIT]:
+        if dtype.name in ORDINARY:
+            random = np.random.RandomState(len(dtype.name))
+            inputs = {arg.name: of_all_sizes(random, dtype) for arg in definition.inputs}
+            yield replace(case, kind=f"random {dtype.name}", inputs=inputs)
+
+
+def of_all_sizes(random: np.random.RandomState, dtype: DType) -> np.ndarray:
+    kind = np.dtype(dtype.as_numpy_dtype)
+    if kind.kind == "b":
+        return random.rand(MANY) < 0.5
+    if kind.kind in "iu":
+        ends = np.iinfo(kind)
+        drawn = random.randint(ends.min, ends.max, MANY, dtype=kind)
+        drawn[::2] = random.randint(0 if kind.kind == "u" else -9, 10, drawn[::2].size)
+        return drawn
+    near, signs = random.uniform(-3, 3, MANY), random.choice([-1.0, 1.0], MANY)
+    near[::3] = (signs * 10 ** random.uniform(-4, 4, MANY))[::3]
+    if kind.kind == "c":
+        return (near + 1j * random.permutation(near)).astype(kind)
+    return near.astype(kind)
 
 
 def extremes(case: Case) -> Iterator[Case]:

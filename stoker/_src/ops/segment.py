@@ -137,6 +137,7 @@ def _sorted_op(
     counted: Callable[..., torch.Tensor] | None = None,
 ) -> OpDefinition:
     """A sorted op, and the one with a stated number of segments, which may fill empty segments in its own way."""
+
     def kernel(data: torch.Tensor, segment_ids: torch.Tensor) -> torch.Tensor:
         _check_sorted(data, segment_ids)
         count = int(segment_ids[-1]) + 1 if segment_ids.numel() else 0

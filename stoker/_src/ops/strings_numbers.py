@@ -142,8 +142,17 @@ def _formatted(
     if kind.is_complex:
         plain = f"%{digits}{letter}"
         outer = f"%{'-' if flags == '-' else ''}{size}s"
-        return _texts(input, lambda value: (outer % f"({plain % value.real},{plain % value.imag})").encode())
-    return _texts(input, lambda value: (form % value).encode())
+        return _texts(
+            input, lambda value: (outer % f"({_c_text(plain, value.real)},{_c_text(plain, value.imag)})").encode()
+        )
+    return _texts(input, lambda value: _c_text(form, value).encode())
+
+
+def _c_text(form: str, value: Any) -> str:
+    """`form % value` as C prints it, which shows the sign of a NaN."""
+    if value == value or numbers.copysign(1.0, value) > 0:
+        return form % value
+    return (form % -numbers.inf).replace("inf", "nan")
 
 
 def _texts(values: torch.Tensor, function: Callable[[Any], bytes]) -> np.ndarray:
