@@ -325,7 +325,7 @@ def compare_all(cases: list[Case], theirs: list[dict[str, Any]], rows: dict[str,
 
         def check(found: dict[str, Any], where: str) -> Difference:
             one, other = (comparable(case, result) for result in (found, expected))  # noqa: B023
-            difference = compare_case(one, other, elementwise, scale)  # noqa: B023
+            difference = compare_case(one, other, elementwise, scale, reasons.FLOORS.get(case.op, 0.0))  # noqa: B023
             record(row, difference, f"{where}{describe_case(case)}")  # noqa: B023
             return difference
 

@@ -109,7 +109,7 @@ def files(run: Run) -> None:
     for patterns in ("*.txt", "?[0-9].txt", ["*.bin", "a*"], "none*", "deep/*/*", "[a-b]?.txt", []):
         listed = [root + each for each in patterns] if isinstance(patterns, list) else root + patterns
         found = run.do(raw.MatchingFiles(pattern=np.array(listed, object)))
-        run.note(np.array([os.path.relpath(os.fsdecode(each), root) for each in found], object))
+        run.note(np.array([os.path.relpath(each, os.fsencode(root)) for each in found], object))
 
 
 @program("PrintV2", "StringFormat", eager=True)

@@ -62,7 +62,7 @@ def dawson(x: torch.Tensor) -> torch.Tensor:
     large = torch.sum((torch.exp(-((far - places) ** 2)) - torch.exp(-((far + places) ** 2))) / odd, -1)
     series = torch.where(size < 2, small, large) / math.sqrt(math.pi)
     inverse = 1 / (2 * size * size)
-    asymptotic = (1 + inverse * (1 + inverse * (3 + inverse * (15 + inverse * (105 + inverse * 945))))) / (2 * size)
+    asymptotic = _horner(inverse, [1.0, 1.0, 3.0, 15.0, 105.0, 945.0, 10395.0, 135135.0, 2027025.0]) / (2 * size)
     return torch.sign(x) * torch.where(size > 20, asymptotic, series)
 
 
