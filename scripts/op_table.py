@@ -35,11 +35,13 @@ from op_comparison.cases import (  # noqa: E402
     Case,
     case_from,
     derivatives_of,
+    from_channels_first,
     is_elementwise,
     leaves,
     module_of,
     program_cases,
     sample_tables,
+    to_channels_first,
     variants,
 )
 from op_comparison.compare import Difference, compare_case  # noqa: E402
@@ -106,6 +108,8 @@ def run_ours(case: Case, *, graph: bool = False, layout: str = "plain") -> dict[
             warnings.simplefilter("ignore")
             if case.program:
                 return {"values": run_program_here(case)}
+            if case.channels_first:
+                return {"values": from_channels_first(case, run_eager(to_channels_first(case), layout))}
             if case.derivative:
                 function = functools.partial(the_definition(case.op), **case.attrs)
                 return {"values": derivatives(tf, function, case.inputs, case.derivative)}
@@ -506,6 +510,7 @@ def as_record(row: Row) -> dict[str, Any]:
         "shape_rule": row.shape_rule,
         "gradient": row.gradient,
         "gradient_compared": row.derivative_verdict,
+        "derivatives": {str(order): count for order, count in sorted(row.derivatives.items())},
         "cases": row.cases,
         "largest_difference": float(f"{row.units:.2g}"),
         "compared": row.verdict,

@@ -43,6 +43,7 @@ class Case:
     references: list[str] = field(default_factory=list)
     derivative: int = 0  # the order of the derivative to compare; 0 compares values
     program: str = ""
+    channels_first: bool = False  # stoker gets the images as NCHW, TensorFlow (whose CPU kernels refuse that) as NHWC
 
 
 @functools.cache
@@ -151,6 +152,7 @@ def variants(case: Case, *, first: bool = True) -> Iterator[Case]:
     if case.graph or size_of(case) > MOST_ELEMENTS:
         return
     yield from other_dtypes(case, definition)
+    yield from channels_first(case, definition)
     module = module_of(definition)
     if is_elementwise(definition):
         if first:
@@ -234,6 +236,50 @@ def is_data(arg: Arg, definition: OpDefinition) -> bool:
         return True
     allowed = definition.attrs[arg.type_attr].allowed
     return not allowed or any(dtype.is_floating or dtype.is_complex for dtype in allowed) or len(allowed) > 2
+
+
+# Inputs that are images of a data format, and inputs and attributes with a number for each of its dimensions.
+IMAGES = {"input", "value", "x", "y_backprop", "out_backprop", "orig_input", "orig_output", "grad"}
+BY_DIMENSION = {"input_sizes", "orig_input_shape", "ksize", "strides", "dilations"}
+LAST = {"NHWC": "NCHW", "NDHWC": "NCDHW"}
+
+
+def channels_first(case: Case, definition: OpDefinition) -> Iterator[Case]:
+    """The case with its images transposed, for ops that take them in another data format."""
+    spec = definition.attrs.get("data_format")
+    if spec is None or spec.default not in LAST or "data_format" in case.attrs:
+        return
+    rank = len(spec.default)
+    if all(leaf.ndim == rank for name in IMAGES & case.inputs.keys() for leaf in leaves(case.inputs[name])):
+        yield replace(case, kind=LAST[spec.default], channels_first=True)
+
+
+def to_channels_first(case: Case) -> Case:
+    """What stoker gets of a case that is compared with its images transposed."""
+    spec = find_definition(case.op).attrs["data_format"]  # type: ignore[union-attr]
+    rank = len(spec.default)
+    order = [0, rank - 1, *range(1, rank - 1)]
+
+    def permuted(numbers: Any) -> Any:
+        return [numbers[axis] for axis in order]
+
+    inputs = {
+        name: item.transpose(order) if name in IMAGES else item[order] if name in BY_DIMENSION else item
+        for name, item in case.inputs.items()
+    }
+    attrs = {name: permuted(value) if name in BY_DIMENSION else value for name, value in case.attrs.items()}
+    pads = attrs.get("explicit_paddings")
+    if pads:
+        attrs["explicit_paddings"] = [pads[2 * axis + end] for axis in order for end in (0, 1)]
+    return replace(case, inputs=inputs, attrs={**attrs, "data_format": LAST[spec.default]}, channels_first=False)
+
+
+def from_channels_first(case: Case, values: list[np.ndarray]) -> list[np.ndarray]:
+    """The outputs with their images as NHWC again (filters have no data format)."""
+    rank = len(find_definition(case.op).attrs["data_format"].default)  # type: ignore[union-attr]
+    order = [0, *range(2, rank), 1]
+    is_filter = "BackpropFilter" in case.op
+    return [value.transpose(order) if value.ndim == rank and not is_filter else value for value in values]
 
 
 ORDINARY = (

@@ -18,6 +18,7 @@ LIMITS = (
     "is not in the list of allowed values", "OpKernel", "Signature mismatch", "only supports NHWC", "Default MaxPoolingOp",
     "Default AvgPooling", "CPU implementation of", "only supports NHWC tensor format", "Conv2DCustomBackprop", "NCHW",
     "channels_last", "Wrong types for", "NDHWC", "Invalid output dtype", "Invalid seed", "Invalid shape or seed", "filter_size does n",
+    "dilation rates larger than 1", "does not yet support dilation",
 )  # fmt: skip
 ARGUMENT_ERRORS = {"InvalidArgumentError", "ValueError", "TypeError"}
 

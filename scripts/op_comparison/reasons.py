@@ -55,6 +55,11 @@ DELIBERATE: dict[str, tuple[str, str]] = {
     "Reciprocal": ("complex128.*inf instead of nan$", "of complex zero: TensorFlow gives inf or NaN by the length of the tensor"),
     "Round": (r"\(int(32|64)\[.*instead of 0$", "integers are returned as they are; TensorFlow's kernel gives 0 for them"),
     "Reverse": ("^empty .*TensorFlow raises", "empty tensors are allowed"),
+    "MaxPoolWithArgmax": ("stoker raises .*larger than the input", "a window larger than the image raises, as for the other pools; TensorFlow's kernel gives an empty tensor"),
+    **dict.fromkeys(
+        ("DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"),
+        (r"'dilations': \[1, (2, 2|1, 3), 1\]", "dilations are used; TensorFlow's CPU kernels leave them out of the gradients"),
+    ),
     "ParallelConcat": ("^empty .*TensorFlow raises", "empty parts are allowed"),
     "MaxPoolGradWithArgmax": ("^empty .*TensorFlow raises", "empty tensors of any rank are allowed"),
     "Cholesky": ("stoker raises InvalidArgumentError: Cholesky", "a matrix that is not positive definite raises InvalidArgumentError; TensorFlow 2.21 returns NaN beside unset memory"),

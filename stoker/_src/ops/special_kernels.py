@@ -191,9 +191,10 @@ def igamma_grad_a(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     for n in range(int(peak + 12 * math.sqrt(peak + 1)) + 40):
         size = torch.exp((a + n) * logs - top - torch.lgamma(a + n + 1))
         total = total + size * (logs - torch.digamma(a + n + 1))
-    value = torch.where(x == 0, torch.zeros_like(total), total)
-    far = torch.where(x > 1000, torch.zeros_like(value), value)
-    return torch.where((a <= 0) | (x < 0), torch.full_like(value, math.nan), far)
+    zeros = torch.zeros_like(total)
+    value = torch.where((x > 1000) | (torch.isposinf(a) & (x > 0)), zeros, total)
+    inside = torch.where((a <= 0) | (x < 0), torch.full_like(value, math.nan), value)
+    return torch.where((x == 0) & ~torch.isnan(a), zeros, inside)
 
 
 # ---- polygamma and zeta -----------------------------------------------------------------------------------------
