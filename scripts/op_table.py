@@ -242,9 +242,7 @@ class Row:
 
     @property
     def why_not_compared(self) -> str:
-        if self.skipped:
-            return self.skipped.most_common(1)[0][0]
-        return reasons.NOT_COMPARED_OPS.get(self.op) or reasons.NOT_COMPARED.get(self.module, "no case")
+        return reasons.NOT_COMPARED.get(self.op) or next(iter(self.skipped), "no case")
 
     @property
     def derivative_verdict(self) -> str:

@@ -131,29 +131,10 @@ def unset_outputs(op: str, attrs: dict[str, Any]) -> tuple[int, ...]:
     return _NEVER_SET.get(op, ())
 
 
-# Modules whose ops are not compared here, and why.
+# Ops that are not compared, and why.
 NOT_COMPARED: dict[str, str] = {
-    "queues": "holds state between runs: compared by programs",
-    "readers": "holds state between runs: compared by programs",
-    "lookup_ops": "holds state between runs: compared by programs",
-    "tensor_array_v3": "holds state between runs: compared by programs",
-    "tensor_lists": "values are lists: compared by programs",
-    "optionals": "values are not arrays",
-    "functional": "takes functions: compared by programs",
-    "python_functions": "calls Python",
-    "printing": "prints",
-    "files": "reads and writes files",
-    "grouping": "computes nothing",
-    "constants": "computes nothing",
-    "state": "makes or destroys a variable",
-    "parsing": "compared with recorded results",
-    "sdca": "compared with recorded results",
-    "image_codecs": "compared with recorded results",
-    "sparse_messages": "values are not arrays",
-}
-NOT_COMPARED_OPS: dict[str, str] = {
-    "NonDeterministicInts": "random",
-    "LearnedUnigramCandidateSampler": "learns between runs: compared with recorded results",
-    "ThreadUnsafeUnigramCandidateSampler": "learns between runs: compared with recorded results",
-    "Timestamp": "reads the clock",
+    "CompareAndBitpack": "TensorFlow 2 does not have it",
+    "FixedLengthRecordReader": "TensorFlow 2 has no kernel for it",
+    "MaxPoolGradGradWithArgmax": "TensorFlow has no CPU kernel for it",
+    "MutableDenseHashTable": "TensorFlow's kernel asks for an input that the op does not have",
 }

@@ -1,6 +1,6 @@
 """Writes values.npz and values.json: what TensorFlow 2.21 finds in the programs of scripts/op_comparison/programs.
 
-    TF_ENABLE_ONEDNN_OPTS=0 PYTHON make.py     (PYTHON has TensorFlow)
+TF_ENABLE_ONEDNN_OPTS=0 PYTHON make.py     (PYTHON has TensorFlow)
 """
 
 import sys
@@ -10,8 +10,8 @@ import tensorflow as tf
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts" / "op_comparison"))
 
-from exchange import Writer  # noqa: E402
-from programs import PROGRAMS, run_program  # noqa: E402
+from exchange import Writer
+from programs import PROGRAMS, run_program
 
 writer = Writer()
 found = {
