@@ -169,10 +169,10 @@ class Reader:
             ).SerializeToString()
 
     def restore(self, data: bytes) -> None:
-        if not self.serializable:
-            raise UnimplementedError(None, None, "Reader RestoreState")
         with self._lock:
-            self._clear()
+            self._clear()  # also where the rest fails
+            if not self.serializable:
+                raise UnimplementedError(None, None, "Reader RestoreState")
             shown = data[:200].decode("ascii", "backslashreplace")
             try:
                 state = _State.FromString(data)
