@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -302,7 +301,7 @@ def _fixed(file: Any, work: bytes, sizes: tuple[int, int, int, int], encoding: s
     header, record, footer, hop = sizes
     data = file.read()
     if encoding:
-        data = decoding.inflate(data, zlib.MAX_WBITS)
+        data = decoding.inflate(data, gzip=False)
     end = len(data) - footer - record
     for number, at in enumerate(range(header, end + 1, hop)):
         yield work + b":%d" % number, data[at : at + record]
