@@ -1,6 +1,6 @@
 """The C extensions, which pyproject.toml cannot express.
 
-Each has a Python twin that gives identical results, so a machine without a compiler loses speed and nothing else.
+Each has a twin in Python or torch that gives the same results, so a machine without a compiler loses speed and nothing else.
 """
 
 from glob import glob
