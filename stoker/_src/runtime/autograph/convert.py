@@ -196,19 +196,21 @@ def converted_code(function: FunctionType, options: Options) -> CodeType | None:
         return None
     # The function is compiled inside of another one, whose arguments stand for the variables it takes from around it, and in a
     # class of the same name, which decides what `self.__private` means.
-    inner: ast.stmt = ast.Expr(node) if isinstance(node, ast.Lambda) else node
+    inner: list[ast.stmt] = [ast.Expr(node) if isinstance(node, ast.Lambda) else node]
     if owner:
-        inner = ast.ClassDef(name=owner, bases=[], keywords=[], body=[inner], decorator_list=[])
+        inner = [ast.ClassDef(name=owner, bases=[], keywords=[], body=inner, decorator_list=[])]
+        if owner not in code.co_freevars:  # in the function the name still means what it means outside
+            inner.insert(0, ast.Global([owner]))
     around = [ast.arg(name) for name in (*code.co_freevars, OPERATORS) if name != "__class__" or not owner]
     args = ast.arguments(posonlyargs=[], args=around, kwonlyargs=[], kw_defaults=[], defaults=[])
-    factory: Any = ast.FunctionDef(name="factory", args=args, body=[inner], decorator_list=[])
+    factory: Any = ast.FunctionDef(name="factory", args=args, body=inner, decorator_list=[])
     module = ast.fix_missing_locations(ast.Module([factory], []))
     try:
         compiled = compile(module, code.co_filename, "exec", dont_inherit=True, flags=_future_flags(code))
     except (SyntaxError, ValueError) as error:
         raise NotConvertible(f"could not compile what {function} becomes: {error}") from None
     made = next(each for each in _inside(compiled) if each.co_name == code.co_name)
-    return _named(made, code, top=True)
+    return _named(made, code)
 
 
 def _future_flags(code: CodeType) -> int:
@@ -221,15 +223,25 @@ def _inside(code: CodeType) -> list[CodeType]:
     return level + [deeper for each in level for deeper in _inside(each)]
 
 
-def _named(code: CodeType, function: CodeType, *, top: bool = False) -> CodeType:
-    """The code with its pieces under the name of the user's function, as tracebacks show it."""
-    part = not top and (code.co_name in rewrite.PIECES or code.co_name.startswith("<"))
-    user = function if top or part else code
-    renamed = user if code.co_name in rewrite.PIECES else code
+def _named(code: CodeType, function: CodeType, prefix: str = "") -> CodeType:
+    """The code under the names of the user's function, as tracebacks and reprs show them.
+
+    Args:
+        code: of the function, or something inside of it.
+        function: the user's code that it is, or is a part of.
+        prefix: what the qualified names of code inside of the function start with; "" for the function itself.
+    """
+    part = bool(prefix) and (code.co_name in rewrite.PIECES or code.co_name.startswith("<"))
+    user = code if prefix and not part else function
+    told = user if code.co_name in rewrite.PIECES or not prefix else code
+    inner = prefix or f"{code.co_qualname}.<locals>."
+    qualified = told.co_qualname.replace(inner, f"{function.co_qualname}.<locals>.", 1)
+    for piece in rewrite.PIECES:
+        qualified = qualified.replace(f"{piece}.<locals>.", "")
     made = code.replace(
-        co_consts=tuple(_named(each, user) if isinstance(each, CodeType) else each for each in code.co_consts),
-        co_name=renamed.co_name,
-        co_qualname=function.co_qualname if top else renamed.co_qualname,
+        co_consts=tuple(_named(each, user, inner) if isinstance(each, CodeType) else each for each in code.co_consts),
+        co_name=told.co_name,
+        co_qualname=qualified,
     )
     user_errors.CONVERTED.add(made)
     if part:

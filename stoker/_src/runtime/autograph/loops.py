@@ -99,6 +99,9 @@ class _Loop:
                 ends = [as_tensors(value) for value in self._state.get()]
         except Exception as error:
             error = unbound(error)
+            nones = [name for name, value in zip(names, self.initial) if value is None]
+            if nones:
+                raise ValueError(f"'{nones[0]}' is not allowed to be None before the loop") from error
             listed = ", ".join(f"'{name}'" for name in self.missing)
             raise ValueError(
                 f"{listed} must be defined before the loop\nNote: AutoGraph tried to define it automatically, but ran into "
