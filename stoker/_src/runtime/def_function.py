@@ -224,7 +224,8 @@ class PolymorphicFunction:
 
         def body() -> Any:
             args, kwargs = given.packed(leaves)
-            return self._checked(self._run(args, kwargs))
+            with context.converting(self._options.autograph is not None):
+                return self._checked(self._run(args, kwargs))
 
         return ConcreteFunction(
             name,
