@@ -304,7 +304,21 @@ def test_composite_arguments_of_concrete_functions():
     sparse = tf.sparse.from_dense([0, 1])
     concrete = f.get_concrete_function(sparse, tf.constant(2))
     assert concrete(sparse, tf.constant(3)).numpy().tolist() == [0, 3]
-    assert "SparseTensor[" in str(concrete)
+    assert concrete.structured_input_signature[0][0] == tf.SparseTensorSpec([2], tf.int32)
+    general = f.get_concrete_function(tf.SparseTensorSpec([None], tf.int32), tf.constant(2))
+    assert general(sparse, tf.constant(3)).numpy().tolist() == [0, 3]
+    promised = tf.function(tf.reduce_sum, input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
+    assert int(promised(tf.ragged.constant([[1], [2, 3]]))) == 6
+    with pytest.raises(TypeError, match="Can not cast"):
+        promised(tf.ragged.constant([[1.0]]))
+
+
+def test_types():
+    """Functions and their traces have public classes."""
+    f = tf.function(lambda: 1)
+    assert isinstance(f, tf.types.experimental.PolymorphicFunction)
+    assert isinstance(f, tf.types.experimental.GenericFunction)
+    assert isinstance(f.get_concrete_function(), tf.types.experimental.ConcreteFunction)
 
 
 def test_attributes_of_functions():

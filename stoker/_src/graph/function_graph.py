@@ -20,7 +20,7 @@ from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph import context
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.definition import STATEFUL, find_definition
-from stoker._src.graph.graph import Graph
+from stoker._src.graph.graph import Graph, control_element
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.tapes import no_tapes
 from stoker._src.graph.tensor import Operation, Tensor, out_of_scope
@@ -199,7 +199,7 @@ class FuncGraph(Graph):
     def _control_op(self, item: Any) -> Operation | None:
         if getattr(item, "is_eager", False):
             return None
-        element = item._as_graph_element() if hasattr(item, "_as_graph_element") else item
+        element = control_element(item)
         op = element.op if isinstance(element, Tensor) and not getattr(element, "is_eager", False) else element
         if isinstance(op, Operation) and op.graph is not self:
             # The op that calls this function waits in our place.

@@ -157,7 +157,7 @@ def _default_session(session: Any, graph: Any, action: str) -> Any:
         if session is None:
             raise ValueError(
                 f"{action}: No default session is registered. Use `with sess.as_default()` or pass an explicit "
-                f"session to `run(session=sess)`."
+                f"session to `{'eval' if 'eval()' in action else 'run'}(session=sess)`."
             )
     if session.graph is not graph:
         raise ValueError(f"{action}: the session's graph is different from the tensor's or operation's graph.")
@@ -247,10 +247,16 @@ class Tensor:
         Raises:
             ValueError: `shape` contradicts what is known.
         """
-        wanted = as_shape(shape)
-        if not self._static_shape.compatible(wanted):
-            raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {TensorShape(wanted)}")
-        self._static_shape = self._static_shape.merge(wanted)
+        wanted, known = as_shape(shape), self._static_shape
+        if not known.compatible(wanted):
+            if known.rank != wanted.rank:
+                raise ValueError(f"Shapes must be equal rank, but are {known.rank} and {wanted.rank}")
+            axis = next(i for i, (a, b) in enumerate(zip(known, wanted)) if None not in (a, b) and a != b)
+            raise ValueError(
+                f"Dimension {axis} in both shapes must be equal, but are {known[axis]} and {wanted[axis]}. "
+                f"Shapes are {known} and {wanted}."
+            )
+        self._static_shape = known.merge(wanted)
 
     def consumers(self) -> list[Operation]:
         return list(self._consumers)

@@ -12,10 +12,9 @@ from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.graph.tensor_spec import TensorSpec
+from stoker._src.graph.type_spec import TypeSpec
 from stoker._src.ops import control_flow
 from stoker._src.runtime.function_arguments import (
-    CompositeSpec,
     Identity,
     Parameters,
     argument_names,
@@ -157,7 +156,7 @@ class ConcreteFunction:
             nest.assert_same_structure(expected, given)
             values = []
             for wanted, leaf in zip(nest.flatten(expected), nest.flatten(given)):
-                if isinstance(wanted, (TensorSpec, CompositeSpec)):
+                if isinstance(wanted, TypeSpec):
                     values.extend(nest.flatten(leaf, expand_composites=True))
                 elif wanted is not leaf and wanted != leaf:
                     raise TypeError(f"Can not cast {leaf!r} to Literal[{wanted!r}]")
@@ -246,7 +245,7 @@ class ConcreteFunction:
 
 
 def _weakly(leaf: Any) -> Any:
-    plain = (TensorSpec, CompositeSpec, DType, bool, int, float, complex, str, bytes, type(None))
+    plain = (TypeSpec, DType, bool, int, float, complex, str, bytes, type(None))
     return leaf if isinstance(leaf, plain) else Identity(leaf)
 
 

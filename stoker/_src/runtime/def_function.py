@@ -99,6 +99,7 @@ class _Options:
     attributes: dict[str, Any]
 
 
+@export(v2=("types.experimental.PolymorphicFunction", "types.experimental.GenericFunction"))
 class PolymorphicFunction:
     """What `tf.function` returns: traces on the first call with each kind of arguments, then reuses the trace."""
 

@@ -14,11 +14,10 @@ from stoker._src.base import nest
 from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.graph.tensor_spec import TensorSpec
+from stoker._src.graph.type_spec import TypeSpec, type_spec_from_value
 from stoker._src.ops import variables
-from stoker._src.ops.ragged_tensor import RaggedTensor
 
 _EMPTY = inspect.Parameter.empty
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -48,11 +47,9 @@ class Given:
                 shapes.append(item.static_shape)
                 kinds.append(item.dtype.base_dtype)
                 continue
-            parts = nest.flatten(item, expand_composites=True)
-            specs = [_spec(part) for part in parts]
-            if not _is_leaf(item):
-                specs = [_open(spec, i, item) for i, spec in enumerate(specs)]
-                kinds.append(type(item).__name__)
+            parts, specs, whole = _parts(item)
+            if whole is not None:
+                kinds.append(type(whole).__name__)
             self.leaves += parts
             self._specs += specs
             shapes += [spec.static_shape for spec in specs if spec is not None]
@@ -86,15 +83,13 @@ class Given:
         described = []
         every, position = self.specs, 0
         for item in nest.flatten((self.args, self.kwargs)):
-            count = len(nest.flatten(item, expand_composites=True))
-            specs, name = every[position : position + count], names[position]
-            position += count
-            if not _is_leaf(item):
-                described.append(CompositeSpec(type(item).__name__, specs))
-            elif specs[0] is None:
-                described.append(item)
+            parts, _, whole = _parts(item)
+            spec, name = every[position], names[position]
+            position += len(parts)
+            if whole is not None:
+                described.append(whole)
             else:
-                described.append(TensorSpec(specs[0].static_shape, specs[0].dtype, specs[0].name or name))
+                described.append(item if spec is None else TensorSpec(spec.static_shape, spec.dtype, spec.name or name))
         return nest.pack_sequence_as((self.args, self.kwargs), described)
 
     def packed(self, leaves: list[Any]) -> tuple[Any, Any]:
@@ -107,12 +102,6 @@ def is_value(leaf: Any) -> bool:
     return isinstance(leaf, (Tensor, np.ndarray, np.generic, TensorSpec)) or type(leaf).__module__.startswith("torch")
 
 
-def _is_leaf(item: Any) -> bool:
-    """Whether an argument is one thing, and not made of several tensors."""
-    parts = nest.flatten(item, expand_composites=True)
-    return len(parts) == 1 and parts[0] is item
-
-
 def _spec(leaf: Any) -> TensorSpec | None:
     if isinstance(leaf, TensorSpec):
         return leaf
@@ -121,34 +110,20 @@ def _spec(leaf: Any) -> TensorSpec | None:
     return TensorSpec(np.shape(leaf), as_dtype(np.asarray(leaf).dtype)) if is_value(leaf) else None
 
 
-def _open(spec: TensorSpec | None, position: int, item: Any) -> TensorSpec | None:
-    """The spec of a part of a composite tensor: how many values there are is not part of the trace."""
-    if isinstance(item, RaggedTensor):
-        counted = position == 1  # the ends of the rows: their number is known
-    elif isinstance(item, SparseTensor):
-        counted = position == 2  # the dense shape
-    else:
-        return spec
-    if spec is None or spec.static_shape.dims is None or counted:
-        return spec
-    return TensorSpec(Shape((None, *spec.static_shape.dims[1:])), spec.dtype)
-
-
-class CompositeSpec:
-    """What an argument made of several tensors (ragged, sparse) must be, as one leaf of the arguments."""
-
-    def __init__(self, kind: str, specs: list[Any]) -> None:
-        self._text = f"{kind}[{', '.join(map(type_text, specs))}]"
-
-    def __repr__(self) -> str:
-        return self._text
+def _parts(item: Any) -> tuple[list[Any], list[Any], Any]:
+    """The leaves of one argument, their specs, and what is made of them: None for an argument that is one thing."""
+    parts = nest.flatten(item, expand_composites=True)
+    if len(parts) == 1 and parts[0] is item:
+        return parts, [_spec(item)], None
+    whole = item if isinstance(item, TypeSpec) else type_spec_from_value(item)
+    return parts, nest.flatten(whole, expand_composites=True), whole
 
 
 def type_text(value: Any) -> str:
     """The type of an argument or a result as messages show it."""
     if isinstance(value, (Tensor, TensorSpec)):
         return repr(TensorSpec(value.static_shape, value.dtype))
-    if isinstance(value, CompositeSpec):
+    if isinstance(value, TypeSpec):
         return repr(value)
     if isinstance(value, dict):
         return f"Dict[{', '.join(f'[{key!r}, {type_text(item)}]' for key, item in value.items())}]"
@@ -230,7 +205,7 @@ class Parameters:
         if not isinstance(input_signature, (tuple, list)):
             raise TypeError(f"input_signature must be either a tuple or a list, got {type(input_signature)}.")
         self.specs = tuple(input_signature)
-        wrong = [spec for spec in nest.flatten(self.specs) if not isinstance(spec, TensorSpec)]
+        wrong = [spec for spec in nest.flatten(self.specs) if not isinstance(spec, TypeSpec)]
         if wrong:
             raise TypeError(
                 "input_signature must be a possibly nested sequence of TensorSpec objects, got invalid args "
@@ -284,7 +259,7 @@ class Parameters:
                 raise _Misfit(f"Can not cast {given!r} to Literal[{parameter.default!r}]")
         values = tuple(map(_as_specified, specs, bound.args))
         made = Given((*values, *bound.args[len(specs) :]), bound.kwargs)
-        made.with_specs(nest.flatten(specs))
+        made.with_specs(nest.flatten(specs, expand_composites=True))
         return made
 
     def __str__(self) -> str:
@@ -315,7 +290,11 @@ def _as_specified(spec: Any, value: Any) -> Any:
     return nest.map_structure(_cast, spec, value)
 
 
-def _cast(spec: TensorSpec, leaf: Any) -> Any:
+def _cast(spec: Any, leaf: Any) -> Any:
+    if not isinstance(spec, TensorSpec):
+        if not spec.is_compatible_with(leaf):
+            raise _Misfit(f"Can not cast {leaf!r} to {spec}")
+        return leaf
     if isinstance(leaf, TensorSpec):
         tensor: Any = leaf
     elif isinstance(leaf, Tensor):

@@ -203,8 +203,9 @@ def converted_code(function: FunctionType, options: Options) -> CodeType | None:
     inner: list[ast.stmt] = [ast.Expr(node) if isinstance(node, ast.Lambda) else node]
     if owner:
         inner = [ast.ClassDef(name=owner, bases=[], keywords=[], body=inner, decorator_list=[])]
-        if owner not in code.co_freevars:  # in the function the name still means what it means outside
-            inner.insert(0, ast.Global([owner]))
+    own = owner or code.co_name
+    if own.isidentifier() and own not in code.co_freevars:  # inside, the name means what it means outside
+        inner.insert(0, ast.Global([own]))
     around = [ast.arg(name) for name in (*code.co_freevars, OPERATORS) if name != "__class__" or not owner]
     args = ast.arguments(posonlyargs=[], args=around, kwonlyargs=[], kw_defaults=[], defaults=[])
     factory: Any = ast.FunctionDef(name="factory", args=args, body=inner, decorator_list=[])
