@@ -107,6 +107,25 @@ def test_shapes_that_lose_a_size_are_widened():
     assert f(tf.constant(3)).shape == [1, 2]
 
 
+def test_variables_that_only_an_iteration_defines():
+    """They have the kind that an iteration gives them: structures, strings, arrays, sizes unknown; or stay None."""
+
+    @tf.function
+    def f(n, flag):
+        never = None
+        for i in tf.range(n):
+            nested = (i, {"s": "x", "b": i > 1})
+            growing = tf.range(i + 1)
+            array = tf.TensorArray(tf.int32, 2).unstack([i, i])
+            if flag:
+                never = 1
+        return nested, growing, array.stack(), never
+
+    nested, growing, stacked, never = f(tf.constant(3), False)
+    assert (int(nested[0]), nested[1]["s"].numpy(), bool(nested[1]["b"])) == (2, b"x", True)
+    assert growing.numpy().tolist() == [0, 1, 2] and stacked.numpy().tolist() == [2, 2] and never is None
+
+
 def test_maximum_iterations():
     """`set_loop_options(maximum_iterations=)` ends a loop, also when it is a tensor."""
 
