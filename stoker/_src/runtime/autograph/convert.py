@@ -13,6 +13,7 @@ import linecache
 import os
 import site
 import sysconfig
+import warnings
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -129,7 +130,7 @@ def source_tree(function: FunctionType) -> tuple[Any, str]:
     known = _trees.get(code.co_filename)
     if known is None or known[0] != source:
         try:
-            known = _trees[code.co_filename] = source, _by_line(ast.parse(source))
+            known = _trees[code.co_filename] = source, _by_line(_quietly(ast.parse, source))
         except (SyntaxError, ValueError) as error:
             raise NotConvertible(f"could not parse the source code of {function}: {error}") from None
     found = [each for each in known[1].get(code.co_firstlineno, ()) if _is_definition(each[0], code)]
@@ -142,6 +143,13 @@ def source_tree(function: FunctionType) -> tuple[Any, str]:
     if isinstance(node, ast.FunctionDef):
         node.decorator_list = []
     return node, owner
+
+
+def _quietly(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """The compiler has warned of the program when it was imported."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*args, **kwargs)
 
 
 def _by_line(tree: ast.Module) -> Definitions:
@@ -211,7 +219,8 @@ def converted_code(function: FunctionType, options: Options) -> CodeType | None:
     factory: Any = ast.FunctionDef(name="factory", args=args, body=inner, decorator_list=[])
     module = ast.fix_missing_locations(ast.Module([factory], []))
     try:
-        compiled = compile(
+        compiled = _quietly(
+            compile,
             module,
             code.co_filename,
             "exec",
