@@ -82,6 +82,11 @@ def test_signatures_that_do_not_fit_the_function(function, signature, words):
         tf.function(function, input_signature=signature)
 
 
+def test_functions_that_do_not_tell_their_parameters():
+    """Functions of C take what they are given."""
+    assert int(tf.function(min)(3, 2)) == 2
+
+
 # ---- traces -----------------------------------------------------------------------------------------------------
 
 

@@ -198,7 +198,10 @@ class Parameters:
     """
 
     def __init__(self, function: Callable[..., Any], input_signature: Any) -> None:
-        self.signature = inspect.signature(function)
+        try:
+            self.signature = inspect.signature(function)
+        except ValueError:  # some functions of C do not tell theirs
+            self.signature = inspect.signature(lambda *args, **kwargs: None)
         self.specs = None
         if input_signature is None:
             return
