@@ -8,6 +8,7 @@ from typing import Any
 from stoker._src.base import nest
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, as_shape
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import convert_to_tensor_or_sparse_tensor
@@ -85,6 +86,7 @@ def map_fn(
         ValueError: `elems` are scalars, or have different first dimensions.
     """
     _check(fn)
+    fn = context.converted(fn)
     if dtype is not None and fn_output_signature is None:
         fn_output_signature = dtype
     with name_scope(name, "map", nest.flatten(elems)):
