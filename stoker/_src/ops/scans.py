@@ -137,6 +137,8 @@ def place_shape(input: Shape, dimension: np.ndarray | None) -> Shape:
         return UNKNOWN_SHAPE
     if dimension is None:
         return Shape((None,) * (len(input) - 1))
+    if len(input) < 2:
+        return Shape(())  # whether the dimension fits is found when it runs
     axis = input.normalize_axis(int(dimension))
     return Shape(input.dims[:axis] + input.dims[axis + 1 :])
 
