@@ -303,6 +303,7 @@ class OpDefinition:
     batch_key: Callable[..., Any] | None = None
     plain: bool = field(default=False)  # every input is a single tensor: no grouping needed
     single: bool = field(default=False)  # exactly one output tensor
+    by_reference: bool = field(default=False)  # some input is a reference to a variable
     ranked: bool = field(default=False)  # some input must have a certain rank
     enforced: bool = False  # the shape rule is run on the real shapes, too
     is_late: bool = False  # shapes that do not fit are an error when the op runs, not when a graph is built
@@ -311,6 +312,7 @@ class OpDefinition:
     def __post_init__(self) -> None:
         self.plain = not any(arg.is_list for arg in self.inputs)
         self.single = len(self.outputs) == 1 and not self.outputs[0].is_list
+        self.by_reference = any(arg.is_ref for arg in self.inputs)
         self.ranked = any(arg.ranks is not None for arg in self.inputs)
         # Attributes that inputs determine are never passed by name.
         self.inferred = frozenset(

@@ -148,6 +148,9 @@ def shape(input: Any, name: str | None = None, out_type: Any = None, optimize: b
     out_type = dtypes.int32 if out_type is None else out_type
     if hasattr(input, "dense_shape"):  # a SparseTensor knows its own
         return math.cast(input.dense_shape, out_type, name=name)
+    if not isinstance(input, Tensor):
+        with name_scope(name, "Shape") as scope:
+            return shape(convert_to_tensor(input), scope, out_type, optimize)
     tensor = convert_to_tensor(input)
     known = tensor.static_shape
     if optimize and known.known:
@@ -315,7 +318,9 @@ def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: st
             if known.known and (known.size or 0) < 1000:
                 array = np.full(tuple(known), blank, dtype=dtype.as_numpy_dtype)  # type: ignore[arg-type]
                 return constant_of(array, dtype, scope)
-            shape = convert_to_tensor(shape, dtypes.int32 if known.known else None, "shape_as_tensor")
+            shape = (
+                convert_to_tensor(shape, dtypes.int32, "shape_as_tensor") if known.known else convert_to_tensor(shape)
+            )
         return fill(shape, constant(blank, dtype), name=scope)
 
 
@@ -538,13 +543,19 @@ def _packed(value: Any, dtype: DType | None = None, name: str | None = None, as_
         return NotImplemented
     if dtype is None:
         dtype = next((found for item in _leaves(value) if (found := dtype_of(item)) is not None), None)
-    parts = [
-        _packed(item, dtype)
-        if isinstance(item, (list, tuple)) and _holds_tensors(item)
-        else convert_to_tensor(item, dtype)
-        for item in value
-    ]
-    return PACK(parts, name=name or "packed")
+    return _packed_level(value, dtype, name or "packed")
+
+
+def _packed_level(items: Any, dtype: DType | None, name: str) -> Any:
+    """One level of nested lists as a tensor, or as it was where no tensor is in it. Plain items are named by position."""
+    with name_scope(name) as scope:
+        parts = [
+            _packed_level(item, dtype, str(i)) if isinstance(item, (list, tuple)) else item
+            for i, item in enumerate(items)
+        ]
+        if not any(is_tensor(part) for part in parts):
+            return items
+        return PACK([convert_to_tensor(part, dtype, str(i)) for i, part in enumerate(parts)], name=scope)
 
 
 def _leaves(value: Any) -> Any:

@@ -37,9 +37,9 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
         except (TypeError, ValueError):
             pass
     values = list(values) if not isinstance(values, (list, tuple)) else values
-    shapes = [rank for each in values if (rank := convert_to_tensor(each).static_shape.rank) is not None]
-    if shapes and not -shapes[0] - 1 <= axis <= shapes[0]:
-        raise ValueError(f"Argument `axis` = {axis} not in range [{-shapes[0] - 1}, {shapes[0] + 1})")
+    rank = convert_to_tensor(values[0], name=name).static_shape.rank if values else None
+    if rank is not None and not -rank - 1 <= axis <= rank:
+        raise ValueError(f"Argument `axis` = {axis} not in range [{-rank - 1}, {rank + 1})")
     return array.PACK(values, axis=axis, name=name)
 
 

@@ -479,7 +479,7 @@ def space_to_batch(
     input: Any, paddings: Any, block_size: Any = None, name: str | None = None, block_shape: Any = None
 ) -> Tensor:
     """Square blocks of an image's padded height and width moved into the batch dimension."""
-    return SPACE_TO_BATCH_ND(input, _block_argument(block_size, block_shape), paddings, name=name or "SpaceToBatch")
+    return SPACE_TO_BATCH_ND(input, _block_argument(block_size, block_shape), paddings, name=name)
 
 
 @export(v2=("space_to_batch", "nn.space_to_batch"))

@@ -101,7 +101,7 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def product_ta(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return product(a.t(), b)
+    return product(a.t().contiguous(), b)
 
 
 def product_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -153,6 +153,10 @@ def _adjoint(x: torch.Tensor) -> torch.Tensor:
 
 
 def _batch_product(x: torch.Tensor, y: torch.Tensor, adj_x: bool, adj_y: bool) -> torch.Tensor:
+    batch = x.shape[:-2]
+    if len(batch) > 1 and batch == y.shape[:-2] and 0 not in batch:
+        # One batch axis before the transposition: torch.matmul would make it of the transposed operand, by a slow copy.
+        return _batch_product(x.flatten(0, -3), y.flatten(0, -3), adj_x, adj_y).unflatten(0, batch)
     x, y = _adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y
     if x.shape[-1] != y.shape[-2]:
         _check_inner("BatchMatMul", x.shape[-1], y.shape[-2], Shape(x.shape), Shape(y.shape), "after transposing")

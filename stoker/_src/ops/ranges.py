@@ -56,6 +56,9 @@ VALUE_READERS["Size"] = lambda op: (
 @export("rank")
 def rank(input: Any, name: str | None = None) -> Tensor:
     """The number of dimensions; a constant when it is known."""
+    if not isinstance(input, Tensor):
+        with name_scope(name, "Rank") as scope:
+            return rank(convert_to_tensor(input), scope)
     tensor = convert_to_tensor(input)
     known = tensor.static_shape.rank
     if known is not None:
@@ -66,6 +69,9 @@ def rank(input: Any, name: str | None = None) -> Tensor:
 @export(v1="size")
 def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
     """The number of elements; a constant when it is known."""
+    if not isinstance(input, Tensor):
+        with name_scope(name, "Size") as scope:
+            return size(convert_to_tensor(input), scope, out_type)
     tensor = convert_to_tensor(input)
     known = tensor.static_shape.size
     if known is not None:

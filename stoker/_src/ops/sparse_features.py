@@ -53,19 +53,24 @@ def _columns(
     sizes = [int(shape[0]) for shape in shapes] + [each.shape[0] for each in dense_inputs]
     if len(set(sizes)) > 1:
         raise InvalidArgumentError(None, None, f"Expected batch size {sizes[0]} for every column, got {sizes}")
-    rows = sizes[0] if sizes else 0
-    columns: list[list[list[Any]]] = []
-    for where, items, shape in zip(indices, values, shapes):
-        flat_positions(where, sizes_of(shape))
-        column: list[list[Any]] = [[] for _ in range(rows)]
-        for row, item in zip(where[:, 0].tolist(), items.tolist()):
-            column[row].append(item)
-        columns.append(column)
-    columns.extend(each.tolist() for each in dense_inputs)
-    return columns
+    return [*map(rows_of_sparse, indices, values, shapes), *map(rows_of_dense, dense_inputs)]
 
 
-def _crossed(columns: list[list[list[Any]]]) -> tuple[torch.Tensor, list[tuple[Any, ...]], torch.Tensor]:
+def rows_of_sparse(indices: torch.Tensor, values: Any, shape: torch.Tensor) -> list[list[Any]]:
+    """The features of each row of a sparse column."""
+    flat_positions(indices, sizes_of(shape))
+    column: list[list[Any]] = [[] for _ in range(int(shape[0]))]
+    for row, item in zip(indices[:, 0].tolist(), values.tolist()):
+        column[row].append(item)
+    return column
+
+
+def rows_of_dense(values: Any) -> list[list[Any]]:
+    """The features of each row of a dense column."""
+    return values.tolist()
+
+
+def crossed(columns: list[list[list[Any]]]) -> tuple[torch.Tensor, list[tuple[Any, ...]], torch.Tensor]:
     """All combinations of one feature from each column, row by row; the last column runs fastest."""
     rows = len(columns[0]) if columns else 0
     places: list[tuple[int, int]] = []
@@ -87,7 +92,7 @@ def _text(feature: Any) -> bytes:
     return feature if isinstance(feature, bytes) else str(feature).encode()
 
 
-def _joined(combinations: list[tuple[Any, ...]], separator: bytes) -> np.ndarray:
+def joined_features(combinations: list[tuple[Any, ...]], separator: bytes) -> np.ndarray:
     values = np.empty(len(combinations), dtype=object)
     values[:] = [separator.join(_text(feature) for feature in combination) for combination in combinations]
     return values
@@ -99,9 +104,9 @@ def sparse_cross_kernel(
     *, hashed_output: bool, num_buckets: int, hash_key: int,
 ) -> Any:  # fmt: skip
     columns = _columns(indices, values, shapes, dense_inputs)
-    places, combinations, shape = _crossed(columns)
+    places, combinations, shape = crossed(columns)
     if not hashed_output:
-        return places, _joined(combinations, b"_X_"), shape
+        return places, joined_features(combinations, b"_X_"), shape
     if not combinations:
         return places, torch.zeros(0, dtype=torch.int64), shape
     parts = []
@@ -117,8 +122,8 @@ def sparse_cross_kernel(
 def sparse_cross_v2_kernel(
     indices: list[torch.Tensor], values: list[Any], shapes: list[torch.Tensor], dense_inputs: list[Any], sep: np.ndarray
 ) -> Any:
-    places, combinations, shape = _crossed(_columns(indices, values, shapes, dense_inputs))
-    return places, _joined(combinations, sep.item()), shape
+    places, combinations, shape = crossed(_columns(indices, values, shapes, dense_inputs))
+    return places, joined_features(combinations, sep.item()), shape
 
 
 def _cross_shape(*_: Any) -> tuple[Shape, Shape, Shape]:

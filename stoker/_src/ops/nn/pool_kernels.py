@@ -402,6 +402,9 @@ def avg_pool_grad(
     g = _averageable(channels_first(grad, data_format), rank)
     if p.pad is None:
         x = channels_first(g.new_empty(tuple(orig_input_shape)), data_format)
+        if g.is_cuda and any(p.fold):
+            # Of padded windows over channels last, torch's CUDA kernel gives wrong gradients (seen in 2.11).
+            g, x = g.contiguous(), x.contiguous()
         result = _AVG_BACKWARD[rank](g, x, p.kernel, p.strides, p.fold, p.ceil, False, None)
         return from_channels_first(result.to(grad.dtype), data_format)
     padded = [g.shape[0], g.shape[1], *(size + p.before[i] + p.after[i] for i, size in enumerate(sizes))]
