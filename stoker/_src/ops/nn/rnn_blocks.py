@@ -165,7 +165,7 @@ def lstm_block_cell_kernel(
     for name, each in (("wci", wci), ("wcf", wcf), ("wco", wco)):
         if each.ndim != 1:
             raise InvalidArgumentError(None, None, f"{name} must be rank 1 but is rank {each.ndim}.")
-    _check_sizes(*x.shape, cs_prev, h_prev, w, (wci, wcf, wco) if use_peephole else None, b)
+    _check_sizes(x.shape[0], x.shape[1], cs_prev, h_prev, w, (wci, wcf, wco) if use_peephole else None, b)
     peepholes = (wci, wcf, wco) if use_peephole else None
     return _gates(x, cs_prev, h_prev, w, peepholes, b, forget_bias, cell_clip, _ICFO)
 
@@ -199,7 +199,7 @@ def lstm_block_cell_grad_kernel(
 ) -> Tensors:
     if x.ndim != 2:
         raise InvalidArgumentError(None, None, f"x must be 2D but is of shape {Shape(x.shape)}")
-    _check_sizes(*x.shape, cs_prev, h_prev, w, (wci, wcf, wco) if use_peephole else None, b)
+    _check_sizes(x.shape[0], x.shape[1], cs_prev, h_prev, w, (wci, wcf, wco) if use_peephole else None, b)
     _check_steps(cs_prev.shape, "i cs f o ci co cs_grad h_grad", i, cs, f, o, ci, co, cs_grad, h_grad)
     peepholes = (wci, wcf, wco) if use_peephole else None
     previous, gates, di, df, do = _gate_gradients(cs_prev, peepholes, i, f, o, ci, co, cs_grad, h_grad, _ICFO)
