@@ -59,6 +59,7 @@ FAKE_QUANT_ARGS_GRADIENT = (
     define("FakeQuantWithMinMaxArgsGradient(gradients: float32, inputs: float32) -> (backprops: float32)", **_RANGE)
     .not_differentiable()
     .alike()
+    .late()
 )
 FAKE_QUANT_ARGS.shape(unchanged)
 
@@ -147,11 +148,20 @@ def _with_variables(name: str, *, per_channel: bool) -> tuple[Any, Any]:
 
     @forward.shape
     def forward_shape(inputs: Shape, min: Shape, max: Shape) -> Shape:
+        _bounds_shape(inputs, min, max)
         return inputs
+
+    def _bounds_shape(inputs: Shape, min: Shape, max: Shape) -> Shape:
+        if not per_channel:
+            return min.of_rank(0).merge(max)
+        channels = Shape((inputs.at_least(1)[-1],)) if inputs.dims is not None else Shape((None,))
+        return channels.merge(min).merge(max)
 
     @backward.shape
     def backward_shape(gradients: Shape, inputs: Shape, min: Shape, max: Shape) -> Any:
-        return gradients.merge(inputs), min, max
+        inputs = gradients.merge(inputs)
+        bounds = _bounds_shape(inputs, min, max)
+        return inputs, bounds, bounds
 
     @forward.grad
     def gradient(op: Operation, g: Tensor) -> Any:
