@@ -106,7 +106,9 @@ def describe_program(program: Program) -> str:
         inputs = [
             repr(item)
             if isinstance(item, Output)
-            else " ".join(f"{leaf.dtype.name}{list(leaf.shape)}" for leaf in leaves(item) if isinstance(leaf, np.ndarray))
+            else " ".join(
+                f"{leaf.dtype.name}{list(leaf.shape)}" for leaf in leaves(item) if isinstance(leaf, np.ndarray)
+            )
             for item in step.inputs.values()
         ]
         plain = {key: value.name if isinstance(value, DType) else value for key, value in step.attrs.items()}
@@ -199,7 +201,15 @@ def _tables() -> Iterator[Any]:
     b = Building()
     b("WriteFile", np.array(FILE, object), np.array(b"a 5\nb 6\nc 7\n", object))
     table = b("HashTableV2", **types, shared_name=UNIQUE)
-    b("InitializeTableFromTextFileV2", table, np.array(FILE, object), key_index=0, value_index=1, vocab_size=3, delimiter=" ")
+    b(
+        "InitializeTableFromTextFileV2",
+        table,
+        np.array(FILE, object),
+        key_index=0,
+        value_index=1,
+        vocab_size=3,
+        delimiter=" ",
+    )
     b("LookupTableFindV2", table, keys, np.int64(-1))
     yield b
 
@@ -335,7 +345,13 @@ def _functions() -> Iterator[Any]:
         for cond, body in [*((c, "step") for c in conditions), *(("below", c) for c in bodies)]:
             yield one(op, [x, n], cond=Function(cond, pair), body=Function(body, pair))
     for op in ("If", "StatelessIf"):
-        for then, other in (("step", "same"), ("step", "one"), ("swapped", "step"), ("longer", "step"), ("three", "three")):
+        for then, other in (
+            ("step", "same"),
+            ("step", "one"),
+            ("swapped", "step"),
+            ("longer", "step"),
+            ("three", "three"),
+        ):
             yield one(op, np.array(True), [x, n], Tout=[FLOAT, INT], then_branch=Function(then, pair), else_branch=Function(other, pair))  # fmt: skip
         narrow = [("float32", [2])]
         yield one(op, np.array(True), [x, n], Tout=[FLOAT], then_branch=Function("first", narrow), else_branch=Function("first", narrow))  # fmt: skip
@@ -354,7 +370,11 @@ def _others() -> Iterator[Any]:
         return b
 
     yield one("Empty", np.array([2, 3], np.int32), dtype=FLOAT, init=True)
-    yield one("Dequantize", np.arange(6, dtype=np.uint8).reshape(2, 3), np.float32(0), np.float32(5)) if False else one("Fact")
+    yield (
+        one("Dequantize", np.arange(6, dtype=np.uint8).reshape(2, 3), np.float32(0), np.float32(5))
+        if False
+        else one("Fact")
+    )
     image = np.ones((2, 4, 4, 3), np.float32)
     yield one("FractionalMaxPool", image, pooling_ratio=[1.0, 1.5, 1.5, 1.0], seed=3, seed2=4, deterministic=True)
     yield one("FakeParam", dtype=FLOAT, shape=[2])

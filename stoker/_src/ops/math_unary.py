@@ -257,7 +257,7 @@ INV = unary("Inv", _integer_reciprocal, SIGNED, lambda op, g: INV_GRAD(op.output
 
 def _slope(name: str, kernel: Callable[..., Any]) -> OpDefinition:
     """The gradient op of a function, in terms of the function's value y and the gradient dy of it."""
-    definition = define(f"{name}(y: T, dy: T) -> (z: T)", T=INEXACT).alike()
+    definition = define(f"{name}(y: T, dy: T) -> (z: T)", T=INEXACT).alike(by_count=True)
     definition.kernel(kernel)
     return definition
 

@@ -27,10 +27,10 @@ AXES = one_of(*INDEX, default=dtypes.int32)
 
 def _reduction(name: str, allowed: Any) -> OpDefinition:
     if allowed is dtypes.bool_:
-        signature = f"{name}(input: bool, reduction_indices: rank<2 host Tidx) -> (output: bool)"
+        signature = f"{name}(input: bool, reduction_indices: rank<2/any host Tidx) -> (output: bool)"
         definition = define(signature, keep_dims=False, Tidx=AXES)
     else:
-        signature = f"{name}(input: T, reduction_indices: rank<2 host Tidx) -> (output: T)"
+        signature = f"{name}(input: T, reduction_indices: rank<2/any host Tidx) -> (output: T)"
         definition = define(signature, keep_dims=False, T=allowed, Tidx=AXES)
     definition.shape(reduced_shape, values=["reduction_indices"])
     return definition
@@ -58,6 +58,8 @@ def _axes(input: torch.Tensor, reduction_indices: Any) -> list[int]:
         InvalidArgumentError: an axis out of range, or named twice.
     """
     axes = reduction_indices if isinstance(reduction_indices, list) else [reduction_indices]
+    while axes and isinstance(axes[0], list):  # of a higher rank than a shape rule lets pass
+        axes = [axis for part in axes for axis in part]
     rank = input.ndim
     for axis in axes:
         if not -rank <= axis < rank:
@@ -173,7 +175,7 @@ PROD = _reduction("Prod", NUMERIC)
 def prod_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
     result = input
     rank = input.ndim
-    for axis in sorted({axis % rank for axis in _axes(input, reduction_indices)} if rank else (), reverse=True):
+    for axis in sorted({axis % rank for axis in _axes(input, reduction_indices)}, reverse=True):
         result = torch.prod(result, axis, keep_dims, dtype=input.dtype)
     return result.clone() if result is input else result
 

@@ -196,7 +196,7 @@ def argsort(
 
 # ---- NthElement -------------------------------------------------------------------------------------------------
 
-NTH_ELEMENT = define("NthElement(input: T, n: host int32) -> (values: T)", reverse=False, T=REAL)
+NTH_ELEMENT = define("NthElement(input: T, n: scalar host int32) -> (values: T)", reverse=False, T=REAL)
 
 
 @NTH_ELEMENT.kernel
@@ -209,9 +209,13 @@ def nth_element_kernel(input: torch.Tensor, n: int, *, reverse: bool) -> torch.T
     return torch.sort(input, -1, descending=reverse)[0][..., n].contiguous()
 
 
-@NTH_ELEMENT.shape
-def nth_element_shape(input: Shape, n: Shape) -> Shape:
-    return input.at_least(1)[:-1]
+@NTH_ELEMENT.shape(values=["n"])
+def nth_element_shape(input: Shape, n: np.ndarray | None) -> Shape:
+    input = input.at_least(1)
+    last = input[-1] if input.rank else None
+    if n is not None and (n < 0 or (last is not None and last <= n)):
+        raise InvalidArgumentError(None, None, f"Input must have last dimension > n = {n} but is {input}")
+    return input[:-1]
 
 
 @NTH_ELEMENT.grad

@@ -597,7 +597,7 @@ def _kernel_of(op: Operation) -> Any:
                 not shape.known or (arg.name in definition.value_inputs and constant_value(tensor) is None)
             ):
                 return checked_kernel(op)
-            if arg.ranks is not None and shape.rank is None:
+            if arg.run_ranks is not None and (shape.rank is None or not arg.takes(shape.rank)):
                 return checked_kernel(op)
     return definition.kernel_fn
 
