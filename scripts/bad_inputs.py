@@ -20,6 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
@@ -48,12 +50,22 @@ LARGE = 1024  # MiB
 NO_ANSWER = ("Crash", "NotFoundError", "UnimplementedError", "AttributeError", "NotImplementedError")
 
 
+# Ops that take float64 here and not in TensorFlow: their samples are made float32.
+WIDER_HERE = ("FusedBatchNorm", "FusedBatchNormGrad", "LRN", "LRNGrad", "MaxPool3D", "MaxPool3DGrad")
+
+
 def good_cases() -> list[Case]:
     """The first good call of each op."""
     found: dict[str, Case] = {}
     for sample in sample_tables():
         if sample.raises is None and sample.op not in found:
-            found[sample.op] = case_from(sample.op, sample.inputs, sample.attrs)
+            inputs = [
+                each.astype(np.float32)
+                if sample.op in WIDER_HERE and getattr(each, "dtype", None) == np.float64
+                else each
+                for each in sample.inputs
+            ]
+            found[sample.op] = case_from(sample.op, inputs, sample.attrs)
     for case in extra_cases():
         found.setdefault(case.op, case)
     return [case for _, case in sorted(found.items())]

@@ -80,8 +80,9 @@ class Writer:
         self.arrays[name] = stored
         return {"array": name, "dtype": array.dtype.name}
 
-    def save(self, path: Path, structure: Any) -> None:
-        np.savez(path.with_suffix(".npz"), **self.arrays)  # type: ignore[arg-type]
+    def save(self, path: Path, structure: Any, *, compressed: bool = False) -> None:
+        save = np.savez_compressed if compressed else np.savez
+        save(path.with_suffix(".npz"), **self.arrays)  # type: ignore[arg-type]
         path.with_suffix(".json").write_text(json.dumps(structure))
 
 

@@ -16,7 +16,9 @@ The signature string is the node's type. Inputs and outputs are `name: type`, wh
     vector T     an input of that rank; also scalar, matrix, rank=4, rank<2, rank>0: checked wherever the rank is known;
                  vector=2 is a vector of two elements.
                  Where TensorFlow's shape function and kernel differ, what each takes, as in `scalar/single`: behind the slash
-                 may also stand any, one (a single element of any rank), single (the same of rank 0 or 1) and flat (elements of any rank, seen as a vector)
+                 may also stand any, one (a single element of any rank), single (the same of rank 0 or 1) and flat (elements of
+                 any rank, seen as a vector)
+    vector* T    short for vector/any
     host T       an index-like input: the kernel receives plain Python numbers (`tensor.tolist()`), computed once
                  when the input is a constant
 
@@ -31,6 +33,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import math
 import re
 from collections import namedtuple
 from collections.abc import Callable, Sequence
@@ -231,14 +234,17 @@ _MOST_TENSORS = 2**20
 # Integer attributes that TensorFlow's kernels hold in 32 bits.
 _INT32_ATTRS = frozenset(
     (
-        "axis", "begin_mask", "depth_radius", "ellipsis_mask", "end_mask", "k", "maxsplit", "new_axis_mask",
-        "pad_width", "precision", "quality", "shrink_axis_mask", "summarize", "width", "x_density", "y_density",
+        "axis", "beam_width", "begin_mask", "blank_index", "block_size", "channels", "depth_radius", "dilations",
+        "ellipsis_mask", "end_mask", "k", "ksize", "maxsplit", "new_axis_mask", "num_sampled", "num_true", "pad_width",
+        "precision", "quality", "ratio", "shrink_axis_mask", "strides", "summarize", "width", "x_density", "y_density",
     )
 )  # fmt: skip
+# Of these, the ones that its shape functions take in full.
+_WIDE_IN_SHAPES = frozenset(("num_sampled", "num_true"))
 _RANK_WORDS = {"scalar": 0, "vector": 1, "matrix": 2}
 _SIGNATURE = re.compile(r"\s*(\w+)\s*\((.*)\)\s*->\s*\((.*)\)\s*", re.DOTALL)
 _ARG = re.compile(
-    r"(?P<name>\w+)\s*:\s*(?:(?P<rank>[a-z]+(?:[<=>]\d)?/[a-z]+(?:[<=>]\d)?|scalar|vector(?:=\d)?|matrix|rank[<=>]\d)\s+)?(?P<host>host\s+)?"
+    r"(?P<name>\w+)\s*:\s*(?:(?P<rank>[a-z]+(?:[<=>]\d)?/[a-z]+(?:[<=>]\d)?|scalar|vector(?:=\d)?|matrix|rank[<=>]\d)(?P<built>\*)?\s+)?(?P<host>host\s+)?"
     r"(?:\[(?P<list>\w+)\]|(?P<ref>Ref\()?\s*(?:(?P<number>\w+)\s*\*\s*)?(?P<type>\w+)\s*\)?)"
 )
 
@@ -251,7 +257,7 @@ def _parse_args(text: str, attrs: dict[str, AttrSpec]) -> tuple[Arg, ...]:
             raise ValueError(f"cannot read {part!r} as an argument")
         name, host, list_attr = match["name"], bool(match["host"]), match["list"]
         building, _, running = (match["rank"] or "any").partition("/")
-        running = running or building
+        running = running or ("any" if match["built"] else building)
         building, _, length = building.partition("=") if building.startswith("vector") else (building, "", "")
         running = running.partition("=")[0] if running.startswith("vector") else running
         limits: dict[str, Any] = {
@@ -333,14 +339,17 @@ class OpDefinition:
     batch_key: Callable[..., Any] | None = None
     plain: bool = field(default=False)  # every input is a single tensor: no grouping needed
     single: bool = field(default=False)  # exactly one output tensor
+    by_reference: bool = field(default=False)  # some input is a reference to a variable
     ranked: bool = field(default=False)  # some input must have a certain rank
     enforced: bool = False  # the shape rule is run on the real shapes, too
+    is_late: bool = False  # shapes that do not fit are an error when the op runs, not when a graph is built
     one_shape: bool = field(default=False)  # all inputs have the same shape
     one_count: bool = False  # or at least as many elements
 
     def __post_init__(self) -> None:
         self.plain = not any(arg.is_list for arg in self.inputs)
         self.single = len(self.outputs) == 1 and not self.outputs[0].is_list
+        self.by_reference = any(arg.is_ref for arg in self.inputs)
         self.measured = any(arg.length is not None for arg in self.inputs)
         self.ranked = any(arg.ranks is not None or arg.run_ranks is not None for arg in self.inputs)
         # Attributes that inputs determine are never passed by name.
@@ -445,6 +454,11 @@ class OpDefinition:
         """
         self.one_shape, self.one_count = True, by_count
         self.shape(unchanged if by_count else _merged)
+        return self
+
+    def late(self) -> OpDefinition:
+        """States that a graph in which the inputs' shapes do not fit can be built: as in TensorFlow, running it fails."""
+        self.is_late = True
         return self
 
     def _guarded(self, kernel: Kernel) -> Kernel:
@@ -591,6 +605,7 @@ class OpDefinition:
                 raise ValueNotAllowedError(
                     f"Attr '{name}' of '{self.name}' Op passed list of length {len(checked)} less than minimum {spec.minimum}."
                 )
+            self._check_seen(name, checked)
             return checked
         checked = self._check_one(name, spec.kind, value)
         self._check_allowed(spec, name, checked)
@@ -598,11 +613,29 @@ class OpDefinition:
             raise ValueNotAllowedError(
                 f"Attr '{name}' of '{self.name}' Op passed {checked} less than minimum {spec.minimum}."
             )
-        if spec.kind == "int" and name in _INT32_ATTRS and not -(2**31) <= checked < 2**31:
-            raise ValueNotAllowedError(f"Attr {name} has value {checked} out of range for an int32 ({self.name} Op)")
+        self._check_seen(name, checked)
         if spec.kind == "int" and checked > _MOST_TENSORS and any(arg.number_attr == name for arg in self.outputs):
             raise ValueError(f"Number of outputs is too big: {checked} ({self.name} Op, attr '{name}')")
         return checked
+
+    def _check_seen(self, name: str, value: Any) -> None:
+        """What the shape rule looks at is found too large while a graph is built, the rest by the kernel."""
+        seen = name in _INT32_ATTRS and name in self.shape_attrs and name not in _WIDE_IN_SHAPES
+        if seen and (number := _too_wide(value)) is not None:
+            raise ValueNotAllowedError(f"Attr {name} has value {number} out of range for an int32 ({self.name} Op)")
+
+    @functools.cached_property
+    def narrow(self) -> tuple[str, ...]:
+        """Attributes that the kernel holds in 32 bits."""
+        return tuple(name for name in self.attrs if name in _INT32_ATTRS)
+
+    def check_narrow(self, attrs: dict[str, Any]) -> None:
+        """Raises InvalidArgumentError for attributes that are too large for the kernel."""
+        for name in self.narrow:
+            if (number := _too_wide(attrs[name])) is not None:
+                raise InvalidArgumentError(
+                    None, None, f"Attr {name} has value {number} out of range for an int32 ({self.name} Op)"
+                )
 
     def _check_one(self, name: str, kind: str, value: Any) -> Any:
         if kind in _SIMPLE_KINDS:
@@ -623,9 +656,14 @@ class OpDefinition:
         if convert is None:
             return value
         try:
-            return convert(value)
+            converted = convert(value)
         except (TypeError, ValueError) as error:
             raise type(error)(f"Attr '{name}' of '{self.name}': {error}") from None
+        if kind == "shape" and converted.known and math.prod(converted.dims) >= 2**63:
+            raise ValueNotAllowedError(
+                f"Shape {converted} is too large (more than 2**63 - 1 entries) for attr '{name}' of '{self.name}'"
+            )
+        return converted
 
     def _check_allowed(self, spec: AttrSpec, name: str, value: Any) -> None:
         if spec.allowed and value not in spec.allowed:
@@ -642,6 +680,12 @@ class OpDefinition:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+def _too_wide(value: Any) -> int | None:
+    """The first number of an integer attribute (or list of them) that 32 bits do not hold."""
+    numbers = value if isinstance(value, tuple) else (value,)
+    return next((number for number in numbers if type(number) is int and not -(2**31) <= number < 2**31), None)
 
 
 def _keyword_only(function: Callable[..., Any]) -> tuple[str, ...]:

@@ -283,6 +283,8 @@ class EagerExecutor:
         if definition.ranked:
             definition.check_ranks([getattr(value, "ndim", None) for value in values], attrs)
         arguments = values if definition.plain else definition.group(values, attrs)
+        if definition.narrow:
+            definition.check_narrow(attrs)
         if definition.enforced:
             check_shapes(record, arguments)
         for i, arg in enumerate(definition.inputs):

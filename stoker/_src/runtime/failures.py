@@ -55,7 +55,7 @@ def explain_failure(error: BaseException, op: Any, values: list[Any] | None = No
 
 
 # What kernels raise where inputs are of other ranks, sizes or kinds than they rely on.
-_MISFITS = (RuntimeError, TypeError, IndexError, OverflowError, AttributeError, ZeroDivisionError)
+_MISFITS = (RuntimeError, TypeError, IndexError, ArithmeticError, AttributeError)
 
 
 def _wants_memory(error: Exception) -> bool:
@@ -110,18 +110,16 @@ def check_shapes(op: Any, arguments: list[Any]) -> None:
 
 
 def checked_kernel(op: Operation) -> Kernel:
-    """The kernel of a node whose inputs' shapes are not known before it runs, with the checks that its definition asks for."""
+    """The kernel of a node with the checks that could not be made before it runs."""
     definition = op.definition
-    kernel = definition.kernel_fn
+    kernel = definition.rank_checking_kernel if definition.ranked else definition.kernel_fn
     assert kernel is not None
-    if definition.ranked:
-        kernel = definition.rank_checking_kernel
-    if not definition.enforced:
-        return kernel
 
     @functools.wraps(kernel)
     def checked(*arguments: Any, **keywords: Any) -> Any:
-        check_shapes(op, list(arguments))
+        definition.check_narrow(op.attrs)
+        if definition.enforced or definition.is_late:
+            check_shapes(op, list(arguments))
         return kernel(*arguments, **keywords)
 
     return checked

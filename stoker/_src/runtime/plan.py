@@ -264,7 +264,7 @@ class Planner:
                 tensor.static_shape.merge(shape)
                 for tensor, shape in zip(op.outputs, infer_shapes(op, self.shape_of, self._known_value))
             ]
-        except (InvalidArgumentError, ValueError):
+        except (InvalidArgumentError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError):
             # A shape set by hand does not hold: nothing is taken for granted, and the run will tell if it matters.
             shapes = [UNKNOWN_SHAPE] * len(op.outputs)
         self._shapes.update(zip(op.outputs, shapes))
@@ -586,20 +586,28 @@ def _is_plain(op: Operation) -> bool:
 
 
 def _kernel_of(op: Operation) -> Any:
-    """The kernel, with the op's checks where its shape rule could not make them when the graph was built."""
+    """The kernel, with the op's checks where they could not be made when the graph was built."""
     definition = op.definition
-    if not (definition.ranked or definition.enforced):
+    # Where the rule of a late op found a misfit, nothing is known of its outputs.
+    unchecked = definition.is_late and any(tensor.static_shape.rank is None for tensor in op.outputs)
+    if definition.ranked or definition.enforced:
+        for arg, item in zip(definition.inputs, definition.group(op._inputs, op.attrs)):
+            for tensor in item if arg.is_list else (item,):
+                shape = tensor.static_shape
+                unchecked |= arg.run_ranks is not None and (shape.rank is None or not arg.takes(shape.rank))
+                if definition.enforced and not unchecked:
+                    unchecked = not shape.known or (
+                        arg.name in definition.value_inputs and constant_value(tensor) is None
+                    )
+    if definition.narrow and not unchecked:
+        try:
+            definition.check_narrow(op.attrs)
+        except InvalidArgumentError:
+            unchecked = True
+    if not unchecked:
         return definition.kernel_fn
-    for arg, item in zip(definition.inputs, definition.group(op._inputs, op.attrs)):
-        for tensor in item if arg.is_list else (item,):
-            shape = tensor.static_shape
-            if definition.enforced and (
-                not shape.known or (arg.name in definition.value_inputs and constant_value(tensor) is None)
-            ):
-                return checked_kernel(op)
-            if arg.run_ranks is not None and (shape.rank is None or not arg.takes(shape.rank)):
-                return checked_kernel(op)
-    return definition.kernel_fn
+    plain = not (definition.enforced or definition.narrow or definition.is_late)
+    return definition.rank_checking_kernel if plain else checked_kernel(op)
 
 
 def _is_snapshot(op: Operation) -> bool:
