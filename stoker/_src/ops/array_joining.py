@@ -74,10 +74,8 @@ def parallel_concat_kernel(values: list[Any], *, shape: Shape) -> Any:
 
 @PARALLEL_CONCAT.shape
 def parallel_concat_shape(values: list[Shape], *, shape: Shape) -> Shape:
-    if not (shape.known and all(value.known for value in values)):
-        raise InvalidArgumentError(
-            None, None, f"All input shapes must be fully defined: shape {shape}, values {values}"
-        )
+    if not shape.known:
+        raise InvalidArgumentError(None, None, f"All input shapes must be fully defined: shape {shape}")
     for value in values:
         Shape((1, *shape[1:])).merge(value)
     return shape

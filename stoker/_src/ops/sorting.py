@@ -26,7 +26,7 @@ from stoker._src.ops.values import from_numpy, torch_dtype
 _COUNT = one_of(dtypes.int16, *INDEX, default=dtypes.int32)
 TOP_K = define("TopK(input: T) -> (values: T, indices: int32)", k=INT(minimum=0), sorted=True, T=REAL)
 TOP_K_V2 = define(
-    "TopKV2(input: T, k: host Tk) -> (values: T, indices: index_type)",
+    "TopKV2(input: rank>0 T, k: scalar host Tk) -> (values: T, indices: index_type)",
     sorted=True,
     T=REAL,
     Tk=_COUNT,
@@ -76,6 +76,8 @@ def _top_k_shape(input: Shape, k: int | None) -> tuple[Shape, Shape]:
     if input.at_least(1).dims is None:
         return UNKNOWN_SHAPE, UNKNOWN_SHAPE
     last = input[-1]
+    if k is not None and k < 0:
+        raise InvalidArgumentError(None, None, f"k must be non-negative but is {k}")
     if k is not None and last is not None and last < k:
         raise InvalidArgumentError(None, None, f"input must have last dimension >= k = {k} but is {last}")
     result = input[:-1].concat(Shape((k,)))
