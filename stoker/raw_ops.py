@@ -2,6 +2,7 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker._src.runtime.raw_ops import Abort as Abort
 from stoker._src.runtime.raw_ops import Abs as Abs
 from stoker._src.runtime.raw_ops import AccumulateNV2 as AccumulateNV2
 from stoker._src.runtime.raw_ops import AccumulatorApplyGradient as AccumulatorApplyGradient
@@ -263,6 +264,7 @@ from stoker._src.runtime.raw_ops import FusedBatchNormGradV2 as FusedBatchNormGr
 from stoker._src.runtime.raw_ops import FusedBatchNormGradV3 as FusedBatchNormGradV3
 from stoker._src.runtime.raw_ops import FusedBatchNormV2 as FusedBatchNormV2
 from stoker._src.runtime.raw_ops import FusedBatchNormV3 as FusedBatchNormV3
+from stoker._src.runtime.raw_ops import FusedPadConv2D as FusedPadConv2D
 from stoker._src.runtime.raw_ops import Gather as Gather
 from stoker._src.runtime.raw_ops import GatherNd as GatherNd
 from stoker._src.runtime.raw_ops import GatherV2 as GatherV2
@@ -437,6 +439,7 @@ from stoker._src.runtime.raw_ops import ParseSingleSequenceExample as ParseSingl
 from stoker._src.runtime.raw_ops import ParseTensor as ParseTensor
 from stoker._src.runtime.raw_ops import PartitionedCall as PartitionedCall
 from stoker._src.runtime.raw_ops import Placeholder as Placeholder
+from stoker._src.runtime.raw_ops import PlaceholderV2 as PlaceholderV2
 from stoker._src.runtime.raw_ops import PlaceholderWithDefault as PlaceholderWithDefault
 from stoker._src.runtime.raw_ops import Polygamma as Polygamma
 from stoker._src.runtime.raw_ops import PopulationCount as PopulationCount
@@ -517,6 +520,7 @@ from stoker._src.runtime.raw_ops import RealDiv as RealDiv
 from stoker._src.runtime.raw_ops import Reciprocal as Reciprocal
 from stoker._src.runtime.raw_ops import ReciprocalGrad as ReciprocalGrad
 from stoker._src.runtime.raw_ops import ReduceJoin as ReduceJoin
+from stoker._src.runtime.raw_ops import RefIdentity as RefIdentity
 from stoker._src.runtime.raw_ops import RegexFullMatch as RegexFullMatch
 from stoker._src.runtime.raw_ops import RegexReplace as RegexReplace
 from stoker._src.runtime.raw_ops import Relu as Relu
