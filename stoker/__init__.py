@@ -164,6 +164,7 @@ from stoker._src.ops.functional_loops import foldl as foldl
 from stoker._src.ops.functional_loops import foldr as foldr
 from stoker._src.ops.functional_loops import map_fn as map_fn
 from stoker._src.ops.functional_loops import scan as scan
+from stoker._src.ops.functional_loops import vectorized_map as vectorized_map
 from stoker._src.ops.gathering import gather_nd_v2 as gather_nd
 from stoker._src.ops.gathering import gather_v2 as gather
 from stoker._src.ops.gradients import gradients_v2 as gradients

@@ -59,7 +59,7 @@ _PLAIN: dict[str, Any] = {"explicit_paddings": (), "data_format": "NHWC", "dilat
 def fused_pad_conv2d_kernel(
     input: torch.Tensor, paddings: Any, filter: torch.Tensor, *, mode: str, strides: Any, padding: str
 ) -> torch.Tensor:
-    padded = array_padding.mirror_pad_kernel(input, paddings, mode=mode)
+    padded = array_padding.mirror_pad_kernel(input, paddings, mode=mode)  # type: ignore[call-arg]
     return conv.conv2d_kernel(padded, filter, strides=strides, padding=padding, **_PLAIN)
 
 

@@ -308,6 +308,7 @@ from stoker._src.ops.functional_loops import foldl as foldl
 from stoker._src.ops.functional_loops import foldr as foldr
 from stoker._src.ops.functional_loops import map_fn as map_fn
 from stoker._src.ops.functional_loops import scan as scan
+from stoker._src.ops.functional_loops import vectorized_map as vectorized_map
 from stoker._src.ops.gathering import batch_gather as batch_gather
 from stoker._src.ops.gathering import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from stoker._src.ops.gathering import gather as gather
