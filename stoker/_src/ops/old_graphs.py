@@ -59,11 +59,11 @@ _PLAIN: dict[str, Any] = {"explicit_paddings": (), "data_format": "NHWC", "dilat
 def fused_pad_conv2d_kernel(
     input: torch.Tensor, paddings: Any, filter: torch.Tensor, *, mode: str, strides: Any, padding: str
 ) -> torch.Tensor:
-    padded = array_padding.mirror_pad_kernel(input, paddings, mode=mode)  # type: ignore[call-arg]
+    padded = array_padding.mirror_pad_kernel(input, paddings, mode=mode)
     return conv.conv2d_kernel(padded, filter, strides=strides, padding=padding, **_PLAIN)
 
 
 @FUSED_PAD_CONV2D.shape(values=["paddings"])
 def fused_pad_conv2d_shape(input: Shape, paddings: Any, filter: Shape, *, strides: Any, padding: str) -> Shape:
-    padded = array_padding.mirror_pad_shape(input.of_rank(4), paddings)
-    return conv.conv2d_shape(padded, filter, strides=strides, padding=padding, **_PLAIN)
+    padded = array_padding.mirror_pad_shape(input.of_rank(4), paddings)  # type: ignore[call-arg]
+    return conv.conv2d_shape(padded, filter, strides=strides, padding=padding, **_PLAIN)  # type: ignore[call-arg]
