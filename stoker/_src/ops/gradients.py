@@ -22,7 +22,7 @@ Gradient = Tensor | IndexedSlices | None
 _TRAINABLE = frozenset((*dtypes.FLOATS, *dtypes.COMPLEX, dtypes.resource, dtypes.variant))
 
 
-@export(v1="AggregationMethod")
+@export("AggregationMethod")
 class AggregationMethod:
     """How gradients that meet are added. All three compute the same sum; the names are kept for programs that say one."""
 

@@ -84,6 +84,7 @@ from stoker._src.base.dtypes import uint8 as uint8
 from stoker._src.base.dtypes import variant as variant
 from stoker._src.base.errors import OpError as OpError
 from stoker._src.base.shapes import Dimension as Dimension
+from stoker._src.base.shapes import dimension_at_index as dimension_at_index
 from stoker._src.base.shapes import dimension_value as dimension_value
 from stoker._src.base.shapes import TensorShape as TensorShape
 from stoker._src.base.tf_logging import get_logger as get_logger
@@ -137,6 +138,7 @@ from stoker._src.graph.public import add_to_collection as add_to_collection
 from stoker._src.graph.public import add_to_collections as add_to_collections
 from stoker._src.graph.public import get_collection as get_collection
 from stoker._src.graph.public import get_collection_ref as get_collection_ref
+from stoker._src.graph.public import is_symbolic_tensor as is_symbolic_tensor
 from stoker._src.graph.public import newaxis as newaxis
 from stoker._src.graph.scopes import colocate_with as colocate_with
 from stoker._src.graph.scopes import container as container

@@ -40,6 +40,7 @@ from stoker._src.runtime.raw_ops import ApplyProximalAdagrad as ApplyProximalAda
 from stoker._src.runtime.raw_ops import ApplyProximalGradientDescent as ApplyProximalGradientDescent
 from stoker._src.runtime.raw_ops import ApplyRMSProp as ApplyRMSProp
 from stoker._src.runtime.raw_ops import ApproximateEqual as ApproximateEqual
+from stoker._src.runtime.raw_ops import ApproxTopK as ApproxTopK
 from stoker._src.runtime.raw_ops import ArgMax as ArgMax
 from stoker._src.runtime.raw_ops import ArgMin as ArgMin
 from stoker._src.runtime.raw_ops import Asin as Asin
@@ -242,6 +243,7 @@ from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVarsPerChannelGradien
 from stoker._src.runtime.raw_ops import FFT as FFT
 from stoker._src.runtime.raw_ops import FFT2D as FFT2D
 from stoker._src.runtime.raw_ops import FFT3D as FFT3D
+from stoker._src.runtime.raw_ops import FFTND as FFTND
 from stoker._src.runtime.raw_ops import FIFOQueue as FIFOQueue
 from stoker._src.runtime.raw_ops import FIFOQueueV2 as FIFOQueueV2
 from stoker._src.runtime.raw_ops import Fill as Fill
@@ -286,6 +288,7 @@ from stoker._src.runtime.raw_ops import If as If
 from stoker._src.runtime.raw_ops import IFFT as IFFT
 from stoker._src.runtime.raw_ops import IFFT2D as IFFT2D
 from stoker._src.runtime.raw_ops import IFFT3D as IFFT3D
+from stoker._src.runtime.raw_ops import IFFTND as IFFTND
 from stoker._src.runtime.raw_ops import Igamma as Igamma
 from stoker._src.runtime.raw_ops import Igammac as Igammac
 from stoker._src.runtime.raw_ops import IgammaGradA as IgammaGradA
@@ -306,9 +309,11 @@ from stoker._src.runtime.raw_ops import InvGrad as InvGrad
 from stoker._src.runtime.raw_ops import IRFFT as IRFFT
 from stoker._src.runtime.raw_ops import IRFFT2D as IRFFT2D
 from stoker._src.runtime.raw_ops import IRFFT3D as IRFFT3D
+from stoker._src.runtime.raw_ops import IRFFTND as IRFFTND
 from stoker._src.runtime.raw_ops import IsFinite as IsFinite
 from stoker._src.runtime.raw_ops import IsInf as IsInf
 from stoker._src.runtime.raw_ops import IsNan as IsNan
+from stoker._src.runtime.raw_ops import IsotonicRegression as IsotonicRegression
 from stoker._src.runtime.raw_ops import IsVariableInitialized as IsVariableInitialized
 from stoker._src.runtime.raw_ops import L2Loss as L2Loss
 from stoker._src.runtime.raw_ops import LeakyRelu as LeakyRelu
@@ -600,6 +605,7 @@ from stoker._src.runtime.raw_ops import ReverseV2 as ReverseV2
 from stoker._src.runtime.raw_ops import RFFT as RFFT
 from stoker._src.runtime.raw_ops import RFFT2D as RFFT2D
 from stoker._src.runtime.raw_ops import RFFT3D as RFFT3D
+from stoker._src.runtime.raw_ops import RFFTND as RFFTND
 from stoker._src.runtime.raw_ops import RightShift as RightShift
 from stoker._src.runtime.raw_ops import Rint as Rint
 from stoker._src.runtime.raw_ops import RngReadAndSkip as RngReadAndSkip
@@ -655,6 +661,7 @@ from stoker._src.runtime.raw_ops import Sinh as Sinh
 from stoker._src.runtime.raw_ops import Size as Size
 from stoker._src.runtime.raw_ops import Slice as Slice
 from stoker._src.runtime.raw_ops import Snapshot as Snapshot
+from stoker._src.runtime.raw_ops import SobolSample as SobolSample
 from stoker._src.runtime.raw_ops import Softmax as Softmax
 from stoker._src.runtime.raw_ops import SoftmaxCrossEntropyWithLogits as SoftmaxCrossEntropyWithLogits
 from stoker._src.runtime.raw_ops import Softplus as Softplus

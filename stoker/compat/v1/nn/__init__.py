@@ -10,6 +10,8 @@ from stoker._src.layers.rnn import raw_rnn as raw_rnn
 from stoker._src.layers.rnn import static_bidirectional_rnn as static_bidirectional_rnn
 from stoker._src.layers.rnn import static_rnn as static_rnn
 from stoker._src.layers.rnn import static_state_saving_rnn as static_state_saving_rnn
+from stoker._src.ops.approximations import approx_max_k as approx_max_k
+from stoker._src.ops.approximations import approx_min_k as approx_min_k
 from stoker._src.ops.array_padding import depth_to_space as depth_to_space
 from stoker._src.ops.array_padding import space_to_batch as space_to_batch
 from stoker._src.ops.array_padding import space_to_depth as space_to_depth
