@@ -30,20 +30,25 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import numpy as np  # noqa: E402
 from op_comparison import reasons  # noqa: E402
+from op_comparison.canonical import FORMS  # noqa: E402
 from op_comparison.cases import (  # noqa: E402
     Case,
     case_from,
     derivatives_of,
+    from_channels_first,
     is_elementwise,
     leaves,
     module_of,
+    program_cases,
     sample_tables,
+    to_channels_first,
     variants,
 )
 from op_comparison.compare import Difference, compare_case  # noqa: E402
 from op_comparison.derivatives import derivatives  # noqa: E402
 from op_comparison.exchange import Reader, Variable, Writer  # noqa: E402
 from op_comparison.extra import extra_cases  # noqa: E402
+from op_comparison.programs import PROGRAMS, run_program  # noqa: E402
 
 import stoker.compat.v1 as tf  # noqa: E402
 from stoker._src.base.shapes import Shape  # noqa: E402
@@ -92,7 +97,7 @@ def oracle_version(python: str) -> str:
 
 def as_message(case: Case) -> dict[str, Any]:
     attrs = {key: tf.TensorShape(value) if isinstance(value, Shape) else value for key, value in case.attrs.items()}
-    fields = {"graph": case.graph, "references": case.references, "derivative": case.derivative}
+    fields = {name: getattr(case, name) for name in ("graph", "references", "derivative", "program")}
     return {"op": case.op, "inputs": case.inputs, "attrs": attrs, **fields}
 
 
@@ -101,12 +106,23 @@ def run_ours(case: Case, *, graph: bool = False, layout: str = "plain") -> dict[
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
+            if case.program:
+                return {"values": run_program_here(case)}
+            if case.channels_first:
+                return {"values": from_channels_first(case, run_eager(to_channels_first(case), layout))}
             if case.derivative:
                 function = functools.partial(the_definition(case.op), **case.attrs)
                 return {"values": derivatives(tf, function, case.inputs, case.derivative)}
             return {"values": run_graph(case) if graph or case.graph else run_eager(case, layout)}
     except Exception as error:
         return {"error": type(error).__name__, "message": str(error)}
+
+
+def run_program_here(case: Case) -> list[np.ndarray]:
+    if case.graph:
+        return run_program(tf, case.program, eager=False)
+    with context.enter_eager():
+        return run_program(tf, case.program, eager=True)
 
 
 def run_eager(case: Case, layout: str) -> list[np.ndarray]:
@@ -218,16 +234,15 @@ class Row:
             return f"differs: {reason}" if explained else "differs"
         if not self.cases:
             return f"not compared: {self.why_not_compared}"
+        free = f" ({FORMS[self.op][1]})" if self.op in FORMS else ""
         if self.units == 0:
-            return "equal"
+            return f"equal{free}"
         _, reason = tolerance_of(self.op)
-        return f"within {self.units:.2g} units: {reason}"
+        return f"within {self.units:.2g} units{free}: {reason}"
 
     @property
     def why_not_compared(self) -> str:
-        if self.skipped:
-            return self.skipped.most_common(1)[0][0]
-        return reasons.NOT_COMPARED_OPS.get(self.op) or reasons.NOT_COMPARED.get(self.module, "no case")
+        return reasons.NOT_COMPARED.get(self.op) or next(iter(self.skipped), "no case")
 
     @property
     def derivative_verdict(self) -> str:
@@ -282,8 +297,9 @@ def gather_cases(only: set[str]) -> list[Case]:
         found.append(case)
         if varied[op] < 3:
             varied[op] += 1
-            found.extend(variants(case))
+            found.extend(variants(case, first=varied[op] == 1))
             found.extend(derivatives_of(case))
+    found.extend(case for case in program_cases() if not only or only & {*PROGRAMS[case.program].ops})
     return found
 
 
@@ -302,13 +318,16 @@ def scale_of(case: Case) -> float:
 def compare_all(cases: list[Case], theirs: list[dict[str, Any]], rows: dict[str, Row]) -> None:
     seen: set[str] = set()
     for case, expected in zip(cases, theirs):
+        if case.program:
+            record_program(rows, case, run_ours(case), expected)
+            continue
         row = rows[case.op]
         elementwise = is_elementwise(the_definition(case.op))
         scale = 0.0 if elementwise else scale_of(case)
 
         def check(found: dict[str, Any], where: str) -> Difference:
-            unset = reasons.unset_outputs(case.op, case.attrs)  # noqa: B023
-            difference = compare_case(without(found, unset), without(expected, unset), elementwise, scale)  # noqa: B023
+            one, other = (comparable(case, result) for result in (found, expected))  # noqa: B023
+            difference = compare_case(one, other, elementwise, scale, reasons.FLOORS.get(case.op, 0.0))  # noqa: B023
             record(row, difference, f"{where}{describe_case(case)}")  # noqa: B023
             return difference
 
@@ -333,11 +352,13 @@ def compare_all(cases: list[Case], theirs: list[dict[str, Any]], rows: dict[str,
             check(run_ours(case, layout=layout), f"{layout}: ")
 
 
-def without(result: dict[str, Any], unset: tuple[int, ...]) -> dict[str, Any]:
-    """The result without the outputs numbered in `unset`."""
+def comparable(case: Case, result: dict[str, Any]) -> dict[str, Any]:
+    """The result without the outputs that TensorFlow leaves unset, and with what the op leaves free in one form."""
     if "values" not in result:
         return result
-    return {"values": [value for number, value in enumerate(result["values"]) if number not in unset]}
+    unset = reasons.unset_outputs(case.op, case.attrs)
+    values = [value for number, value in enumerate(result["values"]) if number not in unset]
+    return {"values": FORMS[case.op][0](values) if case.op in FORMS else values}
 
 
 def record(row: Row, difference: Difference, where: str) -> None:
@@ -350,6 +371,15 @@ def record(row: Row, difference: Difference, where: str) -> None:
         row.differences.append(f"{where}: {difference.text}")
     elif difference.units > tolerance_of(row.op)[0]:
         row.differences.append(f"{where}: {difference.units:.3g} units")
+
+
+def record_program(rows: dict[str, Row], case: Case, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """A program speaks for all its ops."""
+    difference = compare_case(ours, theirs, elementwise=False)
+    for op in PROGRAMS[case.program].ops:
+        record(rows[op], difference, f"{case.kind}{'' if case.graph else ', eager'}")
+        if "values" in ours:
+            setattr(rows[op], "graph" if case.graph else "eager", "yes")
 
 
 def record_derivative(row: Row, case: Case, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
@@ -478,6 +508,7 @@ def as_record(row: Row) -> dict[str, Any]:
         "shape_rule": row.shape_rule,
         "gradient": row.gradient,
         "gradient_compared": row.derivative_verdict,
+        "derivatives": {str(order): count for order, count in sorted(row.derivatives.items())},
         "cases": row.cases,
         "largest_difference": float(f"{row.units:.2g}"),
         "compared": row.verdict,

@@ -3,6 +3,7 @@
 # Written by scripts/api_gen.py.
 # fmt: off
 from stoker import audio as audio
+from stoker import autograph as autograph
 from stoker import bitwise as bitwise
 from stoker import compat as compat
 from stoker import config as config

@@ -80,6 +80,10 @@ def fake_quant_args_kernel(
 def fake_quant_args_gradient_kernel(
     gradients: torch.Tensor, inputs: torch.Tensor, *, min: float, max: float, num_bits: int, narrow_range: bool
 ) -> torch.Tensor:
+    if gradients.shape != inputs.shape:
+        raise InvalidArgumentError(
+            None, None, f"gradient and input must be the same size: {Shape(gradients.shape)} and {Shape(inputs.shape)}"
+        )
     below, above = _inside(inputs, *_bounds(inputs, min, max), num_bits, narrow_range)
     return gradients.masked_fill(below | above, 0.0)
 

@@ -20,7 +20,7 @@ from stoker._src.ops.constants import constant, placeholder
 from stoker._src.ops.ragged_tensor import RaggedTensor
 
 
-class _Rows:
+class Rows:
     """The elements of a structure of tensors, row by row."""
 
     def __init__(self, elems: Any) -> None:
@@ -90,7 +90,7 @@ def map_fn(
     if dtype is not None and fn_output_signature is None:
         fn_output_signature = dtype
     with name_scope(name, "map", nest.flatten(elems)):
-        rows = _Rows(elems)
+        rows = Rows(elems)
         signature = fn_output_signature
         if signature is None:
             signature = nest.pack_sequence_as(elems, [row_stacks.row_spec(tensor) for tensor in rows.tensors])
@@ -142,7 +142,7 @@ def scan(
     """
     _check(fn)
     with name_scope(name, "scan", nest.flatten(elems)):
-        rows = _Rows(elems)
+        rows = Rows(elems)
         structure = elems if initializer is None else initializer
         last = rows.count - 1
         if initializer is None:
@@ -190,7 +190,7 @@ def _fold(
 ) -> Any:
     _check(fn)
     with name_scope(name, "foldr" if right else "foldl", nest.flatten(elems)):
-        rows = _Rows(elems)
+        rows = Rows(elems)
         last = rows.count - 1
         if initializer is None:
             start, first = rows[last if right else constant(0)], last - 1 if right else constant(1)

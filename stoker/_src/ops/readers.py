@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -169,10 +168,10 @@ class Reader:
             ).SerializeToString()
 
     def restore(self, data: bytes) -> None:
-        if not self.serializable:
-            raise UnimplementedError(None, None, "Reader RestoreState")
         with self._lock:
-            self._clear()
+            self._clear()  # also where the rest fails
+            if not self.serializable:
+                raise UnimplementedError(None, None, "Reader RestoreState")
             shown = data[:200].decode("ascii", "backslashreplace")
             try:
                 state = _State.FromString(data)
@@ -302,7 +301,7 @@ def _fixed(file: Any, work: bytes, sizes: tuple[int, int, int, int], encoding: s
     header, record, footer, hop = sizes
     data = file.read()
     if encoding:
-        data = decoding.inflate(data, zlib.MAX_WBITS)
+        data = decoding.inflate(data, gzip=False)
     end = len(data) - footer - record
     for number, at in enumerate(range(header, end + 1, hop)):
         yield work + b":%d" % number, data[at : at + record]

@@ -130,7 +130,14 @@ def segment_shape(data: Shape, segment_ids: Shape) -> Shape:
     return Shape((None,)).concat(data.at_least(1)[1:])
 
 
-def _sorted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[DType, ...]) -> OpDefinition:
+def _sorted_op(
+    name: str,
+    combine: Callable[..., torch.Tensor],
+    allowed: tuple[DType, ...],
+    counted: Callable[..., torch.Tensor] | None = None,
+) -> OpDefinition:
+    """A sorted op, and the one with a stated number of segments, which may fill empty segments in its own way."""
+
     def kernel(data: torch.Tensor, segment_ids: torch.Tensor) -> torch.Tensor:
         _check_sorted(data, segment_ids)
         count = int(segment_ids[-1]) + 1 if segment_ids.numel() else 0
@@ -141,7 +148,7 @@ def _sorted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[D
     definition.kernel(kernel)
     definition.shape(segment_shape)
     if name != "Mean":
-        _counted_op(name, combine, allowed)
+        _counted_op(name, counted or combine, allowed)
     return definition
 
 
@@ -173,8 +180,8 @@ def _counted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[
 SEGMENT_SUM = _sorted_op("Sum", _add_rows, NUMERIC)
 SEGMENT_MEAN = _sorted_op("Mean", _mean_rows, NUMERIC)
 SEGMENT_PROD = _sorted_op("Prod", _multiply_rows, NUMERIC)
-SEGMENT_MIN = _sorted_op("Min", _emptied(_extreme_rows("amin", lambda dtype: _ends(dtype)[1])), REAL)
-SEGMENT_MAX = _sorted_op("Max", _emptied(_extreme_rows("amax", lambda dtype: _ends(dtype)[0])), REAL)
+SEGMENT_MIN = _sorted_op("Min", _emptied(_extreme_rows("amin", lambda dtype: _ends(dtype)[1])), REAL, _min_rows)
+SEGMENT_MAX = _sorted_op("Max", _emptied(_extreme_rows("amax", lambda dtype: _ends(dtype)[0])), REAL, _max_rows)
 
 
 @SEGMENT_SUM.grad

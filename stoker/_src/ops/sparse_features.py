@@ -19,6 +19,7 @@ from stoker._src.graph.definition import ANY, BOOL, INT, TYPES, define
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import math
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.sparse import as_sparse
 from stoker._src.ops.sparse_ops import flat_positions, sizes_of
 
@@ -186,6 +187,10 @@ EDIT_DISTANCE = define(
 
 
 def _sequences(indices: torch.Tensor, values: Any, sizes: list[int]) -> dict[tuple[int, ...], list[Any]]:
+    if len(indices) != len(values):
+        raise InvalidArgumentError(
+            None, None, f"Expected as many values as rows of indices, found {len(values)} and {list(indices.shape)}."
+        )
     flat_positions(indices, sizes)
     found: dict[tuple[int, ...], list[Any]] = {}
     for where, item in zip(indices.tolist(), values.tolist()):
@@ -217,7 +222,7 @@ def edit_distance_kernel(
     groups = [max(a, b) for a, b in zip(sizes[:-1], truth_sizes[:-1])]
     hypotheses = _sequences(hypothesis_indices, hypothesis_values, sizes)
     truths = _sequences(truth_indices, truth_values, truth_sizes)
-    result = torch.zeros(groups, dtype=torch.float32)
+    result = torch.zeros(allocatable(groups, 4), dtype=torch.float32)
     for where in {*hypotheses, *truths}:
         hypothesis, truth = hypotheses.get(where, []), truths.get(where, [])
         distance = float(levenshtein(truth, hypothesis))
@@ -231,6 +236,12 @@ def edit_distance_kernel(
 def edit_distance_shape(
     hi: Shape, hv: Shape, hypothesis_shape: Shape, ti: Shape, tv: Shape, truth_shape: Shape
 ) -> Shape:
+    for indices, values in ((hi, hv), (ti, tv)):
+        rows, count = indices.of_rank(2)[0], values.of_rank(1)[0]
+        if rows is not None and count is not None and rows != count:
+            raise InvalidArgumentError(
+                None, None, f"Number of elements in index ({rows}) and values ({count}) do not match."
+            )
     if hypothesis_shape.dims is None or truth_shape.dims is None or len(hypothesis_shape) != len(truth_shape):
         return UNKNOWN_SHAPE
     return Shape(

@@ -11,7 +11,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, DType
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, broadcast
 from stoker._src.formats import hashing
@@ -112,9 +112,7 @@ def reduce_join_kernel(inputs: np.ndarray, reduction_indices: Any, *, keep_dims:
     rank = inputs.ndim
     for axis in axes:
         if not -rank <= axis < rank:
-            raise InvalidArgumentError(
-                None, None, f"Invalid reduction dimension {axis} for input with {rank} dimension(s)"
-            )
+            raise OutOfRangeError(None, None, f"Invalid reduction dimension {axis} for input with {rank} dimension(s)")
     chosen = [axis % rank for axis in axes]
     if len(set(chosen)) != len(chosen):
         raise InvalidArgumentError(None, None, f"Duplicate reduction dimension in {axes}.")

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from stoker._src.base.dtypes import DType
-from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, STRING, TYPE, VIEW, define, with_references
 from stoker._src.graph.tensor import Operation, Tensor
@@ -73,9 +73,15 @@ class ArrayState:
         """What a reference to the array holds: the array, where an op takes its handle as a value."""
         return self
 
+    def check_dtype(self, dtype: DType) -> None:
+        if dtype.base_dtype is not self.dtype.base_dtype:
+            raise InvalidArgumentError(
+                None, None, f"TensorArray {self.name}: dtype is {self.dtype.name} but Op requested dtype {dtype.name}."
+            )
+
     def item(self, index: int) -> Any:
         if not 0 <= index < len(self.items):
-            raise OutOfRangeError(
+            raise InvalidArgumentError(
                 None,
                 None,
                 f"TensorArray {self.name}: Tried to read from index {index} but array size is: {len(self.items)}",
@@ -167,7 +173,8 @@ TENSOR_ARRAY_READ_V3 = define(
 
 
 @TENSOR_ARRAY_READ_V3.kernel
-def tensor_array_read_kernel(handle: ArrayState, index: int, flow_in: torch.Tensor) -> Any:
+def tensor_array_read_kernel(handle: ArrayState, index: int, flow_in: torch.Tensor, *, dtype: DType) -> Any:
+    handle.check_dtype(dtype)
     return handle.item(index)
 
 
@@ -185,6 +192,7 @@ TENSOR_ARRAY_GATHER_V3 = define(
 def tensor_array_gather_kernel(
     handle: ArrayState, indices: list[int], flow_in: torch.Tensor, *, dtype: DType, element_shape: Shape
 ) -> Any:
+    handle.check_dtype(dtype)
     items = [handle.item(index) for index in indices]
     if not items:
         shape = handle.shape.merge(element_shape)

@@ -4,6 +4,7 @@
 # fmt: off
 from stoker.compat.v1 import app as app
 from stoker.compat.v1 import audio as audio
+from stoker.compat.v1 import autograph as autograph
 from stoker.compat.v1 import bitwise as bitwise
 from stoker.compat.v1 import compat as compat
 from stoker.compat.v1 import config as config

@@ -3,6 +3,7 @@
 # Written by scripts/api_gen.py.
 # fmt: off
 from stoker.compat.v2 import audio as audio
+from stoker.compat.v2 import autograph as autograph
 from stoker.compat.v2 import bitwise as bitwise
 from stoker.compat.v2 import compat as compat
 from stoker.compat.v2 import config as config
