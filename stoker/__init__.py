@@ -224,6 +224,7 @@ from stoker._src.ops.math_unary import sqrt as sqrt
 from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
+from stoker._src.ops.module import Module as Module
 from stoker._src.ops.printing import print_v2 as print
 from stoker._src.ops.printing import timestamp as timestamp
 from stoker._src.ops.python_functions import numpy_function as numpy_function

@@ -418,6 +418,7 @@ from stoker._src.ops.math_unary import sqrt as sqrt
 from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
+from stoker._src.ops.module import Module as Module
 from stoker._src.ops.nn.quantized import quantized_concat as quantized_concat
 from stoker._src.ops.partitioned import fixed_size_partitioner as fixed_size_partitioner
 from stoker._src.ops.partitioned import min_max_variable_partitioner as min_max_variable_partitioner
