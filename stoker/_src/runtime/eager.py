@@ -256,6 +256,10 @@ class EagerExecutor:
         finally:
             self._local.scope = outer
 
+    def get_name_scope(self) -> str:
+        """The scope that is open in this thread, without a slash at its end."""
+        return getattr(self._local, "scope", "").rstrip("/")
+
     def device(self, device: Any) -> Any:
         return nullcontext()
 
