@@ -299,7 +299,11 @@ def gather_cases(only: set[str]) -> list[Case]:
             varied[op] += 1
             found.extend(variants(case, first=varied[op] == 1))
             found.extend(derivatives_of(case))
-    found.extend(case for case in program_cases() if not only or only & {*PROGRAMS[case.program].ops})
+    found.extend(
+        case
+        for case in program_cases()
+        if not only or only & {*PROGRAMS[case.program].ops, *PROGRAMS[case.program].gradients}
+    )
     return found
 
 
@@ -380,6 +384,10 @@ def record_program(rows: dict[str, Row], case: Case, ours: dict[str, Any], their
         record(rows[op], difference, f"{case.kind}{'' if case.graph else ', eager'}")
         if "values" in ours:
             setattr(rows[op], "graph" if case.graph else "eager", "yes")
+    for op in PROGRAMS[case.program].gradients:
+        rows[op].derivatives[1] = rows[op].derivatives.get(1, 0) + 1
+        if difference.skipped or difference.text or difference.units > reasons.DERIVATIVES["float32"][0]:
+            rows[op].slopes.append(f"{case.kind}: {difference.skipped or difference.text or difference.units}")
 
 
 def record_derivative(row: Row, case: Case, ours: dict[str, Any], theirs: dict[str, Any]) -> None:

@@ -279,6 +279,20 @@ SVD = define("Svd(input: T) -> (s: T, u: T, v: T)", compute_uv=True, full_matric
 @SVD.kernel
 def svd_kernel(input: torch.Tensor, *, compute_uv: bool, full_matrices: bool) -> Any:
     x = wide(input)
+    try:
+        return _svd(x, input, compute_uv, full_matrices)
+    except torch.linalg.LinAlgError:  # torch refuses matrices that are not finite; TensorFlow gives NaN for them
+        finite = torch.isfinite(x).all(-1).all(-1)
+        parts = _svd(torch.where(finite[..., None, None], x, 0.0), input, compute_uv, full_matrices)
+        return tuple(
+            torch.where(finite.reshape(*finite.shape, *[1] * (part.ndim - finite.ndim)), part, torch.nan)
+            if part.ndim > finite.ndim
+            else part
+            for part in parts
+        )
+
+
+def _svd(x: torch.Tensor, input: torch.Tensor, compute_uv: bool, full_matrices: bool) -> tuple[torch.Tensor, ...]:
     if not compute_uv:
         nothing = torch.empty(0, dtype=input.dtype, device=input.device)
         return torch.linalg.svdvals(x).to(input.dtype), nothing, nothing.clone()
