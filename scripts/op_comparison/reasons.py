@@ -108,8 +108,10 @@ DELIBERATE_DERIVATIVES: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 # Samples whose inputs do not fit together (a pooled tensor that is not the pool's own), which TensorFlow checks or
-# resolves in its own way. The cases of extra.py take their place.
-SAMPLES_LEFT_OUT = {"MaxPoolGradGrad", "FractionalMaxPoolGrad"}
+# resolves in its own way; functions. The cases of extra.py and the programs take their place.
+SAMPLES_LEFT_OUT = {"MaxPoolGradGrad", "FractionalMaxPoolGrad"} | {
+    "Const", "FakeParam", "PartitionedCall", "StatelessCase", "StatelessIf", "StatelessWhile",  # functions do not travel
+}  # fmt: skip
 
 # Outputs that TensorFlow leaves unset: (op, attribute, value) -> their numbers. They hold what was in memory.
 _UNSET: dict[tuple[str, str, Any], tuple[int, ...]] = {

@@ -281,8 +281,10 @@ def svd_kernel(input: torch.Tensor, *, compute_uv: bool, full_matrices: bool) ->
     x = wide(input)
     try:
         return _svd(x, input, compute_uv, full_matrices)
-    except torch.linalg.LinAlgError:  # torch refuses matrices that are not finite; TensorFlow gives NaN for them
+    except RuntimeError:  # torch refuses matrices that are not finite; TensorFlow gives NaN for them
         finite = torch.isfinite(x).all(-1).all(-1)
+        if bool(finite.all()):
+            raise
         parts = _svd(torch.where(finite[..., None, None], x, 0.0), input, compute_uv, full_matrices)
         return tuple(
             torch.where(finite.reshape(*finite.shape, *[1] * (part.ndim - finite.ndim)), part, torch.nan)
