@@ -289,6 +289,50 @@ def test_importing_the_codecs_imports_no_pillow():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_other_ops_read_webp_too():
+    """DecodeJpeg and its like give WebP's four dimensions, whole, as TensorFlow 2.21 does."""
+    color = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
+    sink = io.BytesIO()
+    Image.fromarray(color).save(sink, "WEBP", lossless=True)
+    contents = sink.getvalue()
+    for found in (
+        images.decode_jpeg(contents),
+        images.decode_png(contents, 3),
+        images.decode_gif(contents),
+        images.decode_and_crop_jpeg(contents, [1, 1, 2, 2]),
+    ):
+        np.testing.assert_array_equal(found, color[None])
+    with pytest.raises(errors.InvalidArgumentError, match="only supports uint8"):
+        images.decode_png(contents, 3, np.uint16)
+    with pytest.raises(errors.InvalidArgumentError, match="does not match input"):
+        images.decode_jpeg(contents, 4)
+
+
+def test_a_window_above_the_cut():
+    """A window needs the rows down to its end only; a whole picture, and one in several passes, needs all of them."""
+    color = (np.arange(64 * 80 * 3) * 7 % 251).astype(np.uint8).reshape(64, 80, 3)
+    whole = images.encode_jpeg(color, chroma_downsampling=False)
+    cut = whole[: len(whole) * 7 // 10]
+    np.testing.assert_array_equal(
+        images.decode_and_crop_jpeg(cut, [3, 5, 20, 17]), images.decode_jpeg(whole)[3:23, 5:22]
+    )
+    passes = images.encode_jpeg(color, progressive=True)
+    for call in (
+        lambda: images.decode_and_crop_jpeg(cut, [50, 5, 14, 17]),
+        lambda: images.decode_jpeg(cut),
+        lambda: images.decode_jpeg(passes[:-100], acceptable_fraction=0.0),
+    ):
+        with pytest.raises(errors.InvalidArgumentError, match="cut short"):
+            call()
+
+
+def test_an_unknown_marker_after_the_scan():
+    """A marker that JPEG does not have ends decoding in an error."""
+    contents = images.encode_jpeg(np.zeros((8, 8, 1), np.uint8))
+    with pytest.raises(errors.InvalidArgumentError, match="Unsupported marker type 0x50"):
+        images.decode_jpeg(contents[:-2] + b"\xff\x50" + contents[-2:])
+
+
 def test_webp():
     """decode_image reads WebP as [frames, height, width, channels], as stored and as uint8 only."""
     color = np.arange(6 * 5 * 3, dtype=np.uint8).reshape(6, 5, 3)
@@ -313,5 +357,3 @@ def test_webp():
     ):
         with pytest.raises(errors.InvalidArgumentError, match=words):
             images.decode_image(contents, **options)
-    with pytest.raises(errors.InvalidArgumentError, match="Use `decode_image`"):
-        images.decode_png(saved(color))

@@ -281,11 +281,13 @@ def test_brackets_take_scalar_tensors(kind):
             session.run(column, {t: 4})
 
 
-@pytest.mark.parametrize("index", [1.5, "a", [1.0], True])
+@pytest.mark.parametrize("index", [1.5, "a", [1.0]])
 def test_other_indices_are_refused(index):
     """What is neither integer, slice, ellipsis nor None is a TypeError."""
     with tf.Graph().as_default(), pytest.raises(TypeError, match="Only integers, slices"):
         tf.constant([1, 2, 3])[index]
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="mask cannot be scalar"):
+        tf.constant([1, 2, 3])[True]
 
 
 def test_shapes_flow_through_slices_stacks_and_joins():

@@ -55,7 +55,7 @@ FACTORS = [
     Sample("MatrixInverse", [f64(2, 3)], raises=(InvalidArgumentError, "2|square")),
     Sample("MatrixInverse", [f64(0, 2, 2)], reference=lambda x: x),
     Sample("Cholesky", [np.diag([4.0, 9.0])], reference=np.linalg.cholesky, gradient=False),
-    Sample("Cholesky", [-np.ones((2, 2))], raises=(InvalidArgumentError, "not successful")),
+    Sample("Cholesky", [-np.ones((2, 2))], reference=lambda x: np.tril(np.full_like(x, np.nan)), gradient=False),
     Sample("MatrixDeterminant", [f64(2, 3, 3)], reference=np.linalg.det),
     Sample("LogMatrixDeterminant", [spd(3, 3)], reference=lambda x: tuple(np.linalg.slogdet(x)), gradient=False),
     Sample("MatrixSolve", [A, B], reference=np.linalg.solve),

@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 _PART = re.compile(
-    r"/(?:(?P<key>job|replica|task):(?P<value>[^/]+)|(?:device:)?(?P<kind>[A-Za-z]\w*):(?P<index>\d+|\*))",
+    r"(?:/|^)(?:(?P<key>job|replica|task):(?P<value>[^/]+)"
+    r"|(?P<kind>device:[A-Za-z]\w*(?=:)|cpu|gpu|tpu)(?::(?P<index>\d+|\*))?)?(?=/|$)",
     re.IGNORECASE,
 )
 
@@ -41,6 +42,9 @@ class DeviceSpec:
         return cls().parse_from_string(spec)
 
     def parse_from_string(self, spec: str) -> DeviceSpec:
+        spec = spec.decode() if isinstance(spec, bytes) else spec
+        if not isinstance(spec, str):
+            raise AttributeError(f"A device is a string or a DeviceSpec, not {spec!r}.")
         self.__init__()
         position = 0
         while position < len(spec):
@@ -50,12 +54,12 @@ class DeviceSpec:
             if match["key"]:
                 value = match["value"]
                 setattr(self, match["key"].lower(), value if match["key"].lower() == "job" else int(value))
-            else:
+            elif match["kind"]:
                 if self.device_type is not None:
                     raise ValueError(f"Multiple device types are not allowed: '{spec}'")
-                self.device_type = match["kind"].upper()
-                self.device_index = None if match["index"] == "*" else int(match["index"])
-            position = match.end()
+                self.device_type = match["kind"].upper().removeprefix("DEVICE:")
+                self.device_index = None if match["index"] in (None, "*") else int(match["index"])
+            position = max(match.end(), position + 1)
         return self
 
     def merge_from(self, other: DeviceSpec) -> None:

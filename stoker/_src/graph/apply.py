@@ -69,7 +69,11 @@ def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str,
             if spec.default is MISSING:
                 raise TypeError(f"{definition.name}() is missing the attribute {key!r}.")
             attrs[key] = spec.default
-    op = target.add(definition, inputs, attrs, unique)
+    if definition.by_reference:
+        with target.colocate_with(inputs[0].op):  # references do not travel
+            op = target.add(definition, inputs, attrs, unique)
+    else:
+        op = target.add(definition, inputs, attrs, unique)
     if not definition.outputs:
         return op
     if definition.single:

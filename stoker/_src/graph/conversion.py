@@ -9,7 +9,7 @@ import numpy as np
 
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.graph import context
-from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tensor import Tensor, out_of_scope
 
 Converter = Callable[..., Any]
 
@@ -93,6 +93,8 @@ def _localized(tensor: Tensor) -> Tensor:
     if concrete and not context.executing_eagerly():
         return context.target().capture_eager(tensor)
     if not concrete and context.executing_eagerly():
+        if tensor.op.graph.building_function:
+            raise TypeError(out_of_scope(tensor))
         raise TypeError(
             f"{tensor!r} is a symbolic tensor of a graph and has no value; it cannot be used in eager mode. "
             "Use a Session to evaluate it."

@@ -14,6 +14,7 @@ The signature string is the node's type. Inputs and outputs are `name: type`, wh
     [Tlist]      one tensor for each dtype in the list attribute Tlist
     Ref(T)       a reference (1.x variables); the kernel receives the variable object
     vector T     an input of that rank; also scalar, matrix, rank=4, rank<2, rank>0: checked wherever the rank is known
+    vector* T    the same, but checked when a graph is built alone: the kernel takes what has the right number of elements
     host T       an index-like input: the kernel receives plain Python numbers (`tensor.tolist()`), computed once
                  when the input is a constant
 
@@ -28,6 +29,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import math
 import re
 from collections import namedtuple
 from collections.abc import Callable, Sequence
@@ -107,19 +109,53 @@ def _attr_spec(value: Any) -> AttrSpec:
     raise TypeError(f"{value!r} does not tell the kind of an attribute; use INT, SHAPE, INTS, ...")
 
 
-def _as_single(value: Any) -> float:
+class _OutOfRangeError(ValueError):
+    """An integer that 64 bits do not hold."""
+
+
+def _as_int(value: Any) -> int:
+    """Any number: what follows the point is dropped, as TensorFlow does."""
+    if isinstance(value, (str, bytes)):
+        raise TypeError
+    number = int(value)
+    if not -(2**63) <= number < 2**63:
+        raise _OutOfRangeError(f"Value out of range: {number}")
+    return number
+
+
+def _as_float(value: Any) -> float:
     """Float attributes are single precision, in files and in TensorFlow's kernels of every dtype."""
+    if not isinstance(value, (int, float, np.generic)):
+        raise TypeError
     with np.errstate(over="ignore"):
         return float(np.float32(value))
 
 
-_REQUIREMENTS: dict[str, Callable[[Any], Any]] = {
-    "int": int,
-    "float": _as_single,
-    "bool": bool,
-    "type": as_dtype,
-    "shape": as_shape,
+def _as_bool(value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError
+    return bool(value)
+
+
+def _as_text(value: Any) -> str | bytes:
+    """Attribute strings are text inside the program; bytes that are not UTF-8 stay bytes."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, bytes):
+        raise TypeError
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+_SIMPLE_KINDS: dict[str, Callable[[Any], Any]] = {
+    "int": _as_int,
+    "float": _as_float,
+    "bool": _as_bool,
+    "string": _as_text,
 }
+_OTHER_KINDS: dict[str, Callable[[Any], Any]] = {"type": as_dtype, "shape": as_shape}
 
 
 def _host_rank(value: Any) -> int:
@@ -128,18 +164,6 @@ def _host_rank(value: Any) -> int:
     while isinstance(value, list):
         rank, value = rank + 1, value[0] if value else None
     return rank
-
-
-def _as_text(value: Any) -> str | bytes:
-    """Attribute strings are text inside the program; bytes that are not UTF-8 stay bytes."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return value
-    raise TypeError(f"Expected string, got {value!r} of type {type(value).__name__} instead.")
 
 
 @dataclass(frozen=True)
@@ -154,6 +178,7 @@ class Arg:
     is_ref: bool = False
     host: bool = False
     ranks: tuple[int, int] | None = None  # the smallest and the largest
+    ranks_at_run: bool = True  # whether the kernel wants them, too
 
     def check_rank(self, rank: int) -> None:
         """Raises InvalidArgumentError for a rank that the op does not take here."""
@@ -184,14 +209,17 @@ _MOST_TENSORS = 2**20
 # Integer attributes that TensorFlow's kernels hold in 32 bits.
 _INT32_ATTRS = frozenset(
     (
-        "axis", "begin_mask", "depth_radius", "ellipsis_mask", "end_mask", "k", "maxsplit", "new_axis_mask",
-        "pad_width", "precision", "quality", "shrink_axis_mask", "summarize", "width", "x_density", "y_density",
+        "axis", "beam_width", "begin_mask", "blank_index", "block_size", "channels", "depth_radius", "dilations",
+        "ellipsis_mask", "end_mask", "k", "ksize", "maxsplit", "new_axis_mask", "num_sampled", "num_true", "pad_width",
+        "precision", "quality", "ratio", "shrink_axis_mask", "strides", "summarize", "width", "x_density", "y_density",
     )
 )  # fmt: skip
+# Of these, the ones that its shape functions take in full.
+_WIDE_IN_SHAPES = frozenset(("num_sampled", "num_true"))
 _RANK_WORDS = {"scalar": 0, "vector": 1, "matrix": 2}
 _SIGNATURE = re.compile(r"\s*(\w+)\s*\((.*)\)\s*->\s*\((.*)\)\s*", re.DOTALL)
 _ARG = re.compile(
-    r"(?P<name>\w+)\s*:\s*(?:(?P<rank>scalar|vector|matrix|rank[<=>]\d)\s+)?(?P<host>host\s+)?"
+    r"(?P<name>\w+)\s*:\s*(?:(?P<rank>scalar|vector|matrix|rank[<=>]\d)(?P<built>\*)?\s+)?(?P<host>host\s+)?"
     r"(?:\[(?P<list>\w+)\]|(?P<ref>Ref\()?\s*(?:(?P<number>\w+)\s*\*\s*)?(?P<type>\w+)\s*\)?)"
 )
 
@@ -205,7 +233,7 @@ def _parse_args(text: str, attrs: dict[str, AttrSpec]) -> tuple[Arg, ...]:
         name, host, list_attr = match["name"], bool(match["host"]), match["list"]
         ranks = _ranks(match["rank"])
         if list_attr:
-            args.append(Arg(name, list_attr=list_attr, host=host, ranks=ranks))
+            args.append(Arg(name, list_attr=list_attr, host=host, ranks=ranks, ranks_at_run=not match["built"]))
             continue
         is_attr = match["type"] in attrs
         args.append(
@@ -217,6 +245,7 @@ def _parse_args(text: str, attrs: dict[str, AttrSpec]) -> tuple[Arg, ...]:
                 is_ref=bool(match["ref"]),
                 host=host,
                 ranks=ranks,
+                ranks_at_run=not match["built"],
             )
         )
     return tuple(args)
@@ -274,12 +303,16 @@ class OpDefinition:
     batch_key: Callable[..., Any] | None = None
     plain: bool = field(default=False)  # every input is a single tensor: no grouping needed
     single: bool = field(default=False)  # exactly one output tensor
+    by_reference: bool = field(default=False)  # some input is a reference to a variable
     ranked: bool = field(default=False)  # some input must have a certain rank
+    enforced: bool = False  # the shape rule is run on the real shapes, too
+    is_late: bool = False  # shapes that do not fit are an error when the op runs, not when a graph is built
     one_shape: bool = field(default=False)  # all inputs have the same shape
 
     def __post_init__(self) -> None:
         self.plain = not any(arg.is_list for arg in self.inputs)
         self.single = len(self.outputs) == 1 and not self.outputs[0].is_list
+        self.by_reference = any(arg.is_ref for arg in self.inputs)
         self.ranked = any(arg.ranks is not None for arg in self.inputs)
         # Attributes that inputs determine are never passed by name.
         self.inferred = frozenset(
@@ -312,12 +345,21 @@ class OpDefinition:
         self.specialize_fn = getattr(function, "specialize", self.specialize_fn)
         return function
 
-    def shape(self, function: ShapeRule | None = None, *, values: Sequence[str] = (), as_shapes: Sequence[str] = ()):
+    def shape(
+        self,
+        function: ShapeRule | None = None,
+        *,
+        values: Sequence[str] = (),
+        as_shapes: Sequence[str] = (),
+        enforced: bool = False,
+    ):
         """Registers the static shape rule: input `Shape`s in order, attributes by keyword as the rule names them.
 
         Inputs named in `values` arrive as a NumPy array when their value is known at construction, else as None;
         those in `as_shapes` (vectors of sizes) as the `Shape` they spell, with what is known of it. A keyword named `op`
         receives the operation itself, for the rare rule that must look at what made its inputs (variable handles).
+        An `enforced` rule is also run on the real shapes before the kernel, in eager mode and where they were not known when
+        the graph was built: for kernels that would take, or fail in their own way on, shapes that do not fit.
         Returns a Shape, or a tuple with one for each output (a list for a list output).
         """
 
@@ -327,7 +369,7 @@ class OpDefinition:
                 if all(arg.name != name for arg in self.inputs):
                     raise TypeError(f"{self.name} has no input {name!r}")
             self.value_inputs, self.shape_inputs = frozenset(values), frozenset(as_shapes)
-            self.shape_fn = function
+            self.shape_fn, self.enforced = function, enforced
             return function
 
         return register if function is None else register(function)
@@ -375,6 +417,11 @@ class OpDefinition:
         self.shape(lambda *shapes: functools.reduce(lambda found, shape: found.merge(shape), shapes))
         return self
 
+    def late(self) -> OpDefinition:
+        """States that a graph in which the inputs' shapes do not fit can be built: as in TensorFlow, running it fails."""
+        self.is_late = True
+        return self
+
     def _guarded(self, kernel: Kernel) -> Kernel:
         if not self.one_shape:
             return kernel
@@ -401,7 +448,7 @@ class OpDefinition:
         @functools.wraps(kernel)
         def ranked(*arguments: Any, **attrs: Any) -> Any:
             for arg, value in zip(self.inputs, arguments):
-                if arg.ranks is not None:
+                if arg.ranks is not None and arg.ranks_at_run:
                     for each in value if arg.is_list else (value,):
                         arg.check_rank(_host_rank(each) if arg.host else each.ndim)
             return kernel(*arguments, **attrs)
@@ -470,10 +517,10 @@ class OpDefinition:
         groups = _group(self.outputs, flat, attrs)
         return groups[0] if len(groups) == 1 else self.result_type(*groups)
 
-    def check_ranks(self, ranks: list[int | None], attrs: dict[str, Any]) -> None:
+    def check_ranks(self, ranks: list[int | None], attrs: dict[str, Any], *, running: bool = True) -> None:
         """Raises InvalidArgumentError when a flat input's rank, as far as it is known, is not what the op takes."""
         for arg, found in zip(self.inputs, self.group(ranks, attrs)):
-            if arg.ranks is not None:
+            if arg.ranks is not None and (arg.ranks_at_run or not running):
                 for rank in found if arg.is_list else (found,):
                     if rank is not None:
                         arg.check_rank(rank)
@@ -487,8 +534,8 @@ class OpDefinition:
         """
         spec = self.attrs[name]
         if spec.kind.startswith("list("):
-            if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-                raise TypeError(f"Expected list for attr {name} of {self.name}, got {value!r}.")
+            if not isinstance(value, (list, tuple)):
+                raise TypeError(f"Expected list for '{name}' argument to '{self.name}' Op, not {value!r}.")
             checked = tuple(self._check_one(name, spec.kind[5:-1], item) for item in value)
             for item in checked:
                 self._check_allowed(spec, name, item)
@@ -496,6 +543,7 @@ class OpDefinition:
                 raise ValueNotAllowedError(
                     f"Attr '{name}' of '{self.name}' Op passed list of length {len(checked)} less than minimum {spec.minimum}."
                 )
+            self._check_seen(name, checked)
             return checked
         checked = self._check_one(name, spec.kind, value)
         self._check_allowed(spec, name, checked)
@@ -503,21 +551,38 @@ class OpDefinition:
             raise ValueNotAllowedError(
                 f"Attr '{name}' of '{self.name}' Op passed {checked} less than minimum {spec.minimum}."
             )
-        if spec.kind == "int" and name in _INT32_ATTRS and not -(2**31) <= checked < 2**31:
-            raise ValueNotAllowedError(f"Attr {name} has value {checked} out of range for an int32 ({self.name} Op)")
+        self._check_seen(name, checked)
         if spec.kind == "int" and checked > _MOST_TENSORS and any(arg.number_attr == name for arg in self.outputs):
             raise ValueError(f"Number of outputs is too big: {checked} ({self.name} Op, attr '{name}')")
         return checked
 
+    def _check_seen(self, name: str, value: Any) -> None:
+        """What the shape rule looks at is found too large while a graph is built, the rest by the kernel."""
+        seen = name in _INT32_ATTRS and name in self.shape_attrs and name not in _WIDE_IN_SHAPES
+        if seen and (number := _too_wide(value)) is not None:
+            raise ValueNotAllowedError(f"Attr {name} has value {number} out of range for an int32 ({self.name} Op)")
+
+    @functools.cached_property
+    def narrow(self) -> tuple[str, ...]:
+        """Attributes that the kernel holds in 32 bits."""
+        return tuple(name for name in self.attrs if name in _INT32_ATTRS)
+
+    def check_narrow(self, attrs: dict[str, Any]) -> None:
+        """Raises InvalidArgumentError for attributes that are too large for the kernel."""
+        for name in self.narrow:
+            if (number := _too_wide(attrs[name])) is not None:
+                raise InvalidArgumentError(
+                    None, None, f"Attr {name} has value {number} out of range for an int32 ({self.name} Op)"
+                )
+
     def _check_one(self, name: str, kind: str, value: Any) -> Any:
-        if kind == "string":
-            return _as_text(value)
-        if kind == "bool" and not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
-            raise TypeError(f"Expected bool for argument '{name}' of '{self.name}', not {value!r}.")
-        if kind == "int" and (isinstance(value, (bool, float, str)) or value is None):
-            raise TypeError(f"Expected int for argument '{name}' of '{self.name}', not {value!r}.")
-        if kind == "float" and isinstance(value, (bool, str)):
-            raise TypeError(f"Expected float for argument '{name}' of '{self.name}', not {value!r}.")
+        if kind in _SIMPLE_KINDS:
+            try:
+                return _SIMPLE_KINDS[kind](value)
+            except (TypeError, ValueError) as error:
+                if isinstance(error, _OutOfRangeError):
+                    raise ValueError(f"{error} for argument '{name}' of '{self.name}'.") from None
+                raise TypeError(f"Expected {kind} for argument '{name}' of '{self.name}' not {value!r}.") from None
         if kind == "func":
             ref = getattr(value, "function_ref", value)
             if not hasattr(ref, "target"):
@@ -525,13 +590,18 @@ class OpDefinition:
                     f"Don't know how to convert {value!r} to a func for argument '{name}' of '{self.name}'."
                 )
             return ref
-        convert = _REQUIREMENTS.get(kind)
+        convert = _OTHER_KINDS.get(kind)
         if convert is None:
             return value
         try:
-            return convert(value)
+            converted = convert(value)
         except (TypeError, ValueError) as error:
             raise type(error)(f"Attr '{name}' of '{self.name}': {error}") from None
+        if kind == "shape" and converted.known and math.prod(converted.dims) >= 2**63:
+            raise ValueNotAllowedError(
+                f"Shape {converted} is too large (more than 2**63 - 1 entries) for attr '{name}' of '{self.name}'"
+            )
+        return converted
 
     def _check_allowed(self, spec: AttrSpec, name: str, value: Any) -> None:
         if spec.allowed and value not in spec.allowed:
@@ -548,6 +618,12 @@ class OpDefinition:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+def _too_wide(value: Any) -> int | None:
+    """The first number of an integer attribute (or list of them) that 32 bits do not hold."""
+    numbers = value if isinstance(value, tuple) else (value,)
+    return next((number for number in numbers if type(number) is int and not -(2**31) <= number < 2**31), None)
 
 
 def _keyword_only(function: Callable[..., Any]) -> tuple[str, ...]:

@@ -14,14 +14,15 @@ from typing import Any
 
 from stoker._src.base import dtypes, settings
 from stoker._src.base.dtypes import DType
+from stoker._src.base.errors import InaccessibleTensorError
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph import context
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.definition import STATEFUL, find_definition
-from stoker._src.graph.graph import Graph
+from stoker._src.graph.graph import Graph, control_element
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.tapes import no_tapes
-from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.graph.tensor import Operation, Tensor, out_of_scope
 
 _uid = itertools.count()
 # Collections that a body shares with the graph around it: variables live there, wherever they are asked for.
@@ -105,6 +106,7 @@ class FuncGraph(Graph):
         Raises:
             ValueError: the tensor belongs to a graph that is not around this one.
             TypeError: the same, for functions called eagerly.
+            InaccessibleTensorError: it belongs to a branch or loop inside of this function.
         """
         if getattr(tensor, "is_eager", False):
             return self.capture_eager(tensor)
@@ -160,10 +162,10 @@ class FuncGraph(Graph):
     def _out_of_scope(self, tensor: Tensor) -> Exception:
         if isinstance(self.outer, Graph):
             return ValueError(f'Tensor("{tensor.name}") must be from the same graph as the function {self.name!r}.')
-        return TypeError(
-            f"{tensor!r} is out of scope and cannot be used here. Use return values, explicit Python locals or "
-            f"TensorFlow collections to access it. It was made at {tensor.op.user_line} in another graph."
-        )
+        inside, around = False, getattr(tensor.op.graph, "outer", None)
+        while isinstance(around, FuncGraph):
+            inside, around = inside or around is self, around.outer
+        return (InaccessibleTensorError if inside else TypeError)(out_of_scope(tensor))
 
     @property
     def captures(self) -> list[tuple[Any, Tensor]]:
@@ -191,7 +193,7 @@ class FuncGraph(Graph):
     def _control_op(self, item: Any) -> Operation | None:
         if getattr(item, "is_eager", False):
             return None
-        element = item._as_graph_element() if hasattr(item, "_as_graph_element") else item
+        element = control_element(item)
         op = element.op if isinstance(element, Tensor) and not getattr(element, "is_eager", False) else element
         if isinstance(op, Operation) and op.graph is not self:
             # The op that calls this function waits in our place.

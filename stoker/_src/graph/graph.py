@@ -10,9 +10,11 @@ from typing import Any
 
 from stoker._src.base.devices import DeviceSpec, canonical_name, merge_device
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import UNKNOWN_SHAPE
 from stoker._src.formats.protos import VersionDef
 from stoker._src.graph import context
 from stoker._src.graph.definition import OpDefinition, find_definition
+from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.source_lines import user_frames
 from stoker._src.graph.tapes import tapes
@@ -71,6 +73,8 @@ class Graph:
         """
         if self._finalized:
             raise RuntimeError("Graph is finalized and cannot be modified.")
+        if name in self._by_name:
+            raise ValueError(f"Duplicate node name in graph: '{name}'")
         inputs = self._adopt(inputs, name)
         if self._attr_overrides:
             attrs.update(self._attr_overrides)
@@ -81,13 +85,19 @@ class Graph:
             shapes = infer_shapes(op)
         except InvalidArgumentError as error:
             found = ", ".join(str(tensor.static_shape) for tensor in inputs)
-            raise ValueError(f"{error.message} (node '{name}', op {definition.name}, input shapes: {found})") from error
+            if not definition.is_late:
+                raise ValueError(
+                    f"{error.message} (node '{name}', op {definition.name}, input shapes: {found})"
+                ) from error
+            shapes = [UNKNOWN_SHAPE] * len(op.outputs)
         except (LookupError, ArithmeticError, TypeError, AttributeError, MemoryError) as error:
             # A rule that relies on more than it checks.
             found = ", ".join(str(tensor.static_shape) for tensor in inputs)
-            raise ValueError(
-                f"Shapes or values of the inputs do not fit {definition.name} (node '{name}', input shapes: {found})"
-            ) from error
+            if not definition.is_late:
+                raise ValueError(
+                    f"Shapes or values of the inputs do not fit {definition.name} (node '{name}', input shapes: {found})"
+                ) from error
+            shapes = [UNKNOWN_SHAPE] * len(op.outputs)
         for tensor, shape in zip(op.outputs, shapes):
             tensor._static_shape = shape
         self._register(op)
@@ -112,7 +122,8 @@ class Graph:
         """Checks that the inputs are this graph's. Function graphs capture foreign ones instead."""
         for tensor in inputs:
             if tensor.op.graph is not self:
-                raise ValueError(f'Tensor("{tensor.name}") must be from the same graph as the op {name!r}.')
+                beside = next((other for other in inputs if other.op.graph is self), f"the op {name!r}")
+                raise ValueError(f"{tensor} must be from the same graph as {beside}.")
         return inputs
 
     def _control_inputs_for(self, inputs: list[Tensor]) -> list[Operation]:
@@ -164,7 +175,9 @@ class Graph:
 
     def op_name(self, name: str | None, op_type: str) -> str:
         """The unique name for a new op; a `name` that ends in a slash is used as it is, without the slash."""
-        if name and name[-1] == "/":
+        if isinstance(name, bytes):
+            name = name.decode()
+        if name and name[-1:] == "/":
             return name[:-1]
         name = name or op_type
         if not (_OP_NAME if not self._scope else _SCOPE_NAME).match(name):
@@ -191,7 +204,7 @@ class Graph:
             scope = self.unique_name(name)
         self._scope = scope
         try:
-            yield scope + "/" if scope else ""
+            yield scope + "/" if scope or name == "/" else ""
         finally:
             self._scope = outer
 
@@ -223,12 +236,15 @@ class Graph:
             self._controllers.remove(controller)
 
     def _control_op(self, item: Any) -> Operation | None:
-        element = self.as_graph_element(item)
+        """The operation that `item` is or comes from: of a variable the one that owns it, not one that reads it."""
+        element = self.as_graph_element(control_element(item))
         return element.op if isinstance(element, Tensor) else element
 
     @contextmanager
     def device(self, device_name_or_function: Any) -> Iterator[None]:
         """Places ops made inside. A function receives each op and returns its device; None clears outer devices."""
+        if not callable(device_name_or_function):
+            canonical_name(device_name_or_function)  # refuses what is no device
         self._devices.append(device_name_or_function)
         try:
             yield
@@ -241,7 +257,10 @@ class Graph:
             if spec is None:
                 break
             if callable(spec) and not isinstance(spec, DeviceSpec):
-                op._device = canonical_name(spec(op))
+                device = spec(op)
+                if not isinstance(device, (str, bytes, DeviceSpec)):
+                    raise TypeError(f"Expected binary or unicode string, got {device!r}: a device function's result.")
+                op._device = canonical_name(device)
             else:
                 op._device = merge_device(spec, op._device)
         if self._colocation:
@@ -352,20 +371,22 @@ class Graph:
     def _element_by_name(self, name: str, kinds: str, allow_tensor: bool, allow_operation: bool) -> Any:
         if ":" in name and allow_tensor:
             op_name, _, index = name.partition(":")
-            if not index.isdigit() or ":" in index:
+            try:
+                at = int(index)
+            except ValueError:
                 raise ValueError(
                     f'The name {name!r} looks a like a Tensor name, but is not a valid one. Tensor names must be of the form "<op_name>:<output_index>".'
-                )
+                ) from None
             op = self._by_name.get(op_name)
             if op is None:
                 raise KeyError(
                     f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, does not exist in the graph."
                 )
-            if int(index) >= len(op.outputs):
+            if not -len(op.outputs) <= at < len(op.outputs):
                 raise KeyError(
                     f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, exists but only has {len(op.outputs)} outputs."
                 )
-            return op.outputs[int(index)]
+            return op.outputs[at]
         if ":" in name:
             raise ValueError(f"Name {name!r} appears to refer to a Tensor, not a {kinds}.")
         op = self._by_name.get(name)
@@ -413,6 +434,8 @@ class Graph:
         return self.get_all_collection_keys()
 
     def clear_collection(self, name: Any) -> None:
+        if self._finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified.")
         self._collections.pop(name, None)
 
     # -- state ---------------------------------------------------------------------------------------------------
@@ -482,6 +505,13 @@ class Graph:
 
     def default_session(self) -> Any:
         return current_session()
+
+
+def control_element(item: Any) -> Any:
+    """What stands for `item` where ops wait for it: a variable's own op rather than one that reads it."""
+    if isinstance(item, IndexedSlices):
+        return item.values
+    return item._control_element() if hasattr(item, "_control_element") else item
 
 
 class _Sessions(threading.local):

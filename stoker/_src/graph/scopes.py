@@ -21,15 +21,15 @@ def graph_of(values: Any) -> Any:
     current = context.get_default_graph()
     if current.building_function:
         return current
-    found = None
+    found = first = None
     for value in values or ():
         op = getattr(value, "op", None)
         graph = getattr(op, "graph", None)
         if graph is None or getattr(value, "is_eager", False):
             continue
         if found is not None and graph is not found:
-            raise ValueError(f"{value} must be from the same graph as the other inputs.")
-        found = graph
+            raise ValueError(f"{value} must be from the same graph as {first}.")
+        found, first = graph, value
     return current if found is None else found
 
 
@@ -43,6 +43,7 @@ def name_scope(name: str | None, default_name: str | None = None, values: Any = 
             if (
                 type(value) is Tensor
                 and value.op.graph is not target
+                and not value.op.graph.building_function
                 and not getattr(target, "building_function", True)
             ):
                 graph = graph_of(values)
@@ -64,7 +65,12 @@ class NameScope:
     def __init__(self, name: Any, default_name: str | None = None, values: Any = None) -> None:
         name = name.decode() if isinstance(name, bytes) else name
         if not (name is None or isinstance(name, str)):
-            raise TypeError(f"name for name_scope must be a string, got {name!r}.")
+            raise TypeError(f"expected string or bytes-like object, got {name!r} as the name of a name_scope.")
+        if not (default_name is None or isinstance(default_name, str)):
+            raise TypeError(
+                f"`default_name` type ({type(default_name)}) is not a string type. You likely meant to pass this into the "
+                "`values` kwarg."
+            )
         if name is None and default_name is None and values is not None:
             raise ValueError(f"At least one of name ({name}) and default_name ({default_name}) must be provided.")
         self._name = default_name if name is None else name

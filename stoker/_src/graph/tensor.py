@@ -157,7 +157,7 @@ def _default_session(session: Any, graph: Any, action: str) -> Any:
         if session is None:
             raise ValueError(
                 f"{action}: No default session is registered. Use `with sess.as_default()` or pass an explicit "
-                f"session to `run(session=sess)`."
+                f"session to `{'eval' if 'eval()' in action else 'run'}(session=sess)`."
             )
     if session.graph is not graph:
         raise ValueError(f"{action}: the session's graph is different from the tensor's or operation's graph.")
@@ -247,10 +247,16 @@ class Tensor:
         Raises:
             ValueError: `shape` contradicts what is known.
         """
-        wanted = as_shape(shape)
-        if not self._static_shape.compatible(wanted):
-            raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {TensorShape(wanted)}")
-        self._static_shape = self._static_shape.merge(wanted)
+        wanted, known = as_shape(shape), self._static_shape
+        if not known.compatible(wanted):
+            if known.rank != wanted.rank:
+                raise ValueError(f"Shapes must be equal rank, but are {known.rank} and {wanted.rank}")
+            axis = next(i for i, (a, b) in enumerate(zip(known, wanted)) if None not in (a, b) and a != b)
+            raise ValueError(
+                f"Dimension {axis} in both shapes must be equal, but are {known[axis]} and {wanted[axis]}. "
+                f"Shapes are {known} and {wanted}."
+            )
+        self._static_shape = known.merge(wanted)
 
     def consumers(self) -> list[Operation]:
         return list(self._consumers)
@@ -270,15 +276,15 @@ class Tensor:
 
     def __iter__(self) -> Iterator[Any]:
         raise OperatorNotAllowedInGraphError(
-            f"Iterating over a symbolic `tf.Tensor` ({self.name}) is not allowed. Use tf.map_fn, tf.unstack or tf.while_loop, or "
-            "run in eager mode; tf.function does not rewrite Python loops."
+            f"Iterating over a symbolic `tf.Tensor` is not allowed. Found {self.name}. In a function that tf.function converts, a `for` "
+            "statement does it; elsewhere use tf.map_fn, tf.unstack or tf.while_loop, or run in eager mode."
         )
 
     def __bool__(self) -> bool:
         raise OperatorNotAllowedInGraphError(
-            f"Using a symbolic `tf.Tensor` ({self.name}) as a Python `bool` is not allowed. Use `if t is not None:` instead of "
-            "`if t:` to test if a tensor is defined, and TensorFlow ops such as tf.cond and tf.while_loop to execute subgraphs "
-            "conditioned on the value of a tensor, or run in eager mode; tf.function does not rewrite Python conditions."
+            f"Using a symbolic `tf.Tensor` as a Python `bool` is not allowed. Found {self.name}. Use `if t is not None:` instead of "
+            "`if t:` to test if a tensor is defined. In a function that tf.function converts (its source must be there), `if` and "
+            "`while` take tensors; elsewhere use tf.cond and tf.while_loop, or run in eager mode."
         )
 
     __nonzero__ = __bool__
@@ -314,6 +320,16 @@ class Tensor:
 
 
 _UNKNOWN = Shape(None)
+
+
+def out_of_scope(tensor: Tensor) -> str:
+    """What to say of a tensor that is used outside of the function whose trace it belongs to."""
+    graph: Any = tensor.op.graph
+    return (
+        f"{tensor!r} is out of scope and cannot be used here. Use return values, explicit Python locals or TensorFlow "
+        f"collections to access it.\n{tensor!r} was defined at {tensor.op.user_line}, in the function "
+        f"{graph.name!r}, and has no value outside of it."
+    )
 
 
 class TensorReference:

@@ -148,6 +148,9 @@ def shape(input: Any, name: str | None = None, out_type: Any = None, optimize: b
     out_type = dtypes.int32 if out_type is None else out_type
     if hasattr(input, "dense_shape"):  # a SparseTensor knows its own
         return math.cast(input.dense_shape, out_type, name=name)
+    if not isinstance(input, Tensor):
+        with name_scope(name, "Shape") as scope:
+            return shape(convert_to_tensor(input), scope, out_type, optimize)
     tensor = convert_to_tensor(input)
     known = tensor.static_shape
     if optimize and known.known:
@@ -262,10 +265,12 @@ FILL = define(
 
 @FILL.kernel
 def fill_kernel(dims: list[int], value: Any) -> Any:
-    dims = allocatable(dims, itemsize(value))
+    dims = allocatable(dims if isinstance(dims, list) else [dims], itemsize(value))
+    if value.ndim and value.shape != (1,):
+        raise InvalidArgumentError(None, None, f"value must represent a scalar, got shape {Shape(value.shape)}")
     if isinstance(value, np.ndarray):
-        return np.full(dims, value[()], dtype=object)
-    return value.expand(dims).clone(memory_format=torch.contiguous_format)
+        return np.full(dims, value.item(), dtype=object)
+    return value.reshape(()).expand(dims).clone(memory_format=torch.contiguous_format)
 
 
 @FILL.shape(as_shapes=["dims"])
@@ -313,7 +318,9 @@ def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: st
             if known.known and (known.size or 0) < 1000:
                 array = np.full(tuple(known), blank, dtype=dtype.as_numpy_dtype)  # type: ignore[arg-type]
                 return constant_of(array, dtype, scope)
-            shape = convert_to_tensor(shape, dtypes.int32 if known.known else None, "shape_as_tensor")
+            shape = (
+                convert_to_tensor(shape, dtypes.int32, "shape_as_tensor") if known.known else convert_to_tensor(shape)
+            )
         return fill(shape, constant(blank, dtype), name=scope)
 
 
@@ -420,7 +427,8 @@ def transpose_shape(x: Shape, perm: np.ndarray | None) -> Shape:
     if perm is None:
         return UNKNOWN_SHAPE if x.rank is None else Shape((None,) * x.rank)
     x = x.of_rank(len(perm))
-    if sorted(perm.tolist()) != list(range(len(perm))):
+    rank = len(perm)
+    if sorted(axis % rank if -rank <= axis < rank else rank for axis in perm.tolist()) != list(range(rank)):
         raise InvalidArgumentError(
             None, None, f"perm {perm.tolist()} is not a permutation of the {len(perm)} dimensions."
         )
@@ -535,13 +543,19 @@ def _packed(value: Any, dtype: DType | None = None, name: str | None = None, as_
         return NotImplemented
     if dtype is None:
         dtype = next((found for item in _leaves(value) if (found := dtype_of(item)) is not None), None)
-    parts = [
-        _packed(item, dtype)
-        if isinstance(item, (list, tuple)) and _holds_tensors(item)
-        else convert_to_tensor(item, dtype)
-        for item in value
-    ]
-    return PACK(parts, name=name or "packed")
+    return _packed_level(value, dtype, name or "packed")
+
+
+def _packed_level(items: Any, dtype: DType | None, name: str) -> Any:
+    """One level of nested lists as a tensor, or as it was where no tensor is in it. Plain items are named by position."""
+    with name_scope(name) as scope:
+        parts = [
+            _packed_level(item, dtype, str(i)) if isinstance(item, (list, tuple)) else item
+            for i, item in enumerate(items)
+        ]
+        if not any(is_tensor(part) for part in parts):
+            return items
+        return PACK([convert_to_tensor(part, dtype, str(i)) for i, part in enumerate(parts)], name=scope)
 
 
 def _leaves(value: Any) -> Any:
@@ -561,7 +575,7 @@ register_tensor_conversion_function((list, tuple), _packed, 99)
 # ---- ConcatV2 ---------------------------------------------------------------------------------------------------
 
 CONCAT_V2 = define(
-    "ConcatV2(values: rank>0 N * T, axis: scalar host Tidx) -> (output: T)",
+    "ConcatV2(values: rank>0 N * T, axis: scalar* host Tidx) -> (output: T)",
     N=INT(minimum=2),
     T=ANY,
     Tidx=one_of(*INDEX, default=dtypes.int32),
@@ -574,13 +588,23 @@ def concat_lower(build: Any, op: Operation, values: list[Any], axis: int) -> Any
 
 
 @CONCAT_V2.kernel
-def concat_kernel(values: list[Any], axis: int) -> Any:
+def concat_kernel(values: list[Any], axis: Any) -> Any:
+    if isinstance(axis, list):
+        axis = _single_axis(axis)
     try:
         if isinstance(values[0], np.ndarray):
             return np.concatenate(values, axis)
         return torch.cat(values, axis)
     except (RuntimeError, ValueError, IndexError):
         raise _not_joined(values, axis) from None
+
+
+def _single_axis(axis: list[Any]) -> int:
+    if np.shape(axis) != (1,):
+        raise InvalidArgumentError(
+            None, None, f"Concat axis tensor should be a scalar integer, but got shape {list(np.shape(axis))}"
+        )
+    return int(np.ravel(axis)[0])
 
 
 def _not_joined(values: list[Any], axis: int) -> InvalidArgumentError:

@@ -37,9 +37,9 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
         except (TypeError, ValueError):
             pass
     values = list(values) if not isinstance(values, (list, tuple)) else values
-    shapes = [rank for each in values if (rank := convert_to_tensor(each).static_shape.rank) is not None]
-    if shapes and not -shapes[0] - 1 <= axis <= shapes[0]:
-        raise ValueError(f"Argument `axis` = {axis} not in range [{-shapes[0] - 1}, {shapes[0] + 1})")
+    rank = convert_to_tensor(values[0], name=name).static_shape.rank if values else None
+    if rank is not None and not -rank - 1 <= axis <= rank:
+        raise ValueError(f"Argument `axis` = {axis} not in range [{-rank - 1}, {rank + 1})")
     return array.PACK(values, axis=axis, name=name)
 
 
@@ -146,11 +146,11 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unst
 
 # ---- Concat, ConcatOffset ---------------------------------------------------------------------------------------
 
-CONCAT = define("Concat(concat_dim: scalar host int32, values: rank>0 N * T) -> (output: T)", N=INT(minimum=2), T=ANY)
+CONCAT = define("Concat(concat_dim: scalar* host int32, values: rank>0 N * T) -> (output: T)", N=INT(minimum=2), T=ANY)
 
 
 @CONCAT.kernel
-def concat_v1_kernel(concat_dim: int, values: list[Any]) -> Any:
+def concat_v1_kernel(concat_dim: Any, values: list[Any]) -> Any:
     return array.concat_kernel(values, concat_dim)
 
 
@@ -164,11 +164,15 @@ def concat_v1_grad(op: Operation, g: Tensor) -> list[Any]:
     return [None, *cut_like(g, op.inputs[0], list(op.inputs[1:]))]
 
 
-CONCAT_OFFSET = define(
-    "ConcatOffset(concat_dim: scalar host int32, shape: vector N * shape_type) -> (offset: N * shape_type)",
-    N=INT(minimum=2),
-    shape_type=one_of(*INDEX, default=dtypes.int32),
-).not_differentiable()
+CONCAT_OFFSET = (
+    define(
+        "ConcatOffset(concat_dim: scalar host int32, shape: vector N * shape_type) -> (offset: N * shape_type)",
+        N=INT(minimum=2),
+        shape_type=one_of(*INDEX, default=dtypes.int32),
+    )
+    .not_differentiable()
+    .late()
+)
 
 
 @CONCAT_OFFSET.kernel

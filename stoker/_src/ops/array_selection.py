@@ -110,8 +110,9 @@ def select_v2_grad(op: Operation, g: Tensor) -> Any:
 def _both(x: Any, y: Any) -> tuple[Any, Any]:
     """The two as tensors of one dtype: a plain value takes the dtype of the other."""
     x_kind, y_kind = dtype_of(x), dtype_of(y)
-    x = convert_to_tensor(x, dtype_hint=y_kind)
-    return x, convert_to_tensor(y, dtype_hint=x.dtype.base_dtype if x_kind is not None or y_kind is None else None)
+    x = convert_to_tensor(x, name="t", dtype_hint=y_kind)
+    hint = x.dtype.base_dtype if x_kind is not None or y_kind is None else None
+    return x, convert_to_tensor(y, name="e", dtype_hint=hint)
 
 
 @export(v1=("where", "select"))
@@ -129,7 +130,8 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
         with name_scope(name, "Where", [condition]) as scope:
             condition = convert_to_tensor(condition, dtype_hint=dtypes.bool_, name="condition")
             return WHERE(condition, name=scope)
-    return SELECT(convert_to_tensor(condition, dtypes.bool_), *_both(x, y), name=name)
+    with name_scope(name, "Select", [condition, x, y]) as scope:
+        return SELECT(convert_to_tensor(condition, dtypes.bool_, "condition"), *_both(x, y), name=scope)
 
 
 @export(v1="where_v2", v2="where")
@@ -145,7 +147,8 @@ def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = No
         raise ValueError("x and y must both be non-None or both be None.")
     if x is None:
         return where(condition, name=name)
-    return SELECT_V2(convert_to_tensor(condition, dtypes.bool_), *_both(x, y), name=name)
+    with name_scope(name, "SelectV2", [condition, x, y]) as scope:
+        return SELECT_V2(convert_to_tensor(condition, dtypes.bool_, "condition"), *_both(x, y), name=scope)
 
 
 # ---- masks ------------------------------------------------------------------------------------------------------
@@ -177,9 +180,9 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
                 f"Shapes {shape[at:end]} and {mask_shape} are incompatible: mask {mask_shape} at axis {at} of a tensor of shape {shape}."
             )
         if mask_shape.rank > 1:
-            sizes = array.shape(tensor)
-            count = reductions.reduce_prod(sizes[at:end])  # type: ignore[index]
-            tensor = array.reshape(tensor, array.concat([sizes[:at], array.reshape(count, [1]), sizes[end:]], 0))  # type: ignore[index]
+            count = reductions.reduce_prod(array.shape(tensor)[at:end], [0])  # type: ignore[index]
+            sizes = [array.shape(tensor)[:at], [count], array.shape(tensor)[end:]]  # type: ignore[index]
+            tensor = array.reshape(tensor, array.concat(sizes, 0))
             if shape.rank is not None and not getattr(tensor, "is_eager", False):
                 covered = shape[at:end]
                 tensor.set_shape(Shape((*(shape.dims or ())[:at], covered.size, *(shape.dims or ())[end:])))

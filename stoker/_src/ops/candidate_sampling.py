@@ -197,8 +197,12 @@ def accidental_hits_kernel(
 
 
 @ACCIDENTAL_HITS.shape
-def accidental_hits_shape(true_classes: Shape, sampled_candidates: Shape) -> tuple[Shape, Shape, Shape]:
-    true_classes.of_rank(2)
+def accidental_hits_shape(
+    true_classes: Shape, sampled_candidates: Shape, *, num_true: int
+) -> tuple[Shape, Shape, Shape]:
+    columns = true_classes.of_rank(2)[1]
+    if columns is not None and columns != num_true:
+        raise InvalidArgumentError(None, None, f"Dimension must be {num_true} (num_true) but is {columns}")
     sampled_candidates.of_rank(1)
     return Shape((None,)), Shape((None,)), Shape((None,))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -24,7 +25,7 @@ _TRAINABLE = frozenset((*dtypes.FLOATS, *dtypes.COMPLEX, dtypes.resource, dtypes
 
 @export(v1="AggregationMethod")
 class AggregationMethod:
-    """How gradients that meet are added. All three compute the same sum; the names are kept for programs that say one."""
+    """How gradients that meet are added: all at once, or (the two experimental ways) one after the other."""
 
     ADD_N = 0
     DEFAULT = ADD_N
@@ -89,16 +90,20 @@ def gradients(
     sources = _as_list(xs)
     starts = [None] * len(targets) if grad_ys is None else _as_list(grad_ys)
     if len(starts) != len(targets):
-        raise ValueError(f"Must pass one grad_y for each y in ys: {len(starts)} gradients for {len(targets)} tensors.")
+        raise ValueError(f"Length mismatch. Passed {len(starts)} grad_ys for {len(targets)} ys")
     stops = [] if stop_gradients is None else _as_list(stop_gradients)
     with name_scope(name, "gradients", [*targets, *sources, *stops, *starts]) as scope:
-        targets = [convert_to_tensor(y, name="y") for y in targets]
-        sources = [_differentiated(x) for x in sources]
-        stops = [_differentiated(x) for x in stops]
-        walk = _Walk(targets, sources, stops, scope, colocate_gradients_with_ops, gate_gradients)
+        targets = [convert_to_tensor(y, name=f"y_{i}") for i, y in enumerate(targets)]
+        sources = [_differentiated(x, f"x_{i}") for i, x in enumerate(sources)]
+        stops = [_differentiated(x, "x") for x in stops]
+        in_turn = aggregation_method in (1, 2)
+        walk = _Walk(targets, sources, stops, scope, colocate_gradients_with_ops, gate_gradients, in_turn)
         walk.start(starts)
         walk.run()
-        return [walk.result(x, unconnected_gradients) for x in sources]
+        found = [walk.aggregate(x) for x in sources]
+    if unconnected_gradients == UnconnectedGradients.ZERO:
+        return [array.zeros_like(x) if g is None else g for x, g in zip(sources, found)]
+    return found
 
 
 @export(v2="gradients")
@@ -122,7 +127,7 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _differentiated(x: Any) -> Any:
+def _differentiated(x: Any, name: str) -> Any:
     """The tensor that stands for x in the graph: a variable's handle or reference."""
     as_source = getattr(x, "_gradient_source", None)
     if as_source is not None:
@@ -130,7 +135,7 @@ def _differentiated(x: Any) -> Any:
     elif isinstance(x, IndexedSlices):
         x = x.values
     else:
-        x = convert_to_tensor(x, name="x")
+        x = convert_to_tensor(x, name=name)
     return context.target().capture(x) if getattr(x, "is_eager", False) else x
 
 
@@ -151,9 +156,17 @@ class _Walk:
     """One backward pass. `pending[op]` counts the consumers on the way whose gradients are not known yet."""
 
     def __init__(
-        self, ys: list[Tensor], xs: list[Tensor], stops: list[Tensor], scope: str, colocate: bool, gate: bool
+        self,
+        ys: list[Tensor],
+        xs: list[Tensor],
+        stops: list[Tensor],
+        scope: str,
+        colocate: bool,
+        gate: bool,
+        in_turn: bool,
     ) -> None:
-        self.ys, self.xs, self.scope, self.colocate, self.gate = ys, xs, scope, colocate, gate
+        self.ys, self.xs, self.scope = ys, xs, scope
+        self.colocate, self.gate, self.in_turn = colocate, gate, in_turn
         self.stands_for, self.captured = _captures(context.target())
         self.stop_ops = self._stop_ops(stops)
         self.between = self._between()
@@ -218,21 +231,25 @@ class _Walk:
                 if y.dtype.is_complex:
                     raise TypeError(f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = {y.dtype!r})")
                 if y.dtype.base_dtype is dtypes.string:
-                    raise TypeError(f"Strings have no gradient: {y}")
-                if not is_trainable(y):
+                    raise TypeError(f"Expected string, but got 1: strings have no gradient ({y}).")
+                if y.dtype.base_dtype in (dtypes.resource, dtypes.variant):
                     continue
-                one = convert_to_tensor(1, y.dtype.base_dtype, name=f"grad_ys_{i}")
-                given = array.fill(array.shape(y), one)
+                sizes = array.shape(y)
+                one = convert_to_tensor(
+                    True if y.dtype.base_dtype is dtypes.bool_ else 1, y.dtype.base_dtype, name=f"grad_ys_{i}"
+                )
+                given = array.fill(sizes, one)
             elif isinstance(given, IndexedSlices):
                 pass
             else:
-                given = convert_to_tensor(given, name=f"grad_ys_{i}")
+                given = convert_to_tensor(given, name=f"grad_y_{i}")
                 if given.dtype.base_dtype is not y.dtype.base_dtype:
                     raise TypeError(
                         f"Gradient type {given.dtype.name} generated for tensor {y} with type {y.dtype.name} must match."
                     )
                 if not given.static_shape.compatible(y.static_shape):
                     raise ValueError(f"grad_ys {given.shape} does not fit the shape {y.shape} of {y}.")
+                given = array.identity(given, name=f"grad_ys_{i}")
             self.gradients.setdefault(y, []).append(given)
 
     def run(self) -> None:
@@ -253,7 +270,7 @@ class _Walk:
 
     def _through(self, op: Operation) -> None:
         """Computes the gradients of an op's inputs from those of its outputs."""
-        incoming = [self._aggregate(tensor) for tensor in op.outputs]
+        incoming = [self.aggregate(tensor) for tensor in op.outputs]
         if all(g is None for g in incoming):
             return
         if op in self.stands_for:
@@ -307,7 +324,7 @@ class _Walk:
             if g.static_shape.rank is None or not g.static_shape.known:
                 g.set_shape(tensor.static_shape)
 
-    def _aggregate(self, tensor: Tensor) -> Any:
+    def aggregate(self, tensor: Tensor) -> Any:
         """The sum of the gradients that reached `tensor`, as one tensor; IndexedSlices stay sparse."""
         terms = self.gradients.get(tensor)
         if not terms:
@@ -315,14 +332,12 @@ class _Walk:
         if len(terms) > 1:
             first = terms[0] if isinstance(terms[0], Tensor) else terms[0].values
             with first.op.graph.colocate_with(first.op, ignore_existing=True):
-                terms[:] = [aggregate(terms)]
+                if self.in_turn and len(terms) > 2 and all(isinstance(term, Tensor) for term in terms):
+                    with name_scope(tensor.op.name + "_gradient_sum"):
+                        terms[:] = [functools.reduce(lambda total, term: math.ADD_N([total, term]), terms)]
+                else:
+                    terms[:] = [aggregate(terms)]
         return terms[0]
-
-    def result(self, x: Tensor, unconnected: str) -> Any:
-        found = self._aggregate(x)
-        if found is None and unconnected == UnconnectedGradients.ZERO:
-            return array.zeros_like(x)
-        return found
 
 
 def aggregate(terms: list[Any]) -> Any:
@@ -352,7 +367,10 @@ def hessians(
     """For each x the second derivatives of the sum of `ys`: a tensor of shape `x.shape + x.shape`."""
     sources = _as_list(xs)
     firsts = gradients(ys, sources, None, name, colocate_gradients_with_ops, gate_gradients, aggregation_method)
-    return [None if g is None else _hessian(g, x) for g, x in zip(firsts, sources)]
+    for x, g in zip(sources, firsts):
+        if g is None:
+            raise ValueError(f"None values not supported: {x} has no gradient to differentiate again.")
+    return [_hessian(g, x) for g, x in zip(firsts, sources)]
 
 
 @export(v2="hessians")

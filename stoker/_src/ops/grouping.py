@@ -6,6 +6,7 @@ from typing import Any
 
 from stoker._src.base.export import export
 from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import define
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import control_dependencies, name_scope
@@ -58,6 +59,7 @@ def tuple_v1(tensors: Any, name: str | None = None, control_inputs: Any = None) 
     if context.executing_eagerly():
         return list(tensors)
     with name_scope(name, "tuple", tensors):
+        tensors = [t if t is None or isinstance(t, (Tensor, IndexedSlices)) else convert_to_tensor(t) for t in tensors]
         waits: list[Any] = [t.op for t in tensors if t is not None]
         for item in control_inputs or ():
             if isinstance(item, Tensor):

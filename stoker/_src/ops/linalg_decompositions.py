@@ -59,7 +59,7 @@ def matrix_inverse_kernel(input: torch.Tensor, *, adjoint: bool) -> torch.Tensor
     check_square(input)
     x = wide(input)
     inverse, info = torch.linalg.inv_ex(x.mH if adjoint else x)
-    if bool((info != 0).any()):
+    if bool((info != 0).any()) or bool(torch.isnan(x).any()):
         raise InvalidArgumentError(None, None, "Input is not invertible.")
     return inverse.to(input.dtype)
 
@@ -93,10 +93,9 @@ CHOLESKY.shape(square)
 def cholesky_kernel(input: torch.Tensor) -> torch.Tensor:
     check_square(input)
     factor, info = torch.linalg.cholesky_ex(wide(input))
-    if bool((info != 0).any()):
-        raise InvalidArgumentError(
-            None, None, "Cholesky decomposition was not successful. The input might not be valid."
-        )
+    failed = info != 0
+    if bool(failed.any()):  # not positive definite
+        factor = torch.where(failed[..., None, None], torch.full_like(factor, torch.nan).tril(), factor)
     return factor.to(input.dtype)
 
 
@@ -116,11 +115,18 @@ def cholesky_grad(op: Operation, g: Tensor) -> Tensor:
     return _cholesky_gradient(op.outputs[0], g)
 
 
-CHOLESKY_GRAD = define("CholeskyGrad(l: T, grad: T) -> (output: T)", T=(dtypes.float16, dtypes.float32, dtypes.float64))
+CHOLESKY_GRAD = define(
+    "CholeskyGrad(l: T, grad: T) -> (output: T)", T=(dtypes.float16, dtypes.float32, dtypes.float64)
+).late()
 
 
 @CHOLESKY_GRAD.kernel
 def cholesky_grad_kernel(l: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:
+    check_square(l)
+    if l.shape != grad.shape:
+        raise InvalidArgumentError(
+            None, None, f"Inputs (L and grad) must have the same shape: {Shape(l.shape)} and {Shape(grad.shape)}"
+        )
     x = wide(l)
     inner = torch.tril(x.mH @ wide(grad))
     inner = inner - 0.5 * torch.diag_embed(torch.diagonal(inner, dim1=-2, dim2=-1))
@@ -530,7 +536,7 @@ LU = define(
 def lu_kernel(input: torch.Tensor, *, output_idx_type: DType) -> tuple[torch.Tensor, torch.Tensor]:
     check_square(input)
     packed, pivots, info = torch.linalg.lu_factor_ex(wide(input))
-    if bool((info != 0).any()):
+    if bool((info != 0).any()) or bool(torch.isnan(input).any()):
         raise InvalidArgumentError(None, None, "Input is not invertible.")
     permutation = torch.lu_unpack(packed, pivots, unpack_data=False)[0]
     # Column j of P holds a one at the row that row j of the factors came to: P L U = input, rows in order P^T.

@@ -13,7 +13,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INEXACT, NUMERIC, REAL, SIGNED_INTS, DType
 from stoker._src.base.errors import FailedPreconditionError, InternalError, InvalidArgumentError, OpError
 from stoker._src.base.export import export
-from stoker._src.base.shapes import Shape
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import (
@@ -660,7 +660,10 @@ ACCUMULATE_N_V2.grad(add_n_grad)
 
 @ACCUMULATE_N_V2.shape
 def accumulate_n_shape(inputs: list[Shape], *, shape: Shape) -> Shape:
-    return all_merged(inputs).merge(shape)
+    try:
+        return all_merged(inputs).merge(shape)
+    except InvalidArgumentError:
+        return UNKNOWN_SHAPE  # the kernel says what does not fit; the attribute alone does no harm
 
 
 def _add_n_inputs(inputs: Any) -> list[Any]:

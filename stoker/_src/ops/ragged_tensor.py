@@ -49,7 +49,7 @@ def _splits_tensor(value: Any, name: str, dtype: DType | None = None) -> Tensor:
         if dtype is not None:
             tensor = casting.cast(tensor, dtype)
     else:
-        tensor = convert_to_tensor(value, dtype or dtypes.int64, name=name)
+        tensor = convert_to_tensor(value, dtype, name=name, dtype_hint=dtypes.int64)
     if tensor.dtype.base_dtype not in _SPLIT_TYPES:
         raise ValueError(f"{name} must have dtype int32 or int64, not {tensor.dtype.name}")
     if tensor.static_shape.rank not in (None, 1):

@@ -19,7 +19,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_joining, array_selection, broadcasting, gathering, math, reductions
-from stoker._src.ops.array_movement import allocatable
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.constants import constant
 from stoker._src.ops.values import torch_dtype
 
@@ -56,6 +56,9 @@ VALUE_READERS["Size"] = lambda op: (
 @export("rank")
 def rank(input: Any, name: str | None = None) -> Tensor:
     """The number of dimensions; a constant when it is known."""
+    if not isinstance(input, Tensor):
+        with name_scope(name, "Rank") as scope:
+            return rank(convert_to_tensor(input), scope)
     tensor = convert_to_tensor(input)
     known = tensor.static_shape.rank
     if known is not None:
@@ -66,6 +69,9 @@ def rank(input: Any, name: str | None = None) -> Tensor:
 @export(v1="size")
 def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
     """The number of elements; a constant when it is known."""
+    if not isinstance(input, Tensor):
+        with name_scope(name, "Size") as scope:
+            return size(convert_to_tensor(input), scope, out_type)
     tensor = convert_to_tensor(input)
     known = tensor.static_shape.size
     if known is not None:
@@ -148,6 +154,7 @@ BROADCAST_TO = define(
 
 @BROADCAST_TO.kernel
 def broadcast_to_kernel(input: Any, shape: list[int]) -> Any:
+    shape = allocatable(shape, itemsize(input))
     return input.expand(shape) if isinstance(input, torch.Tensor) else np.broadcast_to(input, shape)
 
 

@@ -27,10 +27,10 @@ AXES = one_of(*INDEX, default=dtypes.int32)
 
 def _reduction(name: str, allowed: Any) -> OpDefinition:
     if allowed is dtypes.bool_:
-        signature = f"{name}(input: bool, reduction_indices: rank<2 host Tidx) -> (output: bool)"
+        signature = f"{name}(input: bool, reduction_indices: rank<2* host Tidx) -> (output: bool)"
         definition = define(signature, keep_dims=False, Tidx=AXES)
     else:
-        signature = f"{name}(input: T, reduction_indices: rank<2 host Tidx) -> (output: T)"
+        signature = f"{name}(input: T, reduction_indices: rank<2* host Tidx) -> (output: T)"
         definition = define(signature, keep_dims=False, T=allowed, Tidx=AXES)
     definition.shape(reduced_shape, values=["reduction_indices"])
     return definition
@@ -58,6 +58,8 @@ def _axes(input: torch.Tensor, reduction_indices: Any) -> list[int]:
         InvalidArgumentError: an axis out of range, or named twice.
     """
     axes = reduction_indices if isinstance(reduction_indices, list) else [reduction_indices]
+    if axes and isinstance(axes[0], list):
+        axes = np.ravel(axes).tolist()
     rank = input.ndim
     for axis in axes:
         if not -rank <= axis < rank:

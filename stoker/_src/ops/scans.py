@@ -35,6 +35,8 @@ def _scan(name: str, function: Callable[..., torch.Tensor], neutral: float, allo
     """A running combination along `axis`, forwards or backwards, with or without the element itself."""
 
     def kernel(x: torch.Tensor, axis: int, *, exclusive: bool, reverse: bool) -> torch.Tensor:
+        if isinstance(axis, list):
+            raise InvalidArgumentError(None, None, f"{name}: axis must be a scalar, not {axis}")
         if not -x.ndim <= axis < x.ndim:
             raise InvalidArgumentError(
                 None, None, f"{name}: expected scan axis in the range [{-x.ndim}, {x.ndim}), but got {axis}."
@@ -57,7 +59,7 @@ def _scan(name: str, function: Callable[..., torch.Tensor], neutral: float, allo
         reverse=False,
         T=allowed,
         Tidx=one_of(*INDEX, default=dtypes.int32),
-    )
+    ).late()
     definition.kernel(modular(kernel))
     definition.shape(scan_shape, values=["axis"])
     return definition

@@ -233,8 +233,34 @@ def _rows_rule(ref: Shape, indices: Shape, updates: Shape) -> Shape:
     return ref
 
 
-def _nd_rule(ref: Shape, indices: Shape, updates: Shape) -> Shape:
+def nd_rule(ref: Shape, indices: Shape, updates: Shape) -> Shape:
+    """The rule of updates at coordinates: those of `indices` but the last, then the inner ones of `ref`."""
+    indices.at_least(1), updates.at_least(1)
+    depth = indices[-1] if indices.rank else None
+    if depth is not None and ref.rank is not None:
+        if depth > ref.rank:
+            raise InvalidArgumentError(
+                None, None, f"The last dimension of indices is {depth}, more than the rank {ref.rank} of {ref}."
+            )
+        indices[:-1].concat(ref[depth:]).merge(updates)
+    elif indices.rank is not None and updates.rank is not None:
+        indices[:-1].merge(updates[: indices.rank - 1])
     return ref
+
+
+def _of_handle(rule: Callable[..., Shape]) -> Callable[..., tuple[()]]:
+    """`rule` for the variable behind a handle, whose dtype is that of the updates."""
+
+    def by_handle(handle: Shape, indices: Shape, updates: Shape, *, op: Operation) -> tuple[()]:
+        found, given = state.handle_dtype(op._inputs[0]), op._inputs[2].dtype
+        if found not in (None, given):
+            raise InvalidArgumentError(
+                None, None, f"Trying to read variable with wrong dtype. Expected {found.name} got {given.name}."
+            )
+        rule(handle_shape(op._inputs[0]), indices, updates)
+        return ()
+
+    return by_handle
 
 
 def _scatter(kind: str) -> tuple[OpDefinition, OpDefinition]:
@@ -260,6 +286,7 @@ def _scatter(kind: str) -> tuple[OpDefinition, OpDefinition]:
     )
     kernel.__name__ = _kernel_name(resource_name)
     by_handle.kernel(kernel)
+    by_handle.shape(_of_handle(_rows_rule))
     return by_reference, by_handle
 
 
@@ -303,7 +330,7 @@ def _scatter_nd(kind: str) -> tuple[OpDefinition, OpDefinition]:
     if kind in ("Update", "Add", "Sub"):
         by_reference.not_differentiable()
     by_reference.kernel(_returning(kernel, _kernel_name(name)))
-    by_reference.shape(_nd_rule)
+    by_reference.shape(nd_rule)
     by_handle = define(
         f"{resource_name}(ref: resource, indices: Tindices, updates: T) -> ()",
         WRITES | STATEFUL,
@@ -314,6 +341,7 @@ def _scatter_nd(kind: str) -> tuple[OpDefinition, OpDefinition]:
     )
     kernel.__name__ = _kernel_name(resource_name)
     by_handle.kernel(kernel)
+    by_handle.shape(_of_handle(nd_rule))
     return by_reference, by_handle
 
 

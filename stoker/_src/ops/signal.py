@@ -118,7 +118,7 @@ def _rfft_shape(rank: int, inverse: bool) -> Callable[..., Shape]:
         if fft_length is None:
             last: list[Any] = [None] * rank
         else:
-            last = [int(n) for n in fft_length]
+            last = _lengths_checked(fft_length.tolist(), rank, "IRFFT" if inverse else "RFFT")
             if not inverse:
                 last[-1] = last[-1] // 2 + 1 if last[-1] else 0
         return Shape((*input.dims[: len(input) - rank], *last))

@@ -555,8 +555,6 @@ def _bound(index: Any) -> Any:
         if getattr(index, "is_eager", False):
             return int(index)  # type: ignore[call-overload]
         return index
-    if isinstance(index, (bool, np.bool_)):
-        raise TypeError(f"{_WRONG_INDEX}, got {index!r}")
     try:
         return operator.index(index)
     except TypeError:
@@ -564,9 +562,9 @@ def _bound(index: Any) -> Any:
 
 
 def _is_mask(key: Any) -> bool:
-    return (isinstance(key, Tensor) and key.dtype.base_dtype is dtypes.bool_) or (
-        isinstance(key, np.ndarray) and key.dtype == np.bool_
-    )
+    if isinstance(key, Tensor):
+        return key.dtype.base_dtype is dtypes.bool_
+    return isinstance(key, (bool, np.bool_)) or (isinstance(key, np.ndarray) and key.dtype == np.bool_)
 
 
 def slice_helper(tensor: Any, key: Any, var: Any = None) -> Any:
@@ -609,8 +607,7 @@ def slice_helper(tensor: Any, key: Any, var: Any = None) -> Any:
         else:
             at = _bound(item)
             begin.append(at)
-            # With a shrunk axis the end does not matter: the tensor itself saves an addition in every run.
-            end.append(at + 1 if type(at) is int else at)
+            end.append(at + 1)
             strides.append(1)
             shrink_axis_mask |= bit
     with name_scope(None, "strided_slice", [tensor]) as scope:
@@ -632,15 +629,9 @@ def _vectors(begin: list[Any], end: list[Any], strides: list[Any]) -> tuple[Any,
     packed: list[Any] = []
     for position, parts in enumerate((begin, end, strides)):
         label = "stack" if position == 0 else f"stack_{position}"
-        if position == 1 and all(a is b or (type(a) is int and a == b) for a, b in zip(begin, end)):
-            packed.append(packed[0])
-        elif any(isinstance(part, Tensor) for part in parts):
-            packed.append(
-                array.PACK(
-                    [math.cast(p, kind) if isinstance(p, Tensor) else np.array(p, numpy_kind) for p in parts],
-                    name=label,
-                )
-            )
+        if any(isinstance(part, Tensor) for part in parts):
+            parts = [math.cast(part, kind) if isinstance(part, Tensor) else part for part in parts]
+            packed.append(convert_to_tensor(parts, kind, label))
         else:
             packed.append(constant_of(np.array(parts, numpy_kind), kind, label))
     return packed[0], packed[1], packed[2]

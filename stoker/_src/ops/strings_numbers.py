@@ -269,7 +269,7 @@ def string_format(
 
 # ---- Fingerprint ------------------------------------------------------------------------------------------------
 
-FINGERPRINT = define("Fingerprint(data: T, method: string) -> (fingerprint: uint8)", T=ANY)
+FINGERPRINT = define("Fingerprint(data: T, method: scalar string) -> (fingerprint: uint8)", T=ANY)
 
 
 @FINGERPRINT.kernel

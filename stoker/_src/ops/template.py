@@ -62,13 +62,17 @@ class Template:
         self._variables_created = False
         self._first = threading.RLock()
         if create_scope_now:
-            with self._new_scope() as self._scope:
+            # The name scope is the first call's.
+            with self._new_scope(auxiliary_name_scope=False) as self._scope:
                 pass
 
-    def _new_scope(self) -> variable_scope:
-        if self._unique_name is not None:
-            return variable_scope(self._unique_name, custom_getter=self._custom_getter)
-        return variable_scope(None, default_name=self._name, custom_getter=self._custom_getter)
+    def _new_scope(self, auxiliary_name_scope: bool = True) -> variable_scope:
+        return variable_scope(
+            self._unique_name,
+            default_name=self._name,
+            custom_getter=self._custom_getter,
+            auxiliary_name_scope=auxiliary_name_scope,
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with self._first:

@@ -221,7 +221,9 @@ class VariableScope:
             "initializer": self._initializer if initializer is None else initializer,
             "regularizer": self._regularizer if regularizer is None else regularizer,
             "reuse": self._reuse if reuse is None else reuse,
-            "trainable": trainable,
+            "trainable": synchronization != variables.VariableSynchronization.ON_READ
+            if trainable is None
+            else trainable,
             "collections": collections,
             "caching_device": self._caching_device if caching_device is None else caching_device,
             "partitioner": self._partitioner if partitioner is None else partitioner,
@@ -234,6 +236,8 @@ class VariableScope:
         if kwargs["dtype"] is None and not _has_dtype(kwargs["initializer"]):
             kwargs["dtype"] = self._dtype
         getter: Callable[..., Any] = partial(_get, var_store)
+        if custom_getter is not None and not callable(custom_getter):
+            raise ValueError(f"Passed a custom_getter which is not callable: {custom_getter}")
         custom = custom_getter or self._custom_getter
         with name_scope(None):
             if custom is None:
@@ -317,13 +321,13 @@ def _initial_value(
     elif isinstance(initializer, type):
         initializer = initializer()
     if not callable(initializer) or isinstance(initializer, Tensor):
+        if given is not None:
+            own = convert_to_tensor(initializer).dtype.base_dtype
+            if own is not dtype:
+                raise ValueError(f"Initializer type '{own!r}' and explicit dtype '{dtype!r}' don't match.")
         if shape is not None:
             raise ValueError("If initializer is a constant, do not specify shape.")
-        return (
-            convert_to_tensor(initializer, None if given is None else dtype)
-            if isinstance(initializer, Tensor)
-            else initializer
-        )
+        return initializer
     if shape is None or not shape.known:
         if shape is None and not _takes_shape(initializer):
             return initializer  # a function of no arguments
@@ -595,18 +599,17 @@ class variable_scope:
             counts = dict(store.scope_counts)
             name, base = given.name, given
             aux = given.name.split("/")[-1]
-            reuse = given.reuse if self._reuse is None else self._reuse
+            reuse = self._reuse or given.reuse
             original = given.original_name_scope
         else:
             part = given if given is not None else store.unique_scope(self._default_name or "")
             name, base, original = f"{outer.name}/{part}" if outer.name else part, outer, None
             # The name scope is made unique by itself: the two need not get the same number.
             aux = given if given is not None else self._default_name or ""
-            reuse = outer.reuse if self._reuse is None else self._reuse
-            if given is None and self._reuse is True:
+            # What an outer scope shares, an inner one cannot stop sharing.
+            reuse = self._reuse or outer.reuse
+            if given is None and self._reuse:
                 raise ValueError("reuse=True cannot be used without a name_or_scope")
-        if not isinstance(given, VariableScope) and outer.reuse is True and self._reuse is None:
-            reuse = True
         changes = {key: value for key, value in self._changes.items() if value is not None}
         getter = _nested_getter(self._custom_getter, base.custom_getter)
         with self._names(aux) as scope_name:

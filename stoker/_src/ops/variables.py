@@ -241,7 +241,10 @@ class Variable(PartialUpdates, metaclass=_VariableType):
         return self._element.graph
 
     def _as_graph_element(self) -> Tensor:
-        return self._snapshot
+        return self._element
+
+    def _control_element(self) -> Operation | None:
+        return None if getattr(self._element, "is_eager", False) else self.op
 
     def _gradient_source(self) -> Tensor:
         """The tensor that `tf.gradients` differentiates with respect to."""
@@ -420,13 +423,14 @@ class VariableV2Form(Variable):
     """The 2.x constructor of `Variable`: always a resource variable. All variables are instances of it."""
 
 
-def _initial_tensor(initial_value: Any, dtype: Any, name: str) -> Any:
+def _initial_tensor(initial_value: Any, dtype: Any, in_scope: bool) -> Any:
     """The initial value as a tensor, in the scope TensorFlow makes it in."""
     wanted = None if dtype is None else as_dtype(dtype).base_dtype
     if callable(initial_value) and not isinstance(initial_value, (Tensor, Variable)):
         with name_scope("Initializer"), device(None):
             return convert_to_tensor(initial_value(), wanted, name="initial_value")
-    return convert_to_tensor(initial_value, wanted, name=name)
+    with name_scope("Initializer") if in_scope else nullcontext():
+        return convert_to_tensor(initial_value, wanted, name="initial_value")
 
 
 class MadeVariable(Variable):
@@ -472,11 +476,12 @@ class MadeVariable(Variable):
         with control_dependencies(None), name_scope(name, "Variable", None) as scope:
             self._name = scope[:-1]
             with graph._attr_scope({"_class": (f"loc:@{self._name}",)}):
-                initial = _initial_tensor(initial_value, dtype, "initial_value")
+                initial = _initial_tensor(initial_value, dtype, isinstance(self, ResourceVariable))
             self._initial_value = initial
             known = initial.static_shape if validate_shape else Shape(None)
             self._static = known if shape is None else as_shape(shape)
             self._build(graph, initial, scope)
+            self._name = self._element.op.name  # a name of no letters gives way to the op's
         self._join_collections(collections)
 
     def _build(self, graph: Any, initial: Tensor, scope: str) -> None:
@@ -568,6 +573,8 @@ class RefVariable(MadeVariable):
 class ResourceVariable(MadeVariable):
     """A variable behind a handle: reads are explicit and see whole values."""
 
+    _cached: Tensor | None = None  # the value on the caching device, which stands for all later reads
+
     def _build(self, graph: Any, initial: Tensor, scope: str) -> None:
         self._dtype = initial.dtype.base_dtype
         self._element = state.VAR_HANDLE_OP(
@@ -576,14 +583,21 @@ class ResourceVariable(MadeVariable):
         self._element.variable = weakref.ref(self)  # type: ignore[attr-defined]
         with name_scope("IsInitialized"):
             self._is_initialized_op = state.VAR_IS_INITIALIZED_OP(self._element)
-        with name_scope("Assign") as assign_scope, graph.colocate_with(self._element.op):
+        with (
+            name_scope("Assign") as assign_scope,
+            graph.colocate_with(None, ignore_existing=True),
+            device(self._element.device),
+        ):
             self._initializer_op = state.ASSIGN_VARIABLE_OP(self._element, initial, name=assign_scope)
         with name_scope("Read"):
             self._snapshot = self._read()
+            if self._caching_device is not None:
+                with device(self._caching_device):
+                    self._cached = array.identity(self._snapshot)
 
     def _make_eager(self, initial_value: Any, dtype: Any, name: str | None, shape: Any) -> None:
         with name_scope(name, "Variable") as scope:
-            initial = _initial_tensor(initial_value, dtype, "initial_value")
+            initial = _initial_tensor(initial_value, dtype, False)
             self._name = scope[:-1]
         self._dtype, self._static = initial.dtype.base_dtype, initial.static_shape if shape is None else as_shape(shape)
         self._element = state.VAR_HANDLE_OP(
@@ -597,7 +611,7 @@ class ResourceVariable(MadeVariable):
         return state.READ_VARIABLE_OP(self._element, dtype=self._dtype)
 
     def value(self) -> Tensor:
-        return self._read()
+        return self._read() if self._cached is None else self._cached
 
     def read_value(self) -> Tensor:
         with name_scope("Read"):
@@ -677,7 +691,7 @@ class UnreadVariable(ResourceVariable):
     def __init__(self, variable: ResourceVariable, update: Operation) -> None:
         for key, value in vars(variable).items():
             setattr(self, key, value)
-        self._update = update
+        self._update, self._cached = update, None
         self._snapshot = self._read()
 
     @property

@@ -20,7 +20,11 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.graph.tensor_spec import TensorSpec
+from stoker._src.graph.type_spec import TypeSpec
 from stoker._src.ops import control_flow, variables
+from stoker._src.runtime.autograph import convert
+from stoker._src.runtime.autograph.public import options_for
+from stoker._src.runtime.autograph.user_errors import in_user_code
 from stoker._src.runtime.function_calls import DifferentiableFunction
 
 _run_eagerly = False
@@ -148,17 +152,24 @@ def _is_value(leaf: Any) -> bool:
 class PolymorphicFunction:
     """What `tf.function` returns: traces on the first call with each kind of arguments, then reuses the trace."""
 
-    def __init__(self, python_function: Callable[..., Any], input_signature: Any, reduce_retracing: bool) -> None:
+    def __init__(
+        self,
+        python_function: Callable[..., Any],
+        input_signature: Any,
+        reduce_retracing: bool,
+        autograph: convert.Options | None,
+    ) -> None:
         self._python_function = python_function
         self._signature = inspect.signature(python_function)
         self._input_signature = None if input_signature is None else tuple(input_signature)
         if self._input_signature is not None:
             for spec in nest.flatten(self._input_signature):
-                if not isinstance(spec, TensorSpec):
+                if not isinstance(spec, TypeSpec):
                     raise TypeError(
                         f"input_signature must be a possibly nested sequence of TensorSpec objects, got {spec!r}"
                     )
         self._reduce_retracing = reduce_retracing
+        self._autograph = autograph
         self._traces: dict[Any, ConcreteFunction] = {}
         self._relaxed: dict[Any, list[Shape]] = {}
         self._variables: list[weakref.ref[Any]] = []
@@ -189,7 +200,7 @@ class PolymorphicFunction:
             found = None
         if found is None:
             method = self._python_function.__get__(instance, owner)
-            found = PolymorphicFunction(method, self._input_signature, self._reduce_retracing)
+            found = PolymorphicFunction(method, self._input_signature, self._reduce_retracing, self._autograph)
             try:
                 self._bound[instance] = found
             except TypeError:  # an instance that cannot be a key keeps its own
@@ -254,7 +265,9 @@ class PolymorphicFunction:
     def _specs(self, leaves: list[Any]) -> list[Any]:
         """For each argument that is a tensor what the trace must accept; None for others."""
         specs: list[Any] = []
-        signature = None if self._input_signature is None else nest.flatten(self._input_signature)
+        signature = self._input_signature
+        if signature is not None:
+            signature = nest.flatten(signature, expand_composites=True)
         position = 0
         for leaf in leaves:
             if not _is_value(leaf):
@@ -324,7 +337,7 @@ class PolymorphicFunction:
             arguments.append(tensor)
             leaves.append(tensor)
         call_args, call_kwargs = nest.pack_sequence_as((args, kwargs), leaves, expand_composites=True)
-        traced = control_flow.trace(graph, lambda: _without_ops(self._python_function(*call_args, **call_kwargs)))
+        traced = control_flow.trace(graph, lambda: _without_ops(self._run(call_args, call_kwargs)))
         described = nest.pack_sequence_as(
             (args, kwargs),
             [leaf if spec is None else spec for leaf, spec in zip(leaves, specs)],
@@ -332,6 +345,21 @@ class PolymorphicFunction:
         )
         controls = control_flow.control_outputs(graph)
         return ConcreteFunction(name, graph, traced, arguments, described, controls)
+
+    def _run(self, args: Any, kwargs: Any) -> Any:
+        """The Python function, converted where it can be; its errors then name the user's lines."""
+        function = self._python_function
+        if self._autograph is not None:
+            function = convert.converted(function, self._autograph)
+        if function is self._python_function:
+            return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            told = in_user_code(error)
+            if told is error:
+                raise
+            raise told from error.__cause__
 
 
 def _without_ops(result: Any) -> Any:
@@ -354,8 +382,12 @@ def _fitted(spec: Any, value: Any) -> Any:
     except (ValueError, TypeError) as error:
         raise TypeError(f"Structure of Python function inputs does not match input_signature: {error}") from None
 
-    def convert(each: TensorSpec, leaf: Any) -> Any:
-        if isinstance(leaf, TensorSpec):
+    def convert(each: Any, leaf: Any) -> Any:
+        if isinstance(leaf, TypeSpec):
+            return leaf
+        if not isinstance(each, TensorSpec):
+            if not each.is_compatible_with(leaf):
+                raise TypeError(f"Python inputs incompatible with input_signature: expected {each}, found {leaf}.")
             return leaf
         tensor = leaf if isinstance(leaf, Tensor) else convert_to_tensor(leaf, each.dtype)
         if not each.is_compatible_with(tensor):
@@ -428,26 +460,27 @@ def function(
     """Makes `func` a function that is traced once for each kind of arguments and then runs as one op.
 
     Tensors (and arrays) among the arguments may have any value; other arguments are part of the trace. Python control flow
-    that depends on a tensor's value is not rewritten: use `tf.cond` and `tf.while_loop`.
+    that depends on a tensor's value becomes control flow of the graph (`runtime/autograph`).
 
     Args:
         func: the function; without it a decorator is returned.
         input_signature: TensorSpecs of all arguments; then there is one trace.
-        autograph: accepted. Python `if` and `while` on tensors raise an error, whatever it says.
+        autograph: convert Python control flow; with False, a tensor as a Python condition is an error.
         jit_compile, experimental_compile: accepted; the body runs as it is.
         reduce_retracing, experimental_relax_shapes: leave sizes open that have varied between calls.
-        experimental_implements, experimental_autograph_options, experimental_attributes, experimental_follow_type_hints:
-            accepted.
+        experimental_autograph_options: a `tf.autograph.experimental.Feature` or several.
+        experimental_implements, experimental_attributes, experimental_follow_type_hints: accepted.
 
     Raises:
         TypeError: the arguments of a call do not fit the signature.
     """
-    del autograph, jit_compile, experimental_implements, experimental_autograph_options, experimental_attributes
+    del jit_compile, experimental_implements, experimental_attributes
     del experimental_compile, experimental_follow_type_hints
+    options = options_for(experimental_autograph_options) if autograph else None
     relax = reduce_retracing or bool(experimental_relax_shapes)
 
     def decorate(python_function: Callable[..., Any]) -> PolymorphicFunction:
-        return PolymorphicFunction(python_function, input_signature, relax)
+        return PolymorphicFunction(python_function, input_signature, relax, options)
 
     return decorate if func is None else decorate(func)
 

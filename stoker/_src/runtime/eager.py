@@ -23,7 +23,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import array_text, from_numpy, host_value, to_numpy
 from stoker._src.runtime.devices import PREFIX, Placement
 from stoker._src.runtime.emit import Step, copied
-from stoker._src.runtime.failures import explain_failure
+from stoker._src.runtime.failures import check_shapes, explain_failure
 from stoker._src.runtime.function_calls import call_op
 from stoker._src.runtime.functions import FunctionCompiler, step_failure
 from stoker._src.runtime.instructions import Value
@@ -283,6 +283,10 @@ class EagerExecutor:
         if definition.ranked:
             definition.check_ranks([getattr(value, "ndim", None) for value in values], attrs)
         arguments = values if definition.plain else definition.group(values, attrs)
+        if definition.narrow:
+            definition.check_narrow(attrs)
+        if definition.enforced:
+            check_shapes(record, arguments)
         for i, arg in enumerate(definition.inputs):
             if arg.host:
                 arguments[i] = [host_value(v) for v in arguments[i]] if arg.is_list else host_value(arguments[i])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from stoker._src.base.errors import InaccessibleTensorError
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from stoker._src.graph.tensor import Operation, Tensor
@@ -80,7 +81,11 @@ class FetchPlan:
         except KeyError as error:
             raise ValueError(f"Fetch argument {fetch!r} cannot be interpreted as a Tensor. ({error})") from None
         if not self.graph.is_fetchable(element):
-            raise ValueError(f"Operation {getattr(element, 'name', element)!r} has been marked as not fetchable.")
+            op = element.op if isinstance(element, Tensor) else element
+            raise InaccessibleTensorError(
+                f"Operation {op.name!r} has been marked as not fetchable. Typically this happens when it is defined in "
+                "another function or code block."
+            )
         if isinstance(element, Operation):
             self.targets.append(element)
             return lambda values: None

@@ -3,13 +3,17 @@
 # Written by scripts/api_gen.py.
 # fmt: off
 from stoker.compat.v1 import app as app
+from stoker.compat.v1 import audio as audio
+from stoker.compat.v1 import autograph as autograph
 from stoker.compat.v1 import bitwise as bitwise
 from stoker.compat.v1 import compat as compat
 from stoker.compat.v1 import config as config
 from stoker.compat.v1 import contrib as contrib
 from stoker.compat.v1 import debugging as debugging
+from stoker.compat.v1 import distributions as distributions
 from stoker.compat.v1 import dtypes as dtypes
 from stoker.compat.v1 import errors as errors
+from stoker.compat.v1 import experimental as experimental
 from stoker.compat.v1 import flags as flags
 from stoker.compat.v1 import gfile as gfile
 from stoker.compat.v1 import graph_util as graph_util
@@ -147,7 +151,14 @@ from stoker._src.graph.sparse_tensor import SparseTensorValue as SparseTensorVal
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
+from stoker._src.graph.tensor_spec import IndexedSlicesSpec as IndexedSlicesSpec
+from stoker._src.graph.tensor_spec import SparseTensorSpec as SparseTensorSpec
 from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
+from stoker._src.graph.type_spec import type_spec_from_value as type_spec_from_value
+from stoker._src.graph.type_spec import TypeSpec as TypeSpec
+from stoker._src.ops.accumulators import ConditionalAccumulator as ConditionalAccumulator
+from stoker._src.ops.accumulators import ConditionalAccumulatorBase as ConditionalAccumulatorBase
+from stoker._src.ops.accumulators import SparseConditionalAccumulator as SparseConditionalAccumulator
 from stoker._src.ops.array import concat as concat
 from stoker._src.ops.array import expand_dims as expand_dims
 from stoker._src.ops.array import fill as fill
@@ -580,6 +591,10 @@ from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
 from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
 from stoker._src.ops.tensor_messages import parse_tensor as parse_tensor
 from stoker._src.ops.tensor_messages import serialize_tensor as serialize_tensor
+from stoker._src.ops.type_specs import NoneTensorSpec as NoneTensorSpec
+from stoker._src.ops.type_specs import OptionalSpec as OptionalSpec
+from stoker._src.ops.type_specs import RaggedTensorSpec as RaggedTensorSpec
+from stoker._src.ops.type_specs import TensorArraySpec as TensorArraySpec
 from stoker._src.ops.variable_reports import assert_variables_initialized as assert_variables_initialized
 from stoker._src.ops.variable_reports import is_variable_initialized as is_variable_initialized
 from stoker._src.ops.variable_reports import report_uninitialized_variables as report_uninitialized_variables

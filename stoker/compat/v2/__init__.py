@@ -2,12 +2,15 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker.compat.v2 import audio as audio
+from stoker.compat.v2 import autograph as autograph
 from stoker.compat.v2 import bitwise as bitwise
 from stoker.compat.v2 import compat as compat
 from stoker.compat.v2 import config as config
 from stoker.compat.v2 import debugging as debugging
 from stoker.compat.v2 import dtypes as dtypes
 from stoker.compat.v2 import errors as errors
+from stoker.compat.v2 import experimental as experimental
 from stoker.compat.v2 import graph_util as graph_util
 from stoker.compat.v2 import image as image
 from stoker.compat.v2 import initializers as initializers
@@ -85,7 +88,11 @@ from stoker._src.graph.sparse_tensor import SparseTensor as SparseTensor
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
+from stoker._src.graph.tensor_spec import IndexedSlicesSpec as IndexedSlicesSpec
+from stoker._src.graph.tensor_spec import SparseTensorSpec as SparseTensorSpec
 from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
+from stoker._src.graph.type_spec import type_spec_from_value as type_spec_from_value
+from stoker._src.graph.type_spec import TypeSpec as TypeSpec
 from stoker._src.ops.array import concat as concat
 from stoker._src.ops.array import expand_dims_v2 as expand_dims
 from stoker._src.ops.array import fill as fill
@@ -259,6 +266,10 @@ from stoker._src.ops.strings_numbers import fingerprint as fingerprint
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
 from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
+from stoker._src.ops.type_specs import NoneTensorSpec as NoneTensorSpec
+from stoker._src.ops.type_specs import OptionalSpec as OptionalSpec
+from stoker._src.ops.type_specs import RaggedTensorSpec as RaggedTensorSpec
+from stoker._src.ops.type_specs import TensorArraySpec as TensorArraySpec
 from stoker._src.ops.variables import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variables import VariableAggregation as VariableAggregation
 from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization

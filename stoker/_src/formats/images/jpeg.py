@@ -9,6 +9,7 @@ levels off. Gray pictures, unsubsampled ones and reduced sizes (`ratio`) are Ten
 from __future__ import annotations
 
 import io
+import re
 import struct
 from typing import Any, NamedTuple
 
@@ -22,6 +23,8 @@ _XMP_NAMESPACE = b"http://ns.adobe.com/xap/1.0/\0"
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _LUMA_WEIGHTS = np.array([19595, 38470, 7471], np.uint32)  # 0.299, 0.587, 0.114 in 16 bits
 _BARE = frozenset((0x01, *range(0xD0, 0xD9)))  # markers without a length
+_AFTER_DATA = re.compile(rb"\xff[\x02-\xcf\xd8-\xfe]")  # what is not pixels, restarts or filling
+_SEGMENTS = frozenset((0xC4, 0xCC, 0xDA, 0xDB, 0xDC, 0xDD, *range(0xE0, 0xF0), 0xFE))  # that may stand between scans
 
 
 class Header(NamedTuple):
@@ -31,6 +34,7 @@ class Header(NamedTuple):
     width: int
     components: int
     sampling: tuple[int, int]  # luma samples per chroma sample, across and down
+    progressive: bool
     adobe: bool
     rgb: bool  # three components that are red, green and blue, not luma and chroma
     scan: int  # where the first scan begins
@@ -74,12 +78,31 @@ def read_header(contents: bytes, words: str = FAILED) -> Header:
             down = [body[7 + 3 * k] & 15 for k in range(count)]
             if not min(across) or not min(down):
                 raise invalid(f"{words}: sampling factors {across}, {down}")
-            size = (height, width, count, (max(across) // min(across), max(down) // min(down)))
+            sampling = (max(across) // min(across), max(down) // min(down))
+            size = (height, width, count, sampling, marker == 0xC2)
         elif marker == 0xEE and body.startswith(b"Adobe"):
             adobe = True
             rgb = len(body) >= 12 and body[11] == 0
         at += 2 + length
     raise invalid(f"{words}: no complete header in {len(contents)} bytes")
+
+
+def _is_complete(contents: bytes, header: Header) -> bool:
+    """Whether the end marker follows the scans.
+
+    Raises:
+        InvalidArgumentError: what stands there instead is a marker at which libjpeg gives up.
+    """
+    at = header.scan
+    while found := _AFTER_DATA.search(contents, at):
+        at = found.end()
+        marker = contents[at - 1]
+        if marker == 0xD9:
+            return True
+        if marker not in _SEGMENTS:
+            raise invalid(f"{FAILED} Unsupported marker type {marker:#04x} at byte {at - 2}")
+        at += int.from_bytes(contents[at : at + 2], "big")
+    return False
 
 
 def is_jpeg(contents: bytes) -> bool:
@@ -199,11 +222,17 @@ def decode_jpeg(
         raise invalid(f"{FAILED} A CMYK picture has no luma channel")
     check_size(FAILED, -(-header.height // ratio), -(-header.width // ratio), 4)
     rows = None
-    if contents.rfind(b"\xff\xd9", header.scan) < 0:
+    # What follows a window is not looked at.
+    complete = _is_complete(contents, header) if crop_window is None else contents.find(b"\xff\xd9", header.scan) >= 0
+    if not complete:
         if not try_recover_truncated:
-            rows = _rows_before_the_cut(contents, header, ratio, fancy_upscaling)
+            rows = 0 if header.progressive else _rows_before_the_cut(contents, header, ratio, fancy_upscaling)
             total = -(-header.height // ratio)
-            if rows < total * acceptable_fraction or acceptable_fraction >= 1:
+            if crop_window is not None and np.shape(crop_window) == (4,):
+                enough = rows >= crop_window[0] + crop_window[2]
+            else:
+                enough = acceptable_fraction < 1 and rows >= total * acceptable_fraction
+            if not enough or header.progressive:
                 raise invalid(f"{FAILED} The file is cut short: {rows} of {total} rows can be read")
         contents += b"\xff\xd9"
     image = _decode(contents, header, channels == 1, ratio, dct_method != "INTEGER_ACCURATE", fancy_upscaling)

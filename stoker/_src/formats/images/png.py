@@ -79,8 +79,9 @@ def _read_chunks(contents: bytes, header: _Header) -> _Chunks:
                 raise invalid("Invalid PNG. Failed to initialize decoder. There is no palette")
             data.append(body)
         elif kind == b"PLTE":
-            if length % 3 or not 0 < length <= 768:
-                raise invalid(f"Invalid PNG. Failed to initialize decoder. A palette of {length} bytes")
+            if length % 3 or not 0 < length <= 768 or palette is not None:
+                again = "" if palette is None else " second"
+                raise invalid(f"Invalid PNG. Failed to initialize decoder. A{again} palette of {length} bytes")
             palette = bytes(body)
         elif kind == b"tRNS":
             transparency = bytes(body)

@@ -97,6 +97,11 @@ def _batch_norm(
     is_training: bool,
 ) -> Tensors:
     """(y, batch_mean, batch_variance, reserve 1, reserve 2)."""
+    if x.ndim not in (4, 5):
+        raise InvalidArgumentError(None, None, f"input must be 4 or 5-dimensional, found {list(x.shape)}")
+    for name, vector in (("estimated_mean", mean), ("estimated_variance", variance)):
+        if vector.ndim != 1:
+            raise InvalidArgumentError(None, None, f"{name} must be 1-dimensional, found {list(vector.shape)}")
     image = channels_first(x, data_format)
     precise = image.to(scale.dtype)
     channels = image.shape[1]

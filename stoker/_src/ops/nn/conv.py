@@ -19,7 +19,7 @@ from stoker._src.ops import array
 from stoker._src.ops.nn import conv_kernels
 from stoker._src.ops.nn.windows import (
     channel_axis,
-    check_window_attr,
+    check_window_sizes,
     explicit_pairs,
     known_or_rank,
     spatial,
@@ -63,10 +63,12 @@ def _conv_shape(
     dilations: tuple[int, ...],
     op: str,
 ) -> Shape:
-    check_window_attr("strides", strides, data_format, op)
-    check_window_attr("dilations", dilations, data_format, op)
+    check_window_sizes("strides", strides, data_format, op)
+    check_window_sizes("dilations", dilations, data_format, op)
     input, filter = input.of_rank(len(data_format)), _filter_rank(filter, data_format)
     channels, wanted = input[channel_axis(data_format)], filter[-2]
+    if channels == 0 and wanted:
+        raise InvalidArgumentError(None, None, f"Number of groups must not be 0 for {op}: input is {input}.")
     if channels is not None and wanted is not None and (wanted == 0 or channels % wanted):
         raise InvalidArgumentError(
             None,
@@ -112,7 +114,9 @@ def conv2d_kernel(
     data_format: str,
     dilations: tuple[int, ...],
 ) -> torch.Tensor:
-    return conv_kernels.conv_forward(input, filter, strides, padding, explicit_paddings, data_format, dilations)
+    return conv_kernels.conv_forward(
+        input, filter, strides, padding, explicit_paddings, data_format, dilations, "Conv2D"
+    )
 
 
 @CONV2D.shape
