@@ -11,6 +11,10 @@ WITHOUT_ARRAYS = {
     "QuantizeDownAndShrinkRange", "QuantizedAdd", "QuantizedAvgPool", "QuantizedBiasAdd", "QuantizedConcat", "QuantizedConv2D", "QuantizedMatMul",
     "QuantizedMaxPool", "QuantizedMul", "QuantizedRelu", "QuantizedRelu6", "QuantizedReluX", "QuantizedReshape", "RequantizationRange", "Requantize",
 }  # fmt: skip
+
+
+# Ops without outputs, and one whose quantized input NumPy cannot feed: the programs of scripts/op_comparison drive them.
+WITHOUT_ARRAYS = {"ControlTrigger", "Dequantize", "NoOp"}
 EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.SOURCE
 
 
