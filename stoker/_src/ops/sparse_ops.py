@@ -18,6 +18,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, ranges, reductions, scattering
 from stoker._src.ops.array_movement import allocatable, checked_sizes, itemsize, signed
 from stoker._src.ops.unsigned import modular_binary
+from stoker._src.ops.values import from_numpy, to_numpy
 
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
 
@@ -162,7 +163,12 @@ SPARSE_REORDER = define(
 
 @SPARSE_REORDER.kernel
 def sparse_reorder_kernel(input_indices: torch.Tensor, input_values: Any, input_shape: torch.Tensor) -> Any:
-    order = torch.argsort(flat_positions(input_indices, sizes_of(input_shape)), stable=True)
+    rank = input_indices.shape[1]
+    if rank != len(input_shape):
+        raise InvalidArgumentError(None, None, f"Index rank ({rank}) and shape rank ({len(input_shape)}) do not match")
+    # By the coordinates alone: like TensorFlow it takes those outside of the shape, too.
+    rows = to_numpy(input_indices)
+    order = from_numpy(np.lexsort(rows.T[::-1]) if rank else np.arange(len(rows))).to(input_indices.device)
     return input_indices.index_select(0, order), pick(input_values, order)
 
 
