@@ -9,7 +9,6 @@ levels off. Gray pictures, unsubsampled ones and reduced sizes (`ratio`) are Ten
 from __future__ import annotations
 
 import io
-import re
 import struct
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ _XMP_NAMESPACE = b"http://ns.adobe.com/xap/1.0/\0"
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _LUMA_WEIGHTS = np.array([19595, 38470, 7471], np.uint32)  # 0.299, 0.587, 0.114 in 16 bits
 _BARE = frozenset((0x01, *range(0xD0, 0xD9)))  # markers without a length
-_AFTER_DATA = re.compile(rb"\xff[\x02-\xcf\xd8-\xfe]")  # what is not pixels, restarts or filling
+_PLAIN = np.isin(np.arange(256), (0x00, 0x01, *range(0xD0, 0xD8), 0xFF))  # behind 0xFF, where pixels are
 _SEGMENTS = frozenset((0xC4, 0xCC, 0xDA, 0xDB, 0xDC, 0xDD, *range(0xE0, 0xF0), 0xFE))  # that may stand between scans
 
 
@@ -93,15 +92,19 @@ def _is_complete(contents: bytes, header: Header) -> bool:
     Raises:
         InvalidArgumentError: what stands there instead is a marker at which libjpeg gives up.
     """
+    data = np.frombuffer(contents, np.uint8, offset=header.scan)
+    places = np.flatnonzero(data[:-1] == 0xFF)
+    markers = places[~_PLAIN[data[places + 1]]] + header.scan
     at = header.scan
-    while found := _AFTER_DATA.search(contents, at):
-        at = found.end()
-        marker = contents[at - 1]
+    for place in markers.tolist():
+        if place < at:
+            continue
+        marker = contents[place + 1]
         if marker == 0xD9:
             return True
         if marker not in _SEGMENTS:
-            raise invalid(f"{FAILED} Unsupported marker type {marker:#04x} at byte {at - 2}")
-        at += int.from_bytes(contents[at : at + 2], "big")
+            raise invalid(f"{FAILED} Unsupported marker type {marker:#04x} at byte {place}")
+        at = place + 2 + int.from_bytes(contents[place + 2 : place + 4], "big")
     return False
 
 
