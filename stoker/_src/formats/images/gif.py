@@ -138,13 +138,13 @@ def _unpacked(frame: _Frame, size: int) -> bytes | None:
     """`size` pixels of LZW codes, or None where they are damaged; slow, for what Pillow refuses and giflib does not.
 
     A code that has no meaning yet stands for the one before it and one pixel more: that one's first if it is the next to
-    get a meaning, else (giflib's habit) index 2. Later codes that build on it are damage.
+    get a meaning, else (giflib's habit) index 2.
     """
     clear = 1 << frame.code_size
     end = clear + 1
-    table: dict[int, bytes | None] = {}
+    book = _Book(clear)
     pixels = bytearray()
-    last: bytes | None = b""  # what the code before stood for; empty at first, None where it had no meaning
+    last = None  # the code before
     count, width = end + 1, frame.code_size + 1  # codes read since the last clear, and their bits
     held = filled = at = 0
     data = b"".join(_blocks(frame.data))
@@ -162,23 +162,48 @@ def _unpacked(frame: _Frame, size: int) -> bytes | None:
         if code == end:
             return None
         if code == clear:
-            table, last, count, width = {}, b"", end + 1, frame.code_size + 1
+            book, last, count, width = _Book(clear), None, end + 1, frame.code_size + 1
             continue
         newest = count - 2
-        meaning = bytes([code]) if code < clear else table.get(code)
-        if meaning is None:
-            if not last or code in table:
-                return None
-            text = last + (last[:1] if code == newest else b"\2")
-        else:
-            text = meaning
+        known = code < clear or code in book.links
+        text = book.text(code if known else last)
+        if text is None:
+            return None
         pixels += text
-        if last != b"" and newest not in table:
-            table[newest] = (
-                None if last is None else last + (text[:1] if meaning is not None or code == newest else b"\2")
-            )
-        last = text if meaning is not None or code == newest else None
+        if not known:
+            pixels.append(book.first(last if code == newest else code))
+        if last is not None and newest not in book.links:
+            book.links[newest] = (last, book.first(last if code == newest else code))
+        last = code
     return bytes(pixels[:size])
+
+
+class _Book:
+    """What codes stand for. A code may be built on one that gets its meaning later."""
+
+    def __init__(self, clear: int) -> None:
+        self.links: dict[int, tuple[int, int]] = {}  # code to the code it continues, and its last pixel
+        self._clear = clear
+        self._texts: dict[int, bytes] = {}
+
+    def text(self, code: int | None) -> bytes | None:
+        """The pixels of a code; None where it has no meaning."""
+        if code is None:
+            return None
+        tail, at = bytearray(), code
+        while at > self._clear and at not in self._texts:
+            if at not in self.links or len(tail) > 4095:  # that long it is a circle
+                return None
+            at, pixel = self.links[at]
+            tail.append(pixel)
+        text = (self._texts[at] if at > self._clear else bytes([at])) + bytes(reversed(tail))
+        if code > self._clear:
+            self._texts[code] = text
+        return text if len(text) < 4097 else None
+
+    def first(self, code: int | None) -> int:
+        text = self.text(code)
+        return 2 if text is None else text[0]
 
 
 def _blocks(data: bytes) -> Iterator[bytes]:
