@@ -259,9 +259,9 @@ from stoker._src.ops.strings_numbers import fingerprint as fingerprint
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
 from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
-from stoker._src.ops.variables import variable_creator_scope as variable_creator_scope
-from stoker._src.ops.variables import VariableAggregation as VariableAggregation
-from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization
+from stoker._src.ops.variable_creators import variable_creator_scope as variable_creator_scope
+from stoker._src.ops.variable_creators import VariableAggregation as VariableAggregation
+from stoker._src.ops.variable_creators import VariableSynchronization as VariableSynchronization
 from stoker._src.ops.variables import VariableV2Form as Variable
 from stoker._src.runtime.behavior import executing_eagerly as executing_eagerly
 from stoker._src.runtime.def_function import function as function

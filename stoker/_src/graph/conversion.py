@@ -66,7 +66,7 @@ def convert_to_tensor(
     hint = dtype_hint if dtype_hint is not None else preferred_dtype
     for function in _converters_for(type(value)):
         result = NotImplemented
-        if wanted is None and hint is not None:
+        if wanted is None and hint is not None and not _too_large(value, as_dtype(hint)):
             try:
                 result = function(value, dtype=as_dtype(hint).base_dtype, name=name, as_ref=as_ref)
             except (TypeError, ValueError):
@@ -87,6 +87,13 @@ def convert_to_tensor(
     raise TypeError(f"Cannot convert {value!r} with type {type(value)} to Tensor: no conversion function registered.")
 
 
+def _too_large(value: Any, hint: DType) -> bool:
+    """Whether some plain integer does not fit the dtype that is preferred: one that is asked for wraps it round instead."""
+    if isinstance(value, (list, tuple)):
+        return any(_too_large(item, hint) for item in value)
+    return type(value) is int and hint.is_integer and not hint.min <= value <= hint.max
+
+
 def _localized(tensor: Tensor) -> Tensor:
     """An eager tensor used while a graph is built becomes a constant (or a capture) of that graph."""
     concrete = getattr(tensor, "is_eager", False)
@@ -94,8 +101,9 @@ def _localized(tensor: Tensor) -> Tensor:
         return context.target().capture_eager(tensor)
     if not concrete and context.executing_eagerly():
         raise TypeError(
-            f"{tensor!r} is a symbolic tensor of a graph and has no value; it cannot be used in eager mode. "
-            "Use a Session to evaluate it."
+            f"{tensor!r} is out of scope and cannot be used here: it is a symbolic tensor of a graph and has no value in "
+            "eager mode. Use return values, explicit Python locals or TensorFlow collections to access it, or a Session to "
+            "evaluate it."
         )
     return tensor
 

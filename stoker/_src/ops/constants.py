@@ -13,7 +13,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Dimension, Shape, TensorShape, as_shape
 from stoker._src.graph import context
-from stoker._src.graph.conversion import register_tensor_conversion_function
+from stoker._src.graph.conversion import is_tensor, register_tensor_conversion_function
 from stoker._src.graph.definition import ANY, PASSES, SHAPE, STATEFUL, TENSOR, TYPE, define
 from stoker._src.graph.static_values import VALUE_READERS
 from stoker._src.graph.tensor import Tensor
@@ -41,10 +41,10 @@ PLACEHOLDER = define("Placeholder() -> (output: dtype)", STATEFUL, dtype=TYPE, s
 
 
 @PLACEHOLDER.kernel
-def placeholder_kernel(*, dtype: DType, shape: Shape) -> Any:
+def placeholder_kernel(*, dtype: DType, shape: Shape, ctx: Any) -> Any:
     described = f"dtype {dtype.name}" + ("" if shape.dims is None else f" and shape {shape}")
     raise InvalidArgumentError(
-        None, None, f"You must feed a value for placeholder tensor with {described}: pass it in feed_dict."
+        None, None, f"You must feed a value for placeholder tensor '{ctx.name}' with {described}"
     )
 
 
@@ -125,13 +125,48 @@ def _check_elements(value: Any, dtype: DType) -> None:
         elif dtype is dtypes.bool_:
             fits = isinstance(item, bool)
         elif dtype.is_integer or dtype.is_quantized:
-            fits = isinstance(item, int) and not isinstance(item, bool)
+            fits = isinstance(item, int)
         elif dtype.is_complex:
-            fits = isinstance(item, (int, float, complex)) and not isinstance(item, bool)
+            fits = isinstance(item, (int, float, complex))
         else:
-            fits = isinstance(item, (int, float)) and not isinstance(item, bool)
+            fits = isinstance(item, (int, float)) and dtype not in _HANDLES
         if not fits:
             raise TypeError(f"Expected {dtype.name}, got {item!r} of type '{type(item).__name__}' instead.")
+
+
+_HANDLES = (dtypes.resource, dtypes.variant)
+
+
+def _refused(value: Any, reason: str) -> Exception:
+    """A value that no tensor holds: TensorFlow raises ValueError in eager mode and TypeError while a graph is built."""
+    if context.executing_eagerly():
+        return ValueError(reason)
+    return TypeError(f"Failed to convert elements of {value!r} to Tensor: {reason}")
+
+
+def _unsupported(value: Any) -> Exception:
+    item = next((item for item in _flat(value) if not isinstance(item, (str, bytes, int, float, complex))), value)
+    return _refused(
+        value, f"Attempt to convert a value ({item!r}) with an unsupported type ({type(item)}) to a Tensor."
+    )
+
+
+def _wrapped(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
+    """Integers too large for the dtype: of the next wider one, or (a dtype was asked for) wrapped round as in TensorFlow."""
+    numbers = _plain(value)
+    if dtype is None or dtype.is_integer:
+        try:
+            array = np.array(numbers, dtype=np.int64)
+            return (array, dtypes.int64) if dtype is None else (array.astype(dtype.as_numpy_dtype), dtype)
+        except OverflowError:
+            pass
+        try:
+            if not context.executing_eagerly():
+                array = np.array(numbers, dtype=np.uint64)
+                return (array, dtypes.uint64) if dtype is None else (array.astype(dtype.as_numpy_dtype), dtype)
+        except OverflowError:
+            pass
+    raise _refused(value, "Can't convert Python sequence with out-of-range integer to Tensor.") from None
 
 
 def to_array(value: Any, dtype: DType | None = None) -> tuple[np.ndarray, DType]:
@@ -149,8 +184,10 @@ def to_array(value: Any, dtype: DType | None = None) -> tuple[np.ndarray, DType]
         return _from_array(np.asarray(value), dtype)
     if dtype is not None:
         _check_elements(value, dtype)
+    if isinstance(value, range):
+        value = list(value)
     guessed = dtype or _python_dtype(value)
-    if dtype is None and isinstance(value, (list, tuple)) and guessed is not None:
+    if dtype is None and isinstance(value, (list, tuple)):
         guessed = _widest(value, guessed)
     try:
         if guessed is dtypes.string:
@@ -160,15 +197,20 @@ def to_array(value: Any, dtype: DType | None = None) -> tuple[np.ndarray, DType]
         else:
             array = np.array(value)
     except OverflowError:
-        if dtype is None and guessed is dtypes.int32:
-            return np.array(_plain(value), dtype=np.int64), dtypes.int64
-        raise ValueError(f"{value!r} does not fit in {guessed.name if guessed else 'any dtype'}.") from None
+        return _wrapped(value, dtype)
+    except NotImplementedError:
+        raise TypeError(f"Expected any non-tensor type, but got a tensor instead: {value!r}.") from None
     except (ValueError, TypeError) as error:
         if "inhomogeneous" in str(error):
             raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {value!r}.") from None
-        raise TypeError(f"Failed to convert {value!r} (type {type(value).__name__}) to a tensor: {error}") from None
+        raise _refused(value, f"Failed to convert {value!r} (type {type(value).__name__}): {error}") from None
     if guessed is None:
+        if array.dtype == np.object_ and not all(isinstance(item, (str, bytes)) for item in array.flat):
+            raise _unsupported(value)
         return _from_array(array, None)
+    if dtype is None and guessed is dtypes.float32 and context.executing_eagerly():
+        if not np.isfinite(array).all() and any(_overflows(item) for item in _flat(value)):
+            raise ValueError("Can't convert Python sequence with a value out of range for a double-precision float.")
     if guessed is dtypes.string:
         array = _bytes_array(array)
     return array, guessed
@@ -182,24 +224,45 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _widest(value: Any, guessed: DType) -> DType:
-    """[1, 2.0] is float32; mixtures of other kinds are refused."""
+def _overflows(item: Any) -> bool:
+    return isinstance(item, float) and abs(item) > 3.5e38 and item not in (float("inf"), float("-inf"))
+
+
+def _widest(value: Any, guessed: DType | None) -> DType | None:
+    """[1, 2.0] is float32; mixtures of text and numbers are refused."""
+    if guessed is None:
+        text = [
+            isinstance(item, (str, bytes)) for item in _flat(value) if not isinstance(item, (np.ndarray, np.generic))
+        ]
+        if any(text) and not all(text):
+            raise _refused(value, "Can't convert Python sequence with mixed types to Tensor.")
+        return None
     if guessed is dtypes.int32 and any(isinstance(item, (float, np.floating)) for item in _flat(value)):
         return dtypes.float32
     kinds = [item.dtype for item in _flat(value) if isinstance(item, (np.ndarray, np.generic))]
     if kinds:
         return as_dtype(np.result_type(*kinds))
-    if guessed in (dtypes.int32, dtypes.float32):
+    if guessed in (dtypes.bool_, dtypes.int32, dtypes.float32):
         for item in _flat(value):
-            if isinstance(item, (str, bytes, bool)):
-                raise TypeError(f"Expected {guessed.name}, got {item!r} of type '{type(item).__name__}' instead.")
+            mixed = isinstance(item, (str, bytes)) or item is None
+            if guessed is dtypes.bool_ and not isinstance(item, (bool, np.bool_)):
+                mixed = mixed or context.executing_eagerly() or not isinstance(item, (int, float))
+                guessed = dtypes.float32 if isinstance(item, float) else dtypes.int32
+            if mixed or (isinstance(item, complex) and context.executing_eagerly()):
+                raise _refused(value, "Can't convert Python sequence with mixed types to Tensor.")
             if isinstance(item, complex):
                 return dtypes.complex128
     return guessed
 
 
 def _from_array(array: np.ndarray, dtype: DType | None) -> tuple[np.ndarray, DType]:
-    found = as_dtype(array.dtype)
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("="))
+    try:
+        found = as_dtype(array.dtype)
+    except TypeError:
+        reason = f"Failed to convert a NumPy array to a Tensor (Unsupported numpy type: {array.dtype})."
+        raise _refused(array, reason) from None
     if found is dtypes.string:
         array = _bytes_array(array)
     if dtype is None or dtype is found:
@@ -218,7 +281,9 @@ def _bytes_array(array: np.ndarray) -> np.ndarray:
         if isinstance(item, str):
             item = item.encode()
         elif not isinstance(item, bytes):
-            raise TypeError(f"Expected string, got {item!r} of type '{type(item).__name__}' instead.")
+            kind = type(item).__name__
+            reason = f"Failed to convert a NumPy array to a Tensor (Unsupported object type {kind}): {item!r}"
+            raise _refused(array, reason)
         result[index] = item
     return result
 
@@ -240,6 +305,8 @@ def constant(
         TypeError: `verify_shape` and another shape; elements that are not of `dtype`.
         ValueError: too many or too few elements for `shape`.
     """
+    if not context.executing_eagerly() and is_tensor(value):
+        raise TypeError(f"Expected any non-tensor type, but got a tensor instead: {value!r}.")
     array, found = to_array(value, None if dtype is None else as_dtype(dtype).base_dtype)
     if shape is not None:
         array = _reshaped(array, as_shape(shape), verify_shape)
@@ -266,6 +333,11 @@ def _reshaped(array: np.ndarray, shape: Shape, verify_shape: bool) -> np.ndarray
         raise TypeError(f"Expected Tensor's shape: {wanted}, got {array.shape}.")
     if array.size == shape.size:
         return array.reshape(wanted)  # type: ignore[arg-type]
+    if context.executing_eagerly() and array.size != 1:
+        raise TypeError(
+            f"Eager execution of tf.constant with unsupported shape. Tensor {array} has {array.size} elements, but got "
+            f"`shape` {wanted} with {shape.size} elements)."
+        )
     if shape.size == 0:
         return array.reshape(-1)[:0].reshape(wanted)  # type: ignore[arg-type]
     if array.size > shape.size:  # type: ignore[operator]
@@ -289,7 +361,8 @@ def _convert_shape(
         raise ValueError(f"Cannot convert a partially known TensorShape to a Tensor: {value}")
     if dtype not in (None, dtypes.int32, dtypes.int64):
         raise TypeError(f"Cannot convert a TensorShape to dtype {dtype.name}")
-    return constant(list(shape), dtype or dtypes.int32, name=name or "shape_as_tensor")
+    large = any(size > np.iinfo(np.int32).max for size in shape)  # type: ignore[operator]
+    return constant(list(shape), dtype or (dtypes.int64 if large else dtypes.int32), name=name or "shape_as_tensor")
 
 
 register_tensor_conversion_function((TensorShape, Shape), _convert_shape, 50)

@@ -304,7 +304,9 @@ class PolymorphicFunction:
             if made:
                 self._created = True
                 self._variables.extend(weakref.ref(variable) for variable in made)
-                concrete = self._trace(args, kwargs, specs)
+                again = self._trace(args, kwargs, specs)
+                if not any(variable.initialized_by_function for variable in made):
+                    concrete = again
         self._created = True
         return concrete
 
