@@ -20,6 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
@@ -44,6 +46,12 @@ FOREIGN = (
     "list index out of range", "unsupported operand", "broadcast_tensors", "numel", "cannot reshape array",
 )  # fmt: skip
 LARGE = 1024  # MiB
+# TensorFlow has no kernel for this, the op is gone from its newest graphs, or it has no answer.
+NO_ANSWER = ("Crash", "NotFoundError", "UnimplementedError", "AttributeError", "NotImplementedError")
+
+
+# Ops that take float64 here and not in TensorFlow: their samples are made float32.
+WIDER_HERE = ("FusedBatchNorm", "FusedBatchNormGrad", "LRN", "LRNGrad", "MaxPool3D", "MaxPool3DGrad")
 
 
 def good_cases() -> list[Case]:
@@ -51,7 +59,13 @@ def good_cases() -> list[Case]:
     found: dict[str, Case] = {}
     for sample in sample_tables():
         if sample.raises is None and sample.op not in found:
-            found[sample.op] = case_from(sample.op, sample.inputs, sample.attrs)
+            inputs = [
+                each.astype(np.float32)
+                if sample.op in WIDER_HERE and getattr(each, "dtype", None) == np.float64
+                else each
+                for each in sample.inputs
+            ]
+            found[sample.op] = case_from(sample.op, inputs, sample.attrs)
     for case in extra_cases():
         found.setdefault(case.op, case)
     return [case for _, case in sorted(found.items())]
@@ -92,13 +106,16 @@ def judged(ours: dict[str, Any], theirs: dict[str, Any]) -> list[tuple[str, str]
         phase, error, text = ours[mode]
         their_phase, their_error, their_text = theirs[mode]
         if error == "Crash":
-            findings.append(("crash", mode))
+            if their_error != "Crash":  # where both take longer than they are given, the sizes alone are to blame
+                findings.append(("crash", mode))
         elif error not in ALLOWED:
             findings.append(("foreign class", f"{mode}: {error}: {text}"))
         elif any(word in text for word in FOREIGN) and text != their_text:
             findings.append(("foreign text", f"{mode}: {error}: {text}"))
-        if their_error in ("Crash", "NotFoundError", "UnimplementedError", "AttributeError") or error == "Crash":
-            continue  # TensorFlow has no kernel there, or no answer
+        if their_error in NO_ANSWER or error == "Crash":
+            continue
+        if mode != "eager" and theirs["eager"][1] == "NotFoundError" and their_phase == "run":
+            continue  # a graph says so with InvalidArgumentError
         if error != their_error:
             label = "accepts" if not error else "refuses" if not their_error else "another class"
             findings.append((label, f"{mode}: {error or 'a value'} ({text:.110}), TensorFlow {their_error or 'a value'} ({their_text:.110})"))  # fmt: skip

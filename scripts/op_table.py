@@ -1,6 +1,6 @@
 """Writes docs/ops.md and docs/ops.json: every op, what it supports, and how its results compare with TensorFlow's.
 
-    python scripts/op_table.py [--tf2 PYTHON] [--only OP ...] [--report]
+    python scripts/op_table.py [--tf2 PYTHON] [--only OP ...] [--report] [--jobs N]
 
 The cases are the Samples of tests/ops, their edge variants and those of op_comparison/extra.py (see op_comparison/cases.py).
 TensorFlow runs them in a process of its own, under PYTHON (default: the environment variable STOKER_TF2, else
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -30,20 +31,25 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import numpy as np  # noqa: E402
 from op_comparison import reasons  # noqa: E402
+from op_comparison.canonical import FORMS  # noqa: E402
 from op_comparison.cases import (  # noqa: E402
     Case,
     case_from,
     derivatives_of,
+    from_channels_first,
     is_elementwise,
     leaves,
     module_of,
+    program_cases,
     sample_tables,
+    to_channels_first,
     variants,
 )
 from op_comparison.compare import Difference, compare_case  # noqa: E402
 from op_comparison.derivatives import derivatives  # noqa: E402
 from op_comparison.exchange import Reader, Variable, Writer  # noqa: E402
 from op_comparison.extra import extra_cases  # noqa: E402
+from op_comparison.programs import PROGRAMS, run_program  # noqa: E402
 
 import stoker.compat.v1 as tf  # noqa: E402
 from stoker._src.base.shapes import Shape  # noqa: E402
@@ -92,7 +98,7 @@ def oracle_version(python: str) -> str:
 
 def as_message(case: Case) -> dict[str, Any]:
     attrs = {key: tf.TensorShape(value) if isinstance(value, Shape) else value for key, value in case.attrs.items()}
-    fields = {"graph": case.graph, "references": case.references, "derivative": case.derivative}
+    fields = {name: getattr(case, name) for name in ("graph", "references", "derivative", "program")}
     return {"op": case.op, "inputs": case.inputs, "attrs": attrs, **fields}
 
 
@@ -101,12 +107,23 @@ def run_ours(case: Case, *, graph: bool = False, layout: str = "plain") -> dict[
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
+            if case.program:
+                return {"values": run_program_here(case)}
+            if case.channels_first:
+                return {"values": from_channels_first(case, run_eager(to_channels_first(case), layout))}
             if case.derivative:
                 function = functools.partial(the_definition(case.op), **case.attrs)
                 return {"values": derivatives(tf, function, case.inputs, case.derivative)}
             return {"values": run_graph(case) if graph or case.graph else run_eager(case, layout)}
     except Exception as error:
         return {"error": type(error).__name__, "message": str(error)}
+
+
+def run_program_here(case: Case) -> list[np.ndarray]:
+    if case.graph:
+        return run_program(tf, case.program, eager=False)
+    with context.enter_eager():
+        return run_program(tf, case.program, eager=True)
 
 
 def run_eager(case: Case, layout: str) -> list[np.ndarray]:
@@ -218,16 +235,15 @@ class Row:
             return f"differs: {reason}" if explained else "differs"
         if not self.cases:
             return f"not compared: {self.why_not_compared}"
+        free = f" ({FORMS[self.op][1]})" if self.op in FORMS else ""
         if self.units == 0:
-            return "equal"
+            return f"equal{free}"
         _, reason = tolerance_of(self.op)
-        return f"within {self.units:.2g} units: {reason}"
+        return f"within {self.units:.2g} units{free}: {reason}"
 
     @property
     def why_not_compared(self) -> str:
-        if self.skipped:
-            return self.skipped.most_common(1)[0][0]
-        return reasons.NOT_COMPARED_OPS.get(self.op) or reasons.NOT_COMPARED.get(self.module, "no case")
+        return reasons.NOT_COMPARED.get(self.op) or next(iter(self.skipped), "no case")
 
     @property
     def derivative_verdict(self) -> str:
@@ -282,8 +298,13 @@ def gather_cases(only: set[str]) -> list[Case]:
         found.append(case)
         if varied[op] < 3:
             varied[op] += 1
-            found.extend(variants(case))
+            found.extend(variants(case, first=varied[op] == 1))
             found.extend(derivatives_of(case))
+    found.extend(
+        case
+        for case in program_cases()
+        if not only or only & {*PROGRAMS[case.program].ops, *PROGRAMS[case.program].gradients}
+    )
     return found
 
 
@@ -299,16 +320,49 @@ def scale_of(case: Case) -> float:
     return largest
 
 
+def compare_part(python: str, only: set[str], part: int, parts: int) -> dict[str, Row]:
+    """Every `parts`-th op, from number `part` on: all rows, of which those ops' are filled in."""
+    cases = gather_cases(only)
+    chosen = set(sorted({case.op for case in cases})[part::parts])
+    cases = [case for case in cases if case.op in chosen]
+    rows = make_rows()
+    with tempfile.TemporaryDirectory() as folder:
+        theirs = run_oracle(python, cases, Path(folder))
+    compare_all(cases, theirs, rows)
+    return rows
+
+
+def joined(parts: list[dict[str, Row]]) -> dict[str, Row]:
+    """The rows of several parts as one: a program speaks for ops of other parts too."""
+    rows = parts[0]
+    for part in parts[1:]:
+        for name, other in part.items():
+            row = rows[name]
+            row.cases += other.cases
+            row.units = max(row.units, other.units)
+            row.differences += other.differences
+            row.slopes += other.slopes
+            row.skipped.update(other.skipped)
+            for order, count in other.derivatives.items():
+                row.derivatives[order] = row.derivatives.get(order, 0) + count
+            row.eager = other.eager if other.eager == "yes" else row.eager
+            row.graph = other.graph if other.graph == "yes" else row.graph
+    return rows
+
+
 def compare_all(cases: list[Case], theirs: list[dict[str, Any]], rows: dict[str, Row]) -> None:
     seen: set[str] = set()
     for case, expected in zip(cases, theirs):
+        if case.program:
+            record_program(rows, case, run_ours(case), expected)
+            continue
         row = rows[case.op]
         elementwise = is_elementwise(the_definition(case.op))
         scale = 0.0 if elementwise else scale_of(case)
 
         def check(found: dict[str, Any], where: str) -> Difference:
-            unset = reasons.unset_outputs(case.op, case.attrs)  # noqa: B023
-            difference = compare_case(without(found, unset), without(expected, unset), elementwise, scale)  # noqa: B023
+            one, other = (comparable(case, result) for result in (found, expected))  # noqa: B023
+            difference = compare_case(one, other, elementwise, scale, reasons.FLOORS.get(case.op, 0.0))  # noqa: B023
             record(row, difference, f"{where}{describe_case(case)}")  # noqa: B023
             return difference
 
@@ -333,11 +387,13 @@ def compare_all(cases: list[Case], theirs: list[dict[str, Any]], rows: dict[str,
             check(run_ours(case, layout=layout), f"{layout}: ")
 
 
-def without(result: dict[str, Any], unset: tuple[int, ...]) -> dict[str, Any]:
-    """The result without the outputs numbered in `unset`."""
+def comparable(case: Case, result: dict[str, Any]) -> dict[str, Any]:
+    """The result without the outputs that TensorFlow leaves unset, and with what the op leaves free in one form."""
     if "values" not in result:
         return result
-    return {"values": [value for number, value in enumerate(result["values"]) if number not in unset]}
+    unset = reasons.unset_outputs(case.op, case.attrs)
+    values = [value for number, value in enumerate(result["values"]) if number not in unset]
+    return {"values": FORMS[case.op][0](values) if case.op in FORMS else values}
 
 
 def record(row: Row, difference: Difference, where: str) -> None:
@@ -350,6 +406,19 @@ def record(row: Row, difference: Difference, where: str) -> None:
         row.differences.append(f"{where}: {difference.text}")
     elif difference.units > tolerance_of(row.op)[0]:
         row.differences.append(f"{where}: {difference.units:.3g} units")
+
+
+def record_program(rows: dict[str, Row], case: Case, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """A program speaks for all its ops."""
+    difference = compare_case(ours, theirs, elementwise=False)
+    for op in PROGRAMS[case.program].ops:
+        record(rows[op], difference, f"{case.kind}{'' if case.graph else ', eager'}")
+        if "values" in ours:
+            setattr(rows[op], "graph" if case.graph else "eager", "yes")
+    for op in PROGRAMS[case.program].gradients:
+        rows[op].derivatives[1] = rows[op].derivatives.get(1, 0) + 1
+        if difference.skipped or difference.text or difference.units > reasons.DERIVATIVES["float32"][0]:
+            rows[op].slopes.append(f"{case.kind}: {difference.skipped or difference.text or difference.units}")
 
 
 def record_derivative(row: Row, case: Case, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
@@ -408,10 +477,14 @@ INTRODUCTION = """# Every op, and how it compares with TensorFlow {version}
 Written by `make interop` (scripts/op_table.py); do not edit. {ops} ops: {equal} give results equal to TensorFlow's, {within} within
 a tolerance, {differing} differ in some case for the reason stated, {not_compared} are not compared here.
 
-The cases are the samples of the ops' tests and their edges: other dtypes, empty tensors, tensors without dimensions, broadcasting
-of one element, NaN, infinities, the ends of the integer types, memory walked backwards and transposed views. Both sides must give
-the same values, dtypes and shapes, or raise errors of the same class. Subnormal numbers are left out: TensorFlow's threads treat
-them as zero. dtypes for which TensorFlow has no CPU kernel are not compared.
+The cases are the samples of the ops' tests and their edges: other dtypes, a thousand random numbers of all sizes for element-wise
+ops, empty tensors, tensors without dimensions, broadcasting of one element, NaN and infinities (where they do not meet the order of
+summation), the ends of the integer types, memory walked backwards, transposed views, every stride, dilation and padding of
+convolutions and pools, images with their channels first (beside TensorFlow's with channels last, which its CPU kernels ask for). Ops with
+state (variables, queues, readers, tables, lists, arrays, random numbers over several runs, functions, files) are compared by little
+programs (scripts/op_comparison/programs). Ops that TensorFlow removed run there in graphs of an older version, and where it has no CPU kernel
+an op of the same meaning stands for it. Both sides must give the same values, dtypes and shapes, or raise errors of the same class. Subnormal
+numbers count as zero: TensorFlow's threads treat them so. dtypes for which TensorFlow has no CPU kernel are not compared.
 
 *Differences* are in units of the dtype's precision (1 is the distance from 1.0 to the next number), relative to the element for
 element-wise ops and to the largest element for the others. *graph*, *eager*: a case gave a value in that mode ("-": none was
@@ -478,6 +551,7 @@ def as_record(row: Row) -> dict[str, Any]:
         "shape_rule": row.shape_rule,
         "gradient": row.gradient,
         "gradient_compared": row.derivative_verdict,
+        "derivatives": {str(order): count for order, count in sorted(row.derivatives.items())},
         "cases": row.cases,
         "largest_difference": float(f"{row.units:.2g}"),
         "compared": row.verdict,
@@ -490,15 +564,17 @@ def main() -> int:
     parser.add_argument("--tf2", metavar="PYTHON", default=default, help="has TensorFlow 2")
     parser.add_argument("--only", metavar="OP", nargs="*", default=[], help="these ops alone")
     parser.add_argument("--report", action="store_true", help="print the differences; write nothing")
+    parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count() or 1, help="processes (of each side)")
     args = parser.parse_args()
     if shutil.which(args.tf2) is None:
         print(f"there is no {args.tf2}: the op table stays as it is")
         return 0
-    rows = make_rows()
-    cases = gather_cases(set(args.only))
-    with tempfile.TemporaryDirectory() as folder:
-        theirs = run_oracle(args.tf2, cases, Path(folder))
-    compare_all(cases, theirs, rows)
+    parts = [(args.tf2, set(args.only), part, args.jobs) for part in range(args.jobs)]
+    if args.jobs == 1:
+        rows = compare_part(*parts[0])
+    else:
+        with multiprocessing.get_context("spawn").Pool(args.jobs) as pool:
+            rows = joined(pool.starmap(compare_part, parts))
     shown = [row for row in rows.values() if not args.only or row.op in args.only]
     if args.report:
         for row in shown:

@@ -2,12 +2,15 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker import audio as audio
+from stoker import autograph as autograph
 from stoker import bitwise as bitwise
 from stoker import compat as compat
 from stoker import config as config
 from stoker import debugging as debugging
 from stoker import dtypes as dtypes
 from stoker import errors as errors
+from stoker import experimental as experimental
 from stoker import graph_util as graph_util
 from stoker import image as image
 from stoker import initializers as initializers
@@ -74,8 +77,12 @@ from stoker._src.graph.conversion import register_tensor_conversion_function as 
 from stoker._src.graph.gradient_registry import not_differentiable as no_gradient
 from stoker._src.graph.gradient_registry import RegisterGradient as RegisterGradient
 from stoker._src.graph.graph import Graph as Graph
+from stoker._src.graph.importer import import_graph_def as import_graph_def
 from stoker._src.graph.indexed_slices import IndexedSlices as IndexedSlices
 from stoker._src.graph.public import convert_to_tensor_v2 as convert_to_tensor
+from stoker._src.graph.public import get_current_name_scope as get_current_name_scope
+from stoker._src.graph.public import inside_function as inside_function
+from stoker._src.graph.public import is_symbolic_tensor as is_symbolic_tensor
 from stoker._src.graph.public import newaxis as newaxis
 from stoker._src.graph.scopes import control_dependencies as control_dependencies
 from stoker._src.graph.scopes import device_v2 as device
@@ -85,7 +92,11 @@ from stoker._src.graph.sparse_tensor import SparseTensor as SparseTensor
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
+from stoker._src.graph.tensor_spec import IndexedSlicesSpec as IndexedSlicesSpec
+from stoker._src.graph.tensor_spec import SparseTensorSpec as SparseTensorSpec
 from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
+from stoker._src.graph.type_spec import type_spec_from_value as type_spec_from_value
+from stoker._src.graph.type_spec import TypeSpec as TypeSpec
 from stoker._src.ops.array import concat as concat
 from stoker._src.ops.array import expand_dims_v2 as expand_dims
 from stoker._src.ops.array import fill as fill
@@ -158,8 +169,10 @@ from stoker._src.ops.functional_loops import foldl as foldl
 from stoker._src.ops.functional_loops import foldr as foldr
 from stoker._src.ops.functional_loops import map_fn as map_fn
 from stoker._src.ops.functional_loops import scan as scan
+from stoker._src.ops.functional_loops import vectorized_map as vectorized_map
 from stoker._src.ops.gathering import gather_nd_v2 as gather_nd
 from stoker._src.ops.gathering import gather_v2 as gather
+from stoker._src.ops.gradients import AggregationMethod as AggregationMethod
 from stoker._src.ops.gradients import gradients_v2 as gradients
 from stoker._src.ops.gradients import hessians_v2 as hessians
 from stoker._src.ops.gradients import UnconnectedGradients as UnconnectedGradients
@@ -211,6 +224,7 @@ from stoker._src.ops.math_unary import sqrt as sqrt
 from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
+from stoker._src.ops.module import Module as Module
 from stoker._src.ops.printing import print_v2 as print
 from stoker._src.ops.printing import timestamp as timestamp
 from stoker._src.ops.python_functions import numpy_function as numpy_function
@@ -259,6 +273,10 @@ from stoker._src.ops.strings_numbers import fingerprint as fingerprint
 from stoker._src.ops.tensor_array import TensorArray as TensorArray
 from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
 from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
+from stoker._src.ops.type_specs import NoneTensorSpec as NoneTensorSpec
+from stoker._src.ops.type_specs import OptionalSpec as OptionalSpec
+from stoker._src.ops.type_specs import RaggedTensorSpec as RaggedTensorSpec
+from stoker._src.ops.type_specs import TensorArraySpec as TensorArraySpec
 from stoker._src.ops.variable_creators import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variable_creators import VariableAggregation as VariableAggregation
 from stoker._src.ops.variable_creators import VariableSynchronization as VariableSynchronization

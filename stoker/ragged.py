@@ -2,6 +2,8 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker._src.ops.ragged_features import cross as cross
+from stoker._src.ops.ragged_features import cross_hashed as cross_hashed
 from stoker._src.ops.ragged_functions import boolean_mask as boolean_mask
 from stoker._src.ops.ragged_functions import constant as constant
 from stoker._src.ops.ragged_functions import map_flat_values as map_flat_values

@@ -14,25 +14,30 @@ from typing import Any
 import numpy as np
 
 from op_comparison.exchange import Variable
+from op_comparison.programs import PROGRAMS
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.graph.definition import Arg, OpDefinition, Trait, broadcasting, find_definition, unchanged
 
 OPS = "stoker._src.ops."
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-# Where not-a-number, infinities and the ends of the integer types have one right answer. (In products and
-# factorizations they meet the order of summation.)
-EDGE_MODULES = (
-    "array", "array_joining", "array_movement", "array_padding", "array_selection", "bitwise", "casting", "clip",
-    "comparison", "gathering", "math", "math_unary", "nn.activations", "nn.softmax", "reductions", "scans", "scattering",
-    "segment", "slicing", "sorting", "special", "diagonals", "array_checks", "counting", "nn.bias",
+# Where not-a-number and infinities have no single answer: they meet the order of summation, factors of zero beside them in
+# padding, the choice of a pivot, a path through a lattice.
+UNSETTLED = (
+    "linalg_decompositions", "linalg_solvers", "linalg_matrix_functions", "linalg_old_names", "nn.conv", "nn.ctc", "nn.dilation",
+    "nn.fractional_pooling", "nn.lrn", "nn.rnn_blocks", "ranges", "signal", "sparse_reductions", "sparse_ops", "array_quantize",
+)  # fmt: skip
+# Where inputs must fit together, so that nothing is left if each of them is cut to nothing.
+TOGETHER = (
+    "linalg_solvers", "ragged_ops", "sparse_ops", "sparse_features", "sparse_messages", "sparse_reductions", "nn.rnn_blocks",
+    "nn.fractional_pooling", "nn.dilation", "signal",
 )  # fmt: skip
 MOST_ELEMENTS = 4096  # edge variants of larger samples tell nothing more
 
 
 @dataclass
 class Case:
-    """One call of an op: inputs by name (arrays, lists of arrays, variables) and attributes."""
+    """One call of an op: inputs by name (arrays, lists of arrays, variables) and attributes; or a program."""
 
     op: str
     inputs: dict[str, Any]
@@ -41,6 +46,8 @@ class Case:
     graph: bool = False
     references: list[str] = field(default_factory=list)
     derivative: int = 0  # the order of the derivative to compare; 0 compares values
+    program: str = ""
+    channels_first: bool = False  # stoker gets the images as NCHW, TensorFlow (whose CPU kernels refuse that) as NHWC
 
 
 @functools.cache
@@ -67,7 +74,8 @@ def module_of(definition: OpDefinition) -> str:
 
 
 def is_elementwise(definition: OpDefinition) -> bool:
-    return definition.shape_fn in (unchanged, broadcasting)
+    """Whether each element comes from the elements at its place (not so of transforms, whose shape does not change either)."""
+    return definition.shape_fn in (unchanged, broadcasting) and module_of(definition) != "signal"
 
 
 # -- samples of the tests ----------------------------------------------------------------------------------------
@@ -128,18 +136,31 @@ def as_input(arg: Arg, value: Any, definition: OpDefinition, known: dict[Any, An
     return array.astype(narrow.get(array.dtype.kind, array.dtype))
 
 
+def program_cases() -> Iterator[Case]:
+    """Every program in a graph, and without one where it can."""
+    for name, each in PROGRAMS.items():
+        for graph in (True, False) if each.eager else (True,):
+            yield Case((*each.ops, *each.gradients)[0], {}, {}, f"program {name}", graph=graph, program=name)
+
+
 # -- edge variants -----------------------------------------------------------------------------------------------
 
 
-def variants(case: Case) -> Iterator[Case]:
-    """The edges of one sample: other dtypes, nothing, one element, no dimension, NaN and infinities, ends of the integers."""
+def variants(case: Case, *, first: bool = True) -> Iterator[Case]:
+    """The edges of one sample: other dtypes, nothing, one element, no dimension, NaN and infinities, ends of the integers.
+
+    `first`: of its op, for which many random numbers are tried as well.
+    """
     definition = find_definition(case.op)
     assert definition is not None
     if case.graph or size_of(case) > MOST_ELEMENTS:
         return
     yield from other_dtypes(case, definition)
+    yield from channels_first(case, definition)
     module = module_of(definition)
     if is_elementwise(definition):
+        if first:
+            yield from spread(case, definition)
         yield mapped(case, "empty", lambda x: x.reshape(-1)[:0])
         yield mapped(case, "0-d", lambda x: x.reshape(-1)[0] if x.size else np.zeros((), x.dtype), data_only=True)
         if len(case.inputs) == 2:
@@ -148,43 +169,48 @@ def variants(case: Case) -> Iterator[Case]:
                 yield replace(
                     case, kind="size 1", inputs={**case.inputs, second: case.inputs[second].reshape(-1)[:1].copy()}
                 )
-    elif module in EDGE_MODULES:
+    elif module.startswith("nn.") and module not in TOGETHER and IMAGES & case.inputs.keys():
+        cut = {name: item[:0] for name, item in case.inputs.items() if name in IMAGES and not isinstance(item, list)}
+        if (
+            not BY_DIMENSION & case.inputs.keys() and "BackpropFilter" not in case.op
+        ):  # (of none TensorFlow sets no filter)
+            yield replace(case, kind="empty", inputs={**case.inputs, **cut})
+    elif module not in TOGETHER:
         yield mapped(case, "empty", lambda x: x[:0] if x.ndim else x, data_only=True)
-    if module in EDGE_MODULES:
+    if module not in UNSETTLED:
         yield from extremes(case)
 
 
 def derivatives_of(case: Case) -> Iterator[Case]:
-    """The first and second derivative of a sample with floating inputs, in the widest types: real, and complex where allowed."""
+    """The first and second derivative of a sample in single and double precision, and of complex numbers where allowed."""
     definition = find_definition(case.op)
     assert definition is not None
     if case.graph or Trait.STATEFUL in definition.traits or size_of(case) > MOST_ELEMENTS:
         return
-    kinds = {leaf.dtype.kind for item in case.inputs.values() for leaf in leaves(item)}
-    if not kinds & set("fc"):
-        return
-    wide = [widened(case, definition, "float64")]
-    if "c" not in kinds:
-        wide.append(widened(case, definition, "complex128"))
+    found = [case] if has_slopes(case) else []
+    found += [other for name in ("float32", "float64", "complex128") if (other := retyped(case, definition, name))]
     for order in (1, 2):
-        yield replace(case, kind=f"derivative {order}", derivative=order)
-        for each in wide:
-            if each is not None:
-                yield replace(each, kind=f"derivative {order}", derivative=order)
+        for each in found:
+            yield replace(each, kind=f"derivative {order}", derivative=order)
 
 
-def widened(case: Case, definition: OpDefinition, name: str) -> Case | None:
-    """The case with its floating inputs of another type, or None where none of them takes it."""
+def has_slopes(case: Case) -> bool:
+    return any(leaf.dtype.kind in "fc" for item in case.inputs.values() for leaf in leaves(item))
+
+
+def retyped(case: Case, definition: OpDefinition, name: str) -> Case | None:
+    """The case with its data of another type, or None where none of it changes (or would lose its imaginary part)."""
     changed = {}
     for arg in definition.inputs:
         spec = definition.attrs.get(arg.type_attr or "")
-        if spec is None or arg.type_attr in case.attrs or arg.name not in case.inputs:
+        if spec is None or arg.type_attr in case.attrs or arg.name not in case.inputs or not is_data(arg, definition):
             continue
-        found = leaves(case.inputs[arg.name])
+        held = leaves(case.inputs[arg.name])
         allowed = [dtype.name for dtype in spec.allowed] or [name]
-        if found and found[0].dtype.kind == "f" and found[0].dtype.name != name and name in allowed:
+        if held and held[0].dtype.kind in "fiu" and held[0].dtype.name != name and name in allowed:
             changed[arg.name] = cast(case.inputs[arg.name], as_dtype(name))
-    return replace(case, inputs={**case.inputs, **changed}) if changed else None
+    other = replace(case, inputs={**case.inputs, **changed})
+    return other if changed and has_slopes(other) else None
 
 
 def size_of(case: Case) -> int:
@@ -219,6 +245,50 @@ def is_data(arg: Arg, definition: OpDefinition) -> bool:
         return True
     allowed = definition.attrs[arg.type_attr].allowed
     return not allowed or any(dtype.is_floating or dtype.is_complex for dtype in allowed) or len(allowed) > 2
+
+
+# Inputs that are images of a data format, and inputs and attributes with a number for each of its dimensions.
+IMAGES = {"input", "value", "x", "y_backprop", "out_backprop", "orig_input", "orig_output", "grad"}
+BY_DIMENSION = {"input_sizes", "orig_input_shape", "ksize", "strides", "dilations"}
+LAST = {"NHWC": "NCHW", "NDHWC": "NCDHW"}
+
+
+def channels_first(case: Case, definition: OpDefinition) -> Iterator[Case]:
+    """The case with its images transposed, for ops that take them in another data format."""
+    spec = definition.attrs.get("data_format")
+    if spec is None or spec.default not in LAST or "data_format" in case.attrs:
+        return
+    rank = len(spec.default)
+    if all(leaf.ndim == rank for name in IMAGES & case.inputs.keys() for leaf in leaves(case.inputs[name])):
+        yield replace(case, kind=LAST[spec.default], channels_first=True)
+
+
+def to_channels_first(case: Case) -> Case:
+    """What stoker gets of a case that is compared with its images transposed."""
+    spec = find_definition(case.op).attrs["data_format"]  # type: ignore[union-attr]
+    rank = len(spec.default)
+    order = [0, rank - 1, *range(1, rank - 1)]
+
+    def permuted(numbers: Any) -> Any:
+        return [numbers[axis] for axis in order]
+
+    inputs = {
+        name: item.transpose(order) if name in IMAGES else item[order] if name in BY_DIMENSION else item
+        for name, item in case.inputs.items()
+    }
+    attrs = {name: permuted(value) if name in BY_DIMENSION else value for name, value in case.attrs.items()}
+    pads = attrs.get("explicit_paddings")
+    if pads:
+        attrs["explicit_paddings"] = [pads[2 * axis + end] for axis in order for end in (0, 1)]
+    return replace(case, inputs=inputs, attrs={**attrs, "data_format": LAST[spec.default]}, channels_first=False)
+
+
+def from_channels_first(case: Case, values: list[np.ndarray]) -> list[np.ndarray]:
+    """The outputs with their images as NHWC again (filters have no data format)."""
+    rank = len(find_definition(case.op).attrs["data_format"].default)  # type: ignore[union-attr]
+    order = [0, *range(2, rank), 1]
+    is_filter = "BackpropFilter" in case.op
+    return [value.transpose(order) if value.ndim == rank and not is_filter else value for value in values]
 
 
 ORDINARY = (
@@ -276,6 +346,42 @@ def cast(item: Any, dtype: DType) -> Any:
         return source.astype(np.float64) > 0 if source.dtype.kind == "f" else source.astype(bool)
     with np.errstate(all="ignore"):
         return source.astype(dtype.as_numpy_dtype)
+
+
+MANY = 1009  # no multiple of a vector register's width
+
+
+def spread(case: Case, definition: OpDefinition) -> Iterator[Case]:
+    """Many random numbers, of all sizes, for each dtype: registers full and not, small and large arguments."""
+    names = [arg.type_attr for arg in definition.inputs]
+    if (
+        not names
+        or len(set(names)) != 1
+        or names[0] is None
+        or any(arg.host or arg.is_list for arg in definition.inputs)
+    ):
+        return
+    for dtype in definition.attrs[names[0]].allowed or [as_dtype(name) for name in WITHOUT_LIMIT]:
+        if dtype.name in ORDINARY:
+            random = np.random.RandomState(len(dtype.name))
+            inputs = {arg.name: of_all_sizes(random, dtype) for arg in definition.inputs}
+            yield replace(case, kind=f"random {dtype.name}", inputs=inputs)
+
+
+def of_all_sizes(random: np.random.RandomState, dtype: DType) -> np.ndarray:
+    kind = np.dtype(dtype.as_numpy_dtype)
+    if kind.kind == "b":
+        return random.rand(MANY) < 0.5
+    if kind.kind in "iu":
+        ends = np.iinfo(kind)
+        drawn = random.randint(ends.min, ends.max, MANY, dtype=kind)
+        drawn[::2] = random.randint(0 if kind.kind == "u" else -9, 10, drawn[::2].size)
+        return drawn
+    near, signs = random.uniform(-3, 3, MANY), random.choice([-1.0, 1.0], MANY)
+    near[::3] = (signs * 10 ** random.uniform(-4, 4, MANY))[::3]
+    if kind.kind == "c":
+        return (near + 1j * random.permutation(near)).astype(kind)
+    return near.astype(kind)
 
 
 def extremes(case: Case) -> Iterator[Case]:

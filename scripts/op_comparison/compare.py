@@ -18,6 +18,7 @@ LIMITS = (
     "is not in the list of allowed values", "OpKernel", "Signature mismatch", "only supports NHWC", "Default MaxPoolingOp",
     "Default AvgPooling", "CPU implementation of", "only supports NHWC tensor format", "Conv2DCustomBackprop", "NCHW",
     "channels_last", "Wrong types for", "NDHWC", "Invalid output dtype", "Invalid seed", "Invalid shape or seed", "filter_size does n",
+    "dilation rates larger than 1", "does not yet support dilation",
 )  # fmt: skip
 ARGUMENT_ERRORS = {"InvalidArgumentError", "ValueError", "TypeError"}
 
@@ -31,7 +32,9 @@ class Difference:
     skipped: str = ""
 
 
-def compare_case(ours: dict[str, Any], theirs: dict[str, Any], elementwise: bool, scale: float = 0.0) -> Difference:
+def compare_case(
+    ours: dict[str, Any], theirs: dict[str, Any], elementwise: bool, scale: float = 0.0, floor: float = 0.0
+) -> Difference:
     """Compares two results, each {"values": arrays} or {"error": class name, "message": text}."""
     if theirs.get("error") == "Crash":
         return Difference(skipped="TensorFlow's process ends")
@@ -45,7 +48,7 @@ def compare_case(ours: dict[str, Any], theirs: dict[str, Any], elementwise: bool
         return Difference(text=f"{len(ours['values'])} outputs instead of {len(theirs['values'])}")
     worst = Difference()
     for number, (one, other) in enumerate(zip(ours["values"], theirs["values"])):
-        found = compare_values(one, other, elementwise, scale)
+        found = compare_values(one, other, elementwise, scale, floor)
         if found.text:
             return Difference(text=f"output {number}: {found.text}" if number else found.text)
         worst = max(worst, found, key=lambda each: each.units)
@@ -62,11 +65,14 @@ def compare_errors(ours: dict[str, Any], theirs: dict[str, Any]) -> Difference:
     return Difference(text=f"stoker raises {ours['error']} ({ours['message'][:80]}), TensorFlow {theirs['error']}")
 
 
-def compare_values(ours: np.ndarray, theirs: np.ndarray, elementwise: bool, scale: float = 0.0) -> Difference:
+def compare_values(
+    ours: np.ndarray, theirs: np.ndarray, elementwise: bool, scale: float = 0.0, floor: float = 0.0
+) -> Difference:
     """The largest difference of two arrays.
 
-    Elements of element-wise ops are compared with their own size; those of sums and products with the largest element (or
-    `scale`, the size of the inputs), since a sum that cancels has no precision of its own.
+    Elements of element-wise ops are compared with their own size (or `floor`, if that is more); those of sums and products with
+    the largest element (or `scale`, the size of the inputs), since a sum that cancels has no precision of its own. Subnormal
+    numbers are zero: TensorFlow's threads treat them so.
     """
     if ours.shape != theirs.shape:
         return Difference(text=f"shape {list(ours.shape)} instead of {list(theirs.shape)}")
@@ -85,6 +91,8 @@ def compare_values(ours: np.ndarray, theirs: np.ndarray, elementwise: bool, scal
     if wide is np.complex128:
         a, b = (np.stack([x.real, x.imag], -1) for x in (a, b))
     with np.errstate(all="ignore"):
+        tiny = TINY.get(name, 2.0**-1022)
+        a, b = (np.where(np.abs(x) < tiny, 0, x) for x in (a, b))
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         if same.all():
             return Difference()
@@ -97,5 +105,5 @@ def compare_values(ours: np.ndarray, theirs: np.ndarray, elementwise: bool, scal
         if not elementwise:
             finite = size[np.isfinite(size)]
             size = np.maximum(size, max(finite.max() if finite.size else 0.0, scale))
-        size = np.maximum(size, TINY.get(name, 2.0**-1022))
+        size = np.maximum(size, max(tiny, floor))
         return Difference(units=float((np.abs(a - b) / size)[~same].max() / EPSILON[name]))

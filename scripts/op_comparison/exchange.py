@@ -20,6 +20,26 @@ class Variable:
         self.value = np.asarray(value)
 
 
+class Output:
+    """An input that is an output of an earlier step of a program."""
+
+    def __init__(self, step: int, index: int) -> None:
+        self.step, self.index = step, index
+
+    def __repr__(self) -> str:
+        return f"step {self.step}:{self.index}"
+
+
+class Function:
+    """An attribute that is a function: one of the runner's bodies, traced for arguments (dtype name, shape)."""
+
+    def __init__(self, body: str, arguments: Any) -> None:
+        self.body, self.arguments = body, arguments
+
+    def __repr__(self) -> str:
+        return f"function {self.body}"
+
+
 class Writer:
     """Gathers arrays while a structure is made into JSON."""
 
@@ -30,6 +50,10 @@ class Writer:
         """`value` as JSON; its arrays are kept for `save`."""
         if isinstance(value, Variable):
             return {"variable": self.pack(value.value)}
+        if isinstance(value, Output):
+            return {"output": [value.step, value.index]}
+        if isinstance(value, Function):
+            return {"function": [value.body, value.arguments]}
         if isinstance(value, np.ndarray):
             return self._pack_array(value)
         if isinstance(value, bytes):
@@ -56,8 +80,9 @@ class Writer:
         self.arrays[name] = stored
         return {"array": name, "dtype": array.dtype.name}
 
-    def save(self, path: Path, structure: Any) -> None:
-        np.savez(path.with_suffix(".npz"), **self.arrays)  # type: ignore[arg-type]
+    def save(self, path: Path, structure: Any, *, compressed: bool = False) -> None:
+        save = np.savez_compressed if compressed else np.savez
+        save(path.with_suffix(".npz"), **self.arrays)  # type: ignore[arg-type]
         path.with_suffix(".json").write_text(json.dumps(structure))
 
 
@@ -98,6 +123,10 @@ class Reader:
             return [self.unpack(item) for item in value]
         if kind == "dict":
             return {key: self.unpack(item) for key, item in value.items()}
+        if kind == "output":
+            return Output(*value)
+        if kind == "function":
+            return Function(*value)
         if kind == "variable":
             return Variable(self.unpack(value))
         if kind == "dtype":

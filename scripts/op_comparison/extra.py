@@ -81,7 +81,17 @@ def scatters(definition: OpDefinition) -> Iterator[Case]:
 
 def hand_written() -> Iterator[Case]:
     """One line for each case; an op that is not defined is left out."""
-    for op, inputs, attrs in (*plain(), *random(), *strings_and_files(), *networks(), *sparse(), *state(), *decoders()):
+    for op, inputs, attrs in (
+        *plain(),
+        *random(),
+        *strings_and_files(),
+        *networks(),
+        *convolutions(),
+        *pools(),
+        *sparse(),
+        *state(),
+        *decoders(),
+    ):
         if find_definition(op) is not None:
             yield case_from(op, inputs, attrs)
 
@@ -296,7 +306,7 @@ def networks() -> Iterator[Line]:
     logits, lengths = real(5, 2, 4), np.array([5, 4], np.int32)
     labels = [np.array([[0, 0], [0, 1], [1, 0]], np.int64), np.array([1, 2, 0], np.int32)]
     yield "CTCLoss", [logits, *labels, lengths], {}
-    yield "CTCLossV2", [logits, *labels, lengths], {}
+    yield "CTCLossV2", [logits, labels[0], labels[1] + 1, lengths], {}
     yield "CTCGreedyDecoder", [logits, lengths], {"merge_repeated": True}
     yield "CTCBeamSearchDecoder", [logits, lengths], {"beam_width": 5, "top_paths": 1, "merge_repeated": False}
     for op, x_type in (("FusedBatchNormGrad", np.float32), ("FusedBatchNormGradV2", np.float32)):
@@ -348,6 +358,70 @@ def networks() -> Iterator[Line]:
     yield "MaxPool3DGradGrad", [volume, pooled_volume, real(1, 4, 4, 4, 2)], deep
 
 
+# Strides, dilations and paddings of convolutions, for an image of 7 by 8 and filters of 3 by 2.
+_WINDOWS: list[dict[str, Any]] = [
+    {"strides": [1, *strides, 1], "dilations": [1, *dilations, 1], "padding": padding, **more}
+    for strides, dilations in (((1, 1), (1, 1)), ((2, 2), (1, 1)), ((2, 3), (1, 1)), ((1, 1), (2, 2)), ((1, 1), (1, 3)))
+    for padding, more in (("SAME", {}), ("VALID", {}), ("EXPLICIT", {"explicit_paddings": [0, 0, 2, 1, 0, 2, 0, 0]}))
+]  # fmt: skip
+
+
+def convolutions() -> Iterator[Line]:
+    """Every stride, dilation and padding, forward and backward; groups; volumes."""
+    image, filters, thin, grouped = real(2, 7, 8, 4), real(3, 2, 4, 5), real(3, 2, 4, 2), real(3, 2, 2, 6)
+    for attrs in _WINDOWS:
+        for name, weights, forward in (
+            ("Conv2D", filters, "Conv2D"),
+            ("DepthwiseConv2dNative", thin, "DepthwiseConv2dNative"),
+        ):
+            if name != "Conv2D" and attrs["strides"] == [1, 2, 3, 1]:
+                continue  # depthwise strides are one number
+            made = ours(forward, image, weights, **attrs).shape
+            yield forward, [image, weights], attrs
+            slopes = real(*made)
+            yield f"{name}BackpropInput", [np.array(image.shape, np.int32), weights, slopes], attrs
+            yield f"{name}BackpropFilter", [image, np.array(weights.shape, np.int32), slopes], attrs
+    for attrs in _WINDOWS[:3]:
+        yield "Conv2D", [image, grouped], attrs
+    volume, kernel = real(1, 5, 6, 4, 3), real(2, 3, 2, 3, 4)
+    for strides, dilations, padding in (
+        ((1, 1, 1), (1, 1, 1), "SAME"), ((2, 1, 2), (1, 1, 1), "VALID"), ((2, 2, 2), (1, 1, 1), "SAME"), ((1, 1, 1), (1, 2, 1), "SAME"),
+    ):  # fmt: skip
+        attrs = {"strides": [1, *strides, 1], "dilations": [1, *dilations, 1], "padding": padding}
+        slopes = real(*ours("Conv3D", volume, kernel, **attrs).shape)
+        yield "Conv3D", [volume, kernel], attrs
+        yield "Conv3DBackpropInputV2", [np.array(volume.shape, np.int32), kernel, slopes], attrs
+        yield "Conv3DBackpropFilterV2", [volume, np.array(kernel.shape, np.int32), slopes], attrs
+
+
+def pools() -> Iterator[Line]:
+    image = real(2, 7, 8, 3)
+    sizes = np.array(image.shape, np.int32)
+    for ksize, strides, padding in (
+        ([1, 3, 2, 1], [1, 2, 3, 1], "SAME"), ([1, 3, 2, 1], [1, 2, 3, 1], "VALID"), ([1, 2, 2, 1], [1, 1, 1, 1], "SAME"),
+        ([1, 1, 1, 1], [1, 3, 3, 1], "VALID"), ([1, 7, 8, 1], [1, 1, 1, 1], "VALID"),
+    ):  # fmt: skip
+        window = {"ksize": ksize, "strides": strides, "padding": padding}
+        yield "MaxPool", [image], window
+        yield "AvgPool", [image], window
+        yield "MaxPoolV2", [image, np.array(ksize, np.int32), np.array(strides, np.int32)], {"padding": padding}
+        pooled = ours("MaxPool", image, **window)
+        slopes = real(*pooled.shape)
+        yield "AvgPoolGrad", [sizes, slopes], window
+        yield "MaxPoolGrad", [image, pooled, slopes], window
+        yield "MaxPoolGradGrad", [image, pooled, real(*image.shape)], window
+    padded = {"padding": "EXPLICIT", "explicit_paddings": [0, 0, 1, 0, 0, 1, 0, 0]}
+    yield "MaxPool", [image], {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], **padded}
+    volume = real(1, 5, 6, 4, 2)
+    for padding in ("SAME", "VALID"):
+        deep = {"ksize": [1, 2, 3, 2, 1], "strides": [1, 2, 2, 1, 1], "padding": padding}
+        yield "MaxPool3D", [volume], deep
+        yield "AvgPool3D", [volume], deep
+        slopes = real(*ours("AvgPool3D", volume, **deep).shape)
+        yield "AvgPool3DGrad", [np.array(volume.shape, np.int32), slopes], deep
+        yield "MaxPool3DGrad", [volume, ours("MaxPool3D", volume, **deep), slopes], deep
+
+
 def state() -> Iterator[Line]:
     """Variables read and written."""
     held = positive(4, 3)
@@ -370,19 +444,15 @@ def state() -> Iterator[Line]:
         yield op, [Variable(numbers), philox, shape], {}
     yield "StatefulUniformFullInt", [Variable(numbers), philox, shape], {"dtype": as_dtype("uint64")}
     yield "StatefulUniformInt", [Variable(numbers), philox, shape, np.int64(-4), np.int64(99)], {}
-    yield (
-        "StatefulRandomBinomial",
-        [Variable(numbers), philox, shape, np.float64(9), np.float64(0.3)],
-        {"dtype": as_dtype("int32")},
-    )
     yield "RngSkip", [Variable(numbers), philox, np.int64(7)], {}
     yield "RngReadAndSkip", [Variable(numbers), np.int32(1), np.uint64(7)], {}
 
 
 def ours(op: str, *inputs: Any, **attrs: Any) -> np.ndarray:
-    """What stoker's op gives: the encoded bytes that decoders read."""
+    """What stoker's op gives: what another op takes for granted, such as the bytes that decoders read."""
     with context.enter_eager():
-        return np.array(find_definition(op)(*inputs, **attrs).numpy(), object)  # type: ignore[misc]
+        value = find_definition(op)(*inputs, **attrs).numpy()  # type: ignore[misc]
+    return np.array(value, object) if isinstance(value, bytes) else value
 
 
 def decoders() -> Iterator[Line]:

@@ -26,17 +26,17 @@ def hostile_variants(case: Case) -> Iterator[Case]:
         item = case.inputs.get(arg.name)
         if item is None or isinstance(item, Variable):
             continue
-        for kind, changed in _inputs(arg, item):
+        for kind, changed in input_variants(arg, item):
             yield replace(case, kind=f"{arg.name}: {kind}", inputs={**case.inputs, arg.name: changed})
     for name, spec in definition.attrs.items():
         if spec.kind in ("func", "list(func)", "tensor"):
             continue
-        for value in _attributes(spec.kind, case.attrs.get(name, spec.default)):
+        for value in attribute_variants(spec.kind, case.attrs.get(name, spec.default)):
             if not (name in case.attrs and case.attrs[name] == value):
                 yield replace(case, kind=f"attr {name}={value!r:.40}", attrs={**case.attrs, name: value})
 
 
-def _inputs(arg: Arg, item: Any) -> Iterator[tuple[str, Any]]:
+def input_variants(arg: Arg, item: Any) -> Iterator[tuple[str, Any]]:
     if arg.is_list:
         yield "no elements", []
         if item:
@@ -106,7 +106,7 @@ def _strings(shape: tuple[int, ...], text: bytes) -> np.ndarray:
     return result
 
 
-def _attributes(kind: str, good: Any) -> Iterator[Any]:
+def attribute_variants(kind: str, good: Any) -> Iterator[Any]:
     if kind == "int":
         yield from (-1, 0, 1, -7, 1000, INT32_MAX, 2**40, INT64_MAX, -(2**63), "text", 1.5, None)
     elif kind == "float":

@@ -1,4 +1,4 @@
-"""The TensorFlow side: runs cases through tf.raw_ops. Started by scripts/op_table.py under an interpreter that has TensorFlow.
+"""The TensorFlow side: runs cases through tf.raw_ops, and programs. Started by scripts/op_table.py under an interpreter that has TensorFlow.
 
     python oracle.py CASES FOLDER [NUMBER ...]
 
@@ -10,28 +10,73 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from derivatives import derivatives
 from exchange import Reader, Variable, Writer
+from programs import age_graph, run_program
 
 CHUNK = 250
+BY_GRAPH = {"AccumulateNV2"}  # ops that a graph replaces by others before it runs
 RENAMED = {"squeeze_dims": "axis"}  # attributes whose Python parameter has another name
 
 
 def run_case(tf: Any, case: dict[str, Any]) -> list[Any]:
+    if case["program"]:
+        return run_program(tf.compat.v1, case["program"], eager=not case["graph"])
     if case["derivative"]:
         function = functools.partial(call_with, tf, case["op"], case["attrs"])
         return derivatives(tf.compat.v1, function, case["inputs"], case["derivative"])
     if case["graph"]:
         return run_in_graph(tf, case)
+    if case["op"] in STAND_INS:
+        return STAND_INS[case["op"]](tf, case["inputs"], case["attrs"])
     inputs = {name: convert(tf, value) for name, value in case["inputs"].items()}
-    with tf.device("/CPU:0"):
-        outputs = call(tf, case["op"], inputs, case["attrs"])
+    try:
+        with tf.device("/CPU:0"):
+            outputs = call(tf, case["op"], inputs, case["attrs"])
+    except Exception as error:
+        removed = re.search(r"not available in GraphDef version \d+. It has been removed in version (\d+)", str(error))
+        if removed is None and case["op"] not in BY_GRAPH:
+            raise
+        return run_in_graph(tf, case, producer=int(removed[1]) - 1 if removed else None)
     return [as_array(tensor.numpy()) for tensor in flatten(outputs)]
+
+
+def stands_in(name: str) -> Callable[..., list[np.ndarray]]:
+    """The op `name`, called for another one with the same inputs."""
+
+    def run(tf: Any, inputs: dict[str, Any], attrs: dict[str, Any]) -> list[np.ndarray]:
+        made = call(tf, name, {key: convert(tf, value) for key, value in inputs.items()}, attrs)
+        return [as_array(tensor.numpy()) for tensor in flatten(made)]
+
+    return run
+
+
+def top_k(tf: Any, inputs: dict[str, Any], attrs: dict[str, Any]) -> list[np.ndarray]:
+    found = tf.raw_ops.TopKV2(input=inputs["input"], **attrs)
+    return [tensor.numpy() for tensor in found]
+
+
+def ctc_loss_with_first_blank(tf: Any, inputs: dict[str, Any], attrs: dict[str, Any]) -> list[np.ndarray]:
+    """CTCLossV2 takes class 0 for the blank where CTCLoss takes the last."""
+    data, labels = np.roll(inputs["inputs"], -1, -1), inputs["labels_values"] - 1
+    loss, gradient = tf.raw_ops.CTCLoss(**{**inputs, "inputs": data, "labels_values": labels}, **attrs)
+    return [loss.numpy(), np.roll(gradient.numpy(), 1, -1)]
+
+
+# Ops for which TensorFlow 2 has no CPU kernel, or one that it cannot find: what stands for them.
+STAND_INS = {
+    **{f"Batch{name}": stands_in(name) for name in ("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D")},
+    **{f"Segment{name}V2": stands_in(f"UnsortedSegment{name}") for name in ("Sum", "Prod", "Min", "Max")},
+    "CTCLossV2": ctc_loss_with_first_blank,
+    "TopK": top_k,
+}
 
 
 def call_with(tf: Any, op: str, attrs: dict[str, Any], /, **inputs: Any) -> Any:
@@ -66,10 +111,12 @@ def as_array(value: Any) -> np.ndarray:
     return np.array(value, object) if isinstance(value, (bytes, str)) else np.asarray(value)
 
 
-def run_in_graph(tf: Any, case: dict[str, Any]) -> list[Any]:
-    """One run of a graph that holds the op; variables among its inputs are read after it."""
+def run_in_graph(tf: Any, case: dict[str, Any], producer: int | None = None) -> list[Any]:
+    """One run of a graph (of an older `producer`) that holds the op; variables among its inputs are read after it."""
     v1 = tf.compat.v1
     with tf.Graph().as_default(), v1.Session() as session:
+        if producer is not None:
+            age_graph(v1, producer)
         arguments, reads, preparation = {}, [], []
         for number, (name, value) in enumerate(case["inputs"].items()):
             if not isinstance(value, Variable):
@@ -80,7 +127,8 @@ def run_in_graph(tf: Any, case: dict[str, Any]) -> list[Any]:
             preparation.append(start)
             reads.append(variable if is_reference else (variable, tf.as_dtype(value.value.dtype)))
             arguments[name] = variable
-        session.run(preparation)
+        if preparation:
+            session.run(preparation)
         made = call(tf, case["op"], arguments, case["attrs"])
         outputs = flatten(made)
         with tf.control_dependencies(outputs or [made]):

@@ -174,3 +174,31 @@ def test_schemes():
     schemes = gfile.get_registered_schemes()
     assert {"", "file", "ram", "memory"} <= set(schemes)
     assert len(schemes) == len(set(schemes))
+
+
+def test_escapes_and_slashes_in_patterns(tmp_path):
+    """A backslash takes the meaning from a wildcard, a slash at the end none; a seek before the start moves nothing."""
+    for name in ("a[1].txt", "a*.txt", "ab.txt"):
+        (tmp_path / name).write_bytes(b"abc")
+    top = str(tmp_path)
+    assert gfile.glob(top + "/a\\*.txt") == [top + "/a*.txt"]
+    assert gfile.glob(top + "/a\\[1\\].txt") == [top + "/a[1].txt"]
+    assert gfile.glob(top + "/\\ab.txt") == [top + "/ab.txt"]
+    assert gfile.glob(top + "/ab*/") == [top + "/ab.txt"]
+    with gfile.GFile(top + "/ab.txt", "rb") as file:
+        file.read(2)
+        with pytest.raises(errors.InvalidArgumentError, match="negative position"):
+            file.seek(-1)
+        assert file.tell() == 2
+
+
+def test_patterns_at_the_top_of_a_scheme():
+    """A pattern may begin right after the scheme; what a backend cannot open is one of the errors of files."""
+    top = f"memory://top{uuid.uuid4().hex}"
+    for name in ("a.txt", "b/c.txt"):
+        with gfile.GFile(f"{top}{name}", "w") as file:
+            file.write("x")
+    assert gfile.glob(top + "a*") == [top + "a.txt"]
+    assert gfile.glob(top + "*/*.txt") == [top + "b/c.txt"]
+    with pytest.raises(errors.NotFoundError):
+        gfile.exists("zip://a::/no/such/archive.zip")

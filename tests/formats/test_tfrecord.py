@@ -179,6 +179,11 @@ def test_concatenated_compressed_files_are_read_on(tmp_path):
     assert list(tfrecord.read_records(io.BytesIO(data + data), "GZIP")) == [DATA[2], DATA[3]] * 2
     with pytest.raises(DataLossError, match=r"inflate\(\) failed with error -3: incorrect header check"):
         list(tfrecord.read_records(io.BytesIO(data + b"garbage"), "GZIP"))
+    found = tfrecord.read_records(io.BytesIO(data + b"garbage"), "GZIP")
+    assert [next(found), next(found)] == [DATA[2], DATA[3]]  # in front of the garbage
+    data = written(tmp_path / "f", [2, 3], "ZLIB")
+    for rest in (data, b"garbage"):  # ZLIB is one stream
+        assert list(tfrecord.read_records(io.BytesIO(data + rest), "ZLIB")) == [DATA[2], DATA[3]]
     with pytest.raises(DataLossError, match="incorrect header check"):
         list(tfrecord.read_records(io.BytesIO(GOOD), "ZLIB"))
 

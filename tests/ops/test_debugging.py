@@ -263,3 +263,33 @@ def test_the_switch_logs_sessions_and_eager_ops(capsys):
             assert any(line.startswith("squared: (Mul): ") for line in _placement_lines(capsys))
     finally:
         tf.debugging.set_log_device_placement(False)
+
+
+def test_dtypes_are_refused_before_values(eager):
+    """Dtypes that cannot be compared are a TypeError in a graph, whatever the values; in eager mode the op says so."""
+    with tf.Graph().as_default():
+        for x, y in (([1, 2], [1.0, 2.0]), ([True], [False]), (["a"], ["b"])):
+            with pytest.raises(TypeError):
+                tf.debugging.assert_less(tf.constant(x), tf.constant(y))
+        with pytest.raises(TypeError, match="Expected list for 'data'"):
+            tf.Assert(False, "words")
+    with pytest.raises(ValueError, match="must be of the same type"):
+        tf.debugging.assert_same_float_dtype([tf.constant([1]), tf.constant([1.0])])
+    for value in (["a", "b"], [True, False]):
+        with pytest.raises(TypeError, match="to be numeric"):
+            tf.debugging.is_strictly_increasing(value)
+
+
+def test_no_rank_is_among_none():
+    """assert_rank_in without ranks makes an op that fails."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32)
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(tf.debugging.assert_rank_in(x, []), {x: 1.0})
+
+
+def test_dots_alone_end_in_a_dimension_of_size_one(eager):
+    """A wanted shape of only `...` counts as empty behind the dots, so its last dimension is 1; sizes may be NumPy's."""
+    tf.debugging.assert_shapes([(tf.zeros([4, 1]), (...,)), (tf.zeros([2]), (np.int64(2),))])
+    with pytest.raises(ValueError, match="must have size 1"):
+        tf.debugging.assert_shapes([(tf.zeros([1, 4]), (...,))])

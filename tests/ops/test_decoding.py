@@ -118,9 +118,13 @@ def test_decompression_gives_back_what_was_compressed(strings):
 
 
 def test_streams_after_one_another_are_joined():
-    """gzip files may be joined; what ends early gives what it has, as in TensorFlow."""
+    """gzip files may be joined, zlib streams not; what ends early gives what it has, as in TensorFlow."""
     assert run(lambda: tf.decode_compressed(gzip.compress(b"ab") * 2, "GZIP")) == b"abab"
     assert run(lambda: tf.decode_compressed(zlib.compress(b"hello")[:-3], "ZLIB")) == b"hello"
+    assert run(lambda: tf.decode_compressed(zlib.compress(b"hello") * 2, "ZLIB")) == b"hello"
+    assert run(lambda: tf.decode_compressed(zlib.compress(b"hello") + b"anything", "ZLIB")) == b"hello"
+    with pytest.raises(tf.errors.DataLossError, match="incorrect header check"):
+        run(lambda: tf.decode_compressed(gzip.compress(b"ab") + b"anything", "GZIP"))
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,17 @@ def test_losses_equal_those_of_the_cpu():
     np.testing.assert_allclose(_losses(), _losses("/cpu:0"), rtol=2e-3)
 
 
+def test_without_tf32_losses_equal_those_of_the_cpu_closely():
+    """TF32 can be switched off, and then the devices agree to 1e-4 over twenty steps."""
+    assert tf.config.experimental.tensor_float_32_execution_enabled()
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+    try:
+        assert not torch.backends.cuda.matmul.allow_tf32
+        np.testing.assert_allclose(_losses(), _losses("/cpu:0"), rtol=1e-4)
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(True)
+
+
 def test_variables_and_float_work_are_on_the_gpu():
     """Without tf.device, a variable's value lives on GPU 0."""
     with tf.Graph().as_default(), tf.Session() as session:
@@ -51,6 +62,18 @@ def test_a_missing_gpu_is_refused_without_soft_placement():
             session.run(y)
         with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
             assert session.run(y) == 2.0
+
+
+def test_average_pooling_with_padding_has_the_cpus_gradient():
+    """Channels last and SAME padding: a case that torch's own CUDA kernel gets wrong."""
+    images = np.random.RandomState(0).randn(2, 5, 4, 3).astype("f")
+    found = []
+    for device in ("/gpu:0", "/cpu:0"):
+        with tf.Graph().as_default(), tf.Session() as session, tf.device(device):
+            x = tf.constant(images)
+            y = tf.nn.avg_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], "SAME")
+            found.append(session.run(tf.gradients(y * y, x)[0]))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
 
 
 def _repetition(session):

@@ -154,11 +154,12 @@ class GFile:
                 None, None, f"Invalid whence argument: {whence}. Valid values are 0, 1, or 2."
             )
         with self._mapped():
-            target = offset + (0, source.tell(), 0)[whence]
+            before = source.tell()
+            target = offset + (0, before, 0)[whence]
             size = source.seek(0, os.SEEK_END) if whence == 2 or target > 0 else 0
             if whence == 2:
                 target += size
-            source.seek(max(0, min(target, size)))
+            source.seek(min(target, size) if target >= 0 else before)
         if target < 0:
             raise errors.InvalidArgumentError(None, None, f"Seeking to a negative position: {target}")
         if target > size:
@@ -372,21 +373,22 @@ def _same_file(source: Location, target: Location) -> bool:
     return source.full == target.full
 
 
-_WILDCARD = re.compile(r"[*?\[]")
+_WILDCARD = re.compile(r"[*?\[\\]")
 
 
 def _matches(location: Location, pattern: str) -> list[str]:
     """Paths under the pattern; the wildcards of one component do not cross a slash, and match leading dots."""
-    head, name = posixpath.split(pattern)
-    if not name:  # "dir/": the directory itself, with its slash
-        return [pattern] if location.system.isdir(pattern) else []
     if not _WILDCARD.search(pattern):
         system = location.system
         return [pattern] if system.exists(pattern) or system.is_link(pattern) else []
-    # TensorFlow gives "./name" for a pattern without a directory.
-    parents = _matches(location, head) if _WILDCARD.search(head) else [head or "."]
+    head, name = posixpath.split(pattern.rstrip("/"))
+    # TensorFlow gives "./name" for a local pattern without a directory.
+    top = "" if location.prefix else "."
+    parents = _matches(location, head) if _WILDCARD.search(head) else [head or top]
     found = []
-    accept = re.compile(fnmatch.translate(name.replace("[^", "[!"))).match
+    # Python has no escapes: a class of one character stands for them.
+    spelled = re.sub(r"\\(.)", lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], name)
+    accept = re.compile(fnmatch.translate(spelled.replace("[^", "[!"))).match
     for parent in parents:
         if location.system.isdir(parent):
             found += [posixpath.join(parent, each) for each in location.system.listdir(parent) if accept(each)]
@@ -396,7 +398,8 @@ def _matches(location: Location, pattern: str) -> list[str]:
 def glob(pattern: Any) -> list[str]:
     """The files and directories that match a pattern, or any of a list of patterns, sorted within each pattern.
 
-    `*`, `?` and `[...]` match within one component of the path, also names that begin with a dot; `**` is `*`.
+    `*`, `?` and `[...]` match within one component of the path, also names that begin with a dot; `**` is `*`. A backslash
+    takes their meaning from them.
     """
     if isinstance(pattern, (str, bytes)) or hasattr(pattern, "__fspath__"):
         pattern = [pattern]

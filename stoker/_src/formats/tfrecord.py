@@ -300,13 +300,16 @@ def _batches(file: BinaryIO, compression: str) -> Iterator[tuple[list[bytes], in
     source = _inflated(file, compression) if compression else _chunks(file)
     held = bytearray()  # bytes of the stream from `offset` on
     offset = 0
-    ended = False
+    ended, failure = False, None
     while not ended:
         # Let the buffer double while a record does not fit, so that memory follows what was really read, whatever
         # length the record claims.
         target = max(_READ_SIZE, 2 * len(held))
         while len(held) < target:
-            piece = next(source, None)
+            try:
+                piece = next(source, None)
+            except DataLossError as error:  # the records in front of the damage come first
+                failure, piece = error, None
             if piece is None:
                 ended = True
                 break
@@ -329,6 +332,8 @@ def _batches(file: BinaryIO, compression: str) -> Iterator[tuple[list[bytes], in
                     None,
                     f"record at {offset} has {length} bytes; of a compressed file at most {INFLATED_RECORD_LIMIT} are taken",
                 )
+    if failure is not None:
+        raise failure
     if len(held) >= framing.HEADER_SIZE:
         (length,) = struct.unpack_from("<Q", held)
         raise DataLossError(
@@ -345,13 +350,17 @@ def _chunks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _inflated(file: BinaryIO, compression: str) -> Iterator[bytes]:
-    """What a GZIP or ZLIB file holds, in pieces of bounded size. Several streams may follow one another; one that is
-    cut short just ends."""
+    """What a GZIP or ZLIB file holds, in pieces of bounded size.
+
+    GZIP's members may follow one another; what follows ZLIB's stream is not read. One that is cut short just ends.
+    """
     window = _GZIP_WINDOW if compression == "GZIP" else zlib.MAX_WBITS
     inflate = zlib.decompressobj(window)
     for chunk in _chunks(file):
         while chunk:
             if inflate.eof:
+                if compression == "ZLIB":
+                    return
                 inflate = zlib.decompressobj(window)
             try:
                 piece = inflate.decompress(chunk, _INFLATE_LIMIT)

@@ -9,7 +9,7 @@ import numpy as np
 
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.graph import context
-from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tensor import Tensor, out_of_scope
 
 Converter = Callable[..., Any]
 
@@ -66,7 +66,7 @@ def convert_to_tensor(
     hint = dtype_hint if dtype_hint is not None else preferred_dtype
     for function in _converters_for(type(value)):
         result = NotImplemented
-        if wanted is None and hint is not None and not _too_large(value, as_dtype(hint)):
+        if wanted is None and hint is not None:
             try:
                 result = function(value, dtype=as_dtype(hint).base_dtype, name=name, as_ref=as_ref)
             except (TypeError, ValueError):
@@ -87,19 +87,14 @@ def convert_to_tensor(
     raise TypeError(f"Cannot convert {value!r} with type {type(value)} to Tensor: no conversion function registered.")
 
 
-def _too_large(value: Any, hint: DType) -> bool:
-    """Whether some plain integer does not fit the dtype that is preferred: one that is asked for wraps it round instead."""
-    if isinstance(value, (list, tuple)):
-        return any(_too_large(item, hint) for item in value)
-    return type(value) is int and hint.is_integer and not hint.min <= value <= hint.max
-
-
 def _localized(tensor: Tensor) -> Tensor:
     """An eager tensor used while a graph is built becomes a constant (or a capture) of that graph."""
     concrete = getattr(tensor, "is_eager", False)
     if concrete and not context.executing_eagerly():
         return context.target().capture_eager(tensor)
     if not concrete and context.executing_eagerly():
+        if tensor.op.graph.building_function:
+            raise TypeError(out_of_scope(tensor))
         raise TypeError(
             f"{tensor!r} is out of scope and cannot be used here: it is a symbolic tensor of a graph and has no value in "
             "eager mode. Use return values, explicit Python locals or TensorFlow collections to access it, or a Session to "

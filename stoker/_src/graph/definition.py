@@ -13,7 +13,12 @@ The signature string is the node's type. Inputs and outputs are `name: type`, wh
     N * T        N tensors of dtype T (N is an int attribute, found by counting)
     [Tlist]      one tensor for each dtype in the list attribute Tlist
     Ref(T)       a reference (1.x variables); the kernel receives the variable object
-    vector T     an input of that rank; also scalar, matrix, rank=4, rank<2, rank>0: checked wherever the rank is known
+    vector T     an input of that rank; also scalar, matrix, rank=4, rank<2, rank>0: checked wherever the rank is known;
+                 vector=2 is a vector of two elements.
+                 Where TensorFlow's shape function and kernel differ, what each takes, as in `scalar/single`: behind the slash
+                 may also stand any, one (a single element of any rank), single (the same of rank 0 or 1) and flat (elements of
+                 any rank, seen as a vector)
+    vector* T    short for vector/any
     host T       an index-like input: the kernel receives plain Python numbers (`tensor.tolist()`), computed once
                  when the input is a constant
 
@@ -28,6 +33,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import math
 import re
 from collections import namedtuple
 from collections.abc import Callable, Sequence
@@ -107,19 +113,53 @@ def _attr_spec(value: Any) -> AttrSpec:
     raise TypeError(f"{value!r} does not tell the kind of an attribute; use INT, SHAPE, INTS, ...")
 
 
-def _as_single(value: Any) -> float:
+class _OutOfRangeError(ValueError):
+    """An integer that 64 bits do not hold."""
+
+
+def _as_int(value: Any) -> int:
+    """Any number: what follows the point is dropped, as TensorFlow does."""
+    if isinstance(value, (str, bytes)):
+        raise TypeError
+    number = int(value)
+    if not -(2**63) <= number < 2**63:
+        raise _OutOfRangeError(f"Value out of range: {number}")
+    return number
+
+
+def _as_float(value: Any) -> float:
     """Float attributes are single precision, in files and in TensorFlow's kernels of every dtype."""
+    if not isinstance(value, (int, float, np.generic)):
+        raise TypeError
     with np.errstate(over="ignore"):
         return float(np.float32(value))
 
 
-_REQUIREMENTS: dict[str, Callable[[Any], Any]] = {
-    "int": int,
-    "float": _as_single,
-    "bool": bool,
-    "type": as_dtype,
-    "shape": as_shape,
+def _as_bool(value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError
+    return bool(value)
+
+
+def _as_text(value: Any) -> str | bytes:
+    """Attribute strings are text inside the program; bytes that are not UTF-8 stay bytes."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, bytes):
+        raise TypeError
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+_SIMPLE_KINDS: dict[str, Callable[[Any], Any]] = {
+    "int": _as_int,
+    "float": _as_float,
+    "bool": _as_bool,
+    "string": _as_text,
 }
+_OTHER_KINDS: dict[str, Callable[[Any], Any]] = {"type": as_dtype, "shape": as_shape}
 
 
 def _host_rank(value: Any) -> int:
@@ -130,16 +170,19 @@ def _host_rank(value: Any) -> int:
     return rank
 
 
-def _as_text(value: Any) -> str | bytes:
-    """Attribute strings are text inside the program; bytes that are not UTF-8 stay bytes."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return value
-    raise TypeError(f"Expected string, got {value!r} of type {type(value).__name__} instead.")
+def _elements(value: Any) -> list[Any]:
+    return [each for item in value for each in _elements(item)] if isinstance(value, list) else [value]
+
+
+def _reformed(arg: Arg, value: Any) -> Any:
+    """The value of an input as the one element it holds, or as a vector of its elements."""
+    flat = _elements(value) if arg.host else value.reshape(-1)
+    if arg.reform == "flat":
+        return flat
+    if len(flat) != 1:
+        shape = len(flat) if arg.host else ",".join(map(str, value.shape))
+        raise InvalidArgumentError(None, None, f"{arg.name} must be a scalar, not a tensor of shape [{shape}]")
+    return flat[0] if arg.host else flat.reshape(())
 
 
 @dataclass(frozen=True)
@@ -153,13 +196,20 @@ class Arg:
     list_attr: str | None = None  # a list, one for each dtype of that attribute
     is_ref: bool = False
     host: bool = False
-    ranks: tuple[int, int] | None = None  # the smallest and the largest
+    ranks: tuple[int, int] | None = None  # the smallest and the largest, while a graph is built
+    run_ranks: tuple[int, int] | None = None  # the same when the op runs
+    length: int | None = None  # the number of elements, of a vector
+    reform: str = ""  # "one", "single" or "flat": what the kernel receives is made a scalar or a vector
 
-    def check_rank(self, rank: int) -> None:
+    def takes(self, rank: int, *, running: bool = True) -> bool:
+        least, most = (self.run_ranks if running else self.ranks) or (0, _ANY_RANK)
+        return least <= rank <= most
+
+    def check_rank(self, rank: int, *, running: bool = True) -> None:
         """Raises InvalidArgumentError for a rank that the op does not take here."""
-        least, most = self.ranks or (0, _ANY_RANK)
-        if least <= rank <= most:
+        if self.takes(rank, running=running):
             return
+        least, most = (self.run_ranks if running else self.ranks) or (0, _ANY_RANK)
         wanted = (
             f"rank {least}" if least == most else f"at most rank {most}" if rank > most else f"at least rank {least}"
         )
@@ -184,14 +234,17 @@ _MOST_TENSORS = 2**20
 # Integer attributes that TensorFlow's kernels hold in 32 bits.
 _INT32_ATTRS = frozenset(
     (
-        "axis", "begin_mask", "depth_radius", "ellipsis_mask", "end_mask", "k", "maxsplit", "new_axis_mask",
-        "pad_width", "precision", "quality", "shrink_axis_mask", "summarize", "width", "x_density", "y_density",
+        "axis", "beam_width", "begin_mask", "blank_index", "block_size", "channels", "depth_radius", "dilations",
+        "ellipsis_mask", "end_mask", "k", "ksize", "maxsplit", "new_axis_mask", "num_sampled", "num_true", "pad_width",
+        "precision", "quality", "rates", "ratio", "shrink_axis_mask", "strides", "summarize", "width", "x_density", "y_density",
     )
 )  # fmt: skip
+# Of these, the ones that its shape functions take in full.
+_WIDE_IN_SHAPES = frozenset(("num_sampled", "num_true"))
 _RANK_WORDS = {"scalar": 0, "vector": 1, "matrix": 2}
 _SIGNATURE = re.compile(r"\s*(\w+)\s*\((.*)\)\s*->\s*\((.*)\)\s*", re.DOTALL)
 _ARG = re.compile(
-    r"(?P<name>\w+)\s*:\s*(?:(?P<rank>scalar|vector|matrix|rank[<=>]\d)\s+)?(?P<host>host\s+)?"
+    r"(?P<name>\w+)\s*:\s*(?:(?P<rank>[a-z]+(?:[<=>]\d)?/[a-z]+(?:[<=>]\d)?|scalar|vector(?:=\d)?|matrix|rank[<=>]\d)(?P<built>\*)?\s+)?(?P<host>host\s+)?"
     r"(?:\[(?P<list>\w+)\]|(?P<ref>Ref\()?\s*(?:(?P<number>\w+)\s*\*\s*)?(?P<type>\w+)\s*\)?)"
 )
 
@@ -203,9 +256,19 @@ def _parse_args(text: str, attrs: dict[str, AttrSpec]) -> tuple[Arg, ...]:
         if match is None:
             raise ValueError(f"cannot read {part!r} as an argument")
         name, host, list_attr = match["name"], bool(match["host"]), match["list"]
-        ranks = _ranks(match["rank"])
+        building, _, running = (match["rank"] or "any").partition("/")
+        running = running or ("any" if match["built"] else building)
+        building, _, length = building.partition("=") if building.startswith("vector") else (building, "", "")
+        running = running.partition("=")[0] if running.startswith("vector") else running
+        limits: dict[str, Any] = {
+            "length": int(length) if length else None,
+            "ranks": _ranks(building),
+            "run_ranks": _ranks(running),
+        }
+        if running in ("single", "one", "flat"):
+            limits["reform"] = running
         if list_attr:
-            args.append(Arg(name, list_attr=list_attr, host=host, ranks=ranks))
+            args.append(Arg(name, list_attr=list_attr, host=host, **limits))
             continue
         is_attr = match["type"] in attrs
         args.append(
@@ -216,16 +279,18 @@ def _parse_args(text: str, attrs: dict[str, AttrSpec]) -> tuple[Arg, ...]:
                 number_attr=match["number"],
                 is_ref=bool(match["ref"]),
                 host=host,
-                ranks=ranks,
+                **limits,
             )
         )
     return tuple(args)
 
 
-def _ranks(text: str | None) -> tuple[int, int] | None:
+def _ranks(text: str) -> tuple[int, int] | None:
     """`vector` -> (1, 1), `rank<2` -> (0, 1), `rank>0` -> (1, any)."""
-    if text is None:
+    if text in ("any", "flat", "one"):
         return None
+    if text == "single":
+        return 0, 1
     if text in _RANK_WORDS:
         return _RANK_WORDS[text], _RANK_WORDS[text]
     bound = int(text[5:])
@@ -276,13 +341,17 @@ class OpDefinition:
     single: bool = field(default=False)  # exactly one output tensor
     by_reference: bool = field(default=False)  # some input is a reference to a variable
     ranked: bool = field(default=False)  # some input must have a certain rank
+    enforced: bool = False  # the shape rule is run on the real shapes, too
+    is_late: bool = False  # shapes that do not fit are an error when the op runs, not when a graph is built
     one_shape: bool = field(default=False)  # all inputs have the same shape
+    one_count: bool = False  # or at least as many elements
 
     def __post_init__(self) -> None:
         self.plain = not any(arg.is_list for arg in self.inputs)
         self.single = len(self.outputs) == 1 and not self.outputs[0].is_list
         self.by_reference = any(arg.is_ref for arg in self.inputs)
-        self.ranked = any(arg.ranks is not None for arg in self.inputs)
+        self.measured = any(arg.length is not None for arg in self.inputs)
+        self.ranked = any(arg.ranks is not None or arg.run_ranks is not None for arg in self.inputs)
         # Attributes that inputs determine are never passed by name.
         self.inferred = frozenset(
             attr for arg in self.inputs for attr in (arg.type_attr, arg.number_attr, arg.list_attr) if attr is not None
@@ -314,12 +383,21 @@ class OpDefinition:
         self.specialize_fn = getattr(function, "specialize", self.specialize_fn)
         return function
 
-    def shape(self, function: ShapeRule | None = None, *, values: Sequence[str] = (), as_shapes: Sequence[str] = ()):
+    def shape(
+        self,
+        function: ShapeRule | None = None,
+        *,
+        values: Sequence[str] = (),
+        as_shapes: Sequence[str] = (),
+        enforced: bool = False,
+    ):
         """Registers the static shape rule: input `Shape`s in order, attributes by keyword as the rule names them.
 
         Inputs named in `values` arrive as a NumPy array when their value is known at construction, else as None;
         those in `as_shapes` (vectors of sizes) as the `Shape` they spell, with what is known of it. A keyword named `op`
         receives the operation itself, for the rare rule that must look at what made its inputs (variable handles).
+        An `enforced` rule is also run on the real shapes before the kernel, in eager mode and where they were not known when
+        the graph was built: for kernels that would take, or fail in their own way on, shapes that do not fit.
         Returns a Shape, or a tuple with one for each output (a list for a list output).
         """
 
@@ -329,7 +407,7 @@ class OpDefinition:
                 if all(arg.name != name for arg in self.inputs):
                     raise TypeError(f"{self.name} has no input {name!r}")
             self.value_inputs, self.shape_inputs = frozenset(values), frozenset(as_shapes)
-            self.shape_fn = function
+            self.shape_fn, self.enforced = function, enforced
             return function
 
         return register if function is None else register(function)
@@ -368,23 +446,34 @@ class OpDefinition:
         self.in_place_position, self.in_place_fn = position, self._guarded(kernel)
         return self
 
-    def alike(self) -> OpDefinition:
+    def alike(self, *, by_count: bool = False) -> OpDefinition:
         """States that the inputs have one shape: the shape rule, and kernels registered later, refuse others.
 
-        Without it a kernel written with broadcasting functions would take what TensorFlow does not.
+        Without it a kernel written with broadcasting functions would take what TensorFlow does not. With `by_count` the number
+        of elements alone matters, when the op runs; the result has the shape of the first input.
         """
-        self.one_shape = True
-        self.shape(lambda *shapes: functools.reduce(lambda found, shape: found.merge(shape), shapes))
+        self.one_shape, self.one_count = True, by_count
+        self.shape(unchanged if by_count else _merged)
+        return self
+
+    def late(self) -> OpDefinition:
+        """States that a graph in which the inputs' shapes do not fit can be built: as in TensorFlow, running it fails."""
+        self.is_late = True
         return self
 
     def _guarded(self, kernel: Kernel) -> Kernel:
+        if any(arg.reform for arg in self.inputs):
+            return self._reforming(kernel)
         if not self.one_shape:
             return kernel
 
         @functools.wraps(kernel)
         def guarded(first: Any, *others: Any, **attrs: Any) -> Any:
-            for other in others:
+            for i, other in enumerate(others):
                 if other.shape != first.shape:
+                    if self.one_count and other.numel() == first.numel():
+                        others = (*others[:i], other.reshape(first.shape), *others[i + 1 :])
+                        continue
                     raise InvalidArgumentError(
                         None,
                         None,
@@ -393,6 +482,18 @@ class OpDefinition:
             return kernel(first, *others, **attrs)
 
         return guarded
+
+    def _reforming(self, kernel: Kernel) -> Kernel:
+        reforms = [(i, arg) for i, arg in enumerate(self.inputs) if arg.reform]
+
+        @functools.wraps(kernel)
+        def reforming(*arguments: Any, **attrs: Any) -> Any:
+            changed = list(arguments)
+            for i, arg in reforms:
+                changed[i] = [_reformed(arg, x) for x in changed[i]] if arg.is_list else _reformed(arg, changed[i])
+            return kernel(*changed, **attrs)
+
+        return reforming
 
     @functools.cached_property
     def rank_checking_kernel(self) -> Kernel:
@@ -403,7 +504,7 @@ class OpDefinition:
         @functools.wraps(kernel)
         def ranked(*arguments: Any, **attrs: Any) -> Any:
             for arg, value in zip(self.inputs, arguments):
-                if arg.ranks is not None:
+                if arg.run_ranks is not None:
                     for each in value if arg.is_list else (value,):
                         arg.check_rank(_host_rank(each) if arg.host else each.ndim)
             return kernel(*arguments, **attrs)
@@ -472,13 +573,19 @@ class OpDefinition:
         groups = _group(self.outputs, flat, attrs)
         return groups[0] if len(groups) == 1 else self.result_type(*groups)
 
-    def check_ranks(self, ranks: list[int | None], attrs: dict[str, Any]) -> None:
+    def check_ranks(self, ranks: list[int | None], attrs: dict[str, Any], *, running: bool = True) -> None:
         """Raises InvalidArgumentError when a flat input's rank, as far as it is known, is not what the op takes."""
         for arg, found in zip(self.inputs, self.group(ranks, attrs)):
-            if arg.ranks is not None:
+            if (arg.run_ranks if running else arg.ranks) is not None:
                 for rank in found if arg.is_list else (found,):
                     if rank is not None:
-                        arg.check_rank(rank)
+                        arg.check_rank(rank, running=running)
+
+    def check_lengths(self, shapes: list[Shape], attrs: dict[str, Any]) -> None:
+        """Raises InvalidArgumentError when a vector has another number of elements than the op takes."""
+        for arg, found in zip(self.inputs, self.group(shapes, attrs)):
+            if arg.length is not None:
+                found.merge(Shape((arg.length,)))
 
     def check_attr(self, name: str, value: Any) -> Any:
         """`value` as the canonical value of attribute `name`.
@@ -489,8 +596,8 @@ class OpDefinition:
         """
         spec = self.attrs[name]
         if spec.kind.startswith("list("):
-            if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-                raise TypeError(f"Expected list for attr {name} of {self.name}, got {value!r}.")
+            if not isinstance(value, (list, tuple)):
+                raise TypeError(f"Expected list for '{name}' argument to '{self.name}' Op, not {value!r}.")
             checked = tuple(self._check_one(name, spec.kind[5:-1], item) for item in value)
             for item in checked:
                 self._check_allowed(spec, name, item)
@@ -498,6 +605,7 @@ class OpDefinition:
                 raise ValueNotAllowedError(
                     f"Attr '{name}' of '{self.name}' Op passed list of length {len(checked)} less than minimum {spec.minimum}."
                 )
+            self._check_seen(name, checked)
             return checked
         checked = self._check_one(name, spec.kind, value)
         self._check_allowed(spec, name, checked)
@@ -505,21 +613,38 @@ class OpDefinition:
             raise ValueNotAllowedError(
                 f"Attr '{name}' of '{self.name}' Op passed {checked} less than minimum {spec.minimum}."
             )
-        if spec.kind == "int" and name in _INT32_ATTRS and not -(2**31) <= checked < 2**31:
-            raise ValueNotAllowedError(f"Attr {name} has value {checked} out of range for an int32 ({self.name} Op)")
+        self._check_seen(name, checked)
         if spec.kind == "int" and checked > _MOST_TENSORS and any(arg.number_attr == name for arg in self.outputs):
             raise ValueError(f"Number of outputs is too big: {checked} ({self.name} Op, attr '{name}')")
         return checked
 
+    def _check_seen(self, name: str, value: Any) -> None:
+        """What the shape rule looks at is found too large while a graph is built, the rest by the kernel."""
+        seen = name in _INT32_ATTRS and name in self.shape_attrs and name not in _WIDE_IN_SHAPES
+        if seen and (number := _too_wide(value)) is not None:
+            raise ValueNotAllowedError(f"Attr {name} has value {number} out of range for an int32 ({self.name} Op)")
+
+    @functools.cached_property
+    def narrow(self) -> tuple[str, ...]:
+        """Attributes that the kernel holds in 32 bits."""
+        return tuple(name for name in self.attrs if name in _INT32_ATTRS)
+
+    def check_narrow(self, attrs: dict[str, Any]) -> None:
+        """Raises InvalidArgumentError for attributes that are too large for the kernel."""
+        for name in self.narrow:
+            if (number := _too_wide(attrs[name])) is not None:
+                raise InvalidArgumentError(
+                    None, None, f"Attr {name} has value {number} out of range for an int32 ({self.name} Op)"
+                )
+
     def _check_one(self, name: str, kind: str, value: Any) -> Any:
-        if kind == "string":
-            return _as_text(value)
-        if kind == "bool" and not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
-            raise TypeError(f"Expected bool for argument '{name}' of '{self.name}', not {value!r}.")
-        if kind == "int" and (isinstance(value, (bool, float, str)) or value is None):
-            raise TypeError(f"Expected int for argument '{name}' of '{self.name}', not {value!r}.")
-        if kind == "float" and isinstance(value, (bool, str)):
-            raise TypeError(f"Expected float for argument '{name}' of '{self.name}', not {value!r}.")
+        if kind in _SIMPLE_KINDS:
+            try:
+                return _SIMPLE_KINDS[kind](value)
+            except (TypeError, ValueError) as error:
+                if isinstance(error, _OutOfRangeError):
+                    raise ValueError(f"{error} for argument '{name}' of '{self.name}'.") from None
+                raise TypeError(f"Expected {kind} for argument '{name}' of '{self.name}' not {value!r}.") from None
         if kind == "func":
             ref = getattr(value, "function_ref", value)
             if not hasattr(ref, "target"):
@@ -527,13 +652,18 @@ class OpDefinition:
                     f"Don't know how to convert {value!r} to a func for argument '{name}' of '{self.name}'."
                 )
             return ref
-        convert = _REQUIREMENTS.get(kind)
+        convert = _OTHER_KINDS.get(kind)
         if convert is None:
             return value
         try:
-            return convert(value)
+            converted = convert(value)
         except (TypeError, ValueError) as error:
             raise type(error)(f"Attr '{name}' of '{self.name}': {error}") from None
+        if kind == "shape" and converted.known and math.prod(converted.dims) >= 2**63:
+            raise ValueNotAllowedError(
+                f"Shape {converted} is too large (more than 2**63 - 1 entries) for attr '{name}' of '{self.name}'"
+            )
+        return converted
 
     def _check_allowed(self, spec: AttrSpec, name: str, value: Any) -> None:
         if spec.allowed and value not in spec.allowed:
@@ -550,6 +680,12 @@ class OpDefinition:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+def _too_wide(value: Any) -> int | None:
+    """The first number of an integer attribute (or list of them) that 32 bits do not hold."""
+    numbers = value if isinstance(value, tuple) else (value,)
+    return next((number for number in numbers if type(number) is int and not -(2**31) <= number < 2**31), None)
 
 
 def _keyword_only(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -645,6 +781,10 @@ def set_apply(function: Callable[..., Any]) -> None:
 def unchanged(x: Shape, *_: Shape) -> Shape:
     """The shape of the first input."""
     return x
+
+
+def _merged(*shapes: Shape) -> Shape:
+    return functools.reduce(lambda found, shape: found.merge(shape), shapes)
 
 
 def broadcasting(x: Shape, y: Shape) -> Shape:

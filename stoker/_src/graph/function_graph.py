@@ -7,6 +7,7 @@ functions may share one body, as a loop's body with and without the values that 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import Any
 
 from stoker._src.base import dtypes, settings
 from stoker._src.base.dtypes import DType
+from stoker._src.base.errors import InaccessibleTensorError
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph import context
 from stoker._src.graph.attr_values import FunctionRef
@@ -21,7 +23,7 @@ from stoker._src.graph.definition import STATEFUL, find_definition
 from stoker._src.graph.graph import Graph, control_element
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.tapes import no_tapes
-from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.graph.tensor import Operation, Tensor, out_of_scope
 
 _uid = itertools.count()
 # Collections that a body shares with the graph around it: variables live there, wherever they are asked for.
@@ -105,6 +107,7 @@ class FuncGraph(Graph):
         Raises:
             ValueError: the tensor belongs to a graph that is not around this one.
             TypeError: the same, for functions called eagerly.
+            InaccessibleTensorError: it belongs to a branch or loop inside of this function.
         """
         if getattr(tensor, "is_eager", False):
             return self.capture_eager(tensor)
@@ -160,16 +163,21 @@ class FuncGraph(Graph):
     def _out_of_scope(self, tensor: Tensor) -> Exception:
         if isinstance(self.outer, Graph):
             return ValueError(f'Tensor("{tensor.name}") must be from the same graph as the function {self.name!r}.')
-        return TypeError(
-            f"{tensor!r} is out of scope and cannot be used here. Use return values, explicit Python locals or "
-            f"TensorFlow collections to access it. It was made at {tensor.op.user_line} in another graph."
-        )
+        inside, around = False, getattr(tensor.op.graph, "outer", None)
+        while isinstance(around, FuncGraph):
+            inside, around = inside or around is self, around.outer
+        return (InaccessibleTensorError if inside else TypeError)(out_of_scope(tensor))
 
     @property
     def captures(self) -> list[tuple[Any, Tensor]]:
         """(what the caller passes, the input that stands for it) of every capture, in the order they were made."""
         by_input = {id(inner): (passed, inner) for passed, inner in self._captured.values() if inner.op.graph is self}
         return [by_input[id(tensor)] for tensor in self.inputs if id(tensor) in by_input]
+
+    @property
+    def captured_values(self) -> dict[int, Any]:
+        """For captures that have a value (eager tensors, variables), whatever graphs are between: by id of the input."""
+        return {id(self._captured[id(key)][1]): key for key in self._kept if getattr(key, "is_eager", False)}
 
     @property
     def external_captures(self) -> list[Any]:
@@ -269,6 +277,7 @@ class Function:
         inputs, outputs: tensors of the body. An output may be an input.
         control_outputs: operations that run although no output needs them.
         gradient: the function that computes its gradient, where a library names one.
+        attributes: of its FunctionDef.
         steps: compiled forms, kept by the eager executor.
         accumulators: positions of loop variables that collect values for a gradient.
     """
@@ -287,6 +296,7 @@ class Function:
         self.outputs = outputs
         self.control_outputs = list(control_outputs or ())
         self.gradient: Function | None = None
+        self.attributes: dict[str, Any] = {}
         self.steps: dict[Any, Any] = {}
         self.accumulators: set[int] = set()
 
@@ -294,7 +304,7 @@ class Function:
     def ref(self) -> FunctionRef:
         return FunctionRef(self.name, {}, self)
 
-    @property
+    @functools.cached_property
     def stateful(self) -> bool:
         inputs = {tensor.op for tensor in self.inputs}
         return any(op.definition.traits & STATEFUL for op in self.needed_ops() if op not in inputs)

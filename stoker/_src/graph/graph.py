@@ -10,6 +10,7 @@ from typing import Any
 
 from stoker._src.base.devices import DeviceSpec, canonical_name, merge_device
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import UNKNOWN_SHAPE
 from stoker._src.formats.protos import VersionDef
 from stoker._src.graph import context
 from stoker._src.graph.definition import OpDefinition, find_definition
@@ -84,13 +85,19 @@ class Graph:
             shapes = infer_shapes(op)
         except InvalidArgumentError as error:
             found = ", ".join(str(tensor.static_shape) for tensor in inputs)
-            raise ValueError(f"{error.message} (node '{name}', op {definition.name}, input shapes: {found})") from error
+            if not definition.is_late:
+                raise ValueError(
+                    f"{error.message} (node '{name}', op {definition.name}, input shapes: {found})"
+                ) from error
+            shapes = [UNKNOWN_SHAPE] * len(op.outputs)
         except (LookupError, ArithmeticError, TypeError, AttributeError, MemoryError) as error:
             # A rule that relies on more than it checks.
             found = ", ".join(str(tensor.static_shape) for tensor in inputs)
-            raise ValueError(
-                f"Shapes or values of the inputs do not fit {definition.name} (node '{name}', input shapes: {found})"
-            ) from error
+            if not definition.is_late:
+                raise ValueError(
+                    f"Shapes or values of the inputs do not fit {definition.name} (node '{name}', input shapes: {found})"
+                ) from error
+            shapes = [UNKNOWN_SHAPE] * len(op.outputs)
         for tensor, shape in zip(op.outputs, shapes):
             tensor._static_shape = shape
         self._register(op)

@@ -43,6 +43,7 @@ def name_scope(name: str | None, default_name: str | None = None, values: Any = 
             if (
                 type(value) is Tensor
                 and value.op.graph is not target
+                and not value.op.graph.building_function
                 and not getattr(target, "building_function", True)
             ):
                 graph = graph_of(values)

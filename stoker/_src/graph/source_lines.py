@@ -28,6 +28,11 @@ def user_frames() -> Frames:
     return tuple(found)
 
 
+def is_ours(filename: str) -> bool:
+    """Whether a file belongs to this package."""
+    return filename.startswith(_PACKAGE)
+
+
 def line_number(code: CodeType, instruction: int) -> int:
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:

@@ -276,15 +276,15 @@ class Tensor:
 
     def __iter__(self) -> Iterator[Any]:
         raise OperatorNotAllowedInGraphError(
-            f"Iterating over a symbolic `tf.Tensor` ({self.name}) is not allowed. Use tf.map_fn, tf.unstack or tf.while_loop, or "
-            "run in eager mode; tf.function does not rewrite Python loops."
+            f"Iterating over a symbolic `tf.Tensor` is not allowed. Found {self.name}. In a function that tf.function converts, a `for` "
+            "statement does it; elsewhere use tf.map_fn, tf.unstack or tf.while_loop, or run in eager mode."
         )
 
     def __bool__(self) -> bool:
         raise OperatorNotAllowedInGraphError(
-            f"Using a symbolic `tf.Tensor` ({self.name}) as a Python `bool` is not allowed. Use `if t is not None:` instead of "
-            "`if t:` to test if a tensor is defined, and TensorFlow ops such as tf.cond and tf.while_loop to execute subgraphs "
-            "conditioned on the value of a tensor, or run in eager mode; tf.function does not rewrite Python conditions."
+            f"Using a symbolic `tf.Tensor` as a Python `bool` is not allowed. Found {self.name}. Use `if t is not None:` instead of "
+            "`if t:` to test if a tensor is defined. In a function that tf.function converts (its source must be there), `if` and "
+            "`while` take tensors; elsewhere use tf.cond and tf.while_loop, or run in eager mode."
         )
 
     __nonzero__ = __bool__
@@ -320,6 +320,16 @@ class Tensor:
 
 
 _UNKNOWN = Shape(None)
+
+
+def out_of_scope(tensor: Tensor) -> str:
+    """What to say of a tensor that is used outside of the function whose trace it belongs to."""
+    graph: Any = tensor.op.graph
+    return (
+        f"{tensor!r} is out of scope and cannot be used here. Use return values, explicit Python locals or TensorFlow "
+        f"collections to access it.\n{tensor!r} was defined at {tensor.op.user_line}, in the function "
+        f"{graph.name!r}, and has no value outside of it."
+    )
 
 
 class TensorReference:

@@ -265,10 +265,12 @@ FILL = define(
 
 @FILL.kernel
 def fill_kernel(dims: list[int], value: Any) -> Any:
-    dims = allocatable(dims, itemsize(value))
+    dims = allocatable(dims if isinstance(dims, list) else [dims], itemsize(value))
+    if value.ndim and value.shape != (1,):
+        raise InvalidArgumentError(None, None, f"value must represent a scalar, got shape {Shape(value.shape)}")
     if isinstance(value, np.ndarray):
-        return np.full(dims, value[()], dtype=object)
-    return value.expand(dims).clone(memory_format=torch.contiguous_format)
+        return np.full(dims, value.item(), dtype=object)
+    return value.reshape(()).expand(dims).clone(memory_format=torch.contiguous_format)
 
 
 @FILL.shape(as_shapes=["dims"])
@@ -336,7 +338,7 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layou
 
 ZEROS_LIKE = define("ZerosLike(x: T) -> (y: T)", T=ANY).not_differentiable()
 ZEROS_LIKE.shape(unchanged)
-ONES_LIKE = define("OnesLike(x: T) -> (y: T)", T=ANY).not_differentiable()
+ONES_LIKE = define("OnesLike(x: T) -> (y: T)", T=(*dtypes.NUMERIC, dtypes.bool_)).not_differentiable()
 ONES_LIKE.shape(unchanged)
 
 
@@ -423,7 +425,8 @@ def transpose_shape(x: Shape, perm: np.ndarray | None) -> Shape:
     if perm is None:
         return UNKNOWN_SHAPE if x.rank is None else Shape((None,) * x.rank)
     x = x.of_rank(len(perm))
-    if sorted(perm.tolist()) != list(range(len(perm))):
+    rank = len(perm)
+    if sorted(axis % rank if -rank <= axis < rank else rank for axis in perm.tolist()) != list(range(rank)):
         raise InvalidArgumentError(
             None, None, f"perm {perm.tolist()} is not a permutation of the {len(perm)} dimensions."
         )
@@ -573,7 +576,7 @@ register_tensor_conversion_function((list, tuple), _packed, 99)
 # ---- ConcatV2 ---------------------------------------------------------------------------------------------------
 
 CONCAT_V2 = define(
-    "ConcatV2(values: rank>0 N * T, axis: scalar host Tidx) -> (output: T)",
+    "ConcatV2(values: rank>0 N * T, axis: scalar* host Tidx) -> (output: T)",
     N=INT(minimum=2),
     T=ANY,
     Tidx=one_of(*INDEX, default=dtypes.int32),
@@ -586,13 +589,23 @@ def concat_lower(build: Any, op: Operation, values: list[Any], axis: int) -> Any
 
 
 @CONCAT_V2.kernel
-def concat_kernel(values: list[Any], axis: int) -> Any:
+def concat_kernel(values: list[Any], axis: Any) -> Any:
+    if isinstance(axis, list):
+        axis = _single_axis(axis)
     try:
         if isinstance(values[0], np.ndarray):
             return np.concatenate(values, axis)
         return torch.cat(values, axis)
     except (RuntimeError, ValueError, IndexError):
         raise _not_joined(values, axis) from None
+
+
+def _single_axis(axis: list[Any]) -> int:
+    if np.shape(axis) != (1,):
+        raise InvalidArgumentError(
+            None, None, f"Concat axis tensor should be a scalar integer, but got shape {list(np.shape(axis))}"
+        )
+    return int(np.ravel(axis)[0])
 
 
 def _not_joined(values: list[Any], axis: int) -> InvalidArgumentError:
@@ -756,7 +769,7 @@ def squeeze_kernel(input: Any, *, squeeze_dims: tuple[int, ...]) -> Any:
             raise InvalidArgumentError(
                 None, None, f"Can not squeeze dim[{dim % len(sizes)}], expected a dimension of 1, got {sizes[dim]}"
             )
-    return input.squeeze(squeeze_dims)
+    return input.squeeze(tuple({dim % len(sizes) for dim in squeeze_dims}))
 
 
 @SQUEEZE.shape

@@ -27,13 +27,13 @@ _PADDINGS = one_of(*INDEX, default=dtypes.int32)
 
 PAD = define("Pad(input: T, paddings: matrix host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS)
 PAD_V2 = define(
-    "PadV2(input: T, paddings: matrix host Tpaddings, constant_values: scalar T) -> (output: T)",
+    "PadV2(input: T, paddings: matrix host Tpaddings, constant_values: any/scalar T) -> (output: T)",
     T=ANY,
     Tpaddings=_PADDINGS,
 )
 
 
-def _checked(input: Any, paddings: Any) -> list[list[int]]:
+def _checked(input: Any, paddings: Any, mode: str | None = None) -> list[list[int]]:
     if len(paddings) != input.ndim or any(not isinstance(pair, list) or len(pair) != 2 for pair in paddings):
         raise InvalidArgumentError(
             None,
@@ -43,6 +43,10 @@ def _checked(input: Any, paddings: Any) -> list[list[int]]:
     for before, after in paddings:
         if before < 0 or after < 0:
             raise InvalidArgumentError(None, None, f"Paddings must be non-negative: {before} {after}")
+    if mode is not None:
+        for size, (before, after) in zip(input.shape, paddings):
+            if before or after:
+                _check_reach(size, before, after, mode)
     allocatable([size + before + after for size, (before, after) in zip(input.shape, paddings)], itemsize(input))
     return paddings
 
@@ -133,6 +137,15 @@ MIRROR_PAD_GRAD = define(
 
 def _mirrored(size: int, before: int, after: int, mode: str, device: Any) -> torch.Tensor:
     """Where each element of a padded dimension comes from."""
+    _check_reach(size, before, after, mode)
+    at = torch.arange(-before, size + after, device=device)
+    if mode == "REFLECT":
+        return (size - 1) - ((size - 1) - at.abs()).abs() if size > 1 else torch.zeros_like(at)
+    at = torch.where(at < 0, -1 - at, at)
+    return torch.where(at >= size, 2 * size - 1 - at, at)
+
+
+def _check_reach(size: int, before: int, after: int, mode: str) -> None:
     reach = size - 1 if mode == "REFLECT" else size
     if before > reach or after > reach:
         bound = "less than the dimension size" if mode == "REFLECT" else "no greater than the dimension size"
@@ -141,18 +154,13 @@ def _mirrored(size: int, before: int, after: int, mode: str, device: Any) -> tor
             None,
             f"paddings must be {bound}: {before}, {after} not {'less than' if mode == 'REFLECT' else 'within'} {size}",
         )
-    at = torch.arange(-before, size + after, device=device)
-    if mode == "REFLECT":
-        return (size - 1) - ((size - 1) - at.abs()).abs() if size > 1 else torch.zeros_like(at)
-    at = torch.where(at < 0, -1 - at, at)
-    return torch.where(at >= size, 2 * size - 1 - at, at)
 
 
 @MIRROR_PAD.kernel
 @rearranges
 def mirror_pad_kernel(input: torch.Tensor, paddings: Any, *, mode: str) -> torch.Tensor:
     result = input
-    for axis, (before, after) in enumerate(_checked(input, paddings)):
+    for axis, (before, after) in enumerate(_checked(input, paddings, mode)):
         if before or after:
             result = result.index_select(axis, _mirrored(result.shape[axis], before, after, mode, input.device))
     return result.clone() if result is input else result
@@ -160,7 +168,7 @@ def mirror_pad_kernel(input: torch.Tensor, paddings: Any, *, mode: str) -> torch
 
 @MIRROR_PAD_GRAD.kernel
 def mirror_pad_grad_kernel(input: torch.Tensor, paddings: Any, *, mode: str) -> torch.Tensor:
-    if len(paddings) != input.ndim:
+    if np.shape(paddings) != (input.ndim, 2):
         raise InvalidArgumentError(
             None, None, f"paddings {paddings} do not fit a tensor of shape {Shape(input.shape)}."
         )
@@ -190,10 +198,23 @@ def mirror_pad_shape(input: Shape, paddings: np.ndarray | None) -> Shape:
 def mirror_pad_grad_shape(input: Shape, paddings: np.ndarray | None) -> Shape:
     if paddings is None:
         return UNKNOWN_SHAPE if input.dims is None else Shape((None,) * len(input))
+    _check_pairs(paddings)
     input = input.of_rank(len(paddings))
-    return Shape(
-        None if size is None else size - int(sum(pair)) for size, pair in zip(input.dims or (), paddings.tolist())
-    )
+    dims: list[Dim] = []
+    for size, pair in zip(input.dims or (), paddings.tolist()):
+        if size is not None and size < sum(pair):
+            raise InvalidArgumentError(
+                None, None, f"Negative dimension size caused by subtracting {sum(pair)} from {size}."
+            )
+        dims.append(None if size is None else size - sum(pair))
+    return Shape(dims)
+
+
+def _check_pairs(paddings: np.ndarray) -> None:
+    if paddings.ndim != 2 or paddings.shape[1] != 2:
+        raise InvalidArgumentError(None, None, f"paddings must be pairs, found the shape {list(paddings.shape)}.")
+    if (paddings < 0).any():
+        raise InvalidArgumentError(None, None, f"Paddings must be non-negative: {paddings.tolist()}")
 
 
 @MIRROR_PAD.grad
@@ -268,22 +289,22 @@ BATCH_TO_SPACE = define(
 )
 
 
-def _check_blocks(input: Any, block_shape: list[int], margins: Any, label: str) -> None:
+def _check_blocks(rank: int | None, block_shape: Any, margins: Any, label: str) -> None:
+    if not isinstance(block_shape, list):
+        raise InvalidArgumentError(None, None, f"block_shape must have rank 1, got {block_shape}.")
     if any(block < 1 for block in block_shape):
         raise InvalidArgumentError(None, None, f"All values in block_shape must be positive, got {block_shape}.")
-    if len(margins) != len(block_shape) or any(len(pair) != 2 for pair in margins):
+    if np.shape(margins) != (len(block_shape), 2):
         raise InvalidArgumentError(None, None, f"{label} should have shape [{len(block_shape)}, 2], got {margins}.")
     if any(each < 0 for pair in margins for each in pair):
         raise InvalidArgumentError(None, None, f"{label} cannot be negative: {margins}")
-    if input.ndim < 1 + len(block_shape):
-        raise InvalidArgumentError(
-            None, None, f"input rank should be >= {1 + len(block_shape)} instead of {input.ndim}"
-        )
+    if rank is not None and rank < 1 + len(block_shape):
+        raise InvalidArgumentError(None, None, f"input rank should be >= {1 + len(block_shape)} instead of {rank}")
 
 
 @SPACE_TO_BATCH_ND.kernel
 def space_to_batch_nd_kernel(input: torch.Tensor, block_shape: list[int], paddings: Any) -> torch.Tensor:
-    _check_blocks(input, block_shape, paddings, "paddings")
+    _check_blocks(input.ndim, block_shape, paddings, "paddings")
     count = len(block_shape)
     rest = input.ndim - 1 - count
     flat = [0, 0] * rest + [each for pair in reversed(paddings) for each in pair]
@@ -313,7 +334,7 @@ def space_to_batch_nd_kernel(input: torch.Tensor, block_shape: list[int], paddin
 
 @BATCH_TO_SPACE_ND.kernel
 def batch_to_space_nd_kernel(input: torch.Tensor, block_shape: list[int], crops: Any) -> torch.Tensor:
-    _check_blocks(input, block_shape, crops, "crops")
+    _check_blocks(input.ndim, block_shape, crops, "crops")
     count = len(block_shape)
     total = int(np.prod(block_shape))
     sizes = input.shape
@@ -338,6 +359,9 @@ def batch_to_space_nd_kernel(input: torch.Tensor, block_shape: list[int], crops:
 
 
 def _blocked(input: Shape, block_shape: Any, margins: Any, *, into_batch: bool) -> Shape:
+    if block_shape is not None and margins is not None:
+        label = "paddings" if into_batch else "crops"
+        _check_blocks(None if input.dims is None else len(input), list(block_shape), margins.tolist(), label)
     if input.dims is None:
         return UNKNOWN_SHAPE
     if block_shape is None:
@@ -363,17 +387,31 @@ def _blocked(input: Shape, block_shape: Any, margins: Any, *, into_batch: bool) 
                 )
             dims[1 + i] = (size + margin) // block
         else:
+            if size * block < margin:
+                raise InvalidArgumentError(
+                    None, None, f"cropped_shape[{i}]={size * block - margin} must be non-negative"
+                )
             dims[1 + i] = size * block - margin
     return Shape(dims)
 
 
+def _require_vector(op: Any) -> None:
+    """TensorFlow wants to know when building that the blocks are a vector."""
+    if op._inputs[1].static_shape.rank != 1:
+        raise InvalidArgumentError(
+            None, None, f"block_shape must have rank 1, found the shape {op._inputs[1].static_shape}."
+        )
+
+
 @SPACE_TO_BATCH_ND.shape(values=["block_shape", "paddings"])
-def space_to_batch_nd_shape(input: Shape, block_shape: Any, paddings: Any) -> Shape:
+def space_to_batch_nd_shape(input: Shape, block_shape: Any, paddings: Any, *, op: Any) -> Shape:
+    _require_vector(op)
     return _blocked(input, block_shape, paddings, into_batch=True)
 
 
 @BATCH_TO_SPACE_ND.shape(values=["block_shape", "crops"])
-def batch_to_space_nd_shape(input: Shape, block_shape: Any, crops: Any) -> Shape:
+def batch_to_space_nd_shape(input: Shape, block_shape: Any, crops: Any, *, op: Any) -> Shape:
+    _require_vector(op)
     return _blocked(input, block_shape, crops, into_batch=False)
 
 

@@ -91,6 +91,8 @@ def assert_op(condition: Any, data: Any, summarize: int | None = None, name: str
             text = "\n".join(_listed(item, 3 if summarize is None else summarize) for item in shown)
             raise InvalidArgumentError(None, None, f"Expected '{condition!s}' to be true. Summarized data: {text}")
         return None
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"Expected list for 'data' argument to 'Assert' Op, not {data}.")
     with name_scope(name, "Assert", [condition, *data]):
         data = [convert_to_tensor(item) for item in data]
         return ASSERT(condition, data, summarize=summarize, name="Assert")

@@ -16,7 +16,7 @@ from stoker._src.graph.definition import BOOL, FLOATS_LIST, INT, STATEFUL, OpDef
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.random import generator, op_seed_attrs
 from stoker._src.ops.random_bits import candidates
-from stoker._src.ops.random_bits.candidates import Candidates, UnigramTable
+from stoker._src.ops.random_bits.candidates import Candidates, LearnedUnigrams, UnigramTable
 from stoker._src.ops.values import from_numpy, to_numpy
 
 _OUTPUTS = "-> (sampled_candidates: int64, true_expected_count: float32, sampled_expected_count: float32)"
@@ -140,15 +140,30 @@ def _vocabulary_weights(path: str) -> list[float]:
     return weights
 
 
-def _no_learned_sampler(true_classes: torch.Tensor) -> Any:
-    raise NotImplementedError("The learned unigram sampler is not supported: its numbers depend on the order of runs.")
+def learned_unigram_kernel(
+    true_classes: torch.Tensor,
+    *,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int,
+    seed2: int,
+    ctx: Any,
+) -> tuple[torch.Tensor, ...]:
+    classes = _checked(true_classes, num_true)
+    if ctx.state is None:
+        ctx.state = (generator(ctx, seed, seed2), LearnedUnigrams(range_max))
+    stream_state, learned = ctx.state
+    stream = stream_state.reserve(candidates.candidate_reserve(num_sampled))
+    return _placed(learned.candidates(stream, classes, num_sampled, unique), true_classes)
 
 
 for _name in ("LearnedUnigramCandidateSampler", "ThreadUnsafeUnigramCandidateSampler"):
     _definition = define(
         f"{_name}(true_classes: int64) {_OUTPUTS}", STATEFUL, **_COUNTS, range_max=_POSITIVE, seed=0, seed2=0
     )
-    _definition.kernel(_no_learned_sampler)
+    _definition.kernel(learned_unigram_kernel)
     _definition.shape(_sampler_shape)
 
 ALL = define(f"AllCandidateSampler(true_classes: int64) {_OUTPUTS}", STATEFUL, **_COUNTS, seed=0, seed2=0)
@@ -182,8 +197,12 @@ def accidental_hits_kernel(
 
 
 @ACCIDENTAL_HITS.shape
-def accidental_hits_shape(true_classes: Shape, sampled_candidates: Shape) -> tuple[Shape, Shape, Shape]:
-    true_classes.of_rank(2)
+def accidental_hits_shape(
+    true_classes: Shape, sampled_candidates: Shape, *, num_true: int
+) -> tuple[Shape, Shape, Shape]:
+    columns = true_classes.of_rank(2)[1]
+    if columns is not None and columns != num_true:
+        raise InvalidArgumentError(None, None, f"Dimension must be {num_true} (num_true) but is {columns}")
     sampled_candidates.of_rank(1)
     return Shape((None,)), Shape((None,)), Shape((None,))
 

@@ -184,7 +184,10 @@ def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
 def _steps(x: Any, name: str | None, default: str, holds: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """Whether `holds(next, previous)` for all neighbours of the flattened `x`."""
     with name_scope(name, default, [x]):
-        flat = array.reshape(convert_to_tensor(x, name="x"), [-1])
+        x = convert_to_tensor(x, name="x")
+        if not (x.dtype.is_floating or x.dtype.is_integer or x.dtype.is_quantized or x.dtype.is_complex):
+            raise TypeError(f"Expected x to be numeric, instead found: {x}")
+        flat = array.reshape(x, [-1])
         # Both slices are empty for zero or one element, so that the answer is true.
         return reductions.reduce_all(holds(flat[1:], flat[:-1]))
 

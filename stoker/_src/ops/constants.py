@@ -129,65 +129,76 @@ def _check_elements(value: Any, dtype: DType) -> None:
         elif dtype.is_complex:
             fits = isinstance(item, (int, float, complex))
         else:
-            fits = isinstance(item, (int, float)) and dtype not in _HANDLES
+            fits = isinstance(item, (int, float)) and dtype not in (dtypes.resource, dtypes.variant)
         if not fits:
             raise TypeError(f"Expected {dtype.name}, got {item!r} of type '{type(item).__name__}' instead.")
-
-
-_HANDLES = (dtypes.resource, dtypes.variant)
-
-
-def _refused(value: Any, reason: str) -> Exception:
-    """A value that no tensor holds: TensorFlow raises ValueError in eager mode and TypeError while a graph is built."""
-    if context.executing_eagerly():
-        return ValueError(reason)
-    return TypeError(f"Failed to convert elements of {value!r} to Tensor: {reason}")
-
-
-def _unsupported(value: Any) -> Exception:
-    item = next((item for item in _flat(value) if not isinstance(item, (str, bytes, int, float, complex))), value)
-    return _refused(
-        value, f"Attempt to convert a value ({item!r}) with an unsupported type ({type(item)}) to a Tensor."
-    )
-
-
-def _wrapped(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
-    """Integers too large for the dtype: of the next wider one, or (a dtype was asked for) wrapped round as in TensorFlow."""
-    numbers = _plain(value)
-    if dtype is None or dtype.is_integer:
-        try:
-            array = np.array(numbers, dtype=np.int64)
-            return (array, dtypes.int64) if dtype is None else (array.astype(dtype.as_numpy_dtype), dtype)
-        except OverflowError:
-            pass
-        try:
-            if not context.executing_eagerly():
-                array = np.array(numbers, dtype=np.uint64)
-                return (array, dtypes.uint64) if dtype is None else (array.astype(dtype.as_numpy_dtype), dtype)
-        except OverflowError:
-            pass
-    raise _refused(value, "Can't convert Python sequence with out-of-range integer to Tensor.") from None
 
 
 def to_array(value: Any, dtype: DType | None = None) -> tuple[np.ndarray, DType]:
     """A Python or NumPy value as an array of a TensorFlow dtype.
 
     Raises:
-        TypeError: elements of another kind than `dtype`, or of no kind that tensors hold.
+        TypeError: elements of another kind than `dtype`, or of no kind that tensors hold (ValueError in eager mode).
         ValueError: a ragged list, None, or a value that does not fit.
     """
     if value is None:
         raise ValueError("None values not supported.")
+    try:
+        return _to_array(value, dtype)
+    except TypeError:
+        explained = _eager_error(value) if context.executing_eagerly() else None
+        if explained is None:
+            raise
+        raise explained from None
+
+
+def _eager_error(value: Any) -> ValueError | None:
+    """What TensorFlow's eager mode says of values that no dtype could hold."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return ValueError(f"Failed to convert a NumPy array to a Tensor (Unsupported elements: {value.dtype}).")
+    kinds = set()
+    for item in _flat(value):
+        if isinstance(item, int) and not -(2**63) <= item < 2**63:
+            return ValueError("Can't convert Python sequence with out-of-range integer to Tensor.")
+        kind = _kind(item)
+        if kind is None:
+            return ValueError(
+                f"Attempt to convert a value ({item!r}) with an unsupported type ({type(item)}) to a Tensor."
+            )
+        kinds.add(kind)
+    if len(kinds) > 1:
+        return ValueError("Can't convert Python sequence with mixed types to Tensor.")
+    try:
+        np.array(value)
+    except ValueError:
+        return ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {value!r}.")
+    return None
+
+
+def _kind(item: Any) -> str | None:
+    """ "number", "complex" or "string"; None for what no tensor holds."""
+    if isinstance(item, (str, bytes, np.str_, np.bytes_)):
+        return "string"
+    if isinstance(item, (complex, np.complexfloating)):
+        return "complex"
+    if isinstance(item, (bool, int, float, Dimension)) or hasattr(item, "__array__"):
+        return "number"
+    return None
+
+
+def _to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
+    if isinstance(value, range):
+        value = list(value)
     if isinstance(value, torch.Tensor):
         value = to_numpy(value.detach())
     if isinstance(value, (np.ndarray, np.generic)):
         return _from_array(np.asarray(value), dtype)
     if dtype is not None:
         _check_elements(value, dtype)
-    if isinstance(value, range):
-        value = list(value)
+    elif isinstance(value, (list, tuple)) and any(isinstance(item, (str, bytes)) for item in _flat(value)):
+        _check_elements(value, dtypes.string)
     guessed = dtype or _python_dtype(value)
-    if dtype is None and isinstance(value, (list, tuple)):
+    if dtype is None and isinstance(value, (list, tuple)) and guessed is not None:
         guessed = _widest(value, guessed)
     try:
         if guessed is dtypes.string:
@@ -196,21 +207,21 @@ def to_array(value: Any, dtype: DType | None = None) -> tuple[np.ndarray, DType]
             array = np.array(_plain(value), dtype=guessed.as_numpy_dtype)
         else:
             array = np.array(value)
-    except OverflowError:
-        return _wrapped(value, dtype)
     except NotImplementedError:
         raise TypeError(f"Expected any non-tensor type, but got a tensor instead: {value!r}.") from None
+    except OverflowError:
+        if dtype is None and guessed is dtypes.int32:
+            try:
+                return np.array(_plain(value), dtype=np.int64), dtypes.int64
+            except OverflowError:
+                raise TypeError(f"Failed to convert elements of {value!r} to Tensor.") from None
+        raise ValueError(f"{value!r} does not fit in {guessed.name if guessed else 'any dtype'}.") from None
     except (ValueError, TypeError) as error:
         if "inhomogeneous" in str(error):
             raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {value!r}.") from None
-        raise _refused(value, f"Failed to convert {value!r} (type {type(value).__name__}): {error}") from None
+        raise TypeError(f"Failed to convert {value!r} (type {type(value).__name__}) to a tensor: {error}") from None
     if guessed is None:
-        if array.dtype == np.object_ and not all(isinstance(item, (str, bytes)) for item in array.flat):
-            raise _unsupported(value)
         return _from_array(array, None)
-    if dtype is None and guessed is dtypes.float32 and context.executing_eagerly():
-        if not np.isfinite(array).all() and any(_overflows(item) for item in _flat(value)):
-            raise ValueError("Can't convert Python sequence with a value out of range for a double-precision float.")
     if guessed is dtypes.string:
         array = _bytes_array(array)
     return array, guessed
@@ -224,52 +235,35 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _overflows(item: Any) -> bool:
-    return isinstance(item, float) and abs(item) > 3.5e38 and item not in (float("inf"), float("-inf"))
-
-
-def _widest(value: Any, guessed: DType | None) -> DType | None:
-    """[1, 2.0] is float32; mixtures of text and numbers are refused."""
-    if guessed is None:
-        text = [
-            isinstance(item, (str, bytes)) for item in _flat(value) if not isinstance(item, (np.ndarray, np.generic))
-        ]
-        if any(text) and not all(text):
-            raise _refused(value, "Can't convert Python sequence with mixed types to Tensor.")
-        return None
+def _widest(value: Any, guessed: DType) -> DType:
+    """[1, 2.0] is float32; mixtures of other kinds are refused."""
     if guessed is dtypes.int32 and any(isinstance(item, (float, np.floating)) for item in _flat(value)):
         return dtypes.float32
     kinds = [item.dtype for item in _flat(value) if isinstance(item, (np.ndarray, np.generic))]
     if kinds:
         return as_dtype(np.result_type(*kinds))
-    if guessed in (dtypes.bool_, dtypes.int32, dtypes.float32):
+    if guessed is dtypes.bool_ and not all(isinstance(item, bool) for item in _flat(value)):
+        if context.executing_eagerly():
+            raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
+        guessed = dtypes.int32
+    if guessed in (dtypes.int32, dtypes.float32):
         for item in _flat(value):
-            mixed = isinstance(item, (str, bytes)) or item is None
-            if guessed is dtypes.bool_ and not isinstance(item, (bool, np.bool_)):
-                mixed = mixed or context.executing_eagerly() or not isinstance(item, (int, float))
-                guessed = dtypes.float32 if isinstance(item, float) else dtypes.int32
-            if mixed or (isinstance(item, complex) and context.executing_eagerly()):
-                raise _refused(value, "Can't convert Python sequence with mixed types to Tensor.")
+            if isinstance(item, (str, bytes)):
+                raise TypeError(f"Expected {guessed.name}, got {item!r} of type '{type(item).__name__}' instead.")
             if isinstance(item, complex):
                 return dtypes.complex128
     return guessed
 
 
 def _from_array(array: np.ndarray, dtype: DType | None) -> tuple[np.ndarray, DType]:
-    if array.dtype.byteorder == ">":
-        array = array.astype(array.dtype.newbyteorder("="))
-    try:
-        found = as_dtype(array.dtype)
-    except TypeError:
-        reason = f"Failed to convert a NumPy array to a Tensor (Unsupported numpy type: {array.dtype})."
-        raise _refused(array, reason) from None
+    if dtype is not None and dtype is not dtypes.string:
+        return array.astype(dtype.as_numpy_dtype), dtype
+    found = as_dtype(array.dtype)
     if found is dtypes.string:
-        array = _bytes_array(array)
-    if dtype is None or dtype is found:
-        return array, found
-    if (dtype is dtypes.string) != (found is dtypes.string):
-        raise TypeError(f"Expected {dtype.name}, got an array of {found.name} instead.")
-    return array.astype(dtype.as_numpy_dtype), dtype
+        return _bytes_array(array), found
+    if dtype is dtypes.string:
+        raise TypeError(f"Expected string, got an array of {found.name} instead.")
+    return array, found
 
 
 def _bytes_array(array: np.ndarray) -> np.ndarray:
@@ -281,9 +275,7 @@ def _bytes_array(array: np.ndarray) -> np.ndarray:
         if isinstance(item, str):
             item = item.encode()
         elif not isinstance(item, bytes):
-            kind = type(item).__name__
-            reason = f"Failed to convert a NumPy array to a Tensor (Unsupported object type {kind}): {item!r}"
-            raise _refused(array, reason)
+            raise TypeError(f"Expected string, got {item!r} of type '{type(item).__name__}' instead.")
         result[index] = item
     return result
 

@@ -525,7 +525,7 @@ class _Loop:
                 continue
             shape = as_shape(given.shape if isinstance(given, _Invariant) else given)
             initial = self.initial[len(shapes)]
-            if not _holds(shape, initial.static_shape):
+            if not holds(shape, initial.static_shape):
                 raise ValueError(
                     f"The shape invariant specified for {initial.name} is not compatible with the initial shape of the "
                     f"loop variable. It enters the loop with shape {initial.shape}, but the specified shape invariant is "
@@ -595,7 +595,7 @@ class _Loop:
                     f"Loop var {initial.name} enters the loop with type {initial.dtype.base_dtype!r} but has type "
                     f"{tensor.dtype.base_dtype!r} after 1 iteration."
                 )
-            if initial.dtype.base_dtype is not dtypes.variant and not _holds(shape, tensor.static_shape):
+            if initial.dtype.base_dtype is not dtypes.variant and not holds(shape, tensor.static_shape):
                 raise ValueError(
                     f"Input tensor '{initial.name}' enters the loop with shape {TensorShape(shape)}, but has shape "
                     f"{tensor.shape} after one iteration. To allow the shape to vary across iterations, use the "
@@ -642,7 +642,7 @@ def _shapes_like(structure: Any, invariants: Any) -> list[Any]:
     return nest.flatten_up_to(structure, invariants, check_types=False)
 
 
-def _holds(invariant: Shape, shape: Shape) -> bool:
+def holds(invariant: Shape, shape: Shape) -> bool:
     """Whether every tensor of `shape` is of shape `invariant`."""
     if invariant.dims is None:
         return True

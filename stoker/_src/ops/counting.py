@@ -45,12 +45,18 @@ def _check_counts(values: torch.Tensor, size: int) -> None:
 
 @BINCOUNT.kernel
 def bincount_kernel(arr: torch.Tensor, size: int, weights: torch.Tensor) -> torch.Tensor:
+    _check_counts(arr, size)
+    allocatable([3, size], itemsize(weights))  # the counts, and what they are made from
     return dense_bincount_kernel(arr.reshape(-1), size, weights.reshape(-1), binary_output=False)
 
 
 @BINCOUNT.shape(values=["size"])
 def bincount_shape(arr: Shape, size: np.ndarray | None, weights: Shape) -> Shape:
-    return Shape((None if size is None else int(size),))
+    if size is None:
+        return Shape((None,))
+    if size < 0:
+        raise InvalidArgumentError(None, None, f"size ({size}) must be non-negative")
+    return Shape((int(size),))
 
 
 @DENSE_BINCOUNT.kernel
@@ -224,6 +230,8 @@ def histogram_fixed_width_kernel(
 @HISTOGRAM_FIXED_WIDTH.shape(values=["nbins"])
 def histogram_fixed_width_shape(values: Shape, value_range: Shape, nbins: np.ndarray | None) -> Shape:
     value_range.merge(Shape((2,)))
+    if nbins is not None and nbins <= 0:
+        raise InvalidArgumentError(None, None, f"Requires nbins > 0: {nbins}")
     return Shape((None if nbins is None else int(nbins),))
 
 

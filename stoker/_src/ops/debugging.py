@@ -6,6 +6,7 @@ dependency), and eager mode checks at once and returns None. Pairs are compared 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,18 @@ from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, array_checks, assertions, comparison, grouping, math, math_unary, ranges, reductions
+from stoker._src.ops import (
+    array,
+    array_checks,
+    assertions,
+    comparison,
+    grouping,
+    math,
+    math_unary,
+    ragged_tensor,
+    ranges,
+    reductions,
+)
 
 
 def tensor_label(tensor: Any) -> str:
@@ -99,10 +111,11 @@ def _pairwise(
                 f"y ({y.name}) = ",
                 y,
             ]
+        condition = reductions.reduce_all(compare(x, y))  # first: it refuses dtypes that cannot be compared
         x_known, y_known = constant_value(x), constant_value(y)
         if x_known is not None and y_known is not None and not np.all(statically(x_known, y_known)):
             raise InvalidArgumentError(None, None, _static_text(data))
-        return assertions.assert_op(reductions.reduce_all(compare(x, y)), data, summarize=summarize)
+        return assertions.assert_op(condition, data, summarize=summarize)
 
 
 def _define_pair(
@@ -346,10 +359,9 @@ def _rank_check(
 
 
 def _any_equal(found: Tensor, wanted: list[Tensor]) -> Tensor:
-    result = comparison.equal(found, wanted[0])
-    for rank in wanted[1:]:
-        result = comparison.logical_or(result, comparison.equal(found, rank))
-    return result
+    return functools.reduce(
+        comparison.logical_or, [comparison.equal(found, rank) for rank in wanted] or [convert_to_tensor(False)]
+    )
 
 
 @export(v1=("assert_rank", "debugging.assert_rank"))
@@ -490,7 +502,7 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
     """
     wanted = as_dtype(tf_type)
     with name_scope(name, "assert_type", [tensor]):
-        if not isinstance(tensor, SparseTensor):
+        if not isinstance(tensor, (SparseTensor, ragged_tensor.RaggedTensor)):
             tensor = convert_to_tensor(tensor, name="tensor")
         if tensor.dtype.base_dtype is not wanted:
             label = "tensor" if context.executing_eagerly() else tensor.name
@@ -506,6 +518,10 @@ def assert_type_v2(tensor: Any, tf_type: Any, message: str | None = None, name: 
 
 def _quoted(dtype: DType) -> str:
     return f"<dtype: '{dtype.name}'>"
+
+
+def _shown(tensor: Any) -> str:
+    return str(tensor) if context.executing_eagerly() else tensor.name
 
 
 @export("debugging.assert_same_float_dtype", v1="assert_same_float_dtype")
@@ -524,9 +540,9 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
         if common is None:
             common, first = found, tensor
         elif found is not common:
-            against = "." if first is None else f" as {first.name}."
+            against = "." if first is None else f" as {_shown(first)}."
             raise ValueError(
-                f"{tensor.name}, type={_quoted(found)}, must be of the same type ({_quoted(common)}){against}"
+                f"{_shown(tensor)}, type={_quoted(found)}, must be of the same type ({_quoted(common)}){against}"
             )
     if common is None:
         return dtypes.float32

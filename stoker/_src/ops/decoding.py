@@ -86,7 +86,7 @@ def decode_raw_shape(bytes: Shape) -> Shape:
 
 
 DECODE_PADDED_RAW = define(
-    "DecodePaddedRaw(input_bytes: string, fixed_length: host int32) -> (output: out_type)",
+    "DecodePaddedRaw(input_bytes: string, fixed_length: scalar host int32) -> (output: out_type)",
     out_type=one_of(*(dtype for dtype in _RAW if dtype is not dtypes.bool_ and not dtype.is_complex)),
     little_endian=True,
 ).not_differentiable()
@@ -96,10 +96,6 @@ DECODE_PADDED_RAW = define(
 def decode_padded_raw_kernel(
     input_bytes: np.ndarray, fixed_length: Any, *, out_type: DType, little_endian: bool
 ) -> torch.Tensor:
-    if isinstance(fixed_length, list):
-        raise InvalidArgumentError(
-            None, None, f"fixed_length must be a scalar, got shape {list(np.shape(fixed_length))}"
-        )
     if fixed_length <= 0:
         raise InvalidArgumentError(None, None, f"fixed_length ({fixed_length}) must be greater than zero.")
     if fixed_length % out_type.size:
@@ -117,7 +113,9 @@ def decode_padded_raw_kernel(
 @DECODE_PADDED_RAW.shape(values=["fixed_length"])
 def decode_padded_raw_shape(input_bytes: Shape, fixed_length: Any, *, out_type: DType) -> Shape:
     width = None
-    if fixed_length is not None and fixed_length.ndim == 0:
+    if fixed_length is not None:
+        if fixed_length < 0:
+            raise InvalidArgumentError(None, None, f"fixed_length ({fixed_length}) must be greater than zero.")
         if int(fixed_length) % out_type.size:
             raise InvalidArgumentError(
                 None,
@@ -226,24 +224,25 @@ INFLATED_LIMIT = 1 << 31
 """The most bytes one string may unpack to."""
 
 
-def inflate(data: bytes, window_bits: int) -> bytes:
-    """All members of a stream, as far as they go: like TensorFlow, a stream that ends early gives what it has."""
+def inflate(data: bytes, gzip: bool) -> bytes:
+    """All members of a gzip file, or the first stream of zlib's, whatever follows it.
+
+    Like TensorFlow, what ends early gives what it has.
+    """
     parts: list[bytes] = []
     total = 0
     while data:
-        stream = zlib.decompressobj(window_bits)
+        stream = zlib.decompressobj(zlib.MAX_WBITS | 16 if gzip else zlib.MAX_WBITS)
         try:
             part = stream.decompress(data, INFLATED_LIMIT - total + 1)
         except zlib.error as error:
-            if parts:  # something else behind the last member
-                break
             text = str(error).split(": ")[-1]
             raise DataLossError(None, None, f"inflate() failed with error -3: {text}") from None
         parts.append(part)
         total += len(part)
         if total > INFLATED_LIMIT:
             raise InvalidArgumentError(None, None, f"A string of more than {INFLATED_LIMIT} bytes after decompression.")
-        data = stream.unused_data
+        data = stream.unused_data if gzip else b""
     return b"".join(parts)
 
 
@@ -258,8 +257,7 @@ def decode_compressed_kernel(bytes: np.ndarray, *, compression_type: str) -> np.
         raise InvalidArgumentError(
             None, None, f"Only ZLIB, GZIP or NONE are supported compressions, not {compression_type!r}"
         )
-    window_bits = zlib.MAX_WBITS if compression_type == "ZLIB" else zlib.MAX_WBITS | 16
-    return each_string(bytes, lambda data: inflate(data, window_bits))
+    return each_string(bytes, lambda data: inflate(data, compression_type == "GZIP"))
 
 
 DECODE_COMPRESSED.shape(unchanged)

@@ -28,7 +28,7 @@ MATRIX_BAND_PART = define(
     "MatrixBandPart(input: T, num_lower: host Tindex, num_upper: host Tindex) -> (band: T)",
     T=ANY,
     Tindex=one_of(*INDEX, default=dtypes.int64),
-)
+).late()
 
 
 @MATRIX_BAND_PART.kernel
@@ -173,6 +173,9 @@ def _diag_part(input: torch.Tensor, k: Any, padding: torch.Tensor, align: str) -
     _check_band(rows, cols, low, high)
     if low == high:
         return torch.diagonal(input, low, -2, -1).clone()
+    if padding.numel() != 1:
+        raise InvalidArgumentError(None, None, f"Padding must be scalar, found the shape {list(padding.shape)}.")
+    padding = padding.reshape(())
     longest = _longest(rows, cols, low, high)
     parts = []
     for offset in range(high, low - 1, -1):
@@ -198,10 +201,10 @@ def _diag_part_shape(input: Shape, k: Any) -> Shape:
 
 MATRIX_DIAG_PART = define("MatrixDiagPart(input: T) -> (diagonal: T)", T=ANY)
 MATRIX_DIAG_PART_V2 = define(
-    "MatrixDiagPartV2(input: T, k: rank<2 host int32, padding_value: scalar T) -> (diagonal: T)", T=ANY
+    "MatrixDiagPartV2(input: T, k: rank<2 host int32, padding_value: scalar* T) -> (diagonal: T)", T=ANY
 )
 MATRIX_DIAG_PART_V3 = define(
-    "MatrixDiagPartV3(input: T, k: rank<2 host int32, padding_value: scalar T) -> (diagonal: T)", T=ANY, align=ALIGN
+    "MatrixDiagPartV3(input: T, k: rank<2 host int32, padding_value: scalar* T) -> (diagonal: T)", T=ANY, align=ALIGN
 )
 
 

@@ -14,6 +14,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.formats import atomic, gfile
 from stoker._src.formats.filesystems import mapped, resolve
+from stoker._src.graph import context
 from stoker._src.graph.definition import STATEFUL, define
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.keys import GraphKeys
@@ -78,7 +79,8 @@ def write_file_shape(filename: Shape, contents: Shape) -> tuple[()]:
 @export("io.write_file", v1="write_file")
 def write_file(filename: Any, contents: Any, name: str | None = None) -> Any:
     """Writes a file, making the folders above it. Returns the op (None in eager mode)."""
-    return WRITE_FILE(filename, contents, name=name)
+    written = WRITE_FILE(filename, contents, name=name)
+    return None if context.executing_eagerly() else written
 
 
 MATCHING_FILES = define("MatchingFiles(pattern: string) -> (filenames: string)", STATEFUL)

@@ -30,6 +30,12 @@ def _check_inner(op: str, inner_a: Any, inner_b: Any, a: Shape, b: Shape, detail
         )
 
 
+_transposition: Any
+try:
+    from stoker._src.ops.native import transposition as _transposition  # type: ignore[attr-defined]
+except ImportError:  # built without a compiler
+    _transposition = None
+
 _matmul = modular_binary(torch.matmul)
 
 _UNSIGNED = (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64)
@@ -101,7 +107,13 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def product_ta(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return product(a.t(), b)
+    # oneDNN copies a transposed operand first, on one thread. Copied on all of them it is still quicker than torch.mm.
+    if _transposition is None or a.numel() * b.shape[-1] < _LARGE or not a.is_cpu:
+        return torch.mm(a.t(), b)
+    rows, columns = a.shape
+    copy = a.new_empty((columns, rows))
+    _transposition.transpose(copy.numpy(), a.contiguous().numpy(), rows, columns, torch.get_num_threads())
+    return product(copy, b)
 
 
 def product_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -109,7 +121,7 @@ def product_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def product_ta_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return product(a.t(), b.t())
+    return product_ta(a, b.t())
 
 
 _LARGE_PRODUCTS = {
@@ -153,6 +165,10 @@ def _adjoint(x: torch.Tensor) -> torch.Tensor:
 
 
 def _batch_product(x: torch.Tensor, y: torch.Tensor, adj_x: bool, adj_y: bool) -> torch.Tensor:
+    batch = x.shape[:-2]
+    if len(batch) > 1 and batch == y.shape[:-2] and 0 not in batch:
+        # One batch axis before the transposition: torch.matmul would make it of the transposed operand, by a slow copy.
+        return _batch_product(x.flatten(0, -3), y.flatten(0, -3), adj_x, adj_y).unflatten(0, batch)
     x, y = _adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y
     if x.shape[-1] != y.shape[-2]:
         _check_inner("BatchMatMul", x.shape[-1], y.shape[-2], Shape(x.shape), Shape(y.shape), "after transposing")
@@ -173,10 +189,15 @@ def batch_matmul_shape(x: Shape, y: Shape, *, adj_x: bool, adj_y: bool) -> Shape
 
 
 BATCH_MATMUL = define(
-    "BatchMatMul(x: T, y: T) -> (output: T)", T=_PLAIN, adj_x=False, adj_y=False, grad_x=False, grad_y=False
+    "BatchMatMul(x: rank>1 T, y: rank>1 T) -> (output: T)",
+    T=_PLAIN,
+    adj_x=False,
+    adj_y=False,
+    grad_x=False,
+    grad_y=False,
 )
 BATCH_MATMUL_V2 = define(
-    "BatchMatMulV2(x: T, y: T) -> (output: T)",
+    "BatchMatMulV2(x: rank>1 T, y: rank>1 T) -> (output: T)",
     T=(*_PLAIN, dtypes.int16, *_UNSIGNED),
     adj_x=False,
     adj_y=False,
@@ -193,13 +214,23 @@ def plain_batch_matmul_shape(x: Shape, y: Shape, *, adj_x: bool, adj_y: bool) ->
 
 
 @BATCH_MATMUL.kernel
+def plain_batch_matmul_kernel(x: torch.Tensor, y: torch.Tensor, *, adj_x: bool, adj_y: bool) -> torch.Tensor:
+    if x.shape[:-2] != y.shape[:-2]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"In[0] and In[1] must have compatible batch dimensions: {Shape(x.shape)} vs. {Shape(y.shape)}",
+        )
+    return _batch_product(x, y, adj_x, adj_y)
+
+
 @BATCH_MATMUL_V2.kernel
 def batch_matmul_kernel(x: torch.Tensor, y: torch.Tensor, *, adj_x: bool, adj_y: bool) -> torch.Tensor:
     return _batch_product(x, y, adj_x, adj_y)
 
 
 BATCH_MATMUL_V3 = define(
-    "BatchMatMulV3(x: Ta, y: Tb) -> (output: Tout)",
+    "BatchMatMulV3(x: rank>1 Ta, y: rank>1 Tb) -> (output: Tout)",
     Ta=_NARROW,
     Tb=_NARROW,
     Tout=(*_PLAIN, dtypes.int16),

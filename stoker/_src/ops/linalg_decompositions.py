@@ -59,7 +59,7 @@ def matrix_inverse_kernel(input: torch.Tensor, *, adjoint: bool) -> torch.Tensor
     check_square(input)
     x = wide(input)
     inverse, info = torch.linalg.inv_ex(x.mH if adjoint else x)
-    if bool((info != 0).any()):
+    if bool((info != 0).any()) or bool(torch.isnan(x).any()):
         raise InvalidArgumentError(None, None, "Input is not invertible.")
     return inverse.to(input.dtype)
 
@@ -93,10 +93,9 @@ CHOLESKY.shape(square)
 def cholesky_kernel(input: torch.Tensor) -> torch.Tensor:
     check_square(input)
     factor, info = torch.linalg.cholesky_ex(wide(input))
-    if bool((info != 0).any()):
-        raise InvalidArgumentError(
-            None, None, "Cholesky decomposition was not successful. The input might not be valid."
-        )
+    failed = info != 0
+    if bool(failed.any()):  # not positive definite
+        factor = torch.where(failed[..., None, None], torch.full_like(factor, torch.nan).tril(), factor)
     return factor.to(input.dtype)
 
 
@@ -121,6 +120,11 @@ CHOLESKY_GRAD = define("CholeskyGrad(l: T, grad: T) -> (output: T)", T=(dtypes.f
 
 @CHOLESKY_GRAD.kernel
 def cholesky_grad_kernel(l: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:
+    check_square(l)
+    if l.shape != grad.shape:
+        raise InvalidArgumentError(
+            None, None, f"Inputs (L and grad) must have the same shape: {Shape(l.shape)} and {Shape(grad.shape)}"
+        )
     x = wide(l)
     inner = torch.tril(x.mH @ wide(grad))
     inner = inner - 0.5 * torch.diag_embed(torch.diagonal(inner, dim1=-2, dim2=-1))
@@ -131,7 +135,8 @@ def cholesky_grad_kernel(l: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:
 
 @CHOLESKY_GRAD.shape
 def cholesky_grad_shape(l: Shape, grad: Shape) -> Shape:
-    return square(l.merge(grad))
+    l = square(l)
+    return l if l.dims != grad.dims else l.merge(grad)
 
 
 @export("linalg.cholesky", v1="cholesky")
@@ -279,6 +284,22 @@ SVD = define("Svd(input: T) -> (s: T, u: T, v: T)", compute_uv=True, full_matric
 @SVD.kernel
 def svd_kernel(input: torch.Tensor, *, compute_uv: bool, full_matrices: bool) -> Any:
     x = wide(input)
+    try:
+        return _svd(x, input, compute_uv, full_matrices)
+    except RuntimeError:  # torch refuses matrices that are not finite; TensorFlow gives NaN for them
+        finite = torch.isfinite(x).all(-1).all(-1)
+        if bool(finite.all()):
+            raise
+        parts = _svd(torch.where(finite[..., None, None], x, 0.0), input, compute_uv, full_matrices)
+        return tuple(
+            torch.where(finite.reshape(*finite.shape, *[1] * (part.ndim - finite.ndim)), part, torch.nan)
+            if part.ndim > finite.ndim
+            else part
+            for part in parts
+        )
+
+
+def _svd(x: torch.Tensor, input: torch.Tensor, compute_uv: bool, full_matrices: bool) -> tuple[torch.Tensor, ...]:
     if not compute_uv:
         nothing = torch.empty(0, dtype=input.dtype, device=input.device)
         return torch.linalg.svdvals(x).to(input.dtype), nothing, nothing.clone()
@@ -514,7 +535,7 @@ LU = define(
 def lu_kernel(input: torch.Tensor, *, output_idx_type: DType) -> tuple[torch.Tensor, torch.Tensor]:
     check_square(input)
     packed, pivots, info = torch.linalg.lu_factor_ex(wide(input))
-    if bool((info != 0).any()):
+    if bool((info != 0).any()) or bool(torch.isnan(input).any()):
         raise InvalidArgumentError(None, None, "Input is not invertible.")
     permutation = torch.lu_unpack(packed, pivots, unpack_data=False)[0]
     # Column j of P holds a one at the row that row j of the factors came to: P L U = input, rows in order P^T.

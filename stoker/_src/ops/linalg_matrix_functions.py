@@ -48,6 +48,8 @@ MATRIX_EXPONENTIAL = _matrix_function("MatrixExponential", torch.linalg.matrix_e
 
 def _square_root(x: torch.Tensor) -> torch.Tensor:
     """By eigenvectors: a matrix without a full set of them has a root that this does not find exactly."""
+    if not bool(torch.isfinite(x).all()):
+        return torch.full_like(x, torch.nan)
     values, vectors = torch.linalg.eig(x)
     root = vectors @ torch.diag_embed(torch.sqrt(values)) @ torch.linalg.inv(vectors)
     return root if x.is_complex() else root.real.contiguous()

@@ -57,7 +57,7 @@ def matrix_solve_kernel(matrix: torch.Tensor, rhs: torch.Tensor, *, adjoint: boo
         )
     a = _wide(matrix)
     solution, info = torch.linalg.solve_ex(a.mH if adjoint else a, _wide(rhs))
-    if bool((info != 0).any()):
+    if bool((info != 0).any()) or bool(torch.isnan(a).any()):
         raise InvalidArgumentError(None, None, "Input matrix is not invertible.")
     return solution.contiguous().to(matrix.dtype)
 
@@ -188,6 +188,8 @@ def matrix_solve_ls_kernel(
             f"All input tensors must have the same rank: matrix {Shape(matrix.shape)}, rhs {Shape(rhs.shape)}",
         )
     _check_rows(matrix, rhs)
+    if not l2_regularizer >= 0:
+        raise InvalidArgumentError(None, None, f"l2_regularizer must be >= 0, got {l2_regularizer}.")
     a, b = _wide(matrix), _wide(rhs)
     rows, cols = a.shape[-2:]
     if not fast:  # the complete orthogonal decomposition takes no regularizer
@@ -197,7 +199,7 @@ def matrix_solve_ls_kernel(
     gram = a.mH @ a if tall else a @ a.mH
     gram = gram + l2_regularizer * torch.eye(gram.shape[-1], dtype=a.dtype, device=a.device)
     factor, info = torch.linalg.cholesky_ex(gram)
-    if bool((info != 0).any()):
+    if bool((info != 0).any()) and not bool(torch.isnan(gram).any()):
         raise InvalidArgumentError(
             None,
             None,
@@ -300,6 +302,12 @@ def tridiagonal_solve_kernel(diagonals: torch.Tensor, rhs: torch.Tensor) -> torc
             None,
             f"Expected diagonals of shape [..., 3, M] and rhs [..., M, K], got {list(diagonals.shape)} and {list(rhs.shape)}.",
         )
+    if diagonals.shape[:-2] != rhs.shape[:-2]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Batch shapes of diagonals {Shape(diagonals.shape)} and rhs {Shape(rhs.shape)} must be the same.",
+        )
     matrix = _tridiagonal(diagonals[..., 0, :], diagonals[..., 1, :], diagonals[..., 2, :])
     solution, info = torch.linalg.solve_ex(matrix, rhs)
     if bool((info != 0).any()):
@@ -312,6 +320,7 @@ def tridiagonal_solve_shape(diagonals: Shape, rhs: Shape) -> Shape:
     if diagonals.at_least(2).dims is not None and rhs.at_least(2).dims is not None:
         merge_dims(diagonals[-2], 3, diagonals)
         merge_dims(diagonals[-1], rhs[-2], diagonals, rhs)
+        diagonals[:-2].merge(rhs[:-2])
     return rhs
 
 
@@ -482,6 +491,10 @@ def banded_triangular_solve_kernel(
     if not bands:
         raise InvalidArgumentError(None, None, f"Number of bands must be positive, but is 0: {Shape(matrix.shape)}")
     _check_rows(matrix.mT, rhs)
+    if not rhs.numel():
+        raise InvalidArgumentError(None, None, f"In[1] must not be an empty tensor: {Shape(rhs.shape)}")
+    if bool(torch.isnan(matrix).any()):
+        raise InvalidArgumentError(None, None, "Input matrix is not invertible.")
     dense = torch.zeros((*matrix.shape[:-2], size, size), dtype=matrix.dtype, device=matrix.device)
     for k in range(min(bands, size)):
         # Diagonals below are aligned to the right, the main one first; those above to the left, the main one last.
@@ -496,6 +509,8 @@ def banded_triangular_solve_kernel(
 def banded_triangular_solve_shape(matrix: Shape, rhs: Shape) -> Shape:
     if matrix.at_least(2).dims is None or rhs.at_least(2).dims is None:
         return UNKNOWN_SHAPE
+    if matrix[-2] == 0:
+        raise InvalidArgumentError(None, None, f"Number of bands must be positive, but is 0: {matrix}")
     rows = merge_dims(matrix[-1], rhs[-2], matrix, rhs)
     return broadcast_shapes(matrix[:-2], rhs[:-2]).concat(Shape((rows, rhs[-1])))
 

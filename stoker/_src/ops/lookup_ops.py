@@ -10,7 +10,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType
-from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OutOfRangeError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.formats import gfile
 from stoker._src.graph.definition import ANY, INT, SOURCE, STATEFUL, TYPE, OpDefinition, define, scalar
@@ -106,12 +106,19 @@ class LookupTable:
         """Fills a static table once; the keys must be distinct, or agree.
 
         Raises:
-            FailedPreconditionError: a key with two values.
+            FailedPreconditionError: a key with two values; another number of keys than the table holds already (all that
+                TensorFlow compares).
         """
+        wanted = self._keys(keys, key_dtype)
         with self._lock:
             if self.initialized:
+                if len(wanted) != len(self._places):
+                    raise FailedPreconditionError(
+                        None,
+                        None,
+                        f"Table was already initialized with different data: {len(self._places)} keys, not {len(wanted)}.",
+                    )
                 return
-        wanted = self._keys(keys, key_dtype)
         rows = np.asarray(to_numpy(values)).reshape(-1)
         if len(rows) != len(wanted):
             raise InvalidArgumentError(
@@ -366,6 +373,8 @@ def _initialize(table_handle: LookupTable, keys: Any, values: Any, *, Tkey: DTyp
             None,
             f"Keys and values must be vectors of one length, got {Shape(keys.shape)} and {Shape(values.shape)}",
         )
+    if not len(keys):
+        raise InvalidArgumentError(None, None, "Keys and values cannot be empty tensors.")
     table_handle.initialize(keys, values, Tkey)
 
 
@@ -391,19 +400,20 @@ def _from_text_file(
     delimiter: Any,
     offset: int,
 ) -> None:
-    if table_handle.initialized:
-        return
     path = filename.item().decode()
     mark = delimiter.encode() if isinstance(delimiter, str) else delimiter
     if len(mark) != 1:
         raise InvalidArgumentError(None, None, f"Only single delimiter is supported, got {delimiter!r}")
-    lines = _lines(path, vocab_size)
+    lines = _lines(path)
+    if table_handle.initialized:
+        return
+    lines = _chosen(lines, vocab_size, path)
     keys = _column(lines, key_index, table_handle.key_dtype, mark, offset, path)
     values = _column(lines, value_index, table_handle.value_dtype, mark, offset, path)
     table_handle.initialize(keys, values, table_handle.key_dtype)
 
 
-def _lines(path: str, vocab_size: int) -> list[bytes]:
+def _lines(path: str) -> list[bytes]:
     try:
         with gfile.GFile(path, "rb") as file:
             text = file.read()
@@ -412,22 +422,33 @@ def _lines(path: str, vocab_size: int) -> list[bytes]:
     lines = text.split(b"\n")
     if lines and lines[-1] == b"":
         lines.pop()
-    lines = [line.removesuffix(b"\r") for line in lines]
+    if not lines:
+        raise OutOfRangeError(None, None, f"There are no lines in {path}.")
+    return lines
+
+
+def _chosen(lines: list[bytes], vocab_size: int, path: str) -> list[bytes]:
+    """The first `vocab_size` lines (all, if that is negative), none of which is empty."""
     if vocab_size >= 0:
         if len(lines) < vocab_size:
             raise InvalidArgumentError(
                 None, None, f"Invalid vocab_size in {path}: expected {vocab_size} but got {len(lines)}"
             )
         lines = lines[:vocab_size]
-    return lines
+    if not lines:
+        raise OutOfRangeError(None, None, f"Finished reading 0 of lines from {path}")
+    if b"" in lines:
+        position = sum(len(line) + 1 for line in lines[: lines.index(b"") + 1])
+        raise InvalidArgumentError(None, None, f"Invalid content in {path}: empty line found at position {position}.")
+    return [line.removesuffix(b"\r") for line in lines]
 
 
 def _column(lines: list[bytes], index: int, kind: DType, mark: bytes, offset: int, path: str) -> np.ndarray:
     """One column of a vocabulary file as an array of a dtype."""
     if index == LINE_NUMBER:
-        if not kind.is_integer:
+        if kind is not dtypes.int64:
             raise InvalidArgumentError(
-                None, None, f"Key or value for line number must be of integer type, but is {kind.name}"
+                None, None, f"Keys or values that are line numbers require a table of int64, got {kind.name}"
             )
         return np.arange(offset, offset + len(lines), dtype=kind.as_numpy_dtype)
     if index == WHOLE_LINE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math as numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,9 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INEXACT, NUMERIC, REAL, SIGNED_INTS, DType
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import FailedPreconditionError, InternalError, InvalidArgumentError, OpError
 from stoker._src.base.export import export
-from stoker._src.base.shapes import Shape
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import (
@@ -213,17 +214,17 @@ def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
 # ---- division ---------------------------------------------------------------------------------------------------
 
 
-def check_divisor(y: torch.Tensor) -> None:
+def check_divisor(y: torch.Tensor, error: type[OpError] = InvalidArgumentError) -> None:
     if not bool(torch.all(y)):
-        raise InvalidArgumentError(None, None, "Integer division by zero")
+        raise error(None, None, "Integer division by zero")
 
 
-def _divides(kernel: Callable[..., Any]) -> Callable[..., Any]:
+def _divides(kernel: Callable[..., Any], error: type[OpError] = InvalidArgumentError) -> Callable[..., Any]:
     """Integer division checks its divisor; torch would give anything (or stop the process) for zero."""
 
     def divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         if not (x.dtype.is_floating_point or x.dtype.is_complex) and x.numel():  # nothing divides by anything
-            check_divisor(y)
+            check_divisor(y, error)
         return kernel(x, y)
 
     divide.__name__ = divide.__qualname__ = kernel.__name__
@@ -258,7 +259,10 @@ _quotient = _divides(exact(_div, _numpy_div))
 REAL_DIV = binary("RealDiv", _quotient, NUMERIC).lower(binary_loop("div"))
 DIV = binary("Div", _quotient, NUMERIC)
 FLOOR_DIV = binary("FloorDiv", _divides(exact(_floor_div, _numpy_div)), NUMERIC).not_differentiable()
-TRUNCATE_DIV = binary("TruncateDiv", _divides(exact(_truncate_div, _numpy_div)), NUMERIC).not_differentiable()
+# (Of the two truncating ops TensorFlow did not expect it: InternalError.)
+TRUNCATE_DIV = binary(
+    "TruncateDiv", _divides(exact(_truncate_div, _numpy_div), InternalError), NUMERIC
+).not_differentiable()
 
 
 @REAL_DIV.kernel
@@ -296,7 +300,7 @@ def div_no_nan_grad(op: Operation, g: Tensor) -> Gradients:
 _MOD_TYPES = (dtypes.int32, dtypes.int64, *FLOATS)
 FLOOR_MOD = binary("FloorMod", _divides(exact(torch.remainder, _numpy_mod)), REAL)
 MOD = binary("Mod", _divides(torch.fmod), _MOD_TYPES)
-TRUNCATE_MOD = binary("TruncateMod", _divides(torch.fmod), _MOD_TYPES)
+TRUNCATE_MOD = binary("TruncateMod", _divides(torch.fmod, InternalError), _MOD_TYPES)
 
 
 @FLOOR_MOD.grad
@@ -465,6 +469,11 @@ def clip_by_value_kernel(t: torch.Tensor, clip_value_min: torch.Tensor, clip_val
                 "clip_value_min and clip_value_max must be either of the same shape as input, or a scalar. "
                 f"input shape: {Shape(t.shape)}, clip_value_min shape: {Shape(clip_value_min.shape)}, clip_value_max shape: {Shape(clip_value_max.shape)}",
             )
+    if t.is_floating_point():  # a bound that is no number binds nothing
+        clip_value_min, clip_value_max = (
+            torch.nan_to_num(bound, nan=end, posinf=numbers.inf, neginf=-numbers.inf)
+            for bound, end in ((clip_value_min, -numbers.inf), (clip_value_max, numbers.inf))
+        )
     return torch.maximum(torch.minimum(t, clip_value_max), clip_value_min)
 
 
@@ -570,6 +579,10 @@ CROSS = define("Cross(a: T, b: T) -> (product: T)", T=REAL)
 
 @CROSS.kernel
 def cross_kernel(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    if a.shape == b.shape and a.ndim and a.shape[-1] != 3:
+        raise FailedPreconditionError(
+            None, None, f"Cross-products are only defined for 3-element vectors, but the shape is {Shape(a.shape)}."
+        )
     cross_shape(Shape(a.shape), Shape(b.shape))
     twin = SIGNED_TWIN.get(a.dtype)
     if twin is not None:
@@ -647,7 +660,10 @@ ACCUMULATE_N_V2.grad(add_n_grad)
 
 @ACCUMULATE_N_V2.shape
 def accumulate_n_shape(inputs: list[Shape], *, shape: Shape) -> Shape:
-    return all_merged(inputs).merge(shape)
+    try:
+        return all_merged(inputs).merge(shape)
+    except InvalidArgumentError:
+        return UNKNOWN_SHAPE  # the kernel says what does not fit; the attribute alone does no harm
 
 
 def _add_n_inputs(inputs: Any) -> list[Any]:

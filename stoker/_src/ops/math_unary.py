@@ -17,7 +17,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_selection, broadcasting, math
-from stoker._src.ops.lowering import binary_loop, unary_loop
+from stoker._src.ops.lowering import alike_loop, unary_loop
 from stoker._src.ops.nn import activations
 from stoker._src.ops.unsigned import modular
 from stoker._src.ops.values import torch_dtype
@@ -257,7 +257,7 @@ INV = unary("Inv", _integer_reciprocal, SIGNED, lambda op, g: INV_GRAD(op.output
 
 def _slope(name: str, kernel: Callable[..., Any]) -> OpDefinition:
     """The gradient op of a function, in terms of the function's value y and the gradient dy of it."""
-    definition = define(f"{name}(y: T, dy: T) -> (z: T)", T=INEXACT).alike()
+    definition = define(f"{name}(y: T, dy: T) -> (z: T)", T=INEXACT).alike(by_count=True)
     definition.kernel(kernel)
     return definition
 
@@ -330,7 +330,23 @@ log1p = function(LOG1P, "log1p", "log(1 + x), exact for small x.", "math.log1p",
 
 # ---- sigmoid and tanh -------------------------------------------------------------------------------------------
 
-SIGMOID = unary("Sigmoid", torch.sigmoid, INEXACT, lambda op, g: SIGMOID_GRAD(_y(op), g))
+
+def sigmoid_kernel(x: torch.Tensor) -> torch.Tensor:
+    return _complex_sigmoid(x) if x.is_complex() else torch.sigmoid(x)
+
+
+def sigmoid_(x: torch.Tensor) -> torch.Tensor:
+    return x.copy_(_complex_sigmoid(x)) if x.is_complex() else torch.sigmoid_(x)
+
+
+def _complex_sigmoid(x: torch.Tensor) -> torch.Tensor:
+    """By the exponential that does not overflow: torch's gives NaN for large negative real parts."""
+    positive = x.real > 0
+    power = torch.exp(torch.where(positive, -x, x))
+    return torch.where(positive, torch.ones_like(power), power) / (1 + power)
+
+
+SIGMOID = unary("Sigmoid", sigmoid_kernel, INEXACT, lambda op, g: SIGMOID_GRAD(_y(op), g))
 TANH = unary("Tanh", torch.tanh, INEXACT, lambda op, g: TANH_GRAD(_y(op), g))
 
 
@@ -352,7 +368,7 @@ def tanh_grad_(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
 
 SIGMOID_GRAD = _slope("SigmoidGrad", sigmoid_grad_kernel).in_place(1, sigmoid_grad_)
 TANH_GRAD = _slope("TanhGrad", tanh_grad_kernel).in_place(1, tanh_grad_)
-SIGMOID.in_place(0, torch.sigmoid_)
+SIGMOID.in_place(0, sigmoid_)
 TANH.in_place(0, torch.tanh_)
 
 for _definition, _loop in (
@@ -360,8 +376,8 @@ for _definition, _loop in (
     (EXP, "exp"), (SIGMOID, "sigmoid"), (TANH, "tanh"),
 ):  # fmt: skip
     _definition.lower(unary_loop(_loop))
-SIGMOID_GRAD.lower(binary_loop("sigmoid_grad"))
-TANH_GRAD.lower(binary_loop("tanh_grad"))
+SIGMOID_GRAD.lower(alike_loop("sigmoid_grad"))
+TANH_GRAD.lower(alike_loop("tanh_grad"))
 
 
 @SIGMOID_GRAD.grad
@@ -402,8 +418,20 @@ TAN = unary("Tan", torch.tan, INEXACT, lambda op, g: _times(square(reciprocal(co
 ASIN = unary("Asin", torch.asin, INEXACT, lambda op, g: _over_root(g, _x(op)))
 ACOS = unary("Acos", torch.acos, INEXACT, lambda op, g: negative(_over_root(g, _x(op))))
 ATAN = unary("Atan", torch.atan, INEXACT, lambda op, g: _times(g, reciprocal(_plus_one(square(_x(op))))))
-SINH = unary("Sinh", torch.sinh, INEXACT, lambda op, g: _times(g, cosh(_x(op))))
-COSH = unary("Cosh", torch.cosh, INEXACT, lambda op, g: _times(g, sinh(_x(op))))
+
+
+def _to_the_end(kernel: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """A kernel that computes single precision in double: torch's overflows before its value does."""
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        return kernel(x.to(torch.float64)).to(torch.float32) if x.dtype == torch.float32 else kernel(x)
+
+    run.__name__ = run.__qualname__ = f"{kernel.__name__}_kernel"
+    return run
+
+
+SINH = unary("Sinh", _to_the_end(torch.sinh), INEXACT, lambda op, g: _times(g, cosh(_x(op))))
+COSH = unary("Cosh", _to_the_end(torch.cosh), INEXACT, lambda op, g: _times(g, sinh(_x(op))))
 ASINH = unary("Asinh", torch.asinh, INEXACT, lambda op, g: math.realdiv(g, cosh(_y(op))))
 ACOSH = unary("Acosh", torch.acosh, INEXACT, lambda op, g: math.realdiv(g, sinh(_y(op))))
 ATANH = unary("Atanh", torch.atanh, INEXACT, lambda op, g: _times(g, reciprocal(_one_minus(square(_x(op))))))

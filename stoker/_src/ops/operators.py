@@ -21,8 +21,7 @@ def _operator(name: str, function: Callable[..., Any]) -> None:
         with name_scope(None, name, [self, other]) as scope:
             self = convert_to_tensor(self)
             try:
-                kind = self.dtype.base_dtype if type(other) is int and self.dtype.is_integer else None
-                other = convert_to_tensor(other, kind, dtype_hint=self.dtype.base_dtype, name="y")
+                other = convert_to_tensor(other, dtype_hint=self.dtype.base_dtype, name="y")
             except (TypeError, ValueError):
                 # The other operand may know how to deal with a tensor on its left; plain numbers and arrays do not.
                 kind = type(other)

@@ -14,6 +14,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import STRING, define, one_of
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array_quantize
 from stoker._src.ops.values import torch_dtype
 
 _QUANTIZED = (dtypes.qint8, dtypes.quint8, dtypes.qint32, dtypes.qint16, dtypes.quint16)
@@ -55,6 +56,11 @@ def _along(bound: torch.Tensor, input: torch.Tensor, axis: int, label: str) -> t
 def _as_integers(x: torch.Tensor, kind: DType) -> torch.Tensor:
     """Whole numbers as elements of `kind`; one beyond the largest wraps, as the conversion of floats does in TensorFlow."""
     return x.to(torch.int64).to(torch_dtype(kind))
+
+
+def _quotient(number: int, x: torch.Tensor) -> torch.Tensor:
+    """number / x, rounded once: torch's own operator multiplies by the reciprocal, which rounds twice."""
+    return torch.full_like(x, number) / x
 
 
 # ---- QuantizeV2 -------------------------------------------------------------------------------------------------
@@ -102,7 +108,7 @@ def quantize_v2_kernel(
         rounded = torch.round(grown) if round_mode == "HALF_TO_EVEN" else _away_from_zero(grown)
         return _as_integers(rounded, T), low.clone(), high.clone()
     if mode == "MIN_COMBINED":
-        grown = (inside - start) * (float(highest - lowest) / (end - start))
+        grown = (inside - start) * _quotient(highest - lowest, end - start)
         if lowest < 0:
             grown = grown - (highest - lowest + 1) / 2
         return _as_integers(_away_from_zero(grown), T), low.clone(), high.clone()
@@ -110,7 +116,7 @@ def quantize_v2_kernel(
     scale = steps / ((end - start).double() * (steps / (steps - 1)))
     if steps > 1 << 16:  # TensorFlow computes 32 bits in single precision, the others in double
         scale = scale.float()
-    places = _away_from_zero(inside * scale) - _away_from_zero(start * scale) + lowest
+    places = _away_from_zero(inside * scale) - (_away_from_zero(start * scale) - lowest)
     # In float32 there is no number between 2**31 - 128 and 2**31.
     most = highest if steps <= 1 << 16 else highest - 127
     return _as_integers(torch.clamp(places, lowest, most), T), low.clone(), high.clone()
@@ -121,15 +127,16 @@ def _scaled(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The range on a scale without offset: the side that needs the coarser scale decides."""
     lowest, highest = _limits(kind, narrow_range)
-    by_low = torch.where(lowest * low > 0, lowest / low, _LARGEST)
-    by_high = torch.where(highest * high > 0, highest / high, _LARGEST)
+    by_low = torch.where(lowest * low > 0, _quotient(lowest, low), _LARGEST)
+    by_high = torch.where(highest * high > 0, _quotient(highest, high), _LARGEST)
     scale = torch.minimum(by_low, by_high)
-    return lowest / scale, highest / scale, scale
+    return _quotient(lowest, scale), _quotient(highest, scale), scale
 
 
 @QUANTIZE_V2.shape
-def quantize_v2_shape(input: Shape, min_range: Shape, max_range: Shape) -> Any:
-    return input, min_range.merge(max_range), min_range.merge(max_range)
+def quantize_v2_shape(input: Shape, min_range: Shape, max_range: Shape, *, axis: int) -> Any:
+    bounds = array_quantize.range_rule(input, min_range, max_range, axis)
+    return input, bounds, bounds
 
 
 # ---- Dequantize -------------------------------------------------------------------------------------------------
@@ -162,10 +169,9 @@ def dequantize_kernel(
         half = (highest - lowest + 1) / 2 if lowest < 0 else 0.0
         result = (whole + half) * ((end - start) / float(highest - lowest)) + start
     else:
-        steps = highest - lowest + 1
-        scale = (end - start) * (steps / (steps - 1)) / steps
+        scale = (end - start) / float(highest - lowest)
         # The start of the range is itself rounded to a step.
-        result = (input.double() - lowest) * scale.double() + (torch.round(start / scale) * scale).double()
+        result = whole * scale + (_away_from_zero(start / scale) * scale - lowest * scale)
     return result.to(torch_dtype(dtype))
 
 

@@ -500,12 +500,14 @@ QUEUE_IS_CLOSED_V2 = define("QueueIsClosedV2(handle: resource) -> (is_closed: bo
 QUEUE_IS_CLOSED_V2.kernel(lambda handle: torch.tensor(handle.closed))
 QUEUE_IS_CLOSED_V2.shape(scalar)
 
-for _definition in (
-    *(FIFO_QUEUE_V2, PADDING_FIFO_QUEUE_V2, RANDOM_SHUFFLE_QUEUE_V2, PRIORITY_QUEUE_V2),
-    *(QUEUE_ENQUEUE_V2, QUEUE_ENQUEUE_MANY_V2, QUEUE_DEQUEUE_V2, QUEUE_DEQUEUE_MANY_V2, QUEUE_DEQUEUE_UP_TO_V2),
-    *(QUEUE_CLOSE_V2, QUEUE_SIZE_V2, QUEUE_IS_CLOSED_V2),
-):
+for _definition in (FIFO_QUEUE_V2, PADDING_FIFO_QUEUE_V2, RANDOM_SHUFFLE_QUEUE_V2, PRIORITY_QUEUE_V2):
     with_references(_definition)
+with_references(QUEUE_IS_CLOSED_V2)
+for _definition in (
+    *(QUEUE_ENQUEUE_V2, QUEUE_ENQUEUE_MANY_V2, QUEUE_DEQUEUE_V2, QUEUE_DEQUEUE_MANY_V2, QUEUE_DEQUEUE_UP_TO_V2),
+    *(QUEUE_CLOSE_V2, QUEUE_SIZE_V2),
+):
+    with_references(_definition).not_differentiable()
 
 
 # -- classes -----------------------------------------------------------------------------------------------------
@@ -562,7 +564,7 @@ class QueueBase:
 
     @property
     def name(self) -> str:
-        return "queue" if context.executing_eagerly() else self._queue_ref.op.name
+        return "queue" if getattr(self._queue_ref, "is_eager", False) else self._queue_ref.op.name
 
     @property
     def dtypes(self) -> list[DType]:

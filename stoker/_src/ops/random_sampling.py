@@ -69,6 +69,8 @@ def multinomial_kernel(
 @MULTINOMIAL.shape(values=["num_samples"])
 def multinomial_shape(logits: Shape, num_samples: np.ndarray | None) -> Shape:
     rows, _ = logits.of_rank(2)
+    if num_samples is not None and num_samples < 0:
+        raise InvalidArgumentError(None, None, f"num_samples should be nonnegative, got {num_samples}")
     return Shape((rows, None if num_samples is None else int(num_samples)))
 
 

@@ -19,7 +19,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_joining, array_selection, broadcasting, gathering, math, reductions
-from stoker._src.ops.array_movement import allocatable
+from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.constants import constant
 from stoker._src.ops.values import torch_dtype
 
@@ -89,7 +89,7 @@ def size_v2(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -
 
 _RANGE = (*FLOATS, *(each for each in INTS if each is not dtypes.uint8))
 RANGE = define(
-    "Range(start: scalar Tidx, limit: scalar Tidx, delta: scalar Tidx) -> (output: Tidx)",
+    "Range(start: scalar/single Tidx, limit: scalar/single Tidx, delta: scalar/single Tidx) -> (output: Tidx)",
     Tidx=one_of(*_RANGE, default=dtypes.int32),
 ).not_differentiable()
 
@@ -154,6 +154,7 @@ BROADCAST_TO = define(
 
 @BROADCAST_TO.kernel
 def broadcast_to_kernel(input: Any, shape: list[int]) -> Any:
+    shape = allocatable(shape, itemsize(input))
     return input.expand(shape) if isinstance(input, torch.Tensor) else np.broadcast_to(input, shape)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -169,10 +168,10 @@ class Reader:
             ).SerializeToString()
 
     def restore(self, data: bytes) -> None:
-        if not self.serializable:
-            raise UnimplementedError(None, None, "Reader RestoreState")
         with self._lock:
-            self._clear()
+            self._clear()  # also where the rest fails
+            if not self.serializable:
+                raise UnimplementedError(None, None, "Reader RestoreState")
             shown = data[:200].decode("ascii", "backslashreplace")
             try:
                 state = _State.FromString(data)
@@ -302,7 +301,7 @@ def _fixed(file: Any, work: bytes, sizes: tuple[int, int, int, int], encoding: s
     header, record, footer, hop = sizes
     data = file.read()
     if encoding:
-        data = decoding.inflate(data, zlib.MAX_WBITS)
+        data = decoding.inflate(data, gzip=False)
     end = len(data) - footer - record
     for number, at in enumerate(range(header, end + 1, hop)):
         yield work + b":%d" % number, data[at : at + record]
@@ -375,7 +374,7 @@ def fixed_length_record_reader_kernel(
 FIXED_LENGTH_RECORD_READER = define(
     "FixedLengthRecordReader() -> (reader_handle: Ref(string))", SOURCE | STATEFUL,
     header_bytes=0, record_bytes=INT, footer_bytes=0, hop_bytes=0, container="", shared_name="",
-)  # fmt: skip
+).not_differentiable()  # fmt: skip
 
 
 @FIXED_LENGTH_RECORD_READER.kernel
@@ -477,7 +476,7 @@ for _definition in (
     *(READER_READ_V2, READER_READ_UP_TO_V2, READER_NUM_RECORDS_PRODUCED_V2, READER_NUM_WORK_UNITS_COMPLETED_V2),
     *(READER_SERIALIZE_STATE_V2, READER_RESTORE_STATE_V2, READER_RESET_V2),
 ):
-    with_references(_definition)
+    with_references(_definition).not_differentiable()
 
 
 # -- classes -----------------------------------------------------------------------------------------------------

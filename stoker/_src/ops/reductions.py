@@ -27,10 +27,10 @@ AXES = one_of(*INDEX, default=dtypes.int32)
 
 def _reduction(name: str, allowed: Any) -> OpDefinition:
     if allowed is dtypes.bool_:
-        signature = f"{name}(input: bool, reduction_indices: rank<2 host Tidx) -> (output: bool)"
+        signature = f"{name}(input: bool, reduction_indices: rank<2* host Tidx) -> (output: bool)"
         definition = define(signature, keep_dims=False, Tidx=AXES)
     else:
-        signature = f"{name}(input: T, reduction_indices: rank<2 host Tidx) -> (output: T)"
+        signature = f"{name}(input: T, reduction_indices: rank<2* host Tidx) -> (output: T)"
         definition = define(signature, keep_dims=False, T=allowed, Tidx=AXES)
     definition.shape(reduced_shape, values=["reduction_indices"])
     return definition
@@ -58,6 +58,8 @@ def _axes(input: torch.Tensor, reduction_indices: Any) -> list[int]:
         InvalidArgumentError: an axis out of range, or named twice.
     """
     axes = reduction_indices if isinstance(reduction_indices, list) else [reduction_indices]
+    if axes and isinstance(axes[0], list):
+        axes = np.ravel(axes).tolist()
     rank = input.ndim
     for axis in axes:
         if not -rank <= axis < rank:
@@ -173,7 +175,7 @@ PROD = _reduction("Prod", NUMERIC)
 def prod_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
     result = input
     rank = input.ndim
-    for axis in sorted({axis % rank for axis in _axes(input, reduction_indices)} if rank else (), reverse=True):
+    for axis in sorted({axis % rank for axis in _axes(input, reduction_indices)}, reverse=True):
         result = torch.prod(result, axis, keep_dims, dtype=input.dtype)
     return result.clone() if result is input else result
 
@@ -298,10 +300,17 @@ EUCLIDEAN_NORM = _reduction("EuclideanNorm", NUMERIC)
 @EUCLIDEAN_NORM.kernel
 def euclidean_norm_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
     axes = _axes(input, reduction_indices)
-    wide = input if input.is_floating_point() or input.is_complex() else input.to(torch.float64)
+    if not (input.is_floating_point() or input.is_complex()):
+        # The squares and their sum wrap; of a negative one the root is the smallest number.
+        wide = input.to(torch.int64)
+        total = (torch.sum(wide * wide, axes, keep_dims) if axes else wide * wide).to(input.dtype).to(torch.float64)
+        if input.dtype.is_signed:
+            root = torch.sqrt(total).nan_to_num(nan=float(torch.iinfo(input.dtype).min))
+            return root.to(torch.int64).to(input.dtype)
+        return torch.sqrt(total).to(torch.int64).to(input.dtype)
     if not axes:
-        return torch.abs(wide).to(input.dtype)
-    norm = torch.sqrt(torch.sum((wide * wide.conj()).real if wide.is_complex() else wide * wide, axes, keep_dims))
+        return torch.abs(input).to(input.dtype)
+    norm = torch.sqrt(torch.sum((input * input.conj()).real if input.is_complex() else input * input, axes, keep_dims))
     return norm.to(input.dtype)
 
 

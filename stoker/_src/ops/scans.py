@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import FLOATS, INDEX, NUMERIC, REAL, DType, as_dtype
+from stoker._src.base.dtypes import FLOATS, INDEX, NUMERIC, REAL, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
@@ -35,6 +35,8 @@ def _scan(name: str, function: Callable[..., torch.Tensor], neutral: float, allo
     """A running combination along `axis`, forwards or backwards, with or without the element itself."""
 
     def kernel(x: torch.Tensor, axis: int, *, exclusive: bool, reverse: bool) -> torch.Tensor:
+        if isinstance(axis, list):
+            raise InvalidArgumentError(None, None, f"{name}: axis must be a scalar, not {axis}")
         if not -x.ndim <= axis < x.ndim:
             raise InvalidArgumentError(
                 None, None, f"{name}: expected scan axis in the range [{-x.ndim}, {x.ndim}), but got {axis}."
@@ -57,7 +59,7 @@ def _scan(name: str, function: Callable[..., torch.Tensor], neutral: float, allo
         reverse=False,
         T=allowed,
         Tidx=one_of(*INDEX, default=dtypes.int32),
-    )
+    ).late()
     definition.kernel(modular(kernel))
     definition.shape(scan_shape, values=["axis"])
     return definition
@@ -135,6 +137,8 @@ def place_shape(input: Shape, dimension: np.ndarray | None) -> Shape:
         return UNKNOWN_SHAPE
     if dimension is None:
         return Shape((None,) * (len(input) - 1))
+    if len(input) < 2:
+        return Shape(())  # whether the dimension fits is found when it runs
     axis = input.normalize_axis(int(dimension))
     return Shape(input.dims[:axis] + input.dims[axis + 1 :])
 
@@ -195,7 +199,7 @@ def argmax(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
     """The place of the largest element along `axis` (0 for None); the first of equals. `dimension` is an older name."""
-    return ARG_MAX(input, _older_axis(axis, dimension), output_type=as_dtype(output_type), name=name)
+    return ARG_MAX(input, _older_axis(axis, dimension), output_type=output_type, name=name)
 
 
 @export(v1=("argmin", "math.argmin", "arg_min"))
@@ -203,7 +207,7 @@ def argmin(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
     """The place of the smallest element along `axis` (0 for None); the first of equals. `dimension` is an older name."""
-    return ARG_MIN(input, _older_axis(axis, dimension), output_type=as_dtype(output_type), name=name)
+    return ARG_MIN(input, _older_axis(axis, dimension), output_type=output_type, name=name)
 
 
 @export(v2=("argmax", "math.argmax"))

@@ -130,7 +130,14 @@ def segment_shape(data: Shape, segment_ids: Shape) -> Shape:
     return Shape((None,)).concat(data.at_least(1)[1:])
 
 
-def _sorted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[DType, ...]) -> OpDefinition:
+def _sorted_op(
+    name: str,
+    combine: Callable[..., torch.Tensor],
+    allowed: tuple[DType, ...],
+    counted: Callable[..., torch.Tensor] | None = None,
+) -> OpDefinition:
+    """A sorted op, and the one with a stated number of segments, which may fill empty segments in its own way."""
+
     def kernel(data: torch.Tensor, segment_ids: torch.Tensor) -> torch.Tensor:
         _check_sorted(data, segment_ids)
         count = int(segment_ids[-1]) + 1 if segment_ids.numel() else 0
@@ -141,7 +148,7 @@ def _sorted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[D
     definition.kernel(kernel)
     definition.shape(segment_shape)
     if name != "Mean":
-        _counted_op(name, combine, allowed)
+        _counted_op(name, counted or combine, allowed)
     return definition
 
 
@@ -157,7 +164,7 @@ def _counted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[
 
     kernel.__name__ = kernel.__qualname__ = f"segment_{name.lower()}_v2_kernel"
     definition = define(
-        f"Segment{name}V2(data: T, segment_ids: Tindices, num_segments: host Tnumsegments) -> (output: T)",
+        f"Segment{name}V2(data: T, segment_ids: vector Tindices, num_segments: scalar host Tnumsegments) -> (output: T)",
         T=allowed,
         Tindices=INDEX,
         Tnumsegments=COUNT,
@@ -166,15 +173,17 @@ def _counted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[
 
     @definition.shape(values=["num_segments"])
     def counted_shape(data: Shape, segment_ids: Shape, num_segments: np.ndarray | None) -> Shape:
-        segment_ids.of_rank(1)
-        return Shape((None if num_segments is None else int(num_segments),)).concat(data.at_least(1)[1:])
+        data.at_least(1)[:1].merge(segment_ids)
+        if num_segments is not None and num_segments < 0:
+            raise InvalidArgumentError(None, None, f"num_segments must be non-negative but is {num_segments}")
+        return Shape((None if num_segments is None else int(num_segments),)).concat(data[1:])
 
 
 SEGMENT_SUM = _sorted_op("Sum", _add_rows, NUMERIC)
 SEGMENT_MEAN = _sorted_op("Mean", _mean_rows, NUMERIC)
 SEGMENT_PROD = _sorted_op("Prod", _multiply_rows, NUMERIC)
-SEGMENT_MIN = _sorted_op("Min", _emptied(_extreme_rows("amin", lambda dtype: _ends(dtype)[1])), REAL)
-SEGMENT_MAX = _sorted_op("Max", _emptied(_extreme_rows("amax", lambda dtype: _ends(dtype)[0])), REAL)
+SEGMENT_MIN = _sorted_op("Min", _emptied(_extreme_rows("amin", lambda dtype: _ends(dtype)[1])), REAL, _min_rows)
+SEGMENT_MAX = _sorted_op("Max", _emptied(_extreme_rows("amax", lambda dtype: _ends(dtype)[0])), REAL, _max_rows)
 
 
 @SEGMENT_SUM.grad

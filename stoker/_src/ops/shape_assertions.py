@@ -51,10 +51,9 @@ def _read(tensor: Any, spec: Any, message: str) -> _Spec:
                 f"{message}Tensor {label} specified shape index {i}.  Symbol `...` or `*` for a variable number of "
                 "unspecified dimensions is only allowed as the first entry"
             )
-    if entries and (entries[0] is ... or entries[0] == "*"):
-        return _Spec(tensor, entries[1:], True)
+    open_ended = bool(entries and (entries[0] is ... or entries[0] == "*"))
     # An empty specification stands for one dimension of size 1, as a scalar does.
-    return _Spec(tensor, entries or (1,), False)
+    return _Spec(tensor, entries[open_ended:] or (1,), open_ended)
 
 
 def _rank_checks(spec: _Spec, data: Any, summarize: int | None, message: str | None) -> Any:

@@ -113,12 +113,14 @@ def _check_long_enough(input: torch.Tensor, lengths: list[int], op: str) -> None
 def _rfft_shape(rank: int, inverse: bool) -> Callable[..., Shape]:
     def rule(input: Shape, fft_length: np.ndarray | None) -> Shape:
         input = input.at_least(rank)
+        if fft_length is not None and len(fft_length) != rank:
+            raise InvalidArgumentError(None, None, f"Dimension must be {rank} but is {len(fft_length)}: fft_length")
         if input.dims is None:
             return UNKNOWN_SHAPE
         if fft_length is None:
             last: list[Any] = [None] * rank
         else:
-            last = [int(n) for n in fft_length]
+            last = _lengths_checked(fft_length.tolist(), rank, "IRFFT" if inverse else "RFFT")
             if not inverse:
                 last[-1] = last[-1] // 2 + 1 if last[-1] else 0
         return Shape((*input.dims[: len(input) - rank], *last))

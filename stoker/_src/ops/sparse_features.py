@@ -19,6 +19,7 @@ from stoker._src.graph.definition import ANY, BOOL, INT, TYPES, define
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import math
+from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.sparse import as_sparse
 from stoker._src.ops.sparse_ops import flat_positions, sizes_of
 
@@ -52,19 +53,24 @@ def _columns(
     sizes = [int(shape[0]) for shape in shapes] + [each.shape[0] for each in dense_inputs]
     if len(set(sizes)) > 1:
         raise InvalidArgumentError(None, None, f"Expected batch size {sizes[0]} for every column, got {sizes}")
-    rows = sizes[0] if sizes else 0
-    columns: list[list[list[Any]]] = []
-    for where, items, shape in zip(indices, values, shapes):
-        flat_positions(where, sizes_of(shape))
-        column: list[list[Any]] = [[] for _ in range(rows)]
-        for row, item in zip(where[:, 0].tolist(), items.tolist()):
-            column[row].append(item)
-        columns.append(column)
-    columns.extend(each.tolist() for each in dense_inputs)
-    return columns
+    return [*map(rows_of_sparse, indices, values, shapes), *map(rows_of_dense, dense_inputs)]
 
 
-def _crossed(columns: list[list[list[Any]]]) -> tuple[torch.Tensor, list[tuple[Any, ...]], torch.Tensor]:
+def rows_of_sparse(indices: torch.Tensor, values: Any, shape: torch.Tensor) -> list[list[Any]]:
+    """The features of each row of a sparse column."""
+    flat_positions(indices, sizes_of(shape))
+    column: list[list[Any]] = [[] for _ in range(int(shape[0]))]
+    for row, item in zip(indices[:, 0].tolist(), values.tolist()):
+        column[row].append(item)
+    return column
+
+
+def rows_of_dense(values: Any) -> list[list[Any]]:
+    """The features of each row of a dense column."""
+    return values.tolist()
+
+
+def crossed(columns: list[list[list[Any]]]) -> tuple[torch.Tensor, list[tuple[Any, ...]], torch.Tensor]:
     """All combinations of one feature from each column, row by row; the last column runs fastest."""
     rows = len(columns[0]) if columns else 0
     places: list[tuple[int, int]] = []
@@ -86,7 +92,7 @@ def _text(feature: Any) -> bytes:
     return feature if isinstance(feature, bytes) else str(feature).encode()
 
 
-def _joined(combinations: list[tuple[Any, ...]], separator: bytes) -> np.ndarray:
+def joined_features(combinations: list[tuple[Any, ...]], separator: bytes) -> np.ndarray:
     values = np.empty(len(combinations), dtype=object)
     values[:] = [separator.join(_text(feature) for feature in combination) for combination in combinations]
     return values
@@ -98,9 +104,9 @@ def sparse_cross_kernel(
     *, hashed_output: bool, num_buckets: int, hash_key: int,
 ) -> Any:  # fmt: skip
     columns = _columns(indices, values, shapes, dense_inputs)
-    places, combinations, shape = _crossed(columns)
+    places, combinations, shape = crossed(columns)
     if not hashed_output:
-        return places, _joined(combinations, b"_X_"), shape
+        return places, joined_features(combinations, b"_X_"), shape
     if not combinations:
         return places, torch.zeros(0, dtype=torch.int64), shape
     parts = []
@@ -116,8 +122,8 @@ def sparse_cross_kernel(
 def sparse_cross_v2_kernel(
     indices: list[torch.Tensor], values: list[Any], shapes: list[torch.Tensor], dense_inputs: list[Any], sep: np.ndarray
 ) -> Any:
-    places, combinations, shape = _crossed(_columns(indices, values, shapes, dense_inputs))
-    return places, _joined(combinations, sep.item()), shape
+    places, combinations, shape = crossed(_columns(indices, values, shapes, dense_inputs))
+    return places, joined_features(combinations, sep.item()), shape
 
 
 def _cross_shape(*_: Any) -> tuple[Shape, Shape, Shape]:
@@ -181,6 +187,10 @@ EDIT_DISTANCE = define(
 
 
 def _sequences(indices: torch.Tensor, values: Any, sizes: list[int]) -> dict[tuple[int, ...], list[Any]]:
+    if len(indices) != len(values):
+        raise InvalidArgumentError(
+            None, None, f"Expected as many values as rows of indices, found {len(values)} and {list(indices.shape)}."
+        )
     flat_positions(indices, sizes)
     found: dict[tuple[int, ...], list[Any]] = {}
     for where, item in zip(indices.tolist(), values.tolist()):
@@ -212,7 +222,7 @@ def edit_distance_kernel(
     groups = [max(a, b) for a, b in zip(sizes[:-1], truth_sizes[:-1])]
     hypotheses = _sequences(hypothesis_indices, hypothesis_values, sizes)
     truths = _sequences(truth_indices, truth_values, truth_sizes)
-    result = torch.zeros(groups, dtype=torch.float32)
+    result = torch.zeros(allocatable(groups, 4), dtype=torch.float32)
     for where in {*hypotheses, *truths}:
         hypothesis, truth = hypotheses.get(where, []), truths.get(where, [])
         distance = float(levenshtein(truth, hypothesis))
@@ -226,6 +236,12 @@ def edit_distance_kernel(
 def edit_distance_shape(
     hi: Shape, hv: Shape, hypothesis_shape: Shape, ti: Shape, tv: Shape, truth_shape: Shape
 ) -> Shape:
+    for indices, values in ((hi, hv), (ti, tv)):
+        rows, count = indices.of_rank(2)[0], values.of_rank(1)[0]
+        if rows is not None and count is not None and rows != count:
+            raise InvalidArgumentError(
+                None, None, f"Number of elements in index ({rows}) and values ({count}) do not match."
+            )
     if hypothesis_shape.dims is None or truth_shape.dims is None or len(hypothesis_shape) != len(truth_shape):
         return UNKNOWN_SHAPE
     return Shape(

@@ -121,7 +121,14 @@ LGAMMA = unary("Lgamma", torch.lgamma, FLOATS, lambda op, g: math.multiply(g, di
 
 
 def _digamma(x: torch.Tensor) -> torch.Tensor:
-    return torch.where(x == 0, torch.full((), numbers.nan, dtype=x.dtype, device=x.device), torch.digamma(x))
+    """For negative x by reflection, with the angle taken from the nearest integer, so that poles keep their digits."""
+    wide = x if x.dtype == torch.float64 else x.to(torch.float32)
+    below = wide < 0
+    right = torch.digamma(torch.where(below, 1 - wide, wide))
+    angle = numbers.pi * (wide - torch.round(wide))
+    found = torch.where(below, right - numbers.pi / torch.tan(angle), right)
+    pole = (wide <= 0) & (wide == torch.round(wide))
+    return torch.where(pole, torch.full((), numbers.nan, dtype=wide.dtype, device=x.device), found).to(x.dtype)
 
 
 DIGAMMA = unary("Digamma", _digamma, FLOATS, lambda op, g: math.multiply(g, POLYGAMMA(math.number(1, g), _x(op))))

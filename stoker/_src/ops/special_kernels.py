@@ -62,7 +62,7 @@ def dawson(x: torch.Tensor) -> torch.Tensor:
     large = torch.sum((torch.exp(-((far - places) ** 2)) - torch.exp(-((far + places) ** 2))) / odd, -1)
     series = torch.where(size < 2, small, large) / math.sqrt(math.pi)
     inverse = 1 / (2 * size * size)
-    asymptotic = (1 + inverse * (1 + inverse * (3 + inverse * (15 + inverse * (105 + inverse * 945))))) / (2 * size)
+    asymptotic = _horner(inverse, [1.0, 1.0, 3.0, 15.0, 105.0, 945.0, 10395.0, 135135.0, 2027025.0]) / (2 * size)
     return torch.sign(x) * torch.where(size > 20, asymptotic, series)
 
 
@@ -191,9 +191,10 @@ def igamma_grad_a(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     for n in range(int(peak + 12 * math.sqrt(peak + 1)) + 40):
         size = torch.exp((a + n) * logs - top - torch.lgamma(a + n + 1))
         total = total + size * (logs - torch.digamma(a + n + 1))
-    value = torch.where(x == 0, torch.zeros_like(total), total)
-    far = torch.where(x > 1000, torch.zeros_like(value), value)
-    return torch.where((a <= 0) | (x < 0), torch.full_like(value, math.nan), far)
+    zeros = torch.zeros_like(total)
+    value = torch.where((x > 1000) | (torch.isposinf(a) & (x > 0)), zeros, total)
+    inside = torch.where((a <= 0) | (x < 0), torch.full_like(value, math.nan), value)
+    return torch.where((x == 0) & ~torch.isnan(a), zeros, inside)
 
 
 # ---- polygamma and zeta -----------------------------------------------------------------------------------------

@@ -309,19 +309,37 @@ def assign_variable_kernel(resource: VariableState, value: Any) -> None:
 @ASSIGN_VARIABLE_OP.shape
 def assign_variable_shape(resource: Shape, value: Shape, *, op: Operation) -> tuple[()]:
     _check_handle_dtype(op, "write")
+    handle_shape(op._inputs[0]).merge(value)
     return ()
 
 
+def _same_dtype(variable: VariableState, target: Any, value: Any) -> None:
+    if target.dtype != value.dtype:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Trying to update variable {variable.name} with wrong dtype. Expected {target.dtype} got {value.dtype}",
+        )
+
+
 def _resource_in_place(name: str, update: Callable[[torch.Tensor, torch.Tensor], Any]) -> OpDefinition:
-    definition = define(f"{name}(resource: resource, value: dtype) -> ()", WRITES | STATEFUL, dtype=NUMERIC)
+    definition = define(f"{name}(resource: resource, value: dtype) -> ()", WRITES | STATEFUL, dtype=ANY)
 
     def kernel(resource: VariableState, value: torch.Tensor) -> None:
         target = resource.read()
+        _same_dtype(resource, target, value)
         _same_shape(resource, target, value)
         update(target, value)
 
     kernel.__name__ = f"{name.lower()}_kernel"
     definition.kernel(kernel)
+
+    def shape(resource: Shape, value: Shape, *, op: Operation) -> tuple[()]:
+        _check_handle_dtype(op, "update")
+        handle_shape(op._inputs[0]).merge(value)
+        return ()
+
+    definition.shape(shape)
     return definition
 
 
@@ -368,8 +386,9 @@ def _counted(variable: VariableState, limit: int) -> torch.Tensor:
         raise InvalidArgumentError(
             None, None, f"input is not a scalar: {Shape(value.shape)} (variable {variable.name})"
         )
-    if limit > torch.iinfo(value.dtype).max:
-        raise InvalidArgumentError(None, None, f"Attr limit has value {limit} out of range for {value.dtype}")
+    held = torch.iinfo(value.dtype)
+    if not held.min <= limit <= held.max:
+        raise InvalidArgumentError(None, None, f"Attr limit has value {limit} out of range for an int{held.bits}")
     if int(value) >= limit:
         raise OutOfRangeError(None, None, f"Reached limit of {limit}")
     before = value.clone()

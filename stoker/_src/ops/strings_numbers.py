@@ -20,6 +20,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, TYPES, define, one_of, scalar, unchanged
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array_movement import allocatable
+from stoker._src.ops.number_text import float_text
 from stoker._src.ops.strings import each
 from stoker._src.ops.values import to_numpy
 
@@ -141,8 +142,17 @@ def _formatted(
     if kind.is_complex:
         plain = f"%{digits}{letter}"
         outer = f"%{'-' if flags == '-' else ''}{size}s"
-        return _texts(input, lambda value: (outer % f"({plain % value.real},{plain % value.imag})").encode())
-    return _texts(input, lambda value: (form % value).encode())
+        return _texts(
+            input, lambda value: (outer % f"({_c_text(plain, value.real)},{_c_text(plain, value.imag)})").encode()
+        )
+    return _texts(input, lambda value: _c_text(form, value).encode())
+
+
+def _c_text(form: str, value: Any) -> str:
+    """`form % value` as C prints it, which shows the sign of a NaN."""
+    if value == value or numbers.copysign(1.0, value) > 0:
+        return form % value
+    return (form % -numbers.inf).replace("inf", "nan")
 
 
 def _texts(values: torch.Tensor, function: Callable[[Any], bytes]) -> np.ndarray:
@@ -175,21 +185,30 @@ STRING_FORMAT = define(
 STRING_FORMAT.shape(scalar)
 
 
+# As C spells them: bytes from 128 on stand for themselves.
+_UNPRINTED = re.compile(rb"[\x00-\x1f\x7f\"'\\]")
+_LETTERS = {b"\n": b"\\n", b"\r": b"\\r", b"\t": b"\\t", b'"': b'\\"', b"'": b"\\'", b"\\": b"\\\\"}
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return _LETTERS.get(found[0]) or b"\\%03o" % ord(found[0])
+
+
 def _shown(value: Any, kind: DType) -> str:
-    """One element as TensorFlow prints it: as many digits as tell it from its neighbours."""
+    """One element as TensorFlow prints it: as few digits as spell it, and strings as they stand in C."""
     if isinstance(value, bytes):
-        return '"' + value.decode(errors="backslashreplace") + '"'
+        return '"' + _UNPRINTED.sub(_escaped, value).decode(errors="surrogateescape") + '"'
     if kind.is_floating:
-        return f"%.{17 if kind is dtypes.float64 else 9}g" % value
+        return float_text(value, double=kind is dtypes.float64)
     if kind is dtypes.bool_:
         return "1" if value else "0"
-    if kind.is_complex:
-        return f"({_shown(value.real, kind.real_dtype)},{_shown(value.imag, kind.real_dtype)})"
-    return str(value)
+    return "?" if kind.is_complex else str(value)  # TensorFlow does not spell complex numbers
 
 
 def summarized(array_: np.ndarray, kind: DType, summarize: int, indent: int = 0) -> str:
     """An array as TensorFlow prints it: the first and last `summarize` of every dimension (all for -1)."""
+    if array_.ndim > 1 and len(array_) and (summarize == 0 or not array_.size):
+        return "[" + "\n" * (array_.ndim - 1) + " ...]"
     if array_.ndim == 0:
         return _shown(array_.tolist() if array_.dtype != object else array_[()], kind)
     size = len(array_)
@@ -217,7 +236,7 @@ def string_format_kernel(inputs: list[Any], *, T: Any, template: str, placeholde
         array_ = value if isinstance(value, np.ndarray) else np.asarray(to_numpy(value))
         text += summarized(array_, kind, summarize) + piece
     result = np.empty((), dtype=object)
-    result[()] = text.encode()
+    result[()] = text.encode(errors="surrogateescape")
     return result
 
 
@@ -250,7 +269,7 @@ def string_format(
 
 # ---- Fingerprint ------------------------------------------------------------------------------------------------
 
-FINGERPRINT = define("Fingerprint(data: T, method: string) -> (fingerprint: uint8)", T=ANY)
+FINGERPRINT = define("Fingerprint(data: T, method: scalar string) -> (fingerprint: uint8)", T=ANY)
 
 
 @FINGERPRINT.kernel

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from stoker._src.base.dtypes import DType
-from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, STRING, TYPE, VIEW, define, with_references
 from stoker._src.graph.tensor import Operation, Tensor
@@ -69,9 +69,19 @@ class ArrayState:
         self.items[index] = value
         self.sizes[index] = tuple(value.shape)
 
-    def read(self, index: int) -> Any:
+    def read(self) -> ArrayState:
+        """What a reference to the array holds: the array, where an op takes its handle as a value."""
+        return self
+
+    def check_dtype(self, dtype: DType) -> None:
+        if dtype.base_dtype is not self.dtype.base_dtype:
+            raise InvalidArgumentError(
+                None, None, f"TensorArray {self.name}: dtype is {self.dtype.name} but Op requested dtype {dtype.name}."
+            )
+
+    def item(self, index: int) -> Any:
         if not 0 <= index < len(self.items):
-            raise OutOfRangeError(
+            raise InvalidArgumentError(
                 None,
                 None,
                 f"TensorArray {self.name}: Tried to read from index {index} but array size is: {len(self.items)}",
@@ -95,19 +105,19 @@ class ArrayState:
             )
         return torch.zeros(allocatable(sizes, self.dtype.size), dtype=torch_dtype(self.dtype))  # type: ignore[arg-type]
 
-    def gradient(self, source: str) -> ArrayState:
+    def gradient(self, source: str, prepended: tuple[int, ...] = ()) -> ArrayState:
         found = self.gradients.get(source)
         if found is None:
             found = ArrayState(
                 self.dtype,
                 len(self.items),
-                self.shape,
+                Shape(prepended).concat(self.shape),
                 dynamic=False,
                 clear=False,
                 adds=True,
                 name=f"{self.name}@{source}",
             )
-            found.sizes = list(self.sizes)
+            found.sizes = [None if sizes is None else (*prepended, *sizes) for sizes in self.sizes]
             self.gradients[source] = found
         return found
 
@@ -163,8 +173,9 @@ TENSOR_ARRAY_READ_V3 = define(
 
 
 @TENSOR_ARRAY_READ_V3.kernel
-def tensor_array_read_kernel(handle: ArrayState, index: int, flow_in: torch.Tensor) -> Any:
-    return handle.read(index)
+def tensor_array_read_kernel(handle: ArrayState, index: int, flow_in: torch.Tensor, *, dtype: DType) -> Any:
+    handle.check_dtype(dtype)
+    return handle.item(index)
 
 
 TENSOR_ARRAY_READ_V3.shape(lambda handle, index, flow_in: UNKNOWN_SHAPE)
@@ -181,7 +192,8 @@ TENSOR_ARRAY_GATHER_V3 = define(
 def tensor_array_gather_kernel(
     handle: ArrayState, indices: list[int], flow_in: torch.Tensor, *, dtype: DType, element_shape: Shape
 ) -> Any:
-    items = [handle.read(index) for index in indices]
+    handle.check_dtype(dtype)
+    items = [handle.item(index) for index in indices]
     if not items:
         shape = handle.shape.merge(element_shape)
         if not shape.known:
@@ -233,7 +245,7 @@ TENSOR_ARRAY_CONCAT_V3 = define(
 
 @TENSOR_ARRAY_CONCAT_V3.kernel
 def tensor_array_concat_kernel(handle: ArrayState, flow_in: torch.Tensor) -> tuple[Any, torch.Tensor]:
-    items = [handle.read(index) for index in range(len(handle.items))]
+    items = [handle.item(index) for index in range(len(handle.items))]
     lengths = torch.tensor([item.shape[0] for item in items], dtype=torch.int64)
     if not items:
         raise InvalidArgumentError(None, None, f"TensorArray {handle.name} has size zero: nothing to concatenate.")
@@ -296,10 +308,26 @@ def tensor_array_grad_kernel(
     return handle.gradient(source), flow_in
 
 
+TENSOR_ARRAY_GRAD_WITH_SHAPE = define(
+    "TensorArrayGradWithShape(handle: resource, flow_in: float32, shape_to_prepend: host int32) -> "
+    "(grad_handle: resource, flow_out: float32)",
+    STATEFUL,
+    source=STRING,
+).not_differentiable()
+TENSOR_ARRAY_GRAD_WITH_SHAPE.shape(lambda handle, flow_in, shape_to_prepend: (SCALAR, SCALAR))
+
+
+@TENSOR_ARRAY_GRAD_WITH_SHAPE.kernel
+def tensor_array_grad_with_shape_kernel(
+    handle: ArrayState, flow_in: torch.Tensor, shape_to_prepend: list[int], *, source: str
+) -> tuple[ArrayState, torch.Tensor]:
+    return handle.gradient(source, tuple(shape_to_prepend)), flow_in
+
+
 # ---- gradients: through the array of the same elements' gradients --------------------------------------------------
 
 
-def _source_of(g: Tensor) -> str:
+def source_of(g: Tensor) -> str:
     """Which call of `tf.gradients` this belongs to: each has arrays of its own."""
     parts = g.op.name.split("/")
     for i, part in enumerate(parts):
@@ -309,7 +337,7 @@ def _source_of(g: Tensor) -> str:
 
 
 def _gradient_array(op: Operation, g: Tensor, flow: Tensor) -> tuple[Tensor, Tensor]:
-    return TENSOR_ARRAY_GRAD_V3(op.inputs[0], flow, source=_source_of(g))
+    return TENSOR_ARRAY_GRAD_V3(op.inputs[0], flow, source=source_of(g))
 
 
 @TENSOR_ARRAY_WRITE_V3.grad
@@ -394,7 +422,7 @@ def stack_close_kernel(handle: StackState) -> None:
     handle.items.clear()
 
 
-STACK = define("Stack() -> (handle: Ref(string))", STATEFUL, elem_type=TYPE, stack_name="")
+STACK = define("Stack() -> (handle: Ref(string))", STATEFUL, elem_type=TYPE, stack_name="").not_differentiable()
 STACK.shape(lambda: SCALAR)
 
 
@@ -404,4 +432,4 @@ def unbounded_stack_kernel(*, stack_name: str) -> StackState:
 
 
 for _definition in (STACK_PUSH_V2, STACK_POP_V2, STACK_CLOSE_V2):
-    with_references(_definition)
+    with_references(_definition).not_differentiable()

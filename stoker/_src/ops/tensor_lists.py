@@ -496,8 +496,12 @@ def tensor_list_stack_kernel(
                 None, None, f"Tried to stack elements of an empty list with non-fully-defined element_shape: {shape}"
             )
         return _stacked([], element_dtype, list(shape.dims or ()))
-    if None in items:
+    if any(item is None for item in items):
         items = input_handle.all_items(shape)
+    if not shape.compatible(Shape(items[0].shape)):
+        raise InvalidArgumentError(
+            None, None, f"Tried to stack list elements of shape {Shape(items[0].shape)} with element_shape {shape}"
+        )
     return _stacked(items, element_dtype, [])
 
 

@@ -15,6 +15,7 @@ import torch
 
 from stoker._src.base.devices import DeviceSpec
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Operation
 
@@ -22,8 +23,37 @@ PREFIX = "/job:localhost/replica:0/task:0/device:"
 _UNMOVED = Trait.SOURCE | Trait.BLOCKING | Trait.RETAINS
 
 
-def usable_gpus() -> int:
+visible_gpus: int | None = None  # how many of the first GPUs programs may use; None for all
+
+
+def installed_gpus() -> int:
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def usable_gpus() -> int:
+    found = installed_gpus()
+    return found if visible_gpus is None else min(found, visible_gpus)
+
+
+_tensor_float_32 = True  # as TensorFlow has it on hardware that knows it
+
+
+@export("config.experimental.enable_tensor_float_32_execution")
+def enable_tensor_float_32_execution(enabled: bool) -> None:
+    """Whether products and convolutions of float32 on a GPU may round their factors to TF32's 10 bits (at first they may)."""
+    global _tensor_float_32
+    _tensor_float_32 = bool(enabled)
+    _apply_tensor_float_32()
+
+
+@export("config.experimental.tensor_float_32_execution_enabled")
+def tensor_float_32_execution_enabled() -> bool:
+    return _tensor_float_32
+
+
+def _apply_tensor_float_32() -> None:
+    torch.backends.cuda.matmul.allow_tf32 = _tensor_float_32
+    torch.backends.cudnn.allow_tf32 = _tensor_float_32
 
 
 class Placement:
@@ -37,9 +67,7 @@ class Placement:
         self.cpus = max(1, config.device_count.get("CPU", 1)) if config is not None else 1
         self.soft = config is not None and config.allow_soft_placement
         if self.gpu is not None:
-            # As TensorFlow does on hardware that has it.
-            torch.backends.cuda.matmul.allow_tf32 = True
-            torch.backends.cudnn.allow_tf32 = True
+            _apply_tensor_float_32()
 
     def names(self) -> list[str]:
         cpus = [f"{PREFIX}CPU:{index}" for index in range(self.cpus)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+import numpy as np
 import torch
 
 from stoker._src.base.errors import (
@@ -14,6 +16,7 @@ from stoker._src.base.errors import (
     UnimplementedError,
 )
 from stoker._src.base.shapes import Shape
+from stoker._src.graph.definition import Kernel
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.values import to_numpy
 
@@ -52,7 +55,7 @@ def explain_failure(error: BaseException, op: Any, values: list[Any] | None = No
 
 
 # What kernels raise where inputs are of other ranks, sizes or kinds than they rely on.
-_MISFITS = (RuntimeError, TypeError, IndexError, OverflowError, AttributeError, ZeroDivisionError)
+_MISFITS = (RuntimeError, TypeError, IndexError, ArithmeticError, AttributeError)
 
 
 def _wants_memory(error: Exception) -> bool:
@@ -79,17 +82,9 @@ def describe_value(value: Any) -> str:
 
 def _by_shape_rule(op: Any, values: list[Any]) -> InvalidArgumentError | None:
     """The error of the op's own shape rule on the real shapes and values: it says more than torch does."""
-    definition = op.definition
     try:
-        definition.check_ranks([getattr(value, "ndim", None) for value in values], op.attrs)
-        if definition.shape_fn is None:
-            return None
-        keywords = {name: op if name == "op" else op.attrs[name] for name in definition.shape_attrs}
-        arguments = [
-            [_seen(definition, arg.name, each) for each in item] if arg.is_list else _seen(definition, arg.name, item)
-            for arg, item in zip(definition.inputs, definition.group(values, op.attrs))
-        ]
-        definition.shape_fn(*arguments, **keywords)
+        op.definition.check_ranks([getattr(value, "ndim", None) for value in values], op.attrs)
+        check_shapes(op, op.definition.group(values, op.attrs))
     except InvalidArgumentError as error:
         return error
     except Exception:
@@ -97,12 +92,47 @@ def _by_shape_rule(op: Any, values: list[Any]) -> InvalidArgumentError | None:
     return None
 
 
+def check_shapes(op: Any, arguments: list[Any]) -> None:
+    """Runs the op's shape rule on the real shapes and values of its arguments, list inputs in lists.
+
+    Raises:
+        InvalidArgumentError: they do not fit.
+    """
+    definition = op.definition
+    if definition.shape_fn is None:
+        return
+    keywords = {name: op if name == "op" else op.attrs[name] for name in definition.shape_attrs}
+    seen = [
+        [_seen(definition, arg.name, each) for each in item] if arg.is_list else _seen(definition, arg.name, item)
+        for arg, item in zip(definition.inputs, arguments)
+    ]
+    definition.shape_fn(*seen, **keywords)
+
+
+def checked_kernel(op: Operation) -> Kernel:
+    """The kernel of a node with the checks that could not be made before it runs."""
+    definition = op.definition
+    kernel = definition.rank_checking_kernel if definition.ranked else definition.kernel_fn
+    assert kernel is not None
+
+    @functools.wraps(kernel)
+    def checked(*arguments: Any, **keywords: Any) -> Any:
+        definition.check_narrow(op.attrs)
+        if definition.enforced or definition.is_late:
+            check_shapes(op, list(arguments))
+        return kernel(*arguments, **keywords)
+
+    return checked
+
+
 def _seen(definition: Any, name: str, value: Any) -> Any:
     """An input as the shape rule asked for it."""
+    if isinstance(value, (bool, int, float, list)):  # a `host` input
+        value = np.asarray(value)
     if not hasattr(value, "shape"):
         return Shape(None)
     if name in definition.value_inputs:
-        return to_numpy(value)
+        return value if isinstance(value, np.ndarray) else to_numpy(value)
     if name in definition.shape_inputs:
         return Shape(None if size < 0 else size for size in value.tolist())
     return Shape(value.shape)

@@ -22,6 +22,7 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import host_value, to_numpy
 from stoker._src.runtime import mixed_precision, programs
+from stoker._src.runtime.failures import checked_kernel
 from stoker._src.runtime.instructions import CONSTANT, EFFECTS, EVERYTHING, FEED, Host, Instruction, Value, values_of
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
@@ -241,7 +242,7 @@ class Planner:
             return
         special = None if definition.specialize_fn is None else definition.specialize_fn(op)
         if special is None:
-            kernel = definition.rank_checking_kernel if _ranks_unknown(op) else definition.kernel_fn
+            kernel = _kernel_of(op)
             instruction = Instruction(op, "kernel", kernel, arguments, self._keywords(op))
         else:
             instruction = Instruction(op, "kernel", special, arguments)
@@ -263,7 +264,7 @@ class Planner:
                 tensor.static_shape.merge(shape)
                 for tensor, shape in zip(op.outputs, infer_shapes(op, self.shape_of, self._known_value))
             ]
-        except (InvalidArgumentError, ValueError):
+        except (InvalidArgumentError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError):
             # A shape set by hand does not hold: nothing is taken for granted, and the run will tell if it matters.
             shapes = [UNKNOWN_SHAPE] * len(op.outputs)
         self._shapes.update(zip(op.outputs, shapes))
@@ -419,7 +420,7 @@ class Planner:
         if op.definition.needs_context or any(isinstance(v, Operation) for v in op.attrs.values()):
             return False
         try:
-            kernel = op.definition.rank_checking_kernel if _ranks_unknown(op) else op.definition.kernel_fn
+            kernel = _kernel_of(op)
             results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))  # type: ignore[misc]
         except Exception:
             return False
@@ -513,7 +514,11 @@ class Planner:
             definition = op.definition
             if not definition.single:
                 held.update(values_of(instruction.results))  # outputs may share memory with each other
-            if definition.in_place_fn is None or _ranks_unknown(op) or not op.outputs[0].dtype.is_floating:
+            if (
+                definition.in_place_fn is None
+                or _kernel_of(op) is not definition.kernel_fn
+                or not op.outputs[0].dtype.is_floating
+            ):
                 continue
             size = self.shape_of(op.outputs[0]).size
             if size is not None and size < _WORTH_REUSING:
@@ -580,18 +585,29 @@ def _is_plain(op: Operation) -> bool:
     return not op.definition.traits & (EFFECTS | Trait.VIEW) and not keeps
 
 
-def _ranks_unknown(op: Operation) -> bool:
-    """Whether the op takes certain ranks and its shape rule could not see that it gets them."""
+def _kernel_of(op: Operation) -> Any:
+    """The kernel, with the op's checks where they could not be made when the graph was built."""
     definition = op.definition
-    if not definition.ranked:
-        return False
-    grouped = definition.group(op._inputs, op.attrs)
-    return any(
-        tensor.static_shape.rank is None
-        for arg, item in zip(definition.inputs, grouped)
-        if arg.ranks is not None
-        for tensor in (item if arg.is_list else (item,))
-    )
+    # Where the rule of a late op found a misfit, nothing is known of its outputs.
+    unchecked = definition.is_late and any(tensor.static_shape.rank is None for tensor in op.outputs)
+    if definition.ranked or definition.enforced:
+        for arg, item in zip(definition.inputs, definition.group(op._inputs, op.attrs)):
+            for tensor in item if arg.is_list else (item,):
+                shape = tensor.static_shape
+                unchecked |= arg.run_ranks is not None and (shape.rank is None or not arg.takes(shape.rank))
+                if definition.enforced and not unchecked:
+                    unchecked = not shape.known or (
+                        arg.name in definition.value_inputs and constant_value(tensor) is None
+                    )
+    if definition.narrow and not unchecked:
+        try:
+            definition.check_narrow(op.attrs)
+        except InvalidArgumentError:
+            unchecked = True
+    if not unchecked:
+        return definition.kernel_fn
+    plain = not (definition.enforced or definition.narrow or definition.is_late)
+    return definition.rank_checking_kernel if plain else checked_kernel(op)
 
 
 def _is_snapshot(op: Operation) -> bool:

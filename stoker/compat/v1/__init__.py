@@ -3,13 +3,17 @@
 # Written by scripts/api_gen.py.
 # fmt: off
 from stoker.compat.v1 import app as app
+from stoker.compat.v1 import audio as audio
+from stoker.compat.v1 import autograph as autograph
 from stoker.compat.v1 import bitwise as bitwise
 from stoker.compat.v1 import compat as compat
 from stoker.compat.v1 import config as config
 from stoker.compat.v1 import contrib as contrib
 from stoker.compat.v1 import debugging as debugging
+from stoker.compat.v1 import distributions as distributions
 from stoker.compat.v1 import dtypes as dtypes
 from stoker.compat.v1 import errors as errors
+from stoker.compat.v1 import experimental as experimental
 from stoker.compat.v1 import flags as flags
 from stoker.compat.v1 import gfile as gfile
 from stoker.compat.v1 import graph_util as graph_util
@@ -81,6 +85,7 @@ from stoker._src.base.dtypes import uint8 as uint8
 from stoker._src.base.dtypes import variant as variant
 from stoker._src.base.errors import OpError as OpError
 from stoker._src.base.shapes import Dimension as Dimension
+from stoker._src.base.shapes import dimension_at_index as dimension_at_index
 from stoker._src.base.shapes import dimension_value as dimension_value
 from stoker._src.base.shapes import TensorShape as TensorShape
 from stoker._src.base.tf_logging import get_logger as get_logger
@@ -134,6 +139,7 @@ from stoker._src.graph.public import add_to_collection as add_to_collection
 from stoker._src.graph.public import add_to_collections as add_to_collections
 from stoker._src.graph.public import get_collection as get_collection
 from stoker._src.graph.public import get_collection_ref as get_collection_ref
+from stoker._src.graph.public import is_symbolic_tensor as is_symbolic_tensor
 from stoker._src.graph.public import newaxis as newaxis
 from stoker._src.graph.scopes import colocate_with as colocate_with
 from stoker._src.graph.scopes import container as container
@@ -147,7 +153,14 @@ from stoker._src.graph.sparse_tensor import SparseTensorValue as SparseTensorVal
 from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
+from stoker._src.graph.tensor_spec import IndexedSlicesSpec as IndexedSlicesSpec
+from stoker._src.graph.tensor_spec import SparseTensorSpec as SparseTensorSpec
 from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
+from stoker._src.graph.type_spec import type_spec_from_value as type_spec_from_value
+from stoker._src.graph.type_spec import TypeSpec as TypeSpec
+from stoker._src.ops.accumulators import ConditionalAccumulator as ConditionalAccumulator
+from stoker._src.ops.accumulators import ConditionalAccumulatorBase as ConditionalAccumulatorBase
+from stoker._src.ops.accumulators import SparseConditionalAccumulator as SparseConditionalAccumulator
 from stoker._src.ops.array import concat as concat
 from stoker._src.ops.array import expand_dims as expand_dims
 from stoker._src.ops.array import fill as fill
@@ -298,6 +311,7 @@ from stoker._src.ops.functional_loops import foldl as foldl
 from stoker._src.ops.functional_loops import foldr as foldr
 from stoker._src.ops.functional_loops import map_fn as map_fn
 from stoker._src.ops.functional_loops import scan as scan
+from stoker._src.ops.functional_loops import vectorized_map as vectorized_map
 from stoker._src.ops.gathering import batch_gather as batch_gather
 from stoker._src.ops.gathering import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from stoker._src.ops.gathering import gather as gather
@@ -404,6 +418,8 @@ from stoker._src.ops.math_unary import sqrt as sqrt
 from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
+from stoker._src.ops.module import Module as Module
+from stoker._src.ops.nn.quantized import quantized_concat as quantized_concat
 from stoker._src.ops.partitioned import fixed_size_partitioner as fixed_size_partitioner
 from stoker._src.ops.partitioned import min_max_variable_partitioner as min_max_variable_partitioner
 from stoker._src.ops.partitioned import variable_axis_size_partitioner as variable_axis_size_partitioner
@@ -580,6 +596,10 @@ from stoker._src.ops.tensor_messages import make_ndarray as make_ndarray
 from stoker._src.ops.tensor_messages import make_tensor_proto as make_tensor_proto
 from stoker._src.ops.tensor_messages import parse_tensor as parse_tensor
 from stoker._src.ops.tensor_messages import serialize_tensor as serialize_tensor
+from stoker._src.ops.type_specs import NoneTensorSpec as NoneTensorSpec
+from stoker._src.ops.type_specs import OptionalSpec as OptionalSpec
+from stoker._src.ops.type_specs import RaggedTensorSpec as RaggedTensorSpec
+from stoker._src.ops.type_specs import TensorArraySpec as TensorArraySpec
 from stoker._src.ops.variable_creators import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variable_creators import VariableAggregation as VariableAggregation
 from stoker._src.ops.variable_creators import VariableSynchronization as VariableSynchronization

@@ -3,6 +3,7 @@
 # Written by scripts/api_gen.py.
 # fmt: off
 from stoker._src.graph.sparse_tensor import SparseTensor as SparseTensor
+from stoker._src.ops.accumulators import SparseConditionalAccumulator as SparseConditionalAccumulator
 from stoker._src.ops.counting_sparse import sparse_bincount as bincount
 from stoker._src.ops.segment_sparse import sparse_segment_mean as segment_mean
 from stoker._src.ops.segment_sparse import sparse_segment_sqrt_n as segment_sqrt_n

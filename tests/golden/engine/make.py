@@ -52,7 +52,7 @@ def lines_of(tf, source, v1):
     def E(function, *args, **kwargs):
         try:
             result = function(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001 (whatever it is)
+        except Exception as error:
             # Where TensorFlow has one class, ours may be a narrower one.
             lines.append("raises " + " ".join(k.__name__ for k in type(error).__mro__ if k.__module__ != "typing"))
             return None

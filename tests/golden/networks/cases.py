@@ -267,6 +267,91 @@ def dynamic_stack(tf):
     return loss, tf.train.GradientDescentOptimizer(0.1), _measured(tf, found)
 
 
+def exact_stack(tf):
+    """The same cells under Adam. In float32 one last bit of the input moves TensorFlow's own losses by 1e-3 in 20 steps."""
+    cells = tf.nn.rnn_cell
+    stack = cells.MultiRNNCell(
+        [
+            cells.GRUCell(4),
+            cells.ResidualWrapper(cells.BasicRNNCell(4)),
+            cells.LSTMCell(5, use_peepholes=True, num_proj=3, cell_clip=0.8, proj_clip=0.5),
+        ]
+    )
+    steps = tf.constant(SEQUENCES.transpose(1, 0, 2).astype(np.float64))
+    outputs, state = tf.nn.dynamic_rnn(stack, steps, dtype=tf.float64, time_major=True)
+    found = tf.layers.dense(outputs[-1] + state[2].h, 3)
+    targets = tf.nn.l2_normalize(tf.constant(TARGETS[:8].astype(np.float64)), 1)
+    loss = tf.losses.cosine_distance(targets, tf.nn.l2_normalize(found, 1), axis=1)
+    return loss, tf.train.AdamOptimizer(0.05), _measured(tf, tf.cast(found, tf.float32))
+
+
+def wrapped(tf):
+    cells = tf.nn.rnn_cell
+    stack = cells.MultiRNNCell(
+        [
+            cells.DeviceWrapper(cells.GRUCell(4), "/cpu:0"),
+            cells.ResidualWrapper(cells.DeviceWrapper(cells.BasicLSTMCell(4, forget_bias=0.5), "/cpu:0")),
+            cells.LSTMCell(
+                3, initializer=tf.random_uniform_initializer(-0.4, 0.4), forget_bias=1.5, activation=tf.sigmoid
+            ),
+        ]
+    )
+    outputs, state = tf.nn.dynamic_rnn(stack, tf.constant(SEQUENCES), sequence_length=LENGTHS, dtype=tf.float32)
+    loss, metrics = _classified(tf, tf.layers.dense(tf.reduce_sum(outputs, 1) + state[2].c, 3))
+    return loss, tf.train.RMSPropOptimizer(0.005, momentum=0.5, centered=True, epsilon=0.01), metrics
+
+
+def normalized_rows(tf):
+    """Normalization over features (as layer normalization), over the batch with weights, and to unit length."""
+    x = tf.layers.dense(ROWS, 7)
+    mean, variance = tf.nn.moments(x, [1], keep_dims=True)
+    scale, offset = tf.get_variable("scale", [7]), tf.get_variable("offset", [7], initializer=tf.zeros_initializer())
+    x = tf.nn.relu(tf.nn.batch_normalization(x, mean, variance, offset, scale, 1e-3))
+    mean, variance = tf.nn.weighted_moments(x, [0], PART)
+    x = tf.nn.l2_normalize(tf.nn.batch_normalization(x, mean, variance, None, scale, 1e-2), 1, epsilon=1e-6)
+    logits = tf.layers.dense(x, 3)
+    likely = tf.nn.softmax(tf.constant(TARGETS))
+    loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels=likely, logits=logits))
+    return loss + 1e-2 * tf.nn.l2_loss(scale), tf.train.GradientDescentOptimizer(0.3), _classified(tf, logits)[1]
+
+
+def crossed(tf):
+    """The cross entropies of tf.nn, side by side."""
+    x = tf.layers.dense(ROWS, 6, activation=tf.nn.swish)
+    logits = tf.layers.dense(x, 3)
+    losses = [
+        tf.nn.sigmoid_cross_entropy_with_logits(labels=FLAGS, logits=logits),
+        tf.nn.weighted_cross_entropy_with_logits(labels=FLAGS, logits=logits, pos_weight=2.5),
+        tf.nn.log_poisson_loss(np.abs(TARGETS), logits, compute_full_loss=True),
+        tf.nn.softmax_cross_entropy_with_logits(labels=np.eye(3, dtype=np.float32)[CLASSES], logits=logits),
+        tf.nn.sparse_softmax_cross_entropy_with_logits(labels=CLASSES, logits=logits),
+    ]
+    loss = tf.add_n([tf.reduce_mean(each) for each in losses])
+    return loss, tf.train.FtrlOptimizer(0.1, l1_regularization_strength=0.001), _judged(tf, logits)
+
+
+def separable_images(tf):
+    depthwise = tf.get_variable("depthwise", [3, 3, 3, 2])
+    pointwise = tf.get_variable("pointwise", [1, 1, 6, 4])
+    thin = tf.get_variable("thin", [2, 3, 4, 1])
+    x = tf.nn.separable_conv2d(IMAGES, depthwise, pointwise, [1, 1, 1, 1], "SAME", rate=[2, 2])
+    x = tf.nn.depthwise_conv2d(tf.nn.relu(x), thin, [1, 1, 1, 1], "VALID", rate=[1, 2])
+    x = tf.nn.max_pool_with_argmax(x, [1, 2, 2, 1], [1, 2, 2, 1], "SAME")[0]
+    x = tf.nn.dilation2d(x, tf.get_variable("raised", [2, 2, 4]), [1, 1, 1, 1], [1, 1, 1, 1], "SAME")
+    logits = tf.layers.dense(tf.layers.flatten(x), 3)
+    loss = tf.losses.sigmoid_cross_entropy(FLAGS[:8], logits, weights=PART[:8], reduction=tf.losses.Reduction.MEAN)
+    return loss, tf.train.GradientDescentOptimizer(0.1), _judged(tf, logits)
+
+
+def transposed_sequences(tf):
+    filters = tf.get_variable("filters", [3, 5, 4])
+    x = tf.nn.conv1d_transpose(SEQUENCES, filters, [8, 18, 5], 2)
+    x = tf.nn.conv1d(tf.nn.crelu(x), tf.get_variable("second", [4, 10, 3]), 3, "SAME")
+    x = tf.reduce_mean(x, 1)
+    loss = tf.losses.mean_squared_error(TARGETS[:8], x, reduction=tf.losses.Reduction.SUM_OVER_BATCH_SIZE)
+    return loss, tf.train.ProximalAdagradOptimizer(0.1), _measured(tf, x)
+
+
 def dropped_sequences(tf):
     cells = tf.nn.rnn_cell
     stack = cells.MultiRNNCell(
@@ -344,6 +429,12 @@ NETWORKS = {
         gru,
         dynamic_lstm,
         dynamic_stack,
+        exact_stack,
+        wrapped,
+        normalized_rows,
+        crossed,
+        separable_images,
+        transposed_sequences,
         dropped_sequences,
         both_ways,
         unrolled,

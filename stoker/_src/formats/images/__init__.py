@@ -48,8 +48,6 @@ def _check_channels(channels: int) -> None:
 
 
 def _refuse_others(kind: str, op: str) -> None:
-    if kind == "webp":
-        raise invalid(f"Trying to decode WebP format using a wrong op. Use `decode_image` instead. Op used: {op}")
     if kind == "bmp":
         raise invalid(
             f"Trying to decode BMP format using a wrong op. Use `decode_bmp` or `decode_image` instead. Op used: {op}"
@@ -73,6 +71,12 @@ def _still_gif(contents: bytes, channels: int) -> np.ndarray:
     return frames[0]
 
 
+def _webp(contents: bytes, channels: int, dtype: type) -> np.ndarray:
+    if channels != 1 and dtype != np.uint8:
+        raise invalid("WebP only supports uint8 for dtype")
+    return webp.decode_webp(contents, channels)
+
+
 def decode_jpeg(
     contents: bytes,
     channels: int = 0,
@@ -87,6 +91,8 @@ def decode_jpeg(
     jpeg.check_options(ratio, dct_method)  # whatever the format
     kind = detect_format(contents)
     _refuse_others(kind, "DecodeJpeg")
+    if kind == "webp":
+        return webp.decode_webp(contents, channels)
     if kind == "png":
         return png.decode_png(contents, channels)
     if kind == "gif":
@@ -115,6 +121,8 @@ def decode_and_crop_jpeg(
     """`DecodeAndCropJpeg`: the window [y, x, height, width] of what `decode_jpeg` gives; JPEG only."""
     _check_channels(channels)
     kind = detect_format(contents)
+    if kind == "webp":
+        return webp.decode_webp(contents, channels)  # all of it
     if kind != "jpeg":
         raise invalid(f"DecodeAndCropJpeg operation can run on JPEG only, but detected {_NAMES[kind]}.")
     return _jpeg(
@@ -139,6 +147,8 @@ def decode_png(contents: bytes, channels: int = 0, dtype: type = np.uint8) -> np
     _check_channels(channels)
     kind = detect_format(contents)
     _refuse_others(kind, "DecodePng")
+    if kind == "webp":
+        return _webp(contents, channels, dtype)
     if kind == "png":
         return png.decode_png(contents, channels, dtype)
     image = _jpeg(contents, channels) if kind == "jpeg" else _still_gif(contents, channels)
@@ -149,6 +159,8 @@ def decode_gif(contents: bytes) -> np.ndarray:
     """`DecodeGif`: uint8 [frames, height, width, 3] of a GIF, JPEG or PNG file."""
     kind = detect_format(contents)
     _refuse_others(kind, "DecodeGif")
+    if kind == "webp":
+        return webp.decode_webp(contents, 3)
     if kind == "gif":
         return gif.decode_gif(contents)
     return (_jpeg(contents, 3) if kind == "jpeg" else png.decode_png(contents, 3))[None]
@@ -185,9 +197,7 @@ def decode_image(
         image = png.decode_png(contents, channels, np.uint8 if dtype == np.uint8 else np.uint16)
         return image * np.float32(1 / 65535) if dtype == np.float32 else image
     if kind == "webp":
-        if channels != 1 and dtype != np.uint8:
-            raise invalid("WebP only supports uint8 for dtype")
-        frames = webp.decode_webp(contents, channels)
+        frames = _webp(contents, channels, dtype)
         return frames if expand_animations else frames[0].copy()
     if kind == "jpeg":
         image = _jpeg(contents, channels)

@@ -97,6 +97,11 @@ def _batch_norm(
     is_training: bool,
 ) -> Tensors:
     """(y, batch_mean, batch_variance, reserve 1, reserve 2)."""
+    if x.ndim not in (4, 5):
+        raise InvalidArgumentError(None, None, f"input must be 4 or 5-dimensional, found {list(x.shape)}")
+    for name, vector in (("estimated_mean", mean), ("estimated_variance", variance)):
+        if vector.ndim != 1:
+            raise InvalidArgumentError(None, None, f"{name} must be 1-dimensional, found {list(vector.shape)}")
     image = channels_first(x, data_format)
     precise = image.to(scale.dtype)
     channels = image.shape[1]
@@ -219,8 +224,11 @@ def _register(forward: OpDefinition, backward: OpDefinition, third_reserve: bool
     def fused_batch_norm_grad_shape(
         y_backprop: Shape, x: Shape, scale: Shape, *reserves: Shape, data_format: str
     ) -> tuple[Shape, ...]:
-        x = x.of_rank(len(data_format)).merge(y_backprop)
+        x = x.of_rank(len(data_format))
+        y_backprop.of_rank(len(data_format))
         vector = Shape((x[channel_axis(data_format)],)).merge(scale.of_rank(1))
+        for reserve in reserves[:2]:
+            vector = vector.merge(reserve.of_rank(1))
         return (x, vector, vector, Shape(()), Shape(()))
 
     @forward.grad

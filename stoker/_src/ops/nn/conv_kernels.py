@@ -51,10 +51,11 @@ def _movement(
     explicit_paddings: tuple[int, ...],
     data_format: str,
     dilations: tuple[int, ...],
+    op: str,
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]:
     """(strides, dilations, explicit padding) of the spatial dimensions, checked."""
-    check_window_attr("strides", strides, data_format, "convolution")
-    check_window_attr("dilations", dilations, data_format, "convolution")
+    check_window_attr("strides", strides, data_format, op)
+    check_window_attr("dilations", dilations, data_format, op)
     explicit = explicit_pairs(explicit_paddings, padding, data_format)
     return spatial(strides, data_format), spatial(dilations, data_format), explicit
 
@@ -67,9 +68,10 @@ def _geometry(
     explicit_paddings: tuple[int, ...],
     data_format: str,
     dilations: tuple[int, ...],
+    op: str = "convolution",
 ) -> tuple[Windows, tuple[int, ...], tuple[int, ...], int]:
     """(windows, spatial strides, spatial dilations, groups) of a convolution over an input of `sizes`."""
-    steps, rates, explicit = _movement(strides, padding, explicit_paddings, data_format, dilations)
+    steps, rates, explicit = _movement(strides, padding, explicit_paddings, data_format, dilations, op)
     found = windows(spatial(sizes, data_format), tuple(filter_sizes[:-2]), steps, rates, padding, explicit)
     channels = sizes[-1] if is_channels_last(data_format) else sizes[1]
     return found, steps, rates, _groups(channels, filter_sizes[-2], filter_sizes[-1])
@@ -116,10 +118,17 @@ def conv_forward(
     explicit_paddings: tuple[int, ...],
     data_format: str,
     dilations: tuple[int, ...],
+    op: str = "convolution",
 ) -> torch.Tensor:
     rank = input.dim()
+    if 0 in filter.shape[:-1] and op != "DepthwiseConv2dNative":
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"filter must not have zero elements (i.e. all dimensions must be non-zero): {list(filter.shape)}",
+        )
     found, steps, rates, groups = _geometry(
-        input.shape, filter.shape, strides, padding, explicit_paddings, data_format, dilations
+        input.shape, filter.shape, strides, padding, explicit_paddings, data_format, dilations, op
     )
     x, weight = _exact(channels_first(input, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
     if 0 in found.outputs or 0 in input.shape or 0 in filter.shape:
@@ -129,6 +138,14 @@ def conv_forward(
         x = F.pad(x, found.pad)
     result = _FORWARD[rank](x, weight, None, steps, found.fold, rates, groups)
     return _back(from_channels_first(result, data_format), input.dtype)
+
+
+def _check_rank(rank: int, **tensors: torch.Tensor) -> None:
+    for name, tensor in tensors.items():
+        if tensor.dim() != rank:
+            raise InvalidArgumentError(
+                None, None, f"{name} must be {rank}-dimensional, found the shape {list(tensor.shape)}"
+            )
 
 
 def conv_backprop_input(
@@ -141,12 +158,13 @@ def conv_backprop_input(
     data_format: str,
     dilations: tuple[int, ...],
 ) -> torch.Tensor:
-    rank = out_backprop.dim()
+    rank = len(data_format)
+    _check_rank(rank, filter=filter, out_backprop=out_backprop)
     found, steps, rates, groups = _geometry(
         input_sizes, filter.shape, strides, padding, explicit_paddings, data_format, dilations
     )
-    allocatable(input_sizes, itemsize(out_backprop))
     _check_gradient(out_backprop, input_sizes, found, filter.shape, data_format)
+    allocatable(input_sizes, itemsize(out_backprop))
     g, weight = _exact(channels_first(out_backprop, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
     if g.numel() == 0 or weight.numel() == 0:
         return out_backprop.new_zeros(tuple(input_sizes))
@@ -174,12 +192,13 @@ def conv_backprop_filter(
     data_format: str,
     dilations: tuple[int, ...],
 ) -> torch.Tensor:
-    rank = input.dim()
+    rank = len(data_format)
+    _check_rank(rank, input=input, out_backprop=out_backprop)
     found, steps, rates, groups = _geometry(
         input.shape, filter_sizes, strides, padding, explicit_paddings, data_format, dilations
     )
-    allocatable(filter_sizes, itemsize(input))
     _check_gradient(out_backprop, input.shape, found, filter_sizes, data_format)
+    allocatable(filter_sizes, itemsize(input))
     if input.numel() == 0 or out_backprop.numel() == 0:
         return input.new_zeros(tuple(filter_sizes))
     x, g = channels_first(input, data_format), channels_first(out_backprop, data_format)

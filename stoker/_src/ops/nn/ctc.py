@@ -106,7 +106,7 @@ CTC_GREEDY_DECODER = define(
 def ctc_greedy_decoder_kernel(
     inputs: torch.Tensor, sequence_length: list[int], *, merge_repeated: bool, blank_index: int
 ) -> tuple[torch.Tensor, ...]:
-    steps, batch, classes = inputs.shape
+    steps, batch, classes = ctc_kernels.checked_sizes(inputs)
     ctc_kernels.check_lengths(sequence_length, batch, steps)
     if not -classes <= blank_index < classes:
         raise InvalidArgumentError(
@@ -136,7 +136,7 @@ CTC_BEAM_SEARCH_DECODER = define(
 def ctc_beam_search_decoder_kernel(
     inputs: torch.Tensor, sequence_length: list[int], *, beam_width: int, top_paths: int, merge_repeated: bool
 ) -> tuple[Any, ...]:
-    steps, batch, _ = inputs.shape
+    steps, batch, _ = ctc_kernels.checked_sizes(inputs)
     ctc_kernels.check_lengths(sequence_length, batch, steps)
     if top_paths > beam_width:
         raise InvalidArgumentError(None, None, "requested more paths than the beam width.")

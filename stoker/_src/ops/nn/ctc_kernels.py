@@ -23,7 +23,7 @@ def label_rows(indices: torch.Tensor, values: torch.Tensor, batch: int) -> list[
     """The labels of a sparse matrix (indices, values), row by row.
 
     Raises:
-        InvalidArgumentError: a row outside the batch, or not a value for each place.
+        InvalidArgumentError: a place outside the batch, twice or out of order, or not a value for each place.
     """
     if len(indices) != len(values):
         raise InvalidArgumentError(
@@ -32,10 +32,22 @@ def label_rows(indices: torch.Tensor, values: torch.Tensor, batch: int) -> list[
             f"labels_indices and labels_values must contain the same number of rows, but saw shapes: {list(indices.shape)} vs. {list(values.shape)}",
         )
     rows: list[list[int]] = [[] for _ in range(batch)]
-    for (row, _), value in zip(indices.tolist(), values.tolist()):
-        if not 0 <= row < batch:
-            raise InvalidArgumentError(None, None, f"labels batch index must be between 0 and {batch}, but saw: {row}")
+    previous: list[int] = []
+    for number, (place, value) in enumerate(zip(indices.tolist(), values.tolist())):
+        row, column = place
+        if not 0 <= row < batch or not 0 <= column < 2**63 - 1:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"label SparseTensor is not valid: indices[{number}] = {place} is out of bounds ({batch} rows)",
+            )
+        if place <= previous:
+            kind = "repeated" if place == previous else "out of order"
+            raise InvalidArgumentError(
+                None, None, f"label SparseTensor is not valid: indices[{number}] = {place} is {kind}"
+            )
         rows[row].append(value)
+        previous = place
     return rows
 
 
@@ -181,11 +193,27 @@ def _without_merging(
 # ---- decoding ---------------------------------------------------------------------------------------------------
 
 
+def checked_sizes(inputs: torch.Tensor) -> tuple[int, int, int]:
+    """(steps, batch, classes).
+
+    Raises:
+        InvalidArgumentError: another rank, or nothing to decode.
+    """
+    if inputs.dim() != 3:
+        raise InvalidArgumentError(None, None, f"inputs is not a 3-Tensor: {list(inputs.shape)}")
+    if not inputs.numel():
+        raise InvalidArgumentError(None, None, f"inputs must not be empty: {list(inputs.shape)}")
+    steps, batch, classes = inputs.shape
+    return steps, batch, classes
+
+
 def check_lengths(lengths: list[int], batch: int, steps: int) -> None:
     """
     Raises:
         FailedPreconditionError: a length for another number of sequences, or longer than the input.
     """
+    if not (batch and steps):
+        raise InvalidArgumentError(None, None, f"inputs must not be empty: {steps} steps of {batch} sequences")
     if len(lengths) != batch:
         raise FailedPreconditionError(None, None, f"len(sequence_length) != batch_size: {len(lengths)} vs {batch}")
     for i, length in enumerate(lengths):
@@ -273,7 +301,7 @@ def _advance(
             grown[parent, last[i]] = -np.inf
     candidates = np.concatenate([np.logaddexp(next_blank, next_label), grown.reshape(-1)])
     order = np.argsort(-candidates, kind="stable")[:beam_width]
-    order = order[candidates[order] > -np.inf]
+    order = order[candidates[order] != -np.inf]  # what is not a number stays
     kept = len(prefixes)
     chosen, blanks, labels = [], [], []
     for at in order.tolist():

@@ -44,8 +44,8 @@ def dilation2d_shape(
     return window_shape(input, filter.dims[:2], strides[1:3], rates[1:3], padding, (), "NHWC", channels)  # type: ignore[index]
 
 
-DILATION2D_BACKPROP_INPUT.shape(lambda input, filter, out_backprop: input.of_rank(4))
-DILATION2D_BACKPROP_FILTER.shape(lambda input, filter, out_backprop: filter.of_rank(3))
+DILATION2D_BACKPROP_INPUT.late().shape(lambda input, filter, out_backprop: input.of_rank(4))
+DILATION2D_BACKPROP_FILTER.late().shape(lambda input, filter, out_backprop: filter.of_rank(3))
 
 
 def _candidates(
@@ -102,6 +102,15 @@ def _flat_targets(
     return ((b * height + y) * width + x) * channels + torch.arange(channels, device=device)
 
 
+def _check_out_backprop(out_backprop: torch.Tensor, values: torch.Tensor) -> None:
+    if out_backprop.shape != values.shape[1:]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"out_backprop has incompatible size: expected {Shape(values.shape[1:])}, found {Shape(out_backprop.shape)}",
+        )
+
+
 @DILATION2D_BACKPROP_INPUT.kernel
 def dilation2d_backprop_input_kernel(
     input: torch.Tensor,
@@ -113,6 +122,7 @@ def dilation2d_backprop_input_kernel(
     padding: str,
 ) -> torch.Tensor:
     values, found = _candidates(input, filter, strides, rates, padding)
+    _check_out_backprop(out_backprop, values)
     targets = _flat_targets(input, filter, found, values.argmax(0), strides, rates)
     return scattered(input, targets, out_backprop)
 
@@ -128,6 +138,7 @@ def dilation2d_backprop_filter_kernel(
     padding: str,
 ) -> torch.Tensor:
     values, _ = _candidates(input, filter, strides, rates, padding)
+    _check_out_backprop(out_backprop, values)
     channels = input.shape[3]
     targets = values.argmax(0) * channels + torch.arange(channels, device=input.device)
     return scattered(filter, targets, out_backprop)

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import define, one_of
@@ -19,8 +20,8 @@ from stoker._src.graph.tensor import Operation, Tensor
 # float64 is allowed beside TensorFlow's types: derivatives can then be checked by finite differences.
 _DTYPES = one_of(dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, default=dtypes.float32)
 _ATTRS: dict[str, Any] = {"depth_radius": 5, "bias": 1.0, "alpha": 1.0, "beta": 0.5}
-LRN = define("LRN(input: T) -> (output: T)", **_ATTRS, T=_DTYPES)
-LRN_GRAD = define("LRNGrad(input_grads: T, input_image: T, output_image: T) -> (output: T)", **_ATTRS, T=_DTYPES)
+LRN = define("LRN(input: rank=4 T) -> (output: T)", **_ATTRS, T=_DTYPES)
+LRN_GRAD = define("LRNGrad(input_grads: rank=4 T, input_image: T, output_image: T) -> (output: T)", **_ATTRS, T=_DTYPES)
 
 
 @LRN.shape
@@ -43,6 +44,11 @@ def _neighbourhood(x: torch.Tensor, radius: int) -> torch.Tensor:
     return (sums[..., 2 * radius + 1 :] - sums[..., :channels]).to(x.dtype)
 
 
+def _check_radius(depth_radius: int) -> None:
+    if not 0 <= depth_radius < 2**31 - 1:
+        raise InvalidArgumentError(None, None, f"depth_radius = {depth_radius} is negative or larger than int max")
+
+
 def _activity(x: torch.Tensor, depth_radius: int, bias: float, alpha: float) -> torch.Tensor:
     wide = x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
     return _neighbourhood(wide * wide, depth_radius) * alpha + bias
@@ -52,6 +58,7 @@ def _activity(x: torch.Tensor, depth_radius: int, bias: float, alpha: float) -> 
 def lrn_kernel(input: torch.Tensor, *, depth_radius: int, bias: float, alpha: float, beta: float) -> torch.Tensor:
     if input.numel() == 0:
         return input.clone()
+    _check_radius(depth_radius)
     norm = _activity(input, depth_radius, bias, alpha)
     return (input * norm.pow(-beta)).to(input.dtype)
 
@@ -67,8 +74,16 @@ def lrn_grad_kernel(
     alpha: float,
     beta: float,
 ) -> torch.Tensor:
+    if not input_grads.shape == input_image.shape == output_image.shape:
+        raise InvalidArgumentError(
+            None,
+            None,
+            "input_grads, input_image, and out_image should have the same shape: "
+            f"{Shape(input_grads.shape)}, {Shape(input_image.shape)}, {Shape(output_image.shape)}",
+        )
     if input_image.numel() == 0:
         return input_grads.clone()
+    _check_radius(depth_radius)
     norm = _activity(input_image, depth_radius, bias, alpha)
     shared = _neighbourhood((input_grads * output_image).to(norm.dtype) / norm, depth_radius)
     return (input_grads * norm.pow(-beta) - input_image * shared * (2 * alpha * beta)).to(input_grads.dtype)

@@ -80,6 +80,17 @@ def plan_for(
         InvalidArgumentError: a window size or stride below 1, or windows larger than the input.
         UnimplementedError: windows over the batch, or over channels and space at once.
     """
+    _check_window_sizes(ksize, strides, data_format)
+    if ksize[0] != 1 or strides[0] != 1:
+        raise UnimplementedError(None, None, "Pooling is not yet supported on the batch dimension.")
+    # As in TensorFlow, explicit paddings beside another rule are not looked at.
+    explicit = explicit_pairs(explicit_paddings, padding, data_format) if padding == "EXPLICIT" else ()
+    return plan(
+        spatial(sizes, data_format), spatial(ksize, data_format), spatial(strides, data_format), padding, explicit
+    )
+
+
+def _check_window_sizes(ksize: Sequence[int], strides: Sequence[int], data_format: str) -> None:
     if len(ksize) != len(data_format) or len(strides) != len(data_format):
         raise InvalidArgumentError(
             None,
@@ -90,16 +101,11 @@ def plan_for(
         raise InvalidArgumentError(
             None, None, f"Sliding window ksize and strides must be positive: {list(ksize)}, {list(strides)}"
         )
-    if ksize[0] != 1 or strides[0] != 1:
-        raise UnimplementedError(None, None, "Pooling is not yet supported on the batch dimension.")
-    explicit = explicit_pairs(explicit_paddings, padding, data_format)
-    return plan(
-        spatial(sizes, data_format), spatial(ksize, data_format), spatial(strides, data_format), padding, explicit
-    )
 
 
 def _pools_channels(ksize: Sequence[int], strides: Sequence[int], data_format: str) -> bool:
     axis = len(data_format) - 1 if is_channels_last(data_format) else 1
+    _check_window_sizes(ksize, strides, data_format)
     if ksize[axis] == 1 and strides[axis] == 1:
         return False
     if any(size != 1 for i, size in enumerate(ksize) if i != axis):
@@ -343,6 +349,7 @@ def _counts(p: Plan, sizes: Sequence[int], like: torch.Tensor) -> torch.Tensor:
 def avg_pool(
     value: torch.Tensor, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str
 ) -> torch.Tensor:
+    _check_window_sizes(ksize, strides, data_format)
     _refuse_channels(ksize, strides, data_format)
     p = plan_for(value.shape, ksize, strides, padding, (), data_format)
     if value.numel() == 0 or 0 in p.outputs:
@@ -376,10 +383,15 @@ def avg_pool_grad(
     padding: str,
     data_format: str,
 ) -> torch.Tensor:
+    _check_window_sizes(ksize, strides, data_format)
     _refuse_channels(ksize, strides, data_format)
     if len(orig_input_shape) != len(data_format):
         raise InvalidArgumentError(
             None, None, f"orig_input_shape must have {len(data_format)} elements, found {len(orig_input_shape)}"
+        )
+    if grad.ndim != len(data_format):
+        raise InvalidArgumentError(
+            None, None, f"out_backprop must be {len(data_format)}-dimensional, found shape {list(grad.shape)}"
         )
     p = plan_for(orig_input_shape, ksize, strides, padding, (), data_format)
     allocatable(orig_input_shape, itemsize(grad))
@@ -390,6 +402,9 @@ def avg_pool_grad(
     g = _averageable(channels_first(grad, data_format), rank)
     if p.pad is None:
         x = channels_first(g.new_empty(tuple(orig_input_shape)), data_format)
+        if g.is_cuda and any(p.fold):
+            # Of padded windows over channels last, torch's CUDA kernel gives wrong gradients (seen in 2.11).
+            g, x = g.contiguous(), x.contiguous()
         result = _AVG_BACKWARD[rank](g, x, p.kernel, p.strides, p.fold, p.ceil, False, None)
         return from_channels_first(result.to(grad.dtype), data_format)
     padded = [g.shape[0], g.shape[1], *(size + p.before[i] + p.after[i] for i, size in enumerate(sizes))]

@@ -41,9 +41,24 @@ _REAL_DEFAULT = one_of(*REAL, default=dtypes.float32)
 
 
 def _pooled_shape(
-    input: Shape, ksize: Any, strides: Any, padding: str, explicit_paddings: tuple[int, ...], data_format: str
+    input: Shape,
+    ksize: Any,
+    strides: Any,
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+    over_channels: bool = False,
 ) -> Shape:
     input = input.of_rank(len(data_format))
+    for label, values in (("ksize", ksize), ("stride", strides)):
+        if len(values) != len(data_format):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Pooling requires the {label} attribute to contain {len(data_format)} values, but got: {len(values)}",
+            )
+    if min(strides) < 1:
+        raise InvalidArgumentError(None, None, f"Stride must be > 0, but got {list(strides)}")
     explicit = explicit_pairs(explicit_paddings, padding, data_format)
     sizes = [
         window_dim(size, int(k), int(s), 1, padding, explicit[i] if explicit else (0, 0))
@@ -53,7 +68,7 @@ def _pooled_shape(
     ]
     axis = channel_axis(data_format)
     channels = input[axis]
-    if channels is not None and ksize[axis] != 1:
+    if channels is not None and (ksize[axis] != 1 or over_channels):
         channels = window_dim(channels, int(ksize[axis]), int(strides[axis]), 1, padding, (0, 0))
     return image_shape(input[0], sizes, channels, data_format)
 
@@ -70,7 +85,7 @@ def _zeros(x: Tensor) -> Tensor:
 # ---- MaxPool ----------------------------------------------------------------------------------------------------
 
 MAX_POOL = define(
-    "MaxPool(input: T) -> (output: T)",
+    "MaxPool(input: rank=4 T) -> (output: T)",
     T=_POOLED,
     **_WINDOW_2D,
     padding=_WITH_EXPLICIT,
@@ -124,7 +139,7 @@ def max_pool_shape(
     explicit_paddings: tuple[int, ...],
     data_format: str,
 ) -> Shape:
-    return _pooled_shape(input, ksize, strides, padding, explicit_paddings, _plain_format(data_format))
+    return _pooled_shape(input, ksize, strides, padding, explicit_paddings, _plain_format(data_format), True)
 
 
 @MAX_POOL_GRAD.kernel
@@ -162,6 +177,7 @@ def max_pool_grad_grad_kernel(
 def max_pool_grad_grad_shape(
     orig_input: Shape, orig_output: Shape, grad: Shape, *, ksize: Any, strides: Any, padding: str, data_format: str
 ) -> Shape:
+    orig_input.merge(grad)
     return _pooled_shape(orig_input, ksize, strides, padding, (), data_format).merge(orig_output)
 
 
@@ -192,7 +208,7 @@ def max_pool_grad_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tenso
 # ---- MaxPoolV2: window sizes are inputs -------------------------------------------------------------------------
 
 MAX_POOL_V2 = define(
-    "MaxPoolV2(input: T, ksize: vector host int32, strides: vector host int32) -> (output: T)",
+    "MaxPoolV2(input: rank=4 T, ksize: vector* host int32, strides: vector* host int32) -> (output: T)",
     T=_POOLED,
     padding=_SAME_VALID,
     data_format=_FORMAT_2D_VECT,
@@ -205,7 +221,7 @@ MAX_POOL_GRAD_V2 = define(
 )
 MAX_POOL_GRAD_V2.shape(unchanged)
 MAX_POOL_GRAD_GRAD_V2 = define(
-    "MaxPoolGradGradV2(orig_input: rank=4 T, orig_output: T, grad: T, ksize: vector host int32, strides: vector host int32) -> (output: T)",
+    "MaxPoolGradGradV2(orig_input: rank=4 T, orig_output: T, grad: T, ksize: vector* host int32, strides: vector* host int32) -> (output: T)",
     padding=_SAME_VALID,
     data_format=_FORMAT_2D,
     T=REAL,
@@ -216,7 +232,17 @@ MAX_POOL_GRAD_GRAD_V2 = define(
 def max_pool_v2_kernel(
     input: torch.Tensor, ksize: list[int], strides: list[int], *, padding: str, data_format: str
 ) -> torch.Tensor:
-    return pool_kernels.max_pool(input, ksize, strides, padding, (), _plain_format(data_format))
+    data_format = _plain_format(data_format)
+    return pool_kernels.max_pool(input, *_window_inputs(ksize, strides, data_format), padding, (), data_format)
+
+
+def _window_inputs(ksize: Any, strides: Any, data_format: str) -> tuple[list[int], list[int]]:
+    """Window sizes and strides of any shape as vectors. Without a window over channels their stride does not matter."""
+    sizes, steps = np.ravel(ksize).tolist(), np.ravel(strides).tolist()
+    axis = channel_axis(data_format)
+    if len(sizes) == len(steps) == len(data_format) and sizes[axis] == 1:
+        steps[axis] = 1
+    return sizes, steps
 
 
 @MAX_POOL_V2.shape(values=["ksize", "strides"])
@@ -239,7 +265,8 @@ def max_pool_grad_v2_kernel(
     padding: str,
     data_format: str,
 ) -> torch.Tensor:
-    return pool_kernels.max_pool_grad(orig_input, orig_output, grad, ksize, strides, padding, (), data_format)
+    windows = _window_inputs(ksize, strides, data_format)
+    return pool_kernels.max_pool_grad(orig_input, orig_output, grad, *windows, padding, (), data_format)
 
 
 @MAX_POOL_GRAD_GRAD_V2.kernel
@@ -253,12 +280,18 @@ def max_pool_grad_grad_v2_kernel(
     padding: str,
     data_format: str,
 ) -> torch.Tensor:
-    return pool_kernels.max_pool_grad_grad(orig_input, orig_output, grad, ksize, strides, padding, (), data_format)
+    windows = _window_inputs(ksize, strides, data_format)
+    return pool_kernels.max_pool_grad_grad(orig_input, orig_output, grad, *windows, padding, (), data_format)
 
 
-@MAX_POOL_GRAD_GRAD_V2.shape
-def max_pool_grad_grad_v2_shape(orig_input: Shape, orig_output: Shape, *_: Shape) -> Shape:
-    return orig_output.of_rank(4)
+@MAX_POOL_GRAD_GRAD_V2.shape(values=["ksize", "strides"])
+def max_pool_grad_grad_v2_shape(
+    orig_input: Shape, orig_output: Shape, grad: Shape, ksize: Any, strides: Any, *, padding: str, data_format: str
+) -> Shape:
+    orig_input.merge(grad)
+    if ksize is None or strides is None:
+        return orig_output.of_rank(4)
+    return _pooled_shape(orig_input, ksize.tolist(), strides.tolist(), padding, (), data_format).merge(orig_output)
 
 
 @MAX_POOL_V2.grad
@@ -277,7 +310,7 @@ def max_pool_grad_v2_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor,
 
 _ARGMAX_ATTRS: dict[str, Any] = {**_WINDOW_2D, "padding": _SAME_VALID, "include_batch_in_index": False}
 MAX_POOL_WITH_ARGMAX = define(
-    "MaxPoolWithArgmax(input: T) -> (output: T, argmax: Targmax)",
+    "MaxPoolWithArgmax(input: rank=4 T) -> (output: T, argmax: Targmax)",
     Targmax=one_of(*INDEX, default=dtypes.int64),
     T=REAL,
     **_ARGMAX_ATTRS,
@@ -318,14 +351,24 @@ def max_pool_with_argmax_kernel(
 def max_pool_with_argmax_shape(
     input: Shape, *, ksize: tuple[int, ...], strides: tuple[int, ...], padding: str
 ) -> tuple[Shape, Shape]:
-    shape = _pooled_shape(input, ksize, strides, padding, (), "NHWC")
+    if len(ksize) == 4 and min(ksize) < 1:
+        raise InvalidArgumentError(None, None, f"ksize must be positive, got: {list(ksize)}")
+    shape = _pooled_shape(input, ksize, strides, padding, (), "NHWC", True)
     return shape, shape
 
 
 @MAX_POOL_GRAD_WITH_ARGMAX.kernel
 def max_pool_grad_with_argmax_kernel(
-    input: torch.Tensor, grad: torch.Tensor, argmax: torch.Tensor, *, include_batch_in_index: bool
+    input: torch.Tensor,
+    grad: torch.Tensor,
+    argmax: torch.Tensor,
+    *,
+    ksize: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: str,
+    include_batch_in_index: bool,
 ) -> torch.Tensor:
+    pool_kernels.plan_for(input.shape, ksize, strides, padding, (), "NHWC")
     if grad.shape != argmax.shape:
         raise InvalidArgumentError(
             None, None, f"Expected grad shape to be {list(argmax.shape)} as argmax's, but got {list(grad.shape)}"
@@ -347,8 +390,11 @@ def max_pool_grad_grad_with_argmax_kernel(
 
 
 @MAX_POOL_GRAD_GRAD_WITH_ARGMAX.shape
-def max_pool_grad_grad_with_argmax_shape(input: Shape, grad: Shape, argmax: Shape) -> Shape:
-    return argmax.of_rank(4)
+def max_pool_grad_grad_with_argmax_shape(
+    input: Shape, grad: Shape, argmax: Shape, *, ksize: Any, strides: Any, padding: str
+) -> Shape:
+    input.merge(grad)
+    return _pooled_shape(input, ksize, strides, padding, (), "NHWC").merge(argmax)
 
 
 def _argmax_attrs(op: Operation) -> dict[str, Any]:
@@ -366,7 +412,7 @@ _POOL_3D: dict[str, Any] = {**_WINDOW_3D, "padding": _SAME_VALID, "data_format":
 _FLOATS_3D = (dtypes.float16, dtypes.bfloat16, dtypes.float32)
 # TensorFlow allows three floating point types here; float64 is taken too, which costs nothing.
 _WIDE_3D = (*_FLOATS_3D, dtypes.float64)
-MAX_POOL_3D = define("MaxPool3D(input: T) -> (output: T)", T=_WIDE_3D, **_POOL_3D)
+MAX_POOL_3D = define("MaxPool3D(input: rank=5 T) -> (output: T)", T=_WIDE_3D, **_POOL_3D)
 MAX_POOL_3D_GRAD = define(
     "MaxPool3DGrad(orig_input: TInput, orig_output: TInput, grad: T) -> (output: T)",
     T=one_of(*_WIDE_3D, default=dtypes.float32),
@@ -421,9 +467,7 @@ def max_pool_3d_grad_grad_kernel(
     return pool_kernels.max_pool_grad_grad(orig_input, orig_output, grad, ksize, strides, padding, (), data_format)
 
 
-@MAX_POOL_3D_GRAD_GRAD.shape
-def max_pool_3d_grad_grad_shape(orig_input: Shape, orig_output: Shape, grad: Shape) -> Shape:
-    return orig_output.of_rank(5)
+MAX_POOL_3D_GRAD_GRAD.shape(max_pool_grad_grad_shape)
 
 
 @MAX_POOL_3D.grad
@@ -446,9 +490,9 @@ def max_pool_3d_grad_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Te
 # ---- AvgPool, AvgPool3D -----------------------------------------------------------------------------------------
 
 _POOL_2D: dict[str, Any] = {**_WINDOW_2D, "padding": _SAME_VALID, "data_format": _FORMAT_2D}
-AVG_POOL = define("AvgPool(value: T) -> (output: T)", **_POOL_2D, T=FLOATS)
+AVG_POOL = define("AvgPool(value: rank=4 T) -> (output: T)", **_POOL_2D, T=FLOATS)
 AVG_POOL_GRAD = define("AvgPoolGrad(orig_input_shape: host int32, grad: T) -> (output: T)", **_POOL_2D, T=FLOATS)
-AVG_POOL_3D = define("AvgPool3D(input: T) -> (output: T)", **_POOL_3D, T=FLOATS)
+AVG_POOL_3D = define("AvgPool3D(input: rank=5 T) -> (output: T)", **_POOL_3D, T=FLOATS)
 AVG_POOL_3D_GRAD = define("AvgPool3DGrad(orig_input_shape: host int32, grad: T) -> (output: T)", **_POOL_3D, T=FLOATS)
 
 

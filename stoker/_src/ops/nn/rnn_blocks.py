@@ -15,15 +15,65 @@ from typing import Any
 import torch
 
 from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import BOOL, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
 
 _FLOATS = (dtypes.float16, dtypes.float32)
-_STATE = "cs_prev: matrix T, h_prev: matrix T, w: matrix T, wci: vector T, wcf: vector T, wco: vector T, b: vector T"
+_STATE = "cs_prev: T, h_prev: T, w: T, wci: T, wcf: T, wco: T, b: T"
+_RANKED_STATE = (
+    "cs_prev: matrix T, h_prev: matrix T, w: matrix T, wci: vector T, wcf: vector T, wco: vector T, b: vector T"
+)
 _CELL_OUT = "(i: T, cs: T, f: T, o: T, ci: T, co: T, h: T)"
 _ICFO, _IFCO = (0, 1, 2, 3), (0, 2, 1, 3)  # where i, ci, f, o lie among the columns of w
 Tensors = tuple[torch.Tensor, ...]
+
+
+def _check_sizes(
+    batch: int,
+    width: int,
+    cs_prev: torch.Tensor,
+    h_prev: torch.Tensor,
+    w: torch.Tensor,
+    peepholes: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None,
+    b: torch.Tensor,
+) -> None:
+    """Raises InvalidArgumentError unless all fit `batch` rows of `width` numbers and the size of the state."""
+    if cs_prev.ndim != 2:
+        raise InvalidArgumentError(None, None, f"cs_prev must be 2D but is of shape {Shape(cs_prev.shape)}")
+    size = cs_prev.shape[1]
+    expected = {
+        "cs_prev": (cs_prev, (batch, size)),
+        "h_prev": (h_prev, (batch, size)),
+        "w": (w, (width + size, 4 * size)),
+        **{name: (each, (size,)) for name, each in zip(("wci", "wcf", "wco"), peepholes or ())},
+        "b": (b, (4 * size,)),
+    }
+    _check_shapes(expected)
+
+
+def _check_shapes(expected: dict[str, tuple[torch.Tensor, tuple[int, ...]]]) -> None:
+    for name, (value, shape) in expected.items():
+        if value.shape != shape:
+            raise InvalidArgumentError(
+                None, None, f"{name} must have the shape {list(shape)} but has {Shape(value.shape)}"
+            )
+
+
+def _check_sequence(x: torch.Tensor, cs_prev: torch.Tensor, *rest: Any) -> None:
+    if x.ndim != 3:
+        raise InvalidArgumentError(None, None, f"x must be 3D but is of shape {Shape(x.shape)}")
+    _check_sizes(x.shape[1], x.shape[2], cs_prev, *rest)
+
+
+def _check_steps(shape: tuple[int, ...], names: str, *values: torch.Tensor) -> None:
+    """Raises InvalidArgumentError unless each has the shape, or more steps along the first of three dimensions."""
+    for name, value in zip(names.split(), values):
+        if value.ndim != len(shape) or value.shape[-2:] != shape[-2:] or value.shape[0] < shape[0]:
+            raise InvalidArgumentError(
+                None, None, f"{name} must have the shape {list(shape)} but has {Shape(value.shape)}"
+            )
 
 
 def _gates(
@@ -110,13 +160,19 @@ def lstm_block_cell_kernel(
     cell_clip: float,
     use_peephole: bool,
 ) -> Tensors:
+    if x.ndim != 2:
+        raise InvalidArgumentError(None, None, f"x must be 2D but is of shape {Shape(x.shape)}")
+    for name, each in (("wci", wci), ("wcf", wcf), ("wco", wco)):
+        if each.ndim != 1:
+            raise InvalidArgumentError(None, None, f"{name} must be rank 1 but is rank {each.ndim}.")
+    _check_sizes(x.shape[0], x.shape[1], cs_prev, h_prev, w, (wci, wcf, wco) if use_peephole else None, b)
     peepholes = (wci, wcf, wco) if use_peephole else None
     return _gates(x, cs_prev, h_prev, w, peepholes, b, forget_bias, cell_clip, _ICFO)
 
 
 @LSTM_BLOCK_CELL.shape
 def lstm_block_cell_shape(x: Shape, cs_prev: Shape, *_: Shape) -> tuple[Shape, ...]:
-    state = Shape((x.of_rank(2)[0], None)).merge(cs_prev)
+    state = Shape((x.of_rank(2)[0], cs_prev.of_rank(2)[1]))
     return (state,) * 7
 
 
@@ -141,6 +197,10 @@ def lstm_block_cell_grad_kernel(
     *,
     use_peephole: bool,
 ) -> Tensors:
+    if x.ndim != 2:
+        raise InvalidArgumentError(None, None, f"x must be 2D but is of shape {Shape(x.shape)}")
+    _check_sizes(x.shape[0], x.shape[1], cs_prev, h_prev, w, (wci, wcf, wco) if use_peephole else None, b)
+    _check_steps(cs_prev.shape, "i cs f o ci co cs_grad h_grad", i, cs, f, o, ci, co, cs_grad, h_grad)
     peepholes = (wci, wcf, wco) if use_peephole else None
     previous, gates, di, df, do = _gate_gradients(cs_prev, peepholes, i, f, o, ci, co, cs_grad, h_grad, _ICFO)
     if not use_peephole:
@@ -150,7 +210,7 @@ def lstm_block_cell_grad_kernel(
 
 @LSTM_BLOCK_CELL_GRAD.shape
 def lstm_block_cell_grad_shape(x: Shape, cs_prev: Shape, *rest: Shape) -> tuple[Shape, ...]:
-    state = Shape((x.of_rank(2)[0], None)).merge(cs_prev)
+    state = Shape((x.of_rank(2)[0], cs_prev.of_rank(2)[1]))
     width = state[1]
     vector = Shape((width,))
     return state, Shape((state[0], None if width is None else 4 * width)), vector, vector, vector
@@ -172,7 +232,7 @@ BLOCK_LSTM_V2 = define(
     T=_FLOATS,
 )
 _GRAD_SIGNATURE = (
-    f"(seq_len_max: host int64, x: T, {_STATE}, i: T, cs: T, f: T, o: T, ci: T, co: T, h: T, cs_grad: T, h_grad: T) -> "
+    f"(seq_len_max: host int64, x: T, {_RANKED_STATE}, i: T, cs: T, f: T, o: T, ci: T, co: T, h: T, cs_grad: T, h_grad: T) -> "
     "(x_grad: T, cs_prev_grad: T, h_prev_grad: T, w_grad: T, wci_grad: T, wcf_grad: T, wco_grad: T, b_grad: T)"
 )
 BLOCK_LSTM_GRAD = define(f"BlockLSTMGrad{_GRAD_SIGNATURE}", use_peephole=BOOL, T=_FLOATS)
@@ -217,6 +277,7 @@ def block_lstm_kernel(
     cell_clip: float,
     use_peephole: bool,
 ) -> Tensors:
+    _check_sequence(x, cs_prev, h_prev, w, (wci, wcf, wco), b)
     peepholes = (wci, wcf, wco) if use_peephole else None
     return _sequence(seq_len_max, x, cs_prev, h_prev, w, peepholes, b, forget_bias, cell_clip, _ICFO)
 
@@ -236,15 +297,18 @@ def block_lstm_v2_kernel(
     cell_clip: float,
     use_peephole: bool,
 ) -> Tensors:
+    _check_sequence(x, cs_prev, h_prev, w, (wci, wcf, wco), b)
     peepholes = (wci, wcf, wco) if use_peephole else None
     return _sequence(seq_len_max, x, cs_prev, h_prev, w, peepholes, b, 0.0, cell_clip, _IFCO)
 
 
 def _register_sequence(forward: OpDefinition, backward: OpDefinition, order: tuple[int, ...]) -> None:
     @forward.shape
-    def block_lstm_shape(seq_len_max: Shape, x: Shape, cs_prev: Shape, *_: Shape) -> tuple[Shape, ...]:
-        x, state = x.of_rank(3), cs_prev.of_rank(2)
-        return (Shape((x[0], x[1], state[1])),) * 7
+    def block_lstm_shape(seq_len_max: Shape, x: Shape, *rest: Shape) -> tuple[Shape, ...]:
+        x, gates = x.of_rank(3), rest[-1].of_rank(1)[0]
+        if gates is not None and gates % 4:
+            raise InvalidArgumentError(None, None, f"Dimension size must be evenly divisible by 4 but is {gates}")
+        return (Shape((x[0], x[1], None if gates is None else gates // 4)),) * 7
 
     @backward.kernel
     def block_lstm_grad_kernel(
@@ -269,6 +333,9 @@ def _register_sequence(forward: OpDefinition, backward: OpDefinition, order: tup
         *,
         use_peephole: bool,
     ) -> Tensors:
+        _check_sequence(x, cs_prev, h_prev, w, (wci, wcf, wco) if use_peephole else None, b)
+        steps = (x.shape[0], *cs_prev.shape)
+        _check_steps(steps, "i cs f o ci co h cs_grad h_grad", i, cs, f, o, ci, co, h, cs_grad, h_grad)
         peepholes = (wci, wcf, wco) if use_peephole else None
         x_grad, w_grad, b_grad = torch.zeros_like(x), torch.zeros_like(w), torch.zeros_like(b)
         on_peepholes = [torch.zeros_like(each) for each in (wci, wcf, wco)]
@@ -289,6 +356,7 @@ def _register_sequence(forward: OpDefinition, backward: OpDefinition, order: tup
 
     @backward.shape
     def block_lstm_grad_shape(seq_len_max: Shape, *inputs: Shape) -> tuple[Shape, ...]:
+        inputs[0].of_rank(3)
         return inputs[:8]
 
     @forward.grad
@@ -312,6 +380,29 @@ GRU_BLOCK_CELL_GRAD = define(
 )
 
 
+def _check_gru(
+    x: torch.Tensor,
+    h_prev: torch.Tensor,
+    w_ru: torch.Tensor,
+    w_c: torch.Tensor,
+    b_ru: torch.Tensor,
+    b_c: torch.Tensor,
+) -> None:
+    for name, value in (("x", x), ("h_prev", h_prev)):
+        if value.ndim != 2:
+            raise InvalidArgumentError(None, None, f"Rank of {name} must be 2, got {value.ndim}")
+    batch, width = x.shape
+    size = h_prev.shape[1]
+    shapes = {
+        "h_prev": (h_prev, (batch, size)),
+        "w_ru": (w_ru, (width + size, 2 * size)),
+        "w_c": (w_c, (width + size, size)),
+        "b_ru": (b_ru, (2 * size,)),
+        "b_c": (b_c, (size,)),
+    }
+    _check_shapes(shapes)
+
+
 @GRU_BLOCK_CELL.kernel
 def gru_block_cell_kernel(
     x: torch.Tensor,
@@ -321,6 +412,7 @@ def gru_block_cell_kernel(
     b_ru: torch.Tensor,
     b_c: torch.Tensor,
 ) -> Tensors:
+    _check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
     r, u = torch.sigmoid(torch.addmm(b_ru, torch.cat([x, h_prev], 1), w_ru)).chunk(2, 1)
     c = torch.tanh(torch.addmm(b_c, torch.cat([x, h_prev * r], 1), w_c))
     return r.contiguous(), u.contiguous(), c, u * h_prev + (1 - u) * c
@@ -328,7 +420,7 @@ def gru_block_cell_kernel(
 
 @GRU_BLOCK_CELL.shape
 def gru_block_cell_shape(x: Shape, h_prev: Shape, *_: Shape) -> tuple[Shape, ...]:
-    state = Shape((x.of_rank(2)[0], None)).merge(h_prev)
+    state = Shape((x.of_rank(2)[0], h_prev.of_rank(2)[1]))
     return (state,) * 4
 
 
@@ -345,6 +437,8 @@ def gru_block_cell_grad_kernel(
     c: torch.Tensor,
     d_h: torch.Tensor,
 ) -> Tensors:
+    _check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
+    _check_steps(h_prev.shape, "r u c d_h", r, u, c, d_h)
     width = x.shape[1]
     d_c_bar = (1 - c * c) * d_h * (1 - u)
     d_u_bar = u * (1 - u) * d_h * (h_prev - c)
@@ -359,5 +453,5 @@ def gru_block_cell_grad_kernel(
 
 @GRU_BLOCK_CELL_GRAD.shape
 def gru_block_cell_grad_shape(x: Shape, h_prev: Shape, *_: Shape) -> tuple[Shape, ...]:
-    state = Shape((x.of_rank(2)[0], None)).merge(h_prev)
+    state = Shape((x.of_rank(2)[0], h_prev.of_rank(2)[1]))
     return x, state, state, Shape((state[0], None if state[1] is None else 2 * state[1]))

@@ -125,9 +125,17 @@ def check_window_attr(label: str, values: Sequence[int], data_format: str, op: s
     """`values` has one positive entry for each dimension, 1 for batch and channels.
 
     Raises:
-        InvalidArgumentError: a wrong length or a value below 1.
-        UnimplementedError: windows that span the batch or the channels.
+        InvalidArgumentError: a wrong length, a value below 1, or (UnimplementedError for Conv2D) windows that span the
+            batch or the channels.
     """
+    check_window_sizes(label, values, data_format, op)
+    if values[0] != 1 or values[channel_axis(data_format)] != 1:
+        kind = UnimplementedError if op == "Conv2D" else InvalidArgumentError
+        raise kind(None, None, f"{op} does not support {label} in the batch and depth dimensions: {list(values)}")
+
+
+def check_window_sizes(label: str, values: Sequence[int], data_format: str, op: str) -> None:
+    """`check_window_attr`, as far as TensorFlow does it while a graph is built."""
     if len(values) != len(data_format):
         raise InvalidArgumentError(
             None,
@@ -136,10 +144,6 @@ def check_window_attr(label: str, values: Sequence[int], data_format: str, op: s
         )
     if any(value < 1 for value in values):
         raise InvalidArgumentError(None, None, f"{op}: every value of {label} must be positive: {list(values)}")
-    if values[0] != 1 or values[channel_axis(data_format)] != 1:
-        raise UnimplementedError(
-            None, None, f"{op} does not support {label} in the batch and depth dimensions: {list(values)}"
-        )
 
 
 def window_dim(size: Dim, kernel: Dim, stride: int, dilation: int, padding: str, explicit: tuple[int, int]) -> Dim:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -142,6 +143,30 @@ def fixed_unigram_candidates(
         return table.weights[classes] / table.total
 
     return _candidates(draw, probability, true_classes, num_sampled, unique, range_max)
+
+
+class LearnedUnigrams:
+    """How often each class was a true one, from 1: what the learning samplers draw by. May be used by several threads."""
+
+    def __init__(self, range_max: int) -> None:
+        self._lock = threading.Lock()
+        self._weights = np.ones(range_max, np.int64)
+
+    def candidates(self, stream: Stream, true_classes: np.ndarray, num_sampled: int, unique: bool) -> Candidates:
+        """LearnedUnigramCandidateSampler: 32-bit numbers modulo the sum of the weights; then the true classes are counted."""
+        with self._lock:
+            weights, ends = self._weights, np.cumsum(self._weights)
+
+            def draw(first: int, count: int) -> list[int]:
+                words = bits(stream, first + count)[first:].astype(np.int64)
+                return np.searchsorted(ends, words % ends[-1], side="right").tolist()
+
+            def probability(classes: np.ndarray) -> np.ndarray:
+                return weights[classes].astype(np.float32) / np.float32(ends[-1])
+
+            drawn = _candidates(draw, probability, true_classes, num_sampled, unique, weights.size)
+            np.add.at(weights, true_classes.reshape(-1), 1)
+        return drawn
 
 
 def all_candidates(true_classes: np.ndarray, num_sampled: int) -> Candidates:

@@ -1,0 +1,1 @@
+"""`tf.distributions` of TensorFlow 1: probability distributions built of ops."""

@@ -1,0 +1,432 @@
+"""What all distributions share: shapes, names, and the public methods over the formulas that subclasses state."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import DType
+from stoker._src.base.export import export, export_constant
+from stoker._src.base.shapes import Shape, TensorShape, as_shape
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array, array_selection, assertions, comparison, grouping, math, math_unary, reductions
+from stoker._src.ops.constants import constant
+
+
+@export(v1="distributions.ReparameterizationType")
+class ReparameterizationType:
+    """Whether gradients flow through samples to a distribution's parameters."""
+
+    def __init__(self, rep_type: str) -> None:
+        self._rep_type = rep_type
+
+    def __repr__(self) -> str:
+        return f"<Reparameterization Type: {self._rep_type}>"
+
+
+FULLY_REPARAMETERIZED = ReparameterizationType("FULLY_REPARAMETERIZED")
+NOT_REPARAMETERIZED = ReparameterizationType("NOT_REPARAMETERIZED")
+for _name in ("FULLY_REPARAMETERIZED", "NOT_REPARAMETERIZED"):
+    export_constant(__name__, _name, v1=f"distributions.{_name}")
+
+
+def derived_seed(seed: int | None, salt: str) -> int | None:
+    """The seed of a distribution's second random op, from that of its first."""
+    if seed is None:
+        return None
+    return int(hashlib.md5(f"{seed}{salt}".encode(), usedforsecurity=False).hexdigest()[:8], 16) & 0x7FFFFFFF
+
+
+def same_dtype(*tensors: Tensor) -> None:
+    """Raises ValueError unless all have the dtype of the first, which must be floating point."""
+    if not tensors[0].dtype.is_floating:
+        raise ValueError(f"Expected floating point type, got {tensors[0].dtype.base_dtype!r}.")
+    for tensor in tensors[1:]:
+        if tensor.dtype.base_dtype is not tensors[0].dtype.base_dtype:
+            first, other = (
+                getattr(t, "name", "value") if not context.executing_eagerly() else "value"
+                for t in (tensors[0], tensor)
+            )
+            raise ValueError(
+                f"{other}, type={tensor.dtype.base_dtype!r}, must be of the same type ({tensors[0].dtype.base_dtype!r}) as {first}."
+            )
+
+
+def checked(tensor: Tensor, conditions: list[tuple[Any, str]]) -> Tensor:
+    """`tensor`, which a run gives only if all of the conditions hold."""
+    checks = []
+    for condition, message in conditions:
+        whole = reductions.reduce_all(condition)
+        known = constant_value(whole)
+        if known is None or not bool(known):
+            checks.append(assertions.assert_op(whole, [message]))
+    return grouping.with_dependencies(checks, tensor) if checks and not context.executing_eagerly() else tensor
+
+
+def positive(tensor: Tensor, message: str = "Condition x > 0 did not hold.") -> tuple[Any, str]:
+    return comparison.greater(tensor, number(0, tensor)), message
+
+
+def number(value: Any, like: Tensor) -> Tensor:
+    """A constant of the dtype of `like`."""
+    return constant(value, like.dtype.base_dtype)
+
+
+def where(condition: Any, x: Any, y: Any) -> Tensor:
+    return array_selection.where_v2(condition, x, y)
+
+
+def nan(like: Tensor) -> Tensor:
+    return number(np.nan, like)
+
+
+def probabilities(
+    logits: Any, probs: Any, *, multidimensional: bool, validate_args: bool, name: str
+) -> tuple[Tensor, Tensor]:
+    """(logits, probs), each from the other.
+
+    Raises:
+        ValueError: both are given, or neither.
+    """
+    if (logits is None) == (probs is None):
+        raise ValueError("Must pass probs or logits, but not both.")
+    with name_scope(name, None, [logits, probs]):
+        if probs is None:
+            logits = convert_to_tensor(logits, name="logits")
+            if not logits.dtype.is_floating:
+                raise TypeError("logits must having floating type.")
+            if multidimensional:
+                return logits, _softmax(logits)
+            return logits, math_unary.sigmoid(logits, name="probs")
+        probs = convert_to_tensor(probs, name="probs")
+        if not probs.dtype.is_floating:
+            raise TypeError("probs must having floating type.")
+        if validate_args:
+            one = number(1, probs)
+            rules = [(comparison.greater_equal(probs, number(0, probs)), "probs has components less than 0.")]
+            if multidimensional:
+                off = math.abs(reductions.reduce_sum(probs, -1) - one)  # type: ignore[operator]
+                rules.append((comparison.less(off, number(1e-5, probs)), "probs does not sum to 1."))
+            else:
+                rules.append((comparison.less_equal(probs, one), "probs has components greater than 1."))
+            probs = checked(probs, rules)
+        logits = math_unary.log(probs, name="logits") if multidimensional else None
+        if logits is None:
+            logits = math_unary.log(probs) - math_unary.log1p(-1.0 * probs)  # type: ignore[operator]
+        return logits, probs
+
+
+def _softmax(logits: Tensor) -> Tensor:
+    from stoker._src.ops.nn import softmax
+
+    return softmax.softmax(logits, name="probs")
+
+
+@export(v1="distributions.Distribution")
+class Distribution:
+    """A probability distribution over events, for each member of a batch.
+
+    A sample has the shape `sample_shape + batch_shape + event_shape`. A subclass states what it knows by the methods with an
+    underscore (`_log_prob` or `_prob`, `_sample_n`, `_batch_shape`, `_batch_shape_tensor`, `_event_shape`, ...); asking for what it
+    does not state raises NotImplementedError.
+
+    Args:
+        dtype: of the samples.
+        reparameterization_type: whether samples have gradients.
+        validate_args: check parameters and values when ops run.
+        allow_nan_stats: statistics that are not defined are NaN; with False they raise when they run.
+        parameters: the arguments the subclass was made with.
+        graph_parents: tensors that the distribution was made of.
+        name: the scope of its ops.
+    """
+
+    def __init__(
+        self,
+        dtype: Any,
+        reparameterization_type: ReparameterizationType,
+        validate_args: bool,
+        allow_nan_stats: bool,
+        parameters: dict[str, Any] | None = None,
+        graph_parents: list[Tensor] | None = None,
+        name: str | None = None,
+    ) -> None:
+        for i, parent in enumerate(graph_parents or []):
+            if parent is None or not isinstance(parent, Tensor):
+                raise ValueError(f"Graph parent item {i} is not a Tensor; {parent}.")
+        if not name or name[-1] != "/":
+            with name_scope(name or type(self).__name__) as scope:
+                name = scope
+        self._dtype = dtype
+        self._reparameterization_type = reparameterization_type
+        self._validate_args = validate_args
+        self._allow_nan_stats = allow_nan_stats
+        self._parameters = dict(parameters or {})
+        self._graph_parents = list(graph_parents or [])
+        self._name = name
+
+    # -- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments it was made with."""
+        return {k: v for k, v in self._parameters.items() if not k.startswith("__") and k != "self"}
+
+    @property
+    def reparameterization_type(self) -> ReparameterizationType:
+        return self._reparameterization_type
+
+    @property
+    def allow_nan_stats(self) -> bool:
+        return self._allow_nan_stats
+
+    @property
+    def validate_args(self) -> bool:
+        return self._validate_args
+
+    def copy(self, **override_parameters_kwargs: Any) -> Any:
+        """The same distribution with some arguments changed."""
+        accepted = inspect.signature(type(self).__init__).parameters
+        arguments = {k: v for k, v in self.parameters.items() if k in accepted}
+        return type(self)(**{**arguments, **override_parameters_kwargs})
+
+    @classmethod
+    def param_shapes(cls, sample_shape: Any, name: str = "DistributionParamShapes") -> dict[str, Tensor]:
+        """The shapes of parameters for samples of a shape."""
+        with name_scope(name, None, [sample_shape]):
+            return cls._param_shapes(sample_shape)
+
+    @classmethod
+    def param_static_shapes(cls, sample_shape: Any) -> dict[str, TensorShape]:
+        """As `param_shapes`, for a shape that is known."""
+        known = as_shape(sample_shape)
+        if not known.known:
+            raise ValueError("sample_shape must be fully defined")
+        return {name: TensorShape(constant_value(t)) for name, t in cls.param_shapes(list(known)).items()}  # type: ignore[arg-type]
+
+    @staticmethod
+    def _param_shapes(sample_shape: Any) -> dict[str, Tensor]:
+        raise NotImplementedError("param_shapes is not implemented for this distribution")
+
+    # -- shapes --------------------------------------------------------------------------------------------------
+
+    def _batch_shape(self) -> Any:
+        return TensorShape(None)
+
+    def _event_shape(self) -> Any:
+        return TensorShape(None)
+
+    def _batch_shape_tensor(self) -> Tensor:
+        raise NotImplementedError(f"batch_shape_tensor is not implemented: {type(self).__name__}")
+
+    def _event_shape_tensor(self) -> Tensor:
+        raise NotImplementedError(f"event_shape_tensor is not implemented: {type(self).__name__}")
+
+    @property
+    def batch_shape(self) -> TensorShape:
+        return TensorShape(as_shape(self._batch_shape()))
+
+    @property
+    def event_shape(self) -> TensorShape:
+        return TensorShape(as_shape(self._event_shape()))
+
+    def batch_shape_tensor(self, name: str = "batch_shape_tensor") -> Tensor:
+        """The shape of the batch, as a vector."""
+        with self._scope(name):
+            known = as_shape(self._batch_shape())
+            return _shape_vector(known, "batch_shape") if known.known else self._batch_shape_tensor()
+
+    def event_shape_tensor(self, name: str = "event_shape_tensor") -> Tensor:
+        """The shape of one event, as a vector."""
+        with self._scope(name):
+            known = as_shape(self._event_shape())
+            return _shape_vector(known, "event_shape") if known.known else self._event_shape_tensor()
+
+    def is_scalar_event(self, name: str = "is_scalar_event") -> Tensor:
+        """Whether an event is one number."""
+        with self._scope(name):
+            return self._is_scalar(as_shape(self._event_shape()), self.event_shape_tensor)
+
+    def is_scalar_batch(self, name: str = "is_scalar_batch") -> Tensor:
+        """Whether there is one distribution, not a batch."""
+        with self._scope(name):
+            return self._is_scalar(as_shape(self._batch_shape()), self.batch_shape_tensor)
+
+    def _is_scalar(self, known: Shape, shape: Any) -> Tensor:
+        if known.rank is not None:
+            return constant(known.rank == 0)
+        return comparison.equal(array.shape(shape())[0], 0)  # type: ignore[index]
+
+    # -- samples and probabilities -------------------------------------------------------------------------------
+
+    def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
+        raise NotImplementedError(f"sample is not implemented: {type(self).__name__}")
+
+    def sample(self, sample_shape: Any = (), seed: int | None = None, name: str = "sample") -> Tensor:
+        """Samples, `sample_shape` of them for each member of the batch."""
+        with self._scope(name, [sample_shape]):
+            shape = convert_to_tensor(sample_shape, dtypes.int32, name="sample_shape")
+            known = constant_value(shape)
+            if known is not None:
+                shape = constant(np.atleast_1d(known), dtypes.int32, name="sample_shape")
+            elif shape.static_shape.rank != 1:
+                shape = array.reshape(shape, [-1])
+            count: Any = int(np.prod(known, dtype=np.int64)) if known is not None else reductions.reduce_prod(shape)
+            drawn = self._sample_n(count, seed)
+            rest = array.shape(drawn)[1:]  # type: ignore[index]
+            result = array.reshape(drawn, array.concat([shape, rest], 0))
+            if known is not None:
+                front = Shape(tuple(np.atleast_1d(known).tolist()))
+                whole = front.concat(as_shape(self._batch_shape())).concat(as_shape(self._event_shape()))
+                if not context.executing_eagerly():
+                    result.set_shape(whole)
+            return result
+
+    def _either(self, name: str, value: Any, first: str, second: str, convert: Any) -> Tensor:
+        """The value of method `first`, or `convert` of that of `second`, whichever the subclass states."""
+        with self._scope(name, [value]):
+            value = convert_to_tensor(value, dtype_hint=self._dtype, name="value")
+            if self._states(first):
+                return getattr(self, first)(value)
+            if self._states(second):
+                return convert(getattr(self, second)(value))
+            raise NotImplementedError(f"{first[1:]} is not implemented: {type(self).__name__}")
+
+    def _states(self, method: str) -> bool:
+        return hasattr(type(self), method)
+
+    def log_prob(self, value: Any, name: str = "log_prob") -> Tensor:
+        """The logarithm of the density (or probability) of a value."""
+        return self._either(name, value, "_log_prob", "_prob", math_unary.log)
+
+    def prob(self, value: Any, name: str = "prob") -> Tensor:
+        """The density (or probability) of a value."""
+        return self._either(name, value, "_prob", "_log_prob", math_unary.exp)
+
+    def log_cdf(self, value: Any, name: str = "log_cdf") -> Tensor:
+        """The logarithm of the probability of at most a value."""
+        return self._either(name, value, "_log_cdf", "_cdf", math_unary.log)
+
+    def cdf(self, value: Any, name: str = "cdf") -> Tensor:
+        """The probability of at most a value."""
+        return self._either(name, value, "_cdf", "_log_cdf", math_unary.exp)
+
+    def log_survival_function(self, value: Any, name: str = "log_survival_function") -> Tensor:
+        """The logarithm of the probability of more than a value."""
+        second = "_cdf" if self._states("_cdf") else "_log_cdf"
+
+        def convert(found: Tensor) -> Tensor:
+            return math_unary.log1p(-1.0 * (found if second == "_cdf" else math_unary.exp(found)))
+
+        return self._either(name, value, "_log_survival_function", second, convert)
+
+    def survival_function(self, value: Any, name: str = "survival_function") -> Tensor:
+        """The probability of more than a value."""
+        second = "_cdf" if self._states("_cdf") else "_log_cdf"
+
+        def convert(found: Tensor) -> Tensor:
+            return 1.0 - (found if second == "_cdf" else math_unary.exp(found))
+
+        return self._either(name, value, "_survival_function", second, convert)
+
+    def quantile(self, value: Any, name: str = "quantile") -> Tensor:
+        """The value that is exceeded with probability `1 - value`."""
+        with self._scope(name, [value]):
+            self._require("_quantile")
+            return self._quantile(convert_to_tensor(value, self._dtype))  # type: ignore[attr-defined]
+
+    # -- statistics ----------------------------------------------------------------------------------------------
+
+    def _require(self, method: str) -> None:
+        if not self._states(method):
+            raise NotImplementedError(f"{method[1:]} is not implemented: {type(self).__name__}")
+
+    def _statistic(self, method: str, name: str) -> Tensor:
+        with self._scope(name):
+            self._require(method)
+            return getattr(self, method)()
+
+    def entropy(self, name: str = "entropy") -> Tensor:
+        """Shannon's entropy, in nats."""
+        return self._statistic("_entropy", name)
+
+    def mean(self, name: str = "mean") -> Tensor:
+        return self._statistic("_mean", name)
+
+    def mode(self, name: str = "mode") -> Tensor:
+        return self._statistic("_mode", name)
+
+    def covariance(self, name: str = "covariance") -> Tensor:
+        """The covariance matrix of vector events."""
+        return self._statistic("_covariance", name)
+
+    def variance(self, name: str = "variance") -> Tensor:
+        if self._states("_variance") or not self._states("_stddev"):
+            return self._statistic("_variance", name)
+        with self._scope(name):
+            return math_unary.square(self._stddev())  # type: ignore[attr-defined]
+
+    def stddev(self, name: str = "stddev") -> Tensor:
+        if self._states("_stddev"):
+            return self._statistic("_stddev", name)
+        with self._scope(name):
+            if not self._states("_variance"):
+                raise NotImplementedError(f"stddev is not implemented: {type(self).__name__}")
+            return math_unary.sqrt(self._variance())  # type: ignore[attr-defined]
+
+    def cross_entropy(self, other: Distribution, name: str = "cross_entropy") -> Tensor:
+        """The entropy plus the divergence to `other`."""
+        from stoker._src.ops.distributions import divergence
+
+        with self._scope(name):
+            return self.entropy() + divergence.kl_divergence(self, other)  # type: ignore[operator]
+
+    def kl_divergence(self, other: Distribution, name: str = "kl_divergence") -> Tensor:
+        """The Kullback-Leibler divergence from this distribution to `other`."""
+        from stoker._src.ops.distributions import divergence
+
+        with self._scope(name):
+            return divergence.kl_divergence(self, other, allow_nan_stats=self._allow_nan_stats)
+
+    def _or_nan(self, defined: Any, value: Tensor, message: str) -> Tensor:
+        """`value` where it is defined; elsewhere NaN, or an error, as the user chose."""
+        if self._allow_nan_stats:
+            return where(defined, value, nan(value))
+        return checked(value, [(defined, message)])
+
+    @contextlib.contextmanager
+    def _scope(self, name: str | None, values: Any = None) -> Iterator[None]:
+        with name_scope(self._name), name_scope(name, None, values):
+            yield
+
+    def __str__(self) -> str:
+        batch = f", batch_shape={self.batch_shape}" if self.batch_shape.rank is not None else ""
+        event = f", event_shape={self.event_shape}" if self.event_shape.rank is not None else ""
+        return f'tfp.distributions.{type(self).__name__}("{self.name}"{batch}{event}, dtype={self._dtype.name})'
+
+    def __repr__(self) -> str:
+        return (
+            f"<tfp.distributions.{type(self).__name__} '{self.name}' batch_shape={self.batch_shape} "
+            f"event_shape={self.event_shape} dtype={self._dtype.name}>"
+        )
+
+
+def _shape_vector(shape: Shape, name: str) -> Tensor:
+    return constant(list(shape), dtypes.int32, shape=[len(shape)], name=name)

@@ -1,0 +1,557 @@
+"""Distributions of counts and classes, and of their probabilities: Bernoulli, categorical, multinomial, Dirichlet and their mixture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import as_dtype
+from stoker._src.base.export import export
+from stoker._src.base.shapes import SCALAR, Shape, as_shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import (
+    array,
+    array_selection,
+    comparison,
+    diagonals,
+    linalg,
+    math,
+    math_unary,
+    random,
+    random_sampling,
+    ranges,
+    reductions,
+    scans,
+    special,
+)
+from stoker._src.ops.distributions.base import (
+    FULLY_REPARAMETERIZED,
+    NOT_REPARAMETERIZED,
+    Distribution,
+    checked,
+    derived_seed,
+    number,
+    positive,
+    probabilities,
+)
+from stoker._src.ops.distributions.divergence import RegisterKL
+from stoker._src.ops.nn import activations, cross_entropy, softmax
+
+# ---- Bernoulli --------------------------------------------------------------------------------------------------
+
+
+@export(v1="distributions.Bernoulli")
+class Bernoulli(Distribution):
+    """1 with probability `probs` (given as such or as `logits`), else 0."""
+
+    def __init__(
+        self,
+        logits: Any = None,
+        probs: Any = None,
+        dtype: Any = dtypes.int32,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Bernoulli",
+    ) -> None:
+        given = dict(locals())
+        given.pop("__class__", None)
+        with name_scope(name) as scope:
+            self._logits, self._probs = probabilities(
+                logits, probs, multidimensional=False, validate_args=validate_args, name=scope
+            )
+        super().__init__(
+            as_dtype(dtype),
+            NOT_REPARAMETERIZED,
+            validate_args,
+            allow_nan_stats,
+            given,
+            [self._logits, self._probs],
+            scope,
+        )
+
+    @staticmethod
+    def _param_shapes(sample_shape: Any) -> dict[str, Tensor]:
+        return {"logits": convert_to_tensor(sample_shape, dtypes.int32)}
+
+    @property
+    def logits(self) -> Tensor:
+        return self._logits
+
+    @property
+    def probs(self) -> Tensor:
+        return self._probs
+
+    def _batch_shape_tensor(self) -> Tensor:
+        return array.shape(self._logits)
+
+    def _batch_shape(self) -> Shape:
+        return self._logits.static_shape
+
+    def _event_shape_tensor(self) -> Tensor:
+        return convert_to_tensor(np.zeros(0, np.int32))
+
+    def _event_shape(self) -> Shape:
+        return SCALAR
+
+    def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
+        shape = array.concat([[n], self.batch_shape_tensor()], 0)
+        uniform = random.random_uniform(shape, 0, None, self._probs.dtype.base_dtype, seed=seed)
+        return math.cast(comparison.less(uniform, self._probs), self.dtype)
+
+    def _log_prob(self, event: Tensor) -> Tensor:
+        if self.validate_args:
+            rules = [
+                (comparison.greater_equal(event, number(0, event)), "Elements must be non-negative."),
+                (comparison.less_equal(event, number(1, event)), "Elements cannot exceed 1."),
+            ]
+            event = checked(event, rules)
+        event = math.cast(event, self._logits.dtype.base_dtype)
+        logits = self._logits
+        if not logits.static_shape.known or logits.static_shape.dims != event.static_shape.dims:
+            shape = ranges.broadcast_dynamic_shape(array.shape(event), array.shape(logits))
+            event, logits = ranges.broadcast_to(event, shape), ranges.broadcast_to(logits, shape)
+        return math.negative(cross_entropy.sigmoid_cross_entropy_with_logits_v2(labels=event, logits=logits))
+
+    def _entropy(self) -> Tensor:
+        return -1.0 * self._logits * (math_unary.sigmoid(self._logits) - 1.0) + activations.softplus(
+            -1.0 * self._logits
+        )  # type: ignore[operator]
+
+    def _mean(self) -> Tensor:
+        return array.identity(self._probs)
+
+    def _variance(self) -> Tensor:
+        return self._probs * (1.0 - self._probs)  # type: ignore[operator]
+
+    def _mode(self) -> Tensor:
+        return math.cast(comparison.greater(self._probs, number(0.5, self._probs)), self.dtype)
+
+
+@RegisterKL(Bernoulli, Bernoulli)
+def _bernoulli_divergence(a: Bernoulli, b: Bernoulli, name: str | None = None) -> Tensor:
+    with name_scope(name, "kl_bernoulli_bernoulli", [a.logits, b.logits]):
+        zero = activations.softplus(-1.0 * b.logits) - activations.softplus(-1.0 * a.logits)  # type: ignore[operator]
+        one = activations.softplus(b.logits) - activations.softplus(a.logits)  # type: ignore[operator]
+        return math_unary.sigmoid(a.logits) * zero + math_unary.sigmoid(-1.0 * a.logits) * one  # type: ignore[operator]
+
+
+# ---- Categorical ------------------------------------------------------------------------------------------------
+
+
+@export(v1="distributions.Categorical")
+class Categorical(Distribution):
+    """A class from 0 to k - 1, with probabilities along the last dimension of `probs` (or `logits`)."""
+
+    def __init__(
+        self,
+        logits: Any = None,
+        probs: Any = None,
+        dtype: Any = dtypes.int32,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Categorical",
+    ) -> None:
+        given = dict(locals())
+        given.pop("__class__", None)
+        with name_scope(name) as scope:
+            self._logits, self._probs = probabilities(
+                logits, probs, multidimensional=True, validate_args=validate_args, name=scope
+            )
+            known = self._logits.static_shape.at_least(1)
+            last = None if known.dims is None else known.dims[-1]
+            self._event_size = (
+                convert_to_tensor(last, dtypes.int32, name="event_size")
+                if last is not None
+                else array.shape(self._logits)[-1]  # type: ignore[index]
+            )
+        super().__init__(
+            as_dtype(dtype),
+            NOT_REPARAMETERIZED,
+            validate_args,
+            allow_nan_stats,
+            given,
+            [self._logits, self._probs],
+            scope,
+        )
+
+    @property
+    def event_size(self) -> Tensor:
+        """How many classes there are."""
+        return self._event_size
+
+    @property
+    def logits(self) -> Tensor:
+        return self._logits
+
+    @property
+    def probs(self) -> Tensor:
+        return self._probs
+
+    def _batch_shape_tensor(self) -> Tensor:
+        return array.shape(self._logits)[:-1]  # type: ignore[index]
+
+    def _batch_shape(self) -> Shape:
+        dims = self._logits.static_shape.dims
+        return Shape(None) if dims is None else Shape(dims[:-1])
+
+    def _event_shape_tensor(self) -> Tensor:
+        return convert_to_tensor(np.zeros(0, np.int32))
+
+    def _event_shape(self) -> Shape:
+        return SCALAR
+
+    def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
+        rows = array.reshape(self._logits, array.PACK([-1, self._event_size]))
+        kind = dtypes.int64 if self.dtype.size > 4 else dtypes.int32
+        drawn = random_sampling.multinomial(rows, n, seed=seed, output_dtype=kind)
+        shape = array.concat([[n], self.batch_shape_tensor()], 0)
+        return math.cast(array.reshape(array.transpose(drawn), shape), self.dtype)
+
+    def _spread(self, k: Tensor, over: Tensor) -> tuple[Tensor, Tensor]:
+        """Classes and rows of `over`, with one batch shape."""
+        k = math.cast(k, self.dtype if self.dtype.is_integer else dtypes.int32)
+        batch = as_shape(self._batch_shape())
+        if batch.known and batch.dims == k.static_shape.dims:
+            return k, over
+        shape = ranges.broadcast_dynamic_shape(array.shape(k), self.batch_shape_tensor())
+        whole = array.concat([shape, array.reshape(self._event_size, [1])], 0)
+        return ranges.broadcast_to(k, shape), ranges.broadcast_to(over, whole)
+
+    def _log_prob(self, k: Tensor) -> Tensor:
+        if self.validate_args:
+            limit = math.cast(self._event_size, k.dtype.base_dtype)
+            k = checked(
+                k,
+                [
+                    (comparison.greater_equal(k, number(0, k)), "Elements must be non-negative."),
+                    (comparison.less(k, limit), "Elements must be less than the number of classes."),
+                ],
+            )
+        k, logits = self._spread(k, self._logits)
+        return math.negative(cross_entropy.sparse_softmax_cross_entropy_with_logits_v2(labels=k, logits=logits))
+
+    def _cdf(self, k: Tensor) -> Tensor:
+        k, probs = self._spread(k, self._probs)
+        sums = scans.cumsum(probs, axis=-1)
+        hot = array_selection.one_hot(k, self._event_size, dtype=sums.dtype.base_dtype)
+        return reductions.reduce_sum(sums * hot, -1) - _own(probs, hot)  # type: ignore[operator]
+
+    def _entropy(self) -> Tensor:
+        return -1.0 * reductions.reduce_sum(softmax.log_softmax_v2(self._logits) * self._probs, -1)  # type: ignore[operator]
+
+    def _mode(self) -> Tensor:
+        return math.cast(scans.argmax_v2(self._logits, -1), self.dtype)
+
+
+def _own(probs: Tensor, hot: Tensor) -> Tensor:
+    return reductions.reduce_sum(probs * hot, -1)  # type: ignore[operator]
+
+
+@RegisterKL(Categorical, Categorical)
+def _categorical_divergence(a: Categorical, b: Categorical, name: str | None = None) -> Tensor:
+    with name_scope(name, "kl_categorical_categorical", [a.logits, b.logits]):
+        apart = softmax.log_softmax_v2(a.logits) - softmax.log_softmax_v2(b.logits)  # type: ignore[operator]
+        return reductions.reduce_sum(softmax.softmax(a.logits) * apart, -1)
+
+
+# ---- Multinomial ------------------------------------------------------------------------------------------------
+
+
+class _Counts(Distribution):
+    """Distributions of how often each of k classes came in `total_count` trials."""
+
+    _total_count: Tensor
+    _sizes_from: Tensor  # [batch, k]
+
+    @property
+    def total_count(self) -> Tensor:
+        return self._total_count
+
+    def _batch_shape_tensor(self) -> Tensor:
+        return array.shape(self._sizes_from)[:-1]  # type: ignore[index]
+
+    def _batch_shape(self) -> Shape:
+        dims = self._sizes_from.static_shape.at_least(1).dims
+        return Shape(None) if dims is None else Shape(dims[:-1])
+
+    def _event_shape_tensor(self) -> Tensor:
+        return array.shape(self._sizes_from)[-1:]  # type: ignore[index]
+
+    def _event_shape(self) -> Shape:
+        dims = self._sizes_from.static_shape.at_least(1).dims
+        return Shape((None,)) if dims is None else Shape(dims[-1:])
+
+    def _whole_count(self, total_count: Any, kind: Any, validate_args: bool) -> Tensor:
+        total = convert_to_tensor(total_count, kind, name="total_count")
+        if validate_args:
+            total = checked(
+                total,
+                [
+                    (comparison.greater_equal(total, number(0, total)), "total_count must be non-negative."),
+                    (
+                        comparison.equal(total, math_unary.floor(total)),
+                        "total_count cannot contain fractional components.",
+                    ),
+                ],
+            )
+        return total
+
+    def _checked_counts(self, counts: Tensor) -> Tensor:
+        if not self.validate_args:
+            return counts
+        return checked(
+            counts,
+            [
+                (comparison.greater_equal(counts, number(0, counts)), "counts must be non-negative."),
+                (
+                    comparison.equal(self._total_count, reductions.reduce_sum(counts, -1)),
+                    "counts must sum to `self.total_count`",
+                ),
+            ],
+        )
+
+    def _log_combinations(self, counts: Tensor) -> Tensor:
+        """The logarithm of the number of orders in which the counts may come."""
+        return special.lgamma(self._total_count + 1.0) - reductions.reduce_sum(special.lgamma(counts + 1.0), -1)  # type: ignore[operator]
+
+
+@export(v1="distributions.Multinomial")
+class Multinomial(_Counts):
+    """How often each class came in `total_count` independent trials."""
+
+    def __init__(
+        self,
+        total_count: Any,
+        logits: Any = None,
+        probs: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Multinomial",
+    ) -> None:
+        given = dict(locals())
+        given.pop("__class__", None)
+        with name_scope(name, None, [total_count, logits, probs]) as scope:
+            self._logits, self._probs = probabilities(
+                logits, probs, multidimensional=True, validate_args=validate_args, name=scope
+            )
+            self._total_count = self._whole_count(total_count, self._logits.dtype.base_dtype, validate_args)
+            self._mean_val = self._total_count[..., None] * self._probs  # type: ignore[index]
+            self._sizes_from = self._mean_val
+        super().__init__(
+            self._probs.dtype.base_dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, given,
+            [self._total_count, self._logits, self._probs], scope,
+        )  # fmt: skip
+
+    @property
+    def logits(self) -> Tensor:
+        return self._logits
+
+    @property
+    def probs(self) -> Tensor:
+        return self._probs
+
+    def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
+        classes = self.event_shape_tensor()[0]  # type: ignore[index]
+        logits = ranges.broadcast_to(self._logits, array.shape(self._sizes_from))
+        rows = array.reshape(logits, array.PACK([-1, classes]))
+        trials = ranges.broadcast_to(math.cast(self._total_count, dtypes.int32), self.batch_shape_tensor())
+        trials = array.reshape(trials, [-1])
+        # Each member of the batch draws by itself: the numbers of trials may differ.
+        drawn = _each_row(rows, trials, n, classes, seed, self.dtype)
+        final = array.concat([[n], self.batch_shape_tensor(), [classes]], 0)
+        return array.reshape(array.transpose(drawn, [1, 0, 2]), final)
+
+    def _log_prob(self, counts: Tensor) -> Tensor:
+        counts = self._checked_counts(counts)
+        weighted = reductions.reduce_sum(counts * softmax.log_softmax_v2(self._logits), -1)  # type: ignore[operator]
+        return weighted + self._log_combinations(counts)  # type: ignore[operator]
+
+    def _mean(self) -> Tensor:
+        return array.identity(self._mean_val)
+
+    def _variance(self) -> Tensor:
+        return self._mean_val - self._mean_val * self._probs  # type: ignore[operator]
+
+    def _covariance(self) -> Tensor:
+        p = self._probs * array.ones_like(self._total_count)[..., None]  # type: ignore[index]
+        outer = linalg.matmul(self._mean_val[..., None], p[..., None, :])  # type: ignore[index]
+        return diagonals.matrix_set_diag(-1.0 * outer, self._variance())  # type: ignore[operator]
+
+
+def _each_row(rows: Tensor, trials: Tensor, n: Any, classes: Tensor, seed: int | None, dtype: Any) -> Tensor:
+    """[batch, n, classes]: counts of `trials` draws from each row of logits."""
+    from stoker._src.ops import functional_loops
+
+    def counts(row: tuple[Tensor, Tensor]) -> Tensor:
+        logits, count = row
+        drawn = random_sampling.multinomial(logits[None], count * n, seed=seed)  # type: ignore[operator, index]
+        drawn = array.reshape(drawn, array.PACK([n, -1]))
+        return reductions.reduce_sum(array_selection.one_hot(drawn, classes, dtype=dtype), -2)
+
+    return functional_loops.map_fn(counts, (rows, trials), dtype=dtype)
+
+
+# ---- Dirichlet --------------------------------------------------------------------------------------------------
+
+
+def _concentration(value: Any, validate_args: bool) -> Tensor:
+    tensor = convert_to_tensor(value, name="concentration")
+    if tensor.static_shape.rank == 0:
+        raise ValueError("Concentration parameter must be have at least one dimension.")
+    if validate_args:
+        tensor = checked(tensor, [positive(tensor, "Concentration parameter must be positive.")])
+    return tensor
+
+
+@export(v1="distributions.Dirichlet")
+class Dirichlet(_Counts):
+    """Probabilities of k classes: density proportional to the product of x_i^(concentration_i - 1)."""
+
+    def __init__(
+        self, concentration: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Dirichlet"
+    ) -> None:
+        given = dict(locals())
+        given.pop("__class__", None)
+        with name_scope(name, None, [concentration]) as scope:
+            self._concentration = self._sizes_from = _concentration(concentration, validate_args)
+            self._total_concentration = reductions.reduce_sum(self._concentration, -1)
+        Distribution.__init__(
+            self, self._concentration.dtype.base_dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, given,
+            [self._concentration, self._total_concentration], scope,
+        )  # fmt: skip
+
+    @property
+    def concentration(self) -> Tensor:
+        return self._concentration
+
+    @property
+    def total_concentration(self) -> Tensor:
+        return self._total_concentration
+
+    def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
+        gamma = random_sampling.random_gamma([n], self._concentration, None, self.dtype, seed)
+        return gamma / reductions.reduce_sum(gamma, -1, keepdims=True)  # type: ignore[operator]
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        if self.validate_args:
+            off = math.abs(reductions.reduce_sum(x, -1) - number(1, x))  # type: ignore[operator]
+            x = checked(
+                x,
+                [
+                    positive(x, "samples must be positive"),
+                    (comparison.less(off, number(1e-5, x)), "sample last-dimension must sum to `1`"),
+                ],
+            )
+        weighted = reductions.reduce_sum(special.xlogy(self._concentration - 1.0, x), -1)  # type: ignore[operator]
+        return weighted - special.lbeta(self._concentration)  # type: ignore[operator]
+
+    def _entropy(self) -> Tensor:
+        c, total, k = (
+            self._concentration,
+            self._total_concentration,
+            math.cast(self.event_shape_tensor()[0], self.dtype),
+        )  # type: ignore[index]
+        return (
+            special.lbeta(c) + (total - k) * special.digamma(total)  # type: ignore[operator]
+            - reductions.reduce_sum((c - 1.0) * special.digamma(c), -1)  # type: ignore[operator]
+        )  # fmt: skip
+
+    def _mean(self) -> Tensor:
+        return self._concentration / self._total_concentration[..., None]  # type: ignore[index]
+
+    def _scale(self) -> Tensor:
+        return math_unary.rsqrt(1.0 + self._total_concentration[..., None])  # type: ignore[index]
+
+    def _variance(self) -> Tensor:
+        scale = self._scale()
+        x = scale * self._mean()  # type: ignore[operator]
+        return x * (scale - x)
+
+    def _covariance(self) -> Tensor:
+        x = self._scale() * self._mean()  # type: ignore[operator]
+        outer = linalg.matmul(x[..., None], x[..., None, :])  # type: ignore[index]
+        return diagonals.matrix_set_diag(-1.0 * outer, self._variance())  # type: ignore[operator]
+
+    def _mode(self) -> Tensor:
+        k = math.cast(self.event_shape_tensor()[0], self.dtype)  # type: ignore[index]
+        value = (self._concentration - 1.0) / (self._total_concentration[..., None] - k)  # type: ignore[index]
+        defined = reductions.reduce_all(self._concentration > number(1, value), -1, keepdims=True)  # type: ignore[operator]
+        return self._or_nan(defined, value, "Mode undefined when any concentration <= 1")
+
+
+@RegisterKL(Dirichlet, Dirichlet)
+def _dirichlet_divergence(a: Dirichlet, b: Dirichlet, name: str | None = None) -> Tensor:
+    with name_scope(name, "kl_dirichlet_dirichlet", [a.concentration, b.concentration]):
+        digamma = special.digamma(a.concentration) - special.digamma(a.total_concentration[..., None])  # type: ignore[operator, index]
+        return (
+            reductions.reduce_sum((a.concentration - b.concentration) * digamma, -1)  # type: ignore[operator]
+            - special.lbeta(a.concentration) + special.lbeta(b.concentration)  # type: ignore[operator]
+        )  # fmt: skip
+
+
+@export(v1="distributions.DirichletMultinomial")
+class DirichletMultinomial(_Counts):
+    """A multinomial distribution whose probabilities are drawn from a Dirichlet distribution."""
+
+    def __init__(
+        self,
+        total_count: Any,
+        concentration: Any,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "DirichletMultinomial",
+    ) -> None:
+        given = dict(locals())
+        given.pop("__class__", None)
+        with name_scope(name, None, [total_count, concentration]) as scope:
+            self._concentration = self._sizes_from = _concentration(concentration, validate_args)
+            self._total_count = self._whole_count(total_count, self._concentration.dtype.base_dtype, validate_args)
+            self._total_concentration = reductions.reduce_sum(self._concentration, -1)
+        Distribution.__init__(
+            self, self._concentration.dtype.base_dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, given,
+            [self._total_count, self._concentration], scope,
+        )  # fmt: skip
+
+    @property
+    def concentration(self) -> Tensor:
+        return self._concentration
+
+    @property
+    def total_concentration(self) -> Tensor:
+        return self._total_concentration
+
+    def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
+        classes = self.event_shape_tensor()[0]  # type: ignore[index]
+        gamma = random_sampling.random_gamma([n], self._concentration, None, self.dtype, seed)
+        rows = array.reshape(math_unary.log(gamma), array.PACK([-1, classes]))
+        drawn = random_sampling.multinomial(
+            rows, math.cast(self._total_count, dtypes.int32), seed=derived_seed(seed, "dirichlet_multinomial")
+        )
+        counts = reductions.reduce_sum(array_selection.one_hot(drawn, classes, dtype=self.dtype), -2)
+        return array.reshape(counts, array.concat([[n], self.batch_shape_tensor(), [classes]], 0))
+
+    def _log_prob(self, counts: Tensor) -> Tensor:
+        counts = self._checked_counts(counts)
+        ordered = special.lbeta(self._concentration + counts) - special.lbeta(self._concentration)  # type: ignore[operator]
+        return ordered + self._log_combinations(counts)
+
+    def _mean(self) -> Tensor:
+        return self._total_count * (self._concentration / self._total_concentration[..., None])  # type: ignore[index]
+
+    def _scale(self) -> Tensor:
+        total = self._total_concentration[..., None]  # type: ignore[index]
+        return math_unary.sqrt((1.0 + total / self._total_count[..., None]) / (1.0 + total))  # type: ignore[index]
+
+    def _variance(self) -> Tensor:
+        scale = self._scale()
+        x = scale * self._mean()  # type: ignore[operator]
+        return x * (self._total_count * scale - x)
+
+    def _covariance(self) -> Tensor:
+        x = self._scale() * self._mean()  # type: ignore[operator]
+        outer = linalg.matmul(x[..., None], x[..., None, :])  # type: ignore[index]
+        return diagonals.matrix_set_diag(-1.0 * outer, self._variance())  # type: ignore[operator]

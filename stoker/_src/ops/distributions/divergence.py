@@ -1,0 +1,82 @@
+"""The Kullback-Leibler divergence between distributions, by the types that know a formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stoker._src.base.export import export
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import math_unary, reductions
+from stoker._src.ops.distributions.base import checked
+
+_FORMULAS: dict[tuple[type, type], Callable[..., Tensor]] = {}
+
+
+def _formula(first: type, second: type) -> Callable[..., Tensor] | None:
+    """The formula of the nearest ancestors."""
+    best: tuple[int, Callable[..., Tensor]] | None = None
+    for i, a in enumerate(first.__mro__):
+        for j, b in enumerate(second.__mro__):
+            found = _FORMULAS.get((a, b))
+            if found is not None and (best is None or i + j < best[0]):
+                best = (i + j, found)
+    return None if best is None else best[1]
+
+
+@export(v1="distributions.kl_divergence")
+def kl_divergence(
+    distribution_a: Any, distribution_b: Any, allow_nan_stats: bool = True, name: str | None = None
+) -> Tensor:
+    """KL(a || b) for each member of the batch, in nats.
+
+    Args:
+        distribution_a: where samples come from.
+        distribution_b: what they are compared with.
+        allow_nan_stats: False raises, when it runs, where the result is NaN.
+        name: the name scope.
+
+    Raises:
+        NotImplementedError: no formula is registered for these types.
+    """
+    formula = _formula(type(distribution_a), type(distribution_b))
+    if formula is None:
+        raise NotImplementedError(
+            "No KL(distribution_a || distribution_b) registered for distribution_a type "
+            f"{type(distribution_a).__name__} and distribution_b type {type(distribution_b).__name__}"
+        )
+    with name_scope("KullbackLeibler"):
+        result = formula(distribution_a, distribution_b, name=name)
+        if allow_nan_stats:
+            return result
+        fine = reductions.reduce_all(~math_unary.is_nan(result))
+        message = (
+            f"KL calculation between {distribution_a.name} and {distribution_b.name} returned NaN values "
+            "(and was called with allow_nan_stats=False)."
+        )
+        return checked(result, [(fine, message)])
+
+
+@export(v1="distributions.RegisterKL")
+class RegisterKL:
+    """Registers a function `f(a, b, name=None)` as the divergence between two types of distributions."""
+
+    def __init__(self, dist_cls_a: type, dist_cls_b: type) -> None:
+        self._key = (dist_cls_a, dist_cls_b)
+
+    def __call__(self, kl_fn: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """Registers `kl_fn`.
+
+        Raises:
+            TypeError: not a function.
+            ValueError: the types have a formula already.
+        """
+        if not callable(kl_fn):
+            raise TypeError(f"kl_fn must be callable, received: {kl_fn}")
+        if self._key in _FORMULAS:
+            raise ValueError(
+                f"KL({self._key[0].__name__} || {self._key[1].__name__}) has already been registered to: {_FORMULAS[self._key]}"
+            )
+        _FORMULAS[self._key] = kl_fn
+        return kl_fn

@@ -1,0 +1,1 @@
+"""Python control flow on tensors: functions rewritten so that `if`, `while`, `for` and their like become graph ops."""
