@@ -244,17 +244,21 @@ class EagerExecutor:
         self._contexts: weakref.WeakKeyDictionary[Operation, NodeContext] = weakref.WeakKeyDictionary()
 
     def op_name(self, name: str | None, op_type: str) -> str:
-        return (name or op_type).rstrip("/")
+        return name.rstrip("/") if isinstance(name, str) and name else op_type
 
     @contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
         """Scopes name variables; eager ops have no names."""
         outer = getattr(self._local, "scope", "")
-        self._local.scope = "" if not name else name if name.endswith("/") else f"{outer}{name}/"
+        self._local.scope = "" if not name else str(name) if str(name).endswith("/") else f"{outer}{name}/"
         try:
             yield self._local.scope
         finally:
             self._local.scope = outer
+
+    def get_name_scope(self) -> str:
+        """The scope that is open in this thread, without a slash at its end."""
+        return getattr(self._local, "scope", "").rstrip("/")
 
     def device(self, device: Any) -> Any:
         return nullcontext()
