@@ -693,9 +693,9 @@ EXPAND_DIMS.lower(reshaped)
 @EXPAND_DIMS.kernel
 def expand_dims_kernel(input: Any, dim: Any) -> Any:
     if type(dim) is list:
-        if len(dim) != 1:
+        if np.size(dim) != 1:
             raise InvalidArgumentError(None, None, f"'dim' input must be a tensor with a single value, got {dim}.")
-        dim = dim[0]
+        dim = int(np.ravel(dim)[0])
     try:
         return input.unsqueeze(dim) if isinstance(input, torch.Tensor) else np.expand_dims(input, dim)
     except (IndexError, ValueError):
