@@ -239,7 +239,7 @@ class ShuffleQueue(Queue):
         seed2: int,
     ) -> None:
         super().__init__(name, capacity, component_types, shapes)
-        if min_after_dequeue < 0 or (capacity != -1 and min_after_dequeue >= capacity):
+        if min_after_dequeue < 0 or 0 <= capacity <= min_after_dequeue:
             raise InvalidArgumentError(
                 None, None, f"min_after_dequeue {min_after_dequeue} must be in [0, capacity {capacity})."
             )
