@@ -1,6 +1,6 @@
 """Writes docs/ops.md and docs/ops.json: every op, what it supports, and how its results compare with TensorFlow's.
 
-    python scripts/op_table.py [--tf2 PYTHON] [--only OP ...] [--report]
+    python scripts/op_table.py [--tf2 PYTHON] [--only OP ...] [--report] [--jobs N]
 
 The cases are the Samples of tests/ops, their edge variants and those of op_comparison/extra.py (see op_comparison/cases.py).
 TensorFlow runs them in a process of its own, under PYTHON (default: the environment variable STOKER_TF2, else
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -299,7 +300,11 @@ def gather_cases(only: set[str]) -> list[Case]:
             varied[op] += 1
             found.extend(variants(case, first=varied[op] == 1))
             found.extend(derivatives_of(case))
-    found.extend(case for case in program_cases() if not only or only & {*PROGRAMS[case.program].ops})
+    found.extend(
+        case
+        for case in program_cases()
+        if not only or only & {*PROGRAMS[case.program].ops, *PROGRAMS[case.program].gradients}
+    )
     return found
 
 
@@ -313,6 +318,36 @@ def scale_of(case: Case) -> float:
                 sizes = sizes[np.isfinite(sizes)]
                 largest = max(largest, float(sizes.max()) if sizes.size else 0.0)
     return largest
+
+
+def compare_part(python: str, only: set[str], part: int, parts: int) -> dict[str, Row]:
+    """Every `parts`-th op, from number `part` on: all rows, of which those ops' are filled in."""
+    cases = gather_cases(only)
+    chosen = set(sorted({case.op for case in cases})[part::parts])
+    cases = [case for case in cases if case.op in chosen]
+    rows = make_rows()
+    with tempfile.TemporaryDirectory() as folder:
+        theirs = run_oracle(python, cases, Path(folder))
+    compare_all(cases, theirs, rows)
+    return rows
+
+
+def joined(parts: list[dict[str, Row]]) -> dict[str, Row]:
+    """The rows of several parts as one: a program speaks for ops of other parts too."""
+    rows = parts[0]
+    for part in parts[1:]:
+        for name, other in part.items():
+            row = rows[name]
+            row.cases += other.cases
+            row.units = max(row.units, other.units)
+            row.differences += other.differences
+            row.slopes += other.slopes
+            row.skipped.update(other.skipped)
+            for order, count in other.derivatives.items():
+                row.derivatives[order] = row.derivatives.get(order, 0) + count
+            row.eager = other.eager if other.eager == "yes" else row.eager
+            row.graph = other.graph if other.graph == "yes" else row.graph
+    return rows
 
 
 def compare_all(cases: list[Case], theirs: list[dict[str, Any]], rows: dict[str, Row]) -> None:
@@ -380,6 +415,10 @@ def record_program(rows: dict[str, Row], case: Case, ours: dict[str, Any], their
         record(rows[op], difference, f"{case.kind}{'' if case.graph else ', eager'}")
         if "values" in ours:
             setattr(rows[op], "graph" if case.graph else "eager", "yes")
+    for op in PROGRAMS[case.program].gradients:
+        rows[op].derivatives[1] = rows[op].derivatives.get(1, 0) + 1
+        if difference.skipped or difference.text or difference.units > reasons.DERIVATIVES["float32"][0]:
+            rows[op].slopes.append(f"{case.kind}: {difference.skipped or difference.text or difference.units}")
 
 
 def record_derivative(row: Row, case: Case, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
@@ -438,10 +477,14 @@ INTRODUCTION = """# Every op, and how it compares with TensorFlow {version}
 Written by `make interop` (scripts/op_table.py); do not edit. {ops} ops: {equal} give results equal to TensorFlow's, {within} within
 a tolerance, {differing} differ in some case for the reason stated, {not_compared} are not compared here.
 
-The cases are the samples of the ops' tests and their edges: other dtypes, empty tensors, tensors without dimensions, broadcasting
-of one element, NaN, infinities, the ends of the integer types, memory walked backwards and transposed views. Both sides must give
-the same values, dtypes and shapes, or raise errors of the same class. Subnormal numbers are left out: TensorFlow's threads treat
-them as zero. dtypes for which TensorFlow has no CPU kernel are not compared.
+The cases are the samples of the ops' tests and their edges: other dtypes, a thousand random numbers of all sizes for element-wise
+ops, empty tensors, tensors without dimensions, broadcasting of one element, NaN and infinities (where they do not meet the order of
+summation), the ends of the integer types, memory walked backwards, transposed views, every stride, dilation and padding of
+convolutions and pools, images with their channels first (beside TensorFlow's with channels last, which its CPU kernels ask for). Ops with
+state (variables, queues, readers, tables, lists, arrays, random numbers over several runs, functions, files) are compared by little
+programs (scripts/op_comparison/programs). Ops that TensorFlow removed run there in graphs of an older version, and where it has no CPU kernel
+an op of the same meaning stands for it. Both sides must give the same values, dtypes and shapes, or raise errors of the same class. Subnormal
+numbers count as zero: TensorFlow's threads treat them so. dtypes for which TensorFlow has no CPU kernel are not compared.
 
 *Differences* are in units of the dtype's precision (1 is the distance from 1.0 to the next number), relative to the element for
 element-wise ops and to the largest element for the others. *graph*, *eager*: a case gave a value in that mode ("-": none was
@@ -521,15 +564,17 @@ def main() -> int:
     parser.add_argument("--tf2", metavar="PYTHON", default=default, help="has TensorFlow 2")
     parser.add_argument("--only", metavar="OP", nargs="*", default=[], help="these ops alone")
     parser.add_argument("--report", action="store_true", help="print the differences; write nothing")
+    parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count() or 1, help="processes (of each side)")
     args = parser.parse_args()
     if shutil.which(args.tf2) is None:
         print(f"there is no {args.tf2}: the op table stays as it is")
         return 0
-    rows = make_rows()
-    cases = gather_cases(set(args.only))
-    with tempfile.TemporaryDirectory() as folder:
-        theirs = run_oracle(args.tf2, cases, Path(folder))
-    compare_all(cases, theirs, rows)
+    parts = [(args.tf2, set(args.only), part, args.jobs) for part in range(args.jobs)]
+    if args.jobs == 1:
+        rows = compare_part(*parts[0])
+    else:
+        with multiprocessing.get_context("spawn").Pool(args.jobs) as pool:
+            rows = joined(pool.starmap(compare_part, parts))
     shown = [row for row in rows.values() if not args.only or row.op in args.only]
     if args.report:
         for row in shown:

@@ -21,12 +21,16 @@ from stoker._src.graph.definition import Arg, OpDefinition, Trait, broadcasting,
 OPS = "stoker._src.ops."
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-# Where not-a-number, infinities and the ends of the integer types have one right answer. (In products and
-# factorizations they meet the order of summation.)
-EDGE_MODULES = (
-    "array", "array_joining", "array_movement", "array_padding", "array_selection", "bitwise", "casting", "clip",
-    "comparison", "gathering", "math", "math_unary", "nn.activations", "nn.softmax", "reductions", "scans", "scattering",
-    "segment", "slicing", "sorting", "special", "diagonals", "array_checks", "counting", "nn.bias",
+# Where not-a-number and infinities have no single answer: they meet the order of summation, factors of zero beside them in
+# padding, the choice of a pivot, a path through a lattice.
+UNSETTLED = (
+    "linalg_decompositions", "linalg_solvers", "linalg_matrix_functions", "linalg_old_names", "nn.conv", "nn.ctc", "nn.dilation",
+    "nn.fractional_pooling", "nn.lrn", "nn.rnn_blocks", "ranges", "signal", "sparse_reductions", "sparse_ops", "array_quantize",
+)  # fmt: skip
+# Where inputs must fit together, so that nothing is left if each of them is cut to nothing.
+TOGETHER = (
+    "linalg_solvers", "ragged_ops", "sparse_ops", "sparse_features", "sparse_messages", "sparse_reductions", "nn.rnn_blocks",
+    "nn.fractional_pooling", "nn.dilation", "signal",
 )  # fmt: skip
 MOST_ELEMENTS = 4096  # edge variants of larger samples tell nothing more
 
@@ -136,7 +140,7 @@ def program_cases() -> Iterator[Case]:
     """Every program in a graph, and without one where it can."""
     for name, each in PROGRAMS.items():
         for graph in (True, False) if each.eager else (True,):
-            yield Case(each.ops[0], {}, {}, f"program {name}", graph=graph, program=name)
+            yield Case((*each.ops, *each.gradients)[0], {}, {}, f"program {name}", graph=graph, program=name)
 
 
 # -- edge variants -----------------------------------------------------------------------------------------------
@@ -165,43 +169,48 @@ def variants(case: Case, *, first: bool = True) -> Iterator[Case]:
                 yield replace(
                     case, kind="size 1", inputs={**case.inputs, second: case.inputs[second].reshape(-1)[:1].copy()}
                 )
-    elif module in EDGE_MODULES:
+    elif module.startswith("nn.") and module not in TOGETHER and IMAGES & case.inputs.keys():
+        cut = {name: item[:0] for name, item in case.inputs.items() if name in IMAGES and not isinstance(item, list)}
+        if (
+            not BY_DIMENSION & case.inputs.keys() and "BackpropFilter" not in case.op
+        ):  # (of none TensorFlow sets no filter)
+            yield replace(case, kind="empty", inputs={**case.inputs, **cut})
+    elif module not in TOGETHER:
         yield mapped(case, "empty", lambda x: x[:0] if x.ndim else x, data_only=True)
-    if module in EDGE_MODULES:
+    if module not in UNSETTLED:
         yield from extremes(case)
 
 
 def derivatives_of(case: Case) -> Iterator[Case]:
-    """The first and second derivative of a sample with floating inputs, in the widest types: real, and complex where allowed."""
+    """The first and second derivative of a sample in single and double precision, and of complex numbers where allowed."""
     definition = find_definition(case.op)
     assert definition is not None
     if case.graph or Trait.STATEFUL in definition.traits or size_of(case) > MOST_ELEMENTS:
         return
-    kinds = {leaf.dtype.kind for item in case.inputs.values() for leaf in leaves(item)}
-    if not kinds & set("fc"):
-        return
-    wide = [widened(case, definition, "float64")]
-    if "c" not in kinds:
-        wide.append(widened(case, definition, "complex128"))
+    found = [case] if has_slopes(case) else []
+    found += [other for name in ("float32", "float64", "complex128") if (other := retyped(case, definition, name))]
     for order in (1, 2):
-        yield replace(case, kind=f"derivative {order}", derivative=order)
-        for each in wide:
-            if each is not None:
-                yield replace(each, kind=f"derivative {order}", derivative=order)
+        for each in found:
+            yield replace(each, kind=f"derivative {order}", derivative=order)
 
 
-def widened(case: Case, definition: OpDefinition, name: str) -> Case | None:
-    """The case with its floating inputs of another type, or None where none of them takes it."""
+def has_slopes(case: Case) -> bool:
+    return any(leaf.dtype.kind in "fc" for item in case.inputs.values() for leaf in leaves(item))
+
+
+def retyped(case: Case, definition: OpDefinition, name: str) -> Case | None:
+    """The case with its data of another type, or None where none of it changes (or would lose its imaginary part)."""
     changed = {}
     for arg in definition.inputs:
         spec = definition.attrs.get(arg.type_attr or "")
-        if spec is None or arg.type_attr in case.attrs or arg.name not in case.inputs:
+        if spec is None or arg.type_attr in case.attrs or arg.name not in case.inputs or not is_data(arg, definition):
             continue
-        found = leaves(case.inputs[arg.name])
+        held = leaves(case.inputs[arg.name])
         allowed = [dtype.name for dtype in spec.allowed] or [name]
-        if found and found[0].dtype.kind == "f" and found[0].dtype.name != name and name in allowed:
+        if held and held[0].dtype.kind in "fiu" and held[0].dtype.name != name and name in allowed:
             changed[arg.name] = cast(case.inputs[arg.name], as_dtype(name))
-    return replace(case, inputs={**case.inputs, **changed}) if changed else None
+    other = replace(case, inputs={**case.inputs, **changed})
+    return other if changed and has_slopes(other) else None
 
 
 def size_of(case: Case) -> int:

@@ -55,7 +55,11 @@ DELIBERATE: dict[str, tuple[str, str]] = {
     "Reciprocal": ("complex128.*inf instead of nan$", "of complex zero: TensorFlow gives inf or NaN by the length of the tensor"),
     "Round": (r"\(int(32|64)\[.*instead of 0$", "integers are returned as they are; TensorFlow's kernel gives 0 for them"),
     "Reverse": ("^empty .*TensorFlow raises", "empty tensors are allowed"),
-    "MaxPoolWithArgmax": ("stoker raises .*larger than the input", "a window larger than the image raises, as for the other pools; TensorFlow's kernel gives an empty tensor"),
+    "MaxPoolWithArgmax": ("stoker raises .*larger than the input|^NaN, inf", "a window larger than the image raises, as for the other pools (TensorFlow's kernel gives an empty tensor); NaN wins"),
+    **dict.fromkeys(
+        ("MaxPool", "MaxPoolV2", "MaxPool3D", "MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad", "MaxPoolGradGradV2", "MaxPool3DGrad", "MaxPool3DGradGrad"),
+        ("^NaN, inf|^empty .*TensorFlow raises", "NaN wins, so that errors are seen; TensorFlow's kernels skip it"),
+    ),
     **dict.fromkeys(
         ("DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"),
         (r"'dilations': \[1, (2, 2|1, 3), 1\]", "dilations are used; TensorFlow's CPU kernels leave them out of the gradients"),
@@ -104,8 +108,10 @@ DELIBERATE_DERIVATIVES: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 # Samples whose inputs do not fit together (a pooled tensor that is not the pool's own), which TensorFlow checks or
-# resolves in its own way. The cases of extra.py take their place.
-SAMPLES_LEFT_OUT = {"MaxPoolGradGrad", "FractionalMaxPoolGrad"}
+# resolves in its own way; functions. The cases of extra.py and the programs take their place.
+SAMPLES_LEFT_OUT = {"MaxPoolGradGrad", "FractionalMaxPoolGrad"} | {
+    "Const", "FakeParam", "PartitionedCall", "StatelessCase", "StatelessIf", "StatelessWhile",  # functions do not travel
+}  # fmt: skip
 
 # Outputs that TensorFlow leaves unset: (op, attribute, value) -> their numbers. They hold what was in memory.
 _UNSET: dict[tuple[str, str, Any], tuple[int, ...]] = {

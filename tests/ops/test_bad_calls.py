@@ -1,5 +1,6 @@
-"""Classes of bad calls: TensorFlow's error, in the phase in which TensorFlow finds it."""
+"""Bad calls and values that are no tensors: TensorFlow's error classes, when TensorFlow raises them."""
 
+import functools
 import json
 import sys
 import warnings
@@ -10,76 +11,32 @@ import pytest
 
 import stoker as tf
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "bad_calls"
+GOLDEN = Path(__file__).parent.parent / "golden"
 sys.path.insert(0, str(GOLDEN))
 
-import make  # noqa: E402
+import bad_calls  # noqa: E402
 
-sys.path.remove(str(GOLDEN))
-EXPECTED = json.loads((GOLDEN / "tensorflow.json").read_text())
-
-
-@pytest.mark.parametrize("number", range(len(make.OPS)))
-@pytest.mark.parametrize("mode", ["eager", "static", "unknown"])
-def test_ops(number, mode, eager):
-    """A bad call of an op gives TensorFlow's class, when the graph is built or when it runs as there, or a value."""
-    op, inputs, attrs = make.OPS[number]
-    with np.errstate(all="ignore"):
-        found = make._op(tf, op, inputs, attrs, mode)
-    assert found == EXPECTED[f"{number} {op}"][mode]
+EXPECTED = json.loads((GOLDEN / "bad_calls.json").read_text())
 
 
-@pytest.mark.parametrize("text", make.FUNCTIONS)
-def test_functions(text):
-    """A bad call of a public function gives the class that TensorFlow's gives, or a value."""
-    with warnings.catch_warnings():
+@pytest.fixture
+def found(eager):
+    return _found()
+
+
+@functools.cache
+def _found():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        assert make._function(tf, text) == EXPECTED[text]
+        return {"calls": bad_calls.outcomes(tf), "conversions": bad_calls.conversions(tf)}
 
 
-def test_losses_and_updates_by_inputs():
-    """A layer tells the losses and updates that follow from given inputs from those that follow from none."""
-    v1 = tf.compat.v1
-    with tf.Graph().as_default():
-        x, other = tf.zeros([2, 3]), tf.ones([2, 3])
-        layer = v1.layers.Dense(3, kernel_regularizer=tf.reduce_sum, activity_regularizer=tf.reduce_sum)
-        layer(x)
-        of_weights, of_outputs = layer.losses
-        assert layer.get_losses_for(None) == [of_weights]
-        assert layer.get_losses_for([x]) == [of_outputs]
-        assert layer.get_losses_for([other]) == []
-        norm = v1.layers.BatchNormalization()
-        norm(x, training=True)
-        assert norm.get_updates_for(None) == [] and norm.get_updates_for([other]) == []
-        assert norm.get_updates_for([x]) == norm.updates and len(norm.updates) == 2
+@pytest.mark.parametrize("name", EXPECTED["calls"])
+def test_bad_calls(name, found):
+    """Class and phase (building, running) are TensorFlow's: eagerly, with known and with unknown shapes."""
+    assert found["calls"][name] == EXPECTED["calls"][name]
 
 
-def test_a_bounded_normal_that_no_number_fits_ends(eager):
-    """Parameters for which no sample is ever accepted are an error, not a loop without end."""
-    with pytest.raises(tf.errors.InternalError, match="failed to accept a sample"):
-        tf.raw_ops.StatelessParameterizedTruncatedNormal(
-            shape=[4], seed=[1, 2], means=np.float32("nan"), stddevs=1.0, minvals=-1.0, maxvals=2.0
-        )
-
-
-def test_strings_fed_to_a_queue():
-    """What is fed straight into a queue is kept, strings as well as numbers."""
-    v1 = tf.compat.v1
-    with tf.Graph().as_default(), v1.Session() as session:
-        queue = v1.FIFOQueue(3, [tf.string, tf.float32], [[], []])
-        text, number = v1.placeholder(tf.string), v1.placeholder(tf.float32)
-        session.run(queue.enqueue([text, number]), {text: "a", number: 2.0})
-        assert session.run(queue.dequeue()) == [b"a", 2.0]
-
-
-def test_queues_refuse_what_tensorflow_refuses(eager):
-    """Batches need known shapes, waiting has no limit of time, and a padded queue has a shape for each component."""
-    raw = tf.raw_ops
-    loose = raw.FIFOQueueV2(component_types=[tf.float32], shared_name="loose")
-    raw.QueueEnqueueV2(handle=loose, components=[1.0])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="specified shapes"):
-        raw.QueueDequeueManyV2(handle=loose, n=1, component_types=[tf.float32])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="Timeout not supported"):
-        raw.QueueDequeueV2(handle=loose, component_types=[tf.float32], timeout_ms=5)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="Shapes must be provided for all components"):
-        raw.PaddingFIFOQueueV2(component_types=[tf.float32], shared_name="padded")
+def test_values(found):
+    """Python values become tensors of TensorFlow's dtypes, or its errors: those of eager mode differ from a graph's."""
+    assert found["conversions"] == EXPECTED["conversions"]

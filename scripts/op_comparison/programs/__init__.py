@@ -31,21 +31,23 @@ class Program:
     body: Callable[[Run], None]
     eager: bool
     producer: int | None
+    gradients: tuple[str, ...]
 
 
 PROGRAMS: dict[str, Program] = {}
 
 
 def program(
-    *ops: str, eager: bool = False, producer: int | None = None
+    *ops: str, eager: bool = False, producer: int | None = None, gradients: tuple[str, ...] = ()
 ) -> Callable[[Callable[[Run], None]], Callable[[Run], None]]:
     """Registers a program for `ops`.
 
-    `eager`: it also runs without a graph. `producer`: the version its graph claims, for ops that later ones removed.
+    `eager`: it also runs without a graph. `producer`: the version its graph claims, for ops that later ones removed. `gradients`:
+    the ops whose derivatives it compares (by the functions that make them: which of several forms a library chooses is its own).
     """
 
     def register(body: Callable[[Run], None]) -> Callable[[Run], None]:
-        PROGRAMS[body.__name__] = Program(body.__name__, ops, body, eager, producer)
+        PROGRAMS[body.__name__] = Program(body.__name__, ops, body, eager, producer, gradients)
         return body
 
     return register
@@ -152,4 +154,4 @@ def _as_array(value: Any) -> np.ndarray:
     return np.array(value, object) if isinstance(value, bytes) else np.asarray(value)
 
 
-from . import functions, lists, queues, remaining, state, tables  # noqa: E402, F401 (they register programs)
+from . import functions, lists, queues, remaining, slopes, state, tables  # noqa: E402, F401 (they register programs)

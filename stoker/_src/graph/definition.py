@@ -236,7 +236,7 @@ _INT32_ATTRS = frozenset(
     (
         "axis", "beam_width", "begin_mask", "blank_index", "block_size", "channels", "depth_radius", "dilations",
         "ellipsis_mask", "end_mask", "k", "ksize", "maxsplit", "new_axis_mask", "num_sampled", "num_true", "pad_width",
-        "precision", "quality", "ratio", "shrink_axis_mask", "strides", "summarize", "width", "x_density", "y_density",
+        "precision", "quality", "rates", "ratio", "shrink_axis_mask", "strides", "summarize", "width", "x_density", "y_density",
     )
 )  # fmt: skip
 # Of these, the ones that its shape functions take in full.

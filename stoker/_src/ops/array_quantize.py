@@ -59,6 +59,7 @@ FAKE_QUANT_ARGS_GRADIENT = (
     define("FakeQuantWithMinMaxArgsGradient(gradients: float32, inputs: float32) -> (backprops: float32)", **_RANGE)
     .not_differentiable()
     .alike()
+    .late()
 )
 FAKE_QUANT_ARGS.shape(unchanged)
 
@@ -85,7 +86,7 @@ def fake_quant_args_gradient_kernel(
             None, None, f"gradient and input must be the same size: {Shape(gradients.shape)} and {Shape(inputs.shape)}"
         )
     below, above = _inside(inputs, *_bounds(inputs, min, max), num_bits, narrow_range)
-    return gradients.masked_fill(below | above, 0.0)
+    return gradients * ~(below | above)
 
 
 @FAKE_QUANT_ARGS.grad
@@ -140,18 +141,27 @@ def _with_variables(name: str, *, per_channel: bool) -> tuple[Any, Any]:
         axes = list(range(inputs.ndim - 1)) if per_channel else list(range(inputs.ndim))
 
         def summed(mask: torch.Tensor) -> torch.Tensor:
-            picked = torch.where(mask, gradients, 0.0)
+            picked = gradients * mask
             return picked.sum(axes) if axes else picked
 
-        return gradients.masked_fill(below | above, 0.0), summed(below), summed(above)
+        return gradients * ~(below | above), summed(below), summed(above)
 
     @forward.shape
     def forward_shape(inputs: Shape, min: Shape, max: Shape) -> Shape:
+        _bounds_shape(inputs, min, max)
         return inputs
+
+    def _bounds_shape(inputs: Shape, min: Shape, max: Shape) -> Shape:
+        if not per_channel:
+            return min.of_rank(0).merge(max)
+        channels = Shape((inputs.at_least(1)[-1],)) if inputs.dims is not None else Shape((None,))
+        return channels.merge(min).merge(max)
 
     @backward.shape
     def backward_shape(gradients: Shape, inputs: Shape, min: Shape, max: Shape) -> Any:
-        return gradients.merge(inputs), min, max
+        inputs = gradients.merge(inputs)
+        bounds = _bounds_shape(inputs, min, max)
+        return inputs, bounds, bounds
 
     @forward.grad
     def gradient(op: Operation, g: Tensor) -> Any:
@@ -402,7 +412,7 @@ def quantize_and_dequantize_v4_grad_kernel(
             )
     form = [-1 if i == axis else 1 for i in range(input.ndim)] if axis != -1 else []
     inside = (input >= input_min.reshape(form)) & (input <= input_max.reshape(form))
-    return torch.where(inside, gradients, 0.0), torch.zeros_like(input_min), torch.zeros_like(input_max)
+    return gradients * inside, torch.zeros_like(input_min), torch.zeros_like(input_max)
 
 
 @QUANTIZE_AND_DEQUANTIZE_V4_GRAD.shape

@@ -115,9 +115,7 @@ def cholesky_grad(op: Operation, g: Tensor) -> Tensor:
     return _cholesky_gradient(op.outputs[0], g)
 
 
-CHOLESKY_GRAD = define(
-    "CholeskyGrad(l: T, grad: T) -> (output: T)", T=(dtypes.float16, dtypes.float32, dtypes.float64)
-).late()
+CHOLESKY_GRAD = define("CholeskyGrad(l: T, grad: T) -> (output: T)", T=(dtypes.float16, dtypes.float32, dtypes.float64))
 
 
 @CHOLESKY_GRAD.kernel
@@ -137,7 +135,8 @@ def cholesky_grad_kernel(l: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:
 
 @CHOLESKY_GRAD.shape
 def cholesky_grad_shape(l: Shape, grad: Shape) -> Shape:
-    return square(l.merge(grad))
+    l = square(l)
+    return l if l.dims != grad.dims else l.merge(grad)
 
 
 @export("linalg.cholesky", v1="cholesky")
@@ -285,25 +284,27 @@ SVD = define("Svd(input: T) -> (s: T, u: T, v: T)", compute_uv=True, full_matric
 @SVD.kernel
 def svd_kernel(input: torch.Tensor, *, compute_uv: bool, full_matrices: bool) -> Any:
     x = wide(input)
-    if not bool(torch.isfinite(x).all()):
-        return _not_numbers(x, input.dtype, compute_uv, full_matrices)
+    try:
+        return _svd(x, input, compute_uv, full_matrices)
+    except RuntimeError:  # torch refuses matrices that are not finite; TensorFlow gives NaN for them
+        finite = torch.isfinite(x).all(-1).all(-1)
+        if bool(finite.all()):
+            raise
+        parts = _svd(torch.where(finite[..., None, None], x, 0.0), input, compute_uv, full_matrices)
+        return tuple(
+            torch.where(finite.reshape(*finite.shape, *[1] * (part.ndim - finite.ndim)), part, torch.nan)
+            if part.ndim > finite.ndim
+            else part
+            for part in parts
+        )
+
+
+def _svd(x: torch.Tensor, input: torch.Tensor, compute_uv: bool, full_matrices: bool) -> tuple[torch.Tensor, ...]:
     if not compute_uv:
         nothing = torch.empty(0, dtype=input.dtype, device=input.device)
         return torch.linalg.svdvals(x).to(input.dtype), nothing, nothing.clone()
     u, s, vh = torch.linalg.svd(x, full_matrices=full_matrices)
     return s.to(input.dtype), u.to(input.dtype), vh.mH.resolve_conj().to(input.dtype)
-
-
-def _not_numbers(x: torch.Tensor, dtype: torch.dtype, compute_uv: bool, full_matrices: bool) -> Any:
-    """What TensorFlow gives for matrices with infinities or NaN, which torch refuses: NaN everywhere."""
-    batch, rows, cols = x.shape[:-2], x.shape[-2], x.shape[-1]
-    short = min(rows, cols)
-    sizes = (rows if full_matrices else short, cols if full_matrices else short)
-    forms = ((*batch, short), (*batch, rows, sizes[0]), (*batch, cols, sizes[1]))
-    return tuple(
-        torch.full(form if compute_uv or not i else (0,), float("nan"), dtype=dtype, device=x.device)
-        for i, form in enumerate(forms)
-    )
 
 
 @SVD.shape

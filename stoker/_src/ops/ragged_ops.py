@@ -254,7 +254,7 @@ def ragged_tensor_to_tensor_kernel(
     else:
         result = np.broadcast_to(default_value, (total, *inner)).copy()
         result[flat[kept].numpy()] = values[kept.numpy()]
-    return result.reshape(*outer, *inner)
+    return result.reshape((*outer, *inner))
 
 
 @RAGGED_TENSOR_TO_TENSOR.shape(as_shapes=["shape"])

@@ -85,7 +85,29 @@ def test_sample(sample: Sample) -> None:
 
 def test_draws_differ_unless_deterministic() -> None:
     """Without `deterministic` each run draws windows anew."""
-    rows = tf.nn.fractional_max_pool(tf.zeros([1, 40, 40, 1]), [1.0, 1.44, 1.44, 1.0], seed=1, seed2=2)[1]
+    rows = tf.nn.fractional_max_pool(tf.zeros([1, 40, 40, 1]), [1.0, 1.44, 1.44, 1.0])[1]
     with tf.Session() as session:
         drawn = {tuple(session.run(rows).tolist()) for _ in range(4)}
     assert len(drawn) > 1
+
+
+def test_seeds_need_deterministic() -> None:
+    """Seeds without `deterministic` are refused, as in TensorFlow."""
+    rows = tf.nn.fractional_max_pool(tf.zeros([1, 40, 40, 1]), [1.0, 1.44, 1.44, 1.0], seed=1, seed2=2)[1]
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="should be 0"):
+        session.run(rows)
+
+
+@pytest.mark.parametrize(
+    ("pseudo_random", "rows", "columns"),
+    [
+        (False, [0, 1, 2, 4, 6], [0, 2, 3, 5, 6, 7]),
+        (True, [0, 2, 4, 5, 6], [0, 2, 3, 5, 6, 7]),
+    ],
+)
+def test_windows_are_tensorflows(pseudo_random: bool, rows: list[int], columns: list[int]) -> None:
+    """The same seeds cut an image as TensorFlow 2.21 does (its numbers)."""
+    attrs = {"deterministic": True, "seed": 5, "seed2": 6, "pseudo_random": pseudo_random}
+    found = tf.nn.fractional_max_pool(tf.zeros([1, 6, 7, 1]), [1.0, 1.5, 1.4, 1.0], **attrs)[1:]
+    with tf.Session() as session:
+        assert [each.tolist() for each in session.run(found)] == [rows, columns]

@@ -212,6 +212,8 @@ def check_lengths(lengths: list[int], batch: int, steps: int) -> None:
     Raises:
         FailedPreconditionError: a length for another number of sequences, or longer than the input.
     """
+    if not (batch and steps):
+        raise InvalidArgumentError(None, None, f"inputs must not be empty: {steps} steps of {batch} sequences")
     if len(lengths) != batch:
         raise FailedPreconditionError(None, None, f"len(sequence_length) != batch_size: {len(lengths)} vs {batch}")
     for i, length in enumerate(lengths):

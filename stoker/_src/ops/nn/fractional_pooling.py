@@ -2,7 +2,7 @@
 
 A pooling sequence 0 = s[0] < s[1] < ... = size cuts a dimension into windows [s[i], s[i + 1]); overlapping windows take
 the first element of the next one too. Sequences are random (increments in any order) or pseudo-random (as even as can be,
-with a random start). The draws follow the op's seeds, but they are not TensorFlow's numbers.
+with a random start); the op's seeds give TensorFlow's.
 """
 
 from __future__ import annotations
@@ -63,13 +63,14 @@ def _sequence(state: PhiloxState, size: int, count: int, pseudo_random: bool) ->
     if ratio == least:
         return list(range(0, size + 1, least))
     if pseudo_random:
-        # ceil(ratio * (i + u)) - 1 starts at 0 when u is at most 1 / ratio.
-        start = float(fills.uniform(state.reserve_outputs(1), 1, torch.float64)[0]) / ratio
+        # ceil(ratio * (i + u)) - 1, with u small enough that the first and the last window are not longer than the others.
+        most = min((least + 2) / ratio - 1, (size + 1 - least) / ratio - (count - 1))
+        start = float(fills.uniform(state.reserve(1), 1, torch.float64)[0]) * most
         inner = [min(max(scalars.ceil(ratio * (i + start)) - 1, i * least), size) for i in range(1, count)]
         return [0, *inner, size]
     longer = size - least * count
-    increments = np.array([least] * (count - longer) + [least + 1] * longer)
-    order = choices.permutation(state.reserve(choices.permutation_reserve(count)), count)
+    increments = np.array([least + 1] * longer + [least] * (count - longer))
+    order = choices.permutation(state.reserve(-(-count // 4)), count)
     return [0, *np.cumsum(increments[order]).tolist()]
 
 
@@ -130,6 +131,10 @@ def _register(forward: OpDefinition, largest: bool) -> None:
         ctx: Any,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         _check_ratios(pooling_ratio)
+        if not deterministic and (seed or seed2):
+            raise InvalidArgumentError(
+                None, None, f"Both seed and seed2 should be 0 if deterministic is false, got {seed} and {seed2}"
+            )
         if deterministic and ctx.state is None:
             # One draw for the life of the node: every run uses the same windows.
             ctx.state = (seed, seed2) if seed or seed2 else tuple(np.random.SeedSequence().generate_state(2).tolist())

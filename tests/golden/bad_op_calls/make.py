@@ -1,6 +1,6 @@
 """Bad calls of ops and public functions, and what TensorFlow raises for them: {call: {mode: [phase, class]}}.
 
-    python tests/golden/bad_calls/make.py    # under an interpreter that has TensorFlow 2.21 and tf_keras
+    python tests/golden/bad_op_calls/make.py    # under an interpreter that has TensorFlow 2.21 and tf_keras
 
 The calls are classes of mistakes, one or two ops for each; the test runs them through stoker.
 """
