@@ -2,7 +2,7 @@
 
     python scripts/interop.py [--tf1 PYTHON] [--tf2 PYTHON] [--keep FOLDER]
 
-Each program of tests/golden/graphs/interop/programs.py is built on one side, written as a binary GraphDef, imported on the other
+Each program of tests/golden/graphs/interop/interop_programs.py is built on one side, written as a binary GraphDef, imported on the other
 side with `import_graph_def(name="")`, run there with the same feeds, and the values compared. TensorFlow writes twice: with the
 control flow of 1.x (Switch, Merge, Enter, ...) and with the functional one of 2.x. Then the programs of tests/scripts run under
 stoker and under each TensorFlow, and what they print is compared. PYTHON is an interpreter that has that
