@@ -1,6 +1,6 @@
 """The C extensions, which pyproject.toml cannot express.
 
-Each has a Python twin that gives identical results, so a machine without a compiler loses speed and nothing else.
+Each has a twin in Python or torch that gives the same results, so a machine without a compiler loses speed and nothing else.
 """
 
 from glob import glob
@@ -18,6 +18,7 @@ def extension(module: str, sources: list[str], headers: str, compile_args: list[
         [f"stoker/_src/{source}" for source in sources],
         depends=sorted(glob(f"stoker/_src/{headers}")),
         extra_compile_args=compile_args,
+        extra_link_args=[argument for argument in compile_args if argument == "-fopenmp"],
         optional=True,
     )
 
@@ -31,6 +32,12 @@ setup(
         extension("formats.images._native", ["formats/images/native.c"], "formats/images/*.h"),
         extension("ops.native.random_bits", ["ops/native/random_bits.c"], "ops/native/*.h"),
         extension("ops.native.sdca", ["ops/native/sdca.c"], "ops/native/*.h"),
+        extension(
+            "ops.native.transposition",
+            ["ops/native/transposition.c"],
+            "ops/native/*.h",
+            [*COMPILE_ARGS, "-fopenmp"],
+        ),
         extension(
             "runtime.native.program",
             ["runtime/native/program.c"],

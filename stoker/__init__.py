@@ -77,8 +77,12 @@ from stoker._src.graph.conversion import register_tensor_conversion_function as 
 from stoker._src.graph.gradient_registry import not_differentiable as no_gradient
 from stoker._src.graph.gradient_registry import RegisterGradient as RegisterGradient
 from stoker._src.graph.graph import Graph as Graph
+from stoker._src.graph.importer import import_graph_def as import_graph_def
 from stoker._src.graph.indexed_slices import IndexedSlices as IndexedSlices
 from stoker._src.graph.public import convert_to_tensor_v2 as convert_to_tensor
+from stoker._src.graph.public import get_current_name_scope as get_current_name_scope
+from stoker._src.graph.public import inside_function as inside_function
+from stoker._src.graph.public import is_symbolic_tensor as is_symbolic_tensor
 from stoker._src.graph.public import newaxis as newaxis
 from stoker._src.graph.scopes import control_dependencies as control_dependencies
 from stoker._src.graph.scopes import device_v2 as device
@@ -165,8 +169,10 @@ from stoker._src.ops.functional_loops import foldl as foldl
 from stoker._src.ops.functional_loops import foldr as foldr
 from stoker._src.ops.functional_loops import map_fn as map_fn
 from stoker._src.ops.functional_loops import scan as scan
+from stoker._src.ops.functional_loops import vectorized_map as vectorized_map
 from stoker._src.ops.gathering import gather_nd_v2 as gather_nd
 from stoker._src.ops.gathering import gather_v2 as gather
+from stoker._src.ops.gradients import AggregationMethod as AggregationMethod
 from stoker._src.ops.gradients import gradients_v2 as gradients
 from stoker._src.ops.gradients import hessians_v2 as hessians
 from stoker._src.ops.gradients import UnconnectedGradients as UnconnectedGradients
@@ -218,6 +224,7 @@ from stoker._src.ops.math_unary import sqrt as sqrt
 from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
+from stoker._src.ops.module import Module as Module
 from stoker._src.ops.printing import print_v2 as print
 from stoker._src.ops.printing import timestamp as timestamp
 from stoker._src.ops.python_functions import numpy_function as numpy_function

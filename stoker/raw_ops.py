@@ -2,6 +2,7 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker._src.runtime.raw_ops import Abort as Abort
 from stoker._src.runtime.raw_ops import Abs as Abs
 from stoker._src.runtime.raw_ops import AccumulateNV2 as AccumulateNV2
 from stoker._src.runtime.raw_ops import AccumulatorApplyGradient as AccumulatorApplyGradient
@@ -39,6 +40,7 @@ from stoker._src.runtime.raw_ops import ApplyProximalAdagrad as ApplyProximalAda
 from stoker._src.runtime.raw_ops import ApplyProximalGradientDescent as ApplyProximalGradientDescent
 from stoker._src.runtime.raw_ops import ApplyRMSProp as ApplyRMSProp
 from stoker._src.runtime.raw_ops import ApproximateEqual as ApproximateEqual
+from stoker._src.runtime.raw_ops import ApproxTopK as ApproxTopK
 from stoker._src.runtime.raw_ops import ArgMax as ArgMax
 from stoker._src.runtime.raw_ops import ArgMin as ArgMin
 from stoker._src.runtime.raw_ops import Asin as Asin
@@ -241,6 +243,7 @@ from stoker._src.runtime.raw_ops import FakeQuantWithMinMaxVarsPerChannelGradien
 from stoker._src.runtime.raw_ops import FFT as FFT
 from stoker._src.runtime.raw_ops import FFT2D as FFT2D
 from stoker._src.runtime.raw_ops import FFT3D as FFT3D
+from stoker._src.runtime.raw_ops import FFTND as FFTND
 from stoker._src.runtime.raw_ops import FIFOQueue as FIFOQueue
 from stoker._src.runtime.raw_ops import FIFOQueueV2 as FIFOQueueV2
 from stoker._src.runtime.raw_ops import Fill as Fill
@@ -263,6 +266,7 @@ from stoker._src.runtime.raw_ops import FusedBatchNormGradV2 as FusedBatchNormGr
 from stoker._src.runtime.raw_ops import FusedBatchNormGradV3 as FusedBatchNormGradV3
 from stoker._src.runtime.raw_ops import FusedBatchNormV2 as FusedBatchNormV2
 from stoker._src.runtime.raw_ops import FusedBatchNormV3 as FusedBatchNormV3
+from stoker._src.runtime.raw_ops import FusedPadConv2D as FusedPadConv2D
 from stoker._src.runtime.raw_ops import Gather as Gather
 from stoker._src.runtime.raw_ops import GatherNd as GatherNd
 from stoker._src.runtime.raw_ops import GatherV2 as GatherV2
@@ -284,6 +288,7 @@ from stoker._src.runtime.raw_ops import If as If
 from stoker._src.runtime.raw_ops import IFFT as IFFT
 from stoker._src.runtime.raw_ops import IFFT2D as IFFT2D
 from stoker._src.runtime.raw_ops import IFFT3D as IFFT3D
+from stoker._src.runtime.raw_ops import IFFTND as IFFTND
 from stoker._src.runtime.raw_ops import Igamma as Igamma
 from stoker._src.runtime.raw_ops import Igammac as Igammac
 from stoker._src.runtime.raw_ops import IgammaGradA as IgammaGradA
@@ -304,9 +309,11 @@ from stoker._src.runtime.raw_ops import InvGrad as InvGrad
 from stoker._src.runtime.raw_ops import IRFFT as IRFFT
 from stoker._src.runtime.raw_ops import IRFFT2D as IRFFT2D
 from stoker._src.runtime.raw_ops import IRFFT3D as IRFFT3D
+from stoker._src.runtime.raw_ops import IRFFTND as IRFFTND
 from stoker._src.runtime.raw_ops import IsFinite as IsFinite
 from stoker._src.runtime.raw_ops import IsInf as IsInf
 from stoker._src.runtime.raw_ops import IsNan as IsNan
+from stoker._src.runtime.raw_ops import IsotonicRegression as IsotonicRegression
 from stoker._src.runtime.raw_ops import IsVariableInitialized as IsVariableInitialized
 from stoker._src.runtime.raw_ops import L2Loss as L2Loss
 from stoker._src.runtime.raw_ops import LeakyRelu as LeakyRelu
@@ -437,6 +444,7 @@ from stoker._src.runtime.raw_ops import ParseSingleSequenceExample as ParseSingl
 from stoker._src.runtime.raw_ops import ParseTensor as ParseTensor
 from stoker._src.runtime.raw_ops import PartitionedCall as PartitionedCall
 from stoker._src.runtime.raw_ops import Placeholder as Placeholder
+from stoker._src.runtime.raw_ops import PlaceholderV2 as PlaceholderV2
 from stoker._src.runtime.raw_ops import PlaceholderWithDefault as PlaceholderWithDefault
 from stoker._src.runtime.raw_ops import Polygamma as Polygamma
 from stoker._src.runtime.raw_ops import PopulationCount as PopulationCount
@@ -455,6 +463,19 @@ from stoker._src.runtime.raw_ops import QuantizeAndDequantizeV2 as QuantizeAndDe
 from stoker._src.runtime.raw_ops import QuantizeAndDequantizeV3 as QuantizeAndDequantizeV3
 from stoker._src.runtime.raw_ops import QuantizeAndDequantizeV4 as QuantizeAndDequantizeV4
 from stoker._src.runtime.raw_ops import QuantizeAndDequantizeV4Grad as QuantizeAndDequantizeV4Grad
+from stoker._src.runtime.raw_ops import QuantizedAdd as QuantizedAdd
+from stoker._src.runtime.raw_ops import QuantizedAvgPool as QuantizedAvgPool
+from stoker._src.runtime.raw_ops import QuantizedBiasAdd as QuantizedBiasAdd
+from stoker._src.runtime.raw_ops import QuantizedConcat as QuantizedConcat
+from stoker._src.runtime.raw_ops import QuantizedConv2D as QuantizedConv2D
+from stoker._src.runtime.raw_ops import QuantizedMatMul as QuantizedMatMul
+from stoker._src.runtime.raw_ops import QuantizedMaxPool as QuantizedMaxPool
+from stoker._src.runtime.raw_ops import QuantizedMul as QuantizedMul
+from stoker._src.runtime.raw_ops import QuantizeDownAndShrinkRange as QuantizeDownAndShrinkRange
+from stoker._src.runtime.raw_ops import QuantizedRelu as QuantizedRelu
+from stoker._src.runtime.raw_ops import QuantizedRelu6 as QuantizedRelu6
+from stoker._src.runtime.raw_ops import QuantizedReluX as QuantizedReluX
+from stoker._src.runtime.raw_ops import QuantizedReshape as QuantizedReshape
 from stoker._src.runtime.raw_ops import QuantizeV2 as QuantizeV2
 from stoker._src.runtime.raw_ops import QueueClose as QueueClose
 from stoker._src.runtime.raw_ops import QueueCloseV2 as QueueCloseV2
@@ -517,12 +538,15 @@ from stoker._src.runtime.raw_ops import RealDiv as RealDiv
 from stoker._src.runtime.raw_ops import Reciprocal as Reciprocal
 from stoker._src.runtime.raw_ops import ReciprocalGrad as ReciprocalGrad
 from stoker._src.runtime.raw_ops import ReduceJoin as ReduceJoin
+from stoker._src.runtime.raw_ops import RefIdentity as RefIdentity
 from stoker._src.runtime.raw_ops import RegexFullMatch as RegexFullMatch
 from stoker._src.runtime.raw_ops import RegexReplace as RegexReplace
 from stoker._src.runtime.raw_ops import Relu as Relu
 from stoker._src.runtime.raw_ops import Relu6 as Relu6
 from stoker._src.runtime.raw_ops import Relu6Grad as Relu6Grad
 from stoker._src.runtime.raw_ops import ReluGrad as ReluGrad
+from stoker._src.runtime.raw_ops import RequantizationRange as RequantizationRange
+from stoker._src.runtime.raw_ops import Requantize as Requantize
 from stoker._src.runtime.raw_ops import Reshape as Reshape
 from stoker._src.runtime.raw_ops import ResourceAccumulatorApplyGradient as ResourceAccumulatorApplyGradient
 from stoker._src.runtime.raw_ops import ResourceAccumulatorNumAccumulated as ResourceAccumulatorNumAccumulated
@@ -581,6 +605,7 @@ from stoker._src.runtime.raw_ops import ReverseV2 as ReverseV2
 from stoker._src.runtime.raw_ops import RFFT as RFFT
 from stoker._src.runtime.raw_ops import RFFT2D as RFFT2D
 from stoker._src.runtime.raw_ops import RFFT3D as RFFT3D
+from stoker._src.runtime.raw_ops import RFFTND as RFFTND
 from stoker._src.runtime.raw_ops import RightShift as RightShift
 from stoker._src.runtime.raw_ops import Rint as Rint
 from stoker._src.runtime.raw_ops import RngReadAndSkip as RngReadAndSkip
@@ -636,6 +661,7 @@ from stoker._src.runtime.raw_ops import Sinh as Sinh
 from stoker._src.runtime.raw_ops import Size as Size
 from stoker._src.runtime.raw_ops import Slice as Slice
 from stoker._src.runtime.raw_ops import Snapshot as Snapshot
+from stoker._src.runtime.raw_ops import SobolSample as SobolSample
 from stoker._src.runtime.raw_ops import Softmax as Softmax
 from stoker._src.runtime.raw_ops import SoftmaxCrossEntropyWithLogits as SoftmaxCrossEntropyWithLogits
 from stoker._src.runtime.raw_ops import Softplus as Softplus

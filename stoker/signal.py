@@ -2,6 +2,10 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker._src.ops.approximations import fftnd as fftnd
+from stoker._src.ops.approximations import ifftnd as ifftnd
+from stoker._src.ops.approximations import irfftnd as irfftnd
+from stoker._src.ops.approximations import rfftnd as rfftnd
 from stoker._src.ops.signal import fft as fft
 from stoker._src.ops.signal import fft2d as fft2d
 from stoker._src.ops.signal import fft3d as fft3d

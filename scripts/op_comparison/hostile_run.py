@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from exchange import Reader, Variable
+from exchange import Function, Output, Reader, Variable
 from oracle import call, convert, flatten, variable_for
 
 CHUNK = 60
@@ -76,6 +76,97 @@ def run_in_graph(tf: Any, case: dict[str, Any], known: bool, phase: list[str]) -
         session.run(outputs or result, feeds)
 
 
+def outcomes(tf: Any, case: dict[str, Any], number: int) -> dict[str, Any]:
+    """What comes of a case in each of the three modes."""
+    nothing = ["run", "", ""]
+    if "steps" in case:
+        modes = ("static", "unknown") if case["graph"] else ("eager", "static", "unknown")
+        return {"eager": nothing, **{mode: outcome(run_program, tf, case, mode, number) for mode in modes}}
+    return {
+        "eager": nothing if case["graph"] else outcome(run_eagerly, tf, case),
+        "static": outcome(run_in_graph, tf, case, True),
+        "unknown": outcome(run_in_graph, tf, case, False),
+    }
+
+
+# Bodies of functions, by the names that sequences.py gives them: of a vector x of floats and an int32 n.
+BODIES: dict[str, Any] = {
+    "step": lambda tf, x, n: [x + 1.0, n - 1],
+    "same": lambda tf, x, n: [x, n],
+    "swapped": lambda tf, x, n: [n, x],
+    "one": lambda tf, x, n: [x],
+    "three": lambda tf, x, n: [x, n, n],
+    "longer": lambda tf, x, n: [tf.concat([x, x], 0), n - 1],
+    "vector": lambda tf, x, n: [x, tf.stack([n, n])],
+    "below": lambda tf, x, n: [n > 0],
+    "count": lambda tf, x, n: [n],
+    "text": lambda tf, x, n: [tf.constant("")],
+    "bools": lambda tf, x, n: [x > 100.0],
+    "two_flags": lambda tf, x, n: [n > 0, n > 0],
+    "no_flag": lambda tf, x, n: [],
+    "one_only": lambda tf, x, n: [tf.stack([n > 0])],
+    "first": lambda tf, x: [x],
+}
+
+
+def traced(tf: Any, value: Any) -> Any:
+    """An attribute with functions in it made."""
+    if isinstance(value, list):
+        return [traced(tf, item) for item in value]
+    if not isinstance(value, Function):
+        return value
+    specs = [tf.TensorSpec(shape, dtype) for dtype, shape in value.arguments]
+    body = BODIES[value.body]
+    return tf.function(lambda *arguments: body(tf, *arguments), input_signature=specs).get_concrete_function()
+
+
+def run_program(tf: Any, case: dict[str, Any], mode: str, number: int, phase: list[str]) -> None:
+    """The steps of a program, one after the other; in a graph, one run of all with an edge from each to the next."""
+    v1 = tf.compat.v1
+    made: list[Any] = []
+    feeds: dict[Any, Any] = {}
+
+    def value_of(item: Any) -> Any:
+        if isinstance(item, list):
+            return [value_of(each) for each in item]
+        if isinstance(item, Output):
+            found = made[item.step]
+            return found if not isinstance(found, (list, tuple)) else found[item.index]
+        dtype = tf.string if item.dtype.kind == "O" else tf.as_dtype(item.dtype)
+        if mode != "unknown":
+            return tf.constant(item, dtype)
+        tensor = v1.placeholder(dtype, None)
+        feeds[tensor] = item
+        return tensor
+
+    def call_step(step: dict[str, Any]) -> Any:
+        attrs = {
+            key: f"{mode}{number}" if value == "<unique>" else traced(tf, value) for key, value in step["attrs"].items()
+        }
+        return call(tf, step["op"], {name: value_of(item) for name, item in step["inputs"].items()}, attrs)
+
+    if mode == "eager":
+        phase[0] = "run"
+        for step in case["steps"]:
+            made.append(call_step(step))
+        return
+    config = v1.ConfigProto(operation_timeout_in_ms=1000)
+    with tf.Graph().as_default(), v1.Session(config=config) as session:
+        ready: list[Any] = []
+        for step in case["steps"]:
+            with tf.control_dependencies(ready):
+                made.append(call_step(step))
+            ready = [getattr(tensor, "op", tensor) for tensor in flatten(made[-1])] or [made[-1]]
+        outputs = [
+            t
+            for t in flatten(made)
+            if t.dtype.base_dtype not in (tf.resource, tf.variant) and not t.dtype._is_ref_dtype
+        ]
+        operations = [each for each in made if type(each).__name__ == "Operation"]
+        phase[0] = "run"
+        session.run([*outputs, *operations, *ready], feeds)
+
+
 def main() -> None:
     name, source, folder = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     fatal = {int(number) for number in sys.argv[4:]}
@@ -98,11 +189,7 @@ def main() -> None:
             signal.alarm(SECONDS)
             case = reader.unpack(packed)
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            found: dict[str, Any] = {
-                "eager": ["run", "", ""] if case["graph"] else outcome(run_eagerly, tf, case),
-                "static": outcome(run_in_graph, tf, case, True),
-                "unknown": outcome(run_in_graph, tf, case, False),
-            }
+            found = outcomes(tf, case, number)
             found["grown"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
             results.append(found)
         signal.alarm(0)

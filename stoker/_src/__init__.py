@@ -2,6 +2,27 @@
 
 import gc
 import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# How often a thread of torch's OpenMP looks for work before it sleeps: for some ten microseconds instead of milliseconds. On an idle machine
+# that is enough between two ops. On a busy one the threads that look keep those that have work from running, and a step
+# took up to twenty times as long.
+_SPINS = "2000"
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    """The OpenMP runtime reads its settings from the environment while torch is loaded."""
+    if "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ:
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = _SPINS
+    try:
+        yield
+    finally:
+        del os.environ["GOMP_SPINCOUNT"]
 
 
 def _load() -> None:
@@ -13,7 +34,8 @@ def _load() -> None:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        importlib.import_module("torch")
+        with _patience():
+            importlib.import_module("torch")
         importlib.import_module("stoker._src.ops")
     finally:
         if collecting:

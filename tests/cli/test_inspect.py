@@ -1,5 +1,8 @@
 """stoker inspect."""
 
+import subprocess
+import sys
+
 import pytest
 
 import stoker.compat.v1 as tf
@@ -93,3 +96,16 @@ def test_odd_files(tmp_path, capsys):
         file.write(b"12345")
     assert main(["inspect", path]) == 1
     assert "the last 5 bytes are not a whole record" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough(tmp_path):
+    """A pipe that is closed early ends the command without a traceback."""
+    path = str(tmp_path / "x.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        writer.write(_example(1))
+    command = [sys.executable, "-u", "-m", "stoker", "inspect", path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

@@ -190,3 +190,15 @@ def test_escapes_and_slashes_in_patterns(tmp_path):
         with pytest.raises(errors.InvalidArgumentError, match="negative position"):
             file.seek(-1)
         assert file.tell() == 2
+
+
+def test_patterns_at_the_top_of_a_scheme():
+    """A pattern may begin right after the scheme; what a backend cannot open is one of the errors of files."""
+    top = f"memory://top{uuid.uuid4().hex}"
+    for name in ("a.txt", "b/c.txt"):
+        with gfile.GFile(f"{top}{name}", "w") as file:
+            file.write("x")
+    assert gfile.glob(top + "a*") == [top + "a.txt"]
+    assert gfile.glob(top + "*/*.txt") == [top + "b/c.txt"]
+    with pytest.raises(errors.NotFoundError):
+        gfile.exists("zip://a::/no/such/archive.zip")

@@ -357,3 +357,67 @@ def test_webp():
     ):
         with pytest.raises(errors.InvalidArgumentError, match=words):
             images.decode_image(contents, **options)
+
+
+def test_what_libjpeg_only_warns_of():
+    """Bytes between segments, odd versions and empty notes do not keep a JPEG file from being read; errors do."""
+    whole = images.encode_jpeg((np.arange(16 * 16 * 3) % 251).astype(np.uint8).reshape(16, 16, 3))
+    expected = images.decode_jpeg(whole)
+    tables = whole.index(b"\xff\xdb")
+    for odd in (
+        whole[:tables] + b"??" + whole[tables:],
+        whole[:11] + b"\x09" + whole[12:],
+        whole[:tables] + b"\xff\xfe\0\0" + whole[tables:],
+        whole[:-2] + b"?" + whole[-2:],
+    ):
+        np.testing.assert_array_equal(images.decode_jpeg(odd), expected)
+    passes = images.encode_jpeg(np.zeros((16, 16, 3), np.uint8), progressive=True)
+    scan = passes.rindex(b"\xff\xda")
+    with pytest.raises(errors.InvalidArgumentError, match="Uncompress failed"):  # a scan of no component
+        images.decode_jpeg(passes[: scan + 5] + b"\x9c" + passes[scan + 6 :])
+
+
+def test_png_chunks_that_libpng_leaves_out_or_refuses():
+    """An ancillary chunk of a wrong checksum is left out, a name that is not of letters refused; the pixels' own checksum
+    is not asked for where it stands in a chunk of its own."""
+
+    def chunk(kind, body, wrong=0):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body) ^ wrong)
+
+    head = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 1, 8, 3, 0, 0, 0))
+    head += chunk(b"PLTE", bytes(range(6)))
+    rows = zlib.compress(b"\0\0\1")
+    tail = chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    plain = [[[0, 1, 2], [3, 4, 5]]]
+    assert images.decode_png(head + chunk(b"tRNS", b"\7", wrong=1) + tail).tolist() == plain
+    assert images.decode_png(head + chunk(b"tRNS", b"\7") + tail).shape == (1, 2, 4)
+    with pytest.raises(errors.InvalidArgumentError, match="letters"):
+        images.decode_png(head + chunk(b"tR^S", b"\7") + tail)
+    apart = chunk(b"IDAT", rows[:-4]) + chunk(b"IDAT", b"\0\0\0\0") + chunk(b"IEND", b"")
+    assert images.decode_png(head + apart).tolist() == plain
+
+
+def test_damaged_gif_frames():
+    """Frames in front of the first damaged one are given; a code without a meaning is not always damage."""
+    colors = bytes(range(12))
+
+    def frame(data, width=2, height=2):
+        return b"," + struct.pack("<HHHHB", 0, 0, width, height, 0) + b"\2" + bytes([len(data)]) + data + b"\0"
+
+    head = b"GIF89a" + struct.pack("<HHBBB", 2, 2, 0x81, 0, 0) + colors
+    good = frame(_lzw([4, 0, 1, 4, 2, 3, 5]))
+    pixels = images.decode_gif(head + good + b";")
+    assert pixels[0, :, :, 0].tolist() == [[0, 3], [6, 9]]
+    for bad in (frame(_lzw([4, 0, 5])), frame(_lzw([4, 7])), frame(_lzw([4, 0, 1, 4, 2, 3, 5]), height=0), b"?"):
+        np.testing.assert_array_equal(images.decode_gif(head + good + bad + b";"), pixels)
+        with pytest.raises(errors.InvalidArgumentError, match="failed to slurp"):
+            images.decode_gif(head + bad + b";")
+    assert images.decode_gif(head + frame(_lzw([4, 1, 7, 3])) + b";")[0, :, :, 0].tolist() == [[3, 3], [6, 9]]
+    empty = b"!\x01\0\0"  # an extension whose first block is empty goes on
+    np.testing.assert_array_equal(images.decode_gif(head + empty + good + b";"), pixels)
+
+
+def _lzw(codes):
+    """Codes of three bits each."""
+    bits = sum(code << 3 * place for place, code in enumerate(codes))
+    return bits.to_bytes((3 * len(codes) + 7) // 8, "little")

@@ -108,6 +108,9 @@ def test_ranks_are_checked_when_they_become_known():
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         start = tf.compat.v1.placeholder(tf.int32)
         result = tf.raw_ops.Range(start=start, limit=5, delta=1)
-        with pytest.raises(tf.errors.InvalidArgumentError, match="rank 0 but is rank 1"):
-            session.run(result, {start: [0]})
+        with pytest.raises(tf.errors.InvalidArgumentError, match="at most rank 1 but is rank 2"):
+            session.run(result, {start: [[0]]})
+        with pytest.raises(tf.errors.InvalidArgumentError, match="start must be a scalar"):
+            session.run(result, {start: [0, 1]})
+        assert session.run(result, {start: [3]}).tolist() == [3, 4]  # a vector of one passes for a scalar by then
         assert session.run(result, {start: 3}).tolist() == [3, 4]

@@ -49,6 +49,7 @@ SAMPLES = [
     Sample("GatherV2", [text(5), at(5), 0], raises=(InvalidArgumentError, r"indices\[0\] = 5 is not in \[0, 5\)")),
     Sample("GatherV2", [f64(5), at(0), 1], raises=(InvalidArgumentError, "1")),
     Sample("GatherNd", [f64(3, 2), PAIRS], reference=lambda x, i: x[i[:, 0], i[:, 1]]),
+    Sample("GatherNd", [f64(3, 2), at(2, 1)], reference=lambda x, i: x[2, 1], gradient=False),
     Sample("GatherNd", [f64(3, 2), at(1, 2).reshape(2, 1)], reference=lambda x, i: x[[1, 2]]),
     Sample("GatherNd", [f64(3, 2), np.zeros((2, 0), "i4")], reference=lambda x, i: np.stack([x, x])),
     Sample("GatherNd", [text(3, 2), PAIRS], reference=lambda x, i: x[i[:, 0], i[:, 1]], gradient=False),

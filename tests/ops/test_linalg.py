@@ -275,3 +275,22 @@ def test_attributes_younger_than_1_15_are_left_out_of_graph_defs() -> None:
         for node in nodes:
             assert set(node.attr) >= {"T", "transpose_a", "transpose_b"} and "grad_a" not in node.attr
         assert product.op.get_attr("grad_a") is False
+
+
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
+def test_large_products(transposed):
+    """Large float32 matrices, of sizes that fill no block of any kernel, are multiplied in every orientation."""
+    rng = np.random.RandomState(0)
+    a, b = rng.randn(331, 333).astype("f"), rng.randn(333, 165).astype("f")
+    stored = [x.T.copy() if flip else x for x, flip in zip((a, b), transposed)]
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, y = (tf.placeholder(tf.float32, [None, None]) for _ in range(2))
+        product = tf.matmul(x, y, transpose_a=transposed[0], transpose_b=transposed[1])
+        found = session.run(product, dict(zip((x, y), stored)))
+        views = session.run(tf.matmul(tf.transpose(x), y, transpose_a=not transposed[0], transpose_b=transposed[1]),
+                            dict(zip((x, y), stored)))  # fmt: skip
+        with pytest.raises(tf.errors.InvalidArgumentError, match="333"):
+            session.run(product, {x: stored[0], y: np.zeros((500, 500), "f")})
+    exact = a.astype("d") @ b.astype("d")
+    np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(views, exact, rtol=1e-4, atol=1e-4)

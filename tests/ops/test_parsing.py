@@ -272,3 +272,15 @@ def test_the_older_ops_parse_the_same():
         )  # fmt: skip
         assert one.dense_values[0].numpy().tolist() == [1.5, 2.5]
         assert one.sparse_indices[0].numpy().tolist() == [[0], [1]]
+
+
+def test_a_uniform_last_partition_makes_no_ragged_level(eager):
+    """Rows of one length below everything ragged are a dimension of the flat values."""
+    numbers = tf.train.Feature(int64_list=tf.train.Int64List(value=[1, 2, 3, 4]))
+    example = tf.train.Example(features=tf.train.Features(feature={"a": numbers})).SerializeToString()
+    uniform = tf.io.RaggedFeature.UniformRowLength(2)
+    feature = tf.io.RaggedFeature(tf.int64, value_key="a", partitions=[uniform])
+    found = tf.io.parse_example([example, b""], {"r": feature})["r"]
+    assert found.ragged_rank == 1
+    assert found.flat_values.numpy().tolist() == [[1, 2], [3, 4]]
+    assert found.to_list() == [[[1, 2], [3, 4]], []]

@@ -272,3 +272,14 @@ def test_placeholders_take_their_shape_as_a_tensor():
     with tf.Session() as session:
         found = session.run(dense, {sparse: (np.array([[0, 1]]), np.array([5.0]), np.array([2, 3]))})
     assert found.tolist() == [[0, 5, 0], [0, 0, 0]]
+
+
+def test_reorder_takes_any_coordinates(eager):
+    """Elements are sorted by their coordinates, also by those outside of the shape; their rank must be the shape's."""
+    indices, values = tf.raw_ops.SparseReorder(
+        input_indices=[[0, 5], [0, 3], [-1, 9]], input_values=[1.0, 2.0, 3.0], input_shape=[1, 4]
+    )
+    assert indices.numpy().tolist() == [[-1, 9], [0, 3], [0, 5]]
+    assert values.numpy().tolist() == [3.0, 2.0, 1.0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="do not match"):
+        tf.raw_ops.SparseReorder(input_indices=[[0, 5]], input_values=[1.0], input_shape=[1, 4, 4])

@@ -107,6 +107,25 @@ def test_shapes_that_lose_a_size_are_widened():
     assert f(tf.constant(3)).shape == [1, 2]
 
 
+def test_variables_that_only_an_iteration_defines():
+    """They have the kind that an iteration gives them: structures, strings, arrays, sizes unknown; or stay None."""
+
+    @tf.function
+    def f(n, flag):
+        never = None
+        for i in tf.range(n):
+            nested = (i, {"s": "x", "b": i > 1})
+            growing = tf.range(i + 1)
+            array = tf.TensorArray(tf.int32, 2).unstack([i, i])
+            if flag:
+                never = 1
+        return nested, growing, array.stack(), never
+
+    nested, growing, stacked, never = f(tf.constant(3), False)
+    assert (int(nested[0]), nested[1]["s"].numpy(), bool(nested[1]["b"])) == (2, b"x", True)
+    assert growing.numpy().tolist() == [0, 1, 2] and stacked.numpy().tolist() == [2, 2] and never is None
+
+
 def test_maximum_iterations():
     """`set_loop_options(maximum_iterations=)` ends a loop, also when it is a tensor."""
 
@@ -483,3 +502,35 @@ def test_features():
         assert {"f/mul", "f/absolute/Greater"} <= {op.name for op in graph.get_operations()}
     with pytest.raises(TypeError, match="Feature, found 'L'"):
         tf.function(f, experimental_autograph_options="L")
+
+
+def test_graphs_of_1x():
+    """Outside of functions, map_fn converts what it is given, and an assertion that nobody would run is refused."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        assert session.run(tf.map_fn(absolute, tf.constant([3, -3]))).tolist() == [3, 3]
+
+        def checked(x):
+            assert x > 0
+            return x
+
+        with pytest.raises(TypeError, match="as a Python `bool` is not allowed"):
+            tf.autograph.to_graph(checked)(tf.constant(1))
+    for kept in (
+        tf.function(lambda x: tf.map_fn(absolute, x), autograph=False),
+        tf.function(tf.autograph.experimental.do_not_convert(lambda x: tf.map_fn(absolute, x))),
+    ):
+        with pytest.raises(TypeError, match="as a Python `bool` is not allowed"):
+            kept(tf.constant([1]))
+
+
+def test_defaults_that_are_functions():
+    """Code in default values and annotations belongs to the definition, which is not repeated."""
+    f = tf.function(lambda x, k=lambda v: v * 2: k(x) if x > 0 else x)
+
+    def g(x: int, make=lambda: 3) -> int:
+        if x > 0:
+            return x + make()
+        return x
+
+    assert int(f(tf.constant(3))) == 6
+    assert int(tf.function(g)(tf.constant(1))) == 4

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+import _pydecimal
+import argparse
+import ast
+import configparser
+import difflib
+import fractions
+import inspect
+import json
 import linecache
+import pprint
+import random
+import statistics
+import textwrap
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +22,7 @@ from hypothesis import strategies as st
 
 import stoker as tf
 from stoker._src.base import settings as choices
+from stoker._src.runtime.autograph import convert
 
 pytestmark = pytest.mark.usefixtures("eager", "equality")
 
@@ -180,6 +193,18 @@ def shared_variable(x, y):
     return total
 
 
+def recursion(x, y):
+    return power(3, x) + y
+
+
+def power(n, x):
+    if n == 0:
+        return 1
+    if x > 2:
+        return power(n - 1, x) * x
+    return power(n - 1, x) + x
+
+
 def default_and_keywords(x, y):
     return apply(x, y=y) + apply(x)
 
@@ -323,6 +348,7 @@ PROGRAMS = [
     helpers,
     closures,
     shared_variable,
+    recursion,
     default_and_keywords,
     places,
     assignment_expressions,
@@ -422,3 +448,40 @@ def test_random_programs(lines, inputs):
     for values in inputs:
         want = int(program(*values))
         assert int(function(*map(tf.constant, values))) == want, (source, values)
+
+
+# ---- programs that were not written for it -----------------------------------------------------------------------
+
+
+def _configuration():
+    parser = configparser.ConfigParser()
+    parser.read_string("[a]\nx=1\ny=%(x)s2\n[b]\nz: 3\n")
+    return {name: dict(parser[name]) for name in parser.sections()}
+
+
+def _arguments():
+    parser = argparse.ArgumentParser(prog="x")
+    parser.add_argument("a", type=int)
+    parser.add_argument("--b", nargs="*", default=[])
+    return parser.parse_args(["3", "--b", "1", "2"]), parser.format_help()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: textwrap.fill("the quick brown fox jumps over the lazy dog " * 5, width=33, initial_indent="* "),
+        lambda: difflib.SequenceMatcher(None, "abcdefg" * 9, "abxdefz" * 9).get_opcodes(),
+        lambda: ast.unparse(ast.parse(inspect.getsource(textwrap))),
+        lambda: (statistics.quantiles([1, 5, 2, 8, 9, 3], n=4), fractions.Fraction("3.14159").limit_denominator(100)),
+        lambda: pprint.pformat({"a": list(range(40)), "b": {"c": "x" * 100}}, width=60),
+        lambda: str(_pydecimal.Decimal("1.1") ** 5 / _pydecimal.Decimal(7).sqrt()),
+        lambda: json.encoder.JSONEncoder(indent=2, sort_keys=True).encode({"b": [1, 2.5, None, "x"], "a": {}}),
+        lambda: random.Random(5).sample(range(50), 5),
+        _configuration,
+        _arguments,
+    ],
+)
+def test_python_stays_python(program, monkeypatch):
+    """Code of the standard library, converted with all that it calls, does what it did."""
+    monkeypatch.setattr(convert, "_INSTALLED", ())
+    assert repr(tf.autograph.to_graph(program)()) == repr(program())

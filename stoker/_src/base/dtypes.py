@@ -260,6 +260,11 @@ def as_dtype(type_value: Any) -> DType:
         known = getattr(type_value, "stoker_dtype", None) or getattr(type_value, "dtype", None)
         if type(known) is DType:
             return known
+        if isinstance(known, np.dtype):
+            type_value = known
+        elif isinstance(type_value, type) and not issubclass(type_value, np.generic) and type_value is not object:
+            # NumPy would take any class for a kind of object.
+            raise TypeError(f"Cannot convert the argument `type_value`: {type_value!r} to a TensorFlow DType.")
         try:
             numpy_type = np.dtype(type_value)  # pyright: ignore[reportCallIssue, reportArgumentType]
         except (TypeError, ValueError, SyntaxError):

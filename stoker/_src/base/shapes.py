@@ -327,6 +327,12 @@ def dimension_value(dimension: Any) -> Dim:
     return dimension.value if isinstance(dimension, Dimension) else dimension
 
 
+def dimension_at_index(shape: TensorShape, index: int) -> Dimension:
+    """The Dimension at a place of a shape; unknown where the shape's rank is."""
+    dims = as_shape(shape).dims
+    return Dimension(None) if dims is None else Dimension(dims[index])
+
+
 class TensorShape:
     """The static shape of a tensor: fully known, partly known, or of unknown rank."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from stoker._src.base.version import VERSION
@@ -22,4 +23,8 @@ def main(argv: list[str] | None = None) -> int:
     for command in _COMMANDS:
         command.add_parser(commands)
     args = parser.parse_args(sys.argv[1:] if argv is None else argv)
-    return args.execute(args)
+    try:
+        return args.execute(args)
+    except BrokenPipeError:  # the reader has seen enough, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
+        return 1

@@ -273,12 +273,16 @@ def resolve(path: str) -> Location:
     import fsspec  # slow to import, and seldom needed
 
     try:
-        backend = fsspec.filesystem(_ALIASES.get(scheme, scheme))
+        # Hosts, users and ports of a path are the backend's own; what is left is the path there.
+        backend, inner = fsspec.core.url_to_fs(f"{_ALIASES.get(scheme, scheme)}://{path[match.end() :]}")
     except (ValueError, ImportError, TypeError) as error:
         raise errors.UnimplementedError(
             None, None, f"File system scheme '{scheme}' not implemented (file: '{path}'): {error}"
         ) from error
-    return Location(FsspecFileSystem(backend), path[match.end() :], prefix)
+    except OSError as error:
+        raise_for(error, path)
+    inner = str(inner)
+    return Location(FsspecFileSystem(backend), inner, path.removesuffix(inner) if path.endswith(inner) else prefix)
 
 
 def path_text(path: Any) -> str:

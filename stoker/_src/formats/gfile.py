@@ -382,8 +382,9 @@ def _matches(location: Location, pattern: str) -> list[str]:
         system = location.system
         return [pattern] if system.exists(pattern) or system.is_link(pattern) else []
     head, name = posixpath.split(pattern.rstrip("/"))
-    # TensorFlow gives "./name" for a pattern without a directory.
-    parents = _matches(location, head) if _WILDCARD.search(head) else [head or "."]
+    # TensorFlow gives "./name" for a local pattern without a directory.
+    top = "" if location.prefix else "."
+    parents = _matches(location, head) if _WILDCARD.search(head) else [head or top]
     found = []
     # Python has no escapes: a class of one character stands for them.
     spelled = re.sub(r"\\(.)", lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], name)

@@ -20,12 +20,37 @@ class _ThreadState(threading.local):
     def __init__(self) -> None:
         self.stack: list[Any] = []
         self.global_graph: Any = None
+        self.converts = True
 
 
 _state = _ThreadState()
 _eager_by_default = False
 _eager_target: Any = None
 _new_graph: Callable[[], Any] = lambda: None  # noqa: E731
+
+
+_converter: Callable[[Any], Any] = lambda function: function  # noqa: E731
+
+
+def set_converter(converter: Callable[[Any], Any]) -> None:
+    """What makes a function of the user one that takes tensors as conditions (`runtime/autograph`)."""
+    global _converter
+    _converter = converter
+
+
+def converted(function: Any) -> Any:
+    """A function that ops are given to call, converted where functions are."""
+    return _converter(function) if _state.converts and not executing_eagerly() else function
+
+
+@contextmanager
+def converting(converts: bool) -> Iterator[None]:
+    """A context in which functions given to ops are converted, or stay as they are."""
+    before, _state.converts = _state.converts, converts
+    try:
+        yield
+    finally:
+        _state.converts = before
 
 
 def set_graph_factory(factory: Callable[[], Any]) -> None:

@@ -13,8 +13,12 @@ The signature string is the node's type. Inputs and outputs are `name: type`, wh
     N * T        N tensors of dtype T (N is an int attribute, found by counting)
     [Tlist]      one tensor for each dtype in the list attribute Tlist
     Ref(T)       a reference (1.x variables); the kernel receives the variable object
-    vector T     an input of that rank; also scalar, matrix, rank=4, rank<2, rank>0: checked wherever the rank is known
-    vector* T    the same, but checked when a graph is built alone: the kernel takes what has the right number of elements
+    vector T     an input of that rank; also scalar, matrix, rank=4, rank<2, rank>0: checked wherever the rank is known;
+                 vector=2 is a vector of two elements.
+                 Where TensorFlow's shape function and kernel differ, what each takes, as in `scalar/single`: behind the slash
+                 may also stand any, one (a single element of any rank), single (the same of rank 0 or 1) and flat (elements of
+                 any rank, seen as a vector)
+    vector* T    short for vector/any
     host T       an index-like input: the kernel receives plain Python numbers (`tensor.tolist()`), computed once
                  when the input is a constant
 
@@ -166,6 +170,21 @@ def _host_rank(value: Any) -> int:
     return rank
 
 
+def _elements(value: Any) -> list[Any]:
+    return [each for item in value for each in _elements(item)] if isinstance(value, list) else [value]
+
+
+def _reformed(arg: Arg, value: Any) -> Any:
+    """The value of an input as the one element it holds, or as a vector of its elements."""
+    flat = _elements(value) if arg.host else value.reshape(-1)
+    if arg.reform == "flat":
+        return flat
+    if len(flat) != 1:
+        shape = len(flat) if arg.host else ",".join(map(str, value.shape))
+        raise InvalidArgumentError(None, None, f"{arg.name} must be a scalar, not a tensor of shape [{shape}]")
+    return flat[0] if arg.host else flat.reshape(())
+
+
 @dataclass(frozen=True)
 class Arg:
     """One input or output of an op."""
@@ -177,14 +196,20 @@ class Arg:
     list_attr: str | None = None  # a list, one for each dtype of that attribute
     is_ref: bool = False
     host: bool = False
-    ranks: tuple[int, int] | None = None  # the smallest and the largest
-    ranks_at_run: bool = True  # whether the kernel wants them, too
+    ranks: tuple[int, int] | None = None  # the smallest and the largest, while a graph is built
+    run_ranks: tuple[int, int] | None = None  # the same when the op runs
+    length: int | None = None  # the number of elements, of a vector
+    reform: str = ""  # "one", "single" or "flat": what the kernel receives is made a scalar or a vector
 
-    def check_rank(self, rank: int) -> None:
+    def takes(self, rank: int, *, running: bool = True) -> bool:
+        least, most = (self.run_ranks if running else self.ranks) or (0, _ANY_RANK)
+        return least <= rank <= most
+
+    def check_rank(self, rank: int, *, running: bool = True) -> None:
         """Raises InvalidArgumentError for a rank that the op does not take here."""
-        least, most = self.ranks or (0, _ANY_RANK)
-        if least <= rank <= most:
+        if self.takes(rank, running=running):
             return
+        least, most = (self.run_ranks if running else self.ranks) or (0, _ANY_RANK)
         wanted = (
             f"rank {least}" if least == most else f"at most rank {most}" if rank > most else f"at least rank {least}"
         )
@@ -211,7 +236,7 @@ _INT32_ATTRS = frozenset(
     (
         "axis", "beam_width", "begin_mask", "blank_index", "block_size", "channels", "depth_radius", "dilations",
         "ellipsis_mask", "end_mask", "k", "ksize", "maxsplit", "new_axis_mask", "num_sampled", "num_true", "pad_width",
-        "precision", "quality", "ratio", "shrink_axis_mask", "strides", "summarize", "width", "x_density", "y_density",
+        "precision", "quality", "rates", "ratio", "shrink_axis_mask", "strides", "summarize", "width", "x_density", "y_density",
     )
 )  # fmt: skip
 # Of these, the ones that its shape functions take in full.
@@ -219,7 +244,7 @@ _WIDE_IN_SHAPES = frozenset(("num_sampled", "num_true"))
 _RANK_WORDS = {"scalar": 0, "vector": 1, "matrix": 2}
 _SIGNATURE = re.compile(r"\s*(\w+)\s*\((.*)\)\s*->\s*\((.*)\)\s*", re.DOTALL)
 _ARG = re.compile(
-    r"(?P<name>\w+)\s*:\s*(?:(?P<rank>scalar|vector|matrix|rank[<=>]\d)(?P<built>\*)?\s+)?(?P<host>host\s+)?"
+    r"(?P<name>\w+)\s*:\s*(?:(?P<rank>[a-z]+(?:[<=>]\d)?/[a-z]+(?:[<=>]\d)?|scalar|vector(?:=\d)?|matrix|rank[<=>]\d)(?P<built>\*)?\s+)?(?P<host>host\s+)?"
     r"(?:\[(?P<list>\w+)\]|(?P<ref>Ref\()?\s*(?:(?P<number>\w+)\s*\*\s*)?(?P<type>\w+)\s*\)?)"
 )
 
@@ -231,9 +256,19 @@ def _parse_args(text: str, attrs: dict[str, AttrSpec]) -> tuple[Arg, ...]:
         if match is None:
             raise ValueError(f"cannot read {part!r} as an argument")
         name, host, list_attr = match["name"], bool(match["host"]), match["list"]
-        ranks = _ranks(match["rank"])
+        building, _, running = (match["rank"] or "any").partition("/")
+        running = running or ("any" if match["built"] else building)
+        building, _, length = building.partition("=") if building.startswith("vector") else (building, "", "")
+        running = running.partition("=")[0] if running.startswith("vector") else running
+        limits: dict[str, Any] = {
+            "length": int(length) if length else None,
+            "ranks": _ranks(building),
+            "run_ranks": _ranks(running),
+        }
+        if running in ("single", "one", "flat"):
+            limits["reform"] = running
         if list_attr:
-            args.append(Arg(name, list_attr=list_attr, host=host, ranks=ranks, ranks_at_run=not match["built"]))
+            args.append(Arg(name, list_attr=list_attr, host=host, **limits))
             continue
         is_attr = match["type"] in attrs
         args.append(
@@ -244,17 +279,18 @@ def _parse_args(text: str, attrs: dict[str, AttrSpec]) -> tuple[Arg, ...]:
                 number_attr=match["number"],
                 is_ref=bool(match["ref"]),
                 host=host,
-                ranks=ranks,
-                ranks_at_run=not match["built"],
+                **limits,
             )
         )
     return tuple(args)
 
 
-def _ranks(text: str | None) -> tuple[int, int] | None:
+def _ranks(text: str) -> tuple[int, int] | None:
     """`vector` -> (1, 1), `rank<2` -> (0, 1), `rank>0` -> (1, any)."""
-    if text is None:
+    if text in ("any", "flat", "one"):
         return None
+    if text == "single":
+        return 0, 1
     if text in _RANK_WORDS:
         return _RANK_WORDS[text], _RANK_WORDS[text]
     bound = int(text[5:])
@@ -308,12 +344,14 @@ class OpDefinition:
     enforced: bool = False  # the shape rule is run on the real shapes, too
     is_late: bool = False  # shapes that do not fit are an error when the op runs, not when a graph is built
     one_shape: bool = field(default=False)  # all inputs have the same shape
+    one_count: bool = False  # or at least as many elements
 
     def __post_init__(self) -> None:
         self.plain = not any(arg.is_list for arg in self.inputs)
         self.single = len(self.outputs) == 1 and not self.outputs[0].is_list
         self.by_reference = any(arg.is_ref for arg in self.inputs)
-        self.ranked = any(arg.ranks is not None for arg in self.inputs)
+        self.measured = any(arg.length is not None for arg in self.inputs)
+        self.ranked = any(arg.ranks is not None or arg.run_ranks is not None for arg in self.inputs)
         # Attributes that inputs determine are never passed by name.
         self.inferred = frozenset(
             attr for arg in self.inputs for attr in (arg.type_attr, arg.number_attr, arg.list_attr) if attr is not None
@@ -408,13 +446,14 @@ class OpDefinition:
         self.in_place_position, self.in_place_fn = position, self._guarded(kernel)
         return self
 
-    def alike(self) -> OpDefinition:
+    def alike(self, *, by_count: bool = False) -> OpDefinition:
         """States that the inputs have one shape: the shape rule, and kernels registered later, refuse others.
 
-        Without it a kernel written with broadcasting functions would take what TensorFlow does not.
+        Without it a kernel written with broadcasting functions would take what TensorFlow does not. With `by_count` the number
+        of elements alone matters, when the op runs; the result has the shape of the first input.
         """
-        self.one_shape = True
-        self.shape(lambda *shapes: functools.reduce(lambda found, shape: found.merge(shape), shapes))
+        self.one_shape, self.one_count = True, by_count
+        self.shape(unchanged if by_count else _merged)
         return self
 
     def late(self) -> OpDefinition:
@@ -423,13 +462,18 @@ class OpDefinition:
         return self
 
     def _guarded(self, kernel: Kernel) -> Kernel:
+        if any(arg.reform for arg in self.inputs):
+            return self._reforming(kernel)
         if not self.one_shape:
             return kernel
 
         @functools.wraps(kernel)
         def guarded(first: Any, *others: Any, **attrs: Any) -> Any:
-            for other in others:
+            for i, other in enumerate(others):
                 if other.shape != first.shape:
+                    if self.one_count and other.numel() == first.numel():
+                        others = (*others[:i], other.reshape(first.shape), *others[i + 1 :])
+                        continue
                     raise InvalidArgumentError(
                         None,
                         None,
@@ -438,6 +482,18 @@ class OpDefinition:
             return kernel(first, *others, **attrs)
 
         return guarded
+
+    def _reforming(self, kernel: Kernel) -> Kernel:
+        reforms = [(i, arg) for i, arg in enumerate(self.inputs) if arg.reform]
+
+        @functools.wraps(kernel)
+        def reforming(*arguments: Any, **attrs: Any) -> Any:
+            changed = list(arguments)
+            for i, arg in reforms:
+                changed[i] = [_reformed(arg, x) for x in changed[i]] if arg.is_list else _reformed(arg, changed[i])
+            return kernel(*changed, **attrs)
+
+        return reforming
 
     @functools.cached_property
     def rank_checking_kernel(self) -> Kernel:
@@ -448,7 +504,7 @@ class OpDefinition:
         @functools.wraps(kernel)
         def ranked(*arguments: Any, **attrs: Any) -> Any:
             for arg, value in zip(self.inputs, arguments):
-                if arg.ranks is not None and arg.ranks_at_run:
+                if arg.run_ranks is not None:
                     for each in value if arg.is_list else (value,):
                         arg.check_rank(_host_rank(each) if arg.host else each.ndim)
             return kernel(*arguments, **attrs)
@@ -520,10 +576,16 @@ class OpDefinition:
     def check_ranks(self, ranks: list[int | None], attrs: dict[str, Any], *, running: bool = True) -> None:
         """Raises InvalidArgumentError when a flat input's rank, as far as it is known, is not what the op takes."""
         for arg, found in zip(self.inputs, self.group(ranks, attrs)):
-            if arg.ranks is not None and (arg.ranks_at_run or not running):
+            if (arg.run_ranks if running else arg.ranks) is not None:
                 for rank in found if arg.is_list else (found,):
                     if rank is not None:
-                        arg.check_rank(rank)
+                        arg.check_rank(rank, running=running)
+
+    def check_lengths(self, shapes: list[Shape], attrs: dict[str, Any]) -> None:
+        """Raises InvalidArgumentError when a vector has another number of elements than the op takes."""
+        for arg, found in zip(self.inputs, self.group(shapes, attrs)):
+            if arg.length is not None:
+                found.merge(Shape((arg.length,)))
 
     def check_attr(self, name: str, value: Any) -> Any:
         """`value` as the canonical value of attribute `name`.
@@ -719,6 +781,10 @@ def set_apply(function: Callable[..., Any]) -> None:
 def unchanged(x: Shape, *_: Shape) -> Shape:
     """The shape of the first input."""
     return x
+
+
+def _merged(*shapes: Shape) -> Shape:
+    return functools.reduce(lambda found, shape: found.merge(shape), shapes)
 
 
 def broadcasting(x: Shape, y: Shape) -> Shape:

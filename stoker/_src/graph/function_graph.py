@@ -7,6 +7,7 @@ functions may share one body, as a loop's body with and without the values that 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -174,6 +175,11 @@ class FuncGraph(Graph):
         return [by_input[id(tensor)] for tensor in self.inputs if id(tensor) in by_input]
 
     @property
+    def captured_values(self) -> dict[int, Any]:
+        """For captures that have a value (eager tensors, variables), whatever graphs are between: by id of the input."""
+        return {id(self._captured[id(key)][1]): key for key in self._kept if getattr(key, "is_eager", False)}
+
+    @property
     def external_captures(self) -> list[Any]:
         return [passed for passed, _ in self.captures]
 
@@ -271,6 +277,7 @@ class Function:
         inputs, outputs: tensors of the body. An output may be an input.
         control_outputs: operations that run although no output needs them.
         gradient: the function that computes its gradient, where a library names one.
+        attributes: of its FunctionDef.
         steps: compiled forms, kept by the eager executor.
         accumulators: positions of loop variables that collect values for a gradient.
     """
@@ -289,6 +296,7 @@ class Function:
         self.outputs = outputs
         self.control_outputs = list(control_outputs or ())
         self.gradient: Function | None = None
+        self.attributes: dict[str, Any] = {}
         self.steps: dict[Any, Any] = {}
         self.accumulators: set[int] = set()
 
@@ -296,7 +304,7 @@ class Function:
     def ref(self) -> FunctionRef:
         return FunctionRef(self.name, {}, self)
 
-    @property
+    @functools.cached_property
     def stateful(self) -> bool:
         inputs = {tensor.op for tensor in self.inputs}
         return any(op.definition.traits & STATEFUL for op in self.needed_ops() if op not in inputs)

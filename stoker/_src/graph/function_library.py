@@ -162,6 +162,8 @@ def function_def_of(function: Function) -> Any:
         signature.control_output.append(name)
         proto.control_ret[name] = op.name
     signature.is_stateful = function.stateful
+    for key, value in function.attributes.items():
+        proto.attr[key].CopyFrom(to_attr_value(value))
     return proto
 
 

@@ -39,7 +39,7 @@ CONSUMER_VERSION = 2500
 _NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*")
 
 
-@export("graph_util.import_graph_def", v1="import_graph_def")
+@export("graph_util.import_graph_def", "import_graph_def")
 def import_graph_def(
     graph_def: Any,
     input_map: dict[str, Any] | None = None,

@@ -7,6 +7,8 @@ from typing import Any
 from stoker._src.base import dtypes, errors, shapes
 from stoker._src.base.export import export, export_constant
 from stoker._src.graph import context, conversion, static_values
+from stoker._src.graph.function_graph import FuncGraph
+from stoker._src.graph.tensor import Tensor
 
 for _name in (
     "float16 half float32 float64 double bfloat16 complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
@@ -30,6 +32,8 @@ export_constant(errors.__name__, "error_code_from_exception_type", v1="errors.er
 export_constant(shapes.__name__, "TensorShape", "TensorShape")
 export_constant(shapes.__name__, "Dimension", v1="Dimension")
 export_constant(shapes.__name__, "dimension_value", "compat.dimension_value", v1="dimension_value")
+export_constant(shapes.__name__, "dimension_at_index", "compat.dimension_at_index", v1="dimension_at_index")
+export_constant(errors.__name__, "OperatorNotAllowedInGraphError", v2="errors.OperatorNotAllowedInGraphError")
 export_constant("stoker._src.base.devices", "DeviceSpec", "DeviceSpec")
 export_constant("stoker._src.graph.graph", "Graph", "Graph")
 export_constant("stoker._src.graph.tensor", "Operation", "Operation")
@@ -49,6 +53,24 @@ export_constant(__name__, "newaxis", "newaxis")
 def convert_to_tensor_v2(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
     """A tensor with the value."""
     return conversion.convert_to_tensor(value, dtype, name, dtype_hint=dtype_hint)
+
+
+@export("is_symbolic_tensor")
+def is_symbolic_tensor(tensor: Any) -> bool:
+    """Whether this is a tensor of a graph, without a value of its own."""
+    return isinstance(tensor, Tensor) and not getattr(tensor, "is_eager", False)
+
+
+@export(v2="inside_function")
+def inside_function() -> bool:
+    """Whether a function (of tf.function, or a branch or body) is being traced."""
+    return not context.executing_eagerly() and isinstance(context.target(), FuncGraph)
+
+
+@export(v2="get_current_name_scope")
+def get_current_name_scope() -> str:
+    """The name scope that ops made here are in, without a slash at its end; empty outside of all."""
+    return context.target().get_name_scope()
 
 
 @export(v1="add_to_collection")

@@ -39,6 +39,8 @@ def infer_shapes(
     rule = definition.shape_fn
     if definition.ranked:
         definition.check_ranks([shape_of(tensor).rank for tensor in op._inputs], op.attrs, running=False)
+    if definition.measured:
+        definition.check_lengths([shape_of(tensor) for tensor in op._inputs], op.attrs)
     if rule is None:
         if op.outputs and all(tensor.static_shape.known for tensor in op._inputs):
             shapes = _shapes_by_kernel(op)

@@ -131,6 +131,8 @@ class Layer:
         self._marked_trainable: set[int] = set()
         self._losses: list[Any] = []
         self._updates: list[Any] = []
+        self._conditional: set[int] = set()  # losses that are functions of inputs
+        self._seen: list[Any] = []  # what the layer was called with
         self._graph: Any = None
         self._current_scope: Any = None
         self._base_name = name or snake_case(type(self).__name__)
@@ -325,8 +327,17 @@ class Layer:
 
     def add_loss(self, losses: Any, inputs: Any = None) -> None:
         """Adds regularization losses of this layer (functions of `inputs`, when those are given)."""
-        added = [each for each in nest.flatten(losses) if each is not None]
+        added = [
+            each if callable(each) or isinstance(each, Variable) else convert_to_tensor(each, dtype_hint=dtypes.float32)
+            for each in nest.flatten(losses)
+            if each is not None
+        ]
+        for each in added:
+            if getattr(each, "dtype", None) is dtypes.string:
+                raise TypeError(f"A loss is a number, not {each}.")
         self._losses.extend(added)
+        if inputs is not None:
+            self._conditional.update(map(id, added))
         if context.executing_eagerly():
             return  # collections are the graph's
         for each in added:
@@ -340,6 +351,18 @@ class Layer:
             op = each.op if not hasattr(each, "_control_inputs") else each
             self._updates.append(op)
             context.get_default_graph().add_to_collection(GraphKeys.UPDATE_OPS, op)
+
+    def get_losses_for(self, inputs: Any) -> list[Any]:
+        """Losses that follow from `inputs`; those of no inputs (of the variables alone) for None."""
+        if inputs is None:
+            return [each for each in self._losses if id(each) not in self._conditional]
+        return [each for each in self._losses if id(each) in self._conditional and _follows(each, inputs)]
+
+    def get_updates_for(self, inputs: Any) -> list[Any]:
+        """Updates that follow from `inputs`; those that follow from none that the layer was called with for None."""
+        if inputs is None:
+            return [each for each in self._updates if not _follows(each, self._seen)]
+        return [each for each in self._updates if _follows(each, inputs)]
 
     # -- calling -------------------------------------------------------------------------------------------------
 
@@ -386,9 +409,11 @@ class Layer:
                 self.build(shapes)
                 self.built = True
             self._check(flat)
+            if not context.executing_eagerly():
+                self._seen.extend(flat)
             outputs = self.call(inputs, *args, **kwargs)
             if self._activity_regularizer is not None:
-                self._regularize_outputs(outputs)
+                self._regularize_outputs(inputs, outputs)
             return outputs
 
     apply = __call__
@@ -405,12 +430,12 @@ class Layer:
         for position, (spec, tensor) in enumerate(zip(specs, inputs)):
             spec.check(tensor, position, self._name)
 
-    def _regularize_outputs(self, outputs: Any) -> None:
+    def _regularize_outputs(self, inputs: Any, outputs: Any) -> None:
         for output in nest.flatten(outputs):
             with name_scope("ActivityRegularizer"):
                 loss = self._activity_regularizer(output)
                 batch = casting.cast(array.shape(output)[0], loss.dtype.base_dtype)  # type: ignore[index]
-                self.add_loss(loss / batch)
+                self.add_loss(loss / batch, inputs=inputs)
 
     def __deepcopy__(self, memo: Any) -> Layer:
         made = type(self).__new__(type(self))
@@ -418,6 +443,21 @@ class Layer:
         for key, value in self.__dict__.items():
             setattr(made, key, list(value) if isinstance(value, list) else value)
         return made
+
+
+def _follows(target: Any, sources: Any) -> bool:
+    """Whether a tensor or op of the graph is computed from one of the tensors `sources`."""
+    wanted = {id(each) for each in nest.flatten(sources)}
+    waiting, met = [getattr(target, "op", target)], set()
+    while waiting:
+        op = waiting.pop()
+        if id(op) in met or not hasattr(op, "_inputs"):
+            continue
+        met.add(id(op))
+        if any(id(tensor) in wanted for tensor in op._inputs):
+            return True
+        waiting.extend(tensor.op for tensor in op._inputs)
+    return False
 
 
 def _as_tensor(value: Any) -> Any:

@@ -113,12 +113,26 @@ def _dense_labels(labels: Any, predictions: Tensor) -> Tensor:
 
     Raises:
         NotImplementedError: sparse labels.
+        TypeError: labels that are no integers.
+        ValueError: labels for other examples than the predictions are for.
     """
     if hasattr(labels, "dense_shape"):
         raise NotImplementedError("Sparse labels of metrics at k are not supported: give them as a dense tensor.")
+    labels = convert_to_tensor(labels, dtype_hint=dtypes.int64)
+    if not labels.dtype.is_integer:
+        raise TypeError(f"Types don't match, {dtypes.int64} vs {labels.dtype}.")
     labels = casting.cast(labels, dtypes.int64)
-    if labels.static_shape.rank == (predictions.static_shape.rank or 0) - 1:
-        return array.expand_dims(labels, -1)
+    found, wanted = labels.static_shape, predictions.static_shape
+    if found.rank is not None and wanted.rank is not None:
+        if found.rank not in (wanted.rank, wanted.rank - 1):
+            raise ValueError(
+                f"Unexpected labels shape {labels.shape} for predictions shape {predictions.shape}. Predictions rank should "
+                "be the same rank as labels rank or labels rank plus one."
+            )
+        if found.rank == wanted.rank - 1:
+            labels = array.expand_dims(labels, -1)
+        if not found[: wanted.rank - 1].compatible(wanted[:-1]):
+            raise ValueError(f"Labels of shape {labels.shape} are not for predictions of shape {predictions.shape}.")
     return labels
 
 
@@ -184,6 +198,8 @@ def _at_top_k(
     name: Any,
 ) -> Metric:
     """Precision or recall of chosen classes."""
+    if class_id is not None and isinstance(class_id, (str, bytes, float)):
+        raise TypeError(f"class_id must be an integer, not {class_id!r}.")
     other = "false_positive" if kind == "precision" else "false_negative"
     with name_scope(name, _label_at(kind, k, class_id), (chosen, labels, weights)) as scope:
         chosen = casting.cast(chosen, dtypes.int64)
@@ -286,6 +302,8 @@ def average_precision_at_k(
     lesser of k and its number of labels. Variables: `max`, `total`.
     """
     refuse_eager("average_precision_at_k")
+    if k < 1:
+        raise ValueError(f"Invalid k={k}. `k` should be >= 1.")
     with name_scope(name, f"average_precision_at_{k}", (predictions, labels, weights)) as scope:
         chosen = casting.cast(sorting.top_k(predictions, k)[1], dtypes.int64)
         labels = _dense_labels(labels, chosen)

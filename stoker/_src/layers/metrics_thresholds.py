@@ -47,7 +47,10 @@ def _confusion(
         )
     scores = array.reshape(predictions, [1, -1])
     truth = array.reshape(labels, [1, -1])
-    levels = array.reshape(convert_to_tensor(thresholds, dtypes.float32), [-1, 1])
+    levels = convert_to_tensor(thresholds, dtypes.float32)
+    if levels.static_shape.rank != 1:
+        raise ValueError(f"Shape must be rank 1 but is rank {levels.static_shape.rank}: thresholds")
+    levels = array.reshape(levels, [-1, 1])
     above = comparison.greater(scores, levels)
     below, untrue = comparison.logical_not(above), comparison.logical_not(truth)
     flat = None

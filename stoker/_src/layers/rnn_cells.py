@@ -127,6 +127,8 @@ class _LayerCell(RNNCell):
             raise ValueError(
                 f'Layer "{self.name}" expects 1 input(s), but it received {len(input_shape)} input tensors.'
             )
+        if self._dtype is not None and not as_dtype(self._dtype).is_floating:
+            raise ValueError(f"RNN cell only supports floating point inputs, but received dtype: {self._dtype}")
         size = dims(input_shape)[-1]
         if size is None:
             raise ValueError(f"Expected inputs.shape[-1] to be known, saw shape: {input_shape}")

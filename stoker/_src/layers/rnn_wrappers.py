@@ -102,6 +102,8 @@ class DropoutWrapper(_Wrapper):
         self._filter = dropout_state_filter_visitor or _default_filter
         self._keep = {"input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob}
         for name, value in self._keep.items():
+            if isinstance(value, str):
+                raise TypeError(f"Parameter {name}_keep_prob must be a number, not {value!r}")
             if isinstance(value, (int, float)) and not 0.0 < value <= 1.0:
                 raise ValueError(f"Parameter {name}_keep_prob must be between 0 and 1: {value}")
         self._seed, self._variational = seed, variational_recurrent

@@ -340,7 +340,7 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layou
 
 ZEROS_LIKE = define("ZerosLike(x: T) -> (y: T)", T=ANY).not_differentiable()
 ZEROS_LIKE.shape(unchanged)
-ONES_LIKE = define("OnesLike(x: T) -> (y: T)", T=ANY).not_differentiable()
+ONES_LIKE = define("OnesLike(x: T) -> (y: T)", T=(*dtypes.NUMERIC, dtypes.bool_)).not_differentiable()
 ONES_LIKE.shape(unchanged)
 
 
@@ -768,7 +768,7 @@ def squeeze_kernel(input: Any, *, squeeze_dims: tuple[int, ...]) -> Any:
             raise InvalidArgumentError(
                 None, None, f"Can not squeeze dim[{dim % len(sizes)}], expected a dimension of 1, got {sizes[dim]}"
             )
-    return input.squeeze(squeeze_dims)
+    return input.squeeze(tuple({dim % len(sizes) for dim in squeeze_dims}))
 
 
 @SQUEEZE.shape

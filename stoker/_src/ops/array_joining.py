@@ -60,6 +60,10 @@ PARALLEL_CONCAT = define("ParallelConcat(values: N * T) -> (output: T)", N=INT(m
 
 @PARALLEL_CONCAT.kernel
 def parallel_concat_kernel(values: list[Any], *, shape: Shape) -> Any:
+    if len(values) > shape[0]:
+        raise InvalidArgumentError(
+            None, None, f"ParallelConcat: {len(values)} values for the {shape[0]} rows of {shape}"
+        )
     for value in values:
         if tuple(value.shape) != (1, *shape[1:]):
             raise InvalidArgumentError(
@@ -278,7 +282,7 @@ def split_grad(op: Operation, *gs: Tensor) -> Any:
 
 
 SPLIT_V = define(
-    "SplitV(value: rank>0 T, size_splits: host Tlen, split_dim: host int32) -> (output: num_split * T)",
+    "SplitV(value: rank>0 T, size_splits: host Tlen, split_dim: scalar/one host int32) -> (output: num_split * T)",
     VIEW,
     num_split=INT(minimum=1),
     T=ANY,
@@ -287,7 +291,11 @@ SPLIT_V = define(
 
 
 @SPLIT_V.kernel
-def split_v_kernel(value: Any, size_splits: list[int], split_dim: int) -> Any:
+def split_v_kernel(value: Any, size_splits: list[int], split_dim: int, *, num_split: int) -> Any:
+    if type(size_splits) is not list or len(size_splits) != num_split:
+        raise InvalidArgumentError(
+            None, None, f"size_splits must be a vector of one size for each of {num_split} outputs, got {size_splits}"
+        )
     if isinstance(value, torch.Tensor):
         try:
             return value.split(size_splits, split_dim)

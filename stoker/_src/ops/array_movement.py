@@ -16,7 +16,8 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import STRING
 
 # What an op does with coordinates outside a tensor: an error, or (on a GPU, or if asked) nothing.
-POLICY = STRING("", allowed=("", "DEFAULT", "ERROR", "IGNORE"))
+POLICY = STRING("")  # what to do with indices outside: one of POLICIES
+POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 _LARGEST = (1 << 63) - 1
 

@@ -27,7 +27,7 @@ _PADDINGS = one_of(*INDEX, default=dtypes.int32)
 
 PAD = define("Pad(input: T, paddings: matrix host Tpaddings) -> (output: T)", T=ANY, Tpaddings=_PADDINGS)
 PAD_V2 = define(
-    "PadV2(input: T, paddings: matrix host Tpaddings, constant_values: scalar T) -> (output: T)",
+    "PadV2(input: T, paddings: matrix host Tpaddings, constant_values: any/scalar T) -> (output: T)",
     T=ANY,
     Tpaddings=_PADDINGS,
 )

@@ -59,6 +59,7 @@ FAKE_QUANT_ARGS_GRADIENT = (
     define("FakeQuantWithMinMaxArgsGradient(gradients: float32, inputs: float32) -> (backprops: float32)", **_RANGE)
     .not_differentiable()
     .alike()
+    .late()
 )
 FAKE_QUANT_ARGS.shape(unchanged)
 
@@ -147,11 +148,20 @@ def _with_variables(name: str, *, per_channel: bool) -> tuple[Any, Any]:
 
     @forward.shape
     def forward_shape(inputs: Shape, min: Shape, max: Shape) -> Shape:
+        _bounds_shape(inputs, min, max)
         return inputs
+
+    def _bounds_shape(inputs: Shape, min: Shape, max: Shape) -> Shape:
+        if not per_channel:
+            return min.of_rank(0).merge(max)
+        channels = Shape((inputs.at_least(1)[-1],)) if inputs.dims is not None else Shape((None,))
+        return channels.merge(min).merge(max)
 
     @backward.shape
     def backward_shape(gradients: Shape, inputs: Shape, min: Shape, max: Shape) -> Any:
-        return gradients.merge(inputs), min, max
+        inputs = gradients.merge(inputs)
+        bounds = _bounds_shape(inputs, min, max)
+        return inputs, bounds, bounds
 
     @forward.grad
     def gradient(op: Operation, g: Tensor) -> Any:
@@ -262,12 +272,18 @@ def _round_trip(
     """Values rounded to integers of `num_bits` on a scale that fits the range, and back."""
     if not -1 <= axis < x.ndim:
         raise InvalidArgumentError(None, None, f"Axis should be at least -1 and below the rank {x.ndim}, got {axis}")
-    if not (1 if not signed_input else 2) <= num_bits < (62 if signed_input else 63):
+    if not 1 <= num_bits < (62 if signed_input else 63):
         raise InvalidArgumentError(None, None, f"num_bits is out of range: {num_bits} with signed_input {signed_input}")
     others = [i for i in range(x.ndim) if i != axis] if axis != -1 else list(range(x.ndim))
     form = [-1 if i == axis else 1 for i in range(x.ndim)] if axis != -1 else []
     if range_given:
-        if bool((low > high).any()):
+        wanted = () if axis == -1 else (x.shape[axis],)
+        for label, bound in (("input_min", low), ("input_max", high)):
+            if tuple(bound.shape) != wanted:
+                raise InvalidArgumentError(
+                    None, None, f"{label} must have shape {Shape(wanted)}, but has {Shape(bound.shape)}"
+                )
+        if not bool((low <= high).all()):
             raise InvalidArgumentError(
                 None, None, f"Invalid range: input_min {low.tolist()} > input_max {high.tolist()}"
             )
@@ -317,10 +333,34 @@ QUANTIZE_AND_DEQUANTIZE_V4_GRAD = define(
     T=FLOATS,
     axis=-1,
 ).not_differentiable()
-for _definition in (
-    QUANTIZE_AND_DEQUANTIZE, QUANTIZE_AND_DEQUANTIZE_V2, QUANTIZE_AND_DEQUANTIZE_V3, QUANTIZE_AND_DEQUANTIZE_V4,
-):  # fmt: skip
-    _definition.shape(unchanged)
+QUANTIZE_AND_DEQUANTIZE.shape(unchanged)
+
+
+def range_rule(input: Shape, input_min: Shape, input_max: Shape, axis: int) -> Shape:
+    """The shape of the bounds: one number, or one for each slice of `input` along `axis`."""
+    if axis < -1:
+        raise InvalidArgumentError(None, None, f"axis should be at least -1, got {axis}")
+    if axis >= 2**31 - 1:
+        raise InvalidArgumentError(None, None, f"Axis cannot be >= 2**31 - 1, got {axis}")
+    bounds = input_min.of_rank(0 if axis == -1 else 1).merge(input_max)
+    if axis != -1 and input.rank is not None:
+        bounds = bounds.merge(Shape((input.at_least(axis + 1)[axis],)))
+    return bounds
+
+
+@QUANTIZE_AND_DEQUANTIZE_V2.shape
+@QUANTIZE_AND_DEQUANTIZE_V4.shape
+def quantize_and_dequantize_v2_shape(input: Shape, input_min: Shape, input_max: Shape, *, axis: int) -> Shape:
+    range_rule(input, input_min, input_max, axis)
+    return input
+
+
+@QUANTIZE_AND_DEQUANTIZE_V3.shape
+def quantize_and_dequantize_v3_shape(
+    input: Shape, input_min: Shape, input_max: Shape, num_bits: Shape, *, axis: int
+) -> Shape:
+    range_rule(input, input_min, input_max, axis)
+    return input
 
 
 @QUANTIZE_AND_DEQUANTIZE.kernel
@@ -376,8 +416,11 @@ def quantize_and_dequantize_v4_grad_kernel(
 
 
 @QUANTIZE_AND_DEQUANTIZE_V4_GRAD.shape
-def quantize_and_dequantize_v4_grad_shape(gradients: Shape, input: Shape, input_min: Shape, input_max: Shape) -> Any:
-    return gradients.merge(input), input_min.merge(input_max), input_min.merge(input_max)
+def quantize_and_dequantize_v4_grad_shape(
+    gradients: Shape, input: Shape, input_min: Shape, input_max: Shape, *, axis: int
+) -> Any:
+    bounds = range_rule(input, input_min, input_max, axis)
+    return gradients.merge(input), bounds, bounds
 
 
 @QUANTIZE_AND_DEQUANTIZE.grad

@@ -220,7 +220,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, n
 # ---- OneHot -----------------------------------------------------------------------------------------------------
 
 ONE_HOT = define(
-    "OneHot(indices: TI, depth: scalar host int32, on_value: scalar T, off_value: scalar T) -> (output: T)",
+    "OneHot(indices: TI, depth: scalar host int32, on_value: any/scalar T, off_value: any/scalar T) -> (output: T)",
     axis=-1,
     T=ANY,
     TI=one_of(dtypes.uint8, dtypes.int8, *INDEX, default=dtypes.int64),
@@ -253,13 +253,13 @@ def one_hot_kernel(indices: torch.Tensor, depth: int, on_value: Any, off_value: 
 
 @ONE_HOT.shape(values=["depth"])
 def one_hot_shape(indices: Shape, depth: np.ndarray | None, on_value: Shape, off_value: Shape, *, axis: int) -> Shape:
-    if indices.dims is None:
-        return UNKNOWN_SHAPE
+    if axis < -1:
+        raise InvalidArgumentError(None, None, f"axis must be >= -1, got {axis}")
     if depth is not None and (depth.ndim or depth < 0):
         raise InvalidArgumentError(None, None, f"depth must be a non-negative scalar, got: {depth.tolist()}")
+    if indices.dims is None or axis > len(indices):
+        return UNKNOWN_SHAPE
     at = len(indices) if axis == -1 else axis
-    if not 0 <= at <= len(indices):
-        raise InvalidArgumentError(None, None, f"axis must be >= -1 and <= {len(indices)}, got {axis}")
     size = None if depth is None else int(depth)
     return Shape((*indices.dims[:at], size, *indices.dims[at:]))
 

@@ -106,7 +106,9 @@ def _uniform_rows(values: Any, length: Tensor, *, ragged: bool) -> Any:
         return array.reshape(values, array.concat([[-1], [length], sizes[1:]], 0))  # type: ignore[index]
     if not ragged:
         return RaggedTensor.from_uniform_row_length(values, length)
-    inner = RaggedTensor.from_uniform_row_length(values.values, length)
+    inner = _uniform_rows(
+        values.values, length, ragged=False
+    )  # a tensor of one rank more where nothing below is ragged
     return RaggedTensor._make(inner, values.row_splits // length)  # type: ignore[operator]
 
 

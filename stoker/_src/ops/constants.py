@@ -125,11 +125,11 @@ def _check_elements(value: Any, dtype: DType) -> None:
         elif dtype is dtypes.bool_:
             fits = isinstance(item, bool)
         elif dtype.is_integer or dtype.is_quantized:
-            fits = isinstance(item, int) and not isinstance(item, bool)
+            fits = isinstance(item, int)
         elif dtype.is_complex:
-            fits = isinstance(item, (int, float, complex)) and not isinstance(item, bool)
+            fits = isinstance(item, (int, float, complex))
         else:
-            fits = isinstance(item, (int, float)) and not isinstance(item, bool)
+            fits = isinstance(item, (int, float))
         if not fits:
             raise TypeError(f"Expected {dtype.name}, got {item!r} of type '{type(item).__name__}' instead.")
 
@@ -138,17 +138,65 @@ def to_array(value: Any, dtype: DType | None = None) -> tuple[np.ndarray, DType]
     """A Python or NumPy value as an array of a TensorFlow dtype.
 
     Raises:
-        TypeError: elements of another kind than `dtype`, or of no kind that tensors hold.
+        TypeError: elements of another kind than `dtype`, or of no kind that tensors hold (ValueError in eager mode).
         ValueError: a ragged list, None, or a value that does not fit.
     """
     if value is None:
         raise ValueError("None values not supported.")
+    try:
+        return _to_array(value, dtype)
+    except TypeError:
+        explained = _eager_error(value) if context.executing_eagerly() else None
+        if explained is None:
+            raise
+        raise explained from None
+
+
+def _eager_error(value: Any) -> ValueError | None:
+    """What TensorFlow's eager mode says of values that no dtype could hold."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return ValueError(f"Failed to convert a NumPy array to a Tensor (Unsupported elements: {value.dtype}).")
+    kinds = set()
+    for item in _flat(value):
+        if isinstance(item, int) and not -(2**63) <= item < 2**63:
+            return ValueError("Can't convert Python sequence with out-of-range integer to Tensor.")
+        kind = _kind(item)
+        if kind is None:
+            return ValueError(
+                f"Attempt to convert a value ({item!r}) with an unsupported type ({type(item)}) to a Tensor."
+            )
+        kinds.add(kind)
+    if len(kinds) > 1:
+        return ValueError("Can't convert Python sequence with mixed types to Tensor.")
+    try:
+        np.array(value)
+    except ValueError:
+        return ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {value!r}.")
+    return None
+
+
+def _kind(item: Any) -> str | None:
+    """ "number", "complex" or "string"; None for what no tensor holds."""
+    if isinstance(item, (str, bytes, np.str_, np.bytes_)):
+        return "string"
+    if isinstance(item, (complex, np.complexfloating)):
+        return "complex"
+    if isinstance(item, (bool, int, float, Dimension)) or hasattr(item, "__array__"):
+        return "number"
+    return None
+
+
+def _to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
+    if isinstance(value, range):
+        value = list(value)
     if isinstance(value, torch.Tensor):
         value = to_numpy(value.detach())
     if isinstance(value, (np.ndarray, np.generic)):
         return _from_array(np.asarray(value), dtype)
     if dtype is not None:
         _check_elements(value, dtype)
+    elif isinstance(value, (list, tuple)) and any(isinstance(item, (str, bytes)) for item in _flat(value)):
+        _check_elements(value, dtypes.string)
     guessed = dtype or _python_dtype(value)
     if dtype is None and isinstance(value, (list, tuple)) and guessed is not None:
         guessed = _widest(value, guessed)
@@ -161,7 +209,10 @@ def to_array(value: Any, dtype: DType | None = None) -> tuple[np.ndarray, DType]
             array = np.array(value)
     except OverflowError:
         if dtype is None and guessed is dtypes.int32:
-            return np.array(_plain(value), dtype=np.int64), dtypes.int64
+            try:
+                return np.array(_plain(value), dtype=np.int64), dtypes.int64
+            except OverflowError:
+                raise TypeError(f"Failed to convert elements of {value!r} to Tensor.") from None
         raise ValueError(f"{value!r} does not fit in {guessed.name if guessed else 'any dtype'}.") from None
     except (ValueError, TypeError) as error:
         if "inhomogeneous" in str(error):
@@ -189,9 +240,13 @@ def _widest(value: Any, guessed: DType) -> DType:
     kinds = [item.dtype for item in _flat(value) if isinstance(item, (np.ndarray, np.generic))]
     if kinds:
         return as_dtype(np.result_type(*kinds))
+    if guessed is dtypes.bool_ and not all(isinstance(item, bool) for item in _flat(value)):
+        if context.executing_eagerly():
+            raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
+        guessed = dtypes.int32
     if guessed in (dtypes.int32, dtypes.float32):
         for item in _flat(value):
-            if isinstance(item, (str, bytes, bool)):
+            if isinstance(item, (str, bytes)):
                 raise TypeError(f"Expected {guessed.name}, got {item!r} of type '{type(item).__name__}' instead.")
             if isinstance(item, complex):
                 return dtypes.complex128
@@ -199,14 +254,14 @@ def _widest(value: Any, guessed: DType) -> DType:
 
 
 def _from_array(array: np.ndarray, dtype: DType | None) -> tuple[np.ndarray, DType]:
+    if dtype is not None and dtype is not dtypes.string:
+        return array.astype(dtype.as_numpy_dtype), dtype
     found = as_dtype(array.dtype)
     if found is dtypes.string:
-        array = _bytes_array(array)
-    if dtype is None or dtype is found:
-        return array, found
-    if (dtype is dtypes.string) != (found is dtypes.string):
-        raise TypeError(f"Expected {dtype.name}, got an array of {found.name} instead.")
-    return array.astype(dtype.as_numpy_dtype), dtype
+        return _bytes_array(array), found
+    if dtype is dtypes.string:
+        raise TypeError(f"Expected string, got an array of {found.name} instead.")
+    return array, found
 
 
 def _bytes_array(array: np.ndarray) -> np.ndarray:

@@ -230,6 +230,8 @@ def histogram_fixed_width_kernel(
 @HISTOGRAM_FIXED_WIDTH.shape(values=["nbins"])
 def histogram_fixed_width_shape(values: Shape, value_range: Shape, nbins: np.ndarray | None) -> Shape:
     value_range.merge(Shape((2,)))
+    if nbins is not None and nbins <= 0:
+        raise InvalidArgumentError(None, None, f"Requires nbins > 0: {nbins}")
     return Shape((None if nbins is None else int(nbins),))
 
 

@@ -32,7 +32,7 @@ SPARSE_BINCOUNT = define(
     binary_output=False,
 )
 RAGGED_BINCOUNT = define(
-    "RaggedBincount(splits: int64, values: Tidx, size: host Tidx, weights: T) -> (output: T)",
+    "RaggedBincount(splits: any/flat int64, values: any/flat Tidx, size: any/scalar host Tidx, weights: any/flat T) -> (output: T)",
     Tidx=INDEX,
     T=_COUNTED,
     binary_output=False,
@@ -41,13 +41,13 @@ DENSE_COUNT = define(
     f"DenseCountSparseOutput(values: T, weights: output_type) -> {_RESULT}", T=INDEX, **_LIMITS, output_type=_COUNTED
 )
 SPARSE_COUNT = define(
-    f"SparseCountSparseOutput(indices: int64, values: T, dense_shape: int64, weights: output_type) -> {_RESULT}",
+    f"SparseCountSparseOutput(indices: matrix int64, values: any/vector T, dense_shape: any/vector int64, weights: output_type) -> {_RESULT}",
     T=INDEX,
     **_LIMITS,
     output_type=_COUNTED,
 )
 RAGGED_COUNT = define(
-    f"RaggedCountSparseOutput(splits: int64, values: T, weights: output_type) -> {_RESULT}",
+    f"RaggedCountSparseOutput(splits: any/flat int64, values: T, weights: output_type) -> {_RESULT}",
     T=INDEX,
     **_LIMITS,
     output_type=_COUNTED,
@@ -149,17 +149,21 @@ def ragged_bincount_kernel(
 def sparse_bincount_shape(
     indices: Shape, values: Shape, dense_shape: Shape, size: np.ndarray | None, weights: Shape
 ) -> Shape:
-    rank = dense_shape.of_rank(1)[0]
+    rank = dense_shape[0] if dense_shape.rank == 1 else None
     if rank is None:
         return UNKNOWN_SHAPE
+    if rank not in (1, 2):
+        raise InvalidArgumentError(None, None, f"Input must be less than rank 3, but dense_shape has {rank} elements")
+    if size is not None and size < 0:
+        raise InvalidArgumentError(None, None, f"size ({size}) must be non-negative")
     last = None if size is None else int(size)
     return Shape((last,)) if rank == 1 else Shape((None, last))
 
 
 @RAGGED_BINCOUNT.shape(values=["size"])
 def ragged_bincount_shape(splits: Shape, values: Shape, size: np.ndarray | None, weights: Shape) -> Shape:
-    count = splits.of_rank(1)[0]
-    return Shape((None if count is None else count - 1, None if size is None else int(size)))
+    count = splits.size
+    return Shape((count - 1 if count else None, int(size) if size is not None and not size.ndim else None))
 
 
 # ---- sparse counts ----------------------------------------------------------------------------------------------

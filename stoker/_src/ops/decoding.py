@@ -86,7 +86,7 @@ def decode_raw_shape(bytes: Shape) -> Shape:
 
 
 DECODE_PADDED_RAW = define(
-    "DecodePaddedRaw(input_bytes: string, fixed_length: host int32) -> (output: out_type)",
+    "DecodePaddedRaw(input_bytes: string, fixed_length: scalar host int32) -> (output: out_type)",
     out_type=one_of(*(dtype for dtype in _RAW if dtype is not dtypes.bool_ and not dtype.is_complex)),
     little_endian=True,
 ).not_differentiable()
@@ -96,10 +96,6 @@ DECODE_PADDED_RAW = define(
 def decode_padded_raw_kernel(
     input_bytes: np.ndarray, fixed_length: Any, *, out_type: DType, little_endian: bool
 ) -> torch.Tensor:
-    if isinstance(fixed_length, list):
-        raise InvalidArgumentError(
-            None, None, f"fixed_length must be a scalar, got shape {list(np.shape(fixed_length))}"
-        )
     if fixed_length <= 0:
         raise InvalidArgumentError(None, None, f"fixed_length ({fixed_length}) must be greater than zero.")
     if fixed_length % out_type.size:
@@ -117,7 +113,9 @@ def decode_padded_raw_kernel(
 @DECODE_PADDED_RAW.shape(values=["fixed_length"])
 def decode_padded_raw_shape(input_bytes: Shape, fixed_length: Any, *, out_type: DType) -> Shape:
     width = None
-    if fixed_length is not None and fixed_length.ndim == 0:
+    if fixed_length is not None:
+        if fixed_length < 0:
+            raise InvalidArgumentError(None, None, f"fixed_length ({fixed_length}) must be greater than zero.")
         if int(fixed_length) % out_type.size:
             raise InvalidArgumentError(
                 None,

@@ -28,7 +28,7 @@ MATRIX_BAND_PART = define(
     "MatrixBandPart(input: T, num_lower: host Tindex, num_upper: host Tindex) -> (band: T)",
     T=ANY,
     Tindex=one_of(*INDEX, default=dtypes.int64),
-)
+).late()
 
 
 @MATRIX_BAND_PART.kernel

@@ -6,15 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base import nest
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, as_shape
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.function_graph import FuncGraph
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import convert_to_tensor_or_sparse_tensor
 from stoker._src.graph.tensor_spec import TensorSpec
-from stoker._src.graph.type_spec import TypeSpec
-from stoker._src.ops import comparison, control_flow, row_stacks, tensor_array
-from stoker._src.ops.constants import constant
+from stoker._src.graph.type_spec import TypeSpec, type_spec_from_value
+from stoker._src.ops import comparison, control_flow, ranges, row_stacks, tensor_array
+from stoker._src.ops.constants import constant, placeholder
 from stoker._src.ops.ragged_tensor import RaggedTensor
 
 
@@ -85,6 +88,7 @@ def map_fn(
         ValueError: `elems` are scalars, or have different first dimensions.
     """
     _check(fn)
+    fn = context.converted(fn)
     if dtype is not None and fn_output_signature is None:
         fn_output_signature = dtype
     with name_scope(name, "map", nest.flatten(elems)):
@@ -237,3 +241,58 @@ def foldr(
 ) -> Any:
     """As `foldl`, from the last row to the first."""
     return _fold(fn, elems, initializer, parallel_iterations, back_prop, name, right=True)
+
+
+@export("vectorized_map")
+def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
+    """As `map_fn`, without a signature: what `fn` returns is found by tracing it once.
+
+    TensorFlow rewrites `fn` into ops over all rows where it can and loops elsewhere; here it is always a loop, of the same
+    values, so that `fallback_to_while_loop` and `warn` (about what was not rewritten) have nothing to decide.
+
+    Args:
+        fn: from a row (in the structure of `elems`) to a structure of tensors.
+        elems: a tensor or a structure of tensors; those with one row have it for all.
+        fallback_to_while_loop: whether ops that cannot be rewritten may loop.
+        warn: whether to say so.
+
+    Raises:
+        ValueError: `elems` are scalars.
+        InvalidArgumentError: they have different numbers of rows.
+    """
+    _check(fn)
+    elems = nest.map_structure(
+        lambda leaf: leaf if isinstance(leaf, RaggedTensor) else convert_to_tensor_or_sparse_tensor(leaf), elems
+    )
+    leaves = nest.flatten(elems)
+    sizes = [as_shape(leaf.shape) for leaf in leaves]
+    if any(size.rank == 0 for size in sizes):
+        raise ValueError("elems must be 1+ dimensional tensors, not scalars")
+    known = {size[0] for size in sizes if size.rank is not None}
+    if len(known - {None, 1}) > 1:
+        raise InvalidArgumentError(
+            None, None, f"elems of vectorized_map have different numbers of rows: {[size[0] for size in sizes]}"
+        )
+    if 1 in known and len(known) > 1:
+        widest = next((leaf for leaf, size in zip(leaves, sizes) if size.rank is None or size[0] != 1), leaves[0])
+        rows = row_stacks.count(widest)
+        leaves = [
+            ranges.repeat(leaf, rows, 0) if size.rank is not None and size[0] == 1 else leaf
+            for leaf, size in zip(leaves, sizes)
+        ]
+        elems = nest.pack_sequence_as(elems, leaves)
+    graph = FuncGraph("vectorized_map")
+    with graph.as_default():
+        row = nest.pack_sequence_as(elems, [_row_placeholder(leaf) for leaf in leaves])
+    signature = nest.map_structure(type_spec_from_value, control_flow.trace(graph, fn, (row,)).structure)
+    return map_fn(fn, elems, fn_output_signature=signature)
+
+
+def _row_placeholder(leaf: Any) -> Any:
+    """What stands for a row while the function is traced."""
+    spec = row_stacks.row_spec(leaf)
+    if type(spec) is TensorSpec:
+        dims = leaf.static_shape.dims
+        return placeholder(spec.dtype, None if dims is None else dims[1:])
+    parts = [placeholder(part.dtype, part.static_shape) for part in nest.flatten(spec, expand_composites=True)]
+    return nest.pack_sequence_as(spec, parts, expand_composites=True)

@@ -359,12 +359,12 @@ def gather_nd_kernel(params: Any, indices: torch.Tensor, *, bad_indices_policy: 
         indices, params.shape[:depth], bad_indices_policy, f"does not index into param shape {Shape(params.shape)}"
     )
     if not numbers.prod(inner) or not numbers.prod(outer):
-        return params.reshape(-1)[:0].reshape(*outer, *inner)
+        return params.reshape(-1)[:0].reshape((*outer, *inner))
     rows = params.reshape(numbers.prod(params.shape[:depth]), numbers.prod(inner))
     taken = take(rows, flat, 0)
     if bad is not None:
         taken[bad] = fill_value(params)
-    return taken.reshape(*outer, *inner)
+    return taken.reshape((*outer, *inner))
 
 
 def gather_nd_shape(params: Shape, indices: Shape) -> Shape:

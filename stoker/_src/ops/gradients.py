@@ -23,7 +23,7 @@ Gradient = Tensor | IndexedSlices | None
 _TRAINABLE = frozenset((*dtypes.FLOATS, *dtypes.COMPLEX, dtypes.resource, dtypes.variant))
 
 
-@export(v1="AggregationMethod")
+@export("AggregationMethod")
 class AggregationMethod:
     """How gradients that meet are added: all at once, or (the two experimental ways) one after the other."""
 

@@ -30,6 +30,12 @@ def _check_inner(op: str, inner_a: Any, inner_b: Any, a: Shape, b: Shape, detail
         )
 
 
+_transposition: Any
+try:
+    from stoker._src.ops.native import transposition as _transposition  # type: ignore[attr-defined]
+except ImportError:  # built without a compiler
+    _transposition = None
+
 _matmul = modular_binary(torch.matmul)
 
 _UNSIGNED = (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64)
@@ -101,7 +107,13 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def product_ta(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return product(a.t().contiguous(), b)
+    # oneDNN copies a transposed operand first, on one thread. Copied on all of them it is still quicker than torch.mm.
+    if _transposition is None or a.numel() * b.shape[-1] < _LARGE or not a.is_cpu:
+        return torch.mm(a.t(), b)
+    rows, columns = a.shape
+    copy = a.new_empty((columns, rows))
+    _transposition.transpose(copy.numpy(), a.contiguous().numpy(), rows, columns, torch.get_num_threads())
+    return product(copy, b)
 
 
 def product_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -109,7 +121,7 @@ def product_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def product_ta_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return product(a.t(), b.t())
+    return product_ta(a, b.t())
 
 
 _LARGE_PRODUCTS = {

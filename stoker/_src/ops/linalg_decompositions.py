@@ -115,9 +115,7 @@ def cholesky_grad(op: Operation, g: Tensor) -> Tensor:
     return _cholesky_gradient(op.outputs[0], g)
 
 
-CHOLESKY_GRAD = define(
-    "CholeskyGrad(l: T, grad: T) -> (output: T)", T=(dtypes.float16, dtypes.float32, dtypes.float64)
-).late()
+CHOLESKY_GRAD = define("CholeskyGrad(l: T, grad: T) -> (output: T)", T=(dtypes.float16, dtypes.float32, dtypes.float64))
 
 
 @CHOLESKY_GRAD.kernel
@@ -137,7 +135,8 @@ def cholesky_grad_kernel(l: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:
 
 @CHOLESKY_GRAD.shape
 def cholesky_grad_shape(l: Shape, grad: Shape) -> Shape:
-    return square(l.merge(grad))
+    l = square(l)
+    return l if l.dims != grad.dims else l.merge(grad)
 
 
 @export("linalg.cholesky", v1="cholesky")

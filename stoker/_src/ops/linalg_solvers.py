@@ -302,6 +302,12 @@ def tridiagonal_solve_kernel(diagonals: torch.Tensor, rhs: torch.Tensor) -> torc
             None,
             f"Expected diagonals of shape [..., 3, M] and rhs [..., M, K], got {list(diagonals.shape)} and {list(rhs.shape)}.",
         )
+    if diagonals.shape[:-2] != rhs.shape[:-2]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Batch shapes of diagonals {Shape(diagonals.shape)} and rhs {Shape(rhs.shape)} must be the same.",
+        )
     matrix = _tridiagonal(diagonals[..., 0, :], diagonals[..., 1, :], diagonals[..., 2, :])
     solution, info = torch.linalg.solve_ex(matrix, rhs)
     if bool((info != 0).any()):
@@ -314,6 +320,7 @@ def tridiagonal_solve_shape(diagonals: Shape, rhs: Shape) -> Shape:
     if diagonals.at_least(2).dims is not None and rhs.at_least(2).dims is not None:
         merge_dims(diagonals[-2], 3, diagonals)
         merge_dims(diagonals[-1], rhs[-2], diagonals, rhs)
+        diagonals[:-2].merge(rhs[:-2])
     return rhs
 
 

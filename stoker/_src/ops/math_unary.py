@@ -17,7 +17,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_selection, broadcasting, math
-from stoker._src.ops.lowering import binary_loop, unary_loop
+from stoker._src.ops.lowering import alike_loop, unary_loop
 from stoker._src.ops.nn import activations
 from stoker._src.ops.unsigned import modular
 from stoker._src.ops.values import torch_dtype
@@ -257,7 +257,7 @@ INV = unary("Inv", _integer_reciprocal, SIGNED, lambda op, g: INV_GRAD(op.output
 
 def _slope(name: str, kernel: Callable[..., Any]) -> OpDefinition:
     """The gradient op of a function, in terms of the function's value y and the gradient dy of it."""
-    definition = define(f"{name}(y: T, dy: T) -> (z: T)", T=INEXACT).alike()
+    definition = define(f"{name}(y: T, dy: T) -> (z: T)", T=INEXACT).alike(by_count=True)
     definition.kernel(kernel)
     return definition
 
@@ -376,8 +376,8 @@ for _definition, _loop in (
     (EXP, "exp"), (SIGMOID, "sigmoid"), (TANH, "tanh"),
 ):  # fmt: skip
     _definition.lower(unary_loop(_loop))
-SIGMOID_GRAD.lower(binary_loop("sigmoid_grad"))
-TANH_GRAD.lower(binary_loop("tanh_grad"))
+SIGMOID_GRAD.lower(alike_loop("sigmoid_grad"))
+TANH_GRAD.lower(alike_loop("tanh_grad"))
 
 
 @SIGMOID_GRAD.grad

@@ -158,18 +158,26 @@ def _example_parser(
         raise InvalidArgumentError(None, None, str(error)) from error
 
 
-def _parse_rows(parser: ExampleParser, serialized: np.ndarray, names: list[bytes]) -> list[Any]:
+def _parse_rows(parser: ExampleParser, serialized: np.ndarray, names: Any) -> list[Any]:
+    labels = np.array(names, object)
+    if labels.size and labels.shape != serialized.shape:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Expected names have the same shape as serialized: name.shape={Shape(labels.shape)}, "
+            f"serialized.shape={Shape(serialized.shape)}",
+        )
     if serialized.ndim == 0:
         return parser.parse_single(serialized.item())
     if serialized.ndim != 1:
         raise InvalidArgumentError(
             None, None, f"Expected serialized to be a scalar or vector, got shape: {list(serialized.shape)}"
         )
-    return parser.parse(serialized, names or None)
+    return parser.parse(serialized, labels.tolist() or None)
 
 
 PARSE_EXAMPLE = define(
-    "ParseExample(serialized: string, names: vector host string, sparse_keys: host Nsparse * string, "
+    "ParseExample(serialized: string, names: vector/flat host string, sparse_keys: host Nsparse * string, "
     "dense_keys: host Ndense * string, dense_defaults: host [Tdense]) -> "
     "(sparse_indices: Nsparse * int64, sparse_values: [sparse_types], sparse_shapes: Nsparse * int64, "
     "dense_values: [Tdense])",
@@ -212,15 +220,19 @@ def parse_example_shape(
     dense_defaults: Any,
     *,
     Nsparse: int,
+    sparse_types: Sequence[DType],
+    Tdense: Sequence[DType],
     dense_shapes: Sequence[Shape],
 ) -> tuple[list[Shape], ...]:
     rows = serialized.of_rank(1)
+    _check_counts("Sparse features", keys=Nsparse, types=len(sparse_types))
+    _check_counts("Dense features", keys=len(dense_keys), types=len(Tdense), shapes=len(dense_shapes))
     return *_row_shapes(rows, Nsparse, 1), _dense_shapes(rows, dense_shapes)
 
 
 PARSE_EXAMPLE_V2 = define(
-    "ParseExampleV2(serialized: string, names: host string, sparse_keys: host string, dense_keys: host string, "
-    "ragged_keys: host string, dense_defaults: host [Tdense]) -> "
+    "ParseExampleV2(serialized: string, names: rank<2/any host string, sparse_keys: any/flat host string, "
+    "dense_keys: any/flat host string, ragged_keys: any/flat host string, dense_defaults: host [Tdense]) -> "
     "(sparse_indices: num_sparse * int64, sparse_values: [sparse_types], sparse_shapes: num_sparse * int64, "
     "dense_values: [Tdense], ragged_values: [ragged_value_types], ragged_row_splits: [ragged_split_types])",
     Tdense=_VALUES, num_sparse=INT(minimum=0), sparse_types=_VALUES, ragged_value_types=_VALUES,
@@ -269,7 +281,7 @@ def parse_example_v2_kernel(
     )
 
 
-@PARSE_EXAMPLE_V2.shape
+@PARSE_EXAMPLE_V2.shape(enforced=True)
 def parse_example_v2_shape(
     serialized: Shape,
     names: Shape,
@@ -279,12 +291,12 @@ def parse_example_v2_shape(
     dense_defaults: Any,
     *,
     num_sparse: int,
+    sparse_types: Sequence[DType],
     dense_shapes: Sequence[Shape],
     ragged_value_types: Sequence[DType],
 ) -> tuple[list[Shape], ...]:
     rows = serialized.at_most(1)
-    for keys in (sparse_keys, dense_keys, ragged_keys):
-        keys.of_rank(1)
+    _check_counts("Sparse features", num_sparse=num_sparse, types=len(sparse_types))
     return (
         *_row_shapes(rows, num_sparse, 1),
         _dense_shapes(rows, dense_shapes),
@@ -333,11 +345,18 @@ def parse_single_example_kernel(
     return *_sparse_outputs(columns[: len(sparse_keys)]), _tensors(columns[len(sparse_keys) :])
 
 
-@PARSE_SINGLE_EXAMPLE.shape
+@PARSE_SINGLE_EXAMPLE.shape(enforced=True)
 def parse_single_example_shape(
-    serialized: Shape, dense_defaults: Any, *, num_sparse: int, dense_shapes: Sequence[Shape]
+    serialized: Shape,
+    dense_defaults: Any,
+    *,
+    num_sparse: int,
+    sparse_keys: Sequence[str | bytes],
+    sparse_types: Sequence[DType],
+    dense_shapes: Sequence[Shape],
 ) -> tuple[list[Shape], ...]:
     row = serialized.of_rank(0)
+    _check_counts("Sparse features", num_sparse=num_sparse, keys=len(sparse_keys), types=len(sparse_types))
     return *_row_shapes(row, num_sparse, 1), _dense_shapes(row, dense_shapes)
 
 
@@ -370,6 +389,7 @@ class _Sequences:
         self.context: list[Feature] = [Sparse(*pair) for pair in zip(sparse_keys, sparse_types)]
         for key, dtype, shape, default in zip(dense_keys, dense_types, dense_shapes, defaults):
             self.context.append(FixedLength(key, dtype, _sizes(shape), None if _blank(default) else default))
+        _check_counts("Ragged context features", keys=len(context_ragged[0]), types=len(context_ragged[1]))
         self.context += [Ragged(*pair) for pair in zip(*context_ragged)]
         self.context_sparse, self.context_dense = len(sparse_keys), len(sparse_keys) + len(dense_keys)
 
@@ -385,6 +405,7 @@ class _Sequences:
         self.lists: list[Feature] = [Sparse(*pair) for pair in zip(sparse_keys, sparse_types)]
         for key, dtype, shape, missing in zip(dense_keys, dense_types, dense_shapes, may_be_missing):
             self.lists.append(Padded(key, dtype, _sizes(shape), None, required=not missing))
+        _check_counts("Ragged feature lists", keys=len(list_ragged[0]), types=len(list_ragged[1]))
         self.lists += [Ragged(*pair) for pair in zip(*list_ragged)]
         self.list_sparse, self.list_dense = len(sparse_keys), len(sparse_keys) + len(dense_keys)
 
@@ -446,7 +467,7 @@ _SEQUENCE_ATTRS: dict[str, Any] = {
 }
 
 PARSE_SEQUENCE_EXAMPLE = define(
-    "ParseSequenceExample(serialized: string, debug_name: host string, context_dense_defaults: host [Tcontext_dense]) "
+    "ParseSequenceExample(serialized: vector/rank<2 string, debug_name: vector/flat host string, context_dense_defaults: host [Tcontext_dense]) "
     f"-> ({_CONTEXT_OUTPUTS}, {_LIST_OUTPUTS}, feature_list_dense_lengths: Nfeature_list_dense * int64)",
     feature_list_dense_missing_assumed_empty=STRINGS(minimum=0), context_sparse_keys=STRINGS(minimum=0),
     context_dense_keys=STRINGS(minimum=0), feature_list_sparse_keys=STRINGS(minimum=0),
@@ -473,10 +494,6 @@ def parse_sequence_example_kernel(
     feature_list_dense_shapes: Sequence[Shape],
     ctx: Any,
 ) -> tuple[list[Any], ...]:
-    if serialized.ndim != 1:
-        raise InvalidArgumentError(
-            None, None, f"Expected serialized to be a vector, got shape: {list(serialized.shape)}"
-        )
     parser = _kept(
         ctx,
         (context_dense_defaults,),
@@ -505,19 +522,28 @@ def parse_sequence_example_kernel(
     return *parser.context_outputs(context), *parser.list_outputs(lists), _tensors(lengths)
 
 
-@PARSE_SEQUENCE_EXAMPLE.shape
+@PARSE_SEQUENCE_EXAMPLE.shape(enforced=True)
 def parse_sequence_example_shape(
     serialized: Shape,
     debug_name: Shape,
     context_dense_defaults: Any,
     *,
     Ncontext_sparse: int,
+    Ncontext_dense: int,
     Nfeature_list_sparse: int,
     Nfeature_list_dense: int,
+    context_sparse_keys: Sequence[str],
+    context_dense_keys: Sequence[str],
+    feature_list_sparse_keys: Sequence[str],
+    feature_list_dense_keys: Sequence[str],
     context_dense_shapes: Sequence[Shape],
     feature_list_dense_shapes: Sequence[Shape],
 ) -> tuple[list[Shape], ...]:
-    rows = serialized.of_rank(1)
+    _check_counts("Sparse context features", num=Ncontext_sparse, keys=len(context_sparse_keys))
+    _check_counts("Dense context features", num=Ncontext_dense, keys=len(context_dense_keys))
+    _check_counts("Sparse feature lists", num=Nfeature_list_sparse, keys=len(feature_list_sparse_keys))
+    _check_counts("Dense feature lists", num=Nfeature_list_dense, keys=len(feature_list_dense_keys))
+    rows = serialized.at_most(1)
     return (
         *_context_shapes(rows, Ncontext_sparse, context_dense_shapes),
         *_list_shapes(rows, Nfeature_list_sparse, feature_list_dense_shapes),
@@ -526,10 +552,10 @@ def parse_sequence_example_shape(
 
 
 PARSE_SEQUENCE_EXAMPLE_V2 = define(
-    "ParseSequenceExampleV2(serialized: string, debug_name: host string, context_sparse_keys: host string, "
-    "context_dense_keys: host string, context_ragged_keys: host string, feature_list_sparse_keys: host string, "
-    "feature_list_dense_keys: host string, feature_list_ragged_keys: host string, "
-    "feature_list_dense_missing_assumed_empty: host bool, context_dense_defaults: host [Tcontext_dense]) -> "
+    "ParseSequenceExampleV2(serialized: string, debug_name: rank<2/any host string, context_sparse_keys: any/flat host string, "
+    "context_dense_keys: any/flat host string, context_ragged_keys: any/flat host string, "
+    "feature_list_sparse_keys: any/flat host string, feature_list_dense_keys: any/flat host string, "
+    "feature_list_ragged_keys: any/flat host string, feature_list_dense_missing_assumed_empty: any/flat host bool, context_dense_defaults: host [Tcontext_dense]) -> "
     f"({_CONTEXT_OUTPUTS}, context_ragged_values: [context_ragged_value_types], "
     f"context_ragged_row_splits: [context_ragged_split_types], {_LIST_OUTPUTS}, "
     "feature_list_dense_lengths: Nfeature_list_dense * int64, "
@@ -601,10 +627,13 @@ def parse_sequence_example_v2_kernel(
     )
 
 
-@PARSE_SEQUENCE_EXAMPLE_V2.shape
+@PARSE_SEQUENCE_EXAMPLE_V2.shape(enforced=True)
 def parse_sequence_example_v2_shape(
     serialized: Shape,
     *_: Any,
+    context_sparse_types: Sequence[DType],
+    feature_list_sparse_types: Sequence[DType],
+    feature_list_dense_types: Sequence[DType],
     Ncontext_sparse: int,
     Nfeature_list_sparse: int,
     Nfeature_list_dense: int,
@@ -614,6 +643,9 @@ def parse_sequence_example_v2_shape(
     feature_list_ragged_value_types: Sequence[DType],
 ) -> tuple[list[Shape], ...]:
     rows = serialized.at_most(1)
+    _check_counts("Sparse context features", num=Ncontext_sparse, types=len(context_sparse_types))
+    _check_counts("Sparse feature lists", num=Nfeature_list_sparse, types=len(feature_list_sparse_types))
+    _check_counts("Dense feature lists", num=Nfeature_list_dense, types=len(feature_list_dense_types))
     contexts, lists = len(context_ragged_value_types), len(feature_list_ragged_value_types)
     lengths = rows if rows.rank is not None else UNKNOWN_SHAPE
     return (
@@ -629,11 +661,11 @@ def parse_sequence_example_v2_shape(
 
 
 PARSE_SINGLE_SEQUENCE_EXAMPLE = define(
-    "ParseSingleSequenceExample(serialized: string, feature_list_dense_missing_assumed_empty: host string, "
+    "ParseSingleSequenceExample(serialized: string, feature_list_dense_missing_assumed_empty: vector host string, "
     "context_sparse_keys: host Ncontext_sparse * string, context_dense_keys: host Ncontext_dense * string, "
     "feature_list_sparse_keys: host Nfeature_list_sparse * string, "
     "feature_list_dense_keys: host Nfeature_list_dense * string, context_dense_defaults: host [Tcontext_dense], "
-    f"debug_name: host string) -> ({_CONTEXT_OUTPUTS}, {_LIST_OUTPUTS})",
+    f"debug_name: any/scalar host string) -> ({_CONTEXT_OUTPUTS}, {_LIST_OUTPUTS})",
     Ncontext_dense=_COUNT, **_SEQUENCE_ATTRS,
 )  # fmt: skip
 
@@ -690,11 +722,21 @@ def parse_single_sequence_example_shape(
     serialized: Shape,
     *_: Any,
     Ncontext_sparse: int,
+    Ncontext_dense: int,
     Nfeature_list_sparse: int,
+    Nfeature_list_dense: int,
+    context_sparse_types: Sequence[DType],
+    Tcontext_dense: Sequence[DType],
+    feature_list_sparse_types: Sequence[DType],
+    feature_list_dense_types: Sequence[DType],
     context_dense_shapes: Sequence[Shape],
     feature_list_dense_shapes: Sequence[Shape],
 ) -> tuple[list[Shape], ...]:
     row = serialized.of_rank(0)
+    _check_counts("Sparse context features", keys=Ncontext_sparse, types=len(context_sparse_types))
+    _check_counts("Dense context features", keys=Ncontext_dense, types=len(Tcontext_dense))
+    _check_counts("Sparse feature lists", keys=Nfeature_list_sparse, types=len(feature_list_sparse_types))
+    _check_counts("Dense feature lists", keys=Nfeature_list_dense, types=len(feature_list_dense_types))
     return (
         *_context_shapes(row, Ncontext_sparse, context_dense_shapes),
         *_list_shapes(row, Nfeature_list_sparse, feature_list_dense_shapes),

@@ -14,6 +14,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import STRING, define, one_of
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array_quantize
 from stoker._src.ops.values import torch_dtype
 
 _QUANTIZED = (dtypes.qint8, dtypes.quint8, dtypes.qint32, dtypes.qint16, dtypes.quint16)
@@ -133,8 +134,9 @@ def _scaled(
 
 
 @QUANTIZE_V2.shape
-def quantize_v2_shape(input: Shape, min_range: Shape, max_range: Shape) -> Any:
-    return input, min_range.merge(max_range), min_range.merge(max_range)
+def quantize_v2_shape(input: Shape, min_range: Shape, max_range: Shape, *, axis: int) -> Any:
+    bounds = array_quantize.range_rule(input, min_range, max_range, axis)
+    return input, bounds, bounds
 
 
 # ---- Dequantize -------------------------------------------------------------------------------------------------

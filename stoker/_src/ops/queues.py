@@ -564,7 +564,7 @@ class QueueBase:
 
     @property
     def name(self) -> str:
-        return "queue" if context.executing_eagerly() else self._queue_ref.op.name
+        return "queue" if getattr(self._queue_ref, "is_eager", False) else self._queue_ref.op.name
 
     @property
     def dtypes(self) -> list[DType]:

@@ -14,7 +14,7 @@ from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, INT, STRINGS, define, one_of
+from stoker._src.graph.definition import ANY, INT, STRINGS, all_merged, define, one_of
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_selection, ranges, reductions, segment
@@ -31,6 +31,18 @@ def _invalid(message: str) -> InvalidArgumentError:
 def _pick(values: Any, positions: torch.Tensor) -> Any:
     """Rows of `values`, which may be an array of strings."""
     return values[positions] if isinstance(values, torch.Tensor) else values[positions.numpy()]
+
+
+def _loose_lengths(splits: torch.Tensor, count: int) -> torch.Tensor:
+    """The row lengths of `splits`, which may leave out some of the `count` values before and behind all rows.
+
+    Raises:
+        InvalidArgumentError: splits that fall, or reach beyond the values.
+    """
+    lengths = splits[1:] - splits[:-1]
+    if not len(splits) or bool((lengths < 0).any()) or int(splits[0]) < 0 or int(splits[-1]) > count:
+        raise _invalid(f"Ragged splits must rise within [0, {count}], got {splits.tolist()!s:.200}")
+    return lengths
 
 
 def _lengths(splits: torch.Tensor, count: int | None = None) -> torch.Tensor:
@@ -60,7 +72,7 @@ def _rows_and_places(splits: torch.Tensor, count: int | None = None) -> tuple[to
 # ---- RaggedRange ------------------------------------------------------------------------------------------------
 
 RAGGED_RANGE = define(
-    "RaggedRange(starts: T, limits: T, deltas: T) -> (rt_nested_splits: Tsplits, rt_dense_values: T)",
+    "RaggedRange(starts: rank<2 T, limits: rank<2 T, deltas: rank<2 T) -> (rt_nested_splits: Tsplits, rt_dense_values: T)",
     T=one_of(dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, default=dtypes.int32),
     Tsplits=_SPLITS,
 ).not_differentiable()
@@ -93,19 +105,18 @@ def ragged_range_kernel(starts: torch.Tensor, limits: torch.Tensor, deltas: torc
 
 @RAGGED_RANGE.shape
 def ragged_range_shape(starts: Shape, limits: Shape, deltas: Shape) -> Any:
-    rows: int | None = 1
-    for each in (starts, limits, deltas):
-        if each.rank is None:
-            return Shape((None,)), Shape((None,))
-        if each.rank == 1:
-            rows = each[0]
-    return Shape((None if rows is None else rows + 1,)), Shape((None,))
+    given = (starts, limits, deltas)
+    rows = all_merged([each for each in given if each.rank == 1])
+    if any(each.rank is None for each in given):
+        return Shape((None,)), Shape((None,))
+    count = rows[0] if rows.rank else 1
+    return Shape((None if count is None else count + 1,)), Shape((None,))
 
 
 # ---- RaggedTensorToSparse ---------------------------------------------------------------------------------------
 
 RAGGED_TENSOR_TO_SPARSE = define(
-    "RaggedTensorToSparse(rt_nested_splits: RAGGED_RANK * Tsplits, rt_dense_values: T) -> "
+    "RaggedTensorToSparse(rt_nested_splits: vector/flat RAGGED_RANK * Tsplits, rt_dense_values: rank>0 T) -> "
     "(sparse_indices: int64, sparse_values: T, sparse_dense_shape: int64)",
     RAGGED_RANK=INT(minimum=1),
     T=ANY,
@@ -152,7 +163,7 @@ def ragged_tensor_to_sparse_grad(op: Operation, _indices: Any, g: Tensor, _shape
 
 RAGGED_TENSOR_TO_TENSOR = define(
     "RaggedTensorToTensor(shape: host Tshape, values: T, default_value: T, "
-    "row_partition_tensors: num_row_partition_tensors * Tindex) -> (result: T)",
+    "row_partition_tensors: any/flat num_row_partition_tensors * Tindex) -> (result: T)",
     T=ANY,
     Tindex=INDEX,
     Tshape=INDEX,
@@ -171,7 +182,7 @@ def _all_splits(partitions: list[torch.Tensor], types: Sequence[str]) -> list[to
         return partitions
     if types[0] != "FIRST_DIM_SIZE" or set(types[1:]) - {"VALUE_ROWIDS"}:
         raise _invalid(f"Unsupported row partition types {list(types)}")
-    count = int(partitions[0])
+    count = int(partitions[0][0])
     found = []
     for rowids in partitions[1:]:
         ids = rowids.to(torch.int64)
@@ -181,6 +192,24 @@ def _all_splits(partitions: list[torch.Tensor], types: Sequence[str]) -> list[to
         found.append(torch.cat([counts.new_zeros(1), counts.cumsum(0)]))
         count = len(ids)
     return found
+
+
+def _filled(part: torch.Tensor, count: int, value: Any) -> torch.Tensor:
+    """`part`, and `value` behind it up to `count` elements."""
+    return part if len(part) == count else torch.cat([part, part.new_full((count - len(part),), value)])
+
+
+def fits_tail(default: Shape, values: Shape) -> bool:
+    """Whether a default value broadcasts to the inner dimensions of the values."""
+    pairs = zip(reversed(default.dims or ()), reversed(values.dims or ()))
+    return all(own in (1, None) or size in (own, None) for own, size in pairs)
+
+
+def _unlike(default: Shape, values: Shape) -> InvalidArgumentError:
+    return _invalid(
+        f"default_value.shape={default} and rt_input.flat_values.shape={values} are incompatible: the rank of the default "
+        "value must be less, and its sizes must be 1 or those of the values."
+    )
 
 
 @RAGGED_TENSOR_TO_TENSOR.kernel
@@ -193,6 +222,11 @@ def ragged_tensor_to_tensor_kernel(
     wanted = [-1] * rank if isinstance(shape, int) else list(shape)
     if len(wanted) != rank:
         raise _invalid(f"shape {wanted} must have rank {rank}, that of the ragged tensor")
+    for size in wanted:
+        if size < -1:
+            raise _invalid(f"Dimension {size} must be >= -1")
+    if default_value.ndim >= values.ndim or not fits_tail(Shape(default_value.shape), Shape(values.shape)):
+        raise _unlike(Shape(default_value.shape), Shape(values.shape))
     outer = wanted[: len(levels) + 1]
     for found, size in zip(inner, wanted[len(levels) + 1 :]):
         if size not in (-1, found):
@@ -203,11 +237,16 @@ def ragged_tensor_to_tensor_kernel(
     kept = flat < outer[0]
     for level, splits in enumerate(levels):
         count = len(levels[level + 1]) - 1 if level + 1 < len(levels) else values.shape[0]
-        row, place = _rows_and_places(splits, count)
+        lengths = _loose_lengths(splits, count)
+        row = torch.repeat_interleave(lengths.to(torch.int64))
+        if int(splits[0]):
+            raise _invalid(f"row_splits must start with 0, got {int(splits[0])}")
+        place = torch.arange(len(row), device=splits.device) - splits[:-1].to(torch.int64)[row]
         if outer[level + 1] < 0:
             outer[level + 1] = int(place.max()) + 1 if len(place) else 0
-        flat = flat[row] * outer[level + 1] + place
-        kept = kept[row] & (place < outer[level + 1])
+        # What stands behind the last row is in none.
+        flat = _filled(flat[row] * outer[level + 1] + place, count, 0)
+        kept = _filled(kept[row] & (place < outer[level + 1]), count, False)
     total = numbers.prod(allocatable([*outer, *inner], itemsize(values))[: len(outer)])
     if isinstance(values, torch.Tensor):
         result = default_value.expand(total, *inner).clone()
@@ -215,7 +254,7 @@ def ragged_tensor_to_tensor_kernel(
     else:
         result = np.broadcast_to(default_value, (total, *inner)).copy()
         result[flat[kept].numpy()] = values[kept.numpy()]
-    return result.reshape(*outer, *inner)
+    return result.reshape((*outer, *inner))
 
 
 @RAGGED_TENSOR_TO_TENSOR.shape(as_shapes=["shape"])
@@ -227,10 +266,21 @@ def ragged_tensor_to_tensor_shape(
     *,
     row_partition_types: Any,
 ) -> Shape:
+    if len(row_partition_types) != len(row_partition_tensors):
+        raise _invalid(
+            f"{len(row_partition_types)} row_partition_types for {len(row_partition_tensors)} row_partition_tensors"
+        )
+    if default_value.rank is not None and values.rank is not None:
+        if default_value.rank >= values.rank or not fits_tail(default_value, values):
+            raise _unlike(default_value, values)
+    for kind, partition in zip(row_partition_types, row_partition_tensors):
+        if kind != "FIRST_DIM_SIZE" and partition.rank not in (None, 1):
+            raise _invalid(f"Row partition must be a vector, but has shape {partition}")
     levels = len(row_partition_tensors) - (row_partition_types[0] == "FIRST_DIM_SIZE")
     if values.rank is None:
         return shape if shape.rank is not None else UNKNOWN_SHAPE
-    rows = row_partition_tensors[0].of_rank(1)[0] if row_partition_types[0] == "ROW_SPLITS" else None
+    first = row_partition_tensors[0]
+    rows = first[0] if row_partition_types[0] == "ROW_SPLITS" and first.rank == 1 else None
     found = Shape((None if rows is None else rows - 1, *[None] * levels, *values.dims[1:]))  # type: ignore[index]
     if shape.rank is None:
         return found
@@ -274,7 +324,7 @@ def ragged_tensor_to_tensor_grad(op: Operation, g: Tensor) -> Any:
 # ---- RaggedGather -----------------------------------------------------------------------------------------------
 
 RAGGED_GATHER = define(
-    "RaggedGather(params_nested_splits: PARAMS_RAGGED_RANK * Tsplits, params_dense_values: Tvalues, indices: Tindices) "
+    "RaggedGather(params_nested_splits: vector PARAMS_RAGGED_RANK * Tsplits, params_dense_values: rank>0 Tvalues, indices: Tindices) "
     "-> (output_nested_splits: OUTPUT_RAGGED_RANK * Tsplits, output_dense_values: Tvalues)",
     Tvalues=ANY,
     Tindices=INDEX,
@@ -309,7 +359,7 @@ def ragged_gather_kernel(
         found.append(torch.arange(before + 1, device=rows.device, dtype=kind) * size)
     for level, splits in enumerate(params_nested_splits):
         deeper = params_nested_splits[level + 1 :]
-        lengths = _lengths(splits, len(deeper[0]) - 1 if deeper else params_dense_values.shape[0])[rows]
+        lengths = _loose_lengths(splits, len(deeper[0]) - 1 if deeper else params_dense_values.shape[0])[rows]
         cut = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]).to(kind)
         row, place = _rows_and_places(cut)
         rows = splits.to(torch.int64)[rows][row] + place

@@ -202,6 +202,8 @@ class RaggedTensor:
         with name_scope(name, "RaggedFromValueRowIds", [values, value_rowids, nrows]):
             values, ids = _as_values(values), _splits_tensor(value_rowids, "value_rowids")
             kind = ids.dtype.base_dtype
+            if not values.shape[:1].is_compatible_with(ids.shape[:1]):
+                raise ValueError(f"Shapes {values.shape[:1]} and {ids.shape[:1]} are incompatible")
             known, given = constant_value(ids), constant_value(nrows) if isinstance(nrows, Tensor) else nrows
             if given is not None and int(given) < 0:
                 raise ValueError(f"Expected nrows >= 0; got {int(given)}")

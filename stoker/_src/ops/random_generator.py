@@ -48,7 +48,7 @@ def _draw(variable: VariableState, algorithm: int, blocks: int) -> Stream:
 
 def _stateful_fill(name: str, fill: Callable[..., torch.Tensor], kinds: Any) -> OpDefinition:
     definition = define(
-        f"{name}(resource: resource, algorithm: host int64, shape: host shape_dtype) -> (output: dtype)",
+        f"{name}(resource: resource, algorithm: scalar host int64, shape: host shape_dtype) -> (output: dtype)",
         _TRAITS,
         dtype=kinds,
         shape_dtype=_ANY_INT,
@@ -75,8 +75,8 @@ STATEFUL_FULL_INT = _stateful_fill(
 )
 
 STATEFUL_UNIFORM_INT = define(
-    "StatefulUniformInt(resource: resource, algorithm: host int64, shape: host shape_dtype, minval: host dtype, "
-    "maxval: host dtype) -> (output: dtype)",
+    "StatefulUniformInt(resource: resource, algorithm: scalar host int64, shape: host shape_dtype, minval: scalar host dtype, "
+    "maxval: scalar host dtype) -> (output: dtype)",
     _TRAITS,
     dtype=one_of(*INDEX, dtypes.uint32, dtypes.uint64, default=dtypes.int64),
     shape_dtype=_ANY_INT,
@@ -93,7 +93,7 @@ def stateful_uniform_int_kernel(
 
 
 STATEFUL_BINOMIAL = define(
-    "StatefulRandomBinomial(resource: resource, algorithm: host int64, shape: host S, counts: T, probs: T) "
+    "StatefulRandomBinomial(resource: resource, algorithm: scalar host int64, shape: host S, counts: T, probs: T) "
     "-> (output: dtype)",
     _TRAITS,
     S=INDEX,
@@ -119,7 +119,7 @@ def stateful_binomial_kernel(
     return placed(rejection.binomial(stream, samples, plain(counts), plain(probs)), dtype, counts).reshape(shape)
 
 
-RNG_SKIP = define("RngSkip(resource: resource, algorithm: host int64, delta: host int64) -> ()", _TRAITS)
+RNG_SKIP = define("RngSkip(resource: resource, algorithm: scalar host int64, delta: scalar host int64) -> ()", _TRAITS)
 
 
 @RNG_SKIP.kernel

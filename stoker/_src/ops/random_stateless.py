@@ -29,7 +29,7 @@ from stoker._src.ops.values import from_numpy, torch_dtype
 _SEEDS = one_of(*INDEX, default=dtypes.int64)
 _SIZES = one_of(*INDEX, default=dtypes.int32)
 _FULL_INTS = (*INDEX, dtypes.uint32, dtypes.uint64)
-_POSITION = "key: vector host uint64, counter: vector host uint64, alg: scalar host int32"
+_POSITION = "key: vector=1 host uint64, counter: vector host uint64, alg: scalar host int32"
 
 
 @export("random.Algorithm", "random.experimental.Algorithm")
@@ -87,7 +87,7 @@ def get_key_counter_alg_shape(seed: Shape) -> tuple[Shape, Shape, Shape]:
 def _filled(name: str, fill: Callable[..., torch.Tensor], kinds: Any, seeds: Any) -> tuple[OpDefinition, OpDefinition]:
     """The op that takes a seed, and its V2 form that takes a key and a counter."""
     by_seed = define(
-        f"{name}(shape: host T, seed: vector host Tseed) -> (output: dtype)", dtype=kinds, T=_SIZES, Tseed=seeds
+        f"{name}(shape: host T, seed: vector=2 host Tseed) -> (output: dtype)", dtype=kinds, T=_SIZES, Tseed=seeds
     ).not_differentiable()
 
     def seed_kernel(shape: list[int], seed: list[int], *, dtype: DType) -> torch.Tensor:
@@ -122,7 +122,7 @@ FULL_INT, FULL_INT_V2 = _filled(
 )
 
 UNIFORM_INT = define(
-    "StatelessRandomUniformInt(shape: host T, seed: vector host Tseed, minval: scalar host dtype, maxval: scalar host dtype) "
+    "StatelessRandomUniformInt(shape: host T, seed: vector=2 host Tseed, minval: scalar host dtype, maxval: scalar host dtype) "
     "-> (output: dtype)",
     dtype=INDEX,
     T=INDEX,
@@ -170,7 +170,7 @@ def uniform_int_v2_kernel(
 # ---- choices ----------------------------------------------------------------------------------------------------
 
 STATELESS_MULTINOMIAL = define(
-    "StatelessMultinomial(logits: T, num_samples: scalar host int32, seed: vector host Tseed) -> (output: output_dtype)",
+    "StatelessMultinomial(logits: T, num_samples: scalar host int32, seed: vector=2 host Tseed) -> (output: output_dtype)",
     T=REAL,
     Tseed=_SEEDS,
     output_dtype=one_of(*INDEX, default=dtypes.int64),
@@ -218,7 +218,7 @@ def samples_of(shape: list[int], parameters: Any) -> int:
 
 
 GAMMA_V2 = define(
-    "StatelessRandomGammaV2(shape: host T, seed: vector host Tseed, alpha: dtype) -> (output: dtype)",
+    "StatelessRandomGammaV2(shape: host T, seed: vector=2 host Tseed, alpha: dtype) -> (output: dtype)",
     dtype=HALF_TO_DOUBLE,
     T=INDEX,
     Tseed=_SEEDS,
@@ -261,7 +261,7 @@ GAMMA_V2.grad(_gamma_grad)
 GAMMA_V3.grad(_gamma_grad)
 
 POISSON = define(
-    "StatelessRandomPoisson(shape: host T, seed: vector host Tseed, lam: Rtype) -> (output: dtype)",
+    "StatelessRandomPoisson(shape: host T, seed: vector=2 host Tseed, lam: Rtype) -> (output: dtype)",
     Rtype=COUNTS,
     dtype=COUNTS,
     T=INDEX,
@@ -277,7 +277,7 @@ def poisson_kernel(shape: list[int], seed: list[int], lam: torch.Tensor, *, dtyp
 
 
 BINOMIAL = define(
-    "StatelessRandomBinomial(shape: host S, seed: vector host Tseed, counts: T, probs: T) -> (output: dtype)",
+    "StatelessRandomBinomial(shape: host S, seed: vector=2 host Tseed, counts: T, probs: T) -> (output: dtype)",
     S=INDEX,
     Tseed=_SEEDS,
     T=one_of(*COUNTS, default=dtypes.float64),
@@ -296,7 +296,7 @@ def binomial_kernel(
 
 
 STATELESS_BOUNDED = define(
-    "StatelessParameterizedTruncatedNormal(shape: host S, seed: vector host Tseed, means: dtype, stddevs: dtype, "
+    "StatelessParameterizedTruncatedNormal(shape: host S, seed: vector=2 host Tseed, means: dtype, stddevs: dtype, "
     "minvals: dtype, maxvals: dtype) -> (output: dtype)",
     S=INDEX,
     Tseed=_SEEDS,

@@ -89,7 +89,7 @@ def size_v2(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -
 
 _RANGE = (*FLOATS, *(each for each in INTS if each is not dtypes.uint8))
 RANGE = define(
-    "Range(start: scalar Tidx, limit: scalar Tidx, delta: scalar Tidx) -> (output: Tidx)",
+    "Range(start: scalar/single Tidx, limit: scalar/single Tidx, delta: scalar/single Tidx) -> (output: Tidx)",
     Tidx=one_of(*_RANGE, default=dtypes.int32),
 ).not_differentiable()
 

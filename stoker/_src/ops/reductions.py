@@ -175,7 +175,7 @@ PROD = _reduction("Prod", NUMERIC)
 def prod_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
     result = input
     rank = input.ndim
-    for axis in sorted({axis % rank for axis in _axes(input, reduction_indices)} if rank else (), reverse=True):
+    for axis in sorted({axis % rank for axis in _axes(input, reduction_indices)}, reverse=True):
         result = torch.prod(result, axis, keep_dims, dtype=input.dtype)
     return result.clone() if result is input else result
 

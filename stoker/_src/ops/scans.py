@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import FLOATS, INDEX, NUMERIC, REAL, DType, as_dtype
+from stoker._src.base.dtypes import FLOATS, INDEX, NUMERIC, REAL, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
@@ -137,6 +137,8 @@ def place_shape(input: Shape, dimension: np.ndarray | None) -> Shape:
         return UNKNOWN_SHAPE
     if dimension is None:
         return Shape((None,) * (len(input) - 1))
+    if len(input) < 2:
+        return Shape(())  # whether the dimension fits is found when it runs
     axis = input.normalize_axis(int(dimension))
     return Shape(input.dims[:axis] + input.dims[axis + 1 :])
 
@@ -197,7 +199,7 @@ def argmax(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
     """The place of the largest element along `axis` (0 for None); the first of equals. `dimension` is an older name."""
-    return ARG_MAX(input, _older_axis(axis, dimension), output_type=as_dtype(output_type), name=name)
+    return ARG_MAX(input, _older_axis(axis, dimension), output_type=output_type, name=name)
 
 
 @export(v1=("argmin", "math.argmin", "arg_min"))
@@ -205,7 +207,7 @@ def argmin(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
     """The place of the smallest element along `axis` (0 for None); the first of equals. `dimension` is an older name."""
-    return ARG_MIN(input, _older_axis(axis, dimension), output_type=as_dtype(output_type), name=name)
+    return ARG_MIN(input, _older_axis(axis, dimension), output_type=output_type, name=name)
 
 
 @export(v2=("argmax", "math.argmax"))

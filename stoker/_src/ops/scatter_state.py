@@ -5,7 +5,7 @@ Every op here costs time in the rows it touches, never in the size of the variab
 
 from __future__ import annotations
 
-import math as numbers
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,9 +18,10 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, READS, STATEFUL, STRING, WRITES, OpDefinition, define, one_of
+from stoker._src.graph.definition import ANY, READS, STATEFUL, WRITES, OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, ranges, state
+from stoker._src.ops import array, math, ranges, scattering, state
+from stoker._src.ops.array_movement import POLICY
 from stoker._src.ops.state import VariableState, handle_shape
 
 # torch has no arithmetic for these; their bits added, subtracted and multiplied as signed numbers are the same.
@@ -69,35 +70,6 @@ def _row_updates(name: str, target: Any, indices: torch.Tensor, updates: Any) ->
     if isinstance(updates, np.ndarray):
         return np.broadcast_to(updates, wanted).reshape(flat)
     return (updates.expand(wanted) if updates.ndim != len(wanted) else updates).reshape(flat)
-
-
-def nd_positions(shape: Any, indices: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """Coordinates [..., K] as flat positions among the first K dimensions of `shape`; and K.
-
-    Raises:
-        InvalidArgumentError: coordinates outside, or more of them than dimensions.
-    """
-    if not indices.ndim:
-        raise InvalidArgumentError(None, None, "Indices shape must have rank at least one. Found: []")
-    depth = indices.shape[-1]
-    if depth > len(shape):
-        raise InvalidArgumentError(
-            None, None, f"The last dimension of indices is {depth}, more than the rank {len(shape)} of {Shape(shape)}."
-        )
-    count = numbers.prod(indices.shape[:-1])
-    if depth == 0:
-        return torch.zeros(count, dtype=torch.int64, device=indices.device), 0
-    rows = indices.reshape(count, depth).long()
-    extents = torch.tensor(list(shape[:depth]), dtype=torch.int64, device=rows.device)
-    outside = ((rows < 0) | (rows >= extents)).any(1)
-    if bool(outside.any()):
-        at = int(torch.nonzero(outside)[0])
-        place = ",".join(str(int(i)) for i in np.unravel_index(at, tuple(indices.shape[:-1]) or (1,)))
-        raise InvalidArgumentError(
-            None, None, f"indices[{place}] = {rows[at].tolist()} does not index into shape {Shape(shape)}"
-        )
-    strides = [numbers.prod(shape[i + 1 : depth]) for i in range(depth)]
-    return (rows * torch.tensor(strides, dtype=torch.int64, device=rows.device)).sum(1), depth
 
 
 # -- what an update does -----------------------------------------------------------------------------------------
@@ -215,8 +187,9 @@ def _scatter_rows(change: Update, name: str) -> Callable[..., None]:
 
 
 def _returning(kernel: Callable[..., None], name: str) -> Callable[..., VariableState]:
-    def returning(ref: VariableState, indices: torch.Tensor, updates: Any) -> VariableState:
-        kernel(ref, indices, updates)
+    @functools.wraps(kernel)
+    def returning(ref: VariableState, indices: torch.Tensor, updates: Any, **attrs: Any) -> VariableState:
+        kernel(ref, indices, updates, **attrs)
         return ref
 
     returning.__name__ = name
@@ -230,21 +203,6 @@ def _kernel_name(op: str) -> str:
 def _rows_rule(ref: Shape, indices: Shape, updates: Shape) -> Shape:
     if updates.rank != 0 and indices.dims is not None and ref.dims is not None:
         Shape((*indices.dims, *ref.dims[1:])).merge(updates)
-    return ref
-
-
-def nd_rule(ref: Shape, indices: Shape, updates: Shape) -> Shape:
-    """The rule of updates at coordinates: those of `indices` but the last, then the inner ones of `ref`."""
-    indices.at_least(1), updates.at_least(1)
-    depth = indices[-1] if indices.rank else None
-    if depth is not None and ref.rank is not None:
-        if depth > ref.rank:
-            raise InvalidArgumentError(
-                None, None, f"The last dimension of indices is {depth}, more than the rank {ref.rank} of {ref}."
-            )
-        indices[:-1].concat(ref[depth:]).merge(updates)
-    elif indices.rank is not None and updates.rank is not None:
-        indices[:-1].merge(updates[: indices.rank - 1])
     return ref
 
 
@@ -296,27 +254,16 @@ SCATTERS = {kind: _scatter(kind) for kind in ("Update", "Add", "Sub", "Mul", "Di
 
 
 def _scatter_positions(change: Update) -> Callable[..., None]:
-    def kernel(ref: VariableState, indices: torch.Tensor, updates: Any) -> None:
+    def kernel(ref: VariableState, indices: torch.Tensor, updates: Any, *, bad_indices_policy: str) -> None:
         target = ref.read()
-        positions, depth = nd_positions(target.shape, indices)
-        inner = tuple(target.shape[depth:])
-        wanted = (*indices.shape[:-1], *inner)
-        if tuple(updates.shape) != wanted:
-            raise InvalidArgumentError(
-                None,
-                None,
-                f"Dimensions of updates {Shape(updates.shape)} must be {Shape(wanted)}: those of indices "
-                f"{Shape(indices.shape)} but the last, then the inner ones of {Shape(target.shape)}",
-            )
-        flat = (numbers.prod(target.shape[:depth]), *inner)
+        positions, rows, count, width = scattering.places(list(target.shape), indices, updates, bad_indices_policy)
         # A variable's value is contiguous, so this is a view of it.
-        change(target.reshape(flat), positions, updates.reshape((positions.numel(), *inner)))
+        change(target.reshape(count, width), positions, rows)
 
     return kernel
 
 
 def _scatter_nd(kind: str) -> tuple[OpDefinition, OpDefinition]:
-    policy = STRING("", allowed=("", "DEFAULT", "ERROR"))
     name, resource_name = f"ScatterNd{kind}", f"ResourceScatterNd{kind}"
     kernel = _scatter_positions(_UPDATES[kind])
     by_reference = define(
@@ -325,23 +272,23 @@ def _scatter_nd(kind: str) -> tuple[OpDefinition, OpDefinition]:
         T=ANY if kind == "Update" else NUMERIC,
         Tindices=INDEX,
         use_locking=kind == "Update",
-        bad_indices_policy=policy,
+        bad_indices_policy=POLICY,
     )
     if kind in ("Update", "Add", "Sub"):
         by_reference.not_differentiable()
     by_reference.kernel(_returning(kernel, _kernel_name(name)))
-    by_reference.shape(nd_rule)
+    by_reference.shape(scattering.nd_rule)
     by_handle = define(
         f"{resource_name}(ref: resource, indices: Tindices, updates: T) -> ()",
         WRITES | STATEFUL,
         T=ANY,
         Tindices=INDEX,
         use_locking=True,
-        bad_indices_policy=policy,
+        bad_indices_policy=POLICY,
     )
     kernel.__name__ = _kernel_name(resource_name)
     by_handle.kernel(kernel)
-    by_handle.shape(_of_handle(nd_rule))
+    by_handle.shape(_of_handle(scattering.nd_rule))
     return by_reference, by_handle
 
 

@@ -18,7 +18,7 @@ from stoker._src.graph.definition import ANY, INT, OpDefinition, define
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, ranges
-from stoker._src.ops.array_movement import POLICY, allocatable, itemsize, signed
+from stoker._src.ops.array_movement import POLICIES, POLICY, allocatable, itemsize, signed
 
 
 def flat_index(
@@ -29,6 +29,8 @@ def flat_index(
     Raises:
         InvalidArgumentError: coordinates outside on the CPU, unless the policy is IGNORE.
     """
+    if policy not in POLICIES:
+        raise InvalidArgumentError(None, None, f"Unknown bad indices handling attribute: {policy}")
     depth = indices.shape[-1]
     rows = indices.reshape(-1, depth) if depth else indices.new_zeros((numbers.prod(indices.shape[:-1]), 0))
     if depth == 0:
@@ -52,7 +54,23 @@ def flat_index(
     return flat.masked_fill(outside, 0), outside
 
 
-def _places(shape: list[int], indices: torch.Tensor, updates: Any, policy: str) -> tuple[torch.Tensor, Any, int, int]:
+def nd_rule(ref: Shape, indices: Shape, updates: Shape) -> Shape:
+    """The rule of updates at coordinates: their sizes are those of `indices` but the last, then the inner ones of `ref`."""
+    depth = indices.at_least(1)[-1] if indices.rank else None
+    if depth is not None and ref.rank is not None:
+        if depth > ref.rank:
+            raise InvalidArgumentError(
+                None, None, f"The last dimension of indices is {depth}, more than the rank {ref.rank} of {ref}."
+            )
+        indices[:-1].concat(ref[depth:]).merge(updates)
+    elif indices.rank is not None and updates.rank is not None:
+        indices[:-1].merge(updates[: indices.rank - 1])
+    if ref.size == 0 and indices.size and updates.size:
+        raise InvalidArgumentError(None, None, f"Indices and updates specified for empty input {ref}")
+    return ref
+
+
+def places(shape: list[int], indices: torch.Tensor, updates: Any, policy: str) -> tuple[torch.Tensor, Any, int, int]:
     """Flat positions and the updates as rows for them, with the ones to be ignored left out; rows and row length."""
     if not indices.ndim:
         raise InvalidArgumentError(None, None, "Indices shape must have rank at least one. Found: []")
@@ -90,7 +108,7 @@ SCATTER_ND = define(
 @SCATTER_ND.kernel
 def scatter_nd_kernel(indices: torch.Tensor, updates: Any, shape: list[int], *, bad_indices_policy: str) -> Any:
     shape = allocatable(shape, itemsize(updates))
-    flat, rows, count, width = _places(shape, indices, updates, bad_indices_policy)
+    flat, rows, count, width = places(shape, indices, updates, bad_indices_policy)
     if isinstance(updates, np.ndarray):
         result: Any = np.full((count, width), b"", dtype=object)
         np.add.at(result, flat.numpy(), rows)
@@ -101,7 +119,7 @@ def scatter_nd_kernel(indices: torch.Tensor, updates: Any, shape: list[int], *, 
 
 @SCATTER_ND.shape(as_shapes=["shape"])
 def scatter_nd_shape(indices: Shape, updates: Shape, shape: Shape) -> Shape:
-    return shape
+    return nd_rule(shape, indices, updates)
 
 
 @SCATTER_ND.grad
@@ -134,16 +152,13 @@ def _tensor_scatter(name: str, kinds: Any = INDEX) -> OpDefinition:
         bad_indices_policy=POLICY,
     )
 
-    @definition.shape
-    def shape(tensor: Shape, indices: Shape, updates: Shape) -> Shape:
-        return tensor
-
+    definition.shape(nd_rule)
     return definition
 
 
 def _onto(tensor: Any, indices: torch.Tensor, updates: Any, policy: str) -> tuple[Any, Any, torch.Tensor, Any]:
     """A copy of `tensor`, the same as rows, the positions to change, and the rows to change them with."""
-    flat, rows, count, width = _places(list(tensor.shape), indices, updates, policy)
+    flat, rows, count, width = places(list(tensor.shape), indices, updates, policy)
     result = tensor.copy() if isinstance(tensor, np.ndarray) else tensor.clone(memory_format=torch.contiguous_format)
     return result, result.reshape(count, width), flat, rows
 
@@ -161,9 +176,7 @@ SCATTER_ND_NON_ALIASING_ADD = define(
 )
 
 
-@SCATTER_ND_NON_ALIASING_ADD.shape
-def scatter_nd_non_aliasing_add_shape(input: Shape, indices: Shape, updates: Shape) -> Shape:
-    return input
+SCATTER_ND_NON_ALIASING_ADD.shape(nd_rule)
 
 
 @TENSOR_SCATTER_UPDATE.kernel

@@ -164,7 +164,7 @@ def _counted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[
 
     kernel.__name__ = kernel.__qualname__ = f"segment_{name.lower()}_v2_kernel"
     definition = define(
-        f"Segment{name}V2(data: T, segment_ids: Tindices, num_segments: host Tnumsegments) -> (output: T)",
+        f"Segment{name}V2(data: T, segment_ids: vector Tindices, num_segments: scalar host Tnumsegments) -> (output: T)",
         T=allowed,
         Tindices=INDEX,
         Tnumsegments=COUNT,
@@ -173,8 +173,10 @@ def _counted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[
 
     @definition.shape(values=["num_segments"])
     def counted_shape(data: Shape, segment_ids: Shape, num_segments: np.ndarray | None) -> Shape:
-        segment_ids.of_rank(1)
-        return Shape((None if num_segments is None else int(num_segments),)).concat(data.at_least(1)[1:])
+        data.at_least(1)[:1].merge(segment_ids)
+        if num_segments is not None and num_segments < 0:
+            raise InvalidArgumentError(None, None, f"num_segments must be non-negative but is {num_segments}")
+        return Shape((None if num_segments is None else int(num_segments),)).concat(data[1:])
 
 
 SEGMENT_SUM = _sorted_op("Sum", _add_rows, NUMERIC)

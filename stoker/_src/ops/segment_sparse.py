@@ -51,6 +51,8 @@ def _combine(how: str, data: torch.Tensor, indices: torch.Tensor, ids: torch.Ten
     if ids.numel() and int(ids[0]) < 0:
         raise InvalidArgumentError(None, None, f"segment ids must be >= 0, but the first is {int(ids[0])}.")
     last = int(ids[-1]) if ids.numel() else -1
+    if last >= 2**31 - 1:
+        raise InvalidArgumentError(None, None, f"Last segment id must be < {2**31 - 1}, got {last}")
     if count is None:
         count = last + 1
     elif count < 0 or last >= count:
@@ -83,8 +85,21 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
     def gradient(
         grad: torch.Tensor, indices: torch.Tensor, segment_ids: torch.Tensor, output_dim0: int
     ) -> torch.Tensor:
+        if indices.shape != segment_ids.shape:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"segment_ids and indices should have same size: {list(segment_ids.shape)} and {list(indices.shape)}.",
+            )
         places = segment_ids.to(torch.int64)
-        weights = _weights(how, places, grad.shape[0], grad.dtype)
+        count = grad.shape[0] if grad.ndim else 0
+        if places.numel() and (int(places.min()) < 0 or int(places.max()) >= count):
+            bad = int(places[(places < 0) | (places >= count)][0])
+            raise InvalidArgumentError(
+                None, None, f"Segment id {bad} out of range [0, {count}): grad has {count} rows."
+            )
+        _check_places(indices, output_dim0)
+        weights = _weights(how, places, count, grad.dtype)
         rows = grad if weights is None else grad * weights.reshape(-1, *[1] * (grad.ndim - 1))
         allocatable([output_dim0, *grad.shape[1:]], itemsize(grad))
         result = torch.zeros((output_dim0, *grad.shape[1:]), dtype=grad.dtype, device=grad.device)
@@ -119,7 +134,7 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
     third.kernel(gradient)
     third.shape(gradient_shape, values=["output_dim0"])
     fourth = define(
-        f"SparseSegment{how}GradV2(grad: T, indices: Tidx, segment_ids: Tsegmentids, dense_output_dim0: host int32) -> "
+        f"SparseSegment{how}GradV2(grad: T, indices: vector Tidx, segment_ids: vector Tsegmentids, dense_output_dim0: scalar host int32) -> "
         "(output: T, sorted_unique_indices: Tidx)",
         T=FLOATS,
         Tidx=_PLACES,
@@ -135,7 +150,11 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
         return gradient(grad, places, segment_ids, rows.numel()), rows
 
     fourth.kernel(rows_alone)
-    fourth.shape(lambda grad, *_: (Shape((None,)).concat(grad.at_least(1)[1:]), Shape((None,))))
+
+    @fourth.shape
+    def rows_alone_shape(grad: Shape, indices: Shape, segment_ids: Shape, dense_output_dim0: Shape) -> Any:
+        indices.merge(segment_ids)
+        return Shape((None,)).concat(grad.at_least(1)[1:]), Shape((None,))
 
     def backward(op: Operation, g: Tensor) -> Any:
         data, indices, ids = op.inputs[:3]
@@ -159,11 +178,18 @@ def sparse_segment_shape(data: Shape, indices: Shape, segment_ids: Shape) -> Sha
 
 def counted_shape(data: Shape, indices: Shape, segment_ids: Shape, num_segments: np.ndarray | None) -> Shape:
     indices.of_rank(1).merge(segment_ids.of_rank(1))
-    return Shape((None if num_segments is None else int(num_segments),)).concat(data.at_least(1)[1:])
+    return Shape((_stated(num_segments, "num_segments"),)).concat(data.at_least(1)[1:])
+
+
+def _stated(size: np.ndarray | None, name: str) -> int | None:
+    if size is not None and size < 0:
+        raise InvalidArgumentError(None, None, f"Cannot specify a negative value for {name}: {size}")
+    return None if size is None else int(size)
 
 
 def gradient_shape(grad: Shape, indices: Shape, segment_ids: Shape, output_dim0: np.ndarray | None) -> Shape:
-    return Shape((None if output_dim0 is None else int(output_dim0),)).concat(grad.at_least(1)[1:])
+    indices.merge(segment_ids)
+    return Shape((_stated(output_dim0, "output_dim0"),)).concat(grad.at_least(1)[1:])
 
 
 _OPS = {"Sum": _definitions("Sum", REAL), "Mean": _definitions("Mean", FLOATS), "SqrtN": _definitions("SqrtN", FLOATS)}

@@ -46,7 +46,9 @@ SPARSE_TO_SPARSE = define(
     T=_TYPES,
 ).not_differentiable()
 SET_SIZE = define(
-    "SetSize(set_indices: int64, set_values: T, set_shape: int64) -> (size: int32)", validate_indices=True, T=_TYPES
+    "SetSize(set_indices: any/matrix int64, set_values: any/vector T, set_shape: any/vector int64) -> (size: int32)",
+    validate_indices=True,
+    T=_TYPES,
 ).not_differentiable()
 
 # The sets of a tensor: for each member the number of its set, and its value; and the sizes of the dimensions of sets.
@@ -65,6 +67,7 @@ def _of_sparse(indices: torch.Tensor, values: Any, shape: torch.Tensor, validate
     sizes = sparse_ops.sizes_of(shape)
     if len(sizes) < 2:
         raise InvalidArgumentError(None, None, f"Invalid rank {len(sizes)}.")
+    sparse_ops.check_parts(indices, values, sizes)
     flat = sparse_ops.flat_positions(indices, sizes)
     if validate:
         sparse_ops.check_order(flat, indices)
@@ -150,6 +153,13 @@ def _result_shapes(rank: int | None) -> tuple[Shape, Shape, Shape]:
     return Shape((None, rank)), Shape((None,)), Shape((rank,))
 
 
+def _sparse_rule(indices: Shape, values: Shape, shape: Shape) -> Shape:
+    """The shape of `shape`, after checking that the three can be the parts of one sparse tensor."""
+    rows, rank = indices.of_rank(2)
+    values.of_rank(1).merge(Shape((rows,)))
+    return shape.of_rank(1).merge(Shape((rank,)))
+
+
 @DENSE_TO_DENSE.shape
 def dense_to_dense_shape(set1: Shape, set2: Shape) -> tuple[Shape, Shape, Shape]:
     if set1.dims is not None and set2.dims is not None:
@@ -167,7 +177,7 @@ def dense_to_sparse_shape(set1: Shape, indices: Shape, values: Shape, shape: Sha
 
 @SPARSE_TO_SPARSE.shape
 def sparse_to_sparse_shape(*inputs: Shape) -> tuple[Shape, Shape, Shape]:
-    first, second = inputs[2].of_rank(1), inputs[5].of_rank(1)
+    first, second = (_sparse_rule(*inputs[at : at + 3]) for at in (0, 3))
     return _result_shapes(first.merge(second)[0])
 
 

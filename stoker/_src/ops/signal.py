@@ -113,6 +113,8 @@ def _check_long_enough(input: torch.Tensor, lengths: list[int], op: str) -> None
 def _rfft_shape(rank: int, inverse: bool) -> Callable[..., Shape]:
     def rule(input: Shape, fft_length: np.ndarray | None) -> Shape:
         input = input.at_least(rank)
+        if fft_length is not None and len(fft_length) != rank:
+            raise InvalidArgumentError(None, None, f"Dimension must be {rank} but is {len(fft_length)}: fft_length")
         if input.dims is None:
             return UNKNOWN_SHAPE
         if fft_length is None:

@@ -48,7 +48,7 @@ def slice_kernel(input: Any, begin: list[int], size: list[int]) -> Any:
         if count == -1:
             count = extent - start
         if not 0 <= count <= extent - start:
-            raise InvalidArgumentError(None, None, f"Expected size[{axis}] in [0, {extent - start}], but got {count}")
+            raise InvalidArgumentError(None, None, f"Size[{axis}] must be in [0, {extent - start}], but is {count}")
         index.append(builtin_slice(start, start + count))
     return input[tuple(index)]
 
@@ -58,6 +58,10 @@ def slice_shape(input: Shape, begin: np.ndarray | None, size: np.ndarray | None)
     if size is None:
         rank = input.rank if begin is None or input.rank is not None else len(begin)
         return UNKNOWN_SHAPE if rank is None else Shape((None,) * rank)
+    if begin is not None and len(begin) != len(size):
+        raise InvalidArgumentError(None, None, f"begin has {len(begin)} elements and size has {len(size)}.")
+    if any(count < -1 for count in size.tolist()):
+        raise InvalidArgumentError(None, None, f"Invalid value in size: {size.tolist()}")
     input = input.of_rank(len(size))
     dims: list[Dim] = []
     for axis, (extent, count) in enumerate(zip(input.dims or (), size.tolist())):
@@ -301,6 +305,8 @@ def _write(target: Any, items: tuple[Any, ...], backwards: bool, value: Any) -> 
     try:
         if isinstance(target, np.ndarray):
             place, wanted = target[items].shape if isinstance(target[items], np.ndarray) else (), value.shape
+            if 0 in place:
+                return
             if place != wanted and wanted != ():
                 raise _not_assignable(place, wanted)
             target[items] = value if value.ndim else value[()]
@@ -311,6 +317,8 @@ def _write(target: Any, items: tuple[Any, ...], backwards: bool, value: Any) -> 
         place = target[items]
     except IndexError:
         raise _out_of_bounds(items, target.shape) from None
+    if not place.numel():
+        return
     if place.shape != value.shape and value.ndim:
         raise _not_assignable(place.shape, value.shape)
     place.copy_(value)
@@ -332,6 +340,8 @@ def strided_slice_grad_kernel(
     )
     shape = allocatable(shape, itemsize(dy))
     result = np.full(shape, b"", dtype=object) if isinstance(dy, np.ndarray) else dy.new_zeros(shape)
+    if not dy.ndim and np.shape(result[items] if not backwards else result[_forwards(items, shape)[0]]):
+        raise InvalidArgumentError(None, None, f"shape of dy was [] instead of that of the slice of {Shape(shape)}")
     _write(result, items, backwards, dy)
     return result
 

@@ -26,7 +26,7 @@ from stoker._src.ops.values import from_numpy, torch_dtype
 _COUNT = one_of(dtypes.int16, *INDEX, default=dtypes.int32)
 TOP_K = define("TopK(input: T) -> (values: T, indices: int32)", k=INT(minimum=0), sorted=True, T=REAL)
 TOP_K_V2 = define(
-    "TopKV2(input: T, k: host Tk) -> (values: T, indices: index_type)",
+    "TopKV2(input: rank>0 T, k: scalar host Tk) -> (values: T, indices: index_type)",
     sorted=True,
     T=REAL,
     Tk=_COUNT,
@@ -76,6 +76,8 @@ def _top_k_shape(input: Shape, k: int | None) -> tuple[Shape, Shape]:
     if input.at_least(1).dims is None:
         return UNKNOWN_SHAPE, UNKNOWN_SHAPE
     last = input[-1]
+    if k is not None and k < 0:
+        raise InvalidArgumentError(None, None, f"k must be non-negative but is {k}")
     if k is not None and last is not None and last < k:
         raise InvalidArgumentError(None, None, f"input must have last dimension >= k = {k} but is {last}")
     result = input[:-1].concat(Shape((k,)))
@@ -196,7 +198,7 @@ def argsort(
 
 # ---- NthElement -------------------------------------------------------------------------------------------------
 
-NTH_ELEMENT = define("NthElement(input: T, n: host int32) -> (values: T)", reverse=False, T=REAL)
+NTH_ELEMENT = define("NthElement(input: T, n: scalar host int32) -> (values: T)", reverse=False, T=REAL)
 
 
 @NTH_ELEMENT.kernel
@@ -209,9 +211,13 @@ def nth_element_kernel(input: torch.Tensor, n: int, *, reverse: bool) -> torch.T
     return torch.sort(input, -1, descending=reverse)[0][..., n].contiguous()
 
 
-@NTH_ELEMENT.shape
-def nth_element_shape(input: Shape, n: Shape) -> Shape:
-    return input.at_least(1)[:-1]
+@NTH_ELEMENT.shape(values=["n"])
+def nth_element_shape(input: Shape, n: np.ndarray | None) -> Shape:
+    input = input.at_least(1)
+    last = input[-1] if input.rank else None
+    if n is not None and (n < 0 or (last is not None and last <= n)):
+        raise InvalidArgumentError(None, None, f"Input must have last dimension > n = {n} but is {input}")
+    return input[:-1]
 
 
 @NTH_ELEMENT.grad

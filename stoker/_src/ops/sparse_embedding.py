@@ -50,9 +50,9 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: Any) -> Tensor:
 
 
 def _lookup(params: Any, ids: Any, partition_strategy: str, name: str | None, max_norm: Any) -> Tensor:
-    if partition_strategy not in ("mod", "div"):
-        raise ValueError(f"Only 'mod' and 'div' partition strategies are supported, got {partition_strategy!r}")
     parts = _parts(params)
+    if len(parts) > 1 and partition_strategy not in ("mod", "div"):
+        raise ValueError(f"Only 'mod' and 'div' partition strategies are supported, got {partition_strategy!r}")
     with name_scope(name, "embedding_lookup", [ids]) as scope:
         ids = convert_to_tensor(ids, name="ids")
         if len(parts) == 1:

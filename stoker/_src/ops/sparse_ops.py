@@ -12,8 +12,8 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, NUMERIC, REAL
 from stoker._src.base.errors import InternalError, InvalidArgumentError
-from stoker._src.base.shapes import Shape
-from stoker._src.graph.definition import ANY, INT, OpDefinition, define, find_definition, one_of
+from stoker._src.base.shapes import Shape, merge_dims
+from stoker._src.graph.definition import ANY, INT, OpDefinition, all_merged, define, find_definition, one_of
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, ranges, reductions, scattering
 from stoker._src.ops.array_movement import allocatable, checked_sizes, itemsize, signed
@@ -28,39 +28,81 @@ def sizes_of(shape: torch.Tensor) -> list[int]:
     return checked_sizes(shape.tolist())
 
 
-def flat_positions(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
-    """Coordinates as positions in the flat tensor, after checking that they lie in it.
+def check_parts(indices: torch.Tensor, values: Any, sizes: list[int]) -> None:
+    """Raises InvalidArgumentError where indices, values and shape are not those of one sparse tensor."""
+    if values.ndim != 1 or indices.ndim != 2 or indices.shape[0] != values.shape[0]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Number of elements in indices ({indices.shape[0] if indices.ndim else 0}) and values do not match: "
+            f"indices {Shape(indices.shape)}, values {Shape(values.shape)}",
+        )
+    _check_rank(indices, sizes)
 
-    Raises:
-        InvalidArgumentError: they do not, or are of another rank.
-    """
+
+def _check_rank(indices: torch.Tensor, sizes: list[int]) -> None:
     if indices.ndim != 2 or indices.shape[1] != len(sizes):
         raise InvalidArgumentError(
             None, None, f"indices {Shape(indices.shape)} must be [N, {len(sizes)}] for the shape {sizes}"
         )
-    if not len(sizes):
+
+
+def _outside(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+    return ((indices < 0) | (indices >= torch.tensor(sizes, device=indices.device))).any(1)
+
+
+def sort_keys(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+    """Numbers in the order of the coordinates, equal for equal ones; coordinates outside of the shape are as good as others."""
+    _check_rank(indices, sizes)
+    if not len(sizes) or not len(indices):
         return indices.new_zeros(indices.shape[0])
-    indices = indices.long()
-    outside = ((indices < 0) | (indices >= torch.tensor(sizes, device=indices.device))).any(1)
-    if bool(outside.any()):
-        at = int(torch.nonzero(outside)[0])
-        shown = ",".join(str(each) for each in indices[at].tolist())
-        raise InvalidArgumentError(
-            None, None, f"indices[{at}] = [{shown}] is out of bounds: need 0 <= index < {Shape(sizes)}"
-        )
+    if numbers.prod(map(abs, sizes)) >= 2**63 or bool(_outside(indices, sizes).any()):
+        return torch.unique(indices, dim=0, return_inverse=True)[1]
+    return _flat(indices, sizes)
+
+
+def distinct(keys: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """For each different key in order one position that has it, and for each position its place in that order."""
+    found, places = torch.unique(keys, return_inverse=True)
+    one = places.new_empty(len(found)).scatter_(0, places, torch.arange(len(keys), device=keys.device))
+    return one, places
+
+
+def _flat(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
     flat = indices[:, 0]
     for axis in range(1, len(sizes)):
         flat = flat * sizes[axis] + indices[:, axis]
     return flat
 
 
+def flat_positions(indices: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+    """Coordinates as positions in the flat tensor, after checking that they lie in it.
+
+    Raises:
+        InvalidArgumentError: they do not, or are of another rank.
+    """
+    _check_rank(indices, sizes)
+    if not len(sizes):
+        return indices.new_zeros(indices.shape[0])
+    indices = indices.long()
+    outside = _outside(indices, sizes)
+    if bool(outside.any()):
+        at = int(torch.nonzero(outside)[0])
+        shown = ",".join(str(each) for each in indices[at].tolist())
+        raise InvalidArgumentError(
+            None, None, f"indices[{at}] = [{shown}] is out of bounds: need 0 <= index < {Shape(sizes)}"
+        )
+    return _flat(indices, sizes)
+
+
 def coordinates(flat: torch.Tensor, sizes: list[int]) -> torch.Tensor:
-    """Positions in the flat tensor as coordinates."""
+    """Positions in the flat tensor as coordinates; those of positions outside follow the same arithmetic."""
     columns: list[torch.Tensor] = []
-    for size in reversed(sizes):
-        columns.append(flat % size if size else flat)
-        flat = flat // size if size else flat
-    return torch.stack(columns[::-1], 1) if columns else flat.new_zeros((flat.shape[0], 0))
+    for axis in range(len(sizes)):
+        step = max(1, numbers.prod(sizes[axis + 1 :]))
+        columns.append(torch.div(flat, step, rounding_mode="trunc"))
+        flat = torch.fmod(flat, step)
+    return torch.stack(columns, 1) if columns else flat.new_zeros((flat.shape[0], 0))
 
 
 def check_order(flat: torch.Tensor, indices: torch.Tensor) -> None:
@@ -93,7 +135,7 @@ def _join(values: list[Any]) -> Any:
 # ---- SparseToDense ----------------------------------------------------------------------------------------------
 
 SPARSE_TO_DENSE = define(
-    "SparseToDense(sparse_indices: Tindices, output_shape: host Tindices, sparse_values: T, default_value: T) -> (dense: T)",
+    "SparseToDense(sparse_indices: Tindices, output_shape: host Tindices, sparse_values: T, default_value: any/scalar T) -> (dense: T)",
     validate_indices=True,
     T=ANY,
     Tindices=INDEX,
@@ -162,7 +204,9 @@ SPARSE_REORDER = define(
 
 @SPARSE_REORDER.kernel
 def sparse_reorder_kernel(input_indices: torch.Tensor, input_values: Any, input_shape: torch.Tensor) -> Any:
-    order = torch.argsort(flat_positions(input_indices, sizes_of(input_shape)), stable=True)
+    sizes = input_shape.tolist()  # the order does not depend on them
+    check_parts(input_indices, input_values, sizes)
+    order = torch.argsort(sort_keys(input_indices, sizes), stable=True)
     return input_indices.index_select(0, order), pick(input_values, order)
 
 
@@ -203,7 +247,16 @@ def sparse_reshape_kernel(input_indices: torch.Tensor, input_shape: torch.Tensor
             None,
             f"Input to reshape is a tensor with {total} dense values, but the requested shape has {known}. input_shape={Shape(sizes)} output_shape={Shape(wanted)}",
         )
-    moved = coordinates(flat_positions(input_indices, sizes), wanted)
+    _check_rank(input_indices, sizes)
+    if len(input_indices) and 0 in (*sizes, *wanted):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Input tensor has {len(input_indices)} non zero elements but input shape ({Shape(sizes)}) or output shape "
+            f"({Shape(wanted)}) is empty",
+        )
+    flat = _flat(input_indices, sizes) if sizes else input_indices.new_zeros(len(input_indices))
+    moved = coordinates(flat, wanted)
     return moved, torch.tensor(wanted, dtype=torch.int64)
 
 
@@ -234,6 +287,7 @@ def sparse_concat_kernel(
     along = concat_dim % rank
     moved, offset = [], 0
     for i, (part, size) in enumerate(zip(indices, sizes)):
+        check_parts(part, values[i], size)
         for axis in range(rank):
             if len(size) != rank or (axis != along and size[axis] != sizes[0][axis]):
                 raise InvalidArgumentError(
@@ -256,14 +310,16 @@ def sparse_concat_kernel(
 
 @SPARSE_CONCAT.shape
 def sparse_concat_shape(indices: list[Shape], values: list[Shape], shapes: list[Shape]) -> Any:
-    counts = [each.of_rank(2)[0] for each in indices]
+    counts = [merge_dims(each.of_rank(2)[0], part.of_rank(1)[0]) for each, part in zip(indices, values)]
     total = None if None in counts else sum(counts)
-    rank = shapes[0].of_rank(1)[0]
+    (rank,) = all_merged(shapes).of_rank(1)
+    for each in indices:
+        merge_dims(each.of_rank(2)[1], rank)
     return Shape((total, rank)), Shape((total,)), Shape((rank,))
 
 
 SPARSE_SPLIT = define(
-    "SparseSplit(split_dim: host int64, indices: int64, values: T, shape: int64) -> "
+    "SparseSplit(split_dim: host int64, indices: int64, values: T, shape: any/vector int64) -> "
     "(output_indices: num_split * int64, output_values: num_split * T, output_shape: num_split * int64)",
     num_split=INT(minimum=1),
     T=ANY,
@@ -286,6 +342,7 @@ def sparse_split_kernel(
             None,
             f"num_split must be no greater than the size {sizes[along]} of dimension {along}, got {num_split}",
         )
+    check_parts(indices, values, sizes)
     flat_positions(indices, sizes)
     # The first parts are one larger when the size does not divide.
     base, extra = divmod(sizes[along], num_split)
@@ -306,12 +363,12 @@ def sparse_split_kernel(
 
 @SPARSE_SPLIT.shape
 def sparse_split_shape(split_dim: Shape, indices: Shape, values: Shape, shape: Shape, *, num_split: int) -> Any:
-    rank = shape.of_rank(1)[0]
+    rank = shape[0] if shape.rank == 1 else None
     return [Shape((None, rank))] * num_split, [_VECTOR] * num_split, [Shape((rank,))] * num_split
 
 
 SPARSE_SLICE = define(
-    "SparseSlice(indices: int64, values: T, shape: int64, start: int64, size: int64) -> "
+    "SparseSlice(indices: int64, values: T, shape: any/vector int64, start: int64, size: int64) -> "
     "(output_indices: int64, output_values: T, output_shape: int64)",
     T=ANY,
 )
@@ -327,9 +384,9 @@ def sparse_slice_kernel(
             None,
             f"start {start.tolist()} and size {size.tolist()} must have one entry for each dimension of {shape.tolist()}",
         )
-    flat_positions(indices, sizes_of(shape))
-    if bool((start < 0).any()) or bool((size < 0).any()):
-        raise InvalidArgumentError(None, None, f"start {start.tolist()} and size {size.tolist()} must not be negative")
+    check_parts(indices, values, sizes_of(shape))
+    if bool((size < 0).any()):
+        raise InvalidArgumentError(None, None, f"size {size.tolist()} must not be negative")
     end = torch.minimum(start + size, shape)
     inside = torch.nonzero(((indices >= start) & (indices < end)).all(1)).reshape(-1)
     rows = indices.index_select(0, inside) - start
@@ -338,7 +395,7 @@ def sparse_slice_kernel(
 
 @SPARSE_SLICE.shape
 def sparse_slice_shape(indices: Shape, values: Shape, shape: Shape, start: Shape, size: Shape) -> Any:
-    rank = shape.of_rank(1)[0]
+    rank = shape[0] if shape.rank == 1 else None
     return Shape((None, rank)), _VECTOR, Shape((rank,))
 
 
@@ -348,7 +405,7 @@ def sparse_slice_gradient(op: Operation, _: Any, g: Tensor, __: Any) -> Any:
 
 
 SPARSE_SLICE_GRAD = define(
-    "SparseSliceGrad(backprop_val_grad: vector T, input_indices: matrix int64, input_start: vector int64, output_indices: matrix int64) -> (val_grad: T)",
+    "SparseSliceGrad(backprop_val_grad: any/vector T, input_indices: matrix int64, input_start: any/vector int64, output_indices: any/matrix int64) -> (val_grad: T)",
     T=NUMERIC,
 )
 
@@ -413,9 +470,15 @@ def sparse_slice_grad_shape(
 
 # ---- SparseAdd --------------------------------------------------------------------------------------------------
 
-_TWO = "a_indices: matrix int64, a_values: vector T, a_shape: vector int64, b_indices: matrix int64, b_values: vector T, b_shape: vector int64"
+_TWO, _TWO_AT_RUN = (
+    ", ".join(f"{side}_indices: {late}matrix int64, {side}_values: {late}vector T, {side}_shape: {first}vector int64"
+              for side, first in (("a", ""), ("b", late)))
+    for late in ("", "any/")
+)  # fmt: skip
 SPARSE_ADD = define(
-    f"SparseAdd({_TWO}, thresh: Treal) -> (sum_indices: int64, sum_values: T, sum_shape: int64)", T=NUMERIC, Treal=REAL
+    f"SparseAdd({_TWO_AT_RUN}, thresh: any/scalar Treal) -> (sum_indices: int64, sum_values: T, sum_shape: int64)",
+    T=NUMERIC,
+    Treal=REAL,
 )
 
 
@@ -431,9 +494,23 @@ def _same_sizes(a_shape: torch.Tensor, b_shape: torch.Tensor) -> list[int]:
     return checked_sizes(a)
 
 
-def _united(a_flat: torch.Tensor, b_flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """All positions in order, and for each of `a` then `b` its place among them."""
-    return torch.unique(torch.cat([a_flat, b_flat]), return_inverse=True)
+def _united(
+    a_indices: torch.Tensor,
+    a_values: Any,
+    b_indices: torch.Tensor,
+    b_values: Any,
+    sizes: list[int],
+    *,
+    bounded: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """All coordinates, the rows of them that differ in order, and for each of `a` then `b` its place in that order."""
+    check_parts(a_indices, a_values, sizes)
+    check_parts(b_indices, b_values, sizes)
+    if bounded:
+        flat_positions(a_indices, sizes)
+        flat_positions(b_indices, sizes)
+    both = torch.cat([a_indices, b_indices])
+    return both, *distinct(sort_keys(both, sizes))
 
 
 @SPARSE_ADD.kernel
@@ -442,17 +519,17 @@ def sparse_add_kernel(
     b_indices: torch.Tensor, b_values: torch.Tensor, b_shape: torch.Tensor, thresh: torch.Tensor,
 ) -> Any:  # fmt: skip
     sizes = _same_sizes(a_shape, b_shape)
-    flat, places = _united(flat_positions(a_indices, sizes), flat_positions(b_indices, sizes))
+    both, one, places = _united(a_indices, a_values, b_indices, b_values, sizes, bounded=False)
     total = (
-        signed(a_values.new_zeros(flat.shape[0]))
+        signed(a_values.new_zeros(one.shape[0]))
         .index_add_(0, places, signed(torch.cat([a_values, b_values])))
         .view(a_values.dtype)
     )
     limit = thresh.item()
     if limit > 0:
         keep = torch.nonzero(total.abs() >= limit).reshape(-1)
-        flat, total = flat[keep], total[keep]
-    return coordinates(flat, sizes), total, a_shape.clone()
+        one, total = one[keep], total[keep]
+    return both.index_select(0, one), total, a_shape.clone()
 
 
 @SPARSE_ADD.shape
@@ -468,7 +545,7 @@ def sparse_add_gradient(op: Operation, _: Any, g: Tensor, __: Any) -> Any:
 
 
 SPARSE_ADD_GRAD = define(
-    "SparseAddGrad(backprop_val_grad: T, a_indices: int64, b_indices: int64, sum_indices: int64) -> (a_val_grad: T, b_val_grad: T)",
+    "SparseAddGrad(backprop_val_grad: any/vector T, a_indices: matrix int64, b_indices: matrix int64, sum_indices: any/matrix int64) -> (a_val_grad: T, b_val_grad: T)",
     T=NUMERIC,
 ).not_differentiable()
 
@@ -477,6 +554,14 @@ SPARSE_ADD_GRAD = define(
 def sparse_add_grad_kernel(
     backprop_val_grad: torch.Tensor, a_indices: torch.Tensor, b_indices: torch.Tensor, sum_indices: torch.Tensor
 ) -> Any:
+    if len(backprop_val_grad) != len(sum_indices):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"# elements of backprop_val_grad and # rows of sum_indices should match (#nnz of sum): got "
+            f"{len(backprop_val_grad)} and {len(sum_indices)}",
+        )
+
     def part(indices: torch.Tensor) -> torch.Tensor:
         places = _matched(indices, sum_indices)
         padded = torch.cat([signed(backprop_val_grad), signed(backprop_val_grad.new_zeros(1))])
@@ -516,6 +601,7 @@ def sparse_tensor_dense_mat_mul_kernel(
         raise InvalidArgumentError(
             None, None, f"SparseTensorDenseMatMul needs two matrices, got {Shape(sizes)} and {Shape(b.shape)}"
         )
+    check_parts(a_indices, a_values, sizes)
     rows, columns = a_indices[:, 0].long(), a_indices[:, 1].long()
     if adjoint_a:
         rows, columns, sizes = columns, rows, sizes[::-1]
@@ -527,6 +613,9 @@ def sparse_tensor_dense_mat_mul_kernel(
             None,
             f"Cannot multiply A and B because inner dimension does not match: {sizes[1]} vs. {right.shape[0]}. Did you forget a transpose? Dimensions of A: {Shape(sizes)}. Dimensions of B: {Shape(right.shape)}",
         )
+    wanted = allocatable([sizes[0], right.shape[1]], itemsize(a_values))
+    if 0 in wanted:
+        return right.new_zeros(wanted)
     for label, places, size, column in (("k", columns, sizes[1], 1), ("m", rows, sizes[0], 0)):
         if places.numel() and (int(places.max()) >= size or int(places.min()) < 0):
             at = int(torch.nonzero((places >= size) | (places < 0))[0])
@@ -534,7 +623,6 @@ def sparse_tensor_dense_mat_mul_kernel(
                 None, None, f"{label} ({int(places[at])}) from index[{at},{column}] out of bounds (>={size})"
             )
     products = right.index_select(0, columns) * a_values.unsqueeze(1)
-    wanted = allocatable([sizes[0], right.shape[1]], itemsize(products))
     return products.new_zeros(wanted).index_add_(0, rows, products)
 
 
@@ -543,6 +631,7 @@ def sparse_tensor_dense_mat_mul_shape(
     a_indices: Shape, a_values: Shape, a_shape: Shape, b: Shape, *, adjoint_a: bool, adjoint_b: bool
 ) -> Shape:
     a, right = a_shape.of_rank(2), b.of_rank(2)
+    merge_dims(a[0 if adjoint_a else 1], right[1 if adjoint_b else 0], a, right)
     return Shape((a[1 if adjoint_a else 0], right[0 if adjoint_b else 1]))
 
 
@@ -616,7 +705,7 @@ def _dense_counterparts(sp_indices: torch.Tensor, sp_shape: torch.Tensor, dense:
 
 def _cwise(name: str, kernel: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> OpDefinition:
     definition = define(
-        f"SparseDenseCwise{name}(sp_indices: matrix int64, sp_values: vector T, sp_shape: vector int64, dense: T) -> (output: T)",
+        f"SparseDenseCwise{name}(sp_indices: matrix int64, sp_values: any/vector T, sp_shape: any/vector int64, dense: T) -> (output: T)",
         T=NUMERIC,
     )
 
@@ -624,12 +713,14 @@ def _cwise(name: str, kernel: Callable[[torch.Tensor, torch.Tensor], torch.Tenso
     def cwise_kernel(
         sp_indices: torch.Tensor, sp_values: torch.Tensor, sp_shape: torch.Tensor, dense: torch.Tensor
     ) -> torch.Tensor:
-        flat_positions(sp_indices, sizes_of(sp_shape))
+        sizes = sizes_of(sp_shape)
+        check_parts(sp_indices, sp_values, sizes)
+        flat_positions(sp_indices, sizes)
         return kernel(sp_values, _dense_counterparts(sp_indices, sp_shape, dense)).to(sp_values.dtype)
 
     @definition.shape
     def cwise_shape(sp_indices: Shape, sp_values: Shape, sp_shape: Shape, dense: Shape) -> Shape:
-        return Shape((sp_indices.of_rank(2)[0],)).merge(sp_values)
+        return Shape((sp_indices.of_rank(2)[0],))
 
     return definition
 
@@ -698,12 +789,12 @@ def _extreme(name: str, kernel: Callable[[torch.Tensor, torch.Tensor], torch.Ten
         b_indices: torch.Tensor, b_values: torch.Tensor, b_shape: torch.Tensor,
     ) -> Any:  # fmt: skip
         sizes = _same_sizes(a_shape, b_shape)
-        flat, places = _united(flat_positions(a_indices, sizes), flat_positions(b_indices, sizes))
+        both, one, places = _united(a_indices, a_values, b_indices, b_values, sizes, bounded=True)
         # An element that only one of them has meets a zero.
-        first, second = (signed(a_values.new_zeros(flat.shape[0])) for _ in range(2))
+        first, second = (signed(a_values.new_zeros(one.shape[0])) for _ in range(2))
         first[places[: a_values.shape[0]]] = signed(a_values)
         second[places[a_values.shape[0] :]] = signed(b_values)
-        return coordinates(flat, sizes), kernel(first, second).view(a_values.dtype)
+        return both.index_select(0, one), kernel(first, second).view(a_values.dtype)
 
     @definition.shape
     def extreme_shape(a_indices: Shape, a_values: Shape, a_shape: Shape, *_: Shape) -> Any:

@@ -10,27 +10,35 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, NUMERIC, REAL
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InternalError, InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import ANY, OpDefinition, define
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, reductions
 from stoker._src.ops.array_movement import allocatable, itemsize, signed
-from stoker._src.ops.sparse_ops import SPARSE_DENSE_CWISE_ADD, coordinates, flat_positions, pick, sizes_of
+from stoker._src.ops.sparse_ops import (
+    SPARSE_DENSE_CWISE_ADD,
+    check_parts,
+    distinct,
+    flat_positions,
+    pick,
+    sizes_of,
+    sort_keys,
+)
 from stoker._src.ops.unsigned import ordered
 
 _MATRIX, _VECTOR = Shape((None, None)), Shape((None,))
 
 # ---- reductions -------------------------------------------------------------------------------------------------
 
-_REDUCED = "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: host int32"
+_REDUCED = "input_indices: any/matrix int64, input_values: any/vector T, input_shape: any/vector int64, reduction_axes: host int32"
 
 
 def _reduced(
     indices: torch.Tensor, values: torch.Tensor, shape: torch.Tensor, axes: Any, keep_dims: bool, how: str
 ) -> Any:
-    """Positions that have elements, their values, and the sizes of the result (all kept, for positions)."""
+    """Coordinates in the kept dimensions that have elements, their values, those dimensions and the sizes of the result."""
     sizes = sizes_of(shape)
     rank = len(sizes)
     chosen = axes if type(axes) is list else [axes]
@@ -40,17 +48,16 @@ def _reduced(
                 None, None, f"Invalid reduction dimension {axis}, for input with {rank} dimensions."
             )
     dropped = {axis % rank for axis in chosen}
-    flat_positions(indices, sizes)
+    check_parts(indices, values, sizes)
     kept = [axis for axis in range(rank) if axis not in dropped]
-    inner = [sizes[axis] for axis in kept]
-    flat = flat_positions(indices[:, kept], inner) if indices.shape[0] else indices.new_zeros(0)
-    places, inverse = torch.unique(flat, return_inverse=True)
+    inner = indices[:, kept]
+    one, inverse = distinct(sort_keys(inner, [sizes[axis] for axis in kept]))
     if how == "sum":
-        result = signed(values.new_zeros(places.shape[0])).index_add_(0, inverse, signed(values)).view(values.dtype)
+        result = signed(values.new_zeros(one.shape[0])).index_add_(0, inverse, signed(values)).view(values.dtype)
     else:
-        result = _largest_of_groups(values, inverse, places.shape[0])
-    final = [1 if axis in dropped else sizes[axis] for axis in range(rank)] if keep_dims else inner
-    return places, result, inner, final
+        result = _largest_of_groups(values, inverse, one.shape[0])
+    final = [1 if axis in dropped else sizes[axis] for axis in range(rank) if keep_dims or axis not in dropped]
+    return inner.index_select(0, one), result, kept, sizes, final
 
 
 @ordered
@@ -75,10 +82,15 @@ def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:
         *,
         keep_dims: bool,
     ) -> torch.Tensor:
-        places, values, inner, final = _reduced(
+        rows, values, kept, sizes, final = _reduced(
             input_indices, input_values, input_shape, reduction_axes, keep_dims, how
         )
+        inner = [sizes[axis] for axis in kept]
         result = values.new_zeros(numbers.prod(allocatable(inner, itemsize(values))))
+        try:
+            places = flat_positions(rows, inner)
+        except InvalidArgumentError as error:
+            raise InternalError(None, None, f"Obtained a write index outside of the result: {error.message}") from None
         signed(result)[places] = signed(values)
         return result.reshape(final)
 
@@ -91,8 +103,14 @@ def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:
         *,
         keep_dims: bool,
     ) -> Any:
-        places, values, _, final = _reduced(input_indices, input_values, input_shape, reduction_axes, keep_dims, how)
-        return coordinates(places, final), values, torch.tensor(final, dtype=torch.int64)
+        rows, values, kept, _, final = _reduced(
+            input_indices, input_values, input_shape, reduction_axes, keep_dims, how
+        )
+        if keep_dims:
+            whole = rows.new_zeros((len(rows), len(final)))
+            whole[:, kept] = rows
+            rows = whole
+        return rows, values, torch.tensor(final, dtype=torch.int64)
 
     @dense.shape(as_shapes=["input_shape"], values=["reduction_axes"])
     def dense_shape(
@@ -100,6 +118,9 @@ def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:
     ) -> Shape:
         if input_shape.dims is None or reduction_axes is None:
             return UNKNOWN_SHAPE
+        rank = len(input_shape)
+        if any(not -rank <= axis < rank for axis in np.ravel(reduction_axes)):
+            return UNKNOWN_SHAPE  # the kernel says what is wrong
         return reductions.reduced_shape(input_shape, reduction_axes, keep_dims=keep_dims)
 
     sparse.shape(lambda *_: (_MATRIX, _VECTOR, _VECTOR))
@@ -139,8 +160,8 @@ def sparse_softmax_kernel(sp_indices: torch.Tensor, sp_values: torch.Tensor, sp_
     sizes = sizes_of(sp_shape)
     if len(sizes) < 2:
         raise InvalidArgumentError(None, None, f"Input should have rank >= 2, but received shape: {sizes}")
-    flat_positions(sp_indices, sizes)
-    _, rows = torch.unique(flat_positions(sp_indices[:, :-1], sizes[:-1]), return_inverse=True)
+    check_parts(sp_indices, sp_values, sizes)
+    _, rows = distinct(sort_keys(sp_indices[:, :-1], sizes[:-1]))
     count = int(rows.max()) + 1 if rows.numel() else 0
     largest = sp_values.new_zeros(count).scatter_reduce_(0, rows, sp_values, "amax", include_self=False)
     powers = torch.exp(sp_values - largest[rows])
@@ -176,6 +197,12 @@ SPARSE_FILL_EMPTY_ROWS = define(
 def sparse_fill_empty_rows_kernel(
     indices: torch.Tensor, values: Any, dense_shape: torch.Tensor, default_value: Any
 ) -> Any:
+    if len(values) != len(indices):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"The length of `values` ({len(values)}) must match the first dimension of `indices` ({len(indices)}).",
+        )
     count, rank = int(dense_shape[0]), len(dense_shape)
     rows = indices[:, 0]
     bad = torch.nonzero((rows < 0) | (rows >= count)).reshape(-1)
@@ -202,7 +229,9 @@ def sparse_fill_empty_rows_kernel(
 
 @SPARSE_FILL_EMPTY_ROWS.shape(as_shapes=["dense_shape"])
 def sparse_fill_empty_rows_shape(indices: Shape, values: Shape, dense_shape: Shape, default_value: Shape) -> Any:
-    return Shape((None, indices.of_rank(2)[1])), _VECTOR, Shape((dense_shape[0],)), Shape((indices.of_rank(2)[0],))
+    count, rank = indices.of_rank(2)
+    values.merge(Shape((count,)))
+    return Shape((None, rank)), _VECTOR, Shape((dense_shape[0],)), Shape((count,))
 
 
 @SPARSE_FILL_EMPTY_ROWS.grad

@@ -100,7 +100,7 @@ def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Te
 
 
 REDUCE_JOIN = define(
-    "ReduceJoin(inputs: string, reduction_indices: rank<2 host int32) -> (output: string)",
+    "ReduceJoin(inputs: string, reduction_indices: rank<2/flat host int32) -> (output: string)",
     keep_dims=False,
     separator="",
 ).not_differentiable()
@@ -120,7 +120,8 @@ def reduce_join_kernel(inputs: np.ndarray, reduction_indices: Any, *, keep_dims:
         return inputs.copy()
     kept = [axis for axis in range(rank) if axis not in chosen]
     # The order of the axes is the order of joining: the first one given runs fastest.
-    rows = inputs.transpose(*kept, *reversed(chosen)).reshape(int(np.prod([inputs.shape[i] for i in kept])), -1)
+    sizes = [int(np.prod([inputs.shape[i] for i in part])) for part in (kept, chosen)]
+    rows = inputs.transpose(*kept, *reversed(chosen)).reshape(sizes)
     glue = as_bytes(separator)
     result = np.empty(len(rows), dtype=object)
     result[:] = [glue.join(row) for row in rows.tolist()]

@@ -175,6 +175,8 @@ def unicode_encode_kernel(
     input_values: torch.Tensor, input_splits: list[int], *, errors: str, output_encoding: str, replacement_char: int
 ) -> np.ndarray:
     points = input_values.tolist()
+    if not 0 <= replacement_char <= 0x10FFFF:
+        raise InvalidArgumentError(None, None, f"replacement_char {replacement_char} out of unicode codepoint range")
     if (
         not input_splits
         or input_splits[0] != 0
@@ -244,7 +246,7 @@ def unicode_transcode(
 # ---- StringNGrams -----------------------------------------------------------------------------------------------
 
 STRING_NGRAMS = define(
-    "StringNGrams(data: vector string, data_splits: vector host Tsplits) -> (ngrams: string, ngrams_splits: Tsplits)",
+    "StringNGrams(data: vector/flat string, data_splits: vector/flat host Tsplits) -> (ngrams: string, ngrams_splits: Tsplits)",
     separator=STRING,
     ngram_widths=INTS(minimum=0),
     left_pad=STRING,
@@ -268,6 +270,8 @@ def string_ngrams_kernel(
     preserve_short_sequences: bool,
     Tsplits: DType,
 ) -> Any:
+    if any(not 0 < width < 2**31 for width in ngram_widths):
+        raise InvalidArgumentError(None, None, f"ngram_widths must contain positive int32 values, got {ngram_widths}")
     if data_splits and (data_splits[0] != 0 or data_splits != sorted(data_splits) or data_splits[-1] != len(data)):
         raise InvalidArgumentError(None, None, f"Invalid split values: {data_splits} must rise from 0 to {len(data)}.")
     glue, left, right = (strings.as_bytes(each) for each in (separator, left_pad, right_pad))

@@ -105,7 +105,8 @@ def _define(caller: _Caller, *, resource: bool, rows: bool, attrs: dict[str, Any
     )
     kernel = caller.sparse if rows else caller.one
     definition.kernel(_with_attributes(kernel, caller.rule))
-    definition.shape(_shape_rule(caller.count, caller.gradient_at, rows=rows, resource=resource))
+    late = resource and not caller.name.endswith("ApplyGradientDescent")
+    definition.shape(_shape_rule(caller.count, caller.gradient_at, rows=rows, resource=resource, late=late))
     if not rows:
         definition.batch(_batch_key(definition))(caller.many)
     return definition
@@ -337,7 +338,7 @@ def distinct_rows(indices: torch.Tensor, size: int, name: str) -> list[tuple[tor
     return groups
 
 
-def _shape_rule(count: int, gradient_at: int, *, rows: bool, resource: bool) -> Callable[..., Any]:
+def _shape_rule(count: int, gradient_at: int, *, rows: bool, resource: bool, late: bool) -> Callable[..., Any]:
     def shape(*shapes: Shape, op: Operation) -> Any:
         variables = [state.handle_shape(t) for t in op._inputs[:count]] if resource else list(shapes[:count])
         merged = variables[0]
@@ -346,10 +347,13 @@ def _shape_rule(count: int, gradient_at: int, *, rows: bool, resource: bool) -> 
         gradient = shapes[gradient_at]
         last = len(shapes)
         if rows:
-            named = shapes[gradient_at + 1].of_rank(1)
+            shapes[gradient_at + 1].of_rank(1)
             merged = merged.at_least(1)
+        if late:
+            pass  # as in TensorFlow, the gradient is looked at when the op runs
+        elif rows:
             if gradient.rank is not None and merged.rank is not None:
-                gradient.merge(Shape((named[0], *merged[1:])))
+                gradient.merge(Shape((shapes[gradient_at + 1][0], *merged[1:])))
         else:
             merged = merged.merge(gradient)
         for i in range(count, last):

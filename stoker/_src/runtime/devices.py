@@ -23,8 +23,16 @@ PREFIX = "/job:localhost/replica:0/task:0/device:"
 _UNMOVED = Trait.SOURCE | Trait.BLOCKING | Trait.RETAINS
 
 
-def usable_gpus() -> int:
+visible_gpus: int | None = None  # how many of the first GPUs programs may use; None for all
+
+
+def installed_gpus() -> int:
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def usable_gpus() -> int:
+    found = installed_gpus()
+    return found if visible_gpus is None else min(found, visible_gpus)
 
 
 _tensor_float_32 = True  # as TensorFlow has it on hardware that knows it

@@ -21,12 +21,14 @@ from stoker._src.graph.source_lines import describe, user_frames
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.values import array_text, from_numpy, host_value, to_numpy
+from stoker._src.ops.waiting import RunState
 from stoker._src.runtime.devices import PREFIX, Placement
 from stoker._src.runtime.emit import Step, copied
 from stoker._src.runtime.failures import check_shapes, explain_failure
 from stoker._src.runtime.function_calls import call_op
 from stoker._src.runtime.functions import FunctionCompiler, step_failure
 from stoker._src.runtime.instructions import Value
+from stoker._src.runtime.locks import Holding, VariablesLock
 from stoker._src.runtime.resources import NodeContext, ResourceManager
 
 _CPU = f"{PREFIX}CPU:0"
@@ -222,17 +224,7 @@ class EagerOperation:
         return public_value(self.attrs[name])
 
 
-class _NoHolding:
-    """Eager mode has no lock around its variables."""
-
-    def pause(self) -> None:
-        pass
-
-    def resume(self) -> None:
-        pass
-
-
-_NO_HOLDING = _NoHolding()
+_NO_LOCK = VariablesLock()  # eager mode has no lock around its variables
 
 
 def function_targets(record: EagerOperation) -> list[Any]:
@@ -252,17 +244,21 @@ class EagerExecutor:
         self._contexts: weakref.WeakKeyDictionary[Operation, NodeContext] = weakref.WeakKeyDictionary()
 
     def op_name(self, name: str | None, op_type: str) -> str:
-        return (name or op_type).rstrip("/")
+        return name.rstrip("/") if isinstance(name, str) and name else op_type
 
     @contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
         """Scopes name variables; eager ops have no names."""
         outer = getattr(self._local, "scope", "")
-        self._local.scope = "" if not name else name if name.endswith("/") else f"{outer}{name}/"
+        self._local.scope = "" if not name else str(name) if str(name).endswith("/") else f"{outer}{name}/"
         try:
             yield self._local.scope
         finally:
             self._local.scope = outer
+
+    def get_name_scope(self) -> str:
+        """The scope that is open in this thread, without a slash at its end."""
+        return getattr(self._local, "scope", "").rstrip("/")
 
     def device(self, device: Any) -> Any:
         return nullcontext()
@@ -294,12 +290,15 @@ class EagerExecutor:
         if definition.needs_context:
             keywords["ctx"] = self._context(definition, attrs, name)
         steps: list[Step] = []
+        holding = None
         if definition.calls:
             keywords, steps = self._functions(record)
-            keywords["holding"] = _NO_HOLDING
+            holding = keywords["holding"] = Holding(_NO_LOCK, writes=False, state=RunState(), touches=False)
         try:
             results = definition.kernel_fn(*arguments, **keywords)  # type: ignore[misc]
         except Exception as error:
+            if holding is not None:
+                holding.end()
             for step in steps:
                 explained = step_failure(error, step)
                 if explained._op is not None:  # type: ignore[attr-defined]

@@ -594,7 +594,7 @@ def _kernel_of(op: Operation) -> Any:
         for arg, item in zip(definition.inputs, definition.group(op._inputs, op.attrs)):
             for tensor in item if arg.is_list else (item,):
                 shape = tensor.static_shape
-                unchecked |= arg.ranks is not None and arg.ranks_at_run and shape.rank is None
+                unchecked |= arg.run_ranks is not None and (shape.rank is None or not arg.takes(shape.rank))
                 if definition.enforced and not unchecked:
                     unchecked = not shape.known or (
                         arg.name in definition.value_inputs and constant_value(tensor) is None

@@ -13,7 +13,7 @@ from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.graph.tensor_spec import TensorSpec
 from stoker._src.ops import control_flow, variable_scope, variables
-from stoker._src.runtime.def_function import ConcreteFunction
+from stoker._src.runtime.concrete_function import ConcreteFunction
 
 
 class WrappedFunction(ConcreteFunction):

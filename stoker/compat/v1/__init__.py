@@ -85,6 +85,7 @@ from stoker._src.base.dtypes import uint8 as uint8
 from stoker._src.base.dtypes import variant as variant
 from stoker._src.base.errors import OpError as OpError
 from stoker._src.base.shapes import Dimension as Dimension
+from stoker._src.base.shapes import dimension_at_index as dimension_at_index
 from stoker._src.base.shapes import dimension_value as dimension_value
 from stoker._src.base.shapes import TensorShape as TensorShape
 from stoker._src.base.tf_logging import get_logger as get_logger
@@ -138,6 +139,7 @@ from stoker._src.graph.public import add_to_collection as add_to_collection
 from stoker._src.graph.public import add_to_collections as add_to_collections
 from stoker._src.graph.public import get_collection as get_collection
 from stoker._src.graph.public import get_collection_ref as get_collection_ref
+from stoker._src.graph.public import is_symbolic_tensor as is_symbolic_tensor
 from stoker._src.graph.public import newaxis as newaxis
 from stoker._src.graph.scopes import colocate_with as colocate_with
 from stoker._src.graph.scopes import container as container
@@ -309,6 +311,7 @@ from stoker._src.ops.functional_loops import foldl as foldl
 from stoker._src.ops.functional_loops import foldr as foldr
 from stoker._src.ops.functional_loops import map_fn as map_fn
 from stoker._src.ops.functional_loops import scan as scan
+from stoker._src.ops.functional_loops import vectorized_map as vectorized_map
 from stoker._src.ops.gathering import batch_gather as batch_gather
 from stoker._src.ops.gathering import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from stoker._src.ops.gathering import gather as gather
@@ -415,6 +418,8 @@ from stoker._src.ops.math_unary import sqrt as sqrt
 from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
+from stoker._src.ops.module import Module as Module
+from stoker._src.ops.nn.quantized import quantized_concat as quantized_concat
 from stoker._src.ops.partitioned import fixed_size_partitioner as fixed_size_partitioner
 from stoker._src.ops.partitioned import min_max_variable_partitioner as min_max_variable_partitioner
 from stoker._src.ops.partitioned import variable_axis_size_partitioner as variable_axis_size_partitioner

@@ -2,6 +2,7 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker._src.base.shapes import dimension_at_index as dimension_at_index
 from stoker._src.base.shapes import dimension_value as dimension_value
 from stoker._src.base.text import as_bytes as as_bytes
 from stoker._src.base.text import as_str as as_str

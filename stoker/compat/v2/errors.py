@@ -21,6 +21,7 @@ from stoker._src.base.errors import InvalidArgumentError as InvalidArgumentError
 from stoker._src.base.errors import NOT_FOUND as NOT_FOUND
 from stoker._src.base.errors import NotFoundError as NotFoundError
 from stoker._src.base.errors import OK as OK
+from stoker._src.base.errors import OperatorNotAllowedInGraphError as OperatorNotAllowedInGraphError
 from stoker._src.base.errors import OpError as OpError
 from stoker._src.base.errors import OUT_OF_RANGE as OUT_OF_RANGE
 from stoker._src.base.errors import OutOfRangeError as OutOfRangeError

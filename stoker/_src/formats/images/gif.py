@@ -8,6 +8,7 @@ largest frame, not as the screen that the header names.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -60,8 +61,8 @@ class _Reader:
         return np.frombuffer(self.take(3 * size), np.uint8).reshape(size, 3)
 
 
-def _frames(contents: bytes, at_most: int | None) -> list[_Frame]:
-    """Every complete frame; a file cut short gives those before the cut, if there is one."""
+def _frames(contents: bytes) -> list[_Frame]:
+    """Every complete frame; a file cut short or damaged gives those before that, if there is one."""
     words = f"Invalid GIF data (size {len(contents)})"
     reader = _Reader(contents)
     try:
@@ -74,16 +75,16 @@ def _frames(contents: bytes, at_most: int | None) -> list[_Frame]:
     transparent = None
     reason = "Failed to read from given file"
     try:
-        while at_most is None or len(found) < at_most:
+        while True:
             kind = reader.byte()
             if kind == 0x3B:
                 reason = "No Image Descriptor detected"
                 break
             if kind == 0x21:
-                label = reader.byte()
-                body = reader.sub_blocks()
-                if label == 0xF9 and len(body) >= 5:
-                    transparent = body[4] if body[1] & 1 else None
+                label, first = reader.byte(), reader.take(reader.byte())
+                reader.sub_blocks()  # also behind an empty first one, as in giflib
+                if label == 0xF9 and len(first) == 4:
+                    transparent = first[3] if first[0] & 1 else None
             elif kind == 0x2C:
                 left, top, width, height, flags = struct.unpack("<HHHHB", reader.take(9))
                 own = reader.palette(flags)
@@ -103,43 +104,145 @@ def _frames(contents: bytes, at_most: int | None) -> list[_Frame]:
     return found
 
 
-def _indices(frame: _Frame, words: str) -> np.ndarray:
+def _indices(frame: _Frame) -> np.ndarray | None:
+    """The colour indices of a frame [height, width]; None where it is damaged."""
+    size = frame.width * frame.height
+    # A code of the least width stands for at most 4096 pixels: what a file can hold, before memory is taken for it.
+    if not 0 < size <= 4096 * len(frame.data) * 8 // (frame.code_size + 1) or frame.code_size > 8:
+        return None
+    check_size("Invalid GIF data", frame.height, frame.width)
     from PIL import Image  # importing stoker must not import Pillow
 
-    if not 1 <= frame.code_size <= 11:
-        raise invalid(f"{words}, failed to slurp gif file: LZW code size {frame.code_size}")
-    try:
-        decoded = Image.frombytes(
-            "L", (frame.width, frame.height), frame.data, "gif", frame.code_size, int(frame.interlaced)
-        )
-    except (ValueError, OSError) as error:
-        raise invalid(f"{words}, failed to slurp gif file: {error}") from error
-    return np.asarray(decoded)
+    if frame.code_size:
+        canvas = Image.new("L", (frame.width, frame.height), 255)
+        decoder = Image._getdecoder("L", "gif", (frame.code_size, int(frame.interlaced)))
+        decoder.setimage(canvas.im, (0, 0, frame.width, frame.height))
+        left, failure = decoder.decode(frame.data)
+        found = np.asarray(canvas)
+        # A row that may never have been reached, because the data end early, is looked at again.
+        if left < 0 and not failure and not (found == 255).all(axis=1).any():
+            return found
+    pixels = _unpacked(frame, size)
+    if pixels is None:
+        return None
+    rows = np.frombuffer(pixels, np.uint8).reshape(frame.height, frame.width)
+    if not frame.interlaced:
+        return rows
+    order = np.concatenate([np.arange(first, frame.height, step) for first, step in ((0, 8), (4, 8), (2, 4), (1, 2))])
+    placed = np.empty_like(rows)
+    placed[order] = rows
+    return placed
+
+
+def _unpacked(frame: _Frame, size: int) -> bytes | None:
+    """`size` pixels of LZW codes, or None where they are damaged; slow, for what Pillow refuses and giflib does not.
+
+    A code that has no meaning yet stands for the one before it and one pixel more: that one's first if it is the next to
+    get a meaning, else (giflib's habit) index 2.
+    """
+    clear = 1 << frame.code_size
+    end = clear + 1
+    book = _Book(clear)
+    pixels = bytearray()
+    last = None  # the code before
+    count, width = end + 1, frame.code_size + 1  # codes read since the last clear, and their bits
+    held = filled = at = 0
+    data = b"".join(_blocks(frame.data))
+    while len(pixels) < size:
+        while filled < width:
+            if at == len(data):
+                return None
+            held |= data[at] << filled
+            filled, at = filled + 8, at + 1
+        code, held, filled = held & ((1 << width) - 1), held >> width, filled - width
+        if count < 4097:
+            count += 1
+            if count > 1 << width and width < 12:
+                width += 1
+        if code == end:
+            return None
+        if code == clear:
+            book, last, count, width = _Book(clear), None, end + 1, frame.code_size + 1
+            continue
+        newest = count - 2
+        known = code < clear or code in book.links
+        text = book.text(code if known else last)
+        if text is None:
+            return None
+        pixels += text
+        if not known:
+            pixels.append(book.first(last if code == newest else code))
+        if last is not None and newest not in book.links:
+            book.links[newest] = (last, book.first(last if code == newest else code))
+        last = code
+    return bytes(pixels[:size])
+
+
+class _Book:
+    """What codes stand for. A code may be built on one that gets its meaning later."""
+
+    def __init__(self, clear: int) -> None:
+        self.links: dict[int, tuple[int, int]] = {}  # code to the code it continues, and its last pixel
+        self._clear = clear
+        self._texts: dict[int, bytes] = {}
+
+    def text(self, code: int | None) -> bytes | None:
+        """The pixels of a code; None where it has no meaning."""
+        if code is None:
+            return None
+        tail, at = bytearray(), code
+        while at > self._clear and at not in self._texts:
+            if at not in self.links or len(tail) > 4095:  # that long it is a circle
+                return None
+            at, pixel = self.links[at]
+            tail.append(pixel)
+        text = (self._texts[at] if at > self._clear else bytes([at])) + bytes(reversed(tail))
+        if code > self._clear:
+            self._texts[code] = text
+        return text if len(text) < 4097 else None
+
+    def first(self, code: int | None) -> int:
+        text = self.text(code)
+        return 2 if text is None else text[0]
+
+
+def _blocks(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(data) and data[at]:
+        yield data[at + 1 : at + 1 + data[at]]
+        at += 1 + data[at]
 
 
 def decode_gif(contents: bytes, expand_animations: bool = True) -> np.ndarray:
     """Decodes a GIF file into uint8 [frames, height, width, 3], or only its first frame as [height, width, 3].
 
+    Frames from the first damaged one on are left out.
+
     Raises:
-        InvalidArgumentError: no complete frame, a frame without colours, or a colour index outside them.
+        InvalidArgumentError: no whole frame, a frame without colours, or a colour index outside them.
     """
     words = f"Invalid GIF data (size {len(contents)})"
-    frames = _frames(contents, None)
+    frames = _frames(contents)
+    pictures: list[np.ndarray] = []
+    for frame in frames:
+        picture = _indices(frame)
+        if picture is None:
+            break
+        pictures.append(picture)
+    if not pictures:
+        raise invalid(f"{words}, failed to slurp gif file: Image is defective")
+    frames = frames[: len(pictures)]
     width, height = max(frame.width for frame in frames), max(frame.height for frame in frames)
-    if width == 0 or height == 0:
-        raise invalid(f"{words}, a frame is {width} pixels wide and {height} high")
     if not expand_animations:
         frames = frames[:1]
     check_size(words, len(frames), height, width, 3)
     canvas = np.zeros((len(frames), height, width, 3), np.uint8)
-    for number, frame in enumerate(frames):
+    for number, (frame, picture) in enumerate(zip(frames, pictures)):
         if frame.palette is None:
             raise invalid(f"{words}, missing color map for frame {number}")
         if number:
             canvas[number] = canvas[number - 1]
-        if not frame.width or not frame.height:
-            continue
-        visible = _indices(frame, words)[: max(0, height - frame.top), : max(0, width - frame.left)]
+        visible = picture[: max(0, height - frame.top), : max(0, width - frame.left)]
         target = canvas[number, frame.top : frame.top + frame.height, frame.left : frame.left + frame.width]
         painted = visible != frame.transparent if frame.transparent is not None else np.ones(visible.shape, bool)
         used = visible[painted]

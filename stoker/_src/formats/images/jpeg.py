@@ -9,7 +9,6 @@ levels off. Gray pictures, unsubsampled ones and reduced sizes (`ratio`) are Ten
 from __future__ import annotations
 
 import io
-import re
 import struct
 from typing import Any, NamedTuple
 
@@ -23,8 +22,18 @@ _XMP_NAMESPACE = b"http://ns.adobe.com/xap/1.0/\0"
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _LUMA_WEIGHTS = np.array([19595, 38470, 7471], np.uint32)  # 0.299, 0.587, 0.114 in 16 bits
 _BARE = frozenset((0x01, *range(0xD0, 0xD9)))  # markers without a length
-_AFTER_DATA = re.compile(rb"\xff[\x02-\xcf\xd8-\xfe]")  # what is not pixels, restarts or filling
-_SEGMENTS = frozenset((0xC4, 0xCC, 0xDA, 0xDB, 0xDC, 0xDD, *range(0xE0, 0xF0), 0xFE))  # that may stand between scans
+_PLAIN = np.isin(np.arange(256), (0x00, 0x01, *range(0xD0, 0xD8), 0xFF))  # behind 0xFF, where pixels are
+_WARNINGS = (  # of libjpeg: it decodes what they are about
+    "Application transferred too many scanlines",
+    "Corrupt JPEG data",
+    "Inconsistent progression sequence",
+    "Invalid SOS parameters for sequential JPEG",
+    "Premature end of JPEG file",
+    "Unknown Adobe color transform code",
+    "Warning: unknown JFIF revision number",
+)
+_NOTES = frozenset((*range(0xE0, 0xF0), 0xFE))  # segments that may be anything
+_SEGMENTS = _NOTES | frozenset((0xC4, 0xCC, 0xDA, 0xDB, 0xDC, 0xDD))  # that may stand between scans
 
 
 class Header(NamedTuple):
@@ -61,6 +70,9 @@ def read_header(contents: bytes, words: str = FAILED) -> Header:
             at += 2
             continue
         length = struct.unpack_from(">H", contents, at + 2)[0]
+        if length < 2 and marker in _NOTES:
+            at += 4
+            continue
         if length < 2 or marker == 0xD9:
             break
         if marker == 0xDA and size is not None:
@@ -93,16 +105,39 @@ def _is_complete(contents: bytes, header: Header) -> bool:
     Raises:
         InvalidArgumentError: what stands there instead is a marker at which libjpeg gives up.
     """
+    data = np.frombuffer(contents, np.uint8, offset=header.scan)
+    places = np.flatnonzero(data[:-1] == 0xFF)
+    markers = places[~_PLAIN[data[places + 1]]] + header.scan
     at = header.scan
-    while found := _AFTER_DATA.search(contents, at):
-        at = found.end()
-        marker = contents[at - 1]
+    for place in markers.tolist():
+        if place < at:
+            continue
+        marker = contents[place + 1]
         if marker == 0xD9:
             return True
         if marker not in _SEGMENTS:
-            raise invalid(f"{FAILED} Unsupported marker type {marker:#04x} at byte {at - 2}")
-        at += int.from_bytes(contents[at : at + 2], "big")
+            raise invalid(f"{FAILED} Unsupported marker type {marker:#04x} at byte {place}")
+        at = place + 2 + int.from_bytes(contents[place + 2 : place + 4], "big")
     return False
+
+
+def _tidied(contents: bytes, header: Header) -> bytes:
+    """The file without what libjpeg only warns of in front of the first scan, which simplejpeg refuses."""
+    kept, at = [b"\xff\xd8"], 2
+    while at < header.scan:
+        if contents[at] != 0xFF or contents[at + 1] in (0x00, 0xFF, *_BARE):
+            at += 1
+            continue
+        marker, length = struct.unpack_from(">BH", contents, at + 1)
+        end = at + 2 + max(2, length)
+        segment = bytearray(contents[at:end] if length >= 2 else b"")
+        if marker == 0xE0 and segment[4:9] == b"JFIF\0" and len(segment) > 9:
+            segment[9] = 1  # the version
+        elif marker == 0xEE and segment[4:9] == b"Adobe" and len(segment) > 15 and segment[15] > 2:
+            segment[15] = 1 if header.components == 3 else 2  # an unknown transform is the usual one
+        kept.append(bytes(segment))
+        at = end
+    return b"".join((*kept, contents[header.scan :]))
 
 
 def is_jpeg(contents: bytes) -> bool:
@@ -142,7 +177,20 @@ def _decode(contents: bytes, header: Header, gray: bool, ratio: int, fast: bool,
         library = _simplejpeg() if ratio == 1 else None  # it chooses scales by size, not by ratio
         if library is not None:
             space = "GRAY" if gray or header.components == 1 else "RGB"
-            image = library.decode_jpeg(contents, space, fastdct=fast, fastupsample=not fancy, strict=False)
+            options = {"fastdct": fast, "fastupsample": not fancy}
+            try:
+                image = library.decode_jpeg(contents, space, **options)
+            except ValueError as error:
+                # What is not strict takes errors for warnings, and gives memory that nothing was written to.
+                if not str(error).startswith(_WARNINGS):
+                    raise
+                contents = _tidied(contents, header)
+                try:
+                    image = library.decode_jpeg(contents, space, **options)
+                except ValueError as another:
+                    if not str(another).startswith(_WARNINGS):
+                        raise
+                    image = library.decode_jpeg(contents, space, strict=False, **options)
             return image[:, :, 0] if space == "GRAY" else image
         if header.components == 1:
             return _pillow_decode(contents, header, "L", ratio, fast)

@@ -68,12 +68,14 @@ def _read_chunks(contents: bytes, header: _Header) -> _Chunks:
         if length > len(contents) - at - 12:
             raise invalid(f"{words}: chunk {kind!r} of {length} bytes at {at} passes the end")
         body = view[at + 8 : at + 8 + length]
+        if not kind.isalpha():
+            raise invalid(f"{words}: chunk {kind!r} at {at} has no name of letters")
         critical = not kind[0] & 0x20
-        if (
-            critical
-            and zlib.crc32(view[at + 4 : at + 8 + length]) != struct.unpack_from(">I", contents, at + 8 + length)[0]
-        ):
-            raise invalid(f"{words}: the checksum of chunk {kind!r} at {at} is wrong")
+        if zlib.crc32(view[at + 4 : at + 8 + length]) != struct.unpack_from(">I", contents, at + 8 + length)[0]:
+            if critical:
+                raise invalid(f"{words}: the checksum of chunk {kind!r} at {at} is wrong")
+            at += 12 + length  # libpng leaves it out
+            continue
         if kind == b"IDAT":
             if header.color == 3 and palette is None:
                 raise invalid("Invalid PNG. Failed to initialize decoder. There is no palette")
@@ -99,10 +101,17 @@ def _read_chunks(contents: bytes, header: _Header) -> _Chunks:
 
 def _inflate(parts: list[memoryview], expected: int, words: str) -> bytes:
     inflater = zlib.decompressobj()
+    found: list[bytes] = []
+    missing = expected
     try:
-        raw = inflater.decompress(parts[0] if len(parts) == 1 else b"".join(parts), expected)
+        for part in parts:
+            found.append(inflater.decompress(part, missing))
+            missing -= len(found[-1])
+            if not missing:  # libpng does not look at what follows, be it a wrong checksum
+                break
     except zlib.error as error:
         raise invalid(f"{words}: {error}") from error
+    raw = found[0] if len(found) == 1 else b"".join(found)
     if len(raw) < expected:
         raise invalid(f"{words}: {len(raw)} bytes of pixels where the header promises {expected}")
     return raw

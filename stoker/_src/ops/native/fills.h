@@ -9,12 +9,7 @@
 
 #include "float_math.h"
 #include "philox.h"
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define VECTORISED
-#endif
+#include "vectorised.h"
 
 enum { LANES = 64 };
 #define TWO_PI 6.28318530717958647692

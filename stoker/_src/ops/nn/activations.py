@@ -16,7 +16,7 @@ from stoker._src.graph.definition import OpDefinition, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, math
-from stoker._src.ops.lowering import binary_loop, unary_loop
+from stoker._src.ops.lowering import alike_loop, unary_loop
 from stoker._src.ops.nn.by_name import ops
 from stoker._src.ops.unsigned import SIGNED_TWIN
 
@@ -70,7 +70,7 @@ def relu_grad_(gradients: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
     return torch.ops.aten.threshold_backward.grad_input(gradients, features, 0, grad_input=gradients)
 
 
-RELU_GRAD.in_place(0, relu_grad_).lower(binary_loop("relu_grad"))
+RELU_GRAD.in_place(0, relu_grad_).lower(alike_loop("relu_grad"))
 
 
 @RELU.grad

@@ -224,8 +224,11 @@ def _register(forward: OpDefinition, backward: OpDefinition, third_reserve: bool
     def fused_batch_norm_grad_shape(
         y_backprop: Shape, x: Shape, scale: Shape, *reserves: Shape, data_format: str
     ) -> tuple[Shape, ...]:
-        x = x.of_rank(len(data_format)).merge(y_backprop)
+        x = x.of_rank(len(data_format))
+        y_backprop.of_rank(len(data_format))
         vector = Shape((x[channel_axis(data_format)],)).merge(scale.of_rank(1))
+        for reserve in reserves[:2]:
+            vector = vector.merge(reserve.of_rank(1))
         return (x, vector, vector, Shape(()), Shape(()))
 
     @forward.grad

@@ -164,6 +164,18 @@ def whole_input_sizes(sizes: list[int], channels: int, batch: int, data_format: 
 
 @CONV2D_BACKPROP_INPUT.shape(as_shapes=["input_sizes"])
 def conv2d_backprop_input_shape(input_sizes: Shape, filter: Shape, out_backprop: Shape, *, data_format: str) -> Shape:
+    given = out_backprop.of_rank(len(data_format))[channel_axis(data_format)]
+    wanted = filter.of_rank(len(data_format))[-1]
+    if given is not None and wanted is not None and given != wanted:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Dimensions must be equal, but are {given} (depth of out_backprop) and {wanted} (of the filter)",
+        )
+    return _whole_input_shape(input_sizes, filter, out_backprop, data_format=data_format)
+
+
+def _whole_input_shape(input_sizes: Shape, filter: Shape, out_backprop: Shape, *, data_format: str) -> Shape:
     out_backprop = out_backprop.of_rank(len(data_format))
     if input_sizes.rank == len(data_format) - 2:
         channels: Dim = filter.of_rank(len(data_format))[-2]
@@ -193,8 +205,6 @@ def conv2d_backprop_filter_kernel(
 
 
 def _filter_shape(input: Shape, filter_sizes: Shape, out_backprop: Shape, *, data_format: str) -> Shape:
-    input.of_rank(len(data_format))
-    out_backprop.of_rank(len(data_format))
     return known_or_rank(filter_sizes, data_format).of_rank(len(data_format))
 
 
@@ -264,7 +274,14 @@ def depthwise_conv2d_kernel(
 ) -> torch.Tensor:
     _check_depthwise(input.shape[channel_axis(data_format)], filter.shape[2])
     return conv_kernels.conv_forward(
-        input, conv_kernels.grouped_filter(filter), strides, padding, explicit_paddings, data_format, dilations
+        input,
+        conv_kernels.grouped_filter(filter),
+        strides,
+        padding,
+        explicit_paddings,
+        data_format,
+        dilations,
+        "DepthwiseConv2dNative",
     )
 
 
@@ -310,7 +327,7 @@ def depthwise_conv2d_backprop_input_kernel(
     )
 
 
-DEPTHWISE_CONV2D_BACKPROP_INPUT.shape(as_shapes=["input_sizes"])(conv2d_backprop_input_shape)
+DEPTHWISE_CONV2D_BACKPROP_INPUT.shape(as_shapes=["input_sizes"])(_whole_input_shape)
 
 
 @DEPTHWISE_CONV2D_BACKPROP_FILTER.kernel
@@ -387,7 +404,6 @@ def conv3d_backprop_input_kernel(
 
 @CONV3D_BACKPROP_INPUT_V2.shape(as_shapes=["input_sizes"])
 def conv3d_backprop_input_shape(input_sizes: Shape, filter: Shape, out_backprop: Shape, *, data_format: str) -> Shape:
-    out_backprop.of_rank(5)
     return known_or_rank(input_sizes, data_format).of_rank(5)
 
 

@@ -37,12 +37,7 @@ def from_channels_first(x: torch.Tensor, data_format: str) -> torch.Tensor:
 
 
 def _groups(channels: int, filter_channels: int, outputs: int) -> int:
-    if (
-        filter_channels == 0
-        or not channels
-        or channels % filter_channels
-        or outputs % max(channels // filter_channels, 1)
-    ):
+    if filter_channels == 0 or channels % filter_channels or outputs % max(channels // filter_channels, 1):
         raise InvalidArgumentError(
             None, None, f"input depth must be evenly divisible by filter depth: {channels} vs {filter_channels}"
         )
@@ -126,7 +121,7 @@ def conv_forward(
     op: str = "convolution",
 ) -> torch.Tensor:
     rank = input.dim()
-    if 0 in filter.shape:
+    if 0 in filter.shape[:-1] and op != "DepthwiseConv2dNative":
         raise InvalidArgumentError(
             None,
             None,
@@ -136,13 +131,21 @@ def conv_forward(
         input.shape, filter.shape, strides, padding, explicit_paddings, data_format, dilations, op
     )
     x, weight = _exact(channels_first(input, data_format)), _exact(filter).permute(_FILTER_TO_TORCH[rank])
-    if 0 in found.outputs or 0 in input.shape:
+    if 0 in found.outputs or 0 in input.shape or 0 in filter.shape:
         sizes = (input.shape[0], filter.shape[-1], *found.outputs)
         return from_channels_first(x.new_zeros(sizes), data_format).to(input.dtype)
     if found.pad is not None:
         x = F.pad(x, found.pad)
     result = _FORWARD[rank](x, weight, None, steps, found.fold, rates, groups)
     return _back(from_channels_first(result, data_format), input.dtype)
+
+
+def _check_rank(rank: int, **tensors: torch.Tensor) -> None:
+    for name, tensor in tensors.items():
+        if tensor.dim() != rank:
+            raise InvalidArgumentError(
+                None, None, f"{name} must be {rank}-dimensional, found the shape {list(tensor.shape)}"
+            )
 
 
 def conv_backprop_input(
@@ -155,7 +158,8 @@ def conv_backprop_input(
     data_format: str,
     dilations: tuple[int, ...],
 ) -> torch.Tensor:
-    rank = out_backprop.dim()
+    rank = len(data_format)
+    _check_rank(rank, filter=filter, out_backprop=out_backprop)
     found, steps, rates, groups = _geometry(
         input_sizes, filter.shape, strides, padding, explicit_paddings, data_format, dilations
     )
@@ -188,7 +192,8 @@ def conv_backprop_filter(
     data_format: str,
     dilations: tuple[int, ...],
 ) -> torch.Tensor:
-    rank = input.dim()
+    rank = len(data_format)
+    _check_rank(rank, input=input, out_backprop=out_backprop)
     found, steps, rates, groups = _geometry(
         input.shape, filter_sizes, strides, padding, explicit_paddings, data_format, dilations
     )

@@ -25,7 +25,7 @@ from stoker._src.ops.nn.softmax import LOG_SOFTMAX, SOFTMAX, merged_axis
 # ---- SoftmaxCrossEntropyWithLogits ------------------------------------------------------------------------------
 
 SOFTMAX_CROSS_ENTROPY = define(
-    "SoftmaxCrossEntropyWithLogits(features: matrix T, labels: matrix T) -> (loss: T, backprop: T)", T=FLOATS
+    "SoftmaxCrossEntropyWithLogits(features: rank<3 T, labels: rank<3 T) -> (loss: T, backprop: T)", T=FLOATS
 )
 
 
@@ -41,6 +41,8 @@ def softmax_cross_entropy_kernel(features: torch.Tensor, labels: torch.Tensor) -
                 f"logits and labels must be broadcastable: logits_size={list(features.shape)} "
                 f"labels_size={list(labels.shape)}",
             ) from None
+    if features.ndim != 2:
+        raise InvalidArgumentError(None, None, f"logits must be 2-dimensional, but have shape {list(features.shape)}")
     logarithms = torch.log_softmax(features, 1)
     loss = -torch.sum(labels * logarithms, 1)
     return loss, torch.exp(logarithms).sub_(labels)

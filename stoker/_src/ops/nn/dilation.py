@@ -44,8 +44,8 @@ def dilation2d_shape(
     return window_shape(input, filter.dims[:2], strides[1:3], rates[1:3], padding, (), "NHWC", channels)  # type: ignore[index]
 
 
-DILATION2D_BACKPROP_INPUT.shape(lambda input, filter, out_backprop: input.of_rank(4))
-DILATION2D_BACKPROP_FILTER.shape(lambda input, filter, out_backprop: filter.of_rank(3))
+DILATION2D_BACKPROP_INPUT.late().shape(lambda input, filter, out_backprop: input.of_rank(4))
+DILATION2D_BACKPROP_FILTER.late().shape(lambda input, filter, out_backprop: filter.of_rank(3))
 
 
 def _candidates(

@@ -36,6 +36,8 @@ def _drop(x: Any, rate: Any, noise_shape: Any, sample: Any, name: str | None, de
         number = isinstance(rate, (int, float))
         if number and not 0 <= rate < 1:
             raise ValueError(f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}")
+        if isinstance(rate, (str, bytes)):
+            raise ValueError(f"`rate` must be a scalar or scalar tensor. Received: rate={rate}")
         x = convert_to_tensor(x, name="x")
         dtype = x.dtype.base_dtype
         if not x.dtype.is_floating:

@@ -151,6 +151,7 @@ def _register(forward: OpDefinition, largest: bool) -> None:
 
     @forward.shape
     def fractional_pool_shape(value: Shape, *, pooling_ratio: tuple[float, ...]) -> tuple[Shape, Shape, Shape]:
+        _check_ratios(pooling_ratio)
         value = value.of_rank(4)
         sizes: list[Dim] = [None if (n := value[i]) is None else int(n / pooling_ratio[i]) for i in (1, 2)]
         cuts = [Shape((None if n is None else n + 1,)) for n in sizes]

@@ -165,7 +165,7 @@ def lstm_block_cell_kernel(
     for name, each in (("wci", wci), ("wcf", wcf), ("wco", wco)):
         if each.ndim != 1:
             raise InvalidArgumentError(None, None, f"{name} must be rank 1 but is rank {each.ndim}.")
-    _check_sizes(*x.shape, cs_prev, h_prev, w, (wci, wcf, wco) if use_peephole else None, b)
+    _check_sizes(x.shape[0], x.shape[1], cs_prev, h_prev, w, (wci, wcf, wco) if use_peephole else None, b)
     peepholes = (wci, wcf, wco) if use_peephole else None
     return _gates(x, cs_prev, h_prev, w, peepholes, b, forget_bias, cell_clip, _ICFO)
 
@@ -199,7 +199,7 @@ def lstm_block_cell_grad_kernel(
 ) -> Tensors:
     if x.ndim != 2:
         raise InvalidArgumentError(None, None, f"x must be 2D but is of shape {Shape(x.shape)}")
-    _check_sizes(*x.shape, cs_prev, h_prev, w, (wci, wcf, wco) if use_peephole else None, b)
+    _check_sizes(x.shape[0], x.shape[1], cs_prev, h_prev, w, (wci, wcf, wco) if use_peephole else None, b)
     _check_steps(cs_prev.shape, "i cs f o ci co cs_grad h_grad", i, cs, f, o, ci, co, cs_grad, h_grad)
     peepholes = (wci, wcf, wco) if use_peephole else None
     previous, gates, di, df, do = _gate_gradients(cs_prev, peepholes, i, f, o, ci, co, cs_grad, h_grad, _ICFO)
@@ -374,7 +374,7 @@ GRU_BLOCK_CELL = define(
     "GRUBlockCell(x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T) -> (r: T, u: T, c: T, h: T)", T=(dtypes.float32,)
 )
 GRU_BLOCK_CELL_GRAD = define(
-    "GRUBlockCellGrad(x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T, r: T, u: T, c: T, d_h: T) -> "
+    "GRUBlockCellGrad(x: T, h_prev: T, w_ru: matrix T, w_c: T, b_ru: T, b_c: T, r: T, u: T, c: T, d_h: T) -> "
     "(d_x: T, d_h_prev: T, d_c_bar: T, d_r_bar_u_bar: T)",
     T=(dtypes.float32,),
 )
@@ -420,7 +420,7 @@ def gru_block_cell_kernel(
 
 @GRU_BLOCK_CELL.shape
 def gru_block_cell_shape(x: Shape, h_prev: Shape, *_: Shape) -> tuple[Shape, ...]:
-    state = Shape((x.of_rank(2)[0], None)).merge(h_prev)
+    state = Shape((x.of_rank(2)[0], h_prev.of_rank(2)[1]))
     return (state,) * 4
 
 
@@ -453,5 +453,5 @@ def gru_block_cell_grad_kernel(
 
 @GRU_BLOCK_CELL_GRAD.shape
 def gru_block_cell_grad_shape(x: Shape, h_prev: Shape, *_: Shape) -> tuple[Shape, ...]:
-    state = Shape((x.of_rank(2)[0], None)).merge(h_prev)
+    state = Shape((x.of_rank(2)[0], h_prev.of_rank(2)[1]))
     return x, state, state, Shape((state[0], None if state[1] is None else 2 * state[1]))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InternalError, InvalidArgumentError
 from stoker._src.ops.random_bits.fills import normal, uniform
 from stoker._src.ops.random_bits.float_math import exp_float, log_float
 from stoker._src.ops.random_bits.philox import Stream
@@ -23,6 +23,7 @@ from stoker._src.ops.random_bits.philox import Stream
 # Where a bound is this many deviations beyond the mean and the other on its far side, plain normals are seldom refused.
 _PLAIN_NORMALS_BEYOND = 1.3
 _BLOCKS_AT_ONCE = 256
+_MOST_TRIES = 1000
 
 
 def bounded_reserve(batches: int, samples: int) -> int:
@@ -103,6 +104,8 @@ class _Blocks:
         return self._next(normal)
 
     def exp(self, x: np.floating) -> np.floating:
+        if np.isnan(x):
+            return x
         if x < -80:  # smaller than any uniform that is not zero
             return self.dtype(0)
         return self.dtype(exp_float(float(x)) if self.dtype is np.float32 else math.exp(x))
@@ -130,21 +133,38 @@ def _numbers(
         yield z * deviation + mean
 
 
+def _tries(method: str) -> Iterator[list[None]]:
+    """Rounds until too many have gone by since the list that it gives was last cleared.
+
+    Raises:
+        InternalError: then; the parameters are such that no number is ever accepted.
+    """
+    refused: list[None] = []
+    while len(refused) <= _MOST_TRIES:
+        refused.append(None)
+        yield refused
+    raise InternalError(None, None, f"TruncatedNormal {method} sampler failed to accept a sample.")
+
+
 def _plain(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[np.floating]:
     """Normals, refused outside the bounds."""
-    while True:
-        yield from (z for z in draw.normals() if bottom <= z <= top)
+    for tries in _tries("rejection"):
+        kept = [z for z in draw.normals() if bottom <= z <= top]
+        if kept:
+            tries.clear()
+        yield from kept
 
 
 def _between(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[np.floating]:
     """Uniforms between the bounds, kept in proportion to the normal density; a second block judges the first."""
     t = draw.dtype
     nearest = t(0) if bottom < 0 else bottom * bottom
-    while True:
+    for tries in _tries("uniform rejection"):
         candidates = draw.uniforms() * (top - bottom) + bottom
         judges = draw.uniforms()
         for z, judge in zip(candidates, judges, strict=True):
             if judge <= draw.exp((nearest - z * z) / t(2)):
+                tries.clear()
                 yield z
 
 
@@ -152,10 +172,11 @@ def _tail(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[np.f
     """Exponentials from the lower bound on; a candidate and its judge are neighbours in a block."""
     t = draw.dtype
     rate = (bottom + np.sqrt(bottom * bottom + t(4))) / t(2)
-    while True:
+    for tries in _tries("exponential distribution rejection"):
         block = draw.uniforms()
         for u, judge in zip(block[0::2], block[1::2], strict=True):
             z = -draw.log(u) / rate + bottom
             gap = z - rate
             if z < top and judge <= draw.exp(-gap * gap / t(2)):
+                tries.clear()
                 yield z

@@ -13,11 +13,13 @@ import linecache
 import os
 import site
 import sysconfig
+import warnings
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from stoker._src.base import tf_logging
+from stoker._src.graph import context
 from stoker._src.graph.source_lines import is_ours
 from stoker._src.runtime.autograph import rewrite, user_errors
 from stoker._src.runtime.autograph.operators import Operators
@@ -34,12 +36,14 @@ _INSTALLED = tuple(
 )
 
 
+Definitions = dict[int, list[tuple[Any, str]]]
+
 DEFAULT = Options()
 verbosity = 0  # tf.autograph.set_verbosity
 also_to_stdout = False
 
 _codes: dict[tuple[CodeType, str, Options], CodeType | None] = {}
-_trees: dict[str, tuple[str, ast.Module]] = {}
+_trees: dict[str, tuple[str, Definitions]] = {}
 
 
 @functools.cache
@@ -126,10 +130,10 @@ def source_tree(function: FunctionType) -> tuple[Any, str]:
     known = _trees.get(code.co_filename)
     if known is None or known[0] != source:
         try:
-            known = _trees[code.co_filename] = source, ast.parse(source)
+            known = _trees[code.co_filename] = source, _by_line(_quietly(ast.parse, source))
         except (SyntaxError, ValueError) as error:
             raise NotConvertible(f"could not parse the source code of {function}: {error}") from None
-    found = _definitions(known[1], code, "")
+    found = [each for each in known[1].get(code.co_firstlineno, ()) if _is_definition(each[0], code)]
     if len(found) > 1:
         found = [each for each in found if _spans(each[0], code)]
     if len(found) != 1:
@@ -141,27 +145,34 @@ def source_tree(function: FunctionType) -> tuple[Any, str]:
     return node, owner
 
 
-def _definitions(node: ast.AST, code: CodeType, owner: str) -> list[tuple[Any, str]]:
-    """The functions of a tree that start where `code` does, with the names of their classes."""
-    found = []
-    for child in ast.iter_child_nodes(node):
-        inside = child.name if isinstance(child, ast.ClassDef) else owner
-        if _is_definition(child, code):
-            found.append((child, inside))
-        found.extend(_definitions(child, code, inside))
+def _quietly(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """The compiler has warned of the program when it was imported."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*args, **kwargs)
+
+
+def _by_line(tree: ast.Module) -> Definitions:
+    """The functions of a file by the line that their code starts at, with the names of the classes around them."""
+    found: Definitions = {}
+    stack: list[tuple[ast.AST, str]] = [(tree, "")]
+    while stack:
+        node, owner = stack.pop()
+        owner = node.name if isinstance(node, ast.ClassDef) else owner
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+            found.setdefault(first, []).append((node, owner))
+        stack.extend((child, owner) for child in ast.iter_child_nodes(node))
     return found
 
 
-def _is_definition(node: ast.AST, code: CodeType) -> bool:
-    if isinstance(node, ast.FunctionDef):
-        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-        return first == code.co_firstlineno and node.name == code.co_name
-    if not isinstance(node, ast.Lambda) or node.lineno != code.co_firstlineno or code.co_name != "<lambda>":
-        return False
+def _is_definition(node: Any, code: CodeType) -> bool:
+    """Whether a function of the source may be the one that `code` is of: name and parameters are its own."""
+    name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
     count = code.co_argcount + code.co_kwonlyargcount
-    return [arg.arg for arg in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]] == list(
-        code.co_varnames[:count]
-    )
+    args = [arg.arg for arg in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
+    return name == code.co_name and args == list(code.co_varnames[:count])
 
 
 def _spans(node: Any, code: CodeType) -> bool:
@@ -196,23 +207,39 @@ def converted_code(function: FunctionType, options: Options) -> CodeType | None:
         return None
     # The function is compiled inside of another one, whose arguments stand for the variables it takes from around it, and in a
     # class of the same name, which decides what `self.__private` means.
-    inner: ast.stmt = ast.Expr(node) if isinstance(node, ast.Lambda) else node
+    _forget_defaults(node.args)
+    inner: list[ast.stmt] = [ast.Expr(node) if isinstance(node, ast.Lambda) else node]
     if owner:
-        inner = ast.ClassDef(name=owner, bases=[], keywords=[], body=[inner], decorator_list=[])
+        inner = [ast.ClassDef(name=owner, bases=[], keywords=[], body=inner, decorator_list=[])]
+    own = owner or code.co_name
+    if own.isidentifier() and own not in code.co_freevars:  # inside, the name means what it means outside
+        inner.insert(0, ast.Global([own]))
     around = [ast.arg(name) for name in (*code.co_freevars, OPERATORS) if name != "__class__" or not owner]
     args = ast.arguments(posonlyargs=[], args=around, kwonlyargs=[], kw_defaults=[], defaults=[])
-    factory: Any = ast.FunctionDef(name="factory", args=args, body=[inner], decorator_list=[])
+    factory: Any = ast.FunctionDef(name="factory", args=args, body=inner, decorator_list=[])
     module = ast.fix_missing_locations(ast.Module([factory], []))
     try:
-        compiled = compile(module, code.co_filename, "exec", dont_inherit=True, flags=_future_flags(code))
+        compiled = _quietly(
+            compile,
+            module,
+            code.co_filename,
+            "exec",
+            dont_inherit=True,
+            flags=code.co_flags & annotations.compiler_flag,
+        )
     except (SyntaxError, ValueError) as error:
         raise NotConvertible(f"could not compile what {function} becomes: {error}") from None
     made = next(each for each in _inside(compiled) if each.co_name == code.co_name)
-    return _named(made, code, top=True)
+    return _named(made, code)
 
 
-def _future_flags(code: CodeType) -> int:
-    return code.co_flags & 0x1000000  # from __future__ import annotations
+def _forget_defaults(args: ast.arguments) -> None:
+    """What a function has of its definition (defaults, annotations) it has already."""
+    args.defaults = [ast.Constant(None) for _ in args.defaults]
+    args.kw_defaults = [None if default is None else ast.Constant(None) for default in args.kw_defaults]
+    for arg in [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]:
+        if arg is not None:
+            arg.annotation = None
 
 
 def _inside(code: CodeType) -> list[CodeType]:
@@ -221,17 +248,30 @@ def _inside(code: CodeType) -> list[CodeType]:
     return level + [deeper for each in level for deeper in _inside(each)]
 
 
-def _named(code: CodeType, function: CodeType, *, top: bool = False) -> CodeType:
-    """The code with its pieces under the name of the user's function, as tracebacks show it."""
-    part = not top and (code.co_name in rewrite.PIECES or code.co_name.startswith("<"))
-    user = function if top or part else code
-    renamed = user if code.co_name in rewrite.PIECES else code
+def _named(code: CodeType, function: CodeType, prefix: str = "") -> CodeType:
+    """The code under the names of the user's function, as tracebacks and reprs show them.
+
+    Args:
+        code: of the function, or something inside of it.
+        function: the user's code that it is, or is a part of.
+        prefix: what the qualified names of code inside of the function start with; "" for the function itself.
+    """
+    part = bool(prefix) and (code.co_name in rewrite.PIECES or code.co_name.startswith("<"))
+    user = code if prefix and not part else function
+    told = user if code.co_name in rewrite.PIECES or not prefix else code
+    inner = prefix or f"{code.co_qualname}.<locals>."
+    qualified = told.co_qualname.replace(inner, f"{function.co_qualname}.<locals>.", 1)
+    for piece in rewrite.PIECES:
+        qualified = qualified.replace(f"{piece}.<locals>.", "")
     made = code.replace(
-        co_consts=tuple(_named(each, user) if isinstance(each, CodeType) else each for each in code.co_consts),
-        co_name=renamed.co_name,
-        co_qualname=function.co_qualname if top else renamed.co_qualname,
+        co_consts=tuple(_named(each, user, inner) if isinstance(each, CodeType) else each for each in code.co_consts),
+        co_name=told.co_name,
+        co_qualname=qualified,
     )
     user_errors.CONVERTED.add(made)
     if part:
         user_errors.PIECES[made] = user.co_name
     return made
+
+
+context.set_converter(converted)

@@ -58,7 +58,7 @@ class _Loop:
         self._options = dict(options)
         invariants = self._options.pop("shape_invariants", ())
         self.initial = state.get()
-        self.missing: list[str] = []  # variables that the loop itself must define
+        self.missing: list[str] = []  # variables that only an iteration defines
         if any(value is UNDEFINED or value is None for value in self.initial):
             self._define()
         self._taking_part = [value is not UNDEFINED and value is not None for value in self.initial]
@@ -89,7 +89,7 @@ class _Loop:
             ValueError: an iteration needs them before it defines them.
         """
         names = self._state.names
-        self.missing = [name for name, value in zip(names, self.initial) if (value is UNDEFINED or value is None)]
+        missing = [value is UNDEFINED or value is None for value in self.initial]
         graph = FuncGraph("iteration")
         try:
             with graph.as_default():
@@ -99,20 +99,20 @@ class _Loop:
                 ends = [as_tensors(value) for value in self._state.get()]
         except Exception as error:
             error = unbound(error)
-            listed = ", ".join(f"'{name}'" for name in self.missing)
+            nones = [name for name, value in zip(names, self.initial) if value is None]
+            if nones:
+                raise ValueError(f"'{nones[0]}' is not allowed to be None before the loop") from error
+            listed = ", ".join(f"'{name}'" for name, each in zip(names, missing) if each)
             raise ValueError(
                 f"{listed} must be defined before the loop\nNote: AutoGraph tried to define it automatically, but ran into "
                 f"a {type(error).__name__}: {error}"
             ) from error
         finally:
             self._state.set(self.initial)
-        for i, name in enumerate(names):
-            if name in self.missing:
-                self._kind_after(i, ends[i])
-
-    def _kind_after(self, i: int, end: Any) -> None:
-        if end is not UNDEFINED and end is not None:
-            self.initial[i] = made_up(end)
+        for i, end in enumerate(ends):
+            if missing[i] and end is not UNDEFINED and end is not None:
+                self.initial[i] = made_up(end)
+                self.missing.append(names[i])
 
     def run(self, test: Callable[..., Any]) -> None:
         """Traces the loop and leaves the variables with their values after it."""

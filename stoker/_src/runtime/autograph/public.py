@@ -11,6 +11,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from stoker._src.base.export import export
+from stoker._src.graph import context
 from stoker._src.runtime.autograph import convert
 from stoker._src.runtime.autograph.rewrite import NotConvertible, Options
 
@@ -172,7 +173,8 @@ def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
 
     @functools.wraps(func)
     def unconverted(*args: Any, **kwargs: Any) -> Any:
-        return func(*args, **kwargs)
+        with context.converting(False):
+            return func(*args, **kwargs)
 
     return unconverted
 

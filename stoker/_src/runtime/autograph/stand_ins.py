@@ -1,22 +1,19 @@
-"""What converted functions call in place of some functions that know no tensors, or take functions themselves."""
+"""What converted functions call in place of Python's functions that know no tensors."""
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import casting, functional_loops, math_unary, ranges, sorting, strings_numbers
+from stoker._src.ops import casting, math_unary, ranges, sorting, strings_numbers
 from stoker._src.runtime.autograph.values import in_graph, length
 
 
-def stand_in(function: Any, convert: Callable[[Any], Any]) -> Any:
+def stand_in(function: Any) -> Any:
     """What to call instead of `function`; None where nothing is known."""
-    if function is functional_loops.map_fn:
-        return lambda fn, *args, **kwargs: functional_loops.map_fn(convert(fn), *args, **kwargs)
     try:
         return _BUILTINS.get(function)
     except TypeError:  # not hashable, so none of them

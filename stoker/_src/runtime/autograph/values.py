@@ -56,8 +56,9 @@ def made_up(value: Any) -> Any:
             return tensor_lists.TENSOR_LIST_RESERVE(
                 constant([], dtypes.int32), constant(0), element_dtype=dtypes.float32
             )
+        dtype = leaf.dtype.base_dtype
         sizes = [size or 0 for size in leaf.static_shape.dims or ()]
-        return array.fill(sizes, constant(leaf.dtype.base_dtype.as_numpy_dtype(), leaf.dtype.base_dtype))
+        return array.fill(sizes, constant("" if dtype is dtypes.string else dtype.as_numpy_dtype(), dtype))
 
     return nest.map_structure(empty, value)
 

@@ -3,6 +3,9 @@
 # Written by scripts/api_gen.py.
 # fmt: off
 from stoker.compat.v1.math import special as special
+from stoker._src.ops.approximations import approx_max_k as approx_max_k
+from stoker._src.ops.approximations import approx_min_k as approx_min_k
+from stoker._src.ops.approximations import sobol_sample as sobol_sample
 from stoker._src.ops.array import invert_permutation as invert_permutation
 from stoker._src.ops.comparison import equal as equal
 from stoker._src.ops.comparison import greater as greater

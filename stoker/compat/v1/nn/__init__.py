@@ -10,6 +10,8 @@ from stoker._src.layers.rnn import raw_rnn as raw_rnn
 from stoker._src.layers.rnn import static_bidirectional_rnn as static_bidirectional_rnn
 from stoker._src.layers.rnn import static_rnn as static_rnn
 from stoker._src.layers.rnn import static_state_saving_rnn as static_state_saving_rnn
+from stoker._src.ops.approximations import approx_max_k as approx_max_k
+from stoker._src.ops.approximations import approx_min_k as approx_min_k
 from stoker._src.ops.array_padding import depth_to_space as depth_to_space
 from stoker._src.ops.array_padding import space_to_batch as space_to_batch
 from stoker._src.ops.array_padding import space_to_depth as space_to_depth
@@ -100,6 +102,10 @@ from stoker._src.ops.nn.pool_api import max_pool3d as max_pool3d
 from stoker._src.ops.nn.pool_api import max_pool_v2 as max_pool_v2
 from stoker._src.ops.nn.pool_api import max_pool_with_argmax as max_pool_with_argmax
 from stoker._src.ops.nn.pool_api import pool as pool
+from stoker._src.ops.nn.quantized import quantized_avg_pool as quantized_avg_pool
+from stoker._src.ops.nn.quantized import quantized_conv2d as quantized_conv2d
+from stoker._src.ops.nn.quantized import quantized_max_pool as quantized_max_pool
+from stoker._src.ops.nn.quantized import quantized_relu_x as quantized_relu_x
 from stoker._src.ops.nn.sampling import nce_loss as nce_loss
 from stoker._src.ops.nn.sampling import sampled_softmax_loss as sampled_softmax_loss
 from stoker._src.ops.nn.softmax import log_softmax as log_softmax

@@ -3,6 +3,9 @@
 # Written by scripts/api_gen.py.
 # fmt: off
 from stoker.compat.v2.nn import experimental as experimental
+from stoker._src.ops.approximations import approx_max_k as approx_max_k
+from stoker._src.ops.approximations import approx_min_k as approx_min_k
+from stoker._src.ops.approximations import isotonic_regression as isotonic_regression
 from stoker._src.ops.array_padding import depth_to_space_v2 as depth_to_space
 from stoker._src.ops.array_padding import space_to_batch_v2 as space_to_batch
 from stoker._src.ops.array_padding import space_to_depth_v2 as space_to_depth

@@ -100,6 +100,16 @@ def variants(program: Program) -> Iterator[Program]:
                 yield replace(program, steps=rest, kind=f"without {step.op}")
 
 
+def bad_programs() -> Iterator[Program]:
+    """Every good program and its variants; what is wrong with a step of one op is tried in one program only."""
+    seen: set[str] = set()
+    for program in good_programs():
+        for variant in variants(program):
+            if variant is program or variant.kind not in seen:
+                seen.add(variant.kind)
+                yield variant
+
+
 def describe_program(program: Program) -> str:
     shown = []
     for step in program.steps:

@@ -1,0 +1,173 @@
+"""Bad calls of ops and public functions, and what TensorFlow raises for them: {call: {mode: [phase, class]}}.
+
+    python tests/golden/bad_op_calls/make.py    # under an interpreter that has TensorFlow 2.21 and tf_keras
+
+The calls are classes of mistakes, one or two ops for each; the test runs them through stoker.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+F, I, L = np.float32, np.int32, np.int64
+ROWS = np.arange(6, dtype=F).reshape(3, 2)
+PLACES, COUNTS, SIZES = np.array([[0, 0], [1, 1]], L), np.array([1, 2], F), np.array([2, 2], L)
+BESIDE = np.array([[0, 0], [5, -1]], L)  # outside of SIZES
+
+# op, inputs, attributes
+OPS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    # ranks that shape function and kernel see differently
+    ("Range", {"start": I([0]), "limit": I(3), "delta": I(1)}, {}),
+    ("Range", {"start": I([[0]]), "limit": I(3), "delta": I(1)}, {}),
+    ("OneHot", {"indices": I([0]), "depth": I(3), "on_value": F([1]), "off_value": F(0)}, {}),
+    ("PadV2", {"input": ROWS, "paddings": I([[0, 1], [0, 1]]), "constant_values": F([1])}, {}),
+    ("NthElement", {"input": ROWS, "n": I([1])}, {}),
+    ("NthElement", {"input": ROWS, "n": I(7)}, {}),
+    ("RaggedTensorToSparse", {"rt_nested_splits": [L([[0, 3]])], "rt_dense_values": ROWS}, {}),
+    ("Prod", {"input": ROWS, "axis": I([[0]])}, {}),
+    ("Prod", {"input": F(1), "axis": I([1])}, {}),
+    # vectors of a certain length
+    ("StatelessRandomUniform", {"shape": I([2]), "seed": L([1, 2, 3])}, {}),
+    ("StatelessRandomUniformV2", {"shape": I([2]), "key": np.uint64([1, 2]), "counter": np.uint64([1, 2]), "alg": I(1)}, {}),
+    # updates at coordinates and rows
+    ("TensorScatterAdd", {"tensor": ROWS, "indices": I([[0]]), "updates": np.zeros((2, 2), F)}, {}),
+    ("TensorScatterUpdate", {"tensor": np.zeros((0, 2), F), "indices": I([[0]]), "updates": np.zeros((1, 2), F)}, {}),
+    ("ScatterNd", {"indices": I([[0]]), "updates": np.zeros((3, 2), F), "shape": I([3, 2])}, {}),
+    ("ScatterNd", {"indices": I([[0]]), "updates": np.zeros((1, 2), F), "shape": I([3, 2])}, {"bad_indices_policy": "bogus"}),
+    # the parts of sparse tensors
+    ("SparseAdd", {"a_indices": BESIDE, "a_values": COUNTS, "a_shape": SIZES, "b_indices": PLACES, "b_values": COUNTS, "b_shape": SIZES, "thresh": F(0)}, {}),
+    ("SparseAdd", {"a_indices": PLACES, "a_values": COUNTS[:1], "a_shape": SIZES, "b_indices": PLACES, "b_values": COUNTS, "b_shape": SIZES, "thresh": F(0)}, {}),
+    ("SparseSparseMaximum", {"a_indices": BESIDE, "a_values": COUNTS, "a_shape": SIZES, "b_indices": PLACES, "b_values": COUNTS, "b_shape": SIZES}, {}),
+    ("SparseReorder", {"input_indices": BESIDE, "input_values": COUNTS, "input_shape": SIZES}, {}),
+    ("SparseReorder", {"input_indices": PLACES, "input_values": COUNTS[:1], "input_shape": SIZES}, {}),
+    ("SparseReduceSum", {"input_indices": BESIDE, "input_values": COUNTS, "input_shape": SIZES, "reduction_axes": I([1])}, {}),
+    ("SparseReduceSum", {"input_indices": PLACES, "input_values": COUNTS[:1], "input_shape": SIZES, "reduction_axes": I([1])}, {}),
+    ("SparseReshape", {"input_indices": BESIDE, "input_shape": SIZES, "new_shape": L([4])}, {}),
+    ("SparseSlice", {"indices": BESIDE, "values": COUNTS, "shape": SIZES, "start": L([0, 0]), "size": L([1, 1])}, {}),
+    ("SparseSoftmax", {"sp_indices": BESIDE, "sp_values": COUNTS, "sp_shape": SIZES}, {}),
+    ("SparseFillEmptyRows", {"indices": PLACES, "values": COUNTS[:1], "dense_shape": SIZES, "default_value": F(0)}, {}),
+    # segments
+    ("SparseSegmentMeanGrad", {"grad": ROWS, "indices": I([0, 1]), "segment_ids": I([0, 2**31 - 1]), "output_dim0": I(4)}, {}),
+    ("SparseSegmentMeanGrad", {"grad": ROWS, "indices": I([0, 1]), "segment_ids": I([0]), "output_dim0": I(4)}, {}),
+    ("SparseSegmentSum", {"data": ROWS, "indices": I([0]), "segment_ids": I([2**31 - 1])}, {}),
+    # bounds of quantized numbers
+    ("QuantizeAndDequantizeV2", {"input": ROWS, "input_min": F([0]), "input_max": F([1])}, {"range_given": True}),
+    ("QuantizeAndDequantizeV2", {"input": ROWS, "input_min": F(np.nan), "input_max": F(1)}, {"range_given": True}),
+    ("QuantizeAndDequantizeV2", {"input": ROWS, "input_min": F(0), "input_max": F(1)}, {"axis": -7}),
+    # ragged tensors
+    ("RaggedRange", {"starts": I([0, 1]), "limits": I([1, 2, 3]), "deltas": I(1)}, {}),
+    ("RaggedGather", {"params_nested_splits": [L([1, 1])], "params_dense_values": F([1, 2]), "indices": I([0])}, {"OUTPUT_RAGGED_RANK": 1}),
+    ("RaggedTensorToTensor", {"shape": L([-7, 2]), "values": F([1, 2]), "default_value": F(0), "row_partition_tensors": [L([0, 2])]}, {"row_partition_types": ["ROW_SPLITS"]}),
+    ("RaggedTensorToTensor", {"shape": L([-1, -1]), "values": F([1, 2]), "default_value": F([0]), "row_partition_tensors": [L([0, 2])]}, {"row_partition_types": ["ROW_SPLITS"]}),
+    # strings
+    ("ReduceJoin", {"inputs": np.array([[b"a"]], object), "reduction_indices": I([7])}, {}),
+    ("ReduceJoin", {"inputs": np.zeros((2, 0), object), "reduction_indices": I([1])}, {}),
+    ("StringNGrams", {"data": np.array([b"a"], object), "data_splits": L([0, 1])}, {"separator": "", "ngram_widths": [0], "left_pad": "", "right_pad": "", "pad_width": 0, "preserve_short_sequences": False}),
+    # the rest
+    ("TanhGrad", {"y": F([[1, 2]]), "dy": F([1, 2])}, {}),
+    ("TanhGrad", {"y": F([1, 2]), "dy": F([1, 2, 3])}, {}),
+    ("SoftmaxCrossEntropyWithLogits", {"features": F(1), "labels": ROWS}, {}),
+    ("Squeeze", {"input": ROWS[:, :1]}, {"axis": [1, 1]}),
+    ("SplitV", {"value": ROWS, "size_splits": I([1, 2]), "axis": I(0)}, {"num_split": 3}),
+    ("Svd", {"input": np.full((2, 2), np.nan, F)}, {}),
+    ("StridedSliceGrad", {"shape": I([4]), "begin": I([0]), "end": I([2]), "strides": I([1]), "dy": F(1)}, {}),
+    ("TensorStridedSliceUpdate", {"input": ROWS, "begin": I([3]), "end": I([3]), "strides": I([1]), "value": F([1])}, {}),
+    ("TopKV2", {"input": ROWS, "k": I(-1)}, {}),
+    ("TridiagonalSolve", {"diagonals": np.ones((1, 3, 3), F), "rhs": ROWS}, {}),
+    ("FractionalMaxPool", {"value": np.ones((1, 4, 4, 1), F)}, {"pooling_ratio": [1.0, 0.5, 1.5, 1.0]}),
+]  # fmt: skip
+
+# Public functions of 1.x in a graph: `z` and `i` make tensors of zeros, float32 and int64.
+FUNCTIONS = [
+    "tf.metrics.recall_at_k(i(2, 1), z(3, 4), k=1)",
+    "tf.metrics.recall_at_k(z(2, 1), z(2, 4), k=1)",
+    "tf.metrics.recall_at_k(i(2, 1), z(4), k=1)",
+    "tf.metrics.recall_at_k(i(2, 1), z(2, 4), k=1, class_id='a')",
+    "tf.metrics.precision_at_top_k(i(2, 1), i(3, 4), k=1)",
+    "tf.metrics.average_precision_at_k(i(2, 1), z(2, 4), k=0)",
+    "tf.metrics.recall_at_thresholds(z(2), z(2), [[0.5]])",
+    "tf.layers.dropout(z(2, 3), rate=2.0)",
+    "tf.layers.dropout(z(2, 3), rate='a', training=True)",
+    "tf.layers.Dense(3).get_losses_for(None)",
+    "tf.layers.Dense(3).get_updates_for(None)",
+    "tf.layers.Dense(3).add_loss('a')",
+    "tf.nn.rnn_cell.GRUCell(3)(i(2, 3), z(2, 3))",
+    "tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.GRUCell(3), input_keep_prob='a')",
+    "tf.nn.embedding_lookup(z(4, 3), i(2), partition_strategy='bogus')",
+    "tf.nn.top_k(z(2, 3), -1)",
+    "tf.losses.mean_squared_error(z(2, 3), z(3, 2))",
+    "tf.losses.sparse_softmax_cross_entropy(i(3), z(2, 3))",
+    "tf.nn.dynamic_rnn(tf.nn.rnn_cell.GRUCell(3), z(2, 4, 3), dtype=tf.float32, sequence_length=i(3))",
+]
+
+
+def outcomes(module: Any) -> dict[str, Any]:
+    """What `module` (TensorFlow 2.x, or stoker) does with every call; a class is "" where there is a value."""
+    found: dict[str, Any] = {}
+    for number, (op, inputs, attrs) in enumerate(OPS):
+        found[f"{number} {op}"] = {
+            mode: _op(module, op, inputs, attrs, mode) for mode in ("eager", "static", "unknown")
+        }
+    for text in FUNCTIONS:
+        found[text] = _function(module, text)
+    return found
+
+
+def _op(module: Any, op: str, inputs: dict[str, Any], attrs: dict[str, Any], mode: str) -> list[str]:
+    v1, phase = module.compat.v1, "build"
+    feeds: dict[Any, Any] = {}
+
+    def tensor(value: Any) -> Any:
+        if isinstance(value, list):
+            return [tensor(each) for each in value]
+        value = np.asarray(value)
+        dtype = module.string if value.dtype == object else module.as_dtype(value.dtype)
+        if mode != "unknown":
+            return module.constant(value, dtype)
+        made = v1.placeholder(dtype, None)
+        feeds[made] = value
+        return made
+
+    def call() -> Any:
+        return getattr(module.raw_ops, op)(**{name: tensor(value) for name, value in inputs.items()}, **attrs)
+
+    try:
+        if mode == "eager":
+            phase = "run"
+            call()
+        else:
+            with module.Graph().as_default(), v1.Session() as session:
+                result = call()
+                phase = "run"
+                session.run(result, feeds)
+    except Exception as error:
+        return [phase, type(error).__name__]
+    return [phase, ""]
+
+
+def _function(module: Any, text: str) -> str:
+    tf = module.compat.v1
+    names = {"tf": tf, "z": lambda *shape: tf.zeros(shape), "i": lambda *shape: tf.zeros(shape, tf.int64)}
+    with tf.Graph().as_default():
+        try:
+            eval(text, names)
+        except Exception as error:
+            return type(error).__name__
+    return ""
+
+
+def main() -> None:
+    import tensorflow
+
+    results = outcomes(tensorflow)
+    Path(__file__).with_name("tensorflow.json").write_text(json.dumps(results, indent=1) + "\n")
+    print(f"{len(results)} calls", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

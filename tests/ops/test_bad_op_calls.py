@@ -1,0 +1,62 @@
+"""Classes of bad calls: TensorFlow's error, in the phase in which TensorFlow finds it."""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stoker as tf
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "bad_op_calls"
+sys.path.insert(0, str(GOLDEN))
+
+import make  # noqa: E402
+
+sys.path.remove(str(GOLDEN))
+EXPECTED = json.loads((GOLDEN / "tensorflow.json").read_text())
+
+
+@pytest.mark.parametrize("number", range(len(make.OPS)))
+@pytest.mark.parametrize("mode", ["eager", "static", "unknown"])
+def test_ops(number, mode, eager):
+    """A bad call of an op gives TensorFlow's class, when the graph is built or when it runs as there, or a value."""
+    op, inputs, attrs = make.OPS[number]
+    with np.errstate(all="ignore"):
+        found = make._op(tf, op, inputs, attrs, mode)
+    assert found == EXPECTED[f"{number} {op}"][mode]
+
+
+@pytest.mark.parametrize("text", make.FUNCTIONS)
+def test_functions(text):
+    """A bad call of a public function gives the class that TensorFlow's gives, or a value."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert make._function(tf, text) == EXPECTED[text]
+
+
+def test_losses_and_updates_by_inputs():
+    """A layer tells the losses and updates that follow from given inputs from those that follow from none."""
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        x, other = tf.zeros([2, 3]), tf.ones([2, 3])
+        layer = v1.layers.Dense(3, kernel_regularizer=tf.reduce_sum, activity_regularizer=tf.reduce_sum)
+        layer(x)
+        of_weights, of_outputs = layer.losses
+        assert layer.get_losses_for(None) == [of_weights]
+        assert layer.get_losses_for([x]) == [of_outputs]
+        assert layer.get_losses_for([other]) == []
+        norm = v1.layers.BatchNormalization()
+        norm(x, training=True)
+        assert norm.get_updates_for(None) == [] and norm.get_updates_for([other]) == []
+        assert norm.get_updates_for([x]) == norm.updates and len(norm.updates) == 2
+
+
+def test_a_bounded_normal_that_no_number_fits_ends(eager):
+    """Parameters for which no sample is ever accepted are an error, not a loop without end."""
+    with pytest.raises(tf.errors.InternalError, match="failed to accept a sample"):
+        tf.raw_ops.StatelessParameterizedTruncatedNormal(
+            shape=[4], seed=[1, 2], means=np.float32("nan"), stddevs=1.0, minvals=-1.0, maxvals=2.0
+        )
