@@ -162,7 +162,9 @@ def maps_of_sparse_tensors(run: Run) -> None:
     many = run.do(raw.AddManySparseToTensorsMap(**sparse, shared_name="other"))
     run.note(np.shape(one))
     run.note(np.shape(many))
-    taken = raw.TakeManySparseFromTensorsMap(sparse_handles=np.array([one], np.int64), dtype=tf.float32, shared_name="held")
+    taken = raw.TakeManySparseFromTensorsMap(
+        sparse_handles=np.array([one], np.int64), dtype=tf.float32, shared_name="held"
+    )
     run.get(list(taken))
     order = np.array([many[1], many[0]], np.int64)
     run.get(list(raw.TakeManySparseFromTensorsMap(sparse_handles=order, dtype=tf.float32, shared_name="other")))
@@ -250,3 +252,13 @@ def longer_gradients(run: Run) -> None:
     sums, flow = raw.TensorArrayGradWithShape(handle=handle, flow_in=flow, shape_to_prepend=_int(4), source="sums")
     flow = raw.TensorArrayWriteV3(handle=sums, index=np.int32(1), value=ROWS, flow_in=flow)
     run.get(raw.TensorArrayReadV3(handle=sums, index=np.int32(1), flow_in=flow, dtype=tf.float32))
+
+
+@program("RefIdentity", "PlaceholderV2", producer=22)
+def nodes_of_old_graphs(run: Run) -> None:
+    raw, tf = run.raw, run.tf
+    variable = raw.VariableV2(shape=[4, 3], dtype=tf.float32)
+    run.do(raw.Assign(ref=variable, value=ROWS))
+    run.get(raw.RefIdentity(input=variable))
+    place = raw.PlaceholderV2(dtype=tf.float32, shape=[4, 3])
+    run.get(place * 2, {place: ROWS})
