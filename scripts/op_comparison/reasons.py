@@ -102,7 +102,7 @@ DELIBERATE_DERIVATIVES: dict[str, tuple[str, str]] = {
         ("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"),
         ("", "the statistics given in the sample are not those of its x, from which TensorFlow takes them again"),
     ),
-    **dict.fromkeys(("MaxPoolGrad", "MaxPoolGradV2"), ("", "the pooled tensor of the sample is not that of its x")),
+    **dict.fromkeys(("MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad"), ("", "the pooled tensor of the sample is not that of its x")),
     "CTCLoss": (" units$", "TensorFlow computes float64 in single precision here"),
     "BlockLSTMV2": (" units$", "TensorFlow's gradient reads the gates in the order of BlockLSTM; this one agrees with differences"),
 }  # fmt: skip
