@@ -176,7 +176,7 @@ def _elements(value: Any) -> list[Any]:
 
 def _reformed(arg: Arg, value: Any) -> Any:
     """The value of an input as the one element it holds, or as a vector of its elements."""
-    flat = _elements(value) if arg.host else value.reshape(-1)
+    flat: Any = _elements(value) if arg.host else value.reshape(-1)
     if arg.reform == "flat":
         return flat
     if len(flat) != 1:

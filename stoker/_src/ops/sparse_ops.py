@@ -311,7 +311,8 @@ def sparse_concat_kernel(
 @SPARSE_CONCAT.shape
 def sparse_concat_shape(indices: list[Shape], values: list[Shape], shapes: list[Shape]) -> Any:
     counts = [merge_dims(each.of_rank(2)[0], part.of_rank(1)[0]) for each, part in zip(indices, values)]
-    total = None if None in counts else sum(counts)
+    known = [count for count in counts if count is not None]
+    total = sum(known) if len(known) == len(counts) else None
     (rank,) = all_merged(shapes).of_rank(1)
     for each in indices:
         merge_dims(each.of_rank(2)[1], rank)
