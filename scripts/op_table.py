@@ -422,18 +422,28 @@ def record_program(rows: dict[str, Row], case: Case, ours: dict[str, Any], their
 
 
 def record_derivative(row: Row, case: Case, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    single = any(leaf.dtype.name == "float32" for item in case.inputs.values() for leaf in leaves(item))
+    if single:  # what a float64 input gets then has single precision too
+        ours, theirs = narrowed(ours), narrowed(theirs)
     difference = compare_case(ours, theirs, False, scale_of(case))
     if difference.skipped or any(words in theirs.get("message", "") for words in reasons.NO_DERIVATIVE):
         return
-    name = (
-        "float32" if any(leaf.dtype.name == "float32" for item in case.inputs.values() for leaf in leaves(item)) else ""
-    )
-    limit, _ = reasons.DERIVATIVES[name]
+    limit, _ = reasons.DERIVATIVES["float32" if single else ""]
     row.derivatives[case.derivative] = row.derivatives.get(case.derivative, 0) + 1
     if difference.text:
         row.slopes.append(f"{describe_case(case)}: {difference.text}")
     elif difference.units > limit:
         row.slopes.append(f"{describe_case(case)}: {difference.units:.3g} units")
+
+
+def narrowed(result: dict[str, Any]) -> dict[str, Any]:
+    """The result with its float64 values in single precision."""
+    if "values" not in result:
+        return result
+    with np.errstate(over="ignore"):
+        return {
+            "values": [value.astype(np.float32) if value.dtype == np.float64 else value for value in result["values"]]
+        }
 
 
 def describe_case(case: Case) -> str:

@@ -89,7 +89,9 @@ def call(tf: Any, op: str, inputs: dict[str, Any], attrs: dict[str, Any]) -> Any
     unused = [name for name in inspect.signature(function).parameters if name not in inputs and name not in attrs]
     parameters = inspect.signature(function).parameters
     named = {name if name in parameters else unused.pop(0): value for name, value in inputs.items()}
-    named.update({RENAMED.get(name, name): value for name, value in attrs.items()})
+    # Types that TensorFlow takes from the inputs are no parameters there.
+    given = {RENAMED.get(name, name): value for name, value in attrs.items()}
+    named.update({name: value for name, value in given.items() if name in parameters or not name.startswith("T")})
     return function(**named)
 
 
