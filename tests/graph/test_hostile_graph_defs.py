@@ -167,7 +167,7 @@ BAD = {
     "too_many_arguments": (
         f'library {{ {_IDENTITY} }} {const()}'
         + node("a", "PartitionedCall", "c", "c", Tin="list { type: DT_FLOAT type: DT_FLOAT }", Tout="list { type: DT_FLOAT }", f='func { name: "same" }'),
-        "Function 'same' takes 1 arguments, but 'a' passes 2",
+        "Function 'same' has 1 arguments, but 'a' passes 2",
     ),
     "argument_of_another_dtype": (
         f'library {{ {_IDENTITY} }} '

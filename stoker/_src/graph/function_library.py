@@ -63,7 +63,7 @@ def check_call(op: Any, function: Function) -> None:
         raise InvalidArgumentError(
             None,
             op,
-            f"Function '{function.name}' takes {len(function.inputs)} arguments, but '{op.name}' passes {count}.",
+            f"Function '{function.name}' has {len(function.inputs)} arguments, but '{op.name}' passes {count}.",
         )
     for i, (given, wanted) in enumerate(zip(op._inputs[len(op._inputs) - count :], function.inputs)):
         if given.dtype.base_dtype is not wanted.dtype.base_dtype:
