@@ -98,7 +98,7 @@ class OpError(Exception):
         if self._op is None:
             return self._message
         lines = [self._message, f'  node "{self._op.name}", made at {self._op.user_line}']
-        inputs = [f'"{t.name}"' for t in self._op.inputs]
+        inputs = [f'"{t.name}"' for t in self._op.inputs if hasattr(t, "name")]
         if inputs:
             lines.append("  inputs: " + ", ".join(inputs))
         return "\n".join(lines)
