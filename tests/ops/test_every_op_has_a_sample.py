@@ -5,16 +5,13 @@ from pathlib import Path
 
 from stoker._src.graph.definition import Trait, all_definitions
 
-# Not functions of arrays: constants, control flow and function calls, and bytes of quantized dtypes that NumPy cannot feed.
+# Ops without outputs, and those whose quantized input NumPy cannot feed: programs drive them (of scripts/op_comparison, and in
+# nn/test_quantized.py).
 WITHOUT_ARRAYS = {
-    "Const", "ControlTrigger", "Dequantize", "Fact", "FakeParam", "NoOp", "PartitionedCall", "StatelessCase", "StatelessIf", "StatelessWhile",
+    "ControlTrigger", "Dequantize", "NoOp",
     "QuantizeDownAndShrinkRange", "QuantizedAdd", "QuantizedAvgPool", "QuantizedBiasAdd", "QuantizedConcat", "QuantizedConv2D", "QuantizedMatMul",
     "QuantizedMaxPool", "QuantizedMul", "QuantizedRelu", "QuantizedRelu6", "QuantizedReluX", "QuantizedReshape", "RequantizationRange", "Requantize",
 }  # fmt: skip
-
-
-# Ops without outputs, and one whose quantized input NumPy cannot feed: the programs of scripts/op_comparison drive them.
-WITHOUT_ARRAYS = {"ControlTrigger", "Dequantize", "NoOp"}
 EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.SOURCE
 
 
