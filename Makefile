@@ -12,6 +12,7 @@ $(STAMP): pyproject.toml constraints.txt setup.py $(wildcard stoker/_src/*/nativ
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev]"
+	$(BIN)/python -m compileall -q stoker
 	touch $@
 
 demo: $(STAMP)
@@ -61,6 +62,7 @@ interop: $(STAMP) .venvs/tf2/.installed .venvs/tf1/.installed
 	$(BIN)/python scripts/op_table.py --tf2 $${STOKER_TF2:-.venvs/tf2/bin/python}
 
 bench: $(STAMP) .venvs/tf2/.installed
+	$(BIN)/python -m compileall -q stoker
 	$(BIN)/python benchmarks/run.py --peer .venvs/tf2/bin/python --ours $(BIN)/python --json benchmarks/latest.json
 
 clean:

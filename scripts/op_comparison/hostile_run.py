@@ -8,6 +8,7 @@ to FOLDER in chunks (as in oracle.py): {"eager": [phase, error, text], ...}, err
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import resource
@@ -143,7 +144,10 @@ def run_program(tf: Any, case: dict[str, Any], mode: str, number: int, phase: li
         attrs = {
             key: f"{mode}{number}" if value == "<unique>" else traced(tf, value) for key, value in step["attrs"].items()
         }
-        return call(tf, step["op"], {name: value_of(item) for name, item in step["inputs"].items()}, attrs)
+        # Placeholders must not be made behind an edge, which would then be taken to order the op as well.
+        with tf.control_dependencies(None) if mode != "eager" else contextlib.nullcontext():
+            inputs = {name: value_of(item) for name, item in step["inputs"].items()}
+        return call(tf, step["op"], inputs, attrs)
 
     if mode == "eager":
         phase[0] = "run"

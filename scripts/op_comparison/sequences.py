@@ -81,7 +81,7 @@ def variants(program: Program) -> Iterator[Program]:
         for arg in definition.inputs:
             item = step.inputs[arg.name]
             if isinstance(item, Output):
-                yield with_step(f"{arg.name}: a number", inputs={**step.inputs, arg.name: np.float32(1.0)})
+                yield with_step(f"{arg.name}: a number", inputs={**step.inputs, arg.name: np.array(1.0, np.float32)})
                 continue
             if isinstance(item, list) and any(isinstance(x, Output) for x in item):
                 yield with_step(f"{arg.name}: no elements", inputs={**step.inputs, arg.name: []})

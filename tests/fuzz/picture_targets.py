@@ -61,7 +61,7 @@ def _bounded(pixels: Any, *, size: int = 1) -> None:
     assert np.asarray(pixels).size * size < limits.MAX_DECODED_BYTES
 
 
-@target(*_options(*_JPEGS, _PNGS[0]))
+@target(*_options(*_JPEGS, _PNGS[0], _WEBPS[0]))
 def jpeg(data: bytes) -> None:
     option, contents = either(data)
     _bounded(
@@ -90,7 +90,7 @@ def jpeg_header(data: bytes) -> None:
     tf.io.is_jpeg(data)
 
 
-@target(*_options(*_PNGS, _JPEGS[0]))
+@target(*_options(*_PNGS, _JPEGS[0], _WEBPS[0]))
 def png(data: bytes) -> None:
     option, contents = either(data)
     _bounded(tf.io.decode_png(contents, channels=(0, 1, 3, 4)[option & 3], dtype=tf.uint16 if option & 4 else tf.uint8))
@@ -112,7 +112,7 @@ def png_rows(data: bytes) -> None:
         assert np.array_equal(quick, filters.unfilter_rows_numpy(raw, height, width, step))
 
 
-@target(*_GIFS, _PNGS[0], b"GIF89a\1\0\1\0\0\0\0;")
+@target(*_GIFS, _PNGS[0], _WEBPS[0], b"GIF89a\1\0\1\0\0\0\0;")
 def gif(data: bytes) -> None:
     _bounded(tf.io.decode_gif(data))
 

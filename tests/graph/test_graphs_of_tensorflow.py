@@ -17,7 +17,7 @@ WRITTEN = sorted(GRAPHS.glob("*/*.pb"))
 
 sys.path.insert(0, str(GRAPHS))
 import travel  # noqa: E402
-from programs import PROGRAMS  # noqa: E402
+from interop_programs import PROGRAMS  # noqa: E402
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: f"{path.parent.name}-{path.stem}")

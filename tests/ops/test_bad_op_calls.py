@@ -60,3 +60,26 @@ def test_a_bounded_normal_that_no_number_fits_ends(eager):
         tf.raw_ops.StatelessParameterizedTruncatedNormal(
             shape=[4], seed=[1, 2], means=np.float32("nan"), stddevs=1.0, minvals=-1.0, maxvals=2.0
         )
+
+
+def test_strings_fed_to_a_queue():
+    """What is fed straight into a queue is kept, strings as well as numbers."""
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        queue = v1.FIFOQueue(3, [tf.string, tf.float32], [[], []])
+        text, number = v1.placeholder(tf.string), v1.placeholder(tf.float32)
+        session.run(queue.enqueue([text, number]), {text: "a", number: 2.0})
+        assert session.run(queue.dequeue()) == [b"a", 2.0]
+
+
+def test_queues_refuse_what_tensorflow_refuses(eager):
+    """Batches need known shapes, waiting has no limit of time, and a padded queue has a shape for each component."""
+    raw = tf.raw_ops
+    loose = raw.FIFOQueueV2(component_types=[tf.float32], shared_name="loose")
+    raw.QueueEnqueueV2(handle=loose, components=[1.0])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="specified shapes"):
+        raw.QueueDequeueManyV2(handle=loose, n=1, component_types=[tf.float32])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Timeout not supported"):
+        raw.QueueDequeueV2(handle=loose, component_types=[tf.float32], timeout_ms=5)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Shapes must be provided for all components"):
+        raw.PaddingFIFOQueueV2(component_types=[tf.float32], shared_name="padded")

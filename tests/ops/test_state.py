@@ -134,8 +134,8 @@ def test_scatter_nd_at_coordinates(use_resource):
         np.testing.assert_array_equal(session.run(variable), expected)
         with pytest.raises(tf.errors.InvalidArgumentError, match="does not index into shape"):
             session.run(tf.scatter_nd_update(variable, tf.constant([[0, 3]]), [7.0]))
-        with pytest.raises(tf.errors.InvalidArgumentError, match="Dimensions of updates"):
-            session.run(tf.scatter_nd_update(variable, tf.constant([[0]]), [7.0]))
+        with pytest.raises(ValueError, match="equal rank"):
+            tf.scatter_nd_update(variable, tf.constant([[0]]), [7.0])
 
 
 @pytest.mark.parametrize("use_resource", [False, True])

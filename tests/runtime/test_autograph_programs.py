@@ -239,6 +239,33 @@ def assignment_expressions(x, y):
     return w - z
 
 
+def assignment_expressions_in_loops(x, y):
+    for _ in tf.range(3):
+        if (v := x + y) > 3:
+            x -= v
+        y += v - 1
+    return x + y
+
+
+def called_functions_assign(x, y):
+    total = 1
+
+    def add():
+        nonlocal total
+        total = total + x
+
+    def add_twice():
+        add()
+        add()
+
+    while x > 0:
+        add_twice()
+        x -= 1
+    if total > y:
+        add()
+    return total
+
+
 def exceptions(x, y):
     try:
         if x > y:
@@ -352,6 +379,8 @@ PROGRAMS = [
     default_and_keywords,
     places,
     assignment_expressions,
+    assignment_expressions_in_loops,
+    called_functions_assign,
     exceptions,
     contexts,
     structures,

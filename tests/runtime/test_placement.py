@@ -25,10 +25,12 @@ def test_another_job_is_refused():
         session.run(y)
 
 
-def test_every_cpu_is_the_cpu():
-    """Programs that name CPU 1 run on the one there is."""
+def test_as_many_cpus_as_the_config_says():
+    """Programs that name CPU 1 run on the one there is, if they asked for two."""
     with tf.device("/cpu:1"):
         y = tf.constant(1.0) + 1.0
-    with tf.Session() as session:
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
         assert session.run(y) == 2.0
-        assert next(device.device_type for device in session.list_devices()) == "CPU"
+        assert [device.device_type for device in session.list_devices()] == ["CPU", "CPU"]
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="CPU:1"):
+        session.run(y)

@@ -45,7 +45,10 @@ def test_stop_recording_reset_and_unwatched_variables():
         seen = v * v
     assert tape.gradient(unwatched, v) is None and tape.gradient(hidden, v) is None
     assert float(tape.gradient(seen, v)) == 4
-    tape.reset()
+    with pytest.raises(ValueError, match="not recording"):
+        tape.reset()
+    with tape:
+        tape.reset()
     assert tape.gradient(seen, v) is None
 
 

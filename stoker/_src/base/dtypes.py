@@ -234,7 +234,6 @@ _BY_NUMPY: dict[Any, DType] = {
 _BY_PYTHON: dict[Any, DType] = {
     float: float32,
     bool: bool_,
-    int: int32,
     str: string,
     bytes: string,
     object: string,
@@ -256,7 +255,7 @@ def as_dtype(type_value: Any) -> DType:
         return _BY_NAME[type_value]
     if isinstance(type_value, type) and type_value in _BY_PYTHON:
         return _BY_PYTHON[type_value]
-    if type_value is not None:
+    if type_value is not None and type_value is not int:  # TensorFlow leaves open which integers are meant
         known = getattr(type_value, "stoker_dtype", None) or getattr(type_value, "dtype", None)
         if type(known) is DType:
             return known

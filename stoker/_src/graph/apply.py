@@ -63,7 +63,7 @@ def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str,
         elif arg.is_list:
             inputs.extend(_convert_list(definition, arg, value, attrs, target, unique))
         else:
-            inputs.append(_convert(definition, arg, value, attrs, target, unique))
+            inputs.append(_convert(definition, arg, value, attrs, target, unique, bound))
     for key, spec in definition.attrs.items():
         if key not in attrs:
             if spec.default is MISSING:
@@ -98,7 +98,17 @@ def _bind(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any
     return bound
 
 
+# How TensorFlow's eager mode, which is C++, calls these.
+_C_NAMES = {"float16": "half", "float32": "float", "float64": "double"}
+
+
 def _mismatch(definition: OpDefinition, arg: Arg, found: DType, expected: DType) -> TypeError:
+    if context.executing_eagerly():
+        was, wanted = (_C_NAMES.get(dtype.name, dtype.name) for dtype in (found, expected))
+        return DTypeNotAllowedError(
+            f"cannot compute {definition.name} as input #{definition.inputs.index(arg)}(zero-based) was expected to be a "
+            f"{wanted} tensor but is a {was} tensor [Op:{definition.name}]"
+        )
     if arg.type_attr is None:
         return DTypeNotAllowedError(
             f"Input '{arg.name}' of '{definition.name}' Op has type {found.name} that does not match expected type of {expected.name}."
@@ -113,7 +123,15 @@ def _mismatch(definition: OpDefinition, arg: Arg, found: DType, expected: DType)
     )
 
 
-def _convert(definition: OpDefinition, arg: Arg, value: Any, attrs: dict[str, Any], target: Any, unique: str) -> Tensor:
+def _convert(
+    definition: OpDefinition,
+    arg: Arg,
+    value: Any,
+    attrs: dict[str, Any],
+    target: Any,
+    unique: str,
+    bound: list[Any],
+) -> Tensor:
     expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
     hint = None
     if expected is None and arg.type_attr is not None:
@@ -122,6 +140,10 @@ def _convert(definition: OpDefinition, arg: Arg, value: Any, attrs: dict[str, An
         # The attribute's default is for values that have no dtype of their own, or none that the op takes.
         if spec.default is not MISSING and (own is None or (spec.allowed and own not in spec.allowed)):
             hint = spec.default
+        if own is None and context.executing_eagerly():  # tensors decide, also those that come later
+            for other, beside in zip(definition.inputs, bound):
+                if other.type_attr == arg.type_attr and isinstance(beside, Tensor):
+                    hint = beside.dtype.base_dtype
     tensor = _tensor(definition, arg, value, expected, hint, target, unique, arg.name)
     dtype = tensor.dtype.base_dtype
     if expected is None:

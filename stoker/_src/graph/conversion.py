@@ -96,8 +96,9 @@ def _localized(tensor: Tensor) -> Tensor:
         if tensor.op.graph.building_function:
             raise TypeError(out_of_scope(tensor))
         raise TypeError(
-            f"{tensor!r} is a symbolic tensor of a graph and has no value; it cannot be used in eager mode. "
-            "Use a Session to evaluate it."
+            f"{tensor!r} is out of scope and cannot be used here: it is a symbolic tensor of a graph and has no value in "
+            "eager mode. Use return values, explicit Python locals or TensorFlow collections to access it, or a Session to "
+            "evaluate it."
         )
     return tensor
 

@@ -145,8 +145,12 @@ class Graph:
         return self.add(definition, [], {"value": array, "dtype": dtype}, self.op_name(name, "Const")).outputs[0]
 
     def capture_eager(self, tensor: Any) -> Tensor:
-        """An eager tensor used in this graph: its value as a constant. Function graphs make it an input instead."""
-        return self.add_constant(tensor.static_array(), tensor.dtype, None)
+        """An eager tensor used in this graph. Function graphs make it an input.
+
+        Raises:
+            RuntimeError: a plain graph, which cannot hold it.
+        """
+        raise RuntimeError(f"Attempting to capture an EagerTensor without building a function: {tensor!r}.")
 
     def note_change(self) -> None:
         self.changes += 1

@@ -88,8 +88,13 @@ def import_graph_def(
             importer = Importer(graph, graph_def, input_map, producer_op_list, scope)
             importer.run()
     else:
-        importer = Importer(graph, graph_def, input_map, producer_op_list, "")
-        importer.run()
+        with graph.name_scope(None):
+            importer = Importer(graph, graph_def, input_map, producer_op_list, "")
+            importer.run()
+    for controller in graph._controllers:  # every node waits, also where another one that it needs waits already
+        for op in importer.ops.values():
+            op._add_control_inputs([other for other in controller.inputs if other is not op])
+    importer.unused -= {key for key in importer.unused if key.lstrip("^").partition(":")[0] in importer.ops}
     if importer.unused:
         raise ValueError(
             f"Attempted to map inputs that were not found in graph_def: [{', '.join(sorted(importer.unused))}]"
@@ -268,7 +273,7 @@ class Importer:
                 continue
             inputs.append(self._input(text, source, index))
         self._check_inputs(definition, attrs, inputs)
-        name = self.graph.unique_name(node.name) if self.scope else self._root_name(node.name)
+        name = self.graph.unique_name(node.name)
         with self.graph.control_dependencies(controls) if controls else nullcontext():
             op = self.graph.add(definition, inputs, attrs, name)
         if definition.calls:
@@ -300,11 +305,6 @@ class Importer:
         attrs["Tout"] = tuple(tensor.dtype.base_dtype for tensor in function.outputs)
         attrs["f"] = function.ref
         return definition, attrs
-
-    def _root_name(self, name: str) -> str:
-        if name in self.graph._by_name:
-            raise ValueError(f"Node name '{name}' already exists in the Graph")
-        return self.graph.unique_name(name)
 
     def _attrs(self, definition: OpDefinition, node: Any) -> dict[str, Any]:
         attrs: dict[str, Any] = {}

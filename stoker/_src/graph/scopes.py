@@ -38,7 +38,7 @@ def name_scope(name: str | None, default_name: str | None = None, values: Any = 
     """Prefixes the names of ops made inside, in the graph of `values`; yields the prefix with its slash."""
     target = context.target()
     name = default_name if name is None else name
-    if values:
+    if values and not context.executing_eagerly():
         for value in values:
             if (
                 type(value) is Tensor

@@ -344,7 +344,9 @@ class TensorReference:
         return self._target
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TensorReference) and self._target is other._target
+        if not isinstance(other, TensorReference):
+            raise TypeError("Cannot compare wrapped object with unwrapped object")
+        return self._target is other._target
 
     def __hash__(self) -> int:
         return id(self._target)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, nest
 from stoker._src.base.dtypes import INDEX, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
@@ -318,9 +318,7 @@ def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: st
             if known.known and (known.size or 0) < 1000:
                 array = np.full(tuple(known), blank, dtype=dtype.as_numpy_dtype)  # type: ignore[arg-type]
                 return constant_of(array, dtype, scope)
-            shape = (
-                convert_to_tensor(shape, dtypes.int32, "shape_as_tensor") if known.known else convert_to_tensor(shape)
-            )
+            shape = convert_to_tensor(known, name="shape_as_tensor") if known.known else convert_to_tensor(shape)
         return fill(shape, constant(blank, dtype), name=scope)
 
 
@@ -541,9 +539,11 @@ def _packed(value: Any, dtype: DType | None = None, name: str | None = None, as_
     """A list with tensors in it (at any depth), as one tensor."""
     if not _holds_tensors(value):
         return NotImplemented
-    if dtype is None:
-        dtype = next((found for item in _leaves(value) if (found := dtype_of(item)) is not None), None)
-    return _packed_level(value, dtype, name or "packed")
+    found = next((found for item in _leaves(value) if is_tensor(item) and (found := dtype_of(item)) is not None), None)
+    if dtype is not None and found is not dtype:
+        value = nest.map_structure(lambda item: math.cast(item, dtype) if is_tensor(item) else item, value)
+        found = dtype
+    return _packed_level(value, found, name or "packed")
 
 
 def _packed_level(items: Any, dtype: DType | None, name: str) -> Any:
@@ -555,7 +555,8 @@ def _packed_level(items: Any, dtype: DType | None, name: str) -> Any:
         ]
         if not any(is_tensor(part) for part in parts):
             return items
-        return PACK([convert_to_tensor(part, dtype, str(i)) for i, part in enumerate(parts)], name=scope)
+        parts = [convert_to_tensor(part, None if is_tensor(part) else dtype, str(i)) for i, part in enumerate(parts)]
+        return PACK(parts, name=scope)
 
 
 def _leaves(value: Any) -> Any:
@@ -692,9 +693,9 @@ EXPAND_DIMS.lower(reshaped)
 @EXPAND_DIMS.kernel
 def expand_dims_kernel(input: Any, dim: Any) -> Any:
     if type(dim) is list:
-        if len(dim) != 1:
+        if np.size(dim) != 1:
             raise InvalidArgumentError(None, None, f"'dim' input must be a tensor with a single value, got {dim}.")
-        dim = dim[0]
+        dim = int(np.ravel(dim)[0])
     try:
         return input.unsqueeze(dim) if isinstance(input, torch.Tensor) else np.expand_dims(input, dim)
     except (IndexError, ValueError):

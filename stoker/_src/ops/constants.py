@@ -13,7 +13,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Dimension, Shape, TensorShape, as_shape
 from stoker._src.graph import context
-from stoker._src.graph.conversion import register_tensor_conversion_function
+from stoker._src.graph.conversion import is_tensor, register_tensor_conversion_function
 from stoker._src.graph.definition import ANY, PASSES, SHAPE, STATEFUL, TENSOR, TYPE, define
 from stoker._src.graph.static_values import VALUE_READERS
 from stoker._src.graph.tensor import Tensor
@@ -41,10 +41,10 @@ PLACEHOLDER = define("Placeholder() -> (output: dtype)", STATEFUL, dtype=TYPE, s
 
 
 @PLACEHOLDER.kernel
-def placeholder_kernel(*, dtype: DType, shape: Shape) -> Any:
+def placeholder_kernel(*, dtype: DType, shape: Shape, ctx: Any) -> Any:
     described = f"dtype {dtype.name}" + ("" if shape.dims is None else f" and shape {shape}")
     raise InvalidArgumentError(
-        None, None, f"You must feed a value for placeholder tensor with {described}: pass it in feed_dict."
+        None, None, f"You must feed a value for placeholder tensor '{ctx.name}' with {described}"
     )
 
 
@@ -129,7 +129,7 @@ def _check_elements(value: Any, dtype: DType) -> None:
         elif dtype.is_complex:
             fits = isinstance(item, (int, float, complex))
         else:
-            fits = isinstance(item, (int, float))
+            fits = isinstance(item, (int, float)) and dtype not in (dtypes.resource, dtypes.variant)
         if not fits:
             raise TypeError(f"Expected {dtype.name}, got {item!r} of type '{type(item).__name__}' instead.")
 
@@ -207,6 +207,8 @@ def _to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
             array = np.array(_plain(value), dtype=guessed.as_numpy_dtype)
         else:
             array = np.array(value)
+    except NotImplementedError:
+        raise TypeError(f"Expected any non-tensor type, but got a tensor instead: {value!r}.") from None
     except OverflowError:
         if dtype is None and guessed is dtypes.int32:
             try:
@@ -295,6 +297,8 @@ def constant(
         TypeError: `verify_shape` and another shape; elements that are not of `dtype`.
         ValueError: too many or too few elements for `shape`.
     """
+    if not context.executing_eagerly() and is_tensor(value):
+        raise TypeError(f"Expected any non-tensor type, but got a tensor instead: {value!r}.")
     array, found = to_array(value, None if dtype is None else as_dtype(dtype).base_dtype)
     if shape is not None:
         array = _reshaped(array, as_shape(shape), verify_shape)
@@ -321,6 +325,11 @@ def _reshaped(array: np.ndarray, shape: Shape, verify_shape: bool) -> np.ndarray
         raise TypeError(f"Expected Tensor's shape: {wanted}, got {array.shape}.")
     if array.size == shape.size:
         return array.reshape(wanted)  # type: ignore[arg-type]
+    if context.executing_eagerly() and array.size != 1:
+        raise TypeError(
+            f"Eager execution of tf.constant with unsupported shape. Tensor {array} has {array.size} elements, but got "
+            f"`shape` {wanted} with {shape.size} elements)."
+        )
     if shape.size == 0:
         return array.reshape(-1)[:0].reshape(wanted)  # type: ignore[arg-type]
     if array.size > shape.size:  # type: ignore[operator]
@@ -344,7 +353,8 @@ def _convert_shape(
         raise ValueError(f"Cannot convert a partially known TensorShape to a Tensor: {value}")
     if dtype not in (None, dtypes.int32, dtypes.int64):
         raise TypeError(f"Cannot convert a TensorShape to dtype {dtype.name}")
-    return constant(list(shape), dtype or dtypes.int32, name=name or "shape_as_tensor")
+    large = any(size > np.iinfo(np.int32).max for size in shape)  # type: ignore[operator]
+    return constant(list(shape), dtype or (dtypes.int64 if large else dtypes.int32), name=name or "shape_as_tensor")
 
 
 register_tensor_conversion_function((TensorShape, Shape), _convert_shape, 50)

@@ -93,6 +93,8 @@ def dense_bincount_kernel(
 
 @DENSE_BINCOUNT.shape(values=["size"])
 def dense_bincount_shape(input: Shape, size: np.ndarray | None, weights: Shape) -> Shape:
+    if size is not None and size < 0:
+        raise InvalidArgumentError(None, None, f"size ({size}) must be non-negative")
     last = None if size is None else int(size)
     if input.at_most(2).dims is None:
         return Shape(None)

@@ -425,8 +425,10 @@ def matmul(
             if transpose and adjoint:
                 raise ValueError(f"Only one of `transpose_{which}` and `adjoint_{which}` can be True.")
         a = convert_to_tensor(a, name="a")
+        b = convert_to_tensor(b, name="b", dtype_hint=a.dtype.base_dtype)
         mixed = a_is_sparse or b_is_sparse or output_type is not None
-        b = convert_to_tensor(b, None if mixed and hasattr(b, "dtype") else a.dtype.base_dtype, name="b")
+        if not mixed and a.dtype.base_dtype is not b.dtype.base_dtype:
+            return MATMUL(a, b, name=scope)  # which refuses them
         return _multiply(
             a,
             b,

@@ -559,6 +559,7 @@ class _MutableTable(LookupInterface):
         sparse, flat = self._checked(keys)
         default = self._default_value if dynamic_default_values is None else dynamic_default_values
         with self._scope(name, "find"):
+            default = convert_to_tensor(default, self._value_dtype, name="default_value")
             values = lookup_ops.FIND(self._handle, flat, default)
         return _like_keys(sparse, flat, values, len(self._value_shape))
 

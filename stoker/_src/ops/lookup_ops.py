@@ -61,11 +61,25 @@ class LookupTable:
                 )
         return flat
 
+    def _rows(self, values: Any) -> np.ndarray:
+        rows = np.asarray(to_numpy(values))
+        if rows.dtype != np.dtype(self.value_dtype.as_numpy_dtype):
+            raise InvalidArgumentError(
+                None, None, f"Value must be type {self.value_dtype.name} but got {rows.dtype.name} (table {self.name})."
+            )
+        return rows
+
     def find(self, keys: Any, default: Any, key_dtype: DType) -> Any:
         """The value of each key, or its default; [*keys.shape, *value_shape]."""
         wanted = self._keys(keys, key_dtype)
         shape = (*tuple(keys.shape), *self.value_shape)
-        fallback = np.asarray(to_numpy(default))
+        fallback = self._rows(default)
+        if fallback.shape not in (shape, self.value_shape) and (self.value_shape or fallback.size != 1):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Expected shape {Shape(self.value_shape)} or {Shape(shape)} for default value, got {Shape(fallback.shape)}",
+            )
         with self._lock:
             self._check_ready()
             get = self._places.get
@@ -75,20 +89,14 @@ class LookupTable:
         if missing.any():
             if fallback.shape == shape and fallback.shape != self.value_shape:
                 result[missing] = fallback.reshape(len(wanted), *self.value_shape)[missing]
-            elif fallback.size == 1 or fallback.shape == self.value_shape:
-                result[missing] = fallback if fallback.ndim else fallback[()]
             else:
-                raise InvalidArgumentError(
-                    None,
-                    None,
-                    f"Expected shape {Shape(self.value_shape)} or {Shape(shape)} for default value, got {Shape(fallback.shape)}",
-                )
+                result[missing] = fallback if fallback.ndim else fallback[()]
         return from_numpy(result.reshape(shape))
 
     def insert(self, keys: Any, values: Any, key_dtype: DType, *, replace: bool = False) -> None:
         """Adds or changes keys; with `replace`, these become the only ones."""
         wanted = self._keys(keys, key_dtype)
-        rows = np.asarray(to_numpy(values))
+        rows = self._rows(values)
         expected = (*tuple(keys.shape), *self.value_shape)
         if rows.shape != expected:
             raise InvalidArgumentError(
@@ -119,7 +127,7 @@ class LookupTable:
                         f"Table was already initialized with different data: {len(self._places)} keys, not {len(wanted)}.",
                     )
                 return
-        rows = np.asarray(to_numpy(values)).reshape(-1)
+        rows = self._rows(values).reshape(-1)
         if len(rows) != len(wanted):
             raise InvalidArgumentError(
                 None, None, f"Keys and values must have the same size {len(wanted)} vs {len(rows)}"

@@ -21,11 +21,7 @@ def _operator(name: str, function: Callable[..., Any]) -> None:
         with name_scope(None, name, [self, other]) as scope:
             self = convert_to_tensor(self)
             try:
-                given = other
                 other = convert_to_tensor(other, dtype_hint=self.dtype.base_dtype, name="y")
-                agrees = isinstance(given, Tensor) or other.dtype.base_dtype is self.dtype.base_dtype
-                if not agrees and not context.executing_eagerly():  # eager mode leaves it to the op to refuse
-                    other = convert_to_tensor(other, self.dtype.base_dtype)
             except (TypeError, ValueError):
                 # The other operand may know how to deal with a tensor on its left; plain numbers and arrays do not.
                 kind = type(other)

@@ -49,12 +49,12 @@ class Queue:
     """
 
     def __init__(self, name: str, capacity: int, component_types: Sequence[DType], shapes: Sequence[Shape]) -> None:
-        if capacity == 0 or capacity < -1:
+        if capacity == 0 or capacity >= 2**31:
             raise InvalidArgumentError(
-                None, None, f"Queue {name}: capacity must be positive or -1 (unbounded), got {capacity}."
+                None, None, f"Queue {name}: capacity must be a positive int32 or -1 (unbounded), got {capacity}."
             )
         self.name = name
-        self.capacity = capacity
+        self.capacity = max(capacity, -1)
         self.component_types = tuple(component_types)
         self.shapes = tuple(shapes)
         self.closed = False
@@ -94,6 +94,10 @@ class Queue:
             raise InvalidArgumentError(
                 None, None, f"{what} has components ({found}), but those of queue '{self.name}' are ({expected})."
             )
+
+    def _batches(self, shape: Shape) -> bool:
+        """Whether elements of this shape can be dequeued as a batch."""
+        return shape.known
 
     # What ops do.
 
@@ -153,6 +157,13 @@ class Queue:
         """`count` elements batched; with `up_to`, fewer (at least one) when the queue is closed and has no more."""
         if count < 0:
             raise InvalidArgumentError(None, None, f"DequeueManyV2 needs n >= 0, got {count}.")
+        if not all(map(self._batches, self.shapes)):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"{self.KIND}'s DequeueMany and DequeueUpTo require the components to have specified shapes, not "
+                f"{list(self.shapes)}.",
+            )
         taken: list[Element] = []
         with self._changed:
             while len(taken) < count:
@@ -228,7 +239,7 @@ class ShuffleQueue(Queue):
         seed2: int,
     ) -> None:
         super().__init__(name, capacity, component_types, shapes)
-        if min_after_dequeue < 0 or (capacity != -1 and min_after_dequeue >= capacity):
+        if min_after_dequeue < 0 or 0 <= capacity <= min_after_dequeue:
             raise InvalidArgumentError(
                 None, None, f"min_after_dequeue {min_after_dequeue} must be in [0, capacity {capacity})."
             )
@@ -254,6 +265,9 @@ class PaddingQueue(Queue):
     """Batches elements of different sizes by padding with zeros or empty strings."""
 
     KIND = "PaddingFIFOQueue"
+
+    def _batches(self, shape: Shape) -> bool:
+        return shape.rank is not None
 
     def _batch(self, elements: list[Element]) -> list[Any]:
         batches = []
@@ -312,7 +326,16 @@ def _stack(values: list[Any]) -> Any:
 
 
 def _queue_shapes(shapes: Sequence[Shape], component_types: Sequence[DType]) -> Sequence[Shape]:
+    if shapes and len(shapes) != len(component_types):
+        raise InvalidArgumentError(
+            None, None, f"A queue of {len(component_types)} components has as many shapes or none, not {len(shapes)}."
+        )
     return shapes if shapes else [Shape(None)] * len(component_types)
+
+
+def _check_timeout(timeout_ms: int) -> None:
+    if timeout_ms != -1:
+        raise InvalidArgumentError(None, None, f"Timeout not supported yet: timeout_ms={timeout_ms}.")
 
 
 FIFO_QUEUE_V2 = define(
@@ -343,7 +366,12 @@ def padding_fifo_queue_kernel(
     *, component_types: Any, shapes: Any, capacity: int, container: str, shared_name: str, ctx: Any
 ) -> Queue:
     name = shared_name or ctx.name
-    shapes = _queue_shapes(shapes, component_types)
+    if len(shapes) != len(component_types):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Shapes must be provided for all components, but received {len(component_types)} dtypes and {len(shapes)} shapes.",
+        )
     return ctx.resources.lookup_or_create(
         container, "queue", name, lambda: PaddingQueue(name, capacity, component_types, shapes)
     )
@@ -406,7 +434,10 @@ QUEUE_ENQUEUE_V2 = define(
 
 
 @QUEUE_ENQUEUE_V2.kernel
-def queue_enqueue_kernel(handle: Queue, components: list[Any], *, Tcomponents: tuple[DType, ...]) -> None:
+def queue_enqueue_kernel(
+    handle: Queue, components: list[Any], *, Tcomponents: tuple[DType, ...], timeout_ms: int
+) -> None:
+    _check_timeout(timeout_ms)
     handle.check_types("Enqueue", Tcomponents)
     handle.enqueue(tuple(components))
 
@@ -420,7 +451,10 @@ QUEUE_ENQUEUE_MANY_V2 = define(
 
 
 @QUEUE_ENQUEUE_MANY_V2.kernel
-def queue_enqueue_many_kernel(handle: Queue, components: list[Any], *, Tcomponents: tuple[DType, ...]) -> None:
+def queue_enqueue_many_kernel(
+    handle: Queue, components: list[Any], *, Tcomponents: tuple[DType, ...], timeout_ms: int
+) -> None:
+    _check_timeout(timeout_ms)
     handle.check_types("Enqueue", Tcomponents)
     handle.enqueue_many(components)
 
@@ -434,31 +468,38 @@ QUEUE_DEQUEUE_V2 = define(
 
 
 @QUEUE_DEQUEUE_V2.kernel
-def queue_dequeue_kernel(handle: Queue, *, component_types: tuple[DType, ...]) -> Element:
+def queue_dequeue_kernel(handle: Queue, *, component_types: tuple[DType, ...], timeout_ms: int) -> Element:
+    _check_timeout(timeout_ms)
     handle.check_types("Dequeue", component_types)
     return handle.dequeue()
 
 
 QUEUE_DEQUEUE_MANY_V2 = define(
-    "QueueDequeueManyV2(handle: resource, n: host int32) -> (components: [component_types])", STATEFUL | BLOCKING,
+    "QueueDequeueManyV2(handle: resource, n: any/one host int32) -> (components: [component_types])", STATEFUL | BLOCKING,
     component_types=TYPES(minimum=1), timeout_ms=-1,
 )  # fmt: skip
 
 
 @QUEUE_DEQUEUE_MANY_V2.kernel
-def queue_dequeue_many_kernel(handle: Queue, n: int, *, component_types: tuple[DType, ...]) -> list[Any]:
+def queue_dequeue_many_kernel(
+    handle: Queue, n: int, *, component_types: tuple[DType, ...], timeout_ms: int
+) -> list[Any]:
+    _check_timeout(timeout_ms)
     handle.check_types("Dequeue", component_types)
     return handle.dequeue_many(n)
 
 
 QUEUE_DEQUEUE_UP_TO_V2 = define(
-    "QueueDequeueUpToV2(handle: resource, n: host int32) -> (components: [component_types])", STATEFUL | BLOCKING,
+    "QueueDequeueUpToV2(handle: resource, n: any/one host int32) -> (components: [component_types])", STATEFUL | BLOCKING,
     component_types=TYPES(minimum=1), timeout_ms=-1,
 )  # fmt: skip
 
 
 @QUEUE_DEQUEUE_UP_TO_V2.kernel
-def queue_dequeue_up_to_kernel(handle: Queue, n: int, *, component_types: tuple[DType, ...]) -> list[Any]:
+def queue_dequeue_up_to_kernel(
+    handle: Queue, n: int, *, component_types: tuple[DType, ...], timeout_ms: int
+) -> list[Any]:
+    _check_timeout(timeout_ms)
     handle.check_types("Dequeue", component_types)
     return handle.dequeue_many(n, up_to=True)
 
@@ -479,9 +520,15 @@ def _element_shapes(op: Operation, lead: tuple[int | None, ...]) -> list[Shape]:
 
 
 QUEUE_DEQUEUE_V2.shape(lambda handle, *, op: _element_shapes(op, ()))
-QUEUE_DEQUEUE_MANY_V2.shape(
-    lambda handle, n, *, op: _element_shapes(op, (None if n is None or n < 0 else int(n),)), values=["n"]
-)
+
+
+@QUEUE_DEQUEUE_MANY_V2.shape(values=["n"])
+def queue_dequeue_many_shape(handle: Shape, n: np.ndarray | None, *, op: Operation) -> list[Shape]:
+    if n is not None and n.size == 1 and n < 0:
+        raise InvalidArgumentError(None, None, f"Input 'n' must be >= 0, but is {n}")
+    return _element_shapes(op, (int(n.item()) if n is not None and n.size == 1 else None,))
+
+
 QUEUE_DEQUEUE_UP_TO_V2.shape(lambda handle, n, *, op: _element_shapes(op, (None,)))
 
 QUEUE_CLOSE_V2 = define("QueueCloseV2(handle: resource) -> ()", STATEFUL, cancel_pending_enqueues=False)

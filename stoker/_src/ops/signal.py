@@ -120,9 +120,9 @@ def _rfft_shape(rank: int, inverse: bool) -> Callable[..., Shape]:
         if fft_length is None:
             last: list[Any] = [None] * rank
         else:
-            last = _lengths_checked(fft_length.tolist(), rank, "IRFFT" if inverse else "RFFT")
+            last = [None if n < 0 else int(n) for n in fft_length]  # the kernel refuses negative ones
             if not inverse:
-                last[-1] = last[-1] // 2 + 1 if last[-1] else 0
+                last[-1] = last[-1] // 2 + 1 if last[-1] else last[-1]
         return Shape((*input.dims[: len(input) - rank], *last))
 
     return rule

@@ -91,16 +91,7 @@ def slice_grad(op: Operation, g: Any) -> Any:
 @export("slice")
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
     """`size[i]` elements (all the rest for -1) from `begin[i]` on, along every dimension i."""
-    begin, size = _one_dtype(begin, size)
     return SLICE(input_, begin, size, name=name)
-
-
-def _one_dtype(begin: Any, size: Any) -> tuple[Any, Any]:
-    """Both as int64 when one of them is, so that a shape of either kind may be used."""
-    kinds = [getattr(each, "dtype", None) for each in (begin, size)]
-    if all(isinstance(each, Tensor) for each in (begin, size)) and kinds[0] != kinds[1]:
-        return math.cast(begin, dtypes.int64), math.cast(size, dtypes.int64)
-    return begin, size
 
 
 # ---- StridedSlice -----------------------------------------------------------------------------------------------
@@ -555,17 +546,14 @@ def _bound(index: Any) -> Any:
     if not isinstance(index, Tensor) and hasattr(index, "_as_graph_element"):
         index = convert_to_tensor(index)
     if isinstance(index, Tensor):
-        if index.dtype.base_dtype not in (
-            dtypes.int16,
-            *INDEX,
-            dtypes.uint8,
-            dtypes.int8,
-        ) or index.static_shape.rank not in (None, 0):
+        if index.dtype.base_dtype not in (dtypes.int16, *INDEX) or index.static_shape.rank not in (None, 0):
             raise TypeError(f"{_WRONG_INDEX}, got {index!r}")
         if getattr(index, "is_eager", False):
             return int(index)  # type: ignore[call-overload]
         return index
     try:
+        if isinstance(index, (bool, np.bool_)):
+            raise TypeError("a truth value")
         return operator.index(index)
     except TypeError:
         raise TypeError(f"{_WRONG_INDEX}, got {index!r}") from None

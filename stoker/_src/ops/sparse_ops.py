@@ -43,7 +43,9 @@ def check_parts(indices: torch.Tensor, values: Any, sizes: list[int]) -> None:
 def _check_rank(indices: torch.Tensor, sizes: list[int]) -> None:
     if indices.ndim != 2 or indices.shape[1] != len(sizes):
         raise InvalidArgumentError(
-            None, None, f"indices {Shape(indices.shape)} must be [N, {len(sizes)}] for the shape {sizes}"
+            None,
+            None,
+            f"indices {Shape(indices.shape)} and shape do not match: indices must be [N, {len(sizes)}] for the shape {sizes}",
         )
 
 

@@ -33,6 +33,15 @@ Tensors = list[torch.Tensor]
 _GRADIENTS = ("grad", "delta")
 _REAL = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 _COMPLEX = (torch.complex64, torch.complex128)
+# Numbers whose sign TensorFlow checks, in the ops where it does.
+_SIGNS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "lr": ("positive", lambda x: bool(x > 0)),
+    "l1": ("non-negative", lambda x: bool(x >= 0)),
+    "l2": ("non-negative", lambda x: bool(x >= 0)),
+    "l2_shrinkage": ("non-negative", lambda x: bool(x >= 0)),
+    "lr_power": ("non-positive", lambda x: bool(x <= 0)),
+}
+_STRICT = ("SparseApplyFtrl", "SparseApplyFtrlV2", "SparseApplyProximalAdagrad", "ApplyProximalAdagrad")
 _WIDE_NUMBERS = ("global_step",)  # int64 whatever the variable's dtype
 
 
@@ -198,7 +207,12 @@ class _Caller:
             )
 
     def _check_numbers(self, numbers: list[Any]) -> None:
+        strict = self.name.removeprefix("Resource") in _STRICT
         for each, number in zip(self.others, numbers):
+            if strict and each in _SIGNS and not isinstance(number, list) and not _SIGNS[each][1](number):
+                raise InvalidArgumentError(
+                    None, None, f"{self.name}: {each} is not a {_SIGNS[each][0]} scalar: {number}"
+                )
             if each not in _GRADIENTS and isinstance(number, list):
                 raise InvalidArgumentError(
                     None, None, f"{self.name}: {each} is not a scalar: it has {len(number)} elements."

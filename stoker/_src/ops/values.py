@@ -75,7 +75,7 @@ def to_numpy(value: Any) -> Any:
 
 def array_text(value: Any) -> str:
     """An array as `repr` of tensors and variables shows it: scalars as plain numbers, rows from a line of their own."""
-    text = str(value) if isinstance(value, np.generic) else repr(value)
+    text = repr(value.item()) if isinstance(value, np.generic) else repr(value)
     return f"\n{text}" if "\n" in text else text
 
 

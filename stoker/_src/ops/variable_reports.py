@@ -9,7 +9,16 @@ from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.scopes import control_dependencies, device, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array_joining, array_selection, comparison, constants, ranges, state, variables
+from stoker._src.ops import (
+    array_joining,
+    array_selection,
+    comparison,
+    constants,
+    ranges,
+    state,
+    variable_functions,
+    variables,
+)
 
 
 @export(v1="is_variable_initialized")
@@ -28,7 +37,7 @@ def _all_variables(var_list: Any) -> list[Any]:
     """`var_list`, or by default all global and local variables, else whatever ops of variables the graph has."""
     if var_list is not None:
         return list(var_list)
-    found = variables.global_variables() + variables.local_variables()
+    found = variable_functions.global_variables() + variable_functions.local_variables()
     if found:
         return found
     kinds = ("Variable", "VariableV2", "AutoReloadVariable")

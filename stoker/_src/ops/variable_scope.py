@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, settings
 from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.export import export, export_constant
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
@@ -299,7 +299,8 @@ def _get_single(
     kwargs = {
         "initial_value": value, "name": name, "trainable": trainable, "collections": collections, "caching_device": caching_device,
         "dtype": made_dtype if callable(value) or dtype is not None else None, "validate_shape": validate_shape, "constraint": constraint,
-        "synchronization": synchronization, "aggregation": aggregation, "use_resource": use_resource,
+        "synchronization": synchronization, "aggregation": aggregation,
+        "use_resource": settings.use_resource_variables if use_resource is None else use_resource,
     }  # fmt: skip
     variable = variables.Variable(**kwargs)
     if not eager:

@@ -6,10 +6,9 @@ or the process's behaviour ask; creator functions (`variable_creator_scope`) may
 
 from __future__ import annotations
 
-import enum
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -24,32 +23,13 @@ from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conv
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, device, init_scope, name_scope
 from stoker._src.graph.tensor import Operation, Tensor, TensorReference
-from stoker._src.ops import array, gathering, grouping, scatter_state, slicing, state
+from stoker._src.ops import array, gathering, scatter_state, slicing, state
 from stoker._src.ops.partitioned import SaveSliceInfo
 from stoker._src.ops.state import ANONYMOUS
 from stoker._src.ops.values import array_text
+from stoker._src.ops.variable_creators import VariableAggregation, VariableSynchronization, create
+from stoker._src.ops.variable_creators import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variable_updates import PartialUpdates
-
-
-@export("VariableSynchronization")
-class VariableSynchronization(enum.Enum):
-    """When copies of a variable on several devices agree."""
-
-    AUTO = 0
-    NONE = 1
-    ON_WRITE = 2
-    ON_READ = 3
-
-
-@export("VariableAggregation")
-class VariableAggregation(enum.Enum):
-    """How updates of a variable's copies are combined."""
-
-    NONE = 0
-    SUM = 1
-    MEAN = 2
-    ONLY_FIRST_REPLICA = 3
-    ONLY_FIRST_TOWER = 3
 
 
 class _VariableType(type):
@@ -57,56 +37,35 @@ class _VariableType(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is Variable:
-            return _create(dict(zip(_V1_ARGUMENTS, args)) | kwargs)
+            return create(_make, _V1_ARGUMENTS, {}, dict(zip(_V1_ARGUMENTS, args), **kwargs))
         if cls is VariableV2Form:
-            return _create(dict(zip(_V2_ARGUMENTS, args)) | kwargs | {"use_resource": True})
+            return create(_make, _V2_ARGUMENTS, {"use_resource": True}, dict(zip(_V2_ARGUMENTS, args), **kwargs))
         return super().__call__(*args, **kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return super().__instancecheck__(instance) or (cls is VariableV2Form and isinstance(instance, Variable))
 
 
-_V1_ARGUMENTS = (
-    "initial_value trainable collections validate_shape caching_device name variable_def dtype expected_shape import_scope "
-    "constraint use_resource synchronization aggregation shape"
-).split()
-_V2_ARGUMENTS = (
-    "initial_value trainable validate_shape caching_device name variable_def dtype import_scope constraint synchronization "
-    "aggregation shape experimental_enable_variable_lifting"
-).split()
-
-
-class _Creators:
-    """The stack of creator functions of one graph (or of eager mode)."""
-
-    stack: list[Callable[..., Any]] = []
-
-
-@contextmanager
-def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[None]:
-    """Variables made inside are made by `variable_creator(next_creator, **kwargs)`."""
-    _Creators.stack.append(variable_creator)
-    try:
-        yield
-    finally:
-        _Creators.stack.pop()
-
-
-export("variable_creator_scope")(variable_creator_scope)
-
-
-def _create(kwargs: dict[str, Any]) -> Any:
-    def default(next_creator: Any = None, **kwargs: Any) -> Any:
-        return _make(**kwargs)
-
-    made = default
-    for creator in _Creators.stack:
-        made = _bound(creator, made)
-    return made(**kwargs)
-
-
-def _bound(creator: Callable[..., Any], following: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda **kwargs: creator(following, **kwargs)
+_DEFAULTS = {
+    "validate_shape": True,
+    "synchronization": VariableSynchronization.AUTO,
+    "aggregation": VariableAggregation.NONE,
+    "experimental_enable_variable_lifting": True,
+}
+_V1_ARGUMENTS = {
+    name: _DEFAULTS.get(name)
+    for name in (
+        "initial_value trainable collections validate_shape caching_device name variable_def dtype expected_shape "
+        "import_scope constraint use_resource synchronization aggregation shape"
+    ).split()
+}
+_V2_ARGUMENTS = {
+    name: _DEFAULTS.get(name)
+    for name in (
+        "initial_value trainable validate_shape caching_device name variable_def dtype import_scope constraint "
+        "synchronization aggregation shape experimental_enable_variable_lifting"
+    ).split()
+}
 
 
 # Set by variable_scope: what the current scope says about resource variables (None when nothing).
@@ -131,16 +90,43 @@ def _lifted(use_resource: bool, kwargs: dict[str, Any]) -> Any:
     """A variable asked for inside of a function: it belongs to the program around it.
 
     Raises:
-        ValueError: its initial value is a tensor of the function.
+        ValueError: its initial value is a tensor of the function, and the program around is a graph.
     """
     initial = kwargs.get("initial_value")
     if isinstance(initial, Tensor) and not getattr(initial, "is_eager", False) and initial.graph.building_function:
+        if context.outermost_context() is None:
+            return _initialized_by_function(kwargs)
         raise ValueError(
             "Tensor-typed variable initializers must either be wrapped in an init_scope or callable (e.g., "
             f"`tf.Variable(lambda : tf.truncated_normal([10, 40]))`) when building functions. Found {initial!r}."
         )
     with init_scope():
         return (ResourceVariable if use_resource or context.executing_eagerly() else RefVariable)(**kwargs)
+
+
+class _Later:
+    """Stands for an initial value that a function computes when it is called."""
+
+    def __init__(self, value: Tensor) -> None:
+        self.value = value
+
+
+def _initialized_by_function(kwargs: dict[str, Any]) -> ResourceVariable:
+    """A variable of eager mode whose initial value is a tensor of the function being traced: its first call assigns it."""
+    from stoker._src.ops import control_flow
+
+    dtype = kwargs.get("dtype")
+    initial = convert_to_tensor(kwargs["initial_value"], None if dtype is None else as_dtype(dtype).base_dtype)
+    with init_scope():
+        variable = ResourceVariable(**{**kwargs, "initial_value": _Later(initial)})
+
+    def assign() -> Any:
+        with control_dependencies([variable.assign(initial, read_value=False)]):
+            return convert_to_tensor(True)
+
+    control_flow.cond_v2(variable.is_initialized(), lambda: convert_to_tensor(True), assign)
+    variable.initialized_by_function = True
+    return variable
 
 
 class Variable(PartialUpdates, metaclass=_VariableType):
@@ -167,6 +153,7 @@ class Variable(PartialUpdates, metaclass=_VariableType):
 
     is_tensor_like = True
     __array_priority__ = 100
+    SaveSliceInfo = SaveSliceInfo
 
     _dtype: DType
     _static: Shape
@@ -201,9 +188,6 @@ class Variable(PartialUpdates, metaclass=_VariableType):
     def get_shape(self) -> TensorShape:
         return self.shape
 
-    def set_shape(self, shape: Any) -> None:
-        self._static = self._static.merge(as_shape(shape))
-
     @property
     def trainable(self) -> bool:
         return self._trainable
@@ -222,6 +206,8 @@ class Variable(PartialUpdates, metaclass=_VariableType):
 
     @property
     def initial_value(self) -> Any:
+        if getattr(self._element, "is_eager", False):
+            raise RuntimeError("This property is not supported when eager execution is enabled.")
         return self._initial_value
 
     @property
@@ -265,22 +251,25 @@ class Variable(PartialUpdates, metaclass=_VariableType):
         synchronization = kwargs.get("synchronization") or VariableSynchronization.AUTO
         if trainable is None:
             trainable = synchronization != VariableSynchronization.ON_READ
+        if not isinstance(synchronization, VariableSynchronization):
+            raise ValueError(
+                f"Invalid variable synchronization mode: {synchronization} for variable: {kwargs.get('name')}"
+            )
+        aggregation = kwargs.get("aggregation") or VariableAggregation.NONE
+        if not isinstance(aggregation, VariableAggregation):
+            raise ValueError(f"Invalid variable aggregation mode: {aggregation} for variable: {kwargs.get('name')}")
         constraint = kwargs.get("constraint")
         if constraint is not None and not callable(constraint):
             raise ValueError("The `constraint` argument must be a callable.")
         self._trainable = bool(trainable)
         self._synchronization = synchronization
-        self._aggregation = kwargs.get("aggregation") or VariableAggregation.NONE
+        self._aggregation = aggregation
         self._constraint = constraint
         self._save_slice_info: Any = None
 
     def _join_collections(self, collections: Any) -> None:
         if collections is None:
             collections = [GraphKeys.GLOBAL_VARIABLES]
-        if not isinstance(collections, (list, tuple, set)):
-            raise ValueError(
-                f"collections argument to Variable constructor must be a list, tuple, or set. Got {collections!r} of type {type(collections)}"
-            )
         if self._trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
             collections = [*collections, GraphKeys.TRAINABLE_VARIABLES]
         context.get_default_graph().add_to_collections(collections, self)
@@ -312,10 +301,18 @@ class Variable(PartialUpdates, metaclass=_VariableType):
 
     def eval(self, session: Any = None) -> Any:
         """The value in `session`, or in the default session."""
+        self._need_graph()
         return self._snapshot.eval(session=session)
+
+    def _need_graph(self) -> None:
+        if getattr(self._element, "is_eager", False):
+            raise RuntimeError("This operation is not supported when eager execution is enabled.")
 
     def load(self, value: Any, session: Any = None) -> None:
         """Assigns a value from outside of the graph, without adding to it."""
+        if getattr(self._element, "is_eager", False):
+            self.assign(value)
+            return
         if session is None:
             session = self.graph.default_session()
             if session is None:
@@ -346,6 +343,7 @@ class Variable(PartialUpdates, metaclass=_VariableType):
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The variable as a VariableDef, with names relative to `export_scope`; None when it lies outside of it."""
+        self._need_graph()
         if export_scope is not None and not self._name.startswith(export_scope):
             return None
 
@@ -393,6 +391,8 @@ class Variable(PartialUpdates, metaclass=_VariableType):
         raise TypeError("'Variable' object is not iterable.")
 
     def __hash__(self) -> int:
+        if settings.tensor_equality and getattr(self._element, "is_eager", False):
+            raise TypeError(f"Variable is unhashable. Instead, use variable.ref() as the key. (Variable: {self!r})")
         return id(self)
 
     def __eq__(self, other: object) -> Any:
@@ -467,11 +467,16 @@ class MadeVariable(Variable):
                 "synchronization": synchronization,
                 "aggregation": aggregation,
                 "constraint": constraint,
+                "name": name,
             }
         )
         if context.executing_eagerly():
             self._make_eager(initial_value, dtype, name, shape)
             return
+        if collections is not None and not isinstance(collections, (list, tuple, set)):
+            raise ValueError(
+                f"collections argument to Variable constructor must be a list, tuple, or set. Got {collections!r} of type {type(collections)}"
+            )
         graph = context.get_default_graph()
         with control_dependencies(None), name_scope(name, "Variable", None) as scope:
             self._name = scope[:-1]
@@ -536,6 +541,16 @@ class RefVariable(MadeVariable):
     def _ref(self) -> Tensor:
         return self._element
 
+    def set_shape(self, shape: Any) -> None:
+        """Merges what is known of the shape.
+
+        Raises:
+            ValueError: `shape` contradicts what is known.
+        """
+        self._element.set_shape(shape)
+        self._snapshot.set_shape(shape)
+        self._static = self._element.static_shape
+
     def is_initialized(self, name: str | None = None) -> Tensor:
         return state.IS_VARIABLE_INITIALIZED(self._element, name=name)
 
@@ -574,6 +589,7 @@ class ResourceVariable(MadeVariable):
     """A variable behind a handle: reads are explicit and see whole values."""
 
     _cached: Tensor | None = None  # the value on the caching device, which stands for all later reads
+    initialized_by_function = False  # the first call of the function that made it assigns its initial value
 
     def _build(self, graph: Any, initial: Tensor, scope: str) -> None:
         self._dtype = initial.dtype.base_dtype
@@ -596,15 +612,22 @@ class ResourceVariable(MadeVariable):
                     self._cached = array.identity(self._snapshot)
 
     def _make_eager(self, initial_value: Any, dtype: Any, name: str | None, shape: Any) -> None:
+        later = isinstance(initial_value, _Later)
         with name_scope(name, "Variable") as scope:
-            initial = _initial_tensor(initial_value, dtype, False)
+            initial = initial_value.value if later else _initial_tensor(initial_value, dtype, False)
             self._name = scope[:-1]
         self._dtype, self._static = initial.dtype.base_dtype, initial.static_shape if shape is None else as_shape(shape)
+        if not self._static.compatible(initial.static_shape):
+            raise ValueError(
+                f"In this `tf.Variable` creation, the initial value's shape ({initial.shape}) is not compatible with the "
+                f"explicitly supplied `shape` argument ({shape})."
+            )
         self._element = state.VAR_HANDLE_OP(
             dtype=self._dtype, shape=self._static, shared_name=ANONYMOUS, container=self._name
         )
         self._element.variable = weakref.ref(self)
-        state.ASSIGN_VARIABLE_OP(self._element, initial)
+        if not later:
+            state.ASSIGN_VARIABLE_OP(self._element, initial)
         self._initial_value = self._initializer_op = self._snapshot = None
 
     def _read(self) -> Tensor:
@@ -612,6 +635,42 @@ class ResourceVariable(MadeVariable):
 
     def value(self) -> Tensor:
         return self._read() if self._cached is None else self._cached
+
+    def set_shape(self, shape: Any) -> None:
+        if not getattr(self._element, "is_eager", False):
+            raise NotImplementedError("ResourceVariable does not implement set_shape()")
+        self._static = self._static.merge(as_shape(shape))
+
+    def __bool__(self) -> bool:
+        return bool(self.read_value())
+
+    def __int__(self) -> int:
+        return int(self.value())  # type: ignore[call-overload]
+
+    def __float__(self) -> float:
+        return float(self.value())  # type: ignore[arg-type]
+
+    def __complex__(self) -> complex:
+        return complex(self.value())  # type: ignore[arg-type]
+
+    def __deepcopy__(self, memo: Any) -> ResourceVariable:
+        """A new variable with the same value (eager mode).
+
+        Raises:
+            NotImplementedError: in graph mode.
+        """
+        if not getattr(self._element, "is_eager", False):
+            raise NotImplementedError("__deepcopy__() is only available when eager execution is enabled.")
+        return ResourceVariable(
+            self.read_value(),
+            trainable=self._trainable,
+            constraint=self._constraint,
+            dtype=self._dtype,
+            name=self._name,
+            synchronization=self._synchronization,
+            aggregation=self._aggregation,
+            shape=self._static,
+        )
 
     def read_value(self) -> Tensor:
         with name_scope("Read"):
@@ -702,6 +761,9 @@ class UnreadVariable(ResourceVariable):
     def op(self) -> Operation:
         return self._update
 
+    def _control_element(self) -> Operation:
+        return self._update
+
     def _read(self) -> Tensor:
         with control_dependencies([self._update]):
             return super()._read()
@@ -736,90 +798,3 @@ def _forwarded(dunder: str) -> Callable[..., Any]:
 
 for _name in _OPERATORS:
     setattr(Variable, f"__{_name}__", _forwarded(f"__{_name}__"))
-
-
-# -- collections and initializers --------------------------------------------------------------------------------
-
-
-def _collection(key: str, scope: str | None) -> list[Any]:
-    return context.get_default_graph().get_collection(key, scope)
-
-
-@export(v1=("global_variables", "all_variables"))
-def global_variables(scope: str | None = None) -> list[Any]:
-    """The variables shared by all machines: the collection GLOBAL_VARIABLES."""
-    return _collection(GraphKeys.GLOBAL_VARIABLES, scope)
-
-
-@export(v1="local_variables")
-def local_variables(scope: str | None = None) -> list[Any]:
-    """Variables of this process, which are not saved: the collection LOCAL_VARIABLES."""
-    return _collection(GraphKeys.LOCAL_VARIABLES, scope)
-
-
-@export(v1="model_variables")
-def model_variables(scope: str | None = None) -> list[Any]:
-    """The collection MODEL_VARIABLES."""
-    return _collection(GraphKeys.MODEL_VARIABLES, scope)
-
-
-@export(v1="trainable_variables")
-def trainable_variables(scope: str | None = None) -> list[Any]:
-    """What optimizers change by default: the collection TRAINABLE_VARIABLES."""
-    return _collection(GraphKeys.TRAINABLE_VARIABLES, scope)
-
-
-@export(v1="moving_average_variables")
-def moving_average_variables(scope: str | None = None) -> list[Any]:
-    """The collection MOVING_AVERAGE_VARIABLES."""
-    return _collection(GraphKeys.MOVING_AVERAGE_VARIABLES, scope)
-
-
-@export(v1=("variables_initializer", "initialize_variables", "initializers.variables"))
-def variables_initializer(var_list: Any, name: str = "init") -> Any:
-    """One op that initializes all of `var_list`."""
-    if var_list and not context.executing_eagerly():
-        return grouping.group(*[variable.initializer for variable in var_list], name=name)
-    return grouping.group(name=name)
-
-
-@export(v1=("global_variables_initializer", "initialize_all_variables", "initializers.global_variables"))
-def global_variables_initializer() -> Any:
-    """One op that initializes all global variables."""
-    if context.executing_eagerly():
-        return grouping.no_op(name="global_variables_initializer")
-    return variables_initializer(global_variables())
-
-
-@export(v1=("local_variables_initializer", "initialize_local_variables", "initializers.local_variables"))
-def local_variables_initializer() -> Any:
-    """One op that initializes all local variables."""
-    if context.executing_eagerly():
-        return grouping.no_op(name="local_variables_initializer")
-    return variables_initializer(local_variables())
-
-
-@export(v1="assign")
-def assign(
-    ref: Any, value: Any, validate_shape: bool | None = None, use_locking: bool | None = None, name: str | None = None
-) -> Any:
-    """Sets a variable; returns its new value."""
-    if isinstance(ref, ResourceVariable):
-        return ref.assign(value, name=name)
-    return state.ASSIGN(ref, value, validate_shape=validate_shape, use_locking=use_locking, name=name)
-
-
-@export(v1="assign_add")
-def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
-    """Adds to a variable; returns its new value."""
-    if isinstance(ref, ResourceVariable):
-        return ref.assign_add(value, name=name)
-    return state.ASSIGN_ADD(ref, value, use_locking=use_locking, name=name)
-
-
-@export(v1="assign_sub")
-def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
-    """Subtracts from a variable; returns its new value."""
-    if isinstance(ref, ResourceVariable):
-        return ref.assign_sub(value, name=name)
-    return state.ASSIGN_SUB(ref, value, use_locking=use_locking, name=name)

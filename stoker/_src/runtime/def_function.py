@@ -206,7 +206,9 @@ class PolymorphicFunction:
             concrete = self._trace(given)
             if made:
                 traces.created = True
-                concrete = self._trace(given)
+                again = self._trace(given)
+                if not any(variable.initialized_by_function for variable in made):
+                    concrete = again
         traces.created = True
         return concrete
 

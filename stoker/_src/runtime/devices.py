@@ -64,12 +64,14 @@ class Placement:
         count = usable_gpus() if allowed != 0 else 0
         self.count = count if allowed < 0 else min(count, allowed)
         self.gpu = torch.device("cuda", 0) if self.count else None
+        self.cpus = max(1, config.device_count.get("CPU", 1)) if config is not None else 1
         self.soft = config is not None and config.allow_soft_placement
         if self.gpu is not None:
             _apply_tensor_float_32()
 
     def names(self) -> list[str]:
-        return [PREFIX + "CPU:0", *(f"{PREFIX}GPU:{index}" for index in range(self.count))]
+        cpus = [f"{PREFIX}CPU:{index}" for index in range(self.cpus)]
+        return [*cpus, *(f"{PREFIX}GPU:{index}" for index in range(self.count))]
 
     def requested(self, op: Operation) -> torch.device | None:
         """The device that `op` names, or None when it leaves the choice to us.
@@ -82,7 +84,7 @@ class Placement:
         spec = DeviceSpec.from_string(op.device)
         index = spec.device_index or 0
         here = spec.job in (None, "localhost") and (spec.task or 0) == 0
-        if here and spec.device_type in (None, "CPU"):
+        if here and (spec.device_type is None or (spec.device_type == "CPU" and index < self.cpus)):
             # Every CPU device is this machine's CPU.
             return torch.device("cpu") if spec.device_type else None
         if here and spec.device_type == "GPU" and index < self.count:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, settings
+from stoker._src.base.devices import canonical_name
 from stoker._src.base.dtypes import DType
 from stoker._src.base.shapes import Shape, TensorShape
 from stoker._src.graph import context, placement_log
@@ -142,6 +143,8 @@ class EagerTensor(Tensor):
 
     def __bool__(self) -> bool:
         value = self.numpy()
+        if not getattr(value, "size", 1):
+            return False
         if getattr(value, "size", 1) != 1:
             raise ValueError("The truth value of an array with more than one element is ambiguous.")
         return bool(value)
@@ -168,6 +171,8 @@ class EagerTensor(Tensor):
         )
 
     def __hash__(self) -> int:
+        if settings.tensor_equality:
+            raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
         return id(self)
 
     def __deepcopy__(self, memo: Any) -> EagerTensor:
@@ -261,6 +266,7 @@ class EagerExecutor:
         return getattr(self._local, "scope", "").rstrip("/")
 
     def device(self, device: Any) -> Any:
+        canonical_name(device)  # refuses what is no device
         return nullcontext()
 
     def add_constant(self, array: Any, dtype: DType, name: str | None) -> EagerTensor:

@@ -226,7 +226,7 @@ class _Writer:
             return f"{value.label}.tolist()"
         name = self._literal(argument.constant) if argument.is_constant else argument.label
         if argument in instruction.copied:
-            return f"{name}.copy()" if isinstance(argument.constant, np.ndarray) else f"{name}.clone()"
+            return f"{self._literal(copied)}({name})"  # strings are arrays, and nobody knows which this is
         return name
 
     def _returned(self, value: Value | None) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes, settings
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import CancelledError, InvalidArgumentError, NotFoundError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.formats.protos import ConfigProto, RunOptions
@@ -48,6 +48,7 @@ class Plan:
         """`shapes` are those of the first values that will be fed, where they are known."""
         self.fetch = fetch
         self.feeds = feeds
+        self.fed = [i for i, tensor in enumerate(fetch.tensors) if tensor in feeds]
         self.expands_feeds = False  # keys of the feed_dict are structures or composites
         self.graph_changes = session.graph.changes
         self.converters = [session._feed_converter(tensor) for tensor in feeds]
@@ -205,6 +206,23 @@ _partial_run_numbers = itertools.count()
 _live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
 
 
+def _checked_target(target: str | bytes | None) -> str:
+    """Where a session runs, as text.
+
+    Raises:
+        NotFoundError: no such kind of place.
+        NotImplementedError: a server.
+    """
+    text = target.decode() if isinstance(target, bytes) else target or ""
+    if text.startswith("grpc://"):
+        raise NotImplementedError(f"Sessions on servers are missing: {text}")
+    if text:
+        raise NotFoundError(
+            None, None, f'No session factory registered for the given session options: {{target: "{text}"}}'
+        )
+    return text
+
+
 class BaseSession:
     """What Session and InteractiveSession share."""
 
@@ -218,7 +236,7 @@ class BaseSession:
                 raise TypeError(f"Argument `config` must be a tf.ConfigProto, but got {type(config)!r}.")
             config = ConfigProto.FromString(config.SerializeToString())
         self._graph = context.get_default_graph() if graph is None else graph
-        self._target = target.decode() if isinstance(target, bytes) else target or ""
+        self._target = _checked_target(target)
         self._config = ConfigProto() if config is None else config
         self._timeout = self._config.operation_timeout_in_ms
         if self._config.intra_op_parallelism_threads > 0:
@@ -285,7 +303,11 @@ class BaseSession:
             feed_dict = expand_feeds(self._graph, feed_dict)
         values = [convert(value) for convert, value in zip(plan.converters, feed_dict.values())] if feed_dict else ()
         results = plan.execute(self, values, options, run_metadata)  # type: ignore[arg-type]
-        return plan.fetch.build([public(value) for value in results])
+        fetched = [public(value) for value in results]
+        for position in plan.fed:  # what was fed comes back as the array it became, also a single number
+            value = fetched[position]
+            fetched[position] = np.asarray(value, dtype=object if isinstance(value, bytes) else None)
+        return plan.fetch.build(fetched)
 
     def _structured_key(self, fetches: Any, feed_dict: Any) -> tuple[Any, Plan | None]:
         """Dictionaries and nested lists have no hash: the key of their plan is what they hold, and how."""
@@ -441,7 +463,13 @@ class BaseSession:
         self._resources.reset()
 
     def list_devices(self) -> list[DeviceAttributes]:
-        """The devices this session can use."""
+        """The devices this session can use.
+
+        Raises:
+            CancelledError: the session is closed.
+        """
+        if self._closed:
+            raise CancelledError(None, None, "Session has been closed.")
         return described(self._placement)
 
     def as_default(self) -> Any:
@@ -523,8 +551,9 @@ class Session(BaseSession):
     @staticmethod
     def reset(target: str, containers: Any = None, config: Any = None) -> None:
         """Forgets the resources in `containers` (all by default) of every session on `target`, and closes those sessions."""
+        target = _checked_target(target)
         for session in list(_live_sessions):
-            if session._target == (target or ""):
+            if session._target == target:
                 session._resources.reset(None if not containers else list(containers))
                 session.close()
 

@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from stoker._src.base import dtypes, nest
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.gradient_registry import gradient_function
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import (
@@ -28,6 +30,7 @@ from stoker._src.ops import (
     variables,
 )
 from stoker._src.ops.gradients import UnconnectedGradients, aggregate, is_trainable
+from stoker._src.ops.ragged_tensor import RaggedTensor
 
 _HANDLES = (dtypes.resource, dtypes.variant)
 
@@ -47,13 +50,25 @@ class GradientTape:
         self._persistent = persistent
         self._watch_accessed_variables = watch_accessed_variables
         self._recording = False
-        self._used = False
+        self._used = True  # nothing to differentiate: opening the tape starts a record
         self._clear()
 
     def _clear(self) -> None:
         self._records: list[Any] = []
         self._tracked: dict[int, Any] = {}  # id -> tensor: watched, or computed from one that is
         self._variables: dict[int, Any] = {}
+
+    def _spend(self) -> None:
+        """Lets go of the record after the one use it is for; which variables it watched can still be asked."""
+        self._used, watched = True, self._variables
+        self._clear()
+        self._variables = watched
+
+    def _check_unused(self) -> None:
+        if self._used:
+            raise RuntimeError(
+                "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
+            )
 
     # -- recording -----------------------------------------------------------------------------------------------
 
@@ -68,6 +83,9 @@ class GradientTape:
     def _push(self) -> None:
         if self._recording:
             raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
+        if self._used:
+            self._clear()
+            self._used = False
         tapes.active.append(self)
         self._recording = True
 
@@ -113,8 +131,10 @@ class GradientTape:
         """Records what is computed from `tensor` (or each tensor or variable of a structure).
 
         Raises:
-            ValueError: something that is neither.
+            ValueError: something that is neither, or the tape was not opened.
         """
+        if self._used:
+            raise ValueError("Tape is not recording.")
         for leaf in nest.flatten(tensor, expand_composites=True):
             if isinstance(leaf, variables.Variable):
                 self._watch_variable(leaf, _source(leaf))
@@ -141,13 +161,14 @@ class GradientTape:
             self._push()
 
     def reset(self) -> None:
-        """Forgets everything recorded and watched."""
-        open_now = self._recording
-        self._clear()
-        self._used = False
-        if open_now:
-            tapes.active.remove(self)
-            tapes.active.append(self)
+        """Forgets everything recorded and watched.
+
+        Raises:
+            ValueError: the tape is not open.
+        """
+        self._pop()
+        self._used = True
+        self._push()
 
     def watched_variables(self) -> tuple[Any, ...]:
         """The variables watched, in the order of their first use."""
@@ -174,10 +195,7 @@ class GradientTape:
             RuntimeError: a tape that is not persistent was used before.
             LookupError: an op on the way has no gradient.
         """
-        if self._used and not self._persistent:
-            raise RuntimeError(
-                "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
-            )
+        self._check_unused()
         if unconnected_gradients not in ("none", "zero"):
             raise ValueError(f"Unknown value for unconnected_gradients: {unconnected_gradients!r}")
         if target is None:
@@ -190,11 +208,10 @@ class GradientTape:
         starts = None if output_gradients is None else nest.flatten(output_gradients)
         found = self._walk(nest.flatten(target), [_source(source) for source in flat_sources], starts)
         if unconnected_gradients == UnconnectedGradients.ZERO:
-            found = [array.zeros_like(source) if g is None else g for source, g in zip(flat_sources, found)]
+            found = [array.zeros_like(_part(source)) if g is None else g for source, g in zip(flat_sources, found)]
         if not self._persistent:
-            self._used = True
-            self._clear()
-        return nest.pack_sequence_as(sources, found)
+            self._spend()
+        return nest.pack_sequence_as(sources, [_whole(source, g) for source, g in zip(flat_sources, found)])
 
     def _walk(self, targets: list[Any], sources: list[Tensor], starts: list[Any] | None) -> list[Any]:
         terms: dict[int, list[Any]] = {}
@@ -208,7 +225,13 @@ class GradientTape:
                 shaped = convert_to_tensor(target) if tensor.dtype in _HANDLES else tensor
                 start = array.ones_like(shaped)
             elif not isinstance(start, IndexedSlices):
-                start = convert_to_tensor(start)
+                start = convert_to_tensor(_part(start))
+                if tensor.dtype not in _HANDLES and not start.static_shape.compatible(tensor.static_shape):
+                    raise InvalidArgumentError(
+                        None,
+                        None,
+                        f"An output gradient of shape {start.shape} is for a target of shape {tensor.shape}.",
+                    )
             terms.setdefault(id(tensor), []).append(start)
         for record in reversed(self._records):
             incoming = [_sum(terms, id(tensor), keep=id(tensor) in wanted) for tensor in record.outputs]
@@ -274,10 +297,13 @@ class GradientTape:
         """For each row b the derivative of `target[b]` with respect to `source[b]`, rows being independent of each other.
 
         Raises:
-            ValueError: the numbers of rows differ.
+            ValueError: the numbers of rows differ, or something has less than two dimensions.
         """
         del parallel_iterations, experimental_use_pfor
-        rows_of = [tensor.static_shape.at_least(1)[0] for tensor in (target, source)]
+        for tensor in (target, source):
+            if tensor.static_shape.rank in (0, 1):
+                raise ValueError(f"Shape {tensor.shape} must have rank at least 2")
+        rows_of = [None if tensor.static_shape.rank is None else tensor.static_shape[0] for tensor in (target, source)]
         if None not in rows_of and rows_of[0] != rows_of[1]:
             raise ValueError(
                 f"Need first dimension of target shape ({target.shape}) and source shape ({source.shape}) to match."
@@ -294,11 +320,12 @@ class GradientTape:
                 return self._row(target, resolved, [source], start, unconnected_gradients)
 
             stacked = _stacked_rows(row, size, [source])[0]
-            if stacked is None:
-                return None
-            order = array.concat([[1, 0], ranges.range(2, ranges.rank(stacked))], 0)
             shape = array.concat([array.shape(target), array.shape(source)[1:]], 0)
-            result = array.reshape(array.transpose(stacked, order), shape)
+            if stacked is None:
+                result = array.zeros(shape, target.dtype.base_dtype)
+            else:
+                order = array.concat([[1, 0], ranges.range(2, ranges.rank(stacked))], 0)
+                result = array.reshape(array.transpose(stacked, order), shape)
         if not getattr(result, "is_eager", False):
             result.set_shape(target.shape.concatenate(source.shape[1:]))
         return result
@@ -312,10 +339,7 @@ class GradientTape:
     @contextmanager
     def _keeping(self) -> Iterator[None]:
         """Several gradients count as one use of the tape, and are not recorded by it."""
-        if self._used and not self._persistent:
-            raise RuntimeError(
-                "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
-            )
+        self._check_unused()
         was, self._persistent = self._persistent, True
         if self._recording and not was:
             self._pop()
@@ -324,8 +348,7 @@ class GradientTape:
         finally:
             self._persistent = was
             if not was:
-                self._used = True
-                self._clear()
+                self._spend()
 
 
 def _unit(i: Any, size: Any, like: Any) -> Any:
@@ -361,11 +384,30 @@ def _source(x: Any) -> Any:
         handle = x._gradient_source()
         target = context.target()
         return target.capture(handle) if target.building_function else handle
-    if isinstance(x, IndexedSlices):
-        return x.values
+    x = _part(x)
     if not isinstance(x, Tensor):
-        return convert_to_tensor(x)
+        raise AttributeError(
+            f"{type(x).__name__!r} object has no attribute 'dtype': what is differentiated is a tensor or a variable, not {x!r}"
+        )
     return x
+
+
+def _part(x: Any) -> Any:
+    """The component of a composite tensor that is differentiated; anything else as it is."""
+    if isinstance(x, RaggedTensor):
+        return x.flat_values
+    return x.values if isinstance(x, (IndexedSlices, SparseTensor)) else x
+
+
+def _whole(x: Any, gradient: Any) -> Any:
+    """The gradient of a composite source's component in the form of the source."""
+    if gradient is None:
+        return None
+    if isinstance(x, RaggedTensor):
+        return x.with_flat_values(convert_to_tensor(gradient))
+    if isinstance(x, SparseTensor):
+        return SparseTensor(x.indices, convert_to_tensor(gradient), x.dense_shape)
+    return gradient
 
 
 def _sum(terms: dict[int, list[Any]], key: int, *, keep: bool) -> Any:

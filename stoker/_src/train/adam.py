@@ -8,7 +8,7 @@ from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import control_dependencies
-from stoker._src.ops import grouping, math, scatter_state, variables
+from stoker._src.ops import grouping, math, scatter_state, variable_functions
 from stoker._src.ops.training import UpdateOps
 from stoker._src.ops.training_rules import ADAM
 from stoker._src.train.optimizer import beside, variables_graph
@@ -105,11 +105,11 @@ class AdamOptimizer(RuleOptimizer):
         for slot_name, beta, rows in (("m", beta1, grad), ("v", beta2, None)):
             slot = self.get_slot(var, slot_name)
             rows = (grad * grad if rows is None else rows) * (1 - beta)
-            decayed = variables.assign(slot, slot.value() * beta, use_locking=self._use_locking)
+            decayed = variable_functions.assign(slot, slot.value() * beta, use_locking=self._use_locking)
             with control_dependencies([] if context.executing_eagerly() else [decayed]):
                 moments.append(add_rows(slot, indices, rows))
         m, v = moments
-        moved = variables.assign_sub(var, rate * m / (math.sqrt(v) + epsilon), use_locking=self._use_locking)
+        moved = variable_functions.assign_sub(var, rate * m / (math.sqrt(v) + epsilon), use_locking=self._use_locking)
         return grouping.group(moved, m, v)
 
     def _finish(self, update_ops: list[Any], name_scope: str) -> Any:

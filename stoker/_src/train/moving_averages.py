@@ -10,7 +10,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, name_scope
-from stoker._src.ops import grouping, initializers, math, variable_scope, variables
+from stoker._src.ops import grouping, initializers, math, variable_functions, variable_scope
 from stoker._src.ops.partitioned import PartitionedVariable
 from stoker._src.ops.variables import ResourceVariable, Variable
 from stoker._src.train import slot_creator
@@ -36,7 +36,7 @@ def assign_moving_average(
         value = math.cast(convert_to_tensor(value), dtype)
         if zero_debias:
             return _debiased(variable, value, step, scope)
-        return _assigned(variables.assign_sub, variable, (_read(variable) - value) * step, scope)
+        return _assigned(variable_functions.assign_sub, variable, (_read(variable) - value) * step, scope)
 
 
 def weighted_moving_average(
@@ -84,12 +84,12 @@ def _assigned(function: Any, variable: Any, value: Any, scope: str | None = None
 def _debiased(variable: Any, value: Any, step: Any, scope: str) -> Any:
     biased, count = _debias_variables(variable)
     dtype = variable.dtype.base_dtype
-    total = _assigned(variables.assign_sub, biased, (_read(biased) - value) * step)
-    updates = _assigned(variables.assign_add, count, convert_to_tensor(1.0, dtype))
+    total = _assigned(variable_functions.assign_sub, biased, (_read(biased) - value) * step)
+    updates = _assigned(variable_functions.assign_add, count, convert_to_tensor(1.0, dtype))
     if context.executing_eagerly():
         total, updates = biased.value(), count.value()
     bias = 1.0 - math.POW(1.0 - step, updates)
-    return _assigned(variables.assign, variable, total / bias, scope)
+    return _assigned(variable_functions.assign, variable, total / bias, scope)
 
 
 def _debias_variables(variable: Any) -> tuple[Any, Any]:
@@ -149,7 +149,7 @@ class ExponentialMovingAverage:
             TypeError: one of them does not hold floating point numbers, or is a tensor in eager mode.
         """
         if var_list is None:
-            var_list = variables.trainable_variables()
+            var_list = variable_functions.trainable_variables()
         averaged: list[Any] = []
         for item in var_list:
             averaged.extend(item) if isinstance(item, PartitionedVariable) else averaged.append(item)
@@ -214,7 +214,7 @@ class ExponentialMovingAverage:
             Names in the checkpoint to variables: the shadow's name for those, its own name for every other global variable.
         """
         if moving_avg_variables is None:
-            chosen = variables.trainable_variables() + variables.moving_average_variables()
+            chosen = variable_functions.trainable_variables() + variable_functions.moving_average_variables()
         else:
             chosen = list(moving_avg_variables)
         restored: dict[str, Any] = {}
@@ -222,7 +222,7 @@ class ExponentialMovingAverage:
         for var in dict.fromkeys(chosen):
             restored[self.average_name(var)] = var
             names.add(var.name)
-        for var in dict.fromkeys(variables.global_variables()):
+        for var in dict.fromkeys(variable_functions.global_variables()):
             if var.name not in names and var.op.name not in restored:
                 restored[var.op.name] = var
         return restored

@@ -20,7 +20,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import colocate_with, control_dependencies, init_scope, name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, gradients, grouping, segment, sorting, state, variables
+from stoker._src.ops import array, gradients, grouping, segment, sorting, state, variable_functions
 from stoker._src.ops.partitioned import PartitionedVariable
 from stoker._src.ops.variables import RefVariable, ResourceVariable, Variable
 from stoker._src.runtime import tape
@@ -230,7 +230,7 @@ class Optimizer:
             if isinstance(global_step, ResourceVariable):
                 one = convert_to_tensor(1, global_step.dtype, name="value")
                 return state.ASSIGN_ADD_VARIABLE_OP(global_step.handle, one, name=scope)
-            return variables.assign_add(global_step, 1, name=scope)
+            return variable_functions.assign_add(global_step, 1, name=scope)
 
     def _update(self, gradient: Any, variable: Any) -> Any:
         """The op that updates one variable, by the hook for its kind, and then applies its constraint."""

@@ -19,6 +19,6 @@ from stoker._src.ops.initializers import UniformUnitScaling as uniform_unit_scal
 from stoker._src.ops.initializers import VarianceScaling as variance_scaling
 from stoker._src.ops.initializers import Zeros as zeros
 from stoker._src.ops.lookup import tables_initializer as tables_initializer
-from stoker._src.ops.variables import global_variables_initializer as global_variables
-from stoker._src.ops.variables import local_variables_initializer as local_variables
-from stoker._src.ops.variables import variables_initializer as variables
+from stoker._src.ops.variable_functions import global_variables_initializer as global_variables
+from stoker._src.ops.variable_functions import local_variables_initializer as local_variables
+from stoker._src.ops.variable_functions import variables_initializer as variables

@@ -277,9 +277,9 @@ from stoker._src.ops.type_specs import NoneTensorSpec as NoneTensorSpec
 from stoker._src.ops.type_specs import OptionalSpec as OptionalSpec
 from stoker._src.ops.type_specs import RaggedTensorSpec as RaggedTensorSpec
 from stoker._src.ops.type_specs import TensorArraySpec as TensorArraySpec
-from stoker._src.ops.variables import variable_creator_scope as variable_creator_scope
-from stoker._src.ops.variables import VariableAggregation as VariableAggregation
-from stoker._src.ops.variables import VariableSynchronization as VariableSynchronization
+from stoker._src.ops.variable_creators import variable_creator_scope as variable_creator_scope
+from stoker._src.ops.variable_creators import VariableAggregation as VariableAggregation
+from stoker._src.ops.variable_creators import VariableSynchronization as VariableSynchronization
 from stoker._src.ops.variables import VariableV2Form as Variable
 from stoker._src.runtime.behavior import executing_eagerly as executing_eagerly
 from stoker._src.runtime.def_function import function as function

@@ -24,7 +24,7 @@ from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers import base
-from stoker._src.ops import array, control_flow, ranges, scattering, variables
+from stoker._src.ops import array, control_flow, ranges, scattering, variable_functions, variables
 from stoker._src.ops.ragged_tensor import RaggedTensor
 from stoker._src.ops.state import VARIABLE_V2
 from stoker._src.ops.variables import Variable
@@ -438,7 +438,7 @@ def init_variable(v: Any, init: Any, name: str = "init") -> Any:
     """The op that assigns `init` (a value, or a function of shape and dtype) to a variable."""
     with name_scope(None, f"{v.op.name}/", [v, init]):
         value = init(v.shape.as_list(), v.dtype.base_dtype) if callable(init) else init
-        return variables.assign(v, value, name=name).op
+        return variable_functions.assign(v, value, name=name).op
 
 
 def read_file_to_string(filename: Any, binary_mode: bool = False) -> Any:

@@ -112,7 +112,13 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.ops.template": ("", _OPS + ".template"),
     "python.ops.tensor_array_ops": ("",),
     "python.ops.variable_scope": ("", _OPS + ".variable_scope"),
-    "python.ops.variables": ("", _OPS + ".variables", _OPS + ".partitioned"),
+    "python.ops.variables": (
+        "",
+        _OPS + ".variables",
+        _OPS + ".variable_functions",
+        _OPS + ".variable_creators",
+        _OPS + ".partitioned",
+    ),
     "python.ops.weights_broadcast_ops": ("stoker._src.layers.weights",),
     "python.ops.while_loop": ("",),
     **{

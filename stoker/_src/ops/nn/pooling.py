@@ -414,7 +414,7 @@ _FLOATS_3D = (dtypes.float16, dtypes.bfloat16, dtypes.float32)
 _WIDE_3D = (*_FLOATS_3D, dtypes.float64)
 MAX_POOL_3D = define("MaxPool3D(input: rank=5 T) -> (output: T)", T=_WIDE_3D, **_POOL_3D)
 MAX_POOL_3D_GRAD = define(
-    "MaxPool3DGrad(orig_input: TInput, orig_output: TInput, grad: T) -> (output: T)",
+    "MaxPool3DGrad(orig_input: rank=5 TInput, orig_output: TInput, grad: T) -> (output: T)",
     T=one_of(*_WIDE_3D, default=dtypes.float32),
     TInput=one_of(*_WIDE_3D, default=dtypes.float32),
     **_POOL_3D,

@@ -86,6 +86,21 @@ def _bound_here(node: ast.AST) -> set[str]:
     return set()
 
 
+def _surely_bound(node: ast.AST) -> Names:
+    """The names that a node binds whenever it is evaluated: `:=` behind `and` and its like may not come to it."""
+    if isinstance(node, Comprehension):
+        return NOTHING
+    if isinstance(node, ast.BoolOp):
+        children: Iterable[ast.AST] = node.values[:1]
+    elif isinstance(node, ast.IfExp):
+        children = [node.test]
+    elif isinstance(node, ast.Compare):
+        children = [node.left, node.comparators[0]]
+    else:
+        children = _own_children(node)
+    return frozenset(_bound_here(node)).union(*map(_surely_bound, children))
+
+
 def read(nodes: Iterable[ast.AST | None]) -> Names:
     """The names of this scope that the nodes need: read, deleted, updated, or taken by functions made inside."""
     found: set[str] = set()
@@ -146,6 +161,27 @@ def captured(scope: Scope) -> Names:
     return (read(body) - own - bound(body)) | outer
 
 
+def changed(nodes: Iterable[ast.AST], writers: dict[str, Names]) -> Names:
+    """The names that the nodes bind, themselves or by a function of this scope that they may call."""
+    nodes = list(nodes)
+    return bound(nodes).union(*(writers[name] for name in read(nodes) if name in writers))
+
+
+def writers(body: list[ast.stmt]) -> dict[str, Names]:
+    """For each function made in this scope the variables of the scope that it (or one that it calls) assigns."""
+    made = [node for node in own_nodes(body) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    found: dict[str, Names] = {}
+    for _ in range(len(made) + 1):
+        before = dict(found)
+        for node in made:
+            own = {name for each in own_nodes(node.body) if isinstance(each, ast.Nonlocal) for name in each.names}
+            called = NOTHING.union(*(before[name] for name in captured(node) if name in before))
+            found[node.name] = found.get(node.name, NOTHING) | own | called
+        if found == before:
+            break
+    return {name: assigned for name, assigned in found.items() if assigned}
+
+
 # ---- read later -------------------------------------------------------------------------------------------------
 
 
@@ -183,7 +219,8 @@ class Liveness:
 
     def _statement(self, node: ast.stmt, live: Names) -> Names:
         if isinstance(node, ast.If):
-            return read([node.test]) | self._block(node.body, live) | self._block(node.orelse, live)
+            inside = self._block(node.body, live) | self._block(node.orelse, live)
+            return read([node.test]) | (inside - _surely_bound(node.test))
         if isinstance(node, (ast.While, ast.For)):
             return self._loop(node, live)
         if isinstance(node, (ast.Try, ast.TryStar)):
@@ -194,7 +231,7 @@ class Liveness:
         if isinstance(node, ast.Match):
             inner = NOTHING.union(*(self._block(case.body, live) | read([case.guard]) for case in node.cases))
             return live | inner | read([node.subject]) | read(case.pattern for case in node.cases)
-        return (live - bound([node])) | read([node])
+        return (live - _surely_bound(node)) | read([node])
 
     def _loop(self, node: ast.While | ast.For, live: Names) -> Names:
         test = node.test if isinstance(node, ast.While) else getattr(node, "going_on", None)

@@ -67,6 +67,9 @@ class _Scope:
         self.shared = {name for each in own if isinstance(each, ast.Nonlocal) for name in each.names}
         self.globals = {name for each in own if isinstance(each, ast.Global) for name in each.names}
         self.used = names.bound(node.body) | names.read(node.body) | set(names.parameters(node.args))
+        # A function may assign what it shares with functions further out: that is no variable of this one.
+        own = names.bound(node.body) | set(names.parameters(node.args)) | self.shared
+        self.writers = {name: assigned & own for name, assigned in names.writers(node.body).items()}
         self.new: set[str] = set()
 
     def new_name(self, wish: str) -> str:
@@ -150,7 +153,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> Any:
         parts = [*node.body, *node.orelse]
-        changed, live = names.bound(parts), self._live.after[node]
+        changed, live = self._changed(parts), self._live.after[node]
         symbols = self._symbols(changed & live, parts)
         passing: list[ast.expr] = [ast.Constant(name) for name in sorted(changed - live)]
         test = self.visit(node.test)
@@ -187,7 +190,11 @@ class _Rewriter(ast.NodeTransformer):
         return at(ast.Expr(self._operator("assert_", self.visit(node.test), message)), node)
 
     def _loop_symbols(self, node: ast.While | ast.For, parts: list[Any]) -> ast.expr:
-        return self._symbols(names.bound(parts) & (self._live.around[node] | self._live.after[node]), parts)
+        return self._symbols(self._changed(parts) & (self._live.around[node] | self._live.after[node]), parts)
+
+    def _changed(self, parts: list[Any]) -> frozenset[str]:
+        assert self._scope is not None
+        return names.changed(parts, self._scope.writers)
 
     def _symbols(self, variables: Iterable[str], parts: list[Any]) -> ast.expr:
         """What the operator hands from piece to piece: names of variables, and places in objects."""
@@ -223,7 +230,7 @@ class _Rewriter(ast.NodeTransformer):
     def _piece(self, name: str, body: list[ast.stmt], place: ast.stmt, argument: str | None = None) -> ast.stmt:
         """A function of these statements, which binds the variables of the function around it."""
         assert self._scope is not None
-        bound = names.bound(body)
+        bound = self._changed(body)
         inside: list[ast.stmt] = _outer_names(ast.Global, bound & self._scope.globals)
         inside += _outer_names(ast.Nonlocal, bound - self._scope.globals)
         inside = [at(each, place) for each in inside]

@@ -156,7 +156,7 @@ def main():
     if args.action == "check":
         report = check(tf, args.folder)
     else:
-        from programs import PROGRAMS
+        from interop_programs import PROGRAMS
 
         if args.control_flow == "v2":
             tf.enable_control_flow_v2()

@@ -1,0 +1,77 @@
+"""How variables of several devices behave, and the creator functions that may intervene when one is made."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from stoker._src.base.export import export
+
+
+@export("VariableSynchronization")
+class VariableSynchronization(enum.Enum):
+    """When copies of a variable on several devices agree."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+@export("VariableAggregation")
+class VariableAggregation(enum.Enum):
+    """How updates of a variable's copies are combined."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+    ONLY_FIRST_TOWER = 3
+
+
+class _Creators:
+    """The stack of creator functions of one graph (or of eager mode)."""
+
+    stack: list[Callable[..., Any]] = []
+
+
+@export("variable_creator_scope")
+@contextmanager
+def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[None]:
+    """Variables made inside are made by `variable_creator(next_creator, **kwargs)`."""
+    _Creators.stack.append(variable_creator)
+    try:
+        yield
+    finally:
+        _Creators.stack.pop()
+
+
+def create(make: Callable[..., Any], arguments: dict[str, Any], fixed: dict[str, Any], given: dict[str, Any]) -> Any:
+    """Makes a variable by `make`, through the creator functions in force.
+
+    Args:
+        make: called with `arguments` as the creators leave them (what is no argument is dropped) and `fixed`.
+        arguments: the constructor's arguments with their defaults, all of which creators see.
+        fixed: further arguments, which they do not.
+        given: what the program said.
+
+    Raises:
+        TypeError: an argument that is not one of the constructor's.
+    """
+    for key in given:
+        if key not in arguments:
+            raise TypeError(f"Variable() got an unexpected keyword argument {key!r}")
+
+    def default(next_creator: Any = None, **kwargs: Any) -> Any:
+        return make(**{key: value for key, value in kwargs.items() if key in arguments}, **fixed)
+
+    made = default
+    for creator in _Creators.stack:
+        made = _bound(creator, made)
+    return made(**{**arguments, **given})
+
+
+def _bound(creator: Callable[..., Any], following: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda **kwargs: creator(following, **kwargs)
