@@ -6,19 +6,20 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# How often a thread of torch's OpenMP looks for work before it sleeps: for some ten microseconds instead of milliseconds. On an idle machine
-# that is enough between two ops. On a busy one the threads that look keep those that have work from running, and a step
-# took up to twenty times as long.
-_SPINS = "2000"
+# How often a thread of torch's OpenMP looks for work before it sleeps, on a busy machine: for some microseconds instead of milliseconds.
+# There the threads that look keep those that have work from running, and a step took up to twenty times as long.
+_SPINS_WHEN_BUSY = "1000"
+_BUSY = 1.5  # programs that want to run, for each processor
 
 
 @contextmanager
 def _patience() -> Iterator[None]:
     """The OpenMP runtime reads its settings from the environment while torch is loaded."""
-    if "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ:
+    chosen = "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ
+    if chosen or not hasattr(os, "getloadavg") or os.getloadavg()[0] < _BUSY * (os.cpu_count() or 1):
         yield
         return
-    os.environ["GOMP_SPINCOUNT"] = _SPINS
+    os.environ["GOMP_SPINCOUNT"] = _SPINS_WHEN_BUSY
     try:
         yield
     finally:

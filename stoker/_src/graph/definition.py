@@ -250,39 +250,44 @@ _ARG = re.compile(
 
 
 def _parse_args(text: str, attrs: dict[str, AttrSpec]) -> tuple[Arg, ...]:
-    args = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        match = _ARG.fullmatch(part)
-        if match is None:
-            raise ValueError(f"cannot read {part!r} as an argument")
-        name, host, list_attr = match["name"], bool(match["host"]), match["list"]
-        building, _, running = (match["rank"] or "any").partition("/")
-        running = running or ("any" if match["built"] else building)
-        building, _, length = building.partition("=") if building.startswith("vector") else (building, "", "")
-        running = running.partition("=")[0] if running.startswith("vector") else running
-        limits: dict[str, Any] = {
-            "length": int(length) if length else None,
-            "ranks": _ranks(building),
-            "run_ranks": _ranks(running),
-        }
-        if running in ("single", "one", "flat"):
-            limits["reform"] = running
-        if list_attr:
-            args.append(Arg(name, list_attr=list_attr, host=host, **limits))
-            continue
-        is_attr = match["type"] in attrs
-        args.append(
-            Arg(
-                name,
-                dtype=None if is_attr else as_dtype(match["type"]),
-                type_attr=match["type"] if is_attr else None,
-                number_attr=match["number"],
-                is_ref=bool(match["ref"]),
-                host=host,
-                **limits,
-            )
-        )
-    return tuple(args)
+    parts = [part.strip() for part in text.split(",")]
+    return tuple([_arg(part, _words(part)["type"] in attrs) for part in parts if part])
+
+
+# Most arguments are spelled like another op's: they are read once.
+@functools.cache
+def _words(text: str) -> dict[str, Any]:
+    match = _ARG.fullmatch(text)
+    if match is None:
+        raise ValueError(f"cannot read {text!r} as an argument")
+    return match.groupdict()
+
+
+@functools.cache
+def _arg(text: str, is_attr: bool) -> Arg:
+    words = _words(text)
+    building, _, running = (words["rank"] or "any").partition("/")
+    running = running or ("any" if words["built"] else building)
+    building, _, length = building.partition("=") if building.startswith("vector") else (building, "", "")
+    running = running.partition("=")[0] if running.startswith("vector") else running
+    limits: dict[str, Any] = {
+        "host": bool(words["host"]),
+        "length": int(length) if length else None,
+        "ranks": _ranks(building),
+        "run_ranks": _ranks(running),
+    }
+    if running in ("single", "one", "flat"):
+        limits["reform"] = running
+    if words["list"]:
+        return Arg(words["name"], list_attr=words["list"], **limits)
+    return Arg(
+        words["name"],
+        dtype=None if is_attr else as_dtype(words["type"]),
+        type_attr=words["type"] if is_attr else None,
+        number_attr=words["number"],
+        is_ref=bool(words["ref"]),
+        **limits,
+    )
 
 
 def _ranks(text: str) -> tuple[int, int] | None:
