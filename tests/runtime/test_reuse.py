@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import stoker.compat.v1 as tf
 
@@ -79,3 +80,19 @@ def test_gradients_with_reuse_equal_those_without():
     on = (LARGE @ LARGE > 0).astype("f")
     np.testing.assert_allclose(dw, LARGE.T @ on, rtol=1e-3, atol=1e-2)
     np.testing.assert_allclose(db, on.sum(0), rtol=1e-5)
+
+
+def test_a_sum_goes_into_one_of_the_first_two_values():
+    """Sums of lists write over a value of their own, never over what is fed, used again or there twice."""
+    x = tf.placeholder(tf.float32, [200, 200])
+    doubled = x * 2.0
+    sums = [tf.add_n([x, x * 2.0, x]), tf.add_n([doubled, doubled]), tf.add_n([doubled, x]), tf.add_n([x, x])]
+    with tf.Session() as session:
+        fed = LARGE.copy()
+        for total, times in zip(sums, (4, 4, 3, 2)):
+            np.testing.assert_allclose(session.run(total, {x: fed}), LARGE * times, rtol=1e-6)
+            np.testing.assert_allclose(session.run([total, doubled], {x: fed})[1], LARGE * 2, rtol=1e-6)
+        np.testing.assert_array_equal(fed, LARGE)
+        unlike = tf.add_n([tf.placeholder_with_default(x[:1], None) * 1.0, x])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="same size and shape"):
+            session.run(unlike, {x: fed})

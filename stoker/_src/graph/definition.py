@@ -446,7 +446,8 @@ class OpDefinition:
     def in_place(self, position: int, kernel: Kernel) -> OpDefinition:
         """Registers a kernel that may write its result over input `position`.
 
-        The planner uses it where that input is a fresh value nobody else needs, and passes the inputs alone.
+        The planner uses it where that input is a fresh value nobody else needs, and passes the inputs alone. Of a list of inputs
+        it is the first that may be written over; the planner may exchange it with the second.
         """
         self.in_place_position, self.in_place_fn = position, self._guarded(kernel)
         return self

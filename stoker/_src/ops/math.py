@@ -627,6 +627,25 @@ def add_n_kernel(inputs: list[Any]) -> Any:
     if inputs[0].dtype in SIGNED_TWIN:
         signed = [each.view(SIGNED_TWIN[each.dtype]) for each in inputs]
         return add_n_kernel(signed).view(inputs[0].dtype)
+    _check_alike(inputs)
+    return _added(torch.add(inputs[0], inputs[1]), inputs[2:])
+
+
+def add_n_(inputs: list[torch.Tensor]) -> torch.Tensor:
+    _check_alike(inputs)
+    return _added(inputs[0], inputs[1:])
+
+
+ADD_N.in_place(0, add_n_)
+
+
+def _added(total: torch.Tensor, others: list[torch.Tensor]) -> torch.Tensor:
+    for each in others:
+        total.add_(each)
+    return total
+
+
+def _check_alike(inputs: list[torch.Tensor]) -> None:
     for i, each in enumerate(inputs):
         if each.shape != inputs[0].shape:
             raise InvalidArgumentError(
@@ -634,10 +653,6 @@ def add_n_kernel(inputs: list[Any]) -> Any:
                 None,
                 f"Inputs to operation of type AddN must have the same size and shape. Input 0: {Shape(inputs[0].shape)} != input {i}: {Shape(each.shape)}",
             )
-    total = torch.add(inputs[0], inputs[1])
-    for each in inputs[2:]:
-        total.add_(each)
-    return total
 
 
 @ADD_N.lower

@@ -524,9 +524,14 @@ class Planner:
             if size is not None and size < _WORTH_REUSING:
                 continue
             value = instruction.arguments[definition.in_place_position]
-            alone = sum(each is value for each in values_of(instruction.arguments)) == 1
-            if alone and value not in held and value.position >= 0 and value.last_use == position:
-                instruction.kernel, instruction.keywords = definition.in_place_fn, {}
+            # Of a list, one of the first two: a kernel that adds a list up may exchange these without rounding otherwise.
+            for index, each in enumerate(value[:2] if isinstance(value, list) else [value]):
+                alone = sum(used is each for used in values_of(instruction.arguments)) == 1
+                if alone and each not in held and each.position >= 0 and each.last_use == position:
+                    instruction.kernel, instruction.keywords = definition.in_place_fn, {}
+                    if index:
+                        value[0], value[1] = value[1], value[0]
+                    break
 
     def _copy_reads(self, writes: list[tuple[int, frozenset[Any]]]) -> None:
         last_uses: dict[int, int] = {}  # position of a read -> the last use of anything that shares its memory
