@@ -9,7 +9,7 @@ from contextlib import contextmanager
 # How often a thread of torch's OpenMP looks for work before it sleeps, on a busy machine: for some microseconds instead of milliseconds.
 # There the threads that look keep those that have work from running, and a step took up to twenty times as long.
 _SPINS_WHEN_BUSY = "1000"
-_BUSY = 1.5  # programs that want to run, for each processor
+_BUSY = 2.5  # programs that want to run, for each processor; a test run or a build just before leaves less
 
 
 @contextmanager
