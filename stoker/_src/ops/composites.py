@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import find_definition
 from stoker._src.graph.scopes import name_scope
@@ -85,7 +86,10 @@ def ragged_feature(key: Any, feature: Any, found: Mapping[Any, Any], *, batched:
         if outer:
             result = _partitioned(result, RaggedTensor._make(places, levels[-1]), kind, feature.validate)
         else:
-            result = _PARTITIONS[kind](result, places, validate=feature.validate)
+            try:
+                result = _PARTITIONS[kind](result, places, validate=feature.validate)
+            except ValueError as error:  # sizes that do not fit are the data's fault here, not the program's
+                raise InvalidArgumentError(None, None, f"Feature {key}, partition {partition.key}: {error}") from error
     for splits in reversed(outer[:-1]):
         result = RaggedTensor._make(result, splits)
     return result
