@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stoker._src.base import nest
@@ -110,26 +110,23 @@ def _paired(a: Any, b: Any) -> list[tuple[Any, Any]] | None:
 
 
 def _compatible(a: Any, b: Any) -> bool:
-    try:
-        pairs = _paired(a, b)
-    except ValueError:
-        return False
-    if pairs is not None:
-        return all(_compatible(x, y) for x, y in pairs)
-    if isinstance(a, (TensorShape, TypeSpec)):
-        return type(a) is type(b) and a.is_compatible_with(b)
-    return a == b
+    return _related(a, b, lambda x, y: x.is_compatible_with(y))
 
 
 def _below(a: Any, b: Any) -> bool:
+    return _related(a, b, lambda x, y: x.is_subtype_of(y))
+
+
+def _related(a: Any, b: Any, holds: Callable[[Any, Any], bool]) -> bool:
+    """Whether `holds` is true of all shapes and specs in two structures, and the rest is equal."""
     try:
         pairs = _paired(a, b)
     except ValueError:
         return False
     if pairs is not None:
-        return all(_below(x, y) for x, y in pairs)
+        return all(_related(x, y, holds) for x, y in pairs)
     if isinstance(a, (TensorShape, TypeSpec)):
-        return type(a) is type(b) and a.is_subtype_of(b)  # type: ignore[arg-type]
+        return type(a) is type(b) and holds(a, b)
     return a == b
 
 
