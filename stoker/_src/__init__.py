@@ -1,8 +1,12 @@
 """Everything behind the public names. Importing it defines every op."""
 
+import ctypes
 import gc
 import importlib
+import importlib.util
 import os
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -26,6 +30,49 @@ def _patience() -> Iterator[None]:
         del os.environ["GOMP_SPINCOUNT"]
 
 
+# What torch and the ops import in any case. The linker reads one library at a time, so those that have one of their own come first.
+_WITH_LIBRARIES = (
+    "numpy",
+    "google.protobuf.message",
+    "google._upb._message",
+    "ml_dtypes",
+    "google_crc32c",
+    "asyncio",
+    "csv",
+    "hashlib",
+    "json",
+    "tarfile",
+    "tempfile",
+    "tty",
+    "uuid",
+)
+_WITHOUT = (
+    "stoker._src.graph.importer",
+    "absl.testing.absltest",
+    "unittest.mock",
+    "urllib.request",
+    "importlib.metadata",
+    "torchgen.model",
+)
+
+
+def _import_torch() -> None:
+    """Imports torch, whose library the linker reads, without need of the interpreter, while Python reads other modules."""
+    spec = None if "torch" in sys.modules else importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None or not sys.platform.startswith("linux"):
+        importlib.import_module("torch")
+        return
+    # Called by name, dlopen runs with the interpreter's lock released, which loading by `ctypes.CDLL` does not. Its failure is found by torch.
+    library = os.path.join(os.path.dirname(spec.origin), "lib", "libtorch_cpu.so").encode()
+    reading = threading.Thread(target=ctypes.CDLL(None).dlopen, args=(library, os.RTLD_NOW), name="torch library")
+    for module in _WITH_LIBRARIES:
+        importlib.import_module(module)
+    reading.start()
+    for module in (*_WITHOUT, "torch"):
+        importlib.import_module(module)
+    reading.join()
+
+
 def _load() -> None:
     """Imports torch and the ops with the cycle collector at rest.
 
@@ -36,7 +83,7 @@ def _load() -> None:
     gc.disable()
     try:
         with _patience():
-            importlib.import_module("torch")
+            _import_torch()
         importlib.import_module("stoker._src.ops")
     finally:
         if collecting:
