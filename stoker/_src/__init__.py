@@ -1,10 +1,11 @@
-"""Everything behind the public names. Importing it defines every op."""
+"""Everything behind the public names. Importing the first of the rooms that need torch (`ops` and those after it) loads them all."""
 
 import ctypes
 import gc
 import importlib
 import importlib.util
 import os
+import pkgutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -73,8 +74,12 @@ def _import_torch() -> None:
     reading.join()
 
 
-def _load() -> None:
-    """Imports torch and the ops with the cycle collector at rest.
+# These register themselves with the rooms before them: ops are run, differentiated and traced without being imported by name.
+_RUNNERS = ("stoker._src.runtime.eager", "stoker._src.runtime.tape", "stoker._src.runtime.autograph.convert")
+
+
+def load() -> None:
+    """Imports torch, the ops and what runs them, with the cycle collector at rest.
 
     The hundreds of thousands of objects they make live as long as the process, and searching them for garbage again and again
     takes a third of the time to import them. They are set aside (`gc.freeze`), so later collections do not search them either.
@@ -84,11 +89,13 @@ def _load() -> None:
     try:
         with _patience():
             _import_torch()
-        importlib.import_module("stoker._src.ops")
+        ops = importlib.import_module("stoker._src.ops")
+        for module in pkgutil.walk_packages(ops.__path__, ops.__name__ + "."):
+            if ".native" not in module.name:
+                importlib.import_module(module.name)
+        for module in _RUNNERS:
+            importlib.import_module(module)
     finally:
         if collecting:
             gc.freeze()
             gc.enable()
-
-
-_load()
