@@ -42,7 +42,7 @@ setup(
             "runtime.native.program",
             ["runtime/native/program.c"],
             "runtime/native/*.h",
-            [*COMPILE_ARGS, "-ffp-contract=fast"],
+            [*COMPILE_ARGS, "-ffp-contract=fast", "-fopenmp"],
         ),
     ]
 )
