@@ -522,7 +522,9 @@ def pack_shape(values: list[Shape], *, axis: int) -> Shape:
     return Shape((*merged.dims[:axis], len(values), *merged.dims[axis:]))
 
 
-PACK.of_numbers(lambda op: op._inputs if op._inputs[0].dtype.is_integer and op.outputs[0].static_shape.rank == 1 else None)
+PACK.of_numbers(
+    lambda op: op._inputs if op._inputs[0].dtype.is_integer and op.outputs[0].static_shape.rank == 1 else None
+)
 
 
 def _packed_shape(op: Operation, index: int) -> Shape:

@@ -274,10 +274,14 @@ class Builder:
                 else:
                     out, walked = line[0], list(zip(line[:2], (walk[_DIMENSIONS:], walk[2 * _DIMENSIONS :])))
                 size, slow = math.prod(walk[:_DIMENSIONS]), False
-                fits = rows > 1 and walk[outermost] % rows == 0 and all(
-                    steps[outermost] * walk[outermost] == buffer.size
-                    or (steps[outermost] == 0 and id(buffer.base) not in made)
-                    for buffer, steps in walked
+                fits = (
+                    rows > 1
+                    and walk[outermost] % rows == 0
+                    and all(
+                        steps[outermost] * walk[outermost] == buffer.size
+                        or (steps[outermost] == 0 and id(buffer.base) not in made)
+                        for buffer, steps in walked
+                    )
                 )
             else:
                 return 0
