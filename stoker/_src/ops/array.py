@@ -269,7 +269,7 @@ def fill_kernel(dims: list[int], value: Any) -> Any:
     if value.ndim and value.shape != (1,):
         raise InvalidArgumentError(None, None, f"value must represent a scalar, got shape {Shape(value.shape)}")
     if isinstance(value, np.ndarray):
-        return np.full(dims, value.item(), dtype=object)
+        return np.broadcast_to(value.reshape(()), dims).copy()  # np.full would drop zeros at the end of bytes
     return value.reshape(()).expand(dims).clone(memory_format=torch.contiguous_format)
 
 
