@@ -234,9 +234,10 @@ _MOST_TENSORS = 2**20
 # Integer attributes that TensorFlow's kernels hold in 32 bits.
 _INT32_ATTRS = frozenset(
     (
-        "axis", "beam_width", "begin_mask", "blank_index", "block_size", "channels", "depth_radius", "dilations",
-        "ellipsis_mask", "end_mask", "k", "ksize", "maxsplit", "new_axis_mask", "num_sampled", "num_true", "pad_width",
-        "precision", "quality", "rates", "ratio", "shrink_axis_mask", "strides", "summarize", "width", "x_density", "y_density",
+        "axis", "beam_width", "begin_mask", "blank_index", "block_size", "channels", "dct_coefficient_count", "depth_radius",
+        "desired_channels", "desired_samples", "dilations", "ellipsis_mask", "end_mask", "filterbank_channel_count", "k",
+        "ksize", "maxsplit", "new_axis_mask", "num_sampled", "num_true", "pad_width", "precision", "quality", "rates", "ratio",
+        "shrink_axis_mask", "stride", "strides", "summarize", "width", "window_size", "x_density", "y_density",
     )
 )  # fmt: skip
 # Of these, the ones that its shape functions take in full.

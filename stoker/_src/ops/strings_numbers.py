@@ -272,20 +272,26 @@ def string_format(
 FINGERPRINT = define("Fingerprint(data: T, method: scalar string) -> (fingerprint: uint8)", T=ANY)
 
 
-@FINGERPRINT.kernel
-def fingerprint_kernel(data: Any, method: np.ndarray) -> torch.Tensor:
+def _check_method(method: np.ndarray) -> None:
     if method.item() != b"farmhash64":
         raise InvalidArgumentError(
             None, None, f"Unsupported fingerprint method: {method.item().decode(errors='replace')}"
         )
+
+
+@FINGERPRINT.kernel
+def fingerprint_kernel(data: Any, method: np.ndarray) -> torch.Tensor:
+    _check_method(method)
     if data.ndim == 0:
         raise InvalidArgumentError(None, None, "`data` should have at least one dimension: []")
     values = data if isinstance(data, np.ndarray) else to_numpy(data)
     return torch.from_numpy(np.ascontiguousarray(hashing.fingerprint_rows(values)))
 
 
-@FINGERPRINT.shape
-def fingerprint_shape(data: Shape, method: Shape) -> Shape:
+@FINGERPRINT.shape(values=["method"])
+def fingerprint_shape(data: Shape, method: np.ndarray | None) -> Shape:
+    if method is not None:
+        _check_method(method)
     return Shape((data.at_least(1)[0] if data.dims is not None else None, 8))
 
 
