@@ -12,6 +12,7 @@ from stoker._src.base.dtypes import INDEX, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, as_shape
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor, register_tensor_conversion_function
 from stoker._src.graph.definition import ANY, INT, INTS, PASSES, STATEFUL, TYPES, VIEW, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
@@ -361,6 +362,8 @@ def _like(
         tensor = convert_to_tensor(tensor, name="tensor")
         wanted = tensor.dtype.base_dtype if dtype is None else as_dtype(dtype).base_dtype
         make = zeros if number == 0 else ones
+        if number == 1 and not context.executing_eagerly():
+            return ones(shape(tensor, None, dtypes.int32, optimize), wanted, name=scope)
         if optimize and tensor.static_shape.known and wanted is not dtypes.variant:
             return make(list(tensor.static_shape), wanted, name=scope)
         if wanted is not tensor.dtype.base_dtype:
