@@ -4,11 +4,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define CLONES
-#endif
+#include "vectorised.h"
 
 enum { BLOCK = 1 << 14 }; /* elements that a thread takes at a time */
 
@@ -17,7 +13,7 @@ typedef struct {
 } rms_prop_numbers;
 
 /* ms = rho * ms + (1 - rho) * g^2;  mom = momentum * mom + lr * g / sqrt(ms + epsilon);  var -= mom */
-CLONES static void rms_prop_block(float *restrict var, float *restrict ms, float *restrict mom, const float *restrict grad,
+VECTORISED static void rms_prop_block(float *restrict var, float *restrict ms, float *restrict mom, const float *restrict grad,
                                   int64_t count, const rms_prop_numbers *given) {
     const rms_prop_numbers n = *given;
     for (int64_t i = 0; i < count; i++) {
