@@ -221,6 +221,8 @@ class TextLines(Reader):
 
     def __init__(self, name: str, skip_header_lines: int) -> None:
         super().__init__(name)
+        if skip_header_lines < 0:
+            raise InvalidArgumentError(None, None, f"skip_header_lines must be >= 0 not {skip_header_lines}")
         self._skip = skip_header_lines
 
     def records(self, work: bytes) -> Iterator[Record]:

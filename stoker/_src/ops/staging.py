@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from stoker._src.base.dtypes import DType
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from stoker._src.base.shapes import UNKNOWN_SHAPE
 from stoker._src.graph.definition import BLOCKING, INT, RETAINS, STATEFUL, TYPES, OpDefinition, define, scalar
 from stoker._src.ops.waiting import wait_until
@@ -53,9 +53,11 @@ class StagingArea:
             not self.memory_limit or held + more <= self.memory_limit
         )
 
+    too_large: type[OpError] = InvalidArgumentError
+
     def check_memory(self, more: int) -> None:
         if self.memory_limit and more > self.memory_limit:
-            raise InvalidArgumentError(
+            raise self.too_large(
                 None,
                 None,
                 f"Attempted to insert tensors with combined size of '{more}' bytes into Staging Area with a memory limit of '{self.memory_limit}'.",
@@ -102,11 +104,17 @@ class StagingArea:
 class StagingMap(StagingArea):
     """Tuples of values by key, put together from parts. Those that are whole can be taken, all at once or in parts."""
 
+    too_large = ResourceExhaustedError
+
     def __init__(self, name: str, capacity: int, memory_limit: int, count: int, ordered: bool) -> None:
         super().__init__(name, capacity, memory_limit)
         self.count, self.ordered = count, ordered
         self.whole: dict[int, list[Any]] = {}
         self.partial: dict[int, list[Any]] = {}
+
+    def _others(self, key: int) -> int:
+        """How many tuples there are beside the one that a part of `key` would go into."""
+        return len(self.whole) + len(self.partial) - (key in self.partial)
 
     def _bytes_held(self) -> int:
         return sum(
@@ -115,6 +123,8 @@ class StagingMap(StagingArea):
         )
 
     def _check_indices(self, key: int, indices: list[int]) -> None:
+        if not indices:
+            raise InvalidArgumentError(None, None, "Indices are empty")
         if any(after <= before for before, after in itertools.pairwise(indices)):
             raise InvalidArgumentError(None, None, "Indices are not strictly ordered")
         for index in indices:
@@ -134,7 +144,7 @@ class StagingMap(StagingArea):
         with self.changed:
             wait_until(
                 self.changed,
-                lambda: self.closed or self.has_room(len(self.whole) + len(self.partial), self._bytes_held(), more),
+                lambda: self.closed or self.has_room(self._others(key), self._bytes_held(), more),
                 f"MapStage into '{self.name}'",
             )
             parts = self.partial.get(key, [None] * self.count)
@@ -282,20 +292,20 @@ def _mapping(
 for _ordered in (False, True):
     _mapping(
         _ordered,
-        "MapStage(key: scalar host int64, indices: vector host int32, values: [fake_dtypes]) -> ()",
+        "MapStage(key: any/one host int64, indices: any/flat host int32, values: [fake_dtypes]) -> ()",
         StagingMap.put_parts,
         STATEFUL | BLOCKING | RETAINS,
     )
     _mapping(
         _ordered,
-        "MapPeek(key: scalar host int64, indices: vector host int32) -> (values: [dtypes])",
+        "MapPeek(key: any/scalar host int64, indices: any/flat host int32) -> (values: [dtypes])",
         StagingMap.peek_parts,
         STATEFUL | BLOCKING,
         1,
     ).shape(_unknown_shapes)
     _mapping(
         _ordered,
-        "MapUnstage(key: scalar host int64, indices: vector host int32) -> (values: [dtypes])",
+        "MapUnstage(key: any/scalar host int64, indices: any/flat host int32) -> (values: [dtypes])",
         lambda area, key, indices: area.take_parts(key, indices)[1],
         STATEFUL | BLOCKING,
         1,
@@ -307,7 +317,7 @@ for _ordered in (False, True):
 
     _mapping(
         _ordered,
-        "MapUnstageNoKey(indices: vector host int32) -> (key: int64, values: [dtypes])",
+        "MapUnstageNoKey(indices: any/flat host int32) -> (key: int64, values: [dtypes])",
         _take_any,
         STATEFUL | BLOCKING,
         1,
