@@ -515,7 +515,7 @@ INITIALIZE = _on_table(
 )
 INITIALIZE_FROM_TEXT_FILE = _on_table(
     "InitializeTableFromTextFile",
-    ", filename: scalar/one string",
+    ", filename: scalar string",
     "",
     _from_text_file,
     key_index=INT(minimum=-2),

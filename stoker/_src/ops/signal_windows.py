@@ -146,8 +146,8 @@ def linear_to_mel_weight_matrix(
         # The first bin, at zero frequency, belongs to no band.
         linear = ranges.linspace(math.number(0.0, whole), nyquist, num_spectrogram_bins)[1:]
         bins = array.expand_dims(_mel(linear), 1)
-        ends = (_mel(convert_to_tensor(each, kind)) for each in (lower_edge_hertz, upper_edge_hertz))
-        edges = ranges.linspace(*ends, math.add(convert_to_tensor(num_mel_bins), 2))
+        start, end = (_mel(convert_to_tensor(each, kind)) for each in (lower_edge_hertz, upper_edge_hertz))
+        edges = ranges.linspace(start, end, math.add(convert_to_tensor(num_mel_bins), 2))
         left, centre, right = (array.expand_dims(part, 0) for part in (edges[:-2], edges[1:-1], edges[2:]))
         rising = math.realdiv(math.subtract(bins, left), math.subtract(centre, left))
         falling = math.realdiv(math.subtract(right, bins), math.subtract(right, centre))

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base.dtypes import DType
+from stoker._src.base.dtypes import DType, string
 from stoker._src.base.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from stoker._src.base.shapes import UNKNOWN_SHAPE
 from stoker._src.graph.definition import BLOCKING, INT, RETAINS, STATEFUL, TYPES, OpDefinition, define, scalar
+from stoker._src.ops.values import torch_dtype
 from stoker._src.ops.waiting import wait_until
 
 _ATTRS = {"capacity": INT(0, minimum=0), "memory_limit": INT(0, minimum=0)}
@@ -214,11 +215,16 @@ def _area(ctx: Any, container: str, shared_name: str, capacity: int, memory_limi
     return ctx.resources.lookup_or_create(container, "staging", name, lambda: StagingArea(name, capacity, memory_limit))
 
 
-def _check_count(found: Any, dtypes: tuple[DType, ...], name: str) -> list[Any]:
+def _checked(found: Any, dtypes: tuple[DType, ...], name: str) -> list[Any]:
     if len(found) != len(dtypes):
         raise InvalidArgumentError(
             None, None, f"The elements of staging area '{name}' have {len(found)} parts, the op wants {len(dtypes)}."
         )
+    for value, dtype in zip(found, dtypes):
+        kind = torch_dtype(dtype) if isinstance(value, torch.Tensor) and dtype is not string else None
+        if isinstance(value, np.ndarray) != (dtype is string) or (kind is not None and value.dtype is not kind):
+            actual = str(value.dtype).removeprefix("torch.") if isinstance(value, torch.Tensor) else "string"
+            raise InvalidArgumentError(None, None, f"Type mismatch: actual {actual} vs. expect {dtype.name}")
     return list(found)
 
 
@@ -246,13 +252,13 @@ _staging(
 )
 _staging(
     "Unstage() -> (values: [dtypes])",
-    lambda area, dtypes: _check_count(area.take(), dtypes, area.name),
+    lambda area, dtypes: _checked(area.take(), dtypes, area.name),
     STATEFUL | BLOCKING,
     1,
 ).shape(_unknown_shapes)
 _staging(
     "StagePeek(index: scalar host int32) -> (values: [dtypes])",
-    lambda area, dtypes, index: _check_count(area.peek(index), dtypes, area.name),
+    lambda area, dtypes, index: _checked(area.peek(index), dtypes, area.name),
     STATEFUL | BLOCKING,
     1,
 ).shape(_unknown_shapes)
@@ -283,7 +289,7 @@ def _mapping(
         *inputs: Any, capacity: int, memory_limit: int, dtypes: Any, container: str, shared_name: str, ctx: Any
     ) -> Any:
         area = _map(ctx, container, shared_name, capacity, memory_limit, len(dtypes), ordered)
-        return method(area, *inputs)
+        return method(area, dtypes, *inputs)
 
     definition.kernel(kernel)
     return definition
@@ -293,27 +299,27 @@ for _ordered in (False, True):
     _mapping(
         _ordered,
         "MapStage(key: any/one host int64, indices: any/flat host int32, values: [fake_dtypes]) -> ()",
-        StagingMap.put_parts,
+        lambda area, _, *parts: area.put_parts(*parts),
         STATEFUL | BLOCKING | RETAINS,
     )
     _mapping(
         _ordered,
         "MapPeek(key: any/scalar host int64, indices: any/flat host int32) -> (values: [dtypes])",
-        StagingMap.peek_parts,
+        lambda area, dtypes, key, indices: _checked(area.peek_parts(key, indices), dtypes, area.name),
         STATEFUL | BLOCKING,
         1,
     ).shape(_unknown_shapes)
     _mapping(
         _ordered,
         "MapUnstage(key: any/scalar host int64, indices: any/flat host int32) -> (values: [dtypes])",
-        lambda area, key, indices: area.take_parts(key, indices)[1],
+        lambda area, dtypes, key, indices: _checked(area.take_parts(key, indices)[1], dtypes, area.name),
         STATEFUL | BLOCKING,
         1,
     ).shape(_unknown_shapes)
 
-    def _take_any(area: StagingMap, indices: list[int]) -> tuple[Any, Any]:
+    def _take_any(area: StagingMap, dtypes: tuple[DType, ...], indices: list[int]) -> tuple[Any, Any]:
         key, parts = area.take_parts(None, indices)
-        return torch.tensor(key, dtype=torch.int64), parts
+        return torch.tensor(key, dtype=torch.int64), _checked(parts, dtypes, area.name)
 
     _mapping(
         _ordered,
@@ -322,12 +328,12 @@ for _ordered in (False, True):
         STATEFUL | BLOCKING,
         1,
     ).shape(lambda indices, *, dtypes: (UNKNOWN_SHAPE, _unknown_shapes(dtypes=dtypes)))
-    _mapping(_ordered, "MapSize() -> (size: int32)", lambda area: torch.tensor(area.size(), dtype=torch.int32)).shape(
-        scalar
-    )
+    _mapping(
+        _ordered, "MapSize() -> (size: int32)", lambda area, _: torch.tensor(area.size(), dtype=torch.int32)
+    ).shape(scalar)
     _mapping(
         _ordered,
         "MapIncompleteSize() -> (size: int32)",
-        lambda area: torch.tensor(len(area.partial), dtype=torch.int32),
+        lambda area, _: torch.tensor(len(area.partial), dtype=torch.int32),
     ).shape(scalar)
-    _mapping(_ordered, "MapClear() -> ()", StagingMap.clear)
+    _mapping(_ordered, "MapClear() -> ()", lambda area, _: area.clear())

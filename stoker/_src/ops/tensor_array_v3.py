@@ -135,7 +135,7 @@ def _flow_out(*_: Any) -> Shape:
 
 
 TENSOR_ARRAY_V3 = define(
-    "TensorArrayV3(size: host int32) -> (handle: resource, flow: float32)",
+    "TensorArrayV3(size: scalar host int32) -> (handle: resource, flow: float32)",
     STATEFUL,
     dtype=TYPE,
     element_shape=SHAPE(UNKNOWN_SHAPE),
@@ -159,7 +159,7 @@ def tensor_array_kernel(
 TENSOR_ARRAY_V3.shape(lambda size: (SCALAR, SCALAR))
 
 TENSOR_ARRAY_WRITE_V3 = define(
-    "TensorArrayWriteV3(handle: resource, index: host int32, value: T, flow_in: float32) -> (flow_out: float32)",
+    "TensorArrayWriteV3(handle: resource, index: scalar host int32, value: T, flow_in: float32) -> (flow_out: float32)",
     STATEFUL | VIEW,
     T=ANY,
 )
@@ -177,7 +177,7 @@ def tensor_array_write_kernel(
 TENSOR_ARRAY_WRITE_V3.shape(_flow_out)
 
 TENSOR_ARRAY_READ_V3 = define(
-    "TensorArrayReadV3(handle: resource, index: host int32, flow_in: float32) -> (value: dtype)",
+    "TensorArrayReadV3(handle: resource, index: scalar host int32, flow_in: float32) -> (value: dtype)",
     STATEFUL | VIEW,
     dtype=TYPE,
 )
@@ -291,7 +291,7 @@ def tensor_array_concat_shape(handle: Shape, flow_in: Shape, *, element_shape_ex
 
 
 TENSOR_ARRAY_SPLIT_V3 = define(
-    "TensorArraySplitV3(handle: resource, value: T, lengths: host int64, flow_in: float32) -> (flow_out: float32)",
+    "TensorArraySplitV3(handle: resource, value: any/rank>0 T, lengths: any/vector host int64, flow_in: float32) -> (flow_out: float32)",
     STATEFUL | VIEW,
     T=ANY,
 )
@@ -417,8 +417,9 @@ def tensor_array_split_grad(op: Operation, flow: Tensor) -> list[Any]:
 class StackState:
     """A stack of one run, as the gradients of 1.x loops use."""
 
-    def __init__(self, name: str, dtype: DType) -> None:
+    def __init__(self, name: str, dtype: DType, limit: int = -1) -> None:
         self.name, self.dtype = name, dtype
+        self.limit = limit  # how many items it may hold; any number if negative
         self.items: list[Any] = []
 
 
@@ -437,7 +438,7 @@ STACK_POP_V2.shape(lambda handle: UNKNOWN_SHAPE)
 
 @STACK_V2.kernel
 def stack_kernel(max_size: int, *, elem_type: DType, stack_name: str) -> StackState:
-    return StackState(stack_name, elem_type)
+    return StackState(stack_name, elem_type, max_size)
 
 
 @STACK_PUSH_V2.kernel
@@ -446,6 +447,8 @@ def stack_push_kernel(handle: StackState, elem: Any, *, T: DType) -> Any:
         raise InvalidArgumentError(
             None, None, f"Stack[{handle.name}] must have type {handle.dtype.name} but got {T.name}"
         )
+    if 0 <= handle.limit <= len(handle.items):
+        raise InvalidArgumentError(None, None, f"Stack[{handle.name}] overflowed its max_size ({handle.limit})")
     # What is pushed may be a variable's memory, which the flow of values does not show to the planner: it is copied.
     handle.items.append(elem.clone() if isinstance(elem, torch.Tensor) else elem)
     return elem

@@ -394,7 +394,7 @@ def _item_sizes(item: Tensor) -> Any:
 
 
 TENSOR_LIST_SET_ITEM = define(
-    "TensorListSetItem(input_handle: variant, index: scalar/one host int32, item: element_dtype) -> (output_handle: variant)",
+    "TensorListSetItem(input_handle: variant, index: any/scalar host int32, item: element_dtype) -> (output_handle: variant)",
     VIEW,
     element_dtype=TYPE,
     resize_if_index_out_of_bounds=False,
@@ -563,7 +563,7 @@ def tensor_list_gather_kernel(
 def tensor_list_gather_shape(input_handle: Shape, indices: Shape, element_shape: Shape) -> Shape:
     if element_shape.dims is None:
         return UNKNOWN_SHAPE
-    count = None if indices.rank is None else numbers.prod(indices.dims or ()) if indices.known else None
+    count = numbers.prod(indices.dims or ()) if indices.known else None  # type: ignore[arg-type]
     return Shape((count, *element_shape.dims))
 
 
@@ -688,6 +688,13 @@ def _concatenated(source: TensorList, shape: Shape, leading: list[int], dtype: D
         if item.ndim < 1:
             raise InvalidArgumentError(
                 None, None, f"Concat saw a scalar shape at index {i} but requires at least vectors."
+            )
+        if not shape.compatible(Shape(item.shape)):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"First entry of element_shape input does not match the first dim of list element at index {i}: "
+                f"expected {shape}, got {Shape(item.shape)}",
             )
         items.append(item)
     lengths = torch.tensor([item.shape[0] for item in items], dtype=torch.int64)
