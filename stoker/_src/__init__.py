@@ -1,8 +1,13 @@
-"""Everything behind the public names. Importing it defines every op."""
+"""Everything behind the public names. Importing the first of the rooms that need torch (`ops` and those after it) loads them all."""
 
+import ctypes
 import gc
 import importlib
+import importlib.util
 import os
+import pkgutil
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -26,8 +31,55 @@ def _patience() -> Iterator[None]:
         del os.environ["GOMP_SPINCOUNT"]
 
 
-def _load() -> None:
-    """Imports torch and the ops with the cycle collector at rest.
+# What torch and the ops import in any case. The linker reads one library at a time, so those that have one of their own come first.
+_WITH_LIBRARIES = (
+    "numpy",
+    "google.protobuf.message",
+    "google._upb._message",
+    "ml_dtypes",
+    "google_crc32c",
+    "asyncio",
+    "csv",
+    "hashlib",
+    "json",
+    "tarfile",
+    "tempfile",
+    "tty",
+    "uuid",
+)
+_WITHOUT = (
+    "stoker._src.graph.importer",
+    "absl.testing.absltest",
+    "unittest.mock",
+    "urllib.request",
+    "importlib.metadata",
+    "torchgen.model",
+)
+
+
+def _import_torch() -> None:
+    """Imports torch, whose library the linker reads, without need of the interpreter, while Python reads other modules."""
+    spec = None if "torch" in sys.modules else importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None or not sys.platform.startswith("linux"):
+        importlib.import_module("torch")
+        return
+    # Called by name, dlopen runs with the interpreter's lock released, which loading by `ctypes.CDLL` does not. Its failure is found by torch.
+    library = os.path.join(os.path.dirname(spec.origin), "lib", "libtorch_cpu.so").encode()
+    reading = threading.Thread(target=ctypes.CDLL(None).dlopen, args=(library, os.RTLD_NOW), name="torch library")
+    for module in _WITH_LIBRARIES:
+        importlib.import_module(module)
+    reading.start()
+    for module in (*_WITHOUT, "torch"):
+        importlib.import_module(module)
+    reading.join()
+
+
+# These register themselves with the rooms before them: ops are run, differentiated and traced without being imported by name.
+_RUNNERS = ("stoker._src.runtime.eager", "stoker._src.runtime.tape", "stoker._src.runtime.autograph.convert")
+
+
+def load() -> None:
+    """Imports torch, the ops and what runs them, with the cycle collector at rest.
 
     The hundreds of thousands of objects they make live as long as the process, and searching them for garbage again and again
     takes a third of the time to import them. They are set aside (`gc.freeze`), so later collections do not search them either.
@@ -36,12 +88,14 @@ def _load() -> None:
     gc.disable()
     try:
         with _patience():
-            importlib.import_module("torch")
-        importlib.import_module("stoker._src.ops")
+            _import_torch()
+        ops = importlib.import_module("stoker._src.ops")
+        for module in pkgutil.walk_packages(ops.__path__, ops.__name__ + "."):
+            if ".native" not in module.name:
+                importlib.import_module(module.name)
+        for module in _RUNNERS:
+            importlib.import_module(module)
     finally:
         if collecting:
             gc.freeze()
             gc.enable()
-
-
-_load()

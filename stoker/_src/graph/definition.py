@@ -339,6 +339,7 @@ class OpDefinition:
     in_place_fn: Kernel | None = None
     in_place_position: int = 0
     lower_fn: Callable[..., Any] | None = None
+    numbers_fn: Callable[[Any], Sequence[Any] | None] | None = None
     of_shapes: bool = False  # the result depends on the shapes of the inputs alone
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also takes as tensors of a GPU
     batch_fn: Kernel | None = None
@@ -451,6 +452,11 @@ class OpDefinition:
         it is the first that may be written over; the planner may exchange it with the second.
         """
         self.in_place_position, self.in_place_fn = position, self._guarded(kernel)
+        return self
+
+    def of_numbers(self, function: Callable[[Any], Sequence[Any] | None]) -> OpDefinition:
+        """Registers which scalars the output is a vector of, or None: who wants plain numbers is given theirs, without a tensor."""
+        self.numbers_fn = function
         return self
 
     def alike(self, *, by_count: bool = False) -> OpDefinition:

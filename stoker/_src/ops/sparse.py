@@ -115,10 +115,8 @@ def sparse_to_dense(
 
     Indices must be in order and distinct unless `validate_indices` is False.
     """
-    values = convert_to_tensor(sparse_values)
-    default = convert_to_tensor(default_value, values.dtype.base_dtype)
     return sparse_ops.SPARSE_TO_DENSE(
-        sparse_indices, output_shape, values, default, validate_indices=validate_indices, name=name
+        sparse_indices, output_shape, sparse_values, default_value, validate_indices=validate_indices, name=name
     )
 
 

@@ -149,7 +149,10 @@ def _formatted(
 
 
 def _c_text(form: str, value: Any) -> str:
-    """`form % value` as C prints it, which shows the sign of a NaN."""
+    """`form % value` as C prints it, which shows the sign of a NaN and puts no zeros before what is no number."""
+    if numbers.isfinite(value):
+        return form % value
+    form = form.replace("%0", "%")
     if value == value or numbers.copysign(1.0, value) > 0:
         return form % value
     return (form % -numbers.inf).replace("inf", "nan")
