@@ -264,6 +264,7 @@ def matrix_solve_ls(
         matrix = convert_to_tensor(matrix)
         rhs = convert_to_tensor(rhs, matrix.dtype.base_dtype)
         weight = convert_to_tensor(l2_regularizer, dtypes.float64 if not isinstance(l2_regularizer, Tensor) else None)
+        matrix.shape.with_rank_at_least(2)
         rows, cols = matrix.static_shape[-2], matrix.static_shape[-1]
         if not fast or rows is None or cols is None:
             return MATRIX_SOLVE_LS(matrix, rhs, math.cast(weight, dtypes.float64), fast=fast)

@@ -264,6 +264,8 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         start = convert_to_tensor(start, name="start")
         stop = convert_to_tensor(stop, start.dtype.base_dtype, name="stop")
         if start.static_shape.rank == 0 and stop.static_shape.rank == 0:
+            if axis not in (0, -1):
+                array.expand_dims(start, axis)  # says what is wrong with it
             return LIN_SPACE(start, stop, num, name=scope)
         known = constant_value(num) if isinstance(num, Tensor) else num
         if known is not None and int(known) <= 0:

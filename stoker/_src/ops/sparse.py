@@ -90,6 +90,9 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
 @export("sparse.eye")
 def eye(num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float32, name: str | None = None) -> SparseTensor:
     """The identity matrix."""
+    for label, size in (("num_rows", num_rows), ("num_columns", num_columns)):
+        if isinstance(size, (float, complex, str, bytes)):
+            raise TypeError(f"{label} must be an integer value, got {size!r}.")
     with name_scope(name, "eye"):
         rows = math.cast(convert_to_tensor(num_rows), dtypes.int64)
         columns = rows if num_columns is None else math.cast(convert_to_tensor(num_columns), dtypes.int64)
