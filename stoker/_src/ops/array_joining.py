@@ -385,7 +385,9 @@ def split(
 # ---- Tile -------------------------------------------------------------------------------------------------------
 
 TILE = define(
-    "Tile(input: T, multiples: host Tmultiples) -> (output: T)", T=ANY, Tmultiples=one_of(*INDEX, default=dtypes.int32)
+    "Tile(input: T, multiples: vector host Tmultiples) -> (output: T)",
+    T=ANY,
+    Tmultiples=one_of(*INDEX, default=dtypes.int32),
 )
 
 

@@ -279,7 +279,7 @@ BATCH_TO_SPACE_ND = define(
     Tcrops=_PADDINGS,
 )
 SPACE_TO_BATCH = define(
-    "SpaceToBatch(input: T, paddings: matrix host Tpaddings) -> (output: T)",
+    "SpaceToBatch(input: rank=4 T, paddings: matrix host Tpaddings) -> (output: T)",
     T=ANY,
     Tpaddings=_PADDINGS,
     block_size=INT(minimum=2),

@@ -104,6 +104,8 @@ def _python_dtype(value: Any) -> DType | None:
         return dtypes.int32
     if isinstance(value, float):
         return dtypes.float32
+    if isinstance(value, (str, bytes)):
+        return dtypes.string
     return None
 
 
@@ -223,6 +225,8 @@ def _to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     if guessed is None:
         return _from_array(array, None)
     if guessed is dtypes.string:
+        if any(isinstance(item, (list, tuple)) for item in array.flat):
+            raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {value!r}.")
         array = _bytes_array(array)
     return array, guessed
 
@@ -276,7 +280,7 @@ def _bytes_array(array: np.ndarray) -> np.ndarray:
             item = item.encode()
         elif not isinstance(item, bytes):
             raise TypeError(f"Expected string, got {item!r} of type '{type(item).__name__}' instead.")
-        result[index] = item
+        result[index] = bytes(item)  # not a NumPy scalar, whose text is another
     return result
 
 

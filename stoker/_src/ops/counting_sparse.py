@@ -245,7 +245,9 @@ def _count_shapes(rank: int | None) -> tuple[Shape, Shape, Shape]:
 
 
 DENSE_COUNT.shape(lambda values, weights: _count_shapes(values.rank))
-SPARSE_COUNT.shape(lambda indices, values, dense_shape, weights: _count_shapes(dense_shape.of_rank(1)[0]))
+SPARSE_COUNT.shape(
+    lambda indices, values, dense_shape, weights: _count_shapes(dense_shape[0] if dense_shape.rank == 1 else None)
+)
 RAGGED_COUNT.shape(lambda splits, values, weights: _count_shapes(2))
 
 
