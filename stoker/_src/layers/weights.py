@@ -68,6 +68,8 @@ def without_last_one(labels: Tensor, logits: Tensor, weights: Any) -> tuple[Tens
     ranks = labels.static_shape.rank, logits.static_shape.rank
     if None in ranks:
         return labels, weights
+    if ranks[1] == 0:
+        raise ValueError(f"`logits` cannot be a scalar. Received logits={logits}`")
     if ranks[0] == ranks[1] and labels.static_shape[-1] in (1, None):
         labels = array.squeeze(labels, [-1])
     weights = convert_to_tensor(weights)

@@ -449,7 +449,7 @@ def reverse_sequence(
     if along is None:
         raise ValueError("reverse_sequence needs `seq_axis`.")
     batch = batch_dim if batch_axis is None else batch_axis
-    return REVERSE_SEQUENCE(input, seq_lengths, seq_dim=along, batch_dim=batch or 0, name=name)
+    return REVERSE_SEQUENCE(input, seq_lengths, seq_dim=along, batch_dim=0 if batch is None else batch, name=name)
 
 
 @export(v2="reverse_sequence")

@@ -491,6 +491,11 @@ for _definition in (LOWER_BOUND, UPPER_BOUND):
     _definition.shape(lambda sorted_inputs, values: values.of_rank(2)).__name__ = "search_shape"
 
 
+def _last_size(x: Tensor) -> Any:
+    size = x.static_shape[-1] if x.static_shape.rank else None
+    return array.shape(x)[-1] if size is None else size  # type: ignore[index]
+
+
 @export("searchsorted")
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
@@ -504,9 +509,6 @@ def searchsorted(
         raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
     sequence = convert_to_tensor(sorted_sequence)
     wanted = convert_to_tensor(values, sequence.dtype.base_dtype)
-    width = sequence.static_shape[-1] if sequence.static_shape[-1] is not None else array.shape(sequence)[-1]
-    count = wanted.static_shape[-1] if wanted.static_shape[-1] is not None else array.shape(wanted)[-1]
-    rows = array.reshape(sequence, [-1, width])
-    flat = array.reshape(wanted, [-1, count])
+    rows, flat = (array.reshape(each, [-1, _last_size(each)]) for each in (sequence, wanted))
     found = (LOWER_BOUND if side == "left" else UPPER_BOUND)(rows, flat, out_type=as_dtype(out_type), name=name)
     return array.reshape(found, array.shape(wanted))

@@ -276,6 +276,8 @@ def concat(
 @export(v2="sparse.concat")
 def concat_v2(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, name: str | None = None) -> SparseTensor:
     """SparseTensors joined along `axis`; their other sizes must agree, or grow to the largest if asked."""
+    if not isinstance(sp_inputs, (list, tuple)):
+        raise TypeError("Inputs must be a list or tuple.")
     parts = [as_sparse(each) for each in sp_inputs]
     if len(parts) == 1:
         return parts[0]
@@ -464,6 +466,12 @@ def _reduction_axes(sparse: SparseTensor, axis: Any) -> Any:
     return ranges.range(ranges.size(sparse.dense_shape)) if rank is None else np.arange(rank, dtype=np.int32)
 
 
+def _older_arguments(axis: Any, keepdims: Any, reduction_axes: Any, keep_dims: Any) -> tuple[Any, Any]:
+    axis, _ = reductions.older_arguments(axis, None, reduction_axes, None)
+    keep = _older("keepdims", keepdims, "keep_dims", keep_dims)
+    return axis, False if keep is None else keep
+
+
 def _reduce(how: str, sp_input: Any, axis: Any, keepdims: bool, sparse_result: bool, name: str | None = None) -> Any:
     sparse = as_sparse(sp_input)
     axes = _reduction_axes(sparse, axis)
@@ -477,7 +485,7 @@ def reduce_sum(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> Tensor:
     """The sum over `axis` (all dimensions for None), as a dense tensor."""
-    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce("Sum", sp_input, axis, keep, False)
 
 
@@ -486,7 +494,7 @@ def reduce_sum_sparse(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> SparseTensor:
     """The sum over `axis` (all dimensions for None), as a SparseTensor."""
-    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce("Sum", sp_input, axis, keep, True)
 
 
@@ -495,7 +503,7 @@ def reduce_max(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> Tensor:
     """The largest of the elements that are there (zero where none is), as a dense tensor."""
-    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce("Max", sp_input, axis, keep, False)
 
 
@@ -504,7 +512,7 @@ def reduce_max_sparse(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> SparseTensor:
     """The largest of the elements that are there, as a SparseTensor."""
-    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce("Max", sp_input, axis, keep, True)
 
 
@@ -513,7 +521,7 @@ def reduce_sum_v2(
     sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: str | None = None
 ) -> Any:
     """The sum over `axis` (all dimensions for None), dense or sparse."""
-    return _reduce("Sum", sp_input, axis, bool(keepdims), output_is_sparse, name)
+    return _reduce("Sum", sp_input, axis, False if keepdims is None else keepdims, output_is_sparse, name)
 
 
 @export(v2="sparse.reduce_max")
@@ -521,7 +529,7 @@ def reduce_max_v2(
     sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: str | None = None
 ) -> Any:
     """The largest of the elements that are there, dense or sparse."""
-    return _reduce("Max", sp_input, axis, bool(keepdims), output_is_sparse, name)
+    return _reduce("Max", sp_input, axis, False if keepdims is None else keepdims, output_is_sparse, name)
 
 
 @export(v2="sparse.map_values")

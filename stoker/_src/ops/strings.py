@@ -96,7 +96,7 @@ def string_join_shape(inputs: list[Shape]) -> Shape:
 @export("strings.join", v1="string_join")
 def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Tensor:
     """Strings joined element by element with `separator` between; scalars go with every element."""
-    return STRING_JOIN(list(inputs), separator=separator, name=name)
+    return STRING_JOIN(inputs, separator=separator, name=name)
 
 
 REDUCE_JOIN = define(
