@@ -507,6 +507,10 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
             raise ValueError("partitions must have known rank.")
         if ids.static_shape.rank != 1:
             raise NotImplementedError("stack_dynamic_partitions takes a vector of partitions.")
+        if not isinstance(data, RaggedTensor):
+            data = convert_to_tensor(data, name="data")
+            if not data.static_shape.at_least(1)[:1].compatible(ids.static_shape):
+                raise ValueError(f"Shapes {ids.shape} and {data.shape[:1]} are incompatible")
         order = sorting.argsort(ids, stable=True)
         rows = gathering.GATHER_V2(ids, order, 0)
         return RaggedTensor.from_value_rowids(gather_rows(data, order), rows, num_partitions, validate=False)

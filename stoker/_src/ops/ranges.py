@@ -331,6 +331,10 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         rank = data.static_shape.rank
         if rank is None:
             raise ValueError("tf.repeat needs the rank of `input`.")
+        if not counts.dtype.is_integer:
+            raise TypeError(f"Argument `tensor` (name: repeats) must be of type integer. Received {counts}")
+        if not -max(rank, 1) <= axis < max(rank, 1):
+            raise ValueError(f"axis={axis} out of bounds: expected {-max(rank, 1)}<=axis<{max(rank, 1)}")
         at = axis % rank if rank else 0
         if rank == 0:
             data, at = array.reshape(data, [1]), 0

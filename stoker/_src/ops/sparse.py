@@ -326,7 +326,7 @@ def split_v2(
         raise ValueError("sp_input, num_split and axis are required")
     sparse = as_sparse(sp_input)
     found = sparse_ops.SPARSE_SPLIT(
-        math.cast(convert_to_tensor(axis), dtypes.int64),
+        axis if not isinstance(axis, Tensor) else math.cast(axis, dtypes.int64),
         sparse.indices,
         sparse.values,
         sparse.dense_shape,
@@ -352,6 +352,10 @@ def retain(sp_input: Any, to_retain: Any) -> SparseTensor:
     """The elements for which `to_retain` is true."""
     sparse = as_sparse(sp_input)
     keep = convert_to_tensor(to_retain)
+    if keep.static_shape.rank not in (1, None):
+        raise ValueError(f"Shape {keep.shape} must have rank 1")
+    if not keep.static_shape.compatible(sparse.values.static_shape):
+        raise ValueError(f"to_retain of shape {keep.shape} is not for values of shape {sparse.values.shape}")
     places = array.reshape(array_selection.WHERE(keep), [-1])
     return _known(
         SparseTensor(

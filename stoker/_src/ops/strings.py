@@ -156,7 +156,7 @@ def reduce_join(
 ) -> Tensor:
     """Strings joined along dimensions, in the order in which `axis` gives them."""
     axis, keep = reductions.older_arguments(axis, keepdims, reduction_indices, keep_dims)
-    inputs = convert_to_tensor(inputs, dtypes.string)
+    inputs = inputs if isinstance(inputs, Tensor) else convert_to_tensor(inputs, dtypes.string)
     return REDUCE_JOIN(inputs, _join_axes(inputs, axis), keep_dims=keep, separator=separator, name=name)
 
 
