@@ -502,11 +502,11 @@ class _Loop:
     def _limit(self, limit: Any) -> Tensor:
         if limit is None:
             return constant(-1, dtypes.int32, name="maximum_iterations")
-        limit = convert_to_tensor(limit, name="maximum_iterations")
+        limit = convert_to_tensor(limit, dtypes.int32, name="maximum_iterations")
         if limit.static_shape.rank not in (0, None):
             raise ValueError(f"maximum_iterations must be a scalar. Received shape: {limit.shape}")
         self.limited = True
-        return math.cast(limit, dtypes.int32)
+        return limit if limit.static_shape.rank == 0 else array.reshape(limit, [])
 
     limited = False
 
@@ -562,6 +562,8 @@ class _Loop:
                 raise TypeError(f"cond must return a boolean scalar tensor, found {result.dtype.name}.")
             if result.static_shape.rank not in (0, None):
                 raise ValueError(f"cond must return a boolean scalar tensor, found shape {result.shape}.")
+            if result.static_shape.rank is None:
+                result = array.reshape(result, [])  # or the loop would never end, where there are several
             if self.limited:
                 result = comparison.logical_and(math.LESS(counter, limit), result)
             return result

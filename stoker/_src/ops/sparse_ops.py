@@ -137,7 +137,7 @@ def _join(values: list[Any]) -> Any:
 # ---- SparseToDense ----------------------------------------------------------------------------------------------
 
 SPARSE_TO_DENSE = define(
-    "SparseToDense(sparse_indices: Tindices, output_shape: host Tindices, sparse_values: T, default_value: any/scalar T) -> (dense: T)",
+    "SparseToDense(sparse_indices: Tindices, output_shape: vector host Tindices, sparse_values: T, default_value: any/scalar T) -> (dense: T)",
     validate_indices=True,
     T=ANY,
     Tindices=INDEX,
