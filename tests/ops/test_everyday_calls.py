@@ -116,3 +116,51 @@ def test_text_of_what_is_no_number():
     """Zeros fill up numbers only, as C's printf does it."""
     found = _run(tf.as_string([1.5, np.inf, -np.inf, np.nan], precision=1, width=6, fill="0"))
     assert found.tolist() == [b"0001.5", b"   inf", b"  -inf", b"   nan"]
+
+
+def _slope(build, value, shape):
+    """A gradient, and finite differences of what it is the gradient of, at the same few places."""
+    x = tf.placeholder_with_default(value, shape)
+    total = tf.reduce_sum(tf.sin(build(x)))
+    gradient = tf.gradients(total, x)[0]
+    found, expected = [], []
+    with tf.Session() as session:
+        whole = session.run(gradient)
+        for place in list(np.ndindex(value.shape))[:: max(1, value.size // 5)]:
+            step = np.zeros_like(value)
+            step[place] = 1e-5
+            expected.append((session.run(total, {x: value + step}) - session.run(total, {x: value - step})) / 2e-5)
+            found.append(whole[place])
+    return found, expected
+
+
+@pytest.mark.parametrize(
+    ("build", "sizes"),
+    [
+        (lambda x: tf.extract_image_patches(x, [1, 2, 3, 1], [1, 2, 1, 1], [1, 1, 2, 1], "SAME"), (2, 5, 6, 3)),
+        (lambda x: tf.extract_volume_patches(x, [1, 2, 2, 1, 1], [1, 1, 2, 1, 1], "VALID"), (1, 3, 4, 2, 2)),
+        (lambda x: tf.matrix_solve_ls(x, tf.reverse(x, [1]), l2_regularizer=0.1), (4, 3)),
+        (lambda x: tf.matrix_solve_ls(x, tf.reverse(x, [1]), l2_regularizer=0.1), (3, 4)),
+        (lambda x: tf.spectral.dct(x, norm="ortho"), (2, 5)),
+        (lambda x: tf.spectral.dct(x, type=3), (2, 5)),
+        (lambda x: tf.spectral.dct(x, type=4, n=7, norm="ortho"), (2, 5)),
+        (lambda x: tf.real(tf.signal.rfft(x, [8])), (2, 5)),
+    ],
+)
+def test_gradients_where_sizes_are_not_known(build, sizes):
+    """They agree with finite differences when only the rank is known."""
+    found, expected = _slope(build, np.random.RandomState(3).randn(*sizes), [None] * len(sizes))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_cosine_transforms_of_unknown_length():
+    """They, and cepstral coefficients, are the same whether the length is known or not."""
+    x, unknown = tf.constant(X), tf.placeholder_with_default(X, [None] * 3)
+    for function in (tf.signal.dct, tf.signal.mfccs_from_log_mel_spectrograms, lambda x: tf.signal.idct(x, type=4)):
+        np.testing.assert_allclose(*_run([function(x), function(unknown)]), rtol=1e-6, atol=1e-6)
+
+
+def test_direction_of_complex_numbers_has_a_gradient():
+    """x / |x| turns with x, though its length stays."""
+    found, expected = _slope(lambda x: tf.imag(tf.sign(tf.complex(x, 2 * x + 1))), np.array([0.3, -2.0, 1.5]), [3])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

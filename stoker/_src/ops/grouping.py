@@ -12,7 +12,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import identity
+from stoker._src.ops import array
 
 NO_OP = define("NoOp() -> ()")
 NO_OP.kernel(lambda: None)
@@ -88,8 +88,8 @@ def with_dependencies(dependencies: Any, output_tensor: Any, name: str | None = 
     scoped = name_scope(name, "control_dependency", [*dependencies, output_tensor])
     with scoped as scope, control_dependencies(dependencies):
         if isinstance(output_tensor, IndexedSlices):
-            values = identity(output_tensor.values, name=scope)
+            values = array.identity(output_tensor.values, name=scope)
             return IndexedSlices(values, output_tensor.indices, output_tensor.dense_shape)
         if isinstance(output_tensor, SparseTensor):
-            return output_tensor.with_values(identity(output_tensor.values, name=scope))
-        return identity(output_tensor, name=scope)
+            return output_tensor.with_values(array.identity(output_tensor.values, name=scope))
+        return array.identity(output_tensor, name=scope)
