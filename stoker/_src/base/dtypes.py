@@ -256,9 +256,6 @@ def as_dtype(type_value: Any) -> DType:
     if isinstance(type_value, type) and type_value in _BY_PYTHON:
         return _BY_PYTHON[type_value]
     if type_value is not None and type_value is not int:  # TensorFlow leaves open which integers are meant
-        known = getattr(type_value, "stoker_dtype", None)
-        if type(known) is DType:
-            return known
         known = getattr(type_value, "dtype", None)
         if isinstance(known, np.dtype):
             type_value = known
