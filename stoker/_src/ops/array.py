@@ -270,7 +270,7 @@ def fill_kernel(dims: list[int], value: Any) -> Any:
     if value.ndim and value.shape != (1,):
         raise InvalidArgumentError(None, None, f"value must represent a scalar, got shape {Shape(value.shape)}")
     if isinstance(value, np.ndarray):
-        return np.full(dims, value.item(), dtype=object)
+        return np.broadcast_to(value.reshape(()), dims).copy()  # np.full would drop zeros at the end of bytes
     return value.reshape(()).expand(dims).clone(memory_format=torch.contiguous_format)
 
 
@@ -523,6 +523,11 @@ def pack_shape(values: list[Shape], *, axis: int) -> Shape:
         return UNKNOWN_SHAPE
     axis = merged.normalize_axis(axis, extra=1)
     return Shape((*merged.dims[:axis], len(values), *merged.dims[axis:]))
+
+
+PACK.of_numbers(
+    lambda op: op._inputs if op._inputs[0].dtype.is_integer and op.outputs[0].static_shape.rank == 1 else None
+)
 
 
 def _packed_shape(op: Operation, index: int) -> Shape:

@@ -93,7 +93,10 @@ def placeholder_with_default(input: Any, shape: Any, name: str | None = None) ->
 
 
 def _python_dtype(value: Any) -> DType | None:
-    """TensorFlow's type for plain numbers: int32 and float32 (int64 when the number needs it)."""
+    """TensorFlow's type for plain numbers, int32 and float32 (int64 when the number needs it), and for text.
+
+    NumPy is not asked what text is: its own type of bytes drops zeros at the end.
+    """
     while isinstance(value, (list, tuple)):
         if not value:
             return dtypes.float32
@@ -104,6 +107,8 @@ def _python_dtype(value: Any) -> DType | None:
         return dtypes.int32
     if isinstance(value, float):
         return dtypes.float32
+    if isinstance(value, (str, bytes)):
+        return dtypes.string
     return None
 
 
@@ -298,7 +303,7 @@ def _bytes_array(array: np.ndarray) -> np.ndarray:
             item = item.encode()
         elif not isinstance(item, bytes):
             raise TypeError(f"Expected string, got {item!r} of type '{type(item).__name__}' instead.")
-        result[index] = item
+        result[index] = bytes(item)  # not NumPy's kind of them
     return result
 
 

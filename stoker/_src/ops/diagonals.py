@@ -201,7 +201,7 @@ def _diag_part_shape(input: Shape, k: Any) -> Shape:
 
 MATRIX_DIAG_PART = define("MatrixDiagPart(input: T) -> (diagonal: T)", T=ANY)
 MATRIX_DIAG_PART_V2 = define(
-    "MatrixDiagPartV2(input: T, k: rank<2 host int32, padding_value: scalar* T) -> (diagonal: T)", T=ANY
+    "MatrixDiagPartV2(input: T, k: rank<2 host int32, padding_value: scalar/one T) -> (diagonal: T)", T=ANY
 )
 MATRIX_DIAG_PART_V3 = define(
     "MatrixDiagPartV3(input: T, k: rank<2 host int32, padding_value: scalar* T) -> (diagonal: T)", T=ANY, align=ALIGN

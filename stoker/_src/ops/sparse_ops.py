@@ -168,7 +168,7 @@ def sparse_to_dense_kernel(
         )
     total = numbers.prod(sizes)
     if isinstance(sparse_values, np.ndarray):
-        result: Any = np.full(total, default_value[()], dtype=object)
+        result: Any = np.broadcast_to(default_value, total).copy()
         result[flat.numpy()] = sparse_values if sparse_values.ndim else sparse_values[()]
         return result.reshape(sizes)
     result = default_value.expand(total).clone()
