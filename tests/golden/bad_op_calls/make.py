@@ -142,6 +142,29 @@ FUNCTIONS = [
     "tf.nn.dynamic_rnn(tf.nn.rnn_cell.GRUCell(3), z(2, 4, 3), dtype=tf.float32, sequence_length=i(3))",
 ]
 
+# Lists, arrays, stacks, tables and staging areas in eager mode.
+HANDLES = [
+    "raw.StackPushV2(handle=raw.StackV2(max_size=2, elem_type=tf.float32), elem=1)",
+    "raw.StackPushV2(handle=raw.StackV2(max_size=0, elem_type=tf.float32), elem=1.0)",
+    "raw.StackV2(max_size=[1], elem_type=tf.float32)",
+    "raw.EmptyTensorList(element_shape=[-7], max_num_elements=3, element_dtype=tf.float32)",
+    "raw.TensorListPushBack(input_handle=raw.EmptyTensorList(element_shape=[2], max_num_elements=3, element_dtype=tf.float32), tensor=[1, 2])",
+    "raw.TensorListPushBack(input_handle=raw.EmptyTensorList(element_shape=[2], max_num_elements=3, element_dtype=tf.float32), tensor=[1.0])",
+    "raw.TensorListStack(input_handle=raw.TensorListFromTensor(tensor=[[1, 2]], element_shape=[2]), element_shape=[2], element_dtype=tf.float32)",
+    "raw.TensorListFromTensor(tensor=[[1, 2]], element_shape=[3])",
+    "raw.TensorListScatterV2(tensor=[[1, 2]], indices=[0], element_shape=[3], num_elements=1)",
+    "raw.TensorListScatterV2(tensor=[[1, 2]], indices=[0], element_shape=[2], num_elements=-7)",
+    "raw.TensorListSplit(tensor=[[1, 2]], element_shape=[-1, 3], lengths=[1])",
+    "raw.TensorArrayWriteV3(handle=raw.TensorArrayV3(size=1, dtype=tf.float32)[0], index=0, value=1, flow_in=0.0)",
+    "raw.TensorArrayScatterV3(handle=raw.TensorArrayV3(size=3, dtype=tf.float32)[0], indices=[0, 1, 2], value=[1.0, 2.0], flow_in=0.0)",
+    "raw.TensorArrayGradWithShape(handle=raw.TensorArrayV3(size=3, dtype=tf.float32)[0], flow_in=0.0, shape_to_prepend=[-1], source='s')",
+    "raw.InitializeTableFromTextFileV2(table_handle=raw.AnonymousHashTable(key_dtype=tf.string, value_dtype=tf.int64), filename='', key_index=0, value_index=1)",
+    "raw.LookupTableFindV2(table_handle=raw.AnonymousMutableHashTable(key_dtype=tf.string, value_dtype=tf.int64), keys=['a', 'b'], default_value=tf.constant([1], tf.int64))",
+    "raw.TextLineReaderV2(skip_header_lines=-1)",
+    "raw.MapPeek(key=1, indices=[], dtypes=[tf.float32], shared_name='nothing')",
+    "raw.MapStage(key=1, indices=[0], values=[1.0], dtypes=[tf.float32], memory_limit=1, shared_name='small')",
+]
+
 
 def outcomes(module: Any) -> dict[str, Any]:
     """What `module` (TensorFlow 2.x, or stoker) does with every call; a class is "" where there is a value."""
@@ -152,6 +175,8 @@ def outcomes(module: Any) -> dict[str, Any]:
         }
     for text in FUNCTIONS:
         found[text] = _function(module, text)
+    for text in HANDLES:
+        found[text] = _eagerly(module, text)
     return found
 
 
@@ -195,6 +220,14 @@ def _function(module: Any, text: str) -> str:
             eval(text, names)
         except Exception as error:
             return type(error).__name__
+    return ""
+
+
+def _eagerly(module: Any, text: str) -> str:
+    try:
+        eval(text, {"tf": module, "raw": module.raw_ops})
+    except Exception as error:
+        return type(error).__name__
     return ""
 
 
