@@ -89,3 +89,66 @@ def test_bad_arguments(kind, text, call):
     """What is no cell, no sequence or no probability is refused with the argument named."""
     with pytest.raises(kind, match=text):
         call()
+
+
+class Counted(cells.BasicRNNCell):
+    """A cell that notes each step it really runs."""
+
+    def __init__(self, units):
+        super().__init__(units)
+        self.steps = 0
+
+    def _note(self):
+        self.steps += 1
+        return np.float32(0)
+
+    def call(self, inputs, state):
+        return super().call(inputs + tf.stop_gradient(tf.reshape(tf.py_func(self._note, [], tf.float32), [])), state)
+
+
+@pytest.mark.parametrize("unrolled", [False, True])
+@pytest.mark.parametrize(("lengths", "steps"), [([3, 2, 1], 3), ([0, 0, 0], 0), ([4, 1, 1], 4)])
+def test_cells_do_not_run_after_the_longest_sequence(lengths, steps, unrolled):
+    """Where all sequences have ended, the cell draws no more random numbers; a loop runs one step at least."""
+    cell = Counted(2)
+    x, given = tf.placeholder(tf.float32, [None, 4, 2]), tf.placeholder(tf.int32, [None])
+    if unrolled:
+        listed, state = tf.nn.static_rnn(cell, tf.unstack(x, axis=1), dtype=tf.float32, sequence_length=given)
+        outputs = tf.stack(listed, 1)
+    else:
+        outputs, state = tf.nn.dynamic_rnn(cell, x, given, dtype=tf.float32)
+    assert outputs.shape.as_list() == [None, 4, 2] and state.shape.as_list() == [None, 2]
+    gradient = tf.gradients(tf.reduce_sum(outputs) + tf.reduce_sum(state), x)[0]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        found = session.run([outputs, gradient], {x: X, given: lengths})
+    assert cell.steps == steps + (steps == 0 and not unrolled)
+    for value in found:
+        for row, length in enumerate(lengths):
+            assert value[row, :length].any() == (length > 0) and not value[row, length:].any()
+
+
+@pytest.mark.parametrize(
+    ("visitor", "dropped"),
+    [
+        (None, (False, True)),
+        (lambda state: True, (True, True)),
+        (lambda state: False, (False, False)),
+        (lambda state: not isinstance(state, cells.LSTMStateTuple), (False, False)),
+        (lambda state: isinstance(state, cells.LSTMStateTuple), (False, False)),
+        (lambda state: not isinstance(state, cells.LSTMStateTuple) or cells.LSTMStateTuple(True, False), (True, False)),
+    ],
+)
+def test_the_visitor_is_asked_down_to_the_tensors(visitor, dropped):
+    """Dropout happens to the tensors of a state for which the visitor says so, and says so of all around them."""
+
+    class Ones(cells.RNNCell):
+        state_size, output_size = cells.LSTMStateTuple(40, 40), 40
+
+        def call(self, inputs, state):
+            return inputs, cells.LSTMStateTuple(inputs, inputs)
+
+    cell = cells.DropoutWrapper(Ones(), state_keep_prob=0.5, dropout_state_filter_visitor=visitor)
+    ones = tf.ones([1, 40])
+    _, state = cell(ones, cells.LSTMStateTuple(ones, ones))
+    assert tuple(not np.all(part == 1) for part in _run([state.c, state.h])) == dropped

@@ -109,3 +109,12 @@ def test_apply_regularization():
     with tf.Session() as session:
         assert session.run(total) == 14
     assert len(tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)) == 2
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.float64])
+def test_orthogonal_values_of_other_dtypes(dtype):
+    """Rows are orthogonal, and as long as the gain says, in the dtype that is asked for."""
+    with tf.Session() as session:
+        found = session.run(tf.orthogonal_initializer(gain=1.5, seed=3)([3, 7], dtype=dtype))
+    assert found.dtype == dtype.as_numpy_dtype
+    np.testing.assert_allclose(found @ found.T, 2.25 * np.eye(3), atol=5e-3)

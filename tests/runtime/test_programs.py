@@ -71,7 +71,31 @@ def test_chains_of_small_ops_agree_with_their_kernels(case):
             values.append(tf.tanh(made))  # bounded, so that rounding stays small
         return values[len(inputs) :]
 
-    run_both(build, *[random.uniform(-2, 2, shape).astype("f") for shape in shapes])
+    worth_sharing = mock.patch.object(programs, "_WORTH_SHARING", 0 if seed % 2 else programs._WORTH_SHARING)
+    with worth_sharing:
+        run_both(build, *[random.uniform(-2, 2, shape).astype("f") for shape in shapes])
+
+
+@needs_native
+@pytest.mark.parametrize("batch", [2, 7, 32])
+def test_rows_are_shared_among_threads(batch):
+    """A step of an LSTM, long enough to be shared, gives the same row by row."""
+    random = np.random.RandomState(batch)
+
+    def build(gates, c, bias):
+        i, j, f, o = tf.split(gates + bias, 4, 1)
+        c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
+        return [c, tf.concat([tf.tanh(c) * tf.sigmoid(o), c], 1), tf.reshape(c, [batch, 2, 5])]
+
+    rows, counted = programs.Builder._rows, []
+
+    def spy(builder, shape):
+        counted.append(rows(builder, shape))
+        return counted[-1]
+
+    with mock.patch.object(programs, "_WORTH_SHARING", 0), mock.patch.object(programs.Builder, "_rows", spy):
+        run_both(build, *[random.randn(batch, n).astype("f") for n in (40, 10)], random.randn(40).astype("f"))
+    assert counted == [batch]
 
 
 def test_products_sums_and_rearrangements():

@@ -75,7 +75,7 @@ def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str,
     else:
         op = target.add(definition, inputs, attrs, unique)
     if not definition.outputs:
-        return op
+        return None if context.executing_eagerly() else op
     if definition.single:
         return op.outputs[0]
     return definition.pack_outputs(op.outputs, attrs)

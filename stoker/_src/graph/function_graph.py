@@ -68,7 +68,7 @@ class FuncGraph(Graph):
         self._copies_constants = copies_constants
         self._captured: dict[int, tuple[Any, Tensor]] = {}  # id of an outer tensor -> (what the caller passes, input)
         self._kept: list[Any] = []  # outer tensors whose id is a key above
-        self._seed = getattr(self.outer, "_seed", None)
+        self._seed = self.outer.seed
         # Without control flow v2, what a loop or a branch makes counts as made in the graph around it.
         around = self.outer
         plain = around._counts_outside if isinstance(around, FuncGraph) else isinstance(around, Graph)

@@ -20,6 +20,7 @@ from stoker._src.ops import (
     comparison,
     constants,
     control_flow,
+    math,
     reductions,
     variable_scope,
 )
@@ -169,8 +170,13 @@ def _loop(
         return time + 1, tuple(array_.write(time, value) for array_, value in zip(arrays, results)), new_state
 
     time = constants.constant(0, dtypes.int32, name="time")
+    # The cell does not run after the longest sequence, which shows where it draws random numbers; at least one step
+    # tells the arrays the batch's size.
+    bound = steps
+    if lengths is not None and not context.executing_eagerly():
+        bound = math.minimum(steps, math.maximum(1, reductions.reduce_max(lengths)))
     _, arrays, final = control_flow.while_loop(
-        lambda time, *_: time < steps,
+        lambda time, *_: time < bound,
         body,
         (time, tuple(written), state),
         parallel_iterations=parallel_iterations or 32,
@@ -264,20 +270,37 @@ def static_rnn(
         state = _initial_state(cell, initial_state, batch_size, dtype)
         lengths = _checked_lengths(sequence_length, batch_size)
         outputs: list[Any] = []
-        zeros = None
+        if lengths is not None:
+            kind = _output_dtype(state, [first])
+            zeros = zero_tensors(cell.output_size, batch_size, kind)
+            longest = reductions.reduce_max(lengths)
         for time, step_inputs in enumerate(inputs):
             if time > 0:
                 opened.reuse_variables()
-            output, new_state = cell(step_inputs, state)
-            if lengths is not None:
-                running = comparison.less(time, lengths)
-                if zeros is None:
-                    zeros = nest.map_structure(array.zeros_like, output)
-                output = _where_running(running, output, zeros)
-                new_state = _where_running(running, new_state, state)
-            state = new_state
+            if lengths is None:
+                output, state = cell(step_inputs, state)
+            else:
+                output, state = _unless_all_ended(time, longest, lengths, cell, step_inputs, state, zeros)
             outputs.append(output)
         return outputs, state
+
+
+def _unless_all_ended(
+    time: int, longest: Any, lengths: Any, cell: Any, inputs: Any, state: Any, zeros: Any
+) -> tuple[Any, Any]:
+    """A step of the cell where a sequence goes on; after the longest it does not run, so it draws no random numbers."""
+
+    def step() -> list[Any]:
+        output, new_state = cell(inputs, state)
+        nest.assert_same_structure(state, new_state)
+        running = comparison.less(time, lengths)
+        return nest.flatten([_where_running(running, output, zeros), _where_running(running, new_state, state)])
+
+    found = control_flow.cond(comparison.less(time, longest), step, lambda: nest.flatten([zeros, state]))
+    for value, kept in zip(found, nest.flatten([zeros, state])):
+        value.set_shape(kept.static_shape)
+    output, new_state = nest.pack_sequence_as([zeros, state], found)
+    return output, new_state
 
 
 @export(v1="nn.static_state_saving_rnn")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from typing import Any
 
 from stoker._src.base import nest
@@ -63,6 +64,10 @@ def _default_filter(state: Any) -> Any:
     return not isinstance(state, TensorArray)
 
 
+def _always(_: Any) -> bool:
+    return True
+
+
 @export(v1="nn.rnn_cell.DropoutWrapper")
 class DropoutWrapper(_Wrapper):
     """Dropout on a cell's inputs, outputs and states.
@@ -75,7 +80,8 @@ class DropoutWrapper(_Wrapper):
         input_size: the size, or structure of sizes, of the inputs.
         dtype: of the masks.
         seed: of the masks.
-        dropout_state_filter_visitor: a function of each state that says what of it is dropped.
+        dropout_state_filter_visitor: a function of a state that says whether it is dropped, for a structure by a
+            boolean or a structure of them; it is asked again about each part that it says is.
 
     Raises:
         TypeError: no cell.
@@ -137,45 +143,34 @@ class DropoutWrapper(_Wrapper):
                 for i, each in enumerate(flat)
             ]
 
-    def _dropped(self, name: str, values: Any, chosen: Any = None) -> Any:
-        """A structure with dropout on the leaves that `chosen` (a structure of flags, or a single flag) says."""
-        flat = nest.flatten(values)
-        if chosen is None or isinstance(chosen, bool):
-            flags = [chosen is not False] * len(flat)
-        else:
-            flags = nest.flatten(chosen)
-        keep = self._keep[name]
-        results = []
-        for i, (value, flag) in enumerate(zip(flat, flags)):
-            if not flag:
-                results.append(value)
-            elif self._variational:
-                mask = math_unary.floor(keep + self._noise[name][i])
-                results.append(value / keep * mask)
-            else:
-                results.append(dropout.dropout(value, keep_prob=keep, seed=self._mask_seed(f"{name}_{i}")))
-        return nest.pack_sequence_as(values, results)
+    def _dropped(self, name: str, values: Any, flags: Any) -> Any:
+        """A structure with dropout where `flags`, a structure of booleans as deep or shallower, says so.
 
-    def _state_flags(self, state: Any) -> Any:
-        if isinstance(state, LSTMStateTuple) or not isinstance(state, (list, tuple, dict)):
-            return self._filter(state)
-        kind = type(state)
-        if isinstance(state, dict):
-            return {key: self._state_flags(value) for key, value in state.items()}
-        parts = [self._state_flags(value) for value in state]
-        return kind(*parts) if hasattr(state, "_fields") else kind(parts)
+        Each flag counts as one mask, so a subtree that is left alone takes one seed.
+        """
+        noise = nest.pack_sequence_as(values, self._noise[name]) if self._variational else values
+        keep = self._keep[name]
+        masks = itertools.count()
+
+        def drop(flag: bool, value: Any, noise: Any) -> Any:
+            salt = f"{name}_{next(masks)}"
+            if not flag:
+                return value
+            if self._variational:
+                return value / keep * math_unary.floor(keep + noise)
+            return dropout.dropout(value, keep_prob=keep, seed=self._mask_seed(salt))
+
+        return nest.map_structure_up_to(flags, drop, flags, values, noise)
 
     def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
         if self._active("input"):
-            inputs = self._dropped("input", inputs)
+            inputs = self._dropped("input", inputs, nest.map_structure(_always, inputs))
         output, new_state = self._cell(inputs, state, scope=scope)
         if self._active("state"):
-            flags = self._state_flags(new_state)
-            if isinstance(new_state, LSTMStateTuple) and isinstance(flags, bool):
-                flags = LSTMStateTuple(flags, flags)
+            flags = nest.get_traverse_shallow_structure(self._filter, new_state)
             new_state = self._dropped("state", new_state, flags)
         if self._active("output"):
-            output = self._dropped("output", output)
+            output = self._dropped("output", output, nest.map_structure(_always, output))
         return output, new_state
 
 

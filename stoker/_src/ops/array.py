@@ -12,6 +12,7 @@ from stoker._src.base.dtypes import INDEX, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, as_shape
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor, register_tensor_conversion_function
 from stoker._src.graph.definition import ANY, INT, INTS, PASSES, STATEFUL, TYPES, VIEW, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
@@ -269,7 +270,7 @@ def fill_kernel(dims: list[int], value: Any) -> Any:
     if value.ndim and value.shape != (1,):
         raise InvalidArgumentError(None, None, f"value must represent a scalar, got shape {Shape(value.shape)}")
     if isinstance(value, np.ndarray):
-        return np.full(dims, value.item(), dtype=object)
+        return np.broadcast_to(value.reshape(()), dims).copy()  # np.full would drop zeros at the end of bytes
     return value.reshape(()).expand(dims).clone(memory_format=torch.contiguous_format)
 
 
@@ -361,6 +362,8 @@ def _like(
         tensor = convert_to_tensor(tensor, name="tensor")
         wanted = tensor.dtype.base_dtype if dtype is None else as_dtype(dtype).base_dtype
         make = zeros if number == 0 else ones
+        if number == 1 and not context.executing_eagerly():
+            return ones(shape(tensor, None, dtypes.int32, optimize), wanted, name=scope)
         if optimize and tensor.static_shape.known and wanted is not dtypes.variant:
             return make(list(tensor.static_shape), wanted, name=scope)
         if wanted is not tensor.dtype.base_dtype:
@@ -524,6 +527,11 @@ def pack_shape(values: list[Shape], *, axis: int) -> Shape:
         return UNKNOWN_SHAPE
     axis = merged.normalize_axis(axis, extra=1)
     return Shape((*merged.dims[:axis], len(values), *merged.dims[axis:]))
+
+
+PACK.of_numbers(
+    lambda op: op._inputs if op._inputs[0].dtype.is_integer and op.outputs[0].static_shape.rank == 1 else None
+)
 
 
 def _packed_shape(op: Operation, index: int) -> Shape:

@@ -302,7 +302,7 @@ def split_v_kernel(value: Any, size_splits: list[int], split_dim: int, *, num_sp
         )
     if isinstance(value, torch.Tensor):
         try:
-            return value.split(size_splits, split_dim)
+            return value.split_with_sizes(size_splits, split_dim)
         except (RuntimeError, IndexError):
             pass  # one size left open, or sizes that do not fit
     if not -value.ndim <= split_dim < value.ndim:
@@ -312,7 +312,7 @@ def split_v_kernel(value: Any, size_splits: list[int], split_dim: int, *, num_sp
     sizes = _settled(size_splits, value.shape[split_dim])
     if isinstance(value, np.ndarray):
         return np.split(value, np.cumsum(sizes)[:-1], split_dim)
-    return value.split(sizes, split_dim)
+    return value.split_with_sizes(sizes, split_dim)
 
 
 def _settled(sizes: list[int], total: int) -> list[int]:

@@ -70,7 +70,7 @@ def pad_v2_kernel(input: Any, paddings: Any, constant_values: Any) -> Any:
     sizes = [size + before + after for size, (before, after) in zip(input.shape, paddings)]
     inner = tuple(slice(before, before + size) for size, (before, _) in zip(input.shape, paddings))
     if isinstance(input, np.ndarray):
-        result: Any = np.full(sizes, constant_values[()], dtype=object)
+        result: Any = np.broadcast_to(constant_values, sizes).copy()
         result[inner] = input
         return result
     # torch's own padding takes its value as a float, which cannot hold every integer.

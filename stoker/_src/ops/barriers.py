@@ -190,7 +190,7 @@ def barrier_insert_many_shape(handle: Shape, keys: Shape, values: Shape) -> None
 
 
 BARRIER_TAKE_MANY = define(
-    "BarrierTakeMany(handle: Ref(string), num_elements: scalar host int32) -> "
+    "BarrierTakeMany(handle: Ref(string), num_elements: any/scalar host int32) -> "
     "(indices: int64, keys: string, values: [component_types])",
     STATEFUL | BLOCKING,
     component_types=TYPES(minimum=1),
@@ -202,8 +202,16 @@ BARRIER_TAKE_MANY = define(
 
 @BARRIER_TAKE_MANY.kernel
 def barrier_take_many_kernel(
-    handle: Barrier, num_elements: int, *, component_types: Any, allow_small_batch: bool, wait_for_incomplete: bool
+    handle: Barrier,
+    num_elements: int,
+    *,
+    component_types: Any,
+    allow_small_batch: bool,
+    wait_for_incomplete: bool,
+    timeout_ms: int,
 ) -> tuple[Any, Any, list[Any]]:
+    if timeout_ms != -1:
+        raise InvalidArgumentError(None, None, f"Timeout not supported yet: timeout_ms = {timeout_ms}")
     if tuple(component_types) != handle.component_types:
         expected, found = (", ".join(d.name for d in kinds) for kinds in (handle.component_types, component_types))
         raise InvalidArgumentError(

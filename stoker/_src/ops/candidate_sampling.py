@@ -110,6 +110,8 @@ def fixed_unigram_kernel(
 ) -> tuple[torch.Tensor, ...]:
     classes = _checked(true_classes, num_true)
     if ctx.state is None:
+        if bool(vocab_file) == bool(unigrams):
+            raise InvalidArgumentError(None, None, "Must only provide one of vocab_file and unigrams, and one of them.")
         weights = _vocabulary_weights(vocab_file) if vocab_file else list(unigrams)
         table = UnigramTable(weights, distortion, num_reserved_ids, num_shards, shard)
         stream_state = generator(ctx, seed, seed2)
@@ -159,12 +161,17 @@ def learned_unigram_kernel(
     return _placed(learned.candidates(stream, classes, num_sampled, unique), true_classes)
 
 
-for _name in ("LearnedUnigramCandidateSampler", "ThreadUnsafeUnigramCandidateSampler"):
-    _definition = define(
-        f"{_name}(true_classes: int64) {_OUTPUTS}", STATEFUL, **_COUNTS, range_max=_POSITIVE, seed=0, seed2=0
+def _learned_sampler(name: str) -> OpDefinition:
+    definition = define(
+        f"{name}(true_classes: int64) {_OUTPUTS}", STATEFUL, **_COUNTS, range_max=_POSITIVE, seed=0, seed2=0
     )
-    _definition.kernel(learned_unigram_kernel)
-    _definition.shape(_sampler_shape)
+    definition.kernel(learned_unigram_kernel)
+    definition.shape(_sampler_shape)
+    return definition
+
+
+LEARNED_UNIGRAM = _learned_sampler("LearnedUnigramCandidateSampler")
+THREAD_UNSAFE_UNIGRAM = _learned_sampler("ThreadUnsafeUnigramCandidateSampler")
 
 ALL = define(f"AllCandidateSampler(true_classes: int64) {_OUTPUTS}", STATEFUL, **_COUNTS, seed=0, seed2=0)
 ALL.shape(_sampler_shape)
@@ -274,12 +281,16 @@ def learned_unigram_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Draws classes by a distribution learned from the targets: not supported.
-
-    Raises:
-        NotImplementedError: always.
-    """
-    raise NotImplementedError("The learned unigram sampler is not supported: its numbers depend on the order of runs.")
+    """Draws classes by how often they were targets so far, each counted once before; arguments as the uniform one's."""
+    return LEARNED_UNIGRAM(
+        true_classes,
+        num_true=num_true,
+        num_sampled=num_sampled,
+        unique=unique,
+        range_max=range_max,
+        name=name,
+        **op_seed_attrs(seed),
+    )
 
 
 @export("random.fixed_unigram_candidate_sampler", "nn.fixed_unigram_candidate_sampler")

@@ -93,7 +93,10 @@ def placeholder_with_default(input: Any, shape: Any, name: str | None = None) ->
 
 
 def _python_dtype(value: Any) -> DType | None:
-    """TensorFlow's type for plain numbers: int32 and float32 (int64 when the number needs it)."""
+    """TensorFlow's type for plain numbers, int32 and float32 (int64 when the number needs it), and for text.
+
+    NumPy is not asked what text is: its own type of bytes drops zeros at the end.
+    """
     while isinstance(value, (list, tuple)):
         if not value:
             return dtypes.float32
@@ -200,7 +203,7 @@ def _to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     elif isinstance(value, (list, tuple)) and any(isinstance(item, (str, bytes)) for item in _flat(value)):
         _check_elements(value, dtypes.string)
     guessed = dtype or _python_dtype(value)
-    if dtype is None and isinstance(value, (list, tuple)) and guessed is not None:
+    if dtype is None and isinstance(value, (list, tuple)):
         guessed = _widest(value, guessed)
     try:
         if guessed is dtypes.string:
@@ -239,24 +242,46 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _widest(value: Any, guessed: DType) -> DType:
+def _widest(value: Any, guessed: DType | None) -> DType | None:
     """[1, 2.0] is float32; mixtures of other kinds are refused."""
-    if guessed is dtypes.int32 and any(isinstance(item, (float, np.floating)) for item in _flat(value)):
+    if any(isinstance(item, (np.ndarray, np.number)) for item in _flat(value)):
+        return _of_numpy_values(value)
+    if guessed is dtypes.int32 and any(isinstance(item, float) for item in _flat(value)):
         return dtypes.float32
-    kinds = [item.dtype for item in _flat(value) if isinstance(item, (np.ndarray, np.generic))]
-    if kinds:
-        return as_dtype(np.result_type(*kinds))
     if guessed is dtypes.bool_ and not all(isinstance(item, bool) for item in _flat(value)):
         if context.executing_eagerly():
             raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
         guessed = dtypes.int32
-    if guessed in (dtypes.int32, dtypes.float32):
+    if guessed is not None and guessed in (dtypes.int32, dtypes.float32):
         for item in _flat(value):
             if isinstance(item, (str, bytes)):
                 raise TypeError(f"Expected {guessed.name}, got {item!r} of type '{type(item).__name__}' instead.")
             if isinstance(item, complex):
                 return dtypes.complex128
     return guessed
+
+
+def _of_numpy_values(value: Any) -> DType | None:
+    """The dtype of a list that holds NumPy values: in a graph NumPy's own, eagerly that of the first value.
+
+    As for lists of Python's numbers the wide types give way: int64 where all values fit in 32 bits, float64 in a graph.
+    """
+    try:
+        array = np.array(_plain(value))
+    except ValueError:  # rows of several lengths
+        return None
+    kind = array.dtype
+    if kind.kind not in "iuf":
+        return None
+    first = next(iter(_flat(value)))
+    if kind.kind == "f" and context.executing_eagerly() and isinstance(first, (float, np.floating, np.ndarray)):
+        return dtypes.float32 if type(first) is float else as_dtype(np.asarray(first).dtype)
+    if kind == np.float64:
+        return dtypes.float32
+    small = np.iinfo(np.int32)
+    if kind.kind != "f" and (not array.size or small.min <= array.min() <= array.max() <= small.max):
+        return dtypes.int32 if kind == np.int64 or context.executing_eagerly() else as_dtype(kind)
+    return as_dtype(kind)
 
 
 def _from_array(array: np.ndarray, dtype: DType | None) -> tuple[np.ndarray, DType]:
@@ -280,7 +305,7 @@ def _bytes_array(array: np.ndarray) -> np.ndarray:
             item = item.encode()
         elif not isinstance(item, bytes):
             raise TypeError(f"Expected string, got {item!r} of type '{type(item).__name__}' instead.")
-        result[index] = bytes(item)  # not a NumPy scalar, whose text is another
+        result[index] = bytes(item)  # not NumPy's kind of them
     return result
 
 

@@ -466,11 +466,12 @@ def _while_loop(
 
 
 def _eager_loop(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any, same_structure: bool) -> Any:
+    """The loop as Python runs it; returns what `body` returned last, in its own structure unless `same_structure`."""
     limit = None if maximum_iterations is None else int(maximum_iterations)
-    structure, values = loop_vars, loop_vars
+    structure, values, returned = loop_vars, loop_vars, loop_vars
     trips = 0
     while (limit is None or trips < limit) and bool(cond(*values)):
-        results = body(*values)
+        results = returned = body(*values)
         if not isinstance(results, (list, tuple)) or (len(structure) == 1 and len(results) != 1):
             results = (results,)
         nest.assert_same_structure(structure, results, check_types=False)
@@ -480,8 +481,7 @@ def _eager_loop(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any, s
     def convert(leaf: Any) -> Any:
         return leaf if isinstance(leaf, tensor_array.TensorArray) else convert_to_tensor(leaf)
 
-    values = nest.map_structure(convert, values, expand_composites=True)
-    return values if same_structure or len(values) != 1 else values[0]
+    return nest.map_structure(convert, values if same_structure else returned, expand_composites=True)
 
 
 class _Loop:

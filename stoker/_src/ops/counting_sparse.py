@@ -244,7 +244,15 @@ def _count_shapes(rank: int | None) -> tuple[Shape, Shape, Shape]:
     return Shape((None, rank)), Shape((None,)), Shape((rank,))
 
 
-DENSE_COUNT.shape(lambda values, weights: _count_shapes(values.rank))
+@DENSE_COUNT.shape
+def dense_count_shape(values: Shape, weights: Shape) -> tuple[Shape, Shape, Shape]:
+    if weights.rank == 0 and values.rank:
+        raise InvalidArgumentError(
+            None, None, f"Shapes must be equal rank, but are 0 and {values.rank}: weights, values."
+        )
+    return _count_shapes(values.rank)
+
+
 SPARSE_COUNT.shape(
     lambda indices, values, dense_shape, weights: _count_shapes(dense_shape[0] if dense_shape.rank == 1 else None)
 )

@@ -267,7 +267,7 @@ class OrthogonalV2(_Seeded):
         basis = orthogonal_columns(drawn)
         if rows < columns:
             basis = array.transpose(basis)
-        return arithmetic.multiply(self.gain, array.reshape(basis, sizes))
+        return arithmetic.multiply(array.reshape(basis, sizes), self.gain)
 
     def get_config(self) -> dict[str, Any]:
         return {"gain": self.gain, "seed": self.seed}

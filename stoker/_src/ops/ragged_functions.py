@@ -477,9 +477,12 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
             rank = mask.static_shape.rank
             if rank is None or rank == 0:
                 raise ValueError(f"mask must have a known rank of at least 1, got {mask}")
+            if not isinstance(data, RaggedTensor):
+                data = convert_to_tensor(data)
+                data.shape[:rank].assert_is_compatible_with(mask.shape)
             if rank == 1:
                 rows = array.squeeze(array_selection.where(mask), [1])
-                return gather_rows(data if isinstance(data, RaggedTensor) else convert_to_tensor(data), rows)
+                return gather_rows(data, rows)
             mask = RaggedTensor.from_tensor(mask, ragged_rank=rank - 1)
         if not isinstance(data, RaggedTensor):
             data = convert_to_tensor(data)

@@ -745,10 +745,10 @@ def _rebuild(instance: RaggedTensor, parts: Any) -> Any:
 
 
 def _compatible(first: Any, second: Any) -> bool:
-    return (
+    return (  # of any shapes
         first.dtype.base_dtype is second.dtype.base_dtype
         and first.ragged_rank == second.ragged_rank
-        and first.static_shape.compatible(second.static_shape)
+        and first.row_splits.dtype.base_dtype is second.row_splits.dtype.base_dtype
     )
 
 

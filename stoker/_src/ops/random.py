@@ -29,9 +29,8 @@ from stoker._src.ops.values import torch_dtype
 
 
 class _Eager:
-    """Eager mode's seed: `tf.random.set_seed`, and the op seeds that follow from it."""
+    """The op seeds that follow from eager mode's own, which `tf.random.set_seed` gives to the executor."""
 
-    seed: int | None = None
     sequence: EagerSeeds | None = None
 
 
@@ -39,8 +38,8 @@ class _Eager:
 def set_random_seed(seed: int) -> None:
     """Sets the seed of the default graph (of the program, in eager mode), from which ops without a seed get theirs."""
     if context.executing_eagerly():
-        _Eager.seed, _Eager.sequence = seed, EagerSeeds(seed)
-        context.target().forget_states()
+        _Eager.sequence = EagerSeeds(seed)
+        context.target().start_seed(seed)
     else:
         context.get_default_graph().seed = seed
 
@@ -50,7 +49,7 @@ def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
     """The pair of seeds that an op with seed `op_seed` gets now; (None, None) for a different stream each time."""
     if context.executing_eagerly():
         sequence = _Eager.sequence
-        return op_seeds(_Eager.seed, op_seed, sequence.next_op_seed if sequence is not None else lambda: 0)
+        return op_seeds(context.target().seed, op_seed, sequence.next_op_seed if sequence is not None else lambda: 0)
     graph = context.get_default_graph()
     return op_seeds(graph.seed, op_seed, graph.next_random_op)
 

@@ -261,20 +261,33 @@ def lin_space_shape(start: Shape, stop: Shape, num: Any) -> Shape:
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, both included, along a new dimension at `axis`."""
     with name_scope(name, "linspace", [start, stop]) as scope:
+        given = isinstance(start, Tensor) or isinstance(stop, Tensor)
         start = convert_to_tensor(start, name="start")
         stop = convert_to_tensor(stop, start.dtype.base_dtype, name="stop")
-        if start.static_shape.rank == 0 and stop.static_shape.rank == 0:
+        if not given and start.static_shape.rank == 0 and stop.static_shape.rank == 0:
+            if axis not in (0, -1):
+                array.expand_dims(start, axis)  # says what is wrong with it
             return LIN_SPACE(start, stop, num, name=scope)
+        # Of ops that have gradients, which LinSpace has not.
         known = constant_value(num) if isinstance(num, Tensor) else num
         if known is not None and int(known) <= 0:
             raise InvalidArgumentError(None, None, f"Requires num > 0: {known}")
+        if start.dtype.base_dtype.is_integer:
+            start, stop = math.cast(start, dtypes.float64), math.cast(stop, dtypes.float64)
         kind = start.dtype.base_dtype
+        if start.static_shape != stop.static_shape or not start.static_shape.known:
+            zeros = array.zeros_like(start + stop)  # type: ignore[operator]
+            start, stop = start + zeros, stop + zeros  # type: ignore[operator]
         first, last = array.expand_dims(start, axis), array.expand_dims(stop, axis)
-        rank = broadcast(first.static_shape, last.static_shape).rank
-        if rank is None:
-            raise ValueError("linspace needs the ranks of `start` and `stop`.")
-        form = [1] * rank
-        form[axis % rank] = -1
+        dims = first.static_shape.rank
+        if dims is None:
+            whole = rank(first)
+            before = axis if axis >= 0 else axis + whole  # type: ignore[operator]
+            ones = [array.ones([count], dtypes.int32) for count in (before, whole - 1 - before)]  # type: ignore[operator]
+            form: Any = array.concat([ones[0], [-1], ones[1]], 0)
+        else:
+            form = [1] * dims
+            form[axis % dims] = -1
         steps = array.reshape(range(num), form)
         count = math.maximum(convert_to_tensor(num, dtypes.int32) - 1, 1)  # type: ignore[operator]
         inner = first + (last - first) * math.cast(steps, kind) / math.cast(count, kind)  # type: ignore[operator]

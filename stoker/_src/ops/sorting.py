@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from stoker._src.graph.definition import ANY, INT, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, ranges, reductions, segment
+from stoker._src.ops import array, array_joining, math, ranges, reductions, segment
 from stoker._src.ops.unsigned import ordered
 from stoker._src.ops.values import from_numpy, torch_dtype
 
@@ -131,22 +132,23 @@ def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = dtypes.
 # ---- sort, argsort ----------------------------------------------------------------------------------------------
 
 
-def _turned(x: Tensor, axis: Any, argument: str) -> tuple[Tensor, list[int] | None]:
-    """`x` with `axis` last, and the permutation that does it (None when it is last already)."""
+def _turned(x: Tensor, axis: Any) -> tuple[Tensor, Callable[[Tensor], Tensor] | None]:
+    """`x` with `axis` last, and what turns it back (None when it is last already)."""
     place = constant_value(convert_to_tensor(axis, name="axis"))
     if place is None or np.ndim(place):
         raise ValueError("axis must be a constant scalar")
-    rank = x.static_shape.rank
-    if rank is None:
-        if int(place) == -1:
-            return x, None
-        raise ValueError(f"{argument} must have a known rank to be sorted along axis {int(place)}")
-    at = x.static_shape.normalize_axis(int(place))
-    if at == rank - 1:
+    at, rank = int(place), x.static_shape.rank
+    if rank is None and at != -1:
+        sizes = array.shape(x)
+        middle, following = sizes[at], sizes[at + 1 :]  # type: ignore[index]
+        form = array_joining.stack([-1, middle, reductions.reduce_prod(following)])
+        turned = array.transpose(array.reshape(x, form), [0, 2, 1])
+        return turned, lambda result: array.reshape(array.transpose(result, [0, 2, 1]), sizes)
+    if rank is None or x.static_shape.normalize_axis(at) == rank - 1:
         return x, None
     order = list(range(rank))
     order[at], order[-1] = order[-1], order[at]
-    return array.transpose(x, order), order
+    return array.transpose(x, order), lambda result: array.transpose(result, order)
 
 
 def _width(x: Tensor) -> Any:
@@ -159,7 +161,7 @@ def _sorted(values: Any, axis: Any, direction: str, which: int) -> Tensor:
             f"Argument `direction` should be one of ['ASCENDING', 'DESCENDING']. Received: direction={direction}"
         )
     x = convert_to_tensor(values, name="values")
-    turned, order = _turned(x, axis, "values")
+    turned, back = _turned(x, axis)
     kind = turned.dtype.base_dtype
     if direction == "ASCENDING":
         # The largest of mirrored values: -x for floats, -1 - x (no overflow) for integers, the top for unsigned ones.
@@ -172,7 +174,7 @@ def _sorted(values: Any, axis: Any, direction: str, which: int) -> Tensor:
             result = math.negative(picked.values) if which == 0 else picked.indices
     else:
         result = TOP_K_V2(turned, _width(turned))[which]
-    return result if order is None else array.transpose(result, order)
+    return result if back is None else back(result)
 
 
 @export("sort")

@@ -90,6 +90,9 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
 @export("sparse.eye")
 def eye(num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float32, name: str | None = None) -> SparseTensor:
     """The identity matrix."""
+    for label, size in (("num_rows", num_rows), ("num_columns", num_columns)):
+        if isinstance(size, (float, complex, str, bytes)):
+            raise TypeError(f"{label} must be an integer value, got {size!r}.")
     with name_scope(name, "eye"):
         rows = math.cast(convert_to_tensor(num_rows), dtypes.int64)
         columns = rows if num_columns is None else math.cast(convert_to_tensor(num_columns), dtypes.int64)
@@ -112,10 +115,8 @@ def sparse_to_dense(
 
     Indices must be in order and distinct unless `validate_indices` is False.
     """
-    values = convert_to_tensor(sparse_values)
-    default = convert_to_tensor(default_value, values.dtype.base_dtype)
     return sparse_ops.SPARSE_TO_DENSE(
-        sparse_indices, output_shape, values, default, validate_indices=validate_indices, name=name
+        sparse_indices, output_shape, sparse_values, default_value, validate_indices=validate_indices, name=name
     )
 
 
@@ -284,11 +285,12 @@ def concat_v2(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, na
     shapes = [part.dense_shape for part in parts]
     if expand_nonconcat_dims:
         largest = reductions.reduce_max(array.PACK(shapes), 0)
-        rank = shapes[0].static_shape.of_rank(1)[0]
-        if rank is None:
-            raise NotImplementedError("Joining SparseTensors of different sizes needs their rank.")
-        at = int(axis) % rank
-        shapes = [array.concat([largest[:at], shape[at : at + 1], largest[at + 1 :]], 0) for shape in shapes]  # type: ignore[index]
+        at = int(axis)
+        after = None if at == -1 else at + 1  # a negative axis counts from the end, whatever the rank
+        shapes = [
+            array.concat([largest[:at], shape[at:after], largest[after:] if after is not None else shape[:0]], 0)  # type: ignore[index]
+            for shape in shapes
+        ]
     found = sparse_ops.SPARSE_CONCAT(
         [part.indices for part in parts], [part.values for part in parts], shapes, concat_dim=int(axis), name=name
     )
@@ -371,8 +373,9 @@ def retain(sp_input: Any, to_retain: Any) -> SparseTensor:
 def mask(a: IndexedSlices, mask_indices: Any, name: str | None = None) -> IndexedSlices:
     """IndexedSlices without the rows of `mask_indices`."""
     with name_scope(name, "sparse_mask"):
+        rows = convert_to_tensor(a.indices)
         kept, places = array_selection.LIST_DIFF(
-            a.indices, math.cast(convert_to_tensor(mask_indices), a.indices.dtype.base_dtype)
+            rows, math.cast(convert_to_tensor(mask_indices), rows.dtype.base_dtype)
         )
         return IndexedSlices(gathering.gather(a.values, places, name="sparse_mask"), kept, a.dense_shape)
 
@@ -394,7 +397,7 @@ def fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) 
 def add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
     """The sum of two tensors, of which one at least is sparse; sparse when both are.
 
-    Sums whose magnitude is below `threshold` are left out of a sparse result.
+    Sums of two elements whose magnitude is below `threshold` are left out of a sparse result.
 
     Raises:
         TypeError: two dense tensors.
@@ -568,6 +571,11 @@ def _operator(definition: Any, name: str) -> Any:
     return apply
 
 
+def _dense_times(self: SparseTensor, other: Any) -> Any:
+    return self * other if isinstance(other, Tensor) else NotImplemented  # type: ignore[operator]
+
+
+SparseTensor.__rmul__ = _dense_times  # type: ignore[attr-defined]
 SparseTensor.__mul__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_MUL, "mul")  # type: ignore[attr-defined]
 SparseTensor.__truediv__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_DIV, "truediv")  # type: ignore[attr-defined]
 SparseTensor.__div__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_DIV, "div")  # type: ignore[attr-defined]

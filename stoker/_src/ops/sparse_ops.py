@@ -168,7 +168,7 @@ def sparse_to_dense_kernel(
         )
     total = numbers.prod(sizes)
     if isinstance(sparse_values, np.ndarray):
-        result: Any = np.full(total, default_value[()], dtype=object)
+        result: Any = np.broadcast_to(default_value, total).copy()
         result[flat.numpy()] = sparse_values if sparse_values.ndim else sparse_values[()]
         return result.reshape(sizes)
     result = default_value.expand(total).clone()
@@ -530,7 +530,9 @@ def sparse_add_kernel(
     )
     limit = thresh.item()
     if limit > 0:
-        keep = torch.nonzero(total.abs() >= limit).reshape(-1)
+        # As in TensorFlow, what stands in one operand alone is no sum and stays.
+        alone = torch.bincount(places, minlength=len(total)) == 1
+        keep = torch.nonzero(alone | (total.abs() >= limit)).reshape(-1)
         one, total = one[keep], total[keep]
     return both.index_select(0, one), total, a_shape.clone()
 

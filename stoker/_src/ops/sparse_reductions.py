@@ -228,7 +228,7 @@ def sparse_fill_empty_rows_kernel(
     order = torch.argsort(torch.cat([rows, empty]), stable=True)
     together = torch.cat([indices, added]).index_select(0, order)
     if isinstance(values, np.ndarray):
-        filled: Any = np.concatenate([values, np.full(empty.shape[0], default_value[()], dtype=object)])
+        filled: Any = np.concatenate([values, np.broadcast_to(default_value, empty.shape)])
     else:
         filled = torch.cat([values, default_value.expand(empty.shape[0])])
     back = torch.empty_like(order)

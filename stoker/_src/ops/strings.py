@@ -26,6 +26,7 @@ from stoker._src.graph.definition import (
     one_of,
     unchanged,
 )
+from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, reductions, segment
 from stoker._src.ops.array_movement import allocatable
@@ -156,8 +157,9 @@ def reduce_join(
 ) -> Tensor:
     """Strings joined along dimensions, in the order in which `axis` gives them."""
     axis, keep = reductions.older_arguments(axis, keepdims, reduction_indices, keep_dims)
-    inputs = inputs if isinstance(inputs, Tensor) else convert_to_tensor(inputs, dtypes.string)
-    return REDUCE_JOIN(inputs, _join_axes(inputs, axis), keep_dims=keep, separator=separator, name=name)
+    with name_scope(None, "ReduceJoin", [inputs, axis]):
+        inputs = inputs if isinstance(inputs, Tensor) else convert_to_tensor(inputs, dtypes.string)
+        return REDUCE_JOIN(inputs, _join_axes(inputs, axis), keep_dims=keep, separator=separator, name=name)
 
 
 @export(v2="strings.reduce_join")

@@ -149,7 +149,10 @@ def _formatted(
 
 
 def _c_text(form: str, value: Any) -> str:
-    """`form % value` as C prints it, which shows the sign of a NaN."""
+    """`form % value` as C prints it, which shows the sign of a NaN and puts no zeros before what is no number."""
+    if numbers.isfinite(value):
+        return form % value
+    form = form.replace("%0", "%")
     if value == value or numbers.copysign(1.0, value) > 0:
         return form % value
     return (form % -numbers.inf).replace("inf", "nan")
@@ -281,20 +284,26 @@ def string_format(
 FINGERPRINT = define("Fingerprint(data: T, method: scalar string) -> (fingerprint: uint8)", T=ANY)
 
 
-@FINGERPRINT.kernel
-def fingerprint_kernel(data: Any, method: np.ndarray) -> torch.Tensor:
+def _check_method(method: np.ndarray) -> None:
     if method.item() != b"farmhash64":
         raise InvalidArgumentError(
             None, None, f"Unsupported fingerprint method: {method.item().decode(errors='replace')}"
         )
+
+
+@FINGERPRINT.kernel
+def fingerprint_kernel(data: Any, method: np.ndarray) -> torch.Tensor:
+    _check_method(method)
     if data.ndim == 0:
         raise InvalidArgumentError(None, None, "`data` should have at least one dimension: []")
     values = data if isinstance(data, np.ndarray) else to_numpy(data)
     return torch.from_numpy(np.ascontiguousarray(hashing.fingerprint_rows(values)))
 
 
-@FINGERPRINT.shape
-def fingerprint_shape(data: Shape, method: Shape) -> Shape:
+@FINGERPRINT.shape(values=["method"])
+def fingerprint_shape(data: Shape, method: np.ndarray | None) -> Shape:
+    if method is not None:
+        _check_method(method)
     return Shape((data.at_least(1)[0] if data.dims is not None else None, 8))
 
 

@@ -244,6 +244,7 @@ class EagerExecutor:
 
     def __init__(self) -> None:
         self.resources = ResourceManager()
+        self.seed: int | None = None
         self._local = threading.local()
         self._states: dict[Any, NodeContext] = {}
         self._contexts: weakref.WeakKeyDictionary[Operation, NodeContext] = weakref.WeakKeyDictionary()
@@ -324,9 +325,12 @@ class EagerExecutor:
                 tape.record(record)
         return record
 
-    def forget_states(self) -> None:
-        """Stateful ops start anew: `tf.random.set_seed` was called."""
+    def start_seed(self, seed: int) -> None:
+        """Eager ops, and functions that are traced from here on, get their seeds from this one; random numbers start anew."""
+        self.seed = seed
         self._states.clear()
+        for node_context in self._contexts.values():
+            node_context.state = None
 
     def _functions(self, record: EagerOperation) -> tuple[dict[str, Any], list[Step]]:
         """The compiled functions that an op calls; compiled once for the variables it is given."""

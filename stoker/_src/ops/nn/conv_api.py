@@ -367,6 +367,8 @@ def separable_conv2d_v2(
 def _conv1d(
     value: Any, filters: Any, stride: Any, padding: Any, data_format: str | None, dilations: Any, scope: str
 ) -> Tensor:
+    if data_format not in (None, "NWC", "NCW", "NHWC", "NCHW"):
+        raise ValueError(f"`data_format` must be 'NWC' or 'NCW'. Received: data_format={data_format}")
     first = starts_with_channels(data_format)
     axis = 1 if first else 2
     value = convert_to_tensor(value)
@@ -613,7 +615,10 @@ def _numbers(value: Any, count: int, label: str) -> list[int]:
         if found is None:
             raise NotImplementedError(f"convolution needs {label} that are known when the graph is built")
         value = found
-    numbers = [int(each) for each in np.ravel(np.asarray(value))]
+    given = np.ravel(np.asarray(value))
+    if given.dtype.kind not in "iub" and given.size:
+        raise TypeError(f"Expected int for argument '{label}' not {value!r}.")
+    numbers = [int(each) for each in given]
     if len(numbers) == 1:
         numbers *= count
     if len(numbers) != count:
