@@ -481,7 +481,8 @@ def tridiagonal_solve(
 def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
     """The product of tridiagonal matrices with `rhs` [..., M, K]; the diagonals as in `tridiagonal_solve`."""
     right = convert_to_tensor(rhs)
-    diags = _compact(diagonals, diagonals_format, right.static_shape.at_least(2)[-2])
+    size = right.static_shape[-2] if (right.static_shape.rank or 0) > 1 else None
+    diags = _compact(diagonals, diagonals_format, size)
     return TRIDIAGONAL_MATMUL(diags[..., 0:1, :], diags[..., 1:2, :], diags[..., 2:3, :], right, name=name)
 
 
