@@ -73,3 +73,36 @@ def test_partitions_must_agree():
             tf.get_variable("v", [4], partitioner=tf.fixed_size_partitioner(4))
     with pytest.raises(ValueError, match="must return a sequence"):
         tf.get_variable("w", [4], partitioner=lambda shape, dtype: 2)
+
+
+def test_wrong_control_inputs_are_told_at_once():
+    """control_dependencies looks at what it is given when it is called, not when its block begins."""
+    with pytest.raises(TypeError):
+        tf.control_dependencies([3])
+    with pytest.raises(KeyError):
+        tf.control_dependencies(["nowhere"])
+
+
+def test_colocation_is_stronger_than_outer_devices():
+    """Ops that stand with another are where that one is, whatever device block is around; inner blocks still count."""
+    graph = tf.get_default_graph()
+    free = tf.constant(1.0)
+    with tf.device("/cpu:0"), graph.colocate_with(free.op):
+        assert tf.no_op().device == ""
+        with tf.device("/cpu:7"):
+            assert tf.no_op().device == "/device:CPU:7"
+
+
+def test_containers_hold_every_kind_of_state():
+    """Variables of both kinds, queues and tables made inside of a container block are in it, unless they name another."""
+    with tf.container("shelf"):
+        made = [
+            tf.Variable(1.0).op,
+            tf.Variable(1.0, use_resource=True).handle.op,
+            tf.FIFOQueue(1, tf.float32).queue_ref.op,
+            tf.raw_ops.HashTableV2(key_dtype=tf.int64, value_dtype=tf.int64).op,
+        ]
+        own = tf.raw_ops.HashTableV2(key_dtype=tf.int64, value_dtype=tf.int64, container="own").op
+    assert [op.get_attr("container") for op in made] == [b"shelf"] * 4
+    assert own.get_attr("container") == b"own"
+    assert tf.Variable(1.0).op.get_attr("container") == b""

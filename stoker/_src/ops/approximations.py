@@ -230,9 +230,7 @@ def sobol_sample_kernel(dim: int, num_results: int, skip: int, *, dtype: DType) 
 @SOBOL_SAMPLE.shape(values=["dim", "num_results"])
 def sobol_sample_shape(dim: Any, num_results: Any, skip: Shape) -> Shape:
     sizes = [None if each is None else int(each) for each in (num_results, dim)]
-    if any(size is not None and size < 1 for size in sizes):
-        raise _invalid(f"dim and num_results must be at least one, got {sizes[1]} and {sizes[0]}")
-    return Shape(sizes)
+    return Shape(size if size is None or size > 0 else None for size in sizes)
 
 
 @export("math.sobol_sample")
