@@ -495,6 +495,8 @@ def _norm(tensor: Any, ord: Any, axis: Any, keepdims: bool, name: str | None) ->
             if len(axis) != 1 or not isinstance(axis[0], (int, np.integer)):
                 raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
             axis = axis[0]
+        if axis is not None and not isinstance(axis, (int, np.integer)):
+            raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
         if not (isinstance(ord, (int, float)) and not isinstance(ord, bool)) and ord != "euclidean":
             raise ValueError(f"'ord' must be a supported vector norm, got {ord}")
         if isinstance(ord, (int, float)) and ord <= 0:
