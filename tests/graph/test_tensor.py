@@ -43,3 +43,14 @@ def test_lists_of_numpy_numbers(values, in_graph, eagerly):
     assert tf.constant(values).dtype is in_graph
     with context.enter_eager():
         assert tf.constant(values).dtype is eagerly
+
+
+def test_a_constant_is_a_copy_of_its_array():
+    """What is written to an array after a constant was made of it does not change the constant."""
+    values = np.arange(3, dtype=np.float32)
+    held, variable = tf.constant(values), tf.Variable(values)
+    used = tf.add(values, 1.0)
+    values += 10.0
+    with tf.Session() as session:
+        session.run(variable.initializer)
+        assert [each.tolist() for each in session.run([held, variable, used])] == [[0, 1, 2], [0, 1, 2], [1, 2, 3]]

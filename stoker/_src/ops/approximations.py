@@ -95,6 +95,7 @@ def isotonic_regression(inputs: Any, decreasing: bool = True, axis: int = -1) ->
     if axis != -1 and not (rank is not None and axis == rank - 1):
         if rank is None:
             raise ValueError("isotonic_regression along another axis than the last needs inputs of known rank.")
+        axis = inputs.static_shape.normalize_axis(axis)
         order = list(range(rank))
         order[axis], order[-1] = order[-1], order[axis]
         moved = array.transpose(inputs, order)

@@ -17,7 +17,7 @@ from stoker._src.graph.conversion import is_tensor, register_tensor_conversion_f
 from stoker._src.graph.definition import ANY, PASSES, SHAPE, STATEFUL, TENSOR, TYPE, define
 from stoker._src.graph.static_values import VALUE_READERS
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.values import from_numpy, to_numpy
+from stoker._src.ops.values import from_numpy, to_numpy, torch_dtype
 
 # ---- Const ------------------------------------------------------------------------------------------------------
 
@@ -316,7 +316,7 @@ def constant(
     """A constant tensor.
 
     Args:
-        value: a Python, NumPy or torch value.
+        value: a Python, NumPy or torch value; eagerly a torch tensor keeps its memory.
         dtype: its dtype; by default int32 or float32 for Python numbers.
         shape: a shape to give it; a single element fills it (with `verify_shape`, the value must have that shape).
         name: the op's name.
@@ -331,6 +331,10 @@ def constant(
     array, found = to_array(value, None if dtype is None else as_dtype(dtype).base_dtype)
     if shape is not None:
         array = _reshaped(array, as_shape(shape), verify_shape)
+    elif isinstance(value, torch.Tensor) and context.executing_eagerly() and value.dtype is torch_dtype(found):
+        return context.target().share(value.detach().resolve_conj().resolve_neg(), found)
+    if dtype is None and isinstance(value, (np.ndarray, torch.Tensor)) and not context.executing_eagerly():
+        array = np.array(array)  # The graph's own: the caller may write to the one that was given.
     return constant_of(array, found, name)
 
 

@@ -144,6 +144,8 @@ def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str | None, mismatch: ty
         if not callable(function):
             raise TypeError(f"'{label}' must be callable.")
     if context.executing_eagerly():
+        if pred is None:
+            raise ValueError("Attempt to convert a value (None) with an unsupported type to a Tensor: pred")
         with name_scope(name, "cond", [pred]):
             return true_fn() if pred else false_fn()
     if isinstance(pred, bool):
