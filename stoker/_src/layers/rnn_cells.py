@@ -129,7 +129,12 @@ class _LayerCell(RNNCell):
             )
         if self._dtype is not None and not as_dtype(self._dtype).is_floating:
             raise ValueError(f"RNN cell only supports floating point inputs, but received dtype: {self._dtype}")
-        size = dims(input_shape)[-1]
+        sizes = dims(input_shape)
+        if not sizes:
+            raise ValueError(
+                f'Input 0 of layer "{self.name}" is incompatible with the layer: expected ndim=2, found ndim=0'
+            )
+        size = sizes[-1]
         if size is None:
             raise ValueError(f"Expected inputs.shape[-1] to be known, saw shape: {input_shape}")
         self.input_spec = InputSpec(ndim=2)
