@@ -88,7 +88,7 @@ def test_metrics_refuse_eager_mode(eager):
 
 def test_sparse_labels_at_k():
     """Each row of sparse labels has its own number of them; a row without any has no average precision."""
-    labels = tf.SparseTensor([[0, 0], [0, 1], [1, 1]], tf.constant([3, 0, 2], tf.int64), [2, 2])
+    labels = tf.SparseTensor([[0, 0], [0, 1], [0, 2], [1, 1]], tf.constant([3, 0, 3, 2], tf.int64), [2, 3])
     scores = tf.constant([[0.5, 0.1, 0.2, 0.4], [0.1, 0.5, 0.2, 0.3]])
     metrics = [
         tf.metrics.recall_at_k(labels, scores, 1)[1],

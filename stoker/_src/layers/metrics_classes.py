@@ -320,9 +320,10 @@ def average_precision_at_k(
         before = comparison.less_equal(array.expand_dims(places, 0), array.expand_dims(places, 1))
         running = reductions.reduce_sum(math.multiply(array.expand_dims(hits, -2), _as_double(before)), -1)
         precisions = math.multiply(math.divide(running, places), hits)
-        # A label named twice counts twice here, as in TensorFlow.
+        # A label named twice counts twice here unless labels are sparse, as in TensorFlow.
         if by_row:
-            named = reductions.reduce_sum(_as_double(comparison.greater_equal(labels, 0)), -1)
+            fresh = comparison.logical_and(_first_of_its_kind(labels), comparison.greater_equal(labels, 0))
+            named = reductions.reduce_sum(_as_double(fresh), -1)
         else:
             named = casting.cast(array.shape(labels)[-1], dtypes.float64)  # type: ignore[index]
         most = math.minimum(named, float(k))
