@@ -27,10 +27,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: $(STAMP)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/basedpyright --pythonpath $(BIN)/python
+test: lint
 	$(BIN)/python -m pytest -n 2 tests
 
 # Writes the public modules from the `@export` statements and records their names.

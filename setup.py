@@ -32,17 +32,15 @@ setup(
         extension("formats.images._native", ["formats/images/native.c"], "formats/images/*.h"),
         extension("ops.native.random_bits", ["ops/native/random_bits.c"], "ops/native/*.h"),
         extension("ops.native.sdca", ["ops/native/sdca.c"], "ops/native/*.h"),
-        extension(
-            "ops.native.transposition",
-            ["ops/native/transposition.c"],
-            "ops/native/*.h",
-            [*COMPILE_ARGS, "-fopenmp"],
+        *(
+            extension(f"ops.native.{name}", [f"ops/native/{name}.c"], "ops/native/*.h", [*COMPILE_ARGS, "-fopenmp"])
+            for name in ("pooling", "transposition", "updates")
         ),
         extension(
             "runtime.native.program",
             ["runtime/native/program.c"],
             "runtime/native/*.h",
-            [*COMPILE_ARGS, "-ffp-contract=fast"],
+            [*COMPILE_ARGS, "-ffp-contract=fast", "-fopenmp"],
         ),
     ]
 )

@@ -25,19 +25,19 @@ tf: Any = None  # the module that --module names
 COLUMNS, SMALL, LARGE, BATCHES = 64, 10_000, 1_000_000, 50
 
 OPTIMIZERS = {
-    "GradientDescent": lambda step: tf.train.GradientDescentOptimizer(0.1),
-    "Momentum": lambda step: tf.train.MomentumOptimizer(0.1, 0.9),
-    "Momentum (Nesterov)": lambda step: tf.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
-    "Adagrad": lambda step: tf.train.AdagradOptimizer(0.1),
-    "Adadelta": lambda step: tf.train.AdadeltaOptimizer(0.1),
-    "AdagradDA": lambda step: tf.train.AdagradDAOptimizer(0.1, step),
-    "Ftrl": lambda step: tf.train.FtrlOptimizer(0.1, l1_regularization_strength=0.01),
-    "Ftrl (shrinkage)": lambda step: tf.train.FtrlOptimizer(0.1, l2_shrinkage_regularization_strength=0.01),
-    "ProximalGradientDescent": lambda step: tf.train.ProximalGradientDescentOptimizer(0.1, 0.01),
-    "ProximalAdagrad": lambda step: tf.train.ProximalAdagradOptimizer(0.1, 0.1, 0.01),
-    "RMSProp": lambda step: tf.train.RMSPropOptimizer(0.1),
-    "RMSProp (centered)": lambda step: tf.train.RMSPropOptimizer(0.1, centered=True),
-    "Adam": lambda step: tf.train.AdamOptimizer(0.1),
+    "GradientDescent": lambda train, step: train.GradientDescentOptimizer(0.1),
+    "Momentum": lambda train, step: train.MomentumOptimizer(0.1, 0.9),
+    "Momentum (Nesterov)": lambda train, step: train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
+    "Adagrad": lambda train, step: train.AdagradOptimizer(0.1),
+    "Adadelta": lambda train, step: train.AdadeltaOptimizer(0.1),
+    "AdagradDA": lambda train, step: train.AdagradDAOptimizer(0.1, step),
+    "Ftrl": lambda train, step: train.FtrlOptimizer(0.1, l1_regularization_strength=0.01),
+    "Ftrl (shrinkage)": lambda train, step: train.FtrlOptimizer(0.1, l2_shrinkage_regularization_strength=0.01),
+    "ProximalGradientDescent": lambda train, step: train.ProximalGradientDescentOptimizer(0.1, 0.01),
+    "ProximalAdagrad": lambda train, step: train.ProximalAdagradOptimizer(0.1, 0.1, 0.01),
+    "RMSProp": lambda train, step: train.RMSPropOptimizer(0.1),
+    "RMSProp (centered)": lambda train, step: train.RMSPropOptimizer(0.1, centered=True),
+    "Adam": lambda train, step: train.AdamOptimizer(0.1),
 }
 
 
@@ -75,7 +75,7 @@ def step_time(make, table_rows, *, rows, repeats, resource):
         step = tf.train.get_or_create_global_step()
         indices, values = tf.placeholder(tf.int64, [None]), tf.placeholder(tf.float32, [None, COLUMNS])
         gradient = tf.IndexedSlices(values, indices, tf.constant([table_rows, COLUMNS], tf.int64))
-        optimizer = make(step)
+        optimizer = make(tf.train, step)
         train = optimizer.apply_gradients([(gradient, table)], global_step=step)
         session.run(tf.global_variables_initializer())
         run = session.make_callable(train, [indices, values])

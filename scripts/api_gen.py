@@ -23,12 +23,14 @@ HEADERS = {
 }
 PACKAGES = ("stoker", "stoker.compat", "stoker.compat.v1", "stoker.compat.v2")
 # What a public module does beside re-exporting: choosing the behaviour of the process.
-_LAZY_NAMESPACES = "from stoker._src.runtime.behavior import lazy_namespace as __getattr__\n"
+_LAZY_NAMESPACES = "from stoker._src.graph.behavior import lazy_namespace as __getattr__\n"
+# Packages whose names come with their first use.
+ON_FIRST_USE = ("stoker", "stoker.compat.v1", "stoker.compat.v2")
 FOOTERS = {
     "stoker.compat": _LAZY_NAMESPACES,
     "stoker.compat.v1.compat": _LAZY_NAMESPACES,
     "stoker.compat.v2.compat": _LAZY_NAMESPACES,
-    "stoker.compat.v1": "from stoker._src.runtime.behavior import entered_v1\n\nentered_v1()\n",
+    "stoker.compat.v1": "from stoker._src.graph.behavior import entered_v1\n\nentered_v1()\n",
 }
 
 
@@ -59,15 +61,26 @@ def modules_of(table: dict[str, tuple[str, str]], root: str) -> dict[str, dict[s
     return modules
 
 
+def header(module: str) -> str:
+    name = module.removeprefix("stoker").removeprefix(".compat.v1").removeprefix(".compat.v2")
+    text = HEADERS.get(module, f'"""Public names of tf{name}."""')
+    return f"{text}\n\n# Written by scripts/api_gen.py.\n# fmt: off\n"
+
+
+def render_on_first_use(module: str) -> str:
+    """A package that has the names of its module `_names` from their first use on."""
+    return (
+        header(module)
+        + "from typing import TYPE_CHECKING\n\n"
+        + "from stoker._src.base.first_use import names_on_first_use\n\n"
+        + f"if TYPE_CHECKING:\n    from {module}._names import *\n\n"
+        + "__getattr__, __dir__ = names_on_first_use(__name__)\n"
+        + FOOTERS.get(module, "")
+    )
+
+
 def render(module: str, names: dict[str, tuple[str, str]], children: list[str]) -> str:
-    lines = [
-        HEADERS.get(
-            module,
-            f'"""Public names of tf{module.removeprefix("stoker").removeprefix(".compat.v1").removeprefix(".compat.v2")}."""',
-        ),
-        "",
-        "# Written by scripts/api_gen.py.\n# fmt: off",
-    ]
+    lines = []
     for child in sorted(children):
         lines.append(f"from {module} import {child} as {child}")
     for name, (source, attribute) in sorted(names.items(), key=lambda item: (item[1][0], item[1][1].lower(), item[0])):
@@ -77,9 +90,7 @@ def render(module: str, names: dict[str, tuple[str, str]], children: list[str]) 
         if rest:
             raise ValueError(f"{module}.{name}: nested names cannot be exported ({attribute})")
         lines.append(f"from {source} import {head} as {name}")
-    text = "\n".join(lines) + "\n"
-    footer = FOOTERS.get(module)
-    return text + footer if footer else text
+    return header(module) + "\n".join(lines) + "\n" + ("" if module in ON_FIRST_USE else FOOTERS.get(module, ""))
 
 
 def outputs(exports: dict[str, dict[str, tuple[str, str]]]) -> dict[Path, str]:
@@ -96,6 +107,9 @@ def outputs(exports: dict[str, dict[str, tuple[str, str]]]) -> dict[Path, str]:
             is_package = bool(children) or module in PACKAGES
             base = ROOT.joinpath(*module.split("."))
             path = base / "__init__.py" if is_package else base.with_suffix(".py")
+            if module in ON_FIRST_USE:
+                files[path] = render_on_first_use(module)
+                path = base / "_names.py"
             files[path] = render(module, names, children)
     return files
 

@@ -1,8 +1,9 @@
 """Drives every op with bad input and compares what stoker raises with what TensorFlow raises.
 
-    python scripts/bad_inputs.py [--tf2 PYTHON] [--only OP ...] [--folder FOLDER] [--variants N] [--most N]
+    python scripts/bad_inputs.py [--tf2 PYTHON] [--only OP ...] [--folder FOLDER] [--variants N] [--most N] [--sequences]
 
-The cases are variants (op_comparison/hostile.py) of one good call of each op. Reported are, for eager calls, graphs of
+The cases are variants (op_comparison/hostile.py) of one good call of each op, or with --sequences of short programs of
+stateful ops (op_comparison/sequences.py), of which --only then names the first one. Reported are, for eager calls, graphs of
 constants and graphs of unknown shapes: errors that are no TensorFlow error, messages of torch, crashes, large allocations,
 and classes or phases (building, running) that differ from TensorFlow's. The exit status is 1 where any of the first four occur.
 """
@@ -29,9 +30,12 @@ from op_comparison.cases import Case, case_from, sample_tables  # noqa: E402
 from op_comparison.exchange import Writer  # noqa: E402
 from op_comparison.extra import extra_cases  # noqa: E402
 from op_comparison.hostile import describe, hostile_variants  # noqa: E402
+from op_comparison.sequences import Program, bad_programs, describe_program  # noqa: E402
 from op_table import as_message  # noqa: E402
 
+from stoker._src import ops  # noqa: E402, F401  # defines them
 from stoker._src.base import errors  # noqa: E402
+from stoker._src.graph.definition import find_definition  # noqa: E402
 
 RUNNER = ROOT / "scripts" / "op_comparison" / "hostile_run.py"
 MODES = ("eager", "static", "unknown")
@@ -58,6 +62,10 @@ def good_cases() -> list[Case]:
     """The first good call of each op."""
     found: dict[str, Case] = {}
     for sample in sample_tables():
+        definition = find_definition(sample.op)
+        assert definition is not None
+        if any("func" in spec.kind for spec in definition.attrs.values()):
+            continue  # the sample's functions exist in its own graph only
         if sample.raises is None and sample.op not in found:
             inputs = [
                 each.astype(np.float32)
@@ -69,6 +77,18 @@ def good_cases() -> list[Case]:
     for case in extra_cases():
         found.setdefault(case.op, case)
     return [case for _, case in sorted(found.items())]
+
+
+def bad_calls(most: int) -> list[Case]:
+    return [variant for case in good_cases() for variant in spread(list(hostile_variants(case)), most)]
+
+
+def message(case: Case | Program) -> dict[str, Any]:
+    return case.message() if isinstance(case, Program) else as_message(case)
+
+
+def described(case: Case | Program) -> str:
+    return describe_program(case) if isinstance(case, Program) else describe(case)
 
 
 def spread(variants: list[Case], most: int) -> list[Case]:
@@ -130,19 +150,16 @@ def main() -> None:
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--variants", type=int, default=10**9, help="calls of each op, spread over all there are")
+    parser.add_argument("--sequences", action="store_true", help="programs of queues, tables, lists, functions, ...")
     parser.add_argument("--most", type=int, default=10**9, help="findings to print of each kind")
     arguments = parser.parse_args()
-    cases = [
-        variant
-        for case in good_cases()
-        if not arguments.only or case.op in arguments.only
-        for variant in spread(list(hostile_variants(case)), arguments.variants)
-    ]
+    cases: list[Any] = bad_programs() if arguments.sequences else bad_calls(arguments.variants)
+    cases = [case for case in cases if not arguments.only or case.op in arguments.only]
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         writer = Writer()
-        writer.save(folder / "cases", [writer.pack(as_message(case)) for case in cases])
+        writer.save(folder / "cases", [writer.pack(message(case)) for case in cases])
         with ThreadPoolExecutor() as pool:
             sides = pool.map(run_side, (arguments.tf2, sys.executable), ("tensorflow", "stoker"), (folder, folder))
             theirs, ours = sides
@@ -151,7 +168,7 @@ def main() -> None:
         for kind, text in judged(one, other):
             counts[kind] += 1
             if counts[kind] <= arguments.most:
-                print(f"{kind}: {describe(case)}: {text}")
+                print(f"{kind}: {described(case)}: {text}")
     print(f"{len(cases)} calls, {len({case.op for case in cases})} ops: {dict(counts)}")
     sys.exit(any(counts[kind] for kind in ("foreign class", "foreign text", "crash", "allocates")))
 

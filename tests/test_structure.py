@@ -77,8 +77,10 @@ def test_public_modules_only_reexport():
 
 
 def _public_names() -> list[str]:
+    import stoker.compat.v1
     from stoker._src.base.export import EXPORTS
 
+    assert dir(stoker) and dir(stoker.compat.v1)  # names are there from their first use on
     return sorted(f"{namespace} {name}" for namespace, table in EXPORTS.items() for name in table)
 
 
@@ -113,10 +115,34 @@ def test_specified_names_do_not_disappear():
 
 @pytest.mark.parametrize("module", ["stoker", "stoker.compat.v1"])
 def test_import_stays_light(module):
-    """Importing the package loads no TensorFlow, grpc, Pillow or LiteRT."""
-    code = f"import sys, {module}; print([m for m in ('tensorflow', 'grpc', 'PIL', 'ai_edge_litert', 'matplotlib') if m in sys.modules])"
+    """Using the package loads no TensorFlow, grpc, Pillow or LiteRT."""
+    code = f"import sys, {module}; {module}.constant; print([m for m in ('tensorflow', 'grpc', 'PIL', 'ai_edge_litert', 'matplotlib') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["", ".flags.FLAGS", ".logging.info", ".errors.OpError", ".gfile.GFile"])
+def test_what_needs_no_op_does_not_load_torch(name):
+    """Importing the package, its flags, logging, errors or files leaves torch to the first use of something else."""
+    code = f"import sys, stoker.compat.v1; stoker.compat.v1{name}; print('torch' in sys.modules); stoker.compat.v1.Session; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "True"], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("module", "function"), [("stoker.nn", "relu"), ("stoker.compat.v2.math", "abs")])
+def test_a_public_module_may_be_imported_first(module, function):
+    """A module imported by its own name finds ops that run eagerly."""
+    code = f"import {module}; print({module}.{function}([0.0, 2.0]).numpy())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == ["[0.", "2.]"], done.stdout + done.stderr
+
+
+def test_unknown_names_are_attribute_errors():
+    """A misspelled name says which module does not have it; `dir` lists those it has."""
+    code = "import stoker.compat.v1 as tf; print('Session' in dir(tf), hasattr(tf, 'Sesion')); tf.Sesion"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "False"]
+    assert "AttributeError: module 'stoker.compat.v1' has no attribute 'Sesion'" in done.stderr
 
 
 def test_every_op_has_a_kernel():

@@ -11,9 +11,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import os
 import resource
 import signal
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -172,7 +174,7 @@ def run_program(tf: Any, case: dict[str, Any], mode: str, number: int, phase: li
 
 
 def main() -> None:
-    name, source, folder = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    name, source, folder = sys.argv[1], Path(sys.argv[2]).absolute(), Path(sys.argv[3]).absolute()
     fatal = {int(number) for number in sys.argv[4:]}
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -180,6 +182,13 @@ def main() -> None:
     np.seterr(all="ignore")
     tf = importlib.import_module(name)
     reader = Reader(source, tf)
+    with tempfile.TemporaryDirectory() as scratch:  # programs write files there
+        os.chdir(scratch)
+        run_all(tf, reader, name, folder, fatal)
+    print("done", flush=True)
+
+
+def run_all(tf: Any, reader: Reader, name: str, folder: Path, fatal: set[int]) -> None:
     for start in range(0, len(reader.structure), CHUNK):
         path = folder / f"{name}_{start}.json"
         if path.exists():
@@ -198,7 +207,6 @@ def main() -> None:
             results.append(found)
         signal.alarm(0)
         path.write_text(json.dumps(results))
-    print("done", flush=True)
 
 
 if __name__ == "__main__":

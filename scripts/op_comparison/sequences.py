@@ -33,7 +33,7 @@ class Step:
 
 @dataclass
 class Program:
-    """Steps in order. `graph` leaves eager mode out (references); `files` are written first, by name."""
+    """Steps in order. `graph` leaves eager mode out (references)."""
 
     steps: list[Step]
     kind: str = "program"
@@ -134,7 +134,20 @@ def good_programs() -> list[Program]:
 
 
 def _all() -> Iterator[tuple[Building, bool]]:
-    for family in (_queues, _tables, _readers, _lists, _arrays, _stacks, _optionals, _functions, _others):
+    for family in (
+        _queues,
+        _tables,
+        _readers,
+        _lists,
+        _arrays,
+        _stacks,
+        _barriers,
+        _accumulators,
+        _stages,
+        _optionals,
+        _functions,
+        _others,
+    ):
         for item in family():
             yield item if isinstance(item, tuple) else (item, False)
 
@@ -224,7 +237,7 @@ def _tables() -> Iterator[Any]:
     yield b
 
 
-FILE = b"/tmp/stoker_bad_inputs.txt"
+FILE = b"bad_inputs.txt"  # in a folder of the runner's own
 
 
 def _readers() -> Iterator[Any]:
@@ -315,6 +328,10 @@ def _arrays() -> Iterator[Any]:
     flow = b("TensorArrayWriteV3", handle, np.int32(4), rows[0], Output(0, 1))
     b("TensorArrayReadV3", handle, np.int32(4), flow, dtype=FLOAT)
     yield b
+    b = Building()
+    handle = b("TensorArrayV3", np.int32(3), dtype=FLOAT, element_shape=[2])
+    b("TensorArrayGradWithShape", handle, Output(0, 1), np.array([4], np.int32), source="gradients")
+    yield b
 
 
 def _stacks() -> Iterator[Any]:
@@ -324,6 +341,74 @@ def _stacks() -> Iterator[Any]:
     b("StackPopV2", stack, elem_type=FLOAT)
     b("StackCloseV2", stack)
     yield b
+
+
+def _barriers() -> Iterator[Any]:
+    keys = np.array([b"a", b"b"], object)
+    b = Building()
+    barrier = b("Barrier", component_types=[FLOAT, STRING], shapes=[[2], []], shared_name=UNIQUE)
+    b("BarrierInsertMany", barrier, keys, np.ones((2, 2), np.float32), component_index=0)
+    b("BarrierIncompleteSize", barrier)
+    b("BarrierInsertMany", barrier, keys, np.array([b"x", b"y"], object), component_index=1)
+    b("BarrierReadySize", barrier)
+    b("BarrierTakeMany", barrier, np.int32(1), component_types=[FLOAT, STRING])
+    b("BarrierClose", barrier)
+    yield b, True
+
+
+def _accumulators() -> Iterator[Any]:
+    row = np.ones(2, np.float32)
+    for prefix in ("", "Resource"):
+        b = Building()
+        handle = b(f"{prefix}ConditionalAccumulator", dtype=FLOAT, shape=[2], shared_name=UNIQUE)
+        b(f"{prefix}AccumulatorApplyGradient", handle, np.int64(0), row)
+        b(f"{prefix}AccumulatorNumAccumulated", handle)
+        b(f"{prefix}AccumulatorTakeGradient", handle, np.int32(1), dtype=FLOAT)
+        b(f"{prefix}AccumulatorSetGlobalStep", handle, np.int64(3))
+        yield b, True
+    b = Building()
+    handle = b("SparseConditionalAccumulator", dtype=FLOAT, shape=[3, 2], shared_name=UNIQUE)
+    places, sizes = np.array([0, 2], np.int64), np.array([3, 2], np.int64)
+    b("SparseAccumulatorApplyGradient", handle, np.int64(0), places, np.ones((2, 2), np.float32), sizes, has_known_shape=True)  # fmt: skip
+    b("SparseAccumulatorTakeGradient", handle, np.int32(1), dtype=FLOAT)
+    yield b, True
+
+
+def _stages() -> Iterator[Any]:
+    """Staging areas are found by their name: all steps of one carry the same."""
+    row, kinds = np.ones(2, np.float32), {"dtypes": [FLOAT, STRING], "shared_name": UNIQUE}
+    word, key, both = np.array(b"a", object), np.int64(7), np.array([0, 1], np.int32)
+    b = Building()
+    b("Stage", [row, word], **kinds)
+    b("Stage", [row, word], **kinds)
+    b("StagePeek", np.int32(1), **kinds)
+    b("Unstage", **kinds)
+    b("StageSize", **kinds)
+    b("StageClear", **kinds)
+    yield b
+    for kind in ("Map", "OrderedMap"):
+        b = Building()
+        b(f"{kind}Stage", key, np.array([0], np.int32), [row], **kinds)
+        b(f"{kind}IncompleteSize", **kinds)
+        b(f"{kind}Stage", key, np.array([1], np.int32), [word], **kinds)
+        b(f"{kind}Peek", key, both, **kinds)
+        b(f"{kind}Unstage", key, both, **kinds)
+        b(f"{kind}Stage", key, both, [row, word], **kinds)
+        b(f"{kind}UnstageNoKey", both, **kinds)
+        b(f"{kind}Size", **kinds)
+        b(f"{kind}Clear", **kinds)
+        yield b
+    places, values, sizes = (
+        np.array([[0, 0], [1, 1]], np.int64),
+        np.array([1, 2], np.float32),
+        np.array([2, 2], np.int64),
+    )
+    for op in ("AddSparseToTensorsMap", "AddManySparseToTensorsMap"):
+        b = Building()
+        handle = b(op, places, values, sizes, shared_name=UNIQUE)
+        if op == "AddManySparseToTensorsMap":
+            b("TakeManySparseFromTensorsMap", handle, dtype=FLOAT, shared_name=UNIQUE)
+        yield b
 
 
 def _optionals() -> Iterator[Any]:
@@ -380,11 +465,12 @@ def _others() -> Iterator[Any]:
         return b
 
     yield one("Empty", np.array([2, 3], np.int32), dtype=FLOAT, init=True)
-    yield (
-        one("Dequantize", np.arange(6, dtype=np.uint8).reshape(2, 3), np.float32(0), np.float32(5))
-        if False
-        else one("Fact")
-    )
+    yield one("Fact")
+    b = Building()
+    rows = b("RaggedTensorToVariant", [np.array([0, 2, 3], np.int64)], np.ones(3, np.float32), RAGGED_RANK=1, batched_input=True)  # fmt: skip
+    b("RaggedTensorFromVariant", rows, input_ragged_rank=0, output_ragged_rank=1, Tvalues=FLOAT)
+    b("RaggedTensorToVariantGradient", rows, np.array([0, 2, 3], np.int64), np.array([3], np.int32), Tvalues=FLOAT)
+    yield b
     image = np.ones((2, 4, 4, 3), np.float32)
     yield one("FractionalMaxPool", image, pooling_ratio=[1.0, 1.5, 1.5, 1.0], seed=3, seed2=4, deterministic=True)
     yield one("FakeParam", dtype=FLOAT, shape=[2])

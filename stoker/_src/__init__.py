@@ -1,8 +1,13 @@
-"""Everything behind the public names. Importing it defines every op."""
+"""Everything behind the public names. Importing the first of the rooms that need torch (`ops` and those after it) loads them all."""
 
+import ctypes
 import gc
 import importlib
+import importlib.util
 import os
+import pkgutil
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,22 +17,76 @@ _SPINS_WHEN_BUSY = "1000"
 _BUSY = 2.5  # programs that want to run, for each processor; a test run or a build just before leaves less
 
 
+def _settings() -> dict[str, str]:
+    """What torch and its OpenMP read from the environment while they are loaded, less what the user chose."""
+    settings = {
+        "THP_MEM_ALLOC_ENABLE": "1"
+    }  # large tensors in large pages: rows of a large table are found twice as fast
+    waiting = "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ
+    if not waiting and hasattr(os, "getloadavg") and os.getloadavg()[0] >= _BUSY * (os.cpu_count() or 1):
+        settings["GOMP_SPINCOUNT"] = _SPINS_WHEN_BUSY
+    return {name: value for name, value in settings.items() if name not in os.environ}
+
+
 @contextmanager
-def _patience() -> Iterator[None]:
-    """The OpenMP runtime reads its settings from the environment while torch is loaded."""
-    chosen = "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ
-    if chosen or not hasattr(os, "getloadavg") or os.getloadavg()[0] < _BUSY * (os.cpu_count() or 1):
-        yield
-        return
-    os.environ["GOMP_SPINCOUNT"] = _SPINS_WHEN_BUSY
+def _set(settings: dict[str, str]) -> Iterator[None]:
+    os.environ.update(settings)
     try:
         yield
     finally:
-        del os.environ["GOMP_SPINCOUNT"]
+        for name in settings:
+            del os.environ[name]
 
 
-def _load() -> None:
-    """Imports torch and the ops with the cycle collector at rest.
+# What torch and the ops import in any case. The linker reads one library at a time, so those that have one of their own come first.
+_WITH_LIBRARIES = (
+    "numpy",
+    "google.protobuf.message",
+    "google._upb._message",
+    "ml_dtypes",
+    "google_crc32c",
+    "asyncio",
+    "csv",
+    "hashlib",
+    "json",
+    "tarfile",
+    "tempfile",
+    "tty",
+    "uuid",
+)
+_WITHOUT = (
+    "stoker._src.graph.importer",
+    "absl.testing.absltest",
+    "unittest.mock",
+    "urllib.request",
+    "importlib.metadata",
+    "torchgen.model",
+)
+
+
+def _import_torch() -> None:
+    """Imports torch, whose library the linker reads, without need of the interpreter, while Python reads other modules."""
+    spec = None if "torch" in sys.modules else importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None or not sys.platform.startswith("linux"):
+        importlib.import_module("torch")
+        return
+    # Called by name, dlopen runs with the interpreter's lock released, which loading by `ctypes.CDLL` does not. Its failure is found by torch.
+    library = os.path.join(os.path.dirname(spec.origin), "lib", "libtorch_cpu.so").encode()
+    reading = threading.Thread(target=ctypes.CDLL(None).dlopen, args=(library, os.RTLD_NOW), name="torch library")
+    for module in _WITH_LIBRARIES:
+        importlib.import_module(module)
+    reading.start()
+    for module in (*_WITHOUT, "torch"):
+        importlib.import_module(module)
+    reading.join()
+
+
+# These register themselves with the rooms before them: ops are run, differentiated and traced without being imported by name.
+_RUNNERS = ("stoker._src.runtime.eager", "stoker._src.runtime.tape", "stoker._src.runtime.autograph.convert")
+
+
+def load() -> None:
+    """Imports torch, the ops and what runs them, with the cycle collector at rest.
 
     The hundreds of thousands of objects they make live as long as the process, and searching them for garbage again and again
     takes a third of the time to import them. They are set aside (`gc.freeze`), so later collections do not search them either.
@@ -35,13 +94,16 @@ def _load() -> None:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        with _patience():
-            importlib.import_module("torch")
-        importlib.import_module("stoker._src.ops")
+        with _set(_settings()):
+            _import_torch()
+            sys.modules["torch"].empty(1)  # the allocator reads its setting when it is first used
+        ops = importlib.import_module("stoker._src.ops")
+        for module in pkgutil.walk_packages(ops.__path__, ops.__name__ + "."):
+            if ".native" not in module.name:
+                importlib.import_module(module.name)
+        for module in _RUNNERS:
+            importlib.import_module(module)
     finally:
         if collecting:
             gc.freeze()
             gc.enable()
-
-
-_load()

@@ -202,3 +202,19 @@ def test_patterns_at_the_top_of_a_scheme():
     assert gfile.glob(top + "*/*.txt") == [top + "b/c.txt"]
     with pytest.raises(errors.NotFoundError):
         gfile.exists("zip://a::/no/such/archive.zip")
+
+
+def test_directories_in_memory_are_renamed_as_local_ones(memory_root, tmp_path):
+    """A directory takes an empty one's place, no full one's and no file's; results begin as the question did."""
+    for root in (memory_root, str(tmp_path)):
+        for name in ("from/file", "full/file", "plain"):
+            gfile.makedirs(os.path.dirname(f"{root}/{name}"))
+            gfile.GFile(f"{root}/{name}", "w").write("x")
+        gfile.makedirs(f"{root}/empty")
+        for source, target in (("from", "full"), ("from", "plain"), ("plain", "empty")):
+            with pytest.raises(errors.FailedPreconditionError):
+                gfile.rename(f"{root}/{source}", f"{root}/{target}", overwrite=True)
+        gfile.rename(f"{root}/from", f"{root}/empty", overwrite=True)
+        assert gfile.listdir(f"{root}/empty") == ["file"] and not gfile.exists(f"{root}/from")
+        assert [top.rstrip("/") for top, _, _ in gfile.walk(f"{root}/empty/")] == [f"{root}/empty"]
+        assert [path.rstrip("/") for path in gfile.glob(f"{root}/empty/")] == [f"{root}/empty"]

@@ -421,3 +421,22 @@ def _lzw(codes):
     """Codes of three bits each."""
     bits = sum(code << 3 * place for place, code in enumerate(codes))
     return bits.to_bytes((3 * len(codes) + 7) // 8, "little")
+
+
+def test_png_chunks_out_of_place():
+    """Chunks that come too late or too early say nothing, and pixels after another chunk are not read."""
+
+    def file(*chunks):
+        header = png._chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 1, 8, 3, 0, 0, 0))
+        return png.SIGNATURE + header + b"".join(chunks) + png._chunk(b"IEND", b"")
+
+    palette, seen = png._chunk(b"PLTE", bytes(range(6))), png._chunk(b"tRNS", b"\7\10")
+    data = zlib.compress(b"\0\0\1")
+    pixels = png._chunk(b"IDAT", data)
+    bare = [[[0, 1, 2], [3, 4, 5]]]
+    assert images.decode_png(file(palette, seen, pixels)).tolist() == [[[0, 1, 2, 7], [3, 4, 5, 8]]]
+    assert images.decode_png(file(palette, pixels, seen)).tolist() == bare
+    assert images.decode_png(file(seen, palette, pixels)).tolist() == bare
+    assert images.decode_png(file(palette, pixels, seen, png._chunk(b"IDAT", b"junk"))).tolist() == bare
+    with pytest.raises(errors.InvalidArgumentError, match="Invalid PNG data"):
+        images.decode_png(file(palette, png._chunk(b"IDAT", data[:4]), seen, png._chunk(b"IDAT", data[4:])))

@@ -271,6 +271,18 @@ def test_numbers_zlib_does_not_take(tmp_path, options):
         tfrecord.TFRecordWriter(tmp_path / "f", tfrecord.TFRecordOptions("ZLIB", **options))
 
 
+@pytest.mark.parametrize("mode", range(6))
+@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
+def test_every_flush_mode_of_zlib(tmp_path, mode, kind):
+    """Records come back whichever of zlib's flush modes is used each time that the input buffer is full."""
+    records = [b"hello" * 5] * 6
+    options = tfrecord.TFRecordOptions(kind, flush_mode=mode, input_buffer_size=20)
+    with tfrecord.TFRecordWriter(tmp_path / "f", options) as writer:
+        for record in records:
+            writer.write(record)
+    assert list(tfrecord.tf_record_iterator(str(tmp_path / "f"), options)) == records
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=300), st.sampled_from(["", "GZIP", "ZLIB"]))
 def test_any_bytes_give_records_or_data_loss(data, kind):

@@ -468,3 +468,18 @@ def test_arrays_leave_a_loop_with_the_shape_of_what_was_written():
         lambda i, a: i < count, lambda i, a: (i + 1, a.write(i, x[:, :3])), (0, tf.TensorArray(tf.float32, count))
     )
     assert array.element_shape.as_list() == [None, 3] and array.stack().shape.as_list() == [None, None, 3]
+
+
+def test_eager_loops_return_what_the_body_returned(eager):
+    """Run eagerly a 1.x loop returns the structure of its body: a list of one element stays one."""
+    assert tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0]).numpy() == 3
+    (listed,) = tf.while_loop(lambda i: i < 3, lambda i: [i + 1], [0])
+    (untouched,) = tf.while_loop(lambda i: i < 0, lambda i: i + 1, [0])
+    assert (listed.numpy(), untouched.numpy()) == (3, 0)
+
+
+def test_eager_ops_without_outputs_return_nothing(eager):
+    """An op that has no outputs has run when it is called, and gives None."""
+    assert tf.no_op() is None
+    assert tf.raw_ops.NoOp() is None
+    assert tf.global_variables_initializer() is None

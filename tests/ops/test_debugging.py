@@ -293,3 +293,10 @@ def test_dots_alone_end_in_a_dimension_of_size_one(eager):
     tf.debugging.assert_shapes([(tf.zeros([4, 1]), (...,)), (tf.zeros([2]), (np.int64(2),))])
     with pytest.raises(ValueError, match="must have size 1"):
         tf.debugging.assert_shapes([(tf.zeros([1, 4]), (...,))])
+
+
+def test_nodes_of_assert_equal():
+    """TensorFlow spends a name on a look at whether both are the same tensor."""
+    assert tf.debugging.assert_equal([1], [1]).name == "assert_equal_1/Assert/Assert"
+    assert tf.debugging.assert_equal([1], [1], name="same").name == "same_1/Assert/Assert"
+    assert tf.debugging.assert_less([1], [2]).name == "assert_less/Assert/Assert"

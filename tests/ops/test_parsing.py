@@ -284,3 +284,34 @@ def test_a_uniform_last_partition_makes_no_ragged_level(eager):
     assert found.ragged_rank == 1
     assert found.flat_values.numpy().tolist() == [[1, 2], [3, 4]]
     assert found.to_list() == [[[1, 2], [3, 4]], []]
+
+
+def test_values_are_in_the_rows_of_their_ids(eager):
+    """A SparseFeature takes its rows from the ids; another number of values than of ids is the data's fault."""
+    feature = {"s": tf2.io.SparseFeature("i", "v", tf2.string, 5)}
+    rows = [example(i=[3], v=["x", "y"]), example(i=[1, 0], v=["z"])]
+    found = tf2.io.parse_example(rows, feature)["s"]
+    assert found.indices.numpy().tolist() == [[0, 3], [1, 0], [1, 1]]
+    assert found.values.numpy().tolist() == [b"x", b"z", b"y"]
+    with pytest.raises(tf2.errors.InvalidArgumentError, match="As many values as ids"):
+        tf2.io.parse_single_example(rows[0], feature)
+
+
+def test_ragged_features_need_a_known_rank():
+    """Whether there is a batch decides what a RaggedFeature becomes."""
+    partition = tf2.io.RaggedFeature.UniformRowLength(2)
+    assert repr(partition) == "UniformRowLength(length=2)"
+    feature = {"n": tf2.io.RaggedFeature(tf2.int64, partitions=[partition])}
+    for parse in (tf.io.parse_example, tf.io.parse_sequence_example):
+        with pytest.raises(ValueError, match="statically-known rank"):
+            parse(tf.placeholder(tf.string), feature)
+
+
+def test_nodes_of_a_named_sequence_example():
+    """One name for a single SequenceExample; nodes are named as TensorFlow names them."""
+    feature = {"n": tf.io.FixedLenFeature([], tf.int64)}
+    row = sequence({"n": [3]}, {})
+    found = tf.io.parse_single_sequence_example(row, feature, name="P")[0]["n"]
+    assert found.name == "P/P_1/P:0"
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="one debug_name"):
+        session.run(tf.io.parse_single_sequence_example(row, feature, example_name=["a", "b"])[0])

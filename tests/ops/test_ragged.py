@@ -244,6 +244,15 @@ def test_composites_of_another_kind_are_another_structure(eager, check_types):
     tf2.nest.assert_same_structure(sparse, tf2.SparseTensor([[0, 0]], [5], [2, 3]), **options)
 
 
+def test_ragged_tensors_of_other_sizes_are_the_same_structure(eager):
+    """With expand_composites ragged tensors match whatever their shapes, but not with another dtype of splits."""
+    options = {"expand_composites": True}
+    rows = tf2.ragged.constant([[1], [2, 3]])
+    tf2.nest.assert_same_structure(rows, tf2.ragged.constant([[4]]), **options)
+    with pytest.raises(ValueError, match="Incompatible"):
+        tf2.nest.assert_same_structure(rows, tf2.ragged.constant([[4]], row_splits_dtype=tf2.int32), **options)
+
+
 def test_nest_takes_ragged_tensors_apart(eager):
     """With expand_composites a RaggedTensor is its flat values and splits, and is put together again."""
     ragged = tf2.ragged.constant(DEEP)

@@ -173,3 +173,34 @@ def test_hash_buckets_are_tensorflows(eager):
     assert tf2.strings.to_hash_bucket_fast(words, 1000).numpy().tolist() == FAST
     assert tf2.strings.to_hash_bucket(words, 1000).numpy().tolist() == FIRST
     assert tf2.strings.to_hash_bucket_strong(words, 1000, [1, 2]).numpy().tolist() == STRONG
+
+
+def test_zeros_at_the_end_of_bytes_stay(eager):
+    """Bytes are bytes: no zero is lost at their end, and none of them becomes NumPy's kind of bytes."""
+    sparse = tf2.SparseTensor([[0, 0]], [b"a\0"], [2, 1])
+    found = {
+        "list": tf2.constant([b"a\0", b"b"]),
+        "scalar": tf2.constant(b"a\0"),
+        "text": tf2.constant([["a\0"]]),
+        "array": tf2.constant(np.array([b"a", b"b"])),
+        "variable": tf2.Variable([b"a\0"]).read_value(),
+        "fill": tf2.fill([2], b"a\0"),
+        "pad": tf2.pad([b"a"], [[1, 0]], constant_values=b"z\0"),
+        "to_dense": tf2.sparse.to_dense(sparse, b"d\0"),
+        "fill_empty_rows": tf2.sparse.fill_empty_rows(sparse, b"d\0")[0].values,
+        "python": tf2.numpy_function(lambda: b"a\0", [], tf2.string),
+    }
+    values = {name: np.asarray(tensor.numpy(), dtype=object).tolist() for name, tensor in found.items()}
+    assert values == {
+        "list": [b"a\0", b"b"],
+        "scalar": b"a\0",
+        "text": [[b"a\0"]],
+        "array": [b"a", b"b"],
+        "variable": [b"a\0"],
+        "fill": [b"a\0", b"a\0"],
+        "pad": [b"z\0", b"a"],
+        "to_dense": [[b"a\0"], [b"d\0"]],
+        "fill_empty_rows": [b"a\0", b"d\0"],
+        "python": b"a\0",
+    }
+    assert [type(item) for item in found["array"].numpy()] == [bytes, bytes]

@@ -219,3 +219,11 @@ def test_shapes_that_cannot_be_are_refused_at_construction():
     """A static mismatch is a ValueError when the op is made, with both sizes."""
     with pytest.raises(ValueError, match=r"3.*5|5.*3"):
         tf.matmul(tf.ones([4, 3]), tf.ones([5, 2]))
+
+
+def test_a_status_is_raised_when_its_block_ends():
+    """raise_exception_on_not_ok_status raises the error of the code that its block set."""
+    with tf.errors.raise_exception_on_not_ok_status() as status:
+        assert status.code == tf.errors.OK
+    with pytest.raises(tf.errors.NotFoundError, match="gone"), tf.errors.raise_exception_on_not_ok_status() as status:
+        status.code, status.message = tf.errors.NOT_FOUND, "gone"

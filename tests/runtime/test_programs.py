@@ -71,7 +71,31 @@ def test_chains_of_small_ops_agree_with_their_kernels(case):
             values.append(tf.tanh(made))  # bounded, so that rounding stays small
         return values[len(inputs) :]
 
-    run_both(build, *[random.uniform(-2, 2, shape).astype("f") for shape in shapes])
+    worth_sharing = mock.patch.object(programs, "_WORTH_SHARING", 0 if seed % 2 else programs._WORTH_SHARING)
+    with worth_sharing:
+        run_both(build, *[random.uniform(-2, 2, shape).astype("f") for shape in shapes])
+
+
+@needs_native
+@pytest.mark.parametrize("batch", [2, 7, 32])
+def test_rows_are_shared_among_threads(batch):
+    """A step of an LSTM, long enough to be shared, gives the same row by row."""
+    random = np.random.RandomState(batch)
+
+    def build(gates, c, bias):
+        i, j, f, o = tf.split(gates + bias, 4, 1)
+        c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
+        return [c, tf.concat([tf.tanh(c) * tf.sigmoid(o), c], 1), tf.reshape(c, [batch, 2, 5])]
+
+    rows, counted = programs.Builder._rows, []
+
+    def spy(builder, shape):
+        counted.append(rows(builder, shape))
+        return counted[-1]
+
+    with mock.patch.object(programs, "_WORTH_SHARING", 0), mock.patch.object(programs.Builder, "_rows", spy):
+        run_both(build, *[random.randn(batch, n).astype("f") for n in (40, 10)], random.randn(40).astype("f"))
+    assert counted == [batch]
 
 
 def test_products_sums_and_rearrangements():
@@ -183,3 +207,20 @@ def test_a_traced_run_goes_node_by_node():
         session.run(y, {x: [1, 2, 3]}, options=options, run_metadata=metadata)
         names = {node.node_name for device in metadata.step_stats.dev_stats for node in device.node_stats}
         assert {"minus", "squared", "bent"} <= names
+
+
+def test_packed_numbers_make_no_tensor():
+    """A vector of scalars that only says where to slice is passed as plain numbers; fetched, fed or computed with it is a tensor."""
+    with tf.Graph().as_default(), on_cpu() as session:
+        x, i = tf.placeholder(tf.float32, [4, 6]), tf.placeholder(tf.int32, [])
+        begin = tf.stack([i, i + 1])
+        part = tf.slice(x, begin, [1, 2])
+        value = np.arange(24, dtype="f").reshape(4, 6)
+        np.testing.assert_array_equal(session.run(part, {x: value, i: 2}), value[2:3, 3:5])
+        assert "Pack" not in session.explain(part, [x, i])
+        found, where, more = session.run([part, begin, begin * 2], {x: value, i: 1})
+        np.testing.assert_array_equal(found, value[1:2, 2:4])
+        np.testing.assert_array_equal([where, more], [[1, 2], [2, 4]])
+        np.testing.assert_array_equal(session.run(part, {x: value, begin: [0, 0]}), value[:1, :2])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Size"):
+            session.run(part, {x: value, i: 4})

@@ -29,6 +29,18 @@ def test_fetches_of_every_structure():
         assert session.run([a, a]) == [1.0, 1.0]
 
 
+def test_structures_that_are_equal_are_told_apart():
+    """A named tuple equals a plain one, but what is returned has the kind that was asked for."""
+    a, b = tf.constant(1.0), tf.constant(2.0)
+    pair = collections.namedtuple("pair", "x y")
+    with tf.Session() as session:
+        for _ in range(2):
+            for fetches in ((a, b), pair(a, b), [(a, b)], [pair(a, b)], [[a, b]], (pair(a, b), a)):
+                fetched = session.run(fetches)
+                assert type(fetched) is type(fetches)
+                assert type(fetched[0]) is (np.float32 if fetches[0] is a else type(fetches[0]))
+
+
 def test_fetches_of_composite_values():
     """SparseTensor, IndexedSlices and variables are fetched whole."""
     sparse = tf.SparseTensor([[0, 1]], [5.0], [2, 3])
@@ -207,6 +219,18 @@ def test_partial_runs():
                 session.partial_run(*arguments)
         with pytest.raises(tf.errors.InvalidArgumentError, match="something to fetch"):
             session.partial_run_setup([], [x])
+
+
+def test_a_piece_of_a_partial_run_that_failed_feeds_nothing():
+    """What a failed piece was given must be given again with the next."""
+    a, b = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
+    total = a + b
+    with tf.Session() as session:
+        handle = session.partial_run_setup([total], [a, b])
+        for feed in ({a: 1.0}, {b: 2.0}):
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                session.partial_run(handle, total, feed)
+        assert session.partial_run(handle, total, {a: 1.0, b: 2.0}) == 3.0
 
 
 def test_queue_ops_of_other_components_are_refused_before_they_wait():

@@ -198,3 +198,20 @@ def test_piecewise_constant_wants_a_scalar():
     """A vector of steps is refused when the graph is built."""
     with pytest.raises(ValueError, match="Shape must be rank 0 but is rank 1"):
         tf.train.piecewise_constant(tf.constant([1, 2]), [1], [0.1, 0.2])
+
+
+def test_restarts_begin_at_the_peak():
+    """The first step of a period has the highest rate, whichever way the logarithms were rounded."""
+    step = tf.placeholder(tf.int64, [])
+    for t_mul, first, starts in (
+        (1.5, 2, (2, 5)),
+        (1.5, 64, (64, 160, 304)),
+        (1.25, 16, (16, 36, 61)),
+        (1.1, 100, (100, 210)),
+    ):
+        rate = tf.train.cosine_decay_restarts(1.0, step, first, t_mul)
+        with tf.Session() as session:
+            assert [session.run(rate, {step: start}) for start in starts] == pytest.approx(
+                [1.0] * len(starts), abs=1e-4
+            )
+            assert session.run(rate, {step: first - 1}) < 0.6

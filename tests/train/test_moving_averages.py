@@ -188,3 +188,12 @@ def test_eager_names_and_tensors():
     assert average.average_name(v) == "v/ExponentialMovingAverage"
     with pytest.raises(TypeError, match="does not support non-Variable tensors"):
         average.apply([tf.constant(2.0)])
+
+
+def test_eager_variables_to_restore(eager):
+    """Averaged variables are restored from their shadows in eager mode, too."""
+    tf.reset_default_graph()
+    variable = tf.Variable(1.0, name="v")
+    average = tf.train.ExponentialMovingAverage(0.5)
+    average.apply([variable])
+    assert average.variables_to_restore() == {"v/ExponentialMovingAverage": variable}

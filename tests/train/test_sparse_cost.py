@@ -9,22 +9,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import stoker.compat.v1 as tf
+from benchmarks.sparse_step import OPTIMIZERS
 
-OPTIMIZERS = {
-    "GradientDescent": lambda step: tf.train.GradientDescentOptimizer(0.1),
-    "Momentum": lambda step: tf.train.MomentumOptimizer(0.1, 0.9),
-    "Momentum, Nesterov": lambda step: tf.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
-    "Adagrad": lambda step: tf.train.AdagradOptimizer(0.1),
-    "Adadelta": lambda step: tf.train.AdadeltaOptimizer(0.1),
-    "AdagradDA": lambda step: tf.train.AdagradDAOptimizer(0.1, step),
-    "Ftrl": lambda step: tf.train.FtrlOptimizer(0.1, l1_regularization_strength=0.01),
-    "Ftrl, shrinkage": lambda step: tf.train.FtrlOptimizer(0.1, l2_shrinkage_regularization_strength=0.01),
-    "ProximalGradientDescent": lambda step: tf.train.ProximalGradientDescentOptimizer(0.1, 0.01),
-    "ProximalAdagrad": lambda step: tf.train.ProximalAdagradOptimizer(0.1, 0.1, 0.01),
-    "RMSProp": lambda step: tf.train.RMSPropOptimizer(0.1),
-    "RMSProp, centered": lambda step: tf.train.RMSPropOptimizer(0.1, centered=True),
-    "Adam": lambda step: tf.train.AdamOptimizer(0.1),
-}
 BY_ROWS = ("index_select", "index_copy_", "index_add_", "index_put_", "_index_put_impl_", "detach", "alias")
 
 
@@ -57,7 +43,7 @@ def test_only_rows_are_touched(name, resource):
     step = tf.train.get_or_create_global_step()
     indices, values = tf.placeholder(tf.int64, [None]), tf.placeholder(tf.float32, [None, columns])
     gradient = tf.IndexedSlices(values, indices, tf.constant([rows, columns], tf.int64))
-    train = OPTIMIZERS[name](step).apply_gradients([(gradient, table)], global_step=step)
+    train = OPTIMIZERS[name](tf.train, step).apply_gradients([(gradient, table)], global_step=step)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         fed = {indices: [5, 2999, 5, 0], values: np.ones([4, columns], np.float32)}

@@ -13,6 +13,7 @@ from absl import app as _absl
 from stoker._src.base import version
 from stoker._src.base.export import export, export_constant
 from stoker._src.base.flags import FLAGS
+from stoker._src.base.tf_logging import get_logger
 
 _PACKAGE = Path(__file__).resolve().parent.parent.parent
 
@@ -40,6 +41,7 @@ def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | No
     """
     if main is None:
         main = sys.modules["__main__"].main
+    get_logger()  # made before absl sets logging up, it writes its own lines
     _absl.run(
         cast(Any, main),
         list(argv) if argv is not None else None,

@@ -217,3 +217,18 @@ def exception_type_from_error_code(error_code: int) -> type[OpError]:
 def error_code_from_exception_type(cls: type[OpError]) -> int:
     """The integer code of an exception class."""
     return next(code for code, known in _CLASSES.items() if known is cls)
+
+
+class raise_exception_on_not_ok_status:
+    """A context whose status, where its block sets a code other than OK, is raised as that code's error at the end."""
+
+    def __init__(self) -> None:
+        self.code, self.message = OK, ""
+
+    def __enter__(self) -> raise_exception_on_not_ok_status:
+        return self
+
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> bool:
+        if kind is None and self.code != OK:
+            raise _CLASSES[self.code](None, None, self.message)
+        return False

@@ -1,4 +1,4 @@
-"""Process-wide choices between 1.x and 2.x behaviour, set by `runtime/behavior.py`."""
+"""Process-wide choices between 1.x and 2.x behaviour, set by `graph/behavior.py`."""
 
 use_resource_variables = True
 tensor_equality = True

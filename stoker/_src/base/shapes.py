@@ -176,7 +176,7 @@ def broadcast(a: Shape, b: Shape) -> Shape:
     return Shape(dims)
 
 
-_v2_behavior = False
+_v2_behavior = True
 
 
 def set_v2_tensorshape(enabled: bool) -> None:

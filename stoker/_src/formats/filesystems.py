@@ -230,7 +230,16 @@ class FsspecFileSystem:
         with mapped(source):
             if not self._backend.exists(source):
                 raise FileNotFoundError
-            self._backend.mv(source, target, recursive=self._backend.isdir(source))
+            directory = self._backend.isdir(source)
+            if self._backend.isdir(target):  # where `mv` would move the source into it
+                if not directory:
+                    raise IsADirectoryError
+                if self._backend.ls(target):
+                    raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+                self.rmdir(target)
+            elif directory and self._backend.exists(target):
+                raise NotADirectoryError
+            self._backend.mv(source, target, recursive=directory)
 
     def is_link(self, path: str) -> bool:
         return False
@@ -281,8 +290,8 @@ def resolve(path: str) -> Location:
         ) from error
     except OSError as error:
         raise_for(error, path)
-    inner = str(inner)
-    return Location(FsspecFileSystem(backend), inner, path.removesuffix(inner) if path.endswith(inner) else prefix)
+    inner, bare = str(inner), path.rstrip("/")  # backends drop slashes at the end
+    return Location(FsspecFileSystem(backend), inner, bare.removesuffix(inner) if bare.endswith(inner) else prefix)
 
 
 def path_text(path: Any) -> str:

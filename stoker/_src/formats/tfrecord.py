@@ -41,7 +41,8 @@ class TFRecordOptions:
 
     Args:
         compression_type: "GZIP", "ZLIB", "" or None, or a TFRecordCompressionType.
-        flush_mode: zlib flush mode used each time the input buffer has filled up; default Z_NO_FLUSH.
+        flush_mode: zlib flush mode used each time the input buffer has filled up; default Z_NO_FLUSH. (Z_FINISH
+            waits for the end.)
         input_buffer_size: bytes gathered before they are compressed; default 256 KiB. It changes the file only together
             with a `flush_mode`.
         output_buffer_size: bytes of compressed data gathered before they are written; default 256 KiB.
@@ -132,8 +133,10 @@ class _DeflateSink:
         self._room = pick(options.input_buffer_size, _DEFAULT_INPUT_BUFFER)
         if self._room <= 0:
             raise InvalidArgumentError(None, None, f"input_buffer_size must be positive, got {self._room}.")
-        if self._flush_mode not in (zlib.Z_NO_FLUSH, zlib.Z_PARTIAL_FLUSH, zlib.Z_SYNC_FLUSH, zlib.Z_FULL_FLUSH):
-            raise InvalidArgumentError(None, None, f"flush_mode must be one from 0 to 3, got {self._flush_mode}.")
+        if not zlib.Z_NO_FLUSH <= self._flush_mode <= zlib.Z_BLOCK:
+            raise InvalidArgumentError(None, None, f"flush_mode must be one from 0 to 5, got {self._flush_mode}.")
+        if self._flush_mode == zlib.Z_FINISH:  # more may follow, and a finished stream takes no more
+            self._flush_mode = zlib.Z_NO_FLUSH
         try:
             self._deflate = zlib.compressobj(
                 pick(options.compression_level, zlib.Z_DEFAULT_COMPRESSION),

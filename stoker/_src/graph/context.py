@@ -24,7 +24,7 @@ class _ThreadState(threading.local):
 
 
 _state = _ThreadState()
-_eager_by_default = False
+_eager_by_default = True
 _eager_target: Any = None
 _new_graph: Callable[[], Any] = lambda: None  # noqa: E731
 

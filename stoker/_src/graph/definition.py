@@ -234,9 +234,10 @@ _MOST_TENSORS = 2**20
 # Integer attributes that TensorFlow's kernels hold in 32 bits.
 _INT32_ATTRS = frozenset(
     (
-        "axis", "beam_width", "begin_mask", "blank_index", "block_size", "channels", "depth_radius", "dilations",
-        "ellipsis_mask", "end_mask", "k", "ksize", "maxsplit", "new_axis_mask", "num_sampled", "num_true", "pad_width",
-        "precision", "quality", "rates", "ratio", "shrink_axis_mask", "strides", "summarize", "width", "x_density", "y_density",
+        "axis", "beam_width", "begin_mask", "blank_index", "block_size", "channels", "dct_coefficient_count", "depth_radius",
+        "desired_channels", "desired_samples", "dilations", "ellipsis_mask", "end_mask", "filterbank_channel_count", "k",
+        "ksize", "maxsplit", "new_axis_mask", "num_elements", "num_sampled", "num_true", "pad_width", "precision", "quality", "rates", "ratio",
+        "shrink_axis_mask", "skip_header_lines", "stride", "strides", "summarize", "width", "window_size", "x_density", "y_density",
     )
 )  # fmt: skip
 # Of these, the ones that its shape functions take in full.
@@ -338,6 +339,7 @@ class OpDefinition:
     in_place_fn: Kernel | None = None
     in_place_position: int = 0
     lower_fn: Callable[..., Any] | None = None
+    numbers_fn: Callable[[Any], Sequence[Any] | None] | None = None
     of_shapes: bool = False  # the result depends on the shapes of the inputs alone
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also takes as tensors of a GPU
     batch_fn: Kernel | None = None
@@ -450,6 +452,11 @@ class OpDefinition:
         it is the first that may be written over; the planner may exchange it with the second.
         """
         self.in_place_position, self.in_place_fn = position, self._guarded(kernel)
+        return self
+
+    def of_numbers(self, function: Callable[[Any], Sequence[Any] | None]) -> OpDefinition:
+        """Registers which scalars the output is a vector of, or None: who wants plain numbers is given theirs, without a tensor."""
+        self.numbers_fn = function
         return self
 
     def alike(self, *, by_count: bool = False) -> OpDefinition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from stoker._src.base.devices import DeviceSpec, canonical_name, merge_device
@@ -80,6 +80,8 @@ class Graph:
             attrs.update(self._attr_overrides)
         if self._gradient_overrides and definition.name in self._gradient_overrides:
             attrs["_gradient_op_type"] = self._gradient_overrides[definition.name]
+        if self._container and attrs.get("container") == "":
+            attrs["container"] = self._container
         op = Operation(self, definition, name, inputs, attrs, self._control_inputs_for(inputs), user_frames())
         try:
             shapes = infer_shapes(op)
@@ -217,27 +219,37 @@ class Graph:
 
     # -- scopes --------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def control_dependencies(self, control_inputs: Any) -> Iterator[None]:
-        """Ops made inside run after `control_inputs` (operations, tensors, variables). None clears outer ones."""
+    def control_dependencies(self, control_inputs: Any) -> AbstractContextManager[None]:
+        """Ops made inside run after `control_inputs` (operations, tensors, variables). None clears outer ones.
+
+        Raises:
+            TypeError: something that is no part of a graph.
+            KeyError: a name that is not in this graph.
+        """
         if control_inputs is None:
-            outer, self._controllers = self._controllers, []
-            try:
-                yield
-            finally:
-                self._controllers = outer
-            return
+            return self._uncontrolled()
         ops: list[Operation] = []
         for item in control_inputs:
             op = self._control_op(item)
             if op is not None and op not in ops:
                 ops.append(op)
-        controller = _Controller(ops)
+        return self._controlled(_Controller(ops))
+
+    @contextmanager
+    def _controlled(self, controller: _Controller) -> Iterator[None]:
         self._controllers.append(controller)
         try:
             yield
         finally:
             self._controllers.remove(controller)
+
+    @contextmanager
+    def _uncontrolled(self) -> Iterator[None]:
+        outer, self._controllers = self._controllers, []
+        try:
+            yield
+        finally:
+            self._controllers = outer
 
     def _control_op(self, item: Any) -> Operation | None:
         """The operation that `item` is or comes from: of a variable the one that owns it, not one that reads it."""
@@ -276,14 +288,13 @@ class Graph:
 
     @contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
-        """Places ops made inside with `op`. None lifts outer colocation."""
+        """Places ops made inside with `op`, and not where outer device blocks say. None lifts outer colocation."""
         if op is None and not ignore_existing:
             raise ValueError("Trying to reset colocation (op is None) but ignore_existing is not True")
         saved, devices = self._colocation, self._devices
         target = None if op is None else self._control_op(op)
         self._colocation = ([] if ignore_existing else list(saved)) + ([] if target is None else [target])
-        if target is not None and ignore_existing:
-            self._devices = []
+        self._devices = []
         try:
             yield
         finally:

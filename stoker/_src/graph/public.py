@@ -28,6 +28,7 @@ for _name in dir(errors):
         export_constant(errors.__name__, _name, f"errors.{_name}", v1=f"{_name}" if _name == "OpError" else ())
 export_constant(errors.__name__, "exception_type_from_error_code", v1="errors.exception_type_from_error_code")
 export_constant(errors.__name__, "error_code_from_exception_type", v1="errors.error_code_from_exception_type")
+export_constant(errors.__name__, "raise_exception_on_not_ok_status", v1="errors.raise_exception_on_not_ok_status")
 
 export_constant(shapes.__name__, "TensorShape", "TensorShape")
 export_constant(shapes.__name__, "Dimension", v1="Dimension")

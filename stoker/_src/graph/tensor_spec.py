@@ -106,11 +106,29 @@ class TensorSpec(TypeSpec):
         return f"TensorSpec(shape={self.shape}, dtype={self._dtype!r}, name={self._name!r})"
 
 
-@export("SparseTensorSpec")
-class SparseTensorSpec(CompositeSpec):
-    """Describes SparseTensors by their dense shape and the dtype of their values."""
+class ShapedSpec(CompositeSpec):
+    """A spec of composites that have one shape and one dtype."""
 
     __slots__ = ("_dtype", "_shape")
+
+    @property
+    def shape(self) -> TensorShape:
+        return self._shape
+
+    @property
+    def static_shape(self) -> Shape:
+        return as_shape(self._shape)
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+
+@export("SparseTensorSpec")
+class SparseTensorSpec(ShapedSpec):
+    """Describes SparseTensors by their dense shape and the dtype of their values."""
+
+    __slots__ = ()
 
     def __init__(self, shape: Any = None, dtype: Any = dtypes.float32) -> None:
         self._shape = TensorShape(as_shape(shape))
@@ -132,18 +150,6 @@ class SparseTensorSpec(CompositeSpec):
     @property
     def value_type(self) -> type[SparseTensor]:
         return SparseTensor
-
-    @property
-    def shape(self) -> TensorShape:
-        return self._shape
-
-    @property
-    def static_shape(self) -> Shape:
-        return as_shape(self._shape)
-
-    @property
-    def dtype(self) -> DType:
-        return self._dtype
 
     def _serialize(self) -> tuple[Any, ...]:
         return self._shape, self._dtype

@@ -28,7 +28,7 @@ def _invalid(message: str) -> InvalidArgumentError:
 # ---- IsotonicRegression -----------------------------------------------------------------------------------------
 
 ISOTONIC_REGRESSION = define(
-    "IsotonicRegression(input: rank>0 T) -> (output: output_dtype, segments: int32)",
+    "IsotonicRegression(input: T) -> (output: output_dtype, segments: int32)",
     T=REAL,
     output_dtype=one_of(*FLOATS, default=dtypes.float32),
 )
@@ -49,7 +49,8 @@ def _pooled(row: list[float]) -> list[tuple[float, int]]:
 
 @ISOTONIC_REGRESSION.kernel
 def isotonic_regression_kernel(input: torch.Tensor, *, output_dtype: DType) -> tuple[torch.Tensor, torch.Tensor]:
-    rows = input.reshape(-1, input.shape[-1]) if input.numel() else input.reshape(0, max(input.shape[-1], 1))
+    width = input.shape[-1] if input.ndim else 1
+    rows = input.reshape(-1, width) if input.numel() else input.reshape(0, max(width, 1))
     values, numbers = np.empty(rows.shape), np.empty(rows.shape, np.int32)
     for i, row in enumerate(rows.to(torch.float64).tolist()):
         means, counts = zip(*_pooled(row))
@@ -94,6 +95,7 @@ def isotonic_regression(inputs: Any, decreasing: bool = True, axis: int = -1) ->
     if axis != -1 and not (rank is not None and axis == rank - 1):
         if rank is None:
             raise ValueError("isotonic_regression along another axis than the last needs inputs of known rank.")
+        axis = inputs.static_shape.normalize_axis(axis)
         order = list(range(rank))
         order[axis], order[-1] = order[-1], order[axis]
         moved = array.transpose(inputs, order)
@@ -132,12 +134,16 @@ def approx_top_k_kernel(
 
 
 @APPROX_TOP_K.shape
-def approx_top_k_shape(input: Shape, *, k: int, reduction_dimension: int) -> tuple[Shape, Shape]:
+def approx_top_k_shape(input: Shape, *, k: int, reduction_dimension: int, recall_target: float) -> tuple[Shape, Shape]:
+    if recall_target <= 0 or recall_target > 1:
+        raise _invalid(f"recall_target must be in (0, 1], got {recall_target}")
     if input.dims is None:
         return UNKNOWN_SHAPE, UNKNOWN_SHAPE
     if not -len(input) <= reduction_dimension < len(input):
         raise _invalid(f"reduction_dimension {reduction_dimension} is out of range for rank {len(input)}")
     sizes = list(input.dims)
+    if (size := sizes[reduction_dimension]) is not None and size < k:
+        raise _invalid(f"input must have dimension {reduction_dimension} >= k = {k} but it was {size}")
     sizes[reduction_dimension] = k
     return Shape(sizes), Shape(sizes)
 
@@ -224,9 +230,7 @@ def sobol_sample_kernel(dim: int, num_results: int, skip: int, *, dtype: DType) 
 @SOBOL_SAMPLE.shape(values=["dim", "num_results"])
 def sobol_sample_shape(dim: Any, num_results: Any, skip: Shape) -> Shape:
     sizes = [None if each is None else int(each) for each in (num_results, dim)]
-    if any(size is not None and size < 1 for size in sizes):
-        raise _invalid(f"dim and num_results must be at least one, got {sizes[1]} and {sizes[0]}")
-    return Shape(sizes)
+    return Shape(size if size is None or size > 0 else None for size in sizes)
 
 
 @export("math.sobol_sample")

@@ -12,6 +12,7 @@ from stoker._src.base.dtypes import INDEX, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, as_shape
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor, register_tensor_conversion_function
 from stoker._src.graph.definition import ANY, INT, INTS, PASSES, STATEFUL, TYPES, VIEW, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
@@ -269,7 +270,7 @@ def fill_kernel(dims: list[int], value: Any) -> Any:
     if value.ndim and value.shape != (1,):
         raise InvalidArgumentError(None, None, f"value must represent a scalar, got shape {Shape(value.shape)}")
     if isinstance(value, np.ndarray):
-        return np.full(dims, value.item(), dtype=object)
+        return np.broadcast_to(value.reshape(()), dims).copy()  # np.full would drop zeros at the end of bytes
     return value.reshape(()).expand(dims).clone(memory_format=torch.contiguous_format)
 
 
@@ -361,6 +362,8 @@ def _like(
         tensor = convert_to_tensor(tensor, name="tensor")
         wanted = tensor.dtype.base_dtype if dtype is None else as_dtype(dtype).base_dtype
         make = zeros if number == 0 else ones
+        if number == 1 and not context.executing_eagerly():
+            return ones(shape(tensor, None, dtypes.int32, optimize), wanted, name=scope)
         if optimize and tensor.static_shape.known and wanted is not dtypes.variant:
             return make(list(tensor.static_shape), wanted, name=scope)
         if wanted is not tensor.dtype.base_dtype:
@@ -397,7 +400,7 @@ def ones_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout:
 # ---- Transpose --------------------------------------------------------------------------------------------------
 
 TRANSPOSE = define(
-    "Transpose(x: T, perm: host Tperm) -> (y: T)", VIEW, T=ANY, Tperm=one_of(*INDEX, default=dtypes.int32)
+    "Transpose(x: T, perm: vector host Tperm) -> (y: T)", VIEW, T=ANY, Tperm=one_of(*INDEX, default=dtypes.int32)
 )
 
 
@@ -424,12 +427,13 @@ def transpose_lower(build: Any, op: Operation, x: Any, perm: list[int]) -> Any:
 def transpose_shape(x: Shape, perm: np.ndarray | None) -> Shape:
     if perm is None:
         return UNKNOWN_SHAPE if x.rank is None else Shape((None,) * x.rank)
-    x = x.of_rank(len(perm))
     rank = len(perm)
-    if sorted(axis % rank if -rank <= axis < rank else rank for axis in perm.tolist()) != list(range(rank)):
-        raise InvalidArgumentError(
-            None, None, f"perm {perm.tolist()} is not a permutation of the {len(perm)} dimensions."
-        )
+    x = x.of_rank(rank)
+    for axis in perm.tolist():
+        if not -rank <= axis < rank:
+            raise InvalidArgumentError(None, None, f"perm dim {axis} is out of range of input rank {rank}")
+    if len({axis % rank for axis in perm.tolist()}) != rank:
+        return Shape((None,) * rank)  # an axis that is there twice is found when it runs
     return Shape(x[int(axis)] for axis in perm)
 
 
@@ -439,7 +443,10 @@ def transpose_grad(op: Operation, g: Tensor) -> Any:
 
 
 CONJUGATE_TRANSPOSE = define(
-    "ConjugateTranspose(x: T, perm: host Tperm) -> (y: T)", VIEW, T=ANY, Tperm=one_of(*INDEX, default=dtypes.int32)
+    "ConjugateTranspose(x: T, perm: vector host Tperm) -> (y: T)",
+    VIEW,
+    T=ANY,
+    Tperm=one_of(*INDEX, default=dtypes.int32),
 )
 CONJUGATE_TRANSPOSE.shape(transpose_shape, values=["perm"])
 
@@ -520,6 +527,11 @@ def pack_shape(values: list[Shape], *, axis: int) -> Shape:
         return UNKNOWN_SHAPE
     axis = merged.normalize_axis(axis, extra=1)
     return Shape((*merged.dims[:axis], len(values), *merged.dims[axis:]))
+
+
+PACK.of_numbers(
+    lambda op: op._inputs if op._inputs[0].dtype.is_integer and op.outputs[0].static_shape.rank == 1 else None
+)
 
 
 def _packed_shape(op: Operation, index: int) -> Shape:

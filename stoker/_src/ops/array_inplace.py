@@ -40,7 +40,7 @@ def _rows(name: str, change: Callable[[Any, Any, Any], Any]) -> OpDefinition:
             result = x.copy()
             result[places.numpy()] = values
             return result
-        return change(x.clone(), places, values)
+        return change(x.clone(), places, values) if x.numel() else x.clone()
 
     definition.shape(unchanged)
     return definition

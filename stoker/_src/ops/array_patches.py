@@ -24,7 +24,15 @@ def _geometry(size: int, window: int, stride: int, rate: int, padding: str) -> t
     """Number of patches along one dimension, and the padding before and after."""
     reach = (window - 1) * rate + 1
     if padding == "VALID":
-        return max(0, -(-(size - reach + 1) // stride)), 0, 0
+        count = -(-(size - reach + 1) // stride)
+        if count < 0:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Computed output size would be negative: {count} "
+                f"[input_size: {size}, effective_filter_size: {reach}, stride: {stride}]",
+            )
+        return count, 0, 0
     count = -(-size // stride)
     total = max(0, (count - 1) * stride + reach - size)
     return count, total // 2, total - total // 2

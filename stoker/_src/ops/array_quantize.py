@@ -385,6 +385,10 @@ def quantize_and_dequantize_v3_kernel(
     input: torch.Tensor, input_min: torch.Tensor, input_max: torch.Tensor, num_bits: int,
     *, signed_input: bool, range_given: bool, narrow_range: bool, axis: int,
 ) -> torch.Tensor:  # fmt: skip
+    if not input.ndim:
+        raise InvalidArgumentError(
+            None, None, f"Axis requested is larger than input dimensions. Axis: {axis} Input Dimensions: 0"
+        )
     return _round_trip(
         input, input_min, input_max, signed_input, num_bits, range_given, "HALF_TO_EVEN", narrow_range, axis
     )
@@ -404,11 +408,11 @@ def quantize_and_dequantize_v4_grad_kernel(
         )
     wanted = () if axis == -1 else (input.shape[axis],)
     for label, bound in (("min", input_min), ("max", input_max)):
-        if bound.ndim > 1 or (bound.ndim and tuple(bound.shape) != wanted):
+        if tuple(bound.shape) != wanted:
             raise InvalidArgumentError(
                 None,
                 None,
-                f"Input {label} tensor must have dimension 0 or 1, and the size of the axis: {Shape(bound.shape)}",
+                f"input_{label} must have shape {Shape(wanted)} for axis {axis}, but has {Shape(bound.shape)}",
             )
     form = [-1 if i == axis else 1 for i in range(input.ndim)] if axis != -1 else []
     inside = (input >= input_min.reshape(form)) & (input <= input_max.reshape(form))

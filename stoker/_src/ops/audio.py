@@ -98,12 +98,21 @@ def decode_wav(data: bytes) -> tuple[np.ndarray, int]:
     return samples, rate
 
 
+def _check_desired(desired_channels: int, desired_samples: int) -> None:
+    if desired_channels < -1 or desired_samples < -1:
+        raise _invalid(
+            f"desired_channels and desired_samples must be -1 or not negative, got {desired_channels} and {desired_samples}"
+        )
+
+
 @DECODE_WAV.kernel
 def decode_wav_kernel(contents: np.ndarray, *, desired_channels: int, desired_samples: int) -> Any:
+    _check_desired(desired_channels, desired_samples)
     samples, rate = decode_wav(contents.item())
     audio = samples.astype(np.float32) / np.float32(_FULL)
     count, channels = audio.shape
     if desired_channels > 0 and desired_channels != channels:
+        allocatable([count, desired_channels], 4)
         # More channels than there are repeat the first one.
         more = np.repeat(audio[:, :1], max(desired_channels - channels, 0), axis=1)
         audio = np.concatenate([audio[:, :desired_channels], more], axis=1)
@@ -116,12 +125,9 @@ def decode_wav_kernel(contents: np.ndarray, *, desired_channels: int, desired_sa
 
 @DECODE_WAV.shape
 def decode_wav_shape(contents: Shape, *, desired_channels: int, desired_samples: int) -> tuple[Shape, Shape]:
+    _check_desired(desired_channels, desired_samples)
     channels = None if desired_channels == -1 else desired_channels
     count = None if desired_samples == -1 else desired_samples
-    if (channels is not None and channels < 0) or (count is not None and count < 0):
-        raise _invalid(
-            f"desired_channels and desired_samples must be -1 or not negative, got {desired_channels} and {desired_samples}"
-        )
     return Shape((count, channels)), SCALAR
 
 
@@ -198,8 +204,8 @@ def audio_spectrogram_kernel(
     _check_window(window_size, stride)
     size = _transform_size(window_size)
     samples, channels = input.shape
-    if samples < window_size:
-        return input.new_zeros([channels, 0, size // 2 + 1])
+    if samples < window_size or channels == 0:
+        return input.new_zeros([channels, max((samples - window_size) // stride + 1, 0), size // 2 + 1])
     allocatable([channels, (samples - window_size) // stride + 1, size // 2 + 1], 16)
     windows = input.t().to(torch.float64).unfold(1, window_size, stride) * _hann(window_size).to(input.device)
     found = torch.fft.rfft(windows, size)
@@ -281,7 +287,7 @@ def mfcc_kernel(
         raise _invalid(
             f"Mfcc initialization failed for channel count {bins}, sample rate {sample_rate} and filterbank_channel_count {bands}"
         )
-    if int(upper_frequency_limit / (0.5 * sample_rate / (bins - 1))) >= bins:
+    if not upper_frequency_limit / (0.5 * sample_rate / (bins - 1)) < bins:
         # The spectrogram does not reach the upper limit: TensorFlow says so in its log and gives zeros.
         return spectrogram.new_zeros([*spectrogram.shape[:2], dct_coefficient_count])
     allocatable([bins, bands], 8)

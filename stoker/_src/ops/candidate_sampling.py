@@ -110,6 +110,8 @@ def fixed_unigram_kernel(
 ) -> tuple[torch.Tensor, ...]:
     classes = _checked(true_classes, num_true)
     if ctx.state is None:
+        if bool(vocab_file) == bool(unigrams):
+            raise InvalidArgumentError(None, None, "Must only provide one of vocab_file and unigrams, and one of them.")
         weights = _vocabulary_weights(vocab_file) if vocab_file else list(unigrams)
         table = UnigramTable(weights, distortion, num_reserved_ids, num_shards, shard)
         stream_state = generator(ctx, seed, seed2)

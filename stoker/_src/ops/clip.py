@@ -81,7 +81,8 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Any
     with name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
         values = _values(t)
         count = math.cast(ranges.size(values), values.dtype.base_dtype)
-        inverse = math_unary.RSQRT(reductions.reduce_sum(values * values))  # type: ignore[operator]
+        axes = ranges.range(ranges.rank(values))
+        inverse = math_unary.RSQRT(reductions.reduce_sum(values * values, axes))  # type: ignore[operator]
         limit = constants.constant(1.0, values.dtype.base_dtype) / clip_norm
         clipped = values * clip_norm * math.MINIMUM(inverse * count, limit)  # type: ignore[operator]
         return _like(t, array.identity(clipped, name=scope))
@@ -139,8 +140,9 @@ def clip_by_global_norm(
         use_norm = global_norm(given, name)
     with name_scope(name, "clip_by_global_norm", [*given, clip_norm]) as scope:
         use_norm = convert_to_tensor(use_norm)
+        inverse = 1.0 / use_norm  # type: ignore[operator]
         limit = constants.constant(1.0, use_norm.dtype.base_dtype) / clip_norm
-        scale = clip_norm * math.MINIMUM(1.0 / use_norm, limit)  # type: ignore[operator]
+        scale = clip_norm * math.MINIMUM(inverse, limit)  # type: ignore[operator]
         scale = scale + (use_norm - use_norm)  # type: ignore[operator]  # NaN from an infinite norm
         clipped: list[Any] = []
         for i, t in enumerate(given):

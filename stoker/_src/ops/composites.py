@@ -24,7 +24,7 @@ def sparse_tensors(indices: Sequence[Any], values: Sequence[Any], shapes: Sequen
 def merged_sparse(
     ids: Sequence[SparseTensor], values: SparseTensor, sizes: Any, *, already_sorted: bool
 ) -> SparseTensor:
-    """Rows of ids and rows of values as one sparse tensor: the ids replace the last coordinate of the values.
+    """Rows of ids and rows of values as one sparse tensor: each value is in the row of its first id, at its ids.
 
     Raises:
         TypeError: a size that is neither a number nor a tensor.
@@ -40,15 +40,18 @@ def merged_sparse(
             raise TypeError(f"vocab_size has to be a Tensor or Python int. Found {type(size)}")
     with name_scope(None, "SparseMerge", None):
         places = [array.reshape(casting.cast(each.values, dtypes.int64), [-1, 1]) for each in ids]
-        indices = array.concat([values.indices[:, :-1], *places], 1)
+        indices = array.concat([ids[0].indices[:, :-1], *places], 1)
         shape = array.concat(
             [
-                values.dense_shape[:-1],
+                ids[0].dense_shape[:-1],
                 array_joining.stack([casting.cast(convert_to_tensor(size), dtypes.int64) for size in sizes]),
             ],
             0,
         )
-        merged = SparseTensor(indices, values.values, shape)
+        try:
+            merged = SparseTensor(indices, values.values, shape)
+        except ValueError as error:  # sizes that do not fit are the data's fault here, not the program's
+            raise InvalidArgumentError(None, None, f"As many values as ids are needed: {error}") from error
         return merged if already_sorted else _in_order(merged)
 
 
@@ -82,7 +85,7 @@ def ragged_feature(key: Any, feature: Any, found: Mapping[Any, Any], *, batched:
                 f"Partition {partition.key} of feature {key} has {len(levels)} outer levels, not {len(outer)}."
             )
         places = casting.cast(places, feature.row_splits_dtype)
-        kind = type(partition).__name__.lstrip("_")
+        kind = type(partition).__name__
         if outer:
             result = _partitioned(result, RaggedTensor._make(places, levels[-1]), kind, feature.validate)
         else:

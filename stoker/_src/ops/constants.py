@@ -17,7 +17,7 @@ from stoker._src.graph.conversion import is_tensor, register_tensor_conversion_f
 from stoker._src.graph.definition import ANY, PASSES, SHAPE, STATEFUL, TENSOR, TYPE, define
 from stoker._src.graph.static_values import VALUE_READERS
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.values import from_numpy, to_numpy
+from stoker._src.ops.values import from_numpy, to_numpy, torch_dtype
 
 # ---- Const ------------------------------------------------------------------------------------------------------
 
@@ -93,7 +93,10 @@ def placeholder_with_default(input: Any, shape: Any, name: str | None = None) ->
 
 
 def _python_dtype(value: Any) -> DType | None:
-    """TensorFlow's type for plain numbers: int32 and float32 (int64 when the number needs it)."""
+    """TensorFlow's type for plain numbers, int32 and float32 (int64 when the number needs it), and for text.
+
+    NumPy is not asked what text is: its own type of bytes drops zeros at the end.
+    """
     while isinstance(value, (list, tuple)):
         if not value:
             return dtypes.float32
@@ -104,6 +107,8 @@ def _python_dtype(value: Any) -> DType | None:
         return dtypes.int32
     if isinstance(value, float):
         return dtypes.float32
+    if isinstance(value, (str, bytes)):
+        return dtypes.string
     return None
 
 
@@ -198,7 +203,7 @@ def _to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     elif isinstance(value, (list, tuple)) and any(isinstance(item, (str, bytes)) for item in _flat(value)):
         _check_elements(value, dtypes.string)
     guessed = dtype or _python_dtype(value)
-    if dtype is None and isinstance(value, (list, tuple)) and guessed is not None:
+    if dtype is None and isinstance(value, (list, tuple)):
         guessed = _widest(value, guessed)
     try:
         if guessed is dtypes.string:
@@ -223,6 +228,8 @@ def _to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     if guessed is None:
         return _from_array(array, None)
     if guessed is dtypes.string:
+        if any(isinstance(item, (list, tuple)) for item in array.flat):
+            raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {value!r}.")
         array = _bytes_array(array)
     return array, guessed
 
@@ -235,24 +242,46 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _widest(value: Any, guessed: DType) -> DType:
+def _widest(value: Any, guessed: DType | None) -> DType | None:
     """[1, 2.0] is float32; mixtures of other kinds are refused."""
-    if guessed is dtypes.int32 and any(isinstance(item, (float, np.floating)) for item in _flat(value)):
+    if any(isinstance(item, (np.ndarray, np.number)) for item in _flat(value)):
+        return _of_numpy_values(value)
+    if guessed is dtypes.int32 and any(isinstance(item, float) for item in _flat(value)):
         return dtypes.float32
-    kinds = [item.dtype for item in _flat(value) if isinstance(item, (np.ndarray, np.generic))]
-    if kinds:
-        return as_dtype(np.result_type(*kinds))
     if guessed is dtypes.bool_ and not all(isinstance(item, bool) for item in _flat(value)):
         if context.executing_eagerly():
             raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
         guessed = dtypes.int32
-    if guessed in (dtypes.int32, dtypes.float32):
+    if guessed is not None and guessed in (dtypes.int32, dtypes.float32):
         for item in _flat(value):
             if isinstance(item, (str, bytes)):
                 raise TypeError(f"Expected {guessed.name}, got {item!r} of type '{type(item).__name__}' instead.")
             if isinstance(item, complex):
                 return dtypes.complex128
     return guessed
+
+
+def _of_numpy_values(value: Any) -> DType | None:
+    """The dtype of a list that holds NumPy values: in a graph NumPy's own, eagerly that of the first value.
+
+    As for lists of Python's numbers the wide types give way: int64 where all values fit in 32 bits, float64 in a graph.
+    """
+    try:
+        array = np.array(_plain(value))
+    except ValueError:  # rows of several lengths
+        return None
+    kind = array.dtype
+    if kind.kind not in "iuf":
+        return None
+    first = next(iter(_flat(value)))
+    if kind.kind == "f" and context.executing_eagerly() and isinstance(first, (float, np.floating, np.ndarray)):
+        return dtypes.float32 if type(first) is float else as_dtype(np.asarray(first).dtype)
+    if kind == np.float64:
+        return dtypes.float32
+    small = np.iinfo(np.int32)
+    if kind.kind != "f" and (not array.size or small.min <= array.min() <= array.max() <= small.max):
+        return dtypes.int32 if kind == np.int64 or context.executing_eagerly() else as_dtype(kind)
+    return as_dtype(kind)
 
 
 def _from_array(array: np.ndarray, dtype: DType | None) -> tuple[np.ndarray, DType]:
@@ -276,7 +305,7 @@ def _bytes_array(array: np.ndarray) -> np.ndarray:
             item = item.encode()
         elif not isinstance(item, bytes):
             raise TypeError(f"Expected string, got {item!r} of type '{type(item).__name__}' instead.")
-        result[index] = item
+        result[index] = bytes(item)  # not NumPy's kind of them
     return result
 
 
@@ -287,7 +316,7 @@ def constant(
     """A constant tensor.
 
     Args:
-        value: a Python, NumPy or torch value.
+        value: a Python, NumPy or torch value; eagerly a torch tensor keeps its memory.
         dtype: its dtype; by default int32 or float32 for Python numbers.
         shape: a shape to give it; a single element fills it (with `verify_shape`, the value must have that shape).
         name: the op's name.
@@ -302,6 +331,10 @@ def constant(
     array, found = to_array(value, None if dtype is None else as_dtype(dtype).base_dtype)
     if shape is not None:
         array = _reshaped(array, as_shape(shape), verify_shape)
+    elif isinstance(value, torch.Tensor) and context.executing_eagerly() and value.dtype is torch_dtype(found):
+        return context.target().share(value.detach().resolve_conj().resolve_neg(), found)
+    if dtype is None and isinstance(value, (np.ndarray, torch.Tensor)) and not context.executing_eagerly():
+        array = np.array(array)  # The graph's own: the caller may write to the one that was given.
     return constant_of(array, found, name)
 
 

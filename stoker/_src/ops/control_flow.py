@@ -144,6 +144,8 @@ def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str | None, mismatch: ty
         if not callable(function):
             raise TypeError(f"'{label}' must be callable.")
     if context.executing_eagerly():
+        if pred is None:
+            raise ValueError("Attempt to convert a value (None) with an unsupported type to a Tensor: pred")
         with name_scope(name, "cond", [pred]):
             return true_fn() if pred else false_fn()
     if isinstance(pred, bool):
@@ -466,11 +468,12 @@ def _while_loop(
 
 
 def _eager_loop(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any, same_structure: bool) -> Any:
+    """The loop as Python runs it; returns what `body` returned last, in its own structure unless `same_structure`."""
     limit = None if maximum_iterations is None else int(maximum_iterations)
-    structure, values = loop_vars, loop_vars
+    structure, values, returned = loop_vars, loop_vars, loop_vars
     trips = 0
     while (limit is None or trips < limit) and bool(cond(*values)):
-        results = body(*values)
+        results = returned = body(*values)
         if not isinstance(results, (list, tuple)) or (len(structure) == 1 and len(results) != 1):
             results = (results,)
         nest.assert_same_structure(structure, results, check_types=False)
@@ -480,8 +483,7 @@ def _eager_loop(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any, s
     def convert(leaf: Any) -> Any:
         return leaf if isinstance(leaf, tensor_array.TensorArray) else convert_to_tensor(leaf)
 
-    values = nest.map_structure(convert, values, expand_composites=True)
-    return values if same_structure or len(values) != 1 else values[0]
+    return nest.map_structure(convert, values if same_structure else returned, expand_composites=True)
 
 
 class _Loop:
@@ -502,11 +504,11 @@ class _Loop:
     def _limit(self, limit: Any) -> Tensor:
         if limit is None:
             return constant(-1, dtypes.int32, name="maximum_iterations")
-        limit = convert_to_tensor(limit, name="maximum_iterations")
+        limit = convert_to_tensor(limit, dtypes.int32, name="maximum_iterations")
         if limit.static_shape.rank not in (0, None):
             raise ValueError(f"maximum_iterations must be a scalar. Received shape: {limit.shape}")
         self.limited = True
-        return math.cast(limit, dtypes.int32)
+        return limit if limit.static_shape.rank == 0 else array.reshape(limit, [])
 
     limited = False
 
@@ -562,6 +564,8 @@ class _Loop:
                 raise TypeError(f"cond must return a boolean scalar tensor, found {result.dtype.name}.")
             if result.static_shape.rank not in (0, None):
                 raise ValueError(f"cond must return a boolean scalar tensor, found shape {result.shape}.")
+            if result.static_shape.rank is None:
+                result = array.reshape(result, [])  # or the loop would never end, where there are several
             if self.limited:
                 result = comparison.logical_and(math.LESS(counter, limit), result)
             return result

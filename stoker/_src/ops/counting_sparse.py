@@ -186,13 +186,18 @@ def _sparse(
     if maxlength >= 0:
         kept = flat < maxlength
         rows, flat, amounts, width = rows[kept], flat[kept], amounts[kept], maxlength
-    keys, places = torch.unique(rows * max(width, 1) + flat, return_inverse=True)
-    totals = torch.zeros(keys.numel(), dtype=weights.dtype, device=values.device).index_add_(0, places, amounts)
+    if width > 2**63 - 1:
+        raise InvalidArgumentError(None, None, f"Input values must be below 2**63 - 1, got {width - 1}")
+    if (count or 1) * max(width, 1) < 2**63:
+        keys, places = torch.unique(rows * max(width, 1) + flat, return_inverse=True)
+        found = torch.stack([keys // max(width, 1), keys % max(width, 1)], 1)
+    else:
+        found, places = torch.unique(torch.stack([rows, flat], 1), dim=0, return_inverse=True)
+    totals = torch.zeros(len(found), dtype=weights.dtype, device=values.device).index_add_(0, places, amounts)
     if binary:
         totals = torch.ones_like(totals)
-    columns = [keys % max(width, 1)] if count is None else [keys // max(width, 1), keys % max(width, 1)]
     sizes = [width] if count is None else [count, width]
-    return torch.stack(columns, 1), totals, torch.tensor(sizes, dtype=torch.int64)
+    return found[:, 2 - len(sizes) :].contiguous(), totals, torch.tensor(sizes, dtype=torch.int64)
 
 
 @DENSE_COUNT.kernel
@@ -239,8 +244,18 @@ def _count_shapes(rank: int | None) -> tuple[Shape, Shape, Shape]:
     return Shape((None, rank)), Shape((None,)), Shape((rank,))
 
 
-DENSE_COUNT.shape(lambda values, weights: _count_shapes(values.rank))
-SPARSE_COUNT.shape(lambda indices, values, dense_shape, weights: _count_shapes(dense_shape.of_rank(1)[0]))
+@DENSE_COUNT.shape
+def dense_count_shape(values: Shape, weights: Shape) -> tuple[Shape, Shape, Shape]:
+    if weights.rank == 0 and values.rank:
+        raise InvalidArgumentError(
+            None, None, f"Shapes must be equal rank, but are 0 and {values.rank}: weights, values."
+        )
+    return _count_shapes(values.rank)
+
+
+SPARSE_COUNT.shape(
+    lambda indices, values, dense_shape, weights: _count_shapes(dense_shape[0] if dense_shape.rank == 1 else None)
+)
 RAGGED_COUNT.shape(lambda splits, values, weights: _count_shapes(2))
 
 

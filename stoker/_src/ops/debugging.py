@@ -132,9 +132,10 @@ def _define_pair(
         message: str | None = None,
         name: str | None = None,
     ) -> Any:
-        if suffix == "equal" and x is y and not context.executing_eagerly():
-            with name_scope(name, default, None):
-                return grouping.no_op(name="NoOp")
+        if suffix == "equal" and not context.executing_eagerly():
+            with name_scope(name, default, None):  # TensorFlow takes this name, too, and the check gets the next one
+                if x is y:
+                    return grouping.no_op(name="NoOp")
         return _pairwise(symbol, compare, statically, default, x, y, data, summarize, message, name)
 
     def v2(x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> Any:

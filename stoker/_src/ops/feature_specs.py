@@ -80,27 +80,27 @@ class FixedLenSequenceFeature(NamedTuple):
     default_value: Any = None
 
 
-class _RowSplits(NamedTuple):
+class RowSplits(NamedTuple):
     key: str
 
 
-class _RowLengths(NamedTuple):
+class RowLengths(NamedTuple):
     key: str
 
 
-class _RowStarts(NamedTuple):
+class RowStarts(NamedTuple):
     key: str
 
 
-class _RowLimits(NamedTuple):
+class RowLimits(NamedTuple):
     key: str
 
 
-class _ValueRowIds(NamedTuple):
+class ValueRowIds(NamedTuple):
     key: str
 
 
-class _UniformRowLength(NamedTuple):
+class UniformRowLength(NamedTuple):
     length: int
 
 
@@ -127,12 +127,12 @@ class RaggedFeature(_RaggedFields):
 
     __slots__ = ()
 
-    RowSplits = _RowSplits
-    RowLengths = _RowLengths
-    RowStarts = _RowStarts
-    RowLimits = _RowLimits
-    ValueRowIds = _ValueRowIds
-    UniformRowLength = _UniformRowLength
+    RowSplits = RowSplits
+    RowLengths = RowLengths
+    RowStarts = RowStarts
+    RowLimits = RowLimits
+    ValueRowIds = ValueRowIds
+    UniformRowLength = UniformRowLength
 
     def __new__(
         cls,
@@ -149,7 +149,7 @@ class RaggedFeature(_RaggedFields):
             raise ValueError(f"Argument `row_splits_dtype` must be int32 or int64; got {splits!r}")
         if not isinstance(partitions, (list, tuple)):
             raise TypeError("Argument `partitions` must be a list or tuple")
-        known = (_RowSplits, _RowLengths, _RowStarts, _RowLimits, _ValueRowIds, _UniformRowLength)
+        known = (RowSplits, RowLengths, RowStarts, RowLimits, ValueRowIds, UniformRowLength)
         for each in partitions:
             if not isinstance(each, known):
                 raise TypeError(f"Argument `partitions` must be a list of partition objects; got {each!r}")
@@ -268,7 +268,7 @@ def _gather(features: Mapping[Any, Any], allowed: tuple[type, ...], *, lists: bo
             value_key = key if feature.value_key is None else feature.value_key
             wanted.add_ragged(value_key, feature.dtype, feature.row_splits_dtype)
             for partition in feature.partitions:
-                if not isinstance(partition, _UniformRowLength):
+                if not isinstance(partition, UniformRowLength):
                     wanted.add_ragged(partition.key, dtypes.int64, feature.row_splits_dtype)
     wanted.check_keys()
     return wanted
@@ -334,6 +334,13 @@ def _built(features: Mapping[Any, Any], found: Mapping[Any, Any], *, batched: bo
     return built
 
 
+def _has_batch(serialized: Tensor, *wanted: _Wanted) -> bool:
+    rank = serialized.static_shape.rank
+    if rank is None and any(each.ragged for each in wanted):
+        raise ValueError("serialized must have statically-known rank to parse ragged features.")
+    return rank != 0
+
+
 def _composed(feature: Any) -> bool:
     return isinstance(feature, (SparseFeature, RaggedFeature))
 
@@ -351,11 +358,12 @@ def _put_together(feature: SparseFeature, found: Mapping[Any, Any]) -> Any:
 _EXAMPLE_FEATURES = (VarLenFeature, SparseFeature, FixedLenFeature, FixedLenSequenceFeature, RaggedFeature)
 
 
-def _parse(serialized: Tensor, features: Mapping[Any, Any], names: Any, name: str | None) -> dict[Any, Any]:
+def _parse(serialized: Any, features: Mapping[Any, Any], names: Any, name: str | None) -> dict[Any, Any]:
     features = dict(features)
     wanted = _gather(features, _EXAMPLE_FEATURES)
-    batched = serialized.static_shape.rank != 0
     with name_scope(name, "ParseExample", [serialized]):
+        serialized = convert_to_tensor(serialized, dtypes.string, "serialized")
+        batched = _has_batch(serialized, wanted)
         parsed = parsing.PARSE_EXAMPLE_V2(
             serialized,
             constants.constant([], dtypes.string, name="ParseExampleV2/names") if names is None else names,
@@ -397,7 +405,7 @@ def parse_example(serialized: Any, features: Any, example_names: Any = None, nam
     """
     if not features:
         raise ValueError(f"Argument `features` cannot be None or falsy. Got {features}")
-    return _parse(convert_to_tensor(serialized, dtypes.string, "serialized"), features, example_names, name)
+    return _parse(serialized, features, example_names, name)
 
 
 @export(v1=("parse_example", "io.parse_example"))
@@ -449,12 +457,13 @@ _LIST_FEATURES = (VarLenFeature, FixedLenSequenceFeature, RaggedFeature)
 
 
 def _parse_sequences(
-    serialized: Tensor, context_features: Any, sequence_features: Any, names: Any, name: str | None
+    serialized: Any, context_features: Any, sequence_features: Any, names: Any, name: str | None
 ) -> tuple[dict[Any, Any], dict[Any, Any], dict[Any, Any]]:
     context = _gather(context_features or {}, _CONTEXT_FEATURES)
     lists = _gather(sequence_features or {}, _LIST_FEATURES, lists=True)
-    batched = serialized.static_shape.rank != 0
     with name_scope(name, "ParseSequenceExample", [serialized]):
+        serialized = convert_to_tensor(serialized, dtypes.string, "serialized")
+        batched = _has_batch(serialized, context, lists)
         parsed = parsing.PARSE_SEQUENCE_EXAMPLE_V2(
             serialized,
             constants.constant([], dtypes.string, name="ParseSequenceExampleV2/debug_name") if names is None else names,
@@ -547,8 +556,7 @@ def parse_sequence_example(
             "Both `context_features` and `sequence_features` argument are None, but at least one should have values."
         )
     with name_scope(name, "ParseSequenceExample", [serialized]):
-        tensor = convert_to_tensor(serialized, dtypes.string, "serialized")
-        return _parse_sequences(tensor, context_features, sequence_features, example_names, name)
+        return _parse_sequences(serialized, context_features, sequence_features, example_names, name)
 
 
 @export("io.parse_single_sequence_example", v1="parse_single_sequence_example")
@@ -570,5 +578,6 @@ def parse_single_sequence_example(
     if not (context_features or sequence_features):
         raise ValueError("Both context_features and sequence_features are None, but at least one should have values.")
     with name_scope(name, "ParseSingleSequenceExample", [serialized]):
-        tensor = _as_scalar(convert_to_tensor(serialized, dtypes.string, "serialized"), "serialized")
+        with name_scope(name, "ParseSingleExample", [serialized]):
+            tensor = _as_scalar(convert_to_tensor(serialized, dtypes.string, "serialized"), "serialized")
         return _parse_sequences(tensor, context_features, sequence_features, example_name, name)[:2]

@@ -175,7 +175,7 @@ def gather_shape(params: Shape, indices: Shape, axis: np.ndarray | None, *, batc
         return UNKNOWN_SHAPE
     if batch_dims < 0:
         batch_dims += len(indices)
-    if batch_dims > len(indices) or batch_dims > at:
+    if not 0 <= batch_dims <= len(indices) or batch_dims > at:
         raise InvalidArgumentError(
             None,
             None,

@@ -364,9 +364,14 @@ def hessians(
     gate_gradients: bool = False,
     aggregation_method: int | None = None,
 ) -> list[Any]:
-    """For each x the second derivatives of the sum of `ys`: a tensor of shape `x.shape + x.shape`."""
+    """For each x the second derivatives of the sum of `ys`: a tensor of shape `x.shape + x.shape`.
+
+    Args:
+        name: kept for TensorFlow's signature; as there, the nodes are named as those of `gradients` are.
+        others: as for `gradients`.
+    """
     sources = _as_list(xs)
-    firsts = gradients(ys, sources, None, name, colocate_gradients_with_ops, gate_gradients, aggregation_method)
+    firsts = gradients(ys, sources, None, "gradients", colocate_gradients_with_ops, gate_gradients, aggregation_method)
     for x, g in zip(sources, firsts):
         if g is None:
             raise ValueError(f"None values not supported: {x} has no gradient to differentiate again.")
@@ -384,12 +389,13 @@ def hessians_v2(
 def _hessian(first: Any, x: Any) -> Any:
     """The derivative of each element of the gradient, one after the other."""
     first = convert_to_tensor(first)
+    flat = array.reshape(first, [-1])
     count = ranges.size(first)
     rows = tensor_array.TensorArray(first.dtype.base_dtype, size=count, element_shape=first.static_shape)
 
     def step(i: Any, rows: Any) -> Any:
         unit = math.cast(comparison.equal(ranges.range(count), i), first.dtype.base_dtype)
-        second = gradients(first, x, array.reshape(unit, array.shape(first)))[0]
+        second = gradients(flat, x, unit)[0]
         row = array.zeros_like(first) if second is None else convert_to_tensor(second)
         return i + 1, rows.write(i, row)
 

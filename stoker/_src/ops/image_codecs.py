@@ -111,7 +111,7 @@ def decode_jpeg(
 
 
 DECODE_AND_CROP_JPEG = define(
-    "DecodeAndCropJpeg(contents: string, crop_window: vector host int32) -> (image: uint8)", **_JPEG_ATTRS
+    "DecodeAndCropJpeg(contents: string, crop_window: vector=4 host int32) -> (image: uint8)", **_JPEG_ATTRS
 )
 
 

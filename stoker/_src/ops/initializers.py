@@ -315,7 +315,7 @@ class Orthogonal(Initializer):
         basis = orthogonal_columns(drawn)
         if rows < columns:
             basis = array.transpose(basis)
-        return arithmetic.multiply(array.reshape(basis, sizes), self.gain)
+        return self.gain * array.reshape(basis, sizes)  # type: ignore[operator]
 
     def get_config(self) -> dict[str, Any]:
         return {"gain": self.gain, "seed": self.seed, "dtype": self.dtype.name}

@@ -270,6 +270,7 @@ def matrix_solve_ls(
         matrix = convert_to_tensor(matrix)
         rhs = convert_to_tensor(rhs, matrix.dtype.base_dtype)
         weight = convert_to_tensor(l2_regularizer, dtypes.float64 if not isinstance(l2_regularizer, Tensor) else None)
+        matrix.shape.with_rank_at_least(2)
         rows, cols = matrix.static_shape[-2], matrix.static_shape[-1]
         if not fast or rows is None or cols is None:
             return MATRIX_SOLVE_LS(matrix, rhs, math.cast(weight, dtypes.float64), fast=fast)
@@ -480,7 +481,8 @@ def tridiagonal_solve(
 def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
     """The product of tridiagonal matrices with `rhs` [..., M, K]; the diagonals as in `tridiagonal_solve`."""
     right = convert_to_tensor(rhs)
-    diags = _compact(diagonals, diagonals_format, right.static_shape[-2])
+    size = right.static_shape[-2] if (right.static_shape.rank or 0) > 1 else None
+    diags = _compact(diagonals, diagonals_format, size)
     return TRIDIAGONAL_MATMUL(diags[..., 0:1, :], diags[..., 1:2, :], diags[..., 2:3, :], right, name=name)
 
 

@@ -186,8 +186,8 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
     Raises:
         TypeError: the parts are not both float32 or both float64.
     """
+    real, imag = convert_to_tensor(real, name="real"), convert_to_tensor(imag, name="imag")
     with name_scope(name, "Complex", [real, imag]) as scope:
-        real, imag = convert_to_tensor(real, name="real"), convert_to_tensor(imag, name="imag")
         kinds = (real.dtype.base_dtype, imag.dtype.base_dtype)
         if kinds not in ((dtypes.float32,) * 2, (dtypes.float64,) * 2):
             raise TypeError(

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from stoker._src.base.dtypes import FLOATS
-from stoker._src.base.errors import AbortedError
+from stoker._src.base.errors import AbortedError, InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import (
     ANY,
@@ -59,6 +59,12 @@ _PLAIN: dict[str, Any] = {"explicit_paddings": (), "data_format": "NHWC", "dilat
 def fused_pad_conv2d_kernel(
     input: torch.Tensor, paddings: Any, filter: torch.Tensor, *, mode: str, strides: Any, padding: str
 ) -> torch.Tensor:
+    if input.numel() == 0 or filter.shape[-1] == 0:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Input and output tensor can't be empty: input {list(input.shape)}, filter {list(filter.shape)}",
+        )
     padded = array_padding.mirror_pad_kernel(input, paddings, mode=mode)
     return conv.conv2d_kernel(padded, filter, strides=strides, padding=padding, **_PLAIN)
 

@@ -417,6 +417,8 @@ class _Sequences:
             )
         try:
             if serialized.ndim == 0:
+                if isinstance(names, list) and len(names) > 1:
+                    raise ValueError(f"Expected one debug_name for one example, got {len(names)}.")
                 name = names if isinstance(names, bytes) else names[0] if names else None
                 context, lists = example.parse_single_sequence_example(
                     serialized.item(), self.context, self.lists, name or None

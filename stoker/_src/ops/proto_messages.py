@@ -316,6 +316,8 @@ def encode_proto_kernel(
 
 @ENCODE_PROTO.shape
 def encode_proto_shape(sizes: Shape, values: Sequence[Shape]) -> Shape:
+    for each in values:
+        each.at_least(2)
     return UNKNOWN_SHAPE if sizes.rank is None else sizes.at_least(1)[:-1]
 
 

@@ -101,7 +101,8 @@ PY_FUNC_STATELESS = define("PyFuncStateless(input: [Tin]) -> (output: [Tout])", 
 
 def _as_array(value: Any, position: int, token: str, dtype: DType) -> Any:
     """A returned value as a kernel's; nothing is converted but text to bytes."""
-    array = np.asarray(value)
+    plain = dtype is dtypes.string and not isinstance(value, np.ndarray)  # NumPy's own bytes would drop zeros
+    array = np.asarray(value, dtype=object) if plain else np.asarray(value)
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and dtype is dtypes.string):
         items = [item.encode() if isinstance(item, str) else item for item in array.ravel().tolist()]
         if not all(isinstance(item, bytes) for item in items):

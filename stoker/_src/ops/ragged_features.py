@@ -52,7 +52,7 @@ RAGGED_CROSS = define(
 
 def _rows_of_ragged(values: Any, row_splits: torch.Tensor) -> list[list[Any]]:
     cuts, items = row_splits.tolist(), values.tolist()
-    if not cuts or cuts[0] != 0 or cuts[-1] > len(items) or any(a > b for a, b in zip(cuts, cuts[1:])):  # noqa: RUF007
+    if not cuts or cuts[0] != 0 or cuts[-1] != len(items) or any(a > b for a, b in zip(cuts, cuts[1:])):  # noqa: RUF007
         raise _invalid(f"Invalid row splits {cuts} for {len(items)} values.")
     return [items[start:stop] for start, stop in zip(cuts, cuts[1:])]  # noqa: RUF007
 
@@ -91,12 +91,17 @@ def ragged_cross_kernel(
 
 @RAGGED_CROSS.shape
 def ragged_cross_shape(*inputs: Any) -> tuple[Shape, Shape]:
-    _, splits, _, _, _, dense = inputs
-    rows = next((size[0] for size in (each.of_rank(2) for each in dense) if size[0] is not None), None)
-    for each in splits:
-        size = each.of_rank(1)[0]
-        rows = size - 1 if rows is None and size is not None else rows
-    return Shape((None,)), Shape((None if rows is None else rows + 1,))
+    values, splits, _, sparse_values, sparse_shape, dense = inputs
+    if len(values) != len(splits):
+        raise _invalid("ragged values and splits must have the same length.")
+    if len(sparse_values) != len(sparse_shape):
+        raise _invalid("sparse indices, values, and shapes must have the same length.")
+    lengths = [each.of_rank(1)[0] for each in splits]
+    rows = {length - 1 for length in lengths if length is not None}
+    rows |= {count for count in (each.of_rank(2)[0] for each in dense) if count is not None}
+    if len(rows) > 1:
+        raise _invalid("inputs must all have the same batch dimension size.")
+    return Shape((None,)), Shape((rows.pop() + 1 if rows else None,))
 
 
 def _cross(inputs: Any, name: str | None, **how: Any) -> RaggedTensor:

@@ -394,6 +394,8 @@ def dynamic_stitch_kernel(indices: list[torch.Tensor], data: list[Any]) -> Any:
     count = int(flat.max()) + 1 if flat.numel() else 0
     if flat.numel() and int(flat.min()) < 0:
         raise InvalidArgumentError(None, None, f"indices must be >= 0, got {int(flat.min())}")
+    if count == 2**31:
+        raise InvalidArgumentError(None, None, f"Expected a non-negative size, got {-count}: indices reach {count - 1}")
     allocatable([count, *(inner or ())], 8)
     # Where an index comes more than once the last wins; every row is looked up from its winner.
     order = torch.arange(flat.numel(), device=flat.device)
@@ -441,7 +443,7 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
 
 
 def _stitch(definition: OpDefinition, indices: Any, data: Any, name: str | None) -> Tensor:
-    merged = definition(list(indices), list(data), name=name)
+    merged = definition(indices, data, name=name)
     known = [constant_value(each) if isinstance(each, Tensor) else np.asarray(each) for each in indices]
     if all(each is not None for each in known) and not getattr(merged, "is_eager", False):
         largest = max((int(each.max()) for each in known if each.size), default=-1)

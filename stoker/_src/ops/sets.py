@@ -170,9 +170,10 @@ def dense_to_dense_shape(set1: Shape, set2: Shape) -> tuple[Shape, Shape, Shape]
 
 @DENSE_TO_SPARSE.shape
 def dense_to_sparse_shape(set1: Shape, indices: Shape, values: Shape, shape: Shape) -> tuple[Shape, Shape, Shape]:
+    sizes = _sparse_rule(indices, values, shape)
     if set1.dims is not None:
-        return _result_shapes(len(set1.at_least(2)))
-    return _result_shapes(shape.of_rank(1)[0])
+        sizes = sizes.merge(Shape((len(set1.at_least(2)),)))
+    return _result_shapes(sizes[0])
 
 
 @SPARSE_TO_SPARSE.shape

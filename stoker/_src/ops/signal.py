@@ -282,6 +282,7 @@ def _real_function(rank: int, inverse: bool) -> Any:
             else:
                 x = convert_to_tensor(input_tensor, dtype_hint=dtypes.float32)
                 wide = x.dtype.base_dtype is dtypes.float64
+            x.shape.with_rank_at_least(rank)
             if fft_length is None:
                 lengths = _sizes_of(x, rank, inverse)
             else:

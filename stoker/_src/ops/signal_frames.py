@@ -256,7 +256,9 @@ def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = No
     """
     _check_dct(type, n, axis, norm)
     with name_scope(name, "dct", [input, type, n, axis, norm]):
-        x = _sized(convert_to_tensor(input), n)
+        x = convert_to_tensor(input)
+        x.shape.with_rank_at_least(1)
+        x = _sized(x, n)
         count = _last(x)
         kind = dtypes.complex128 if x.dtype.base_dtype is dtypes.float64 else dtypes.complex64
         if type == 1:
@@ -311,6 +313,7 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
     """
     with name_scope(name, "mfccs_from_log_mel_spectrograms", [log_mel_spectrograms]):
         x = convert_to_tensor(log_mel_spectrograms)
+        x.shape.with_rank_at_least(1)
         count = _last(x)
         if not isinstance(count, Tensor) and count == 0:
             raise ValueError("num_mel_bins must be nonzero for MFCCs.")
@@ -358,6 +361,7 @@ def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None, n
     """The signal of a modified cosine transform, with a window that satisfies the Princen-Bradley condition."""
     with name_scope(name, "inverse_mdct", [mdcts]):
         x = convert_to_tensor(mdcts, name="mdcts")
+        x.shape.with_rank_at_least(2)
         half = x.static_shape[-1]
         if half is None:
             raise NotImplementedError("inverse_mdct of transforms whose length is not known")
@@ -387,7 +391,9 @@ def _shifted(x: Any, axes: Any, back: bool, name: str | None, default: str) -> T
         chosen = list(range(rank)) if axes is None else [axes] if isinstance(axes, int) else list(axes)
         shifts: list[Any] = []
         for axis in chosen:
-            size = x.static_shape[axis]
+            if not isinstance(axis, (int, np.integer)):
+                raise TypeError(f"axes must be integers, got {axis!r}.")
+            size = x.static_shape[x.static_shape.normalize_axis(int(axis))]
             size = array.SHAPE_OP(x)[axis] if size is None else size
             shifts.append(-(size // 2) if back else size // 2)
         return array_selection.roll(x, shifts, chosen, name=scope)

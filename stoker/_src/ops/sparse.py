@@ -90,6 +90,9 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
 @export("sparse.eye")
 def eye(num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float32, name: str | None = None) -> SparseTensor:
     """The identity matrix."""
+    for label, size in (("num_rows", num_rows), ("num_columns", num_columns)):
+        if isinstance(size, (float, complex, str, bytes)):
+            raise TypeError(f"{label} must be an integer value, got {size!r}.")
     with name_scope(name, "eye"):
         rows = math.cast(convert_to_tensor(num_rows), dtypes.int64)
         columns = rows if num_columns is None else math.cast(convert_to_tensor(num_columns), dtypes.int64)
@@ -112,10 +115,8 @@ def sparse_to_dense(
 
     Indices must be in order and distinct unless `validate_indices` is False.
     """
-    values = convert_to_tensor(sparse_values)
-    default = convert_to_tensor(default_value, values.dtype.base_dtype)
     return sparse_ops.SPARSE_TO_DENSE(
-        sparse_indices, output_shape, values, default, validate_indices=validate_indices, name=name
+        sparse_indices, output_shape, sparse_values, default_value, validate_indices=validate_indices, name=name
     )
 
 
@@ -276,6 +277,8 @@ def concat(
 @export(v2="sparse.concat")
 def concat_v2(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, name: str | None = None) -> SparseTensor:
     """SparseTensors joined along `axis`; their other sizes must agree, or grow to the largest if asked."""
+    if not isinstance(sp_inputs, (list, tuple)):
+        raise TypeError("Inputs must be a list or tuple.")
     parts = [as_sparse(each) for each in sp_inputs]
     if len(parts) == 1:
         return parts[0]
@@ -325,7 +328,7 @@ def split_v2(
         raise ValueError("sp_input, num_split and axis are required")
     sparse = as_sparse(sp_input)
     found = sparse_ops.SPARSE_SPLIT(
-        math.cast(convert_to_tensor(axis), dtypes.int64),
+        axis if not isinstance(axis, Tensor) else math.cast(axis, dtypes.int64),
         sparse.indices,
         sparse.values,
         sparse.dense_shape,
@@ -351,6 +354,10 @@ def retain(sp_input: Any, to_retain: Any) -> SparseTensor:
     """The elements for which `to_retain` is true."""
     sparse = as_sparse(sp_input)
     keep = convert_to_tensor(to_retain)
+    if keep.static_shape.rank not in (1, None):
+        raise ValueError(f"Shape {keep.shape} must have rank 1")
+    if not keep.static_shape.compatible(sparse.values.static_shape):
+        raise ValueError(f"to_retain of shape {keep.shape} is not for values of shape {sparse.values.shape}")
     places = array.reshape(array_selection.WHERE(keep), [-1])
     return _known(
         SparseTensor(
@@ -466,6 +473,12 @@ def _reduction_axes(sparse: SparseTensor, axis: Any) -> Any:
     return ranges.range(ranges.size(sparse.dense_shape)) if rank is None else np.arange(rank, dtype=np.int32)
 
 
+def _older_arguments(axis: Any, keepdims: Any, reduction_axes: Any, keep_dims: Any) -> tuple[Any, Any]:
+    axis, _ = reductions.older_arguments(axis, None, reduction_axes, None)
+    keep = _older("keepdims", keepdims, "keep_dims", keep_dims)
+    return axis, False if keep is None else keep
+
+
 def _reduce(how: str, sp_input: Any, axis: Any, keepdims: bool, sparse_result: bool, name: str | None = None) -> Any:
     sparse = as_sparse(sp_input)
     axes = _reduction_axes(sparse, axis)
@@ -479,7 +492,7 @@ def reduce_sum(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> Tensor:
     """The sum over `axis` (all dimensions for None), as a dense tensor."""
-    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce("Sum", sp_input, axis, keep, False)
 
 
@@ -488,7 +501,7 @@ def reduce_sum_sparse(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> SparseTensor:
     """The sum over `axis` (all dimensions for None), as a SparseTensor."""
-    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce("Sum", sp_input, axis, keep, True)
 
 
@@ -497,7 +510,7 @@ def reduce_max(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> Tensor:
     """The largest of the elements that are there (zero where none is), as a dense tensor."""
-    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce("Max", sp_input, axis, keep, False)
 
 
@@ -506,7 +519,7 @@ def reduce_max_sparse(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> SparseTensor:
     """The largest of the elements that are there, as a SparseTensor."""
-    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce("Max", sp_input, axis, keep, True)
 
 
@@ -515,7 +528,7 @@ def reduce_sum_v2(
     sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: str | None = None
 ) -> Any:
     """The sum over `axis` (all dimensions for None), dense or sparse."""
-    return _reduce("Sum", sp_input, axis, bool(keepdims), output_is_sparse, name)
+    return _reduce("Sum", sp_input, axis, False if keepdims is None else keepdims, output_is_sparse, name)
 
 
 @export(v2="sparse.reduce_max")
@@ -523,7 +536,7 @@ def reduce_max_v2(
     sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: str | None = None
 ) -> Any:
     """The largest of the elements that are there, dense or sparse."""
-    return _reduce("Max", sp_input, axis, bool(keepdims), output_is_sparse, name)
+    return _reduce("Max", sp_input, axis, False if keepdims is None else keepdims, output_is_sparse, name)
 
 
 @export(v2="sparse.map_values")

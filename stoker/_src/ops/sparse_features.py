@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InternalError, InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.formats import hashing
@@ -39,7 +39,7 @@ SPARSE_CROSS = define(
     internal_type=_FEATURES,
 )
 SPARSE_CROSS_V2 = define(
-    "SparseCrossV2(indices: N * int64, values: [sparse_types], shapes: N * int64, dense_inputs: [dense_types], sep: string) -> "
+    "SparseCrossV2(indices: N * int64, values: [sparse_types], shapes: N * int64, dense_inputs: any/matrix [dense_types], sep: any/scalar string) -> "
     "(output_indices: int64, output_values: string, output_shape: int64)",
     N=INT(minimum=0),
     **_KINDS,
@@ -191,7 +191,10 @@ def _sequences(indices: torch.Tensor, values: Any, sizes: list[int]) -> dict[tup
         raise InvalidArgumentError(
             None, None, f"Expected as many values as rows of indices, found {len(values)} and {list(indices.shape)}."
         )
-    flat_positions(indices, sizes)
+    if indices.shape[1] != len(sizes):
+        raise InvalidArgumentError(
+            None, None, f"Index rank ({indices.shape[1]}) and shape rank ({len(sizes)}) do not match."
+        )
     found: dict[tuple[int, ...], list[Any]] = {}
     for where, item in zip(indices.tolist(), values.tolist()):
         found.setdefault(tuple(where[:-1]), []).append(item)
@@ -223,12 +226,22 @@ def edit_distance_kernel(
     hypotheses = _sequences(hypothesis_indices, hypothesis_values, sizes)
     truths = _sequences(truth_indices, truth_values, truth_sizes)
     result = torch.zeros(allocatable(groups, 4), dtype=torch.float32)
-    for where in {*hypotheses, *truths}:
+    strides = [numbers.prod(groups[i + 1 :]) for i in range(len(groups))]
+    flat = result.reshape(-1)
+    for where in sorted({*hypotheses, *truths}):
         hypothesis, truth = hypotheses.get(where, []), truths.get(where, [])
+        place = sum(position * stride for position, stride in zip(where, strides))
+        if not 0 <= place < len(flat):
+            raise InternalError(
+                None,
+                None,
+                f"Got an inner product {place} which would require writing to outside of the buffer for the output "
+                f"tensor (max elements {len(flat)})",
+            )
         distance = float(levenshtein(truth, hypothesis))
         if normalize:
             distance = distance / len(truth) if truth else (numbers.inf if hypothesis else 0.0)
-        result[where] = distance
+        flat[place] = distance
     return result
 
 
@@ -236,8 +249,12 @@ def edit_distance_kernel(
 def edit_distance_shape(
     hi: Shape, hv: Shape, hypothesis_shape: Shape, ti: Shape, tv: Shape, truth_shape: Shape
 ) -> Shape:
-    for indices, values in ((hi, hv), (ti, tv)):
+    for indices, values, sizes in ((hi, hv, hypothesis_shape), (ti, tv, truth_shape)):
         rows, count = indices.of_rank(2)[0], values.of_rank(1)[0]
+        if indices.of_rank(2)[1] not in (None, sizes.rank) and sizes.rank is not None:
+            raise InvalidArgumentError(
+                None, None, f"Index rank ({indices.of_rank(2)[1]}) and shape rank ({sizes.rank}) do not match."
+            )
         if rows is not None and count is not None and rows != count:
             raise InvalidArgumentError(
                 None, None, f"Number of elements in index ({rows}) and values ({count}) do not match."

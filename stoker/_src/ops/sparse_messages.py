@@ -267,6 +267,8 @@ def deserialize_sparse_kernel(
 
 @DESERIALIZE_SPARSE.shape
 def deserialize_sparse_shape(serialized_sparse: Shape) -> tuple[Shape, Shape, Shape]:
+    if (dims := serialized_sparse.at_least(1).dims) is not None and dims[-1] not in (None, 3):
+        raise _invalid(f"Dimension must be 3 but is {dims[-1]}: serialized_sparse is {serialized_sparse}.")
     return Shape((None, None)), Shape((None,)), Shape((None,))
 
 

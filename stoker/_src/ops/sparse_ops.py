@@ -137,7 +137,7 @@ def _join(values: list[Any]) -> Any:
 # ---- SparseToDense ----------------------------------------------------------------------------------------------
 
 SPARSE_TO_DENSE = define(
-    "SparseToDense(sparse_indices: Tindices, output_shape: host Tindices, sparse_values: T, default_value: any/scalar T) -> (dense: T)",
+    "SparseToDense(sparse_indices: Tindices, output_shape: vector host Tindices, sparse_values: T, default_value: any/scalar T) -> (dense: T)",
     validate_indices=True,
     T=ANY,
     Tindices=INDEX,
@@ -168,7 +168,7 @@ def sparse_to_dense_kernel(
         )
     total = numbers.prod(sizes)
     if isinstance(sparse_values, np.ndarray):
-        result: Any = np.full(total, default_value[()], dtype=object)
+        result: Any = np.broadcast_to(default_value, total).copy()
         result[flat.numpy()] = sparse_values if sparse_values.ndim else sparse_values[()]
         return result.reshape(sizes)
     result = default_value.expand(total).clone()

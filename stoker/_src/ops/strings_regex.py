@@ -1,4 +1,4 @@
-"""RE2's regular expressions in Python's engine: what differs in syntax and in replacing."""
+"""RE2's regular expressions in Python's engine: matching and replacing."""
 
 from __future__ import annotations
 
@@ -7,63 +7,7 @@ import re
 from collections.abc import Callable
 
 from stoker._src.base.errors import InvalidArgumentError
-
-_POSIX = {
-    b"alnum": rb"0-9A-Za-z",
-    b"alpha": rb"A-Za-z",
-    b"ascii": rb"\x00-\x7f",
-    b"blank": rb"\t ",
-    b"cntrl": rb"\x00-\x1f\x7f",
-    b"digit": rb"0-9",
-    b"graph": rb"!-~",
-    b"lower": rb"a-z",
-    b"print": rb" -~",
-    b"punct": rb"!-/:-@\[-`{-~",
-    b"space": rb"\t\n\v\f\r ",
-    b"upper": rb"A-Z",
-    b"word": rb"0-9A-Za-z_",
-    b"xdigit": rb"0-9A-Fa-f",
-}
-_CLASS = re.compile(rb"\[:(\^?)(\w+):\]")
-# Constructs that RE2 refuses, because they cannot be matched in linear time.
-_REFUSED = re.compile(r"(?<!\\)(?:\\\\)*(\(\?(?:=|!|<=|<!|P=|\()|\\[1-9])")
-
-
-def _translated(pattern: bytes) -> str:
-    """An RE2 pattern as Python writes it.
-
-    Raises:
-        InvalidArgumentError: a construct that RE2 does not have, or that has no counterpart here.
-    """
-
-    def posix(match: re.Match[bytes]) -> bytes:
-        name = match[2]
-        if name not in _POSIX:
-            raise InvalidArgumentError(
-                None,
-                None,
-                f"Invalid pattern: {_shown(pattern)}, error: invalid character class range: {_shown(match[0])}",
-            )
-        if match[1]:
-            raise InvalidArgumentError(
-                None, None, f"Invalid pattern: {_shown(pattern)}, error: negated POSIX classes are not supported"
-            )
-        return _POSIX[name]
-
-    text = _CLASS.sub(posix, pattern).decode("utf-8", "surrogateescape")
-    refused = _REFUSED.search(text)
-    if refused is not None:
-        raise InvalidArgumentError(
-            None, None, f"Invalid pattern: {_shown(pattern)}, error: invalid perl operator or escape: {refused[1]}"
-        )
-    text = text.replace(r"\z", r"\Z").replace(r"\C", r"[\s\S]")
-    text = re.sub(r"\\Q(.*?)(?:\\E|$)", lambda match: re.escape(match[1]), text, flags=re.DOTALL)
-    text = text.replace(r"\pL", r"[^\W\d_]").replace(r"\p{L}", r"[^\W\d_]")
-    if re.search(r"\\[pP]", text):
-        raise InvalidArgumentError(
-            None, None, f"Invalid pattern: {_shown(pattern)}, error: Unicode classes other than \\pL are not supported"
-        )
-    return text
+from stoker._src.ops.strings_re2 import RefusedError, in_python
 
 
 def _shown(text: bytes) -> str:
@@ -75,9 +19,12 @@ class Pattern:
 
     def __init__(self, pattern: bytes) -> None:
         try:
-            # In RE2 \d, \w, \s and \b know ASCII only.
-            self._regex = re.compile(_translated(pattern), re.ASCII)
-        except re.error as error:
+            self._regex = re.compile(in_python(pattern.decode()))
+        except UnicodeDecodeError:
+            raise InvalidArgumentError(
+                None, None, f"Invalid pattern: {_shown(pattern)}, error: invalid UTF-8"
+            ) from None
+        except (RefusedError, re.error) as error:
             raise InvalidArgumentError(None, None, f"Invalid pattern: {_shown(pattern)}, error: {error}") from None
         self.groups = self._regex.groups
 

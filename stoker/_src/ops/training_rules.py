@@ -18,6 +18,12 @@ import torch
 
 from stoker._src.ops.training import Tensors, update
 
+native: Any
+try:
+    from stoker._src.ops.native import updates as native  # type: ignore[attr-defined]
+except ImportError:  # built without a compiler
+    native = None
+
 # A step count at which beta^t is 0: torch's fused Adam then makes no bias correction of its own.
 _NO_CORRECTION = 1e30
 _FUSED = (torch.float32, torch.float64)
@@ -32,6 +38,12 @@ def _fusable(var: Tensors, grad: Tensors) -> bool:
     return all(
         v.dtype is dtype and v.device == device and g.is_contiguous() and v.is_contiguous() for v, g in zip(var, grad)
     )
+
+
+def _in_one_pass(var: Tensors, grad: Tensors) -> bool:
+    """Whether there are native loops for these variables: float32 on the CPU."""
+    first = var[0]
+    return native is not None and first.dtype is torch.float32 and first.device.type == "cpu" and _fusable(var, grad)
 
 
 # ---- descent and momentum ---------------------------------------------------------------------------------------
@@ -224,6 +236,11 @@ def RMS_PROP(
     var: Tensors, ms: Tensors, mom: Tensors, lr: float, rho: float, momentum: float, epsilon: float, grad: Tensors
 ) -> None:
     """ms = rho * ms + (1 - rho) * g^2;  mom = momentum * mom + lr * g / sqrt(ms + epsilon);  var -= mom"""
+    if _in_one_pass(var, grad) and rho >= 0.5:
+        threads = torch.get_num_threads()
+        for arrays in zip(var, ms, mom, grad):
+            native.rms_prop(*[array.numpy() for array in arrays], lr, rho, momentum, epsilon, threads)
+        return
     _mean_squares_by_difference(ms, rho, grad)
     _rms_step(var, mom, lr, momentum, grad, list(torch._foreach_add(ms, epsilon)))
 

@@ -9,7 +9,7 @@ from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph.tensor import Tensor
-from stoker._src.graph.tensor_spec import TensorSpec
+from stoker._src.graph.tensor_spec import ShapedSpec, TensorSpec
 from stoker._src.graph.type_spec import CompositeSpec, TypeSpec, dtype_of, register_type_spec, type_spec_from_value
 from stoker._src.ops import optionals, tensor_array, variables
 from stoker._src.ops.ragged_tensor import RaggedTensor
@@ -17,7 +17,7 @@ from stoker._src.ops.ragged_value import RaggedTensorValue
 
 
 @export("RaggedTensorSpec")
-class RaggedTensorSpec(CompositeSpec):
+class RaggedTensorSpec(ShapedSpec):
     """Describes RaggedTensors.
 
     Args:
@@ -31,7 +31,7 @@ class RaggedTensorSpec(CompositeSpec):
         ValueError: a ragged rank that the shape does not have room for, or neither rank nor ragged rank.
     """
 
-    __slots__ = ("_dtype", "_flat_values_spec", "_ragged_rank", "_row_splits_dtype", "_shape")
+    __slots__ = ("_flat_values_spec", "_ragged_rank", "_row_splits_dtype")
 
     def __init__(
         self,
@@ -74,18 +74,6 @@ class RaggedTensorSpec(CompositeSpec):
     @property
     def value_type(self) -> Any:
         return RaggedTensor if self._ragged_rank > 0 else Tensor
-
-    @property
-    def shape(self) -> TensorShape:
-        return self._shape
-
-    @property
-    def static_shape(self) -> Shape:
-        return as_shape(self._shape)
-
-    @property
-    def dtype(self) -> DType:
-        return self._dtype
 
     @property
     def ragged_rank(self) -> int:

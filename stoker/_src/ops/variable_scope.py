@@ -423,6 +423,11 @@ def _get_partitioned(
     if name in store.partitioned:
         found = store.partitioned[name]
         _check_shared(found, name, full, dtype, reuse)
+        wanted = _partitions(partitioner, found.get_shape(), found.dtype, name)
+        if wanted != found._partitions:
+            raise ValueError(
+                f"Trying to reuse partitioned variable {name} with the partitions {wanted}: it has {found._partitions}."
+            )
         return found
     if reuse is True:
         raise ValueError(
@@ -434,7 +439,7 @@ def _get_partitioned(
         )
     made_dtype = dtypes.float32 if dtype is None else as_dtype(dtype).base_dtype
     sizes: list[int] = list(full)  # type: ignore[arg-type]
-    partitions = list(partitioner(shape=TensorShape(full), dtype=made_dtype))
+    partitions = _partitions(partitioner, TensorShape(full), made_dtype, name)
     if f"{name}/part_0" in store.variables:
         raise ValueError(f"Variable {name}/part_0 already exists: another partitioning of {name} was made.")
     slices = []
@@ -458,6 +463,16 @@ def _get_partitioned(
     made = PartitionedVariable(name=name, shape=full, dtype=made_dtype, variable_list=slices, partitions=partitions)
     store.partitioned[name] = made
     return made
+
+
+def _partitions(partitioner: Any, shape: TensorShape, dtype: Any, name: str) -> list[int]:
+    """How many parts each dimension of a variable is cut into."""
+    partitions = partitioner(shape=shape, dtype=dtype)
+    if not isinstance(partitions, (list, tuple)):
+        raise ValueError(
+            f"Partitioner must return a sequence, one number of parts for each dimension of {name}, but it returned {partitions!r}."
+        )
+    return list(partitions)
 
 
 def _sliced(tensor: Any, offset: list[int], part: list[int]) -> Any:

@@ -593,9 +593,7 @@ class ResourceVariable(MadeVariable):
 
     def _build(self, graph: Any, initial: Tensor, scope: str) -> None:
         self._dtype = initial.dtype.base_dtype
-        self._element = state.VAR_HANDLE_OP(
-            dtype=self._dtype, shape=self._static, shared_name=self._name, container=graph._container, name=scope
-        )
+        self._element = state.VAR_HANDLE_OP(dtype=self._dtype, shape=self._static, shared_name=self._name, name=scope)
         self._element.variable = weakref.ref(self)  # type: ignore[attr-defined]
         with name_scope("IsInitialized"):
             self._is_initialized_op = state.VAR_IS_INITIALIZED_OP(self._element)

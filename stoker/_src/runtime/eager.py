@@ -273,6 +273,10 @@ class EagerExecutor:
     def add_constant(self, array: Any, dtype: DType, name: str | None) -> EagerTensor:
         return EagerTensor(from_numpy(np.array(array) if dtype is not dtypes.string else array), dtype)
 
+    def share(self, value: torch.Tensor, dtype: DType) -> EagerTensor:
+        """A tensor that has the memory of a torch tensor."""
+        return EagerTensor(value, dtype)
+
     def capture_eager(self, tensor: EagerTensor) -> EagerTensor:
         return tensor
 

@@ -155,6 +155,7 @@ class Planner:
         self._stand_ins: dict[Operation, list[Operation]] = {}
         self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
         self._fetched_tensors = set(fetches)
+        self._numbers: dict[Tensor, Instruction] = {}  # vectors of numbers that nobody has wanted as a tensor yet
         self._wanted_outputs: dict[Operation, list[bool]] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
         self._labels: dict[str, int] = {}
@@ -246,8 +247,18 @@ class Planner:
             instruction = Instruction(op, "kernel", kernel, arguments, self._keywords(op))
         else:
             instruction = Instruction(op, "kernel", special, arguments)
-        self._append(instruction, traits)
-        self._name_results(instruction, op)
+        if self._is_of_numbers(op):
+            self._numbers[op.outputs[0]] = instruction
+        else:
+            self._append(instruction, traits)
+            self._name_results(instruction, op)
+
+    def _is_of_numbers(self, op: Operation) -> bool:
+        """Whether a vector is made only when somebody wants it as a tensor. (On a GPU each number would be waited for.)"""
+        definition = op.definition
+        if definition.numbers_fn is None or self.compile_function.placement.gpu is not None:
+            return False
+        return definition.numbers_fn(op) is not None and op.outputs[0] not in self.values
 
     # -- shapes --------------------------------------------------------------------------------------------------
 
@@ -352,11 +363,17 @@ class Planner:
         return arguments
 
     def _argument(self, arg: Any, tensor: Tensor) -> Any:
+        if arg.host and tensor in self._numbers:
+            return [Host(value) for value in values_of(self._numbers[tensor].arguments)]
         value = self._taken(tensor, reference=arg.is_ref)
         return Host(value) if arg.host else value
 
     def _taken(self, tensor: Tensor, *, reference: bool) -> Value:
         """A value as a consumer takes it: the variable where it wants a reference, what the variable holds otherwise."""
+        deferred = self._numbers.pop(tensor, None)
+        if deferred is not None:
+            self._append(deferred, tensor.op.definition.traits)
+            self._name_results(deferred, tensor.op)
         value = self.values[tensor]
         if value.handle and not reference and tensor.dtype is not dtypes.resource:
             return self._read(tensor)

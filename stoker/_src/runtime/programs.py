@@ -34,6 +34,9 @@ _LARGEST = 1 << 15  # elements of a tensor; torch shares larger ones among threa
 _MOST_PRODUCTS = 1 << 16  # multiplications of a matmul; beyond, torch's library wins
 _FEWEST = 3  # ops worth a program
 _DIMENSIONS = 4  # that native loops have
+# Nanoseconds an element takes, roughly, and for how long a program must run before threads should share it.
+_SLOW, _QUICK, _WORTH_SHARING = 1.2, 0.35, 15_000
+_SLOW_LOOPS = ("exp", "tanh", "sigmoid")
 
 
 class Buffer:
@@ -225,6 +228,7 @@ class Builder:
             scratch=len(offsets) - len(constants),
             constant_count=len(constants),
             scratch_size=scratch_size,
+            rows=self._rows(outputs[0][1].shape),
             offsets=np.asarray(offsets, np.int64).tobytes(),
             constants=b"".join(np.ascontiguousarray(c.numpy(), np.float32).tobytes() for _, c in constants),
             empty=torch.empty,
@@ -249,6 +253,43 @@ class Builder:
             taken.add(id(buffer.base))
             outputs.append((value, buffer))
         return outputs
+
+    def _rows(self, shape: tuple[int, ...]) -> int:
+        """How many rows threads may share: 0 where some row needs another, or the program is too short.
+
+        Rows are equal parts of every buffer. Buffers that use the same room have the same size, so their rows do, too.
+        """
+        rows = shape[0] if shape else 0
+        made: set[int] = set()
+        time = 0.0
+        for kind, *line in self.code:
+            if kind == native.UNARY_LOOP:
+                number, out, _, size = line
+                slow, fits = number in [native.UNARY[name] for name in _SLOW_LOOPS], rows > 1 and size % rows == 0
+            elif kind in (native.BINARY_LOOP, native.COPY):
+                walk = line[4:]
+                outermost = next((axis for axis in range(_DIMENSIONS) if walk[axis] != 1), _DIMENSIONS - 1)
+                if kind == native.BINARY_LOOP:
+                    out, walked = line[1], list(zip(line[2:4], (walk[_DIMENSIONS:], walk[2 * _DIMENSIONS :])))
+                else:
+                    out, walked = line[0], list(zip(line[:2], (walk[_DIMENSIONS:], walk[2 * _DIMENSIONS :])))
+                size, slow = math.prod(walk[:_DIMENSIONS]), False
+                fits = (
+                    rows > 1
+                    and walk[outermost] % rows == 0
+                    and all(
+                        steps[outermost] * walk[outermost] == buffer.size
+                        or (steps[outermost] == 0 and id(buffer.base) not in made)
+                        for buffer, steps in walked
+                    )
+                )
+            else:
+                return 0
+            if not fits:
+                return 0
+            made.add(id(out.base))
+            time += size * (_SLOW if slow else _QUICK)
+        return rows if time >= _WORTH_SHARING else 0
 
     def _scratch(self, first: int) -> tuple[list[int], int]:
         """Numbers the buffers that are neither inputs, outputs nor constants; room is used again when its buffer is done."""

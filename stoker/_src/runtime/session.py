@@ -265,8 +265,8 @@ class BaseSession:
         return self._graph.as_graph_def()
 
     @property
-    def sess_str(self) -> str:
-        return self._target
+    def sess_str(self) -> bytes:
+        return self._target.encode()
 
     # -- running -------------------------------------------------------------------------------------------------
 
@@ -285,10 +285,12 @@ class BaseSession:
             tf.errors.OpError: an operation failed.
         """
         try:
-            listed = type(fetches) is list
-            key = (tuple(fetches) if listed else fetches, tuple(feed_dict) if feed_dict else (), listed)
+            kind = type(fetches)
+            key = (tuple(fetches) if kind is list else fetches, tuple(feed_dict) if feed_dict else (), kind)
             plan = self._plans.get(key)
         except TypeError:
+            plan = None
+        if plan is None:
             key, plan = self._structured_key(fetches, feed_dict)
         if feed_dict and not hasattr(feed_dict, "keys"):
             raise TypeError(
@@ -310,9 +312,18 @@ class BaseSession:
         return plan.fetch.build(fetched)
 
     def _structured_key(self, fetches: Any, feed_dict: Any) -> tuple[Any, Plan | None]:
-        """Dictionaries and nested lists have no hash: the key of their plan is what they hold, and how."""
+        """The key of a plan that was not found at once, and that plan if it is known.
+
+        Dictionaries and nested lists have no hash, and a named tuple equals a plain one: what stands inside of other
+        fetches is spelt with its kind.
+        """
+        kind = type(fetches)
+        flat = fetches if isinstance(fetches, (list, tuple)) else (fetches,)
         try:
-            key = (_frozen(fetches), tuple(feed_dict) if feed_dict else ())
+            feeds = tuple(feed_dict) if feed_dict else ()
+            if not any(isinstance(fetch, (list, tuple, dict)) for fetch in flat):
+                return (tuple(fetches) if kind is list else fetches, feeds, kind), None
+            key = (_frozen(fetches), feeds)
             return key, self._plans.get(key)
         except TypeError:
             return None, None
@@ -378,11 +389,13 @@ class BaseSession:
 
         After a run of the same fetches and feeds with RunOptions(trace_level=FULL_TRACE), the time of each line too.
         """
-        listed = type(fetches) is list
+        kind = type(fetches)
         try:
-            plan = self._plans.get((tuple(fetches) if listed else fetches, tuple(feeds), listed))
+            plan = self._plans.get((tuple(fetches) if kind is list else fetches, tuple(feeds), kind))
         except TypeError:
             plan = None
+        if plan is None:
+            plan = self._structured_key(fetches, dict.fromkeys(feeds))[1]
         if plan is None:
             plan = self._plan(fetches, expand_feeds(self._graph, dict.fromkeys(feeds)), None)
         return plan.explain()
@@ -502,14 +515,25 @@ class _PartialRun:
         for element in (*fetch.tensors, *fetch.targets):
             if element not in self.allowed:
                 raise _misused(f"{element.name} was not among the fetches of partial_run_setup.")
+        given = {}
         for tensor, value in zip(session._feed_tensors(feed_dict), feed_dict.values()):
             if tensor not in self.feeds:
                 raise _misused(f"{tensor.name} was not among the feeds of partial_run_setup.")
             if tensor in self.known:
                 raise _misused(f"{tensor.name} was already fed in this partial run.")
-            self.known[tensor] = session._feed_converter(tensor)(value)
+            given[tensor] = session._feed_converter(tensor)(value)
         if self.ended:
             raise _misused("This partial run has ended: all that it was set up for has been fetched.")
+        before = dict(self.known)
+        self.known.update(given)
+        try:
+            self._compute(session, fetch)
+        except BaseException:
+            self.known = before  # A piece that failed may be tried again with other feeds.
+            raise
+        return fetch.build([public(self.known[tensor]) for tensor in fetch.tensors])
+
+    def _compute(self, session: BaseSession, fetch: FetchPlan) -> None:
         # A reference that was fetched is not fed again: ops that write to it need the variable, not its value.
         feeds = [tensor for tensor in self.known if not tensor.dtype._is_ref_dtype]
         targets = [op for op in fetch.targets if op not in self.ran]
@@ -523,7 +547,6 @@ class _PartialRun:
         plan = Plan(session, everything, feeds)
         self.known.update(zip(fresh, plan.execute(session, [self.known[tensor] for tensor in feeds])))
         self.ran.update(needed.ops)
-        return fetch.build([public(self.known[tensor]) for tensor in fetch.tensors])
 
 
 @export(v1="Session")

@@ -62,6 +62,12 @@ class AdamOptimizer(RuleOptimizer):
         graph = variables_graph()
         return self._get_non_slot_variable("beta1_power", graph), self._get_non_slot_variable("beta2_power", graph)
 
+    def _powers(self, var: Any) -> list[Any]:
+        """beta1^t and beta2^t for `var`: those of its dtype are read by the op that uses them, as in TensorFlow's graphs."""
+        dtype = var.dtype.base_dtype
+        powers = self._get_beta_accumulators()
+        return [power if power.dtype.base_dtype is dtype else math.cast(power, dtype) for power in powers]
+
     def _create_slots(self, var_list: list[Any]) -> None:
         # The powers live with the first variable by name, so that all replicas of a program agree on the place.
         first = min(var_list, key=lambda var: var.name)
@@ -71,12 +77,9 @@ class AdamOptimizer(RuleOptimizer):
 
     def _call(self, op: Any, var: Any, *gradient: Any) -> Any:
         slots = [self.get_slot(var, name) for name in self._slot_names]
-        dtype = var.dtype.base_dtype
-        powers = self._get_beta_accumulators()
         return op(
             *[each.handle for each in (var, *slots)],
-            # A power of the right dtype is read by the op itself, as TensorFlow's graphs have it.
-            *[power if power.dtype.base_dtype is dtype else math.cast(power, dtype) for power in powers],
+            *self._powers(var),
             *self._numbers(var, ("_lr_t", "_beta1_t", "_beta2_t", "_epsilon_t")),
             *gradient,
             use_locking=self._use_locking,
@@ -98,7 +101,7 @@ class AdamOptimizer(RuleOptimizer):
 
     def _sparse(self, grad: Any, var: Any, indices: Any, add_rows: Any) -> Any:
         """The update by rows: all of m and v decay, the rows are added, and all of var moves."""
-        power1, power2 = (math.cast(power, var.dtype.base_dtype) for power in self._get_beta_accumulators())
+        power1, power2 = self._powers(var)
         rate, beta1, beta2, epsilon = self._numbers(var, ("_lr_t", "_beta1_t", "_beta2_t", "_epsilon_t"))
         rate = rate * math.sqrt(1 - power2) / (1 - power1)
         moments = []
@@ -109,14 +112,15 @@ class AdamOptimizer(RuleOptimizer):
             with control_dependencies([] if context.executing_eagerly() else [decayed]):
                 moments.append(add_rows(slot, indices, rows))
         m, v = moments
-        moved = variable_functions.assign_sub(var, rate * m / (math.sqrt(v) + epsilon), use_locking=self._use_locking)
+        root = math.sqrt(v)
+        moved = variable_functions.assign_sub(var, rate * m / (root + epsilon), use_locking=self._use_locking)
         return grouping.group(moved, m, v)
 
     def _finish(self, update_ops: list[Any], name_scope: str) -> Any:
         power1, power2 = self._get_beta_accumulators()
         with control_dependencies([] if context.executing_eagerly() else update_ops), beside(power1):
             powers = [
-                power.assign(power * beta, use_locking=self._use_locking, read_value=False)
+                power.assign(power * beta, use_locking=self._use_locking)
                 for power, beta in ((power1, self._beta1_t), (power2, self._beta2_t))  # type: ignore[attr-defined]
             ]
         return grouping.group(*update_ops, *powers, name=name_scope)

@@ -11,6 +11,8 @@ import math as numbers
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
+
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
 from stoker._src.graph import context
@@ -306,7 +308,9 @@ def _period(done: Any, longer: Any, dtype: Any) -> tuple[Any, Any]:
     equal = comparison.EQUAL(longer, one)
     # With periods of one length the sums below divide by zero: work them out for 2 and choose afterwards.
     growth = array_selection.SELECT(equal, constants.constant(2.0, dtype), longer)
-    number = math_unary.FLOOR(math.log(1.0 - done * (1.0 - growth)) / math.log(growth))  # type: ignore[operator]
+    # The quotient is whole where a period begins: rounding must not leave it below, in the period before.
+    slack = constants.constant(100 * float(ml_dtypes.finfo(dtype.as_numpy_dtype).eps), dtype)
+    number = math_unary.FLOOR(math.log(1.0 - done * (1.0 - growth)) / math.log(growth) + slack)  # type: ignore[operator]
     power = math.POW(growth, number)
     begun = (1.0 - power) / (1.0 - growth)  # type: ignore[operator]
     plain = math_unary.FLOOR(done)

@@ -33,7 +33,8 @@ def assign_moving_average(
             step: Any = convert_to_tensor(1.0 - decay, dtype, name="decay")
         else:
             step = math.cast(1.0 - convert_to_tensor(decay, name="decay"), dtype)  # type: ignore[operator]
-        value = math.cast(convert_to_tensor(value), dtype)
+        if not isinstance(value, Variable) or value.dtype.base_dtype is not dtype:
+            value = math.cast(convert_to_tensor(value), dtype)
         if zero_debias:
             return _debiased(variable, value, step, scope)
         return _assigned(variable_functions.assign_sub, variable, (_read(variable) - value) * step, scope)
@@ -183,8 +184,7 @@ class ExponentialMovingAverage:
             if isinstance(var, Variable):
                 initial = var.value() if context.executing_eagerly() else var.initialized_value()
                 shadow = slot_creator.create_slot(var, initial, self._name)
-                if not context.executing_eagerly():
-                    context.get_default_graph().add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, var)
+                context.get_default_graph().add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, var)
             else:
                 shadow = slot_creator.create_zeros_slot(var, self._name)
                 if self._zero_debias:

@@ -16,4 +16,4 @@ from stoker._src.base.text import forward_compatible as forward_compatible
 from stoker._src.base.text import integral_types as integral_types
 from stoker._src.base.text import path_to_str as path_to_str
 from stoker._src.base.text import real_types as real_types
-from stoker._src.runtime.behavior import lazy_namespace as __getattr__
+from stoker._src.graph.behavior import lazy_namespace as __getattr__

@@ -28,6 +28,7 @@ from stoker._src.base.errors import OUT_OF_RANGE as OUT_OF_RANGE
 from stoker._src.base.errors import OutOfRangeError as OutOfRangeError
 from stoker._src.base.errors import PERMISSION_DENIED as PERMISSION_DENIED
 from stoker._src.base.errors import PermissionDeniedError as PermissionDeniedError
+from stoker._src.base.errors import raise_exception_on_not_ok_status as raise_exception_on_not_ok_status
 from stoker._src.base.errors import RESOURCE_EXHAUSTED as RESOURCE_EXHAUSTED
 from stoker._src.base.errors import ResourceExhaustedError as ResourceExhaustedError
 from stoker._src.base.errors import UNAUTHENTICATED as UNAUTHENTICATED

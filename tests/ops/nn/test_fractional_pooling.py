@@ -54,9 +54,15 @@ def test_windows_and_gradient(kind, pseudo, overlapping) -> None:
         np.testing.assert_allclose(slope[index], change, rtol=1e-5, atol=1e-5)
 
 
+MAXIMA = pooled(X, ROWS, COLUMNS, False, np.max)
 SAMPLES = [
     Sample("FractionalAvgPoolGrad", [np.array([2, 7, 8, 2]), f64(2, 4, 5, 2), ROWS, COLUMNS], gradient=False),
-    Sample("FractionalMaxPoolGrad", [X, f64(2, 4, 5, 2), f64(2, 4, 5, 2), ROWS, COLUMNS], gradient=False),
+    Sample("FractionalMaxPoolGrad", [X, MAXIMA, f64(2, 4, 5, 2), ROWS, COLUMNS], gradient=False),
+    Sample(
+        "FractionalMaxPoolGrad",
+        [X, MAXIMA + 1, f64(2, 4, 5, 2), ROWS, COLUMNS],
+        raises=(InvalidArgumentError, "not the same as tensor_out"),
+    ),
     Sample(
         "FractionalMaxPoolGrad",
         [X, f64(2, 4, 5, 2), f64(2, 3, 5, 2), ROWS, COLUMNS],

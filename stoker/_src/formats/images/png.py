@@ -60,7 +60,7 @@ class _Chunks(NamedTuple):
 def _read_chunks(contents: bytes, header: _Header) -> _Chunks:
     words = f"Invalid PNG data, size {len(contents)}"
     view = memoryview(contents)
-    at, data, palette, transparency, gamma = 33, [], None, None, None
+    at, data, palette, transparency, gamma, over = 33, [], None, None, None, False
     while True:
         if at + 12 > len(contents):
             raise invalid(f"{words}: it ends without an IEND chunk")
@@ -68,6 +68,7 @@ def _read_chunks(contents: bytes, header: _Header) -> _Chunks:
         if length > len(contents) - at - 12:
             raise invalid(f"{words}: chunk {kind!r} of {length} bytes at {at} passes the end")
         body = view[at + 8 : at + 8 + length]
+        over = over or (bool(data) and kind != b"IDAT")  # pixels are in chunks that follow one another
         if not kind.isalpha():
             raise invalid(f"{words}: chunk {kind!r} at {at} has no name of letters")
         critical = not kind[0] & 0x20
@@ -79,14 +80,18 @@ def _read_chunks(contents: bytes, header: _Header) -> _Chunks:
         if kind == b"IDAT":
             if header.color == 3 and palette is None:
                 raise invalid("Invalid PNG. Failed to initialize decoder. There is no palette")
-            data.append(body)
+            if not over:
+                data.append(body)
         elif kind == b"PLTE":
             if length % 3 or not 0 < length <= 768 or palette is not None:
                 again = "" if palette is None else " second"
                 raise invalid(f"Invalid PNG. Failed to initialize decoder. A{again} palette of {length} bytes")
             palette = bytes(body)
+        elif kind in (b"tRNS", b"gAMA", b"sRGB") and data:
+            pass  # too late to say how the pixels are to be read
         elif kind == b"tRNS":
-            transparency = bytes(body)
+            if header.color != 3 or palette is not None:  # nor too early
+                transparency = bytes(body)
         elif kind == b"gAMA" and length == 4:
             gamma = int.from_bytes(body, "big") / 100000
         elif kind == b"sRGB":

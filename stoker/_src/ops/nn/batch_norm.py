@@ -103,6 +103,7 @@ def _batch_norm(
         if vector.ndim != 1:
             raise InvalidArgumentError(None, None, f"{name} must be 1-dimensional, found {list(vector.shape)}")
     image = channels_first(x, data_format)
+    fresh = is_training and exponential_avg_factor == 1.0  # of what was before nothing is used
     precise = image.to(scale.dtype)
     channels = image.shape[1]
     if scale.shape != (channels,) or offset.shape != (channels,):
@@ -112,14 +113,14 @@ def _batch_norm(
             f"scale and offset must have one element for each of the {channels} channels, "
             f"found {list(scale.shape)} and {list(offset.shape)}",
         )
+    if not fresh and (mean.shape != (channels,) or variance.shape != (channels,)):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"mean and variance must have one element for each of the {channels} channels, "
+            f"found {list(mean.shape)} and {list(variance.shape)}",
+        )
     if not is_training:
-        if mean.shape != (channels,) or variance.shape != (channels,):
-            raise InvalidArgumentError(
-                None,
-                None,
-                f"mean and variance must have one element for each of the {channels} channels, "
-                f"found {list(mean.shape)} and {list(variance.shape)}",
-            )
         y = torch.native_batch_norm(precise, scale, offset, mean, variance, False, 0.0, epsilon)[0]
         return (
             from_channels_first(y.to(x.dtype), data_format),
@@ -208,12 +209,20 @@ def _register(forward: OpDefinition, backward: OpDefinition, third_reserve: bool
 
     @forward.shape
     def fused_batch_norm_shape(
-        x: Shape, scale: Shape, offset: Shape, mean: Shape, variance: Shape, *, data_format: str, is_training: bool
+        x: Shape,
+        scale: Shape,
+        offset: Shape,
+        mean: Shape,
+        variance: Shape,
+        *,
+        data_format: str,
+        is_training: bool,
+        exponential_avg_factor: float,
     ) -> tuple[Shape, ...]:
         x = x.of_rank(len(data_format))
         axis = channel_axis(data_format)
         vector = Shape((x[axis],)).merge(scale.of_rank(1)).merge(offset.of_rank(1))
-        if not is_training:
+        if not is_training or exponential_avg_factor != 1.0:
             vector = vector.merge(mean.of_rank(1)).merge(variance.of_rank(1))
         dims = list(x)
         dims[axis] = vector[0]
@@ -225,8 +234,8 @@ def _register(forward: OpDefinition, backward: OpDefinition, third_reserve: bool
         y_backprop: Shape, x: Shape, scale: Shape, *reserves: Shape, data_format: str
     ) -> tuple[Shape, ...]:
         x = x.of_rank(len(data_format))
-        y_backprop.of_rank(len(data_format))
-        vector = Shape((x[channel_axis(data_format)],)).merge(scale.of_rank(1))
+        axis = channel_axis(data_format)
+        vector = Shape((x[axis],)).merge(Shape((y_backprop.of_rank(len(data_format))[axis],))).merge(scale.of_rank(1))
         for reserve in reserves[:2]:
             vector = vector.merge(reserve.of_rank(1))
         return (x, vector, vector, Shape(()), Shape(()))

@@ -376,6 +376,13 @@ def conv3d_kernel(
     data_format: str,
     dilations: tuple[int, ...],
 ) -> torch.Tensor:
+    channels = input.shape[channel_axis(data_format)]
+    if channels == 0 and filter.shape[-2]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Number of channels in filter ({filter.shape[-2]}) must match last dimension of input ({channels})",
+        )
     return conv_kernels.conv_forward(input, filter, strides, padding, (), data_format, dilations)
 
 

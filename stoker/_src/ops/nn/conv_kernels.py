@@ -121,7 +121,7 @@ def conv_forward(
     op: str = "convolution",
 ) -> torch.Tensor:
     rank = input.dim()
-    if 0 in filter.shape[:-1] and op != "DepthwiseConv2dNative":
+    if 0 in filter.shape[: -1 if rank == 4 else rank] and op != "DepthwiseConv2dNative":
         raise InvalidArgumentError(
             None,
             None,
@@ -194,12 +194,20 @@ def conv_backprop_filter(
 ) -> torch.Tensor:
     rank = len(data_format)
     _check_rank(rank, input=input, out_backprop=out_backprop)
+    channels = input.shape[-1 if is_channels_last(data_format) else 1]
+    if filter_sizes[-2] and (channels == 0 or (rank == 5 and channels != filter_sizes[-2])):
+        raise InvalidArgumentError(
+            None,
+            None,
+            "input and filter_sizes must have the same number of channels. "
+            f"Got {channels} for input and {filter_sizes[-2]} for filter_sizes",
+        )
     found, steps, rates, groups = _geometry(
         input.shape, filter_sizes, strides, padding, explicit_paddings, data_format, dilations
     )
     _check_gradient(out_backprop, input.shape, found, filter_sizes, data_format)
     allocatable(filter_sizes, itemsize(input))
-    if input.numel() == 0 or out_backprop.numel() == 0:
+    if input.numel() == 0 or out_backprop.numel() == 0 or 0 in filter_sizes:
         return input.new_zeros(tuple(filter_sizes))
     x, g = channels_first(input, data_format), channels_first(out_backprop, data_format)
     if found.pad is not None:

@@ -265,11 +265,11 @@ def _sparse(labels: Any, logits: Any, name: str | None) -> Tensor:
                 f"labels.shape={labels.shape} and logits.shape={logits.shape}"
             )
         if expected.rank == 2:
-            loss = SPARSE_SOFTMAX_CROSS_ENTROPY(precise, labels, name="SparseSoftmaxCrossEntropyWithLogits").loss
+            loss = SPARSE_SOFTMAX_CROSS_ENTROPY(precise, labels, name=name).loss
         else:
             sizes = array.shape(labels)
             matrix, vector = array.reshape(precise, _rows(precise)), array.reshape(labels, [-1])
-            loss = SPARSE_SOFTMAX_CROSS_ENTROPY(matrix, vector, name="SparseSoftmaxCrossEntropyWithLogits").loss
+            loss = SPARSE_SOFTMAX_CROSS_ENTROPY(matrix, vector, name=name).loss
             loss = array.reshape(loss, sizes)
             loss.set_shape(found)
         return math.cast(loss, logits.dtype.base_dtype)

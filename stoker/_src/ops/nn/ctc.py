@@ -10,6 +10,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import INT, OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
@@ -246,6 +247,11 @@ def ctc_loss_v2(
         if is_sparse:
             indices, values = labels.indices, labels.values
         else:
+            labels = convert_to_tensor(labels, name="labels")
+            rows, batch = labels.static_shape.of_rank(2)[0], logits.static_shape[1]
+            if None not in (rows, batch) and rows != batch:
+                text = f"Incompatible shapes: labels have {rows} rows, the logits a batch of {batch}."
+                raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
             indices, values = _sparse_labels(labels, label_length)
         moved, numbered = _blank_last(logits, math.cast(values, dtypes.int32), blank, classes)
         return CTC_LOSS(moved, indices, numbered, logit_length).loss

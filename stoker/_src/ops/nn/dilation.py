@@ -78,6 +78,9 @@ def _candidates(
                 left : left + (columns - 1) * strides[2] + 1 : strides[2],
             ]
             parts.append(shifted + filter[i, j])
+    if not parts:  # a window of nothing
+        limits = torch.finfo if input.dtype.is_floating_point else torch.iinfo
+        parts.append(wide.new_full((input.shape[0], rows, columns, input.shape[3]), limits(input.dtype).min))
     return torch.stack(parts), found
 
 

@@ -140,6 +140,13 @@ def _register(forward: OpDefinition, largest: bool) -> None:
             ctx.state = (seed, seed2) if seed or seed2 else tuple(np.random.SeedSequence().generate_state(2).tolist())
         state = PhiloxState(*ctx.state) if deterministic else random.generator(ctx, seed, seed2)
         height, width = value.shape[1], value.shape[2]
+        if value.numel() == 0:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Pooling ratio is higher than input dimension size: the input is {list(value.shape)}, "
+                f"the ratios are {list(pooling_ratio)}",
+            )
         rows = _sequence(state, height, _output_size(height, pooling_ratio[1], "rows"), pseudo_random)
         columns = _sequence(state, width, _output_size(width, pooling_ratio[2], "columns"), pseudo_random)
         cuts = _windows(rows, height, overlapping), _windows(columns, width, overlapping)
@@ -187,6 +194,10 @@ def fractional_max_pool_grad_kernel(
     at_column = _reduced(orig_input, 2, columns, torch.argmax) + _starts(columns, orig_input.device).reshape(
         1, 1, -1, 1
     )
+    if not torch.equal(_reduced(widest, 1, rows, torch.amax), orig_output):
+        raise InvalidArgumentError(
+            None, None, "tensor_out_dup is not the same as tensor_out: orig_output are not the maxima of orig_input."
+        )
     row = _reduced(widest, 1, rows, torch.argmax) + _starts(rows, orig_input.device).reshape(1, -1, 1, 1)
     at_column = torch.gather(at_column, 1, row)
     images = torch.arange(batch, device=orig_input.device).reshape(-1, 1, 1, 1)

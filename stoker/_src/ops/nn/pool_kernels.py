@@ -7,9 +7,10 @@ last window may reach over the end, gives the same windows without a copy in mos
 from __future__ import annotations
 
 import functools
+import math
 import weakref
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,12 @@ from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.nn.conv_kernels import channels_first, from_channels_first
 from stoker._src.ops.nn.windows import explicit_pairs, is_channels_last, spatial, windows
 from stoker._src.ops.unsigned import SIGNED_TWIN
+
+native: Any
+try:
+    from stoker._src.ops.native import pooling as native  # type: ignore[attr-defined]
+except ImportError:  # built without a compiler
+    native = None
 
 _MAX = {2: torch.ops.aten.max_pool2d_with_indices, 3: torch.ops.aten.max_pool3d_with_indices}
 _MAX_BACKWARD = {2: torch.ops.aten.max_pool2d_with_indices_backward, 3: torch.ops.aten.max_pool3d_with_indices_backward}
@@ -153,6 +160,38 @@ def _max_with_indices(
     return x, values, indices
 
 
+_LARGEST_WINDOW = 256  # elements: the native loops keep a place in the window in a byte
+
+
+def _is_native(input: torch.Tensor, p: Plan, data_format: str) -> bool:
+    """Whether there are native loops for these images. Windows that reach beyond both ends of an image are left to torch."""
+    return (
+        native is not None
+        and input.dtype is torch.float32
+        and input.device.type == "cpu"
+        and data_format == "NHWC"
+        and input.is_contiguous()
+        and math.prod(p.kernel) <= _LARGEST_WINDOW
+        and all(before < size for before, size in zip(p.before, p.kernel))
+        and all(
+            (count - 1) * stride - before < size
+            for count, stride, before, size in zip(p.outputs, p.strides, p.before, input.shape[1:3])
+        )
+    )
+
+
+def _native_sizes(input: torch.Tensor, p: Plan) -> tuple[Any, ...]:
+    return tuple(input.shape), p.outputs, p.kernel, p.strides, p.before, torch.get_num_threads()
+
+
+def _native_max_pool(input: torch.Tensor, p: Plan) -> tuple[torch.Tensor, torch.Tensor]:
+    """(maxima, the place of each in its window)."""
+    result = input.new_empty((input.shape[0], *p.outputs, input.shape[3]))
+    places = torch.empty(result.shape, dtype=torch.uint8)
+    native.max_pool(result.numpy(), places.numpy(), input.numpy(), *_native_sizes(input, p))
+    return result, places
+
+
 def max_pool(
     input: torch.Tensor,
     ksize: Sequence[int],
@@ -167,9 +206,12 @@ def max_pool(
     p = plan_for(input.shape, ksize, strides, padding, explicit_paddings, data_format)
     if input.numel() == 0 or 0 in p.outputs:
         return _empty_result(input, p, data_format)
-    _, values, indices = _max_with_indices(input, p, data_format)
-    result = from_channels_first(values, data_format).to(input.dtype)
-    _remember(result, input, p, indices)
+    if _is_native(input, p, data_format):
+        result, found = _native_max_pool(input, p)
+    else:
+        _, values, found = _max_with_indices(input, p, data_format)
+        result = from_channels_first(values, data_format).to(input.dtype)
+    _remember(result, input, p, found)
     return result
 
 
@@ -179,7 +221,7 @@ _MEMO = "stoker_max_pool"
 
 
 def _remember(output: torch.Tensor, input: torch.Tensor, p: Plan, indices: torch.Tensor) -> None:
-    if p.pad is None and input.dtype.is_floating_point:
+    if (p.pad is None or indices.dtype is torch.uint8) and input.dtype.is_floating_point:
         setattr(output, _MEMO, (weakref.ref(input), p, indices))
 
 
@@ -238,6 +280,11 @@ def max_pool_grad(
     if grad.numel() == 0:
         return torch.zeros_like(orig_input)
     indices = _remembered(orig_output, orig_input, p)
+    if _is_native(orig_input, p, data_format) and (indices is None or indices.dtype is torch.uint8):
+        places = _native_max_pool(orig_input, p)[1] if indices is None else indices
+        result = torch.empty_like(orig_input)
+        native.max_pool_grad(result.numpy(), places.numpy(), grad.contiguous().numpy(), *_native_sizes(orig_input, p))
+        return result
     if indices is None:
         x, _, indices = _max_with_indices(orig_input, p, data_format)
     else:

@@ -7,6 +7,9 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stddef.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include "loops.h"
 
@@ -31,6 +34,7 @@ typedef struct {
     PyObject *code, *offsets, *constants; /* bytes; kept alive here */
     Py_ssize_t inputs, outputs, scratch, constant_count, length;
     int64_t scratch_size; /* floats */
+    int64_t rows;         /* that threads may share, or 0 */
 } Program;
 
 static PyObject *str_shape, *str_is_contiguous, *str_contiguous, *str_data_ptr, *str_unbind;
@@ -84,6 +88,48 @@ static void execute(const int64_t *w, const int64_t *end, float **buffers) {
             break;
         }
     }
+}
+
+/* Restricts a walk (four sizes, then the four steps of two buffers) to some rows; `first` and `second` are where they begin in each. */
+static void restrict_walk(int64_t *walk, int64_t rows, int64_t from, int64_t to, int64_t *first, int64_t *second) {
+    int outermost = 0;
+    while (outermost < 3 && walk[outermost] == 1) outermost++;
+    int64_t each = walk[outermost] / rows;
+    *first = from * each * walk[4 + outermost];
+    *second = from * each * walk[8 + outermost];
+    walk[outermost] = each * (to - from);
+}
+
+/* What `execute` does, for rows `from` to `to` alone: no row of one buffer needs another row of a second. */
+static void execute_rows(const int64_t *w, const int64_t *end, float **buffers, int64_t all, int64_t from, int64_t to) {
+    int64_t walk[12], a, b;
+    for (; w < end; w += WORDS) {
+        if (w[0] == UNARY_LOOP) {
+            int64_t each = w[4] / all;
+            UNARY_LOOPS[w[1]](buffers[w[2]] + from * each, buffers[w[3]] + from * each, (to - from) * each);
+            continue;
+        }
+        memcpy(walk, w + 5, sizeof walk);
+        int64_t each = walk[0] * walk[1] * walk[2] * walk[3] / all;
+        restrict_walk(walk, all, from, to, &a, &b);
+        if (w[0] == BINARY_LOOP)
+            rows(walk, BINARY_LOOPS[w[1]], buffers[w[2]] + from * each, buffers[w[3]] + a, buffers[w[4]] + b);
+        else
+            copy(walk, buffers[w[1]] + w[3] + a, buffers[w[2]] + w[4] + b);
+    }
+}
+
+/* Rows shared among torch's threads. */
+static void execute_shared(const int64_t *w, const int64_t *end, float **buffers, int64_t all) {
+#ifdef _OPENMP
+#pragma omp parallel
+    {
+        int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+        execute_rows(w, end, buffers, all, all * thread / threads, all * (thread + 1) / threads);
+    }
+#else
+    execute_rows(w, end, buffers, all, 0, all);
+#endif
 }
 
 /* The address of a tensor's elements; NULL with an error set where there is none. */
@@ -184,7 +230,10 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
     for (Py_ssize_t i = 0; i < self->constant_count; i++) rest[i] = constants + offsets[self->scratch + i];
     const int64_t *code = (const int64_t *)PyBytes_AS_STRING(self->code);
     Py_BEGIN_ALLOW_THREADS
-    execute(code, code + self->length * WORDS, buffers);
+    if (self->rows)
+        execute_shared(code, code + self->length * WORDS, buffers, self->rows);
+    else
+        execute(code, code + self->length * WORDS, buffers);
     Py_END_ALLOW_THREADS
 done:
     PyMem_Free(buffers);
@@ -198,12 +247,12 @@ failed:
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *names[] = {"code",    "input_shapes", "output_groups", "scratch", "constant_count", "scratch_size",
-                            "offsets", "constants",    "empty",         "fallback", NULL};
+                            "rows",    "offsets",      "constants",     "empty",   "fallback",       NULL};
     PyObject *code, *shapes, *groups, *offsets, *constants, *empty, *fallback;
     Py_ssize_t scratch, constant_count;
-    long long size;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SO!O!nnLSSOO", names, &code, &PyTuple_Type, &shapes, &PyTuple_Type,
-                                     &groups, &scratch, &constant_count, &size, &offsets, &constants, &empty, &fallback))
+    long long size, rows;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SO!O!nnLLSSOO", names, &code, &PyTuple_Type, &shapes, &PyTuple_Type, &groups,
+                                     &scratch, &constant_count, &size, &rows, &offsets, &constants, &empty, &fallback))
         return NULL;
     Py_ssize_t outputs = 0;
     for (Py_ssize_t g = 0; g < PyTuple_GET_SIZE(groups); g++) {
@@ -229,6 +278,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->scratch = scratch;
     self->constant_count = constant_count;
     self->scratch_size = size;
+    self->rows = rows;
     self->length = PyBytes_GET_SIZE(code) / (Py_ssize_t)(WORDS * sizeof(int64_t));
     return (PyObject *)self;
 }

@@ -1,4 +1,4 @@
-"""1.x or 2.x behaviour of the process: eager execution, resource variables, shapes of integers."""
+"""1.x or 2.x behaviour of the process: eager execution, resource variables, shapes of integers. It starts as 2.x."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from stoker._src.base import settings, shapes
 from stoker._src.base.export import export
 from stoker._src.graph import context
-from stoker._src.runtime import eager as eager  # registers itself as the target of eager ops
 
 _importing_compat = False
 
@@ -116,9 +115,6 @@ def enable_tensor_equality() -> None:
 def disable_tensor_equality() -> None:
     """`==` between tensors compares identity."""
     settings.tensor_equality = False
-
-
-enable_v2_behavior()
 
 
 @export(v1="enable_control_flow_v2")

@@ -1,0 +1,163 @@
+/* Max pooling of float32 images whose channels lie next to each other, and its gradient, on torch's threads.
+ *
+ * The place of a maximum in its window is kept in a byte; torch keeps one in the image in eight, which is most of its memory traffic.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "vectorised.h"
+
+enum { LANES = 64 }; /* channels looked at together */
+
+typedef struct {
+    long long images, height, width, channels;         /* of the input */
+    long long rows, columns;                            /* of the output */
+    long long tall, wide, down, across, above, before; /* windows: sizes, strides, padding at the top and on the left */
+} pooling;
+
+typedef struct {
+    int64_t top, bottom, left, right;
+} window;
+
+static window window_at(const pooling *p, int64_t row, int64_t column) {
+    window w = {row * p->down - p->above, 0, column * p->across - p->before, 0};
+    w.bottom = w.top + p->tall < p->height ? w.top + p->tall : p->height;
+    w.right = w.left + p->wide < p->width ? w.left + p->wide : p->width;
+    w.top = w.top < 0 ? 0 : w.top;
+    w.left = w.left < 0 ? 0 : w.left;
+    return w;
+}
+
+/* Of equal elements the first counts, and a NaN is greater than all. */
+#define GREATER(x, best) ((x) > (best) || (x) != (x))
+
+VECTORISED static void compare(float *restrict best, int32_t *restrict place, const float *restrict in, int32_t at, int64_t count) {
+    for (int64_t c = 0; c < count; c++) {
+        int greater = at == 0 || GREATER(in[c], best[c]);
+        best[c] = greater ? in[c] : best[c];
+        place[c] = greater ? at : place[c];
+    }
+}
+
+VECTORISED static void narrow(uint8_t *restrict to, const int32_t *restrict from, int64_t count) {
+    for (int64_t c = 0; c < count; c++) to[c] = (uint8_t)from[c];
+}
+
+static void pool_row(const pooling *p, float *out, uint8_t *places, const float *image, int64_t row) {
+    int32_t place[LANES];
+    for (int64_t column = 0; column < p->columns; column++, out += p->channels, places += p->channels) {
+        window w = window_at(p, row, column);
+        for (int64_t first = 0; first < p->channels; first += LANES) {
+            int64_t count = p->channels - first < LANES ? p->channels - first : LANES;
+            int32_t at = 0;
+            for (int64_t y = w.top; y < w.bottom; y++)
+                for (int64_t x = w.left; x < w.right; x++, at++)
+                    compare(out + first, place, image + (y * p->width + x) * p->channels + first, at, count);
+            narrow(places + first, place, count);
+        }
+    }
+}
+
+VECTORISED static void widen(int32_t *restrict to, const uint8_t *restrict from, int64_t count) {
+    for (int64_t c = 0; c < count; c++) to[c] = from[c];
+}
+
+VECTORISED static void spread(float *restrict out, const float *restrict grad, const int32_t *restrict place, int32_t at, int64_t count) {
+    for (int64_t c = 0; c < count; c++) out[c] += place[c] == at ? grad[c] : 0.0f;
+}
+
+VECTORISED static void put(float *restrict out, const float *restrict grad, const int32_t *restrict place, int32_t at, int64_t count) {
+    for (int64_t c = 0; c < count; c++) out[c] = place[c] == at ? grad[c] : 0.0f;
+}
+
+static void spread_image(const pooling *p, float *out, const uint8_t *places, const float *grad) {
+    int32_t place[LANES];
+    int tiled = p->tall == p->down && p->wide == p->across && !p->above && !p->before && p->rows * p->down == p->height &&
+                p->columns * p->across == p->width; /* every element is in one window */
+    if (!tiled) memset(out, 0, (size_t)(p->height * p->width * p->channels) * sizeof(float));
+    for (int64_t row = 0; row < p->rows; row++)
+        for (int64_t column = 0; column < p->columns; column++, grad += p->channels, places += p->channels) {
+            window w = window_at(p, row, column);
+            for (int64_t first = 0; first < p->channels; first += LANES) {
+                int64_t count = p->channels - first < LANES ? p->channels - first : LANES;
+                int32_t at = 0;
+                widen(place, places + first, count);
+                for (int64_t y = w.top; y < w.bottom; y++)
+                    for (int64_t x = w.left; x < w.right; x++, at++)
+                        (tiled ? put : spread)(out + (y * p->width + x) * p->channels + first, grad + first, place, at, count);
+            }
+        }
+}
+
+#define SIZES "(LLLL)(LL)(LL)(LL)(LL)i"
+#define SIZE_ADDRESSES                                                                                                             \
+    &p.images, &p.height, &p.width, &p.channels, &p.rows, &p.columns, &p.tall, &p.wide, &p.down, &p.across, &p.above, &p.before, \
+        &threads
+
+static int64_t image_size(const pooling *p) { return p->height * p->width * p->channels; }
+static int64_t result_size(const pooling *p) { return p->rows * p->columns * p->channels; }
+
+static PyObject *checked(int fits) {
+    if (fits) Py_RETURN_NONE;
+    PyErr_SetString(PyExc_ValueError, "the arrays do not have the sizes given");
+    return NULL;
+}
+
+static PyObject *max_pool(PyObject *self, PyObject *args) {
+    Py_buffer out, places, in;
+    pooling p;
+    int threads;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*w*y*" SIZES, &out, &places, &in, SIZE_ADDRESSES)) return NULL;
+    int fits = in.len == p.images * image_size(&p) * 4 && places.len == p.images * result_size(&p) && out.len == places.len * 4;
+    if (fits) {
+        Py_BEGIN_ALLOW_THREADS;
+#pragma omp parallel for num_threads(threads)
+        for (int64_t row = 0; row < p.images * p.rows; row++) {
+            int64_t at = row * p.columns * p.channels;
+            pool_row(&p, (float *)out.buf + at, (uint8_t *)places.buf + at, (const float *)in.buf + row / p.rows * image_size(&p),
+                     row % p.rows);
+        }
+        Py_END_ALLOW_THREADS;
+    }
+    PyBuffer_Release(&out);
+    PyBuffer_Release(&places);
+    PyBuffer_Release(&in);
+    return checked(fits);
+}
+
+static PyObject *max_pool_grad(PyObject *self, PyObject *args) {
+    Py_buffer out, places, grad;
+    pooling p;
+    int threads;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*y*y*" SIZES, &out, &places, &grad, SIZE_ADDRESSES)) return NULL;
+    int fits = out.len == p.images * image_size(&p) * 4 && places.len == p.images * result_size(&p) && grad.len == places.len * 4;
+    if (fits) {
+        Py_BEGIN_ALLOW_THREADS;
+#pragma omp parallel for num_threads(threads)
+        for (int64_t i = 0; i < p.images; i++)
+            spread_image(&p, (float *)out.buf + i * image_size(&p), (const uint8_t *)places.buf + i * result_size(&p),
+                         (const float *)grad.buf + i * result_size(&p));
+        Py_END_ALLOW_THREADS;
+    }
+    PyBuffer_Release(&out);
+    PyBuffer_Release(&places);
+    PyBuffer_Release(&grad);
+    return checked(fits);
+}
+
+static PyMethodDef METHODS[] = {
+    {"max_pool", max_pool, METH_VARARGS,
+     "max_pool(out, places, in, (images, height, width, channels), (rows, columns), window, strides, padding before, threads)"},
+    {"max_pool_grad", max_pool_grad, METH_VARARGS, "max_pool_grad(out, places, grad, ...): the gradient of the input, sizes as in max_pool."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef MODULE = {
+    PyModuleDef_HEAD_INIT, "pooling", "Max pooling of float32 images, channels last.", -1, METHODS, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit_pooling(void) { return PyModule_Create(&MODULE); }

@@ -1,0 +1,66 @@
+/* Updates of variables in one pass through memory, on torch's threads; the rules of training_rules.py need one for each operation. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "vectorised.h"
+
+enum { BLOCK = 1 << 14 }; /* elements that a thread takes at a time */
+
+typedef struct {
+    float lr, rho, rest, momentum, epsilon;
+} rms_prop_numbers;
+
+/* ms = rho * ms + (1 - rho) * g^2;  mom = momentum * mom + lr * g / sqrt(ms + epsilon);  var -= mom */
+VECTORISED static void rms_prop_block(float *restrict var, float *restrict ms, float *restrict mom, const float *restrict grad,
+                                  int64_t count, const rms_prop_numbers *given) {
+    const rms_prop_numbers n = *given;
+    for (int64_t i = 0; i < count; i++) {
+        float g = grad[i];
+        float square = ms[i] * n.rho + n.rest * g * g;
+        float change = mom[i] * n.momentum + n.lr * g / sqrtf(square + n.epsilon);
+        ms[i] = square;
+        mom[i] = change;
+        var[i] -= change;
+    }
+}
+
+static PyObject *rms_prop(PyObject *self, PyObject *args) {
+    Py_buffer var, ms, mom, grad;
+    double lr, rho, momentum, epsilon;
+    int threads;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*w*w*y*ddddi", &var, &ms, &mom, &grad, &lr, &rho, &momentum, &epsilon, &threads)) return NULL;
+    int fits = var.len == ms.len && var.len == mom.len && var.len == grad.len && var.len % (Py_ssize_t)sizeof(float) == 0;
+    if (fits) {
+        rms_prop_numbers n = {(float)lr, (float)rho, (float)(1 - rho), (float)momentum, (float)epsilon};
+        int64_t size = var.len / (int64_t)sizeof(float);
+        Py_BEGIN_ALLOW_THREADS;
+#pragma omp parallel for num_threads(threads)
+        for (int64_t at = 0; at < size; at += BLOCK) {
+            int64_t count = size - at < BLOCK ? size - at : BLOCK;
+            rms_prop_block((float *)var.buf + at, (float *)ms.buf + at, (float *)mom.buf + at, (const float *)grad.buf + at, count, &n);
+        }
+        Py_END_ALLOW_THREADS;
+    } else {
+        PyErr_SetString(PyExc_ValueError, "the arrays have different sizes");
+    }
+    PyBuffer_Release(&var);
+    PyBuffer_Release(&ms);
+    PyBuffer_Release(&mom);
+    PyBuffer_Release(&grad);
+    if (!fits) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef METHODS[] = {
+    {"rms_prop", rms_prop, METH_VARARGS, "rms_prop(var, ms, mom, grad, lr, rho, momentum, epsilon, threads): of float32 arrays."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef MODULE = {
+    PyModuleDef_HEAD_INIT, "updates", "Updates of variables in one pass.", -1, METHODS, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit_updates(void) { return PyModule_Create(&MODULE); }
