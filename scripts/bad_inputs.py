@@ -33,6 +33,7 @@ from op_comparison.hostile import describe, hostile_variants  # noqa: E402
 from op_comparison.sequences import Program, bad_programs, describe_program  # noqa: E402
 from op_table import as_message  # noqa: E402
 
+from stoker._src import ops  # noqa: E402, F401  # defines them
 from stoker._src.base import errors  # noqa: E402
 from stoker._src.graph.definition import find_definition  # noqa: E402
 

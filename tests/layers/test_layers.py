@@ -271,3 +271,13 @@ def test_eager_layers_keep_their_losses(eager):
     layer(np.ones([2, 3], np.float32))
     assert [float(loss) for loss in layer.losses] == [6.0]
     assert not tf.losses.get_regularization_losses()
+
+
+def test_dropout_takes_sizes_that_are_not_known():
+    """Where `noise_shape` says None the inputs' own size counts, known when the graph is built or not."""
+    x = tf.placeholder(tf.float32, [None, 30, 2])
+    dropped = tf.layers.dropout(x, 0.5, noise_shape=[None, None, 1], training=True)
+    with tf.Session() as session:
+        found = session.run(dropped, {x: np.ones([3, 30, 2])})
+    assert dropped.shape.as_list() == [None, 30, 2] and (found[..., 0] == found[..., 1]).all()
+    assert {0.0, 2.0} == set(found[0, :, 0].tolist())

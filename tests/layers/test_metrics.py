@@ -84,3 +84,24 @@ def test_metrics_refuse_eager_mode(eager):
     """Without a graph there is nowhere to keep the state."""
     with pytest.raises(RuntimeError, match="eager"):
         tf.metrics.mean([1.0])
+
+
+@pytest.mark.parametrize("labels, predictions, weights, expected", [
+    ((4,), (4, 1), None, 0.5), ((4, 1), (4,), None, 0.5), ((4, 1), (4, 1), (4,), 0.6), ((4,), (4,), (4, 1), 0.6), ((4,), (4,), (), 0.5),
+    ((2, 3), (1, 2, 3), None, "error"), ((2, 3), (2, 3), (3,), "error"), ((2, 3), (2, 3), (2,), 5 / 9),
+])  # fmt: skip
+def test_shapes_that_are_known_late_are_matched_when_it_runs(labels, predictions, weights, expected):
+    """A last dimension of size 1 too many is dropped, and weights that cannot be broadcast are refused (TensorFlow's numbers)."""
+    count = int(np.prod(labels))
+    given = [tf.placeholder(tf.float32) for _ in range(3)]
+    _, update = tf.metrics.mean_squared_error(*given[:2], None if weights is None else given[2])
+    feeds = {given[0]: np.zeros(labels), given[1]: (np.arange(count) % 2).reshape(predictions)}
+    if weights is not None:
+        feeds[given[2]] = np.arange(1, int(np.prod(weights)) + 1).reshape(weights)
+    with tf.Session() as session:
+        session.run(tf.local_variables_initializer())
+        if expected == "error":
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                session.run(update, feeds)
+        else:
+            assert session.run(update, feeds) == pytest.approx(expected)

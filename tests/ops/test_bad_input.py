@@ -115,3 +115,69 @@ def test_ranks_are_checked_when_they_become_known():
             session.run(result, {start: [0, 1]})
         assert session.run(result, {start: [3]}).tolist() == [3, 4]  # a vector of one passes for a scalar by then
         assert session.run(result, {start: 3}).tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("rate", [2**30 - 1, 2**31 - 1])
+def test_dilations_that_no_window_has_room_for_are_refused(rate, eager):
+    """Windows whose padded sizes 32 bits do not hold never reach torch, which would end the process."""
+    image, filters = tf.zeros((1, 8, 8, 3)), tf.zeros((3, 3, 3, 2))
+    for convolution in (tf.nn.conv2d, tf.nn.depthwise_conv2d):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="padded sizes"):
+            convolution(image, filters, [1, 1, 1, 1], "SAME", dilations=[rate, rate])
+
+
+def test_variables_are_read_and_written_with_their_own_dtype(eager):
+    """Eagerly, too, an op that names another dtype than the variable's is refused."""
+    variable = tf.Variable([1.0, 2.0])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Expected int32 got float32"):
+        tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=tf.int32)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Expected int32 got float32"):
+        tf.raw_ops.AssignVariableOp(resource=variable.handle, value=tf.constant([1, 2]))
+    assert variable.numpy().tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("value", [b"a\0", [b"a\0", b"b"], ["a\0"], [["\0"]], (b"\0\0",)], ids=repr)
+def test_strings_keep_zero_bytes_at_their_end(value, eager):
+    """NumPy's own strings would drop them; elements are plain bytes."""
+    found = np.array(tf.constant(value).numpy(), object).ravel().tolist()
+    wanted = np.array(value, object).ravel().tolist()
+    assert found == [each.encode() if isinstance(each, str) else each for each in wanted]
+    assert all(type(each) is bytes for each in found)
+
+
+def test_loop_conditions_of_several_elements_end_the_run():
+    """A condition whose rank is not known when the graph is built must be one element when it runs."""
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        start = v1.placeholder(tf.float32)
+        last = v1.while_loop(lambda x: x < 3, lambda x: x + 1, [start])
+        assert session.run(last, {start: 1.0}) == 3
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(last, {start: [1.0, 1.0]})
+
+
+@pytest.mark.parametrize("insertions, numbers", [
+    ([("a", 0), ("a", 1), ("b", 0), ("b", 1)], [0, 1]),
+    ([("a", 0), ("a", 0), ("a", 0), ("b", 0), ("a", 1), ("b", 1)], [0, 1]),
+    ([("a", 0), ("", 0), ("b", 0), ("b", 1), ("a", 1)], [0, 1]),
+])  # fmt: skip
+def test_barriers_number_the_calls_that_bring_keys(insertions, numbers):
+    """Insertions that are refused, empty, or complete elements only have no number of their own (TensorFlow's numbers)."""
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        barrier = tf.raw_ops.Barrier(component_types=[tf.float32, tf.float32], shapes=[[], []])
+        seen = set()
+        for keys, component in insertions:
+            insert = tf.raw_ops.BarrierInsertMany(
+                handle=barrier, keys=tf.constant(list(keys), tf.string), values=[1.0] * len(keys), component_index=component
+            )  # fmt: skip
+            if (keys, component) in seen:
+                with pytest.raises(tf.errors.InvalidArgumentError, match="already has a value"):
+                    session.run(insert)
+            else:
+                session.run(insert)
+            seen.add((keys, component))
+        taken = tf.raw_ops.BarrierTakeMany(handle=barrier, num_elements=2, component_types=[tf.float32, tf.float32])
+        found, keys, _ = session.run(taken)
+        assert [number + 2**63 for number in found.tolist()] == numbers
+        assert keys.tolist() == [b"a", b"b"]

@@ -37,6 +37,32 @@ def test_functions(text):
         assert make._function(tf, text) == EXPECTED[text]
 
 
+@pytest.mark.parametrize("text", make.HANDLES)
+def test_handles(text, eager):
+    """A bad use of a list, array, stack, table, reader or staging area gives the class that TensorFlow gives."""
+    assert make._eagerly(tf, text) == EXPECTED[text]
+
+
+def test_a_kernel_without_a_name_runs_with_fed_numbers():
+    """An op whose kernel is a lambda takes numbers whose rank is known only when it runs."""
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        handle = tf.raw_ops.ConditionalAccumulator(dtype=tf.float32, shape=[2])
+        step, gradient = v1.placeholder(tf.int64, None), v1.placeholder(tf.float32, None)
+        session.run(tf.raw_ops.AccumulatorSetGlobalStep(handle=handle, new_global_step=step), {step: 3})
+        apply = tf.raw_ops.AccumulatorApplyGradient(handle=handle, local_step=step, gradient=gradient)
+        session.run(apply, {step: 3, gradient: [1.0, 2.0]})
+        assert session.run(tf.raw_ops.AccumulatorNumAccumulated(handle=handle)) == 1
+
+
+def test_parts_of_one_key_share_a_place_in_a_staging_map(eager):
+    """A map for one tuple takes all parts of that tuple."""
+    kinds = {"dtypes": [tf.float32, tf.float32], "capacity": 1, "shared_name": "one place"}
+    for index in (0, 1):
+        tf.raw_ops.MapStage(key=7, indices=[index], values=[float(index)], **kinds)
+    assert [part.numpy() for part in tf.raw_ops.MapUnstage(key=7, indices=[0, 1], **kinds)] == [0.0, 1.0]
+
+
 def test_losses_and_updates_by_inputs():
     """A layer tells the losses and updates that follow from given inputs from those that follow from none."""
     v1 = tf.compat.v1

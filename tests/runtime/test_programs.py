@@ -207,3 +207,20 @@ def test_a_traced_run_goes_node_by_node():
         session.run(y, {x: [1, 2, 3]}, options=options, run_metadata=metadata)
         names = {node.node_name for device in metadata.step_stats.dev_stats for node in device.node_stats}
         assert {"minus", "squared", "bent"} <= names
+
+
+def test_packed_numbers_make_no_tensor():
+    """A vector of scalars that only says where to slice is passed as plain numbers; fetched, fed or computed with it is a tensor."""
+    with tf.Graph().as_default(), on_cpu() as session:
+        x, i = tf.placeholder(tf.float32, [4, 6]), tf.placeholder(tf.int32, [])
+        begin = tf.stack([i, i + 1])
+        part = tf.slice(x, begin, [1, 2])
+        value = np.arange(24, dtype="f").reshape(4, 6)
+        np.testing.assert_array_equal(session.run(part, {x: value, i: 2}), value[2:3, 3:5])
+        assert "Pack" not in session.explain(part, [x, i])
+        found, where, more = session.run([part, begin, begin * 2], {x: value, i: 1})
+        np.testing.assert_array_equal(found, value[1:2, 2:4])
+        np.testing.assert_array_equal([where, more], [[1, 2], [2, 4]])
+        np.testing.assert_array_equal(session.run(part, {x: value, begin: [0, 0]}), value[:1, :2])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Size"):
+            session.run(part, {x: value, i: 4})

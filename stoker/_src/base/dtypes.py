@@ -256,11 +256,11 @@ def as_dtype(type_value: Any) -> DType:
     if isinstance(type_value, type) and type_value in _BY_PYTHON:
         return _BY_PYTHON[type_value]
     if type_value is not None and type_value is not int:  # TensorFlow leaves open which integers are meant
-        known = getattr(type_value, "stoker_dtype", None) or getattr(type_value, "dtype", None)
-        if type(known) is DType:
-            return known
+        known = getattr(type_value, "dtype", None)
         if isinstance(known, np.dtype):
             type_value = known
+        elif type(known) is DType:  # tensors and variables have a dtype and are none
+            raise TypeError(f"Cannot convert the argument `type_value`: {type_value!r} to a TensorFlow DType.")
         elif isinstance(type_value, type) and not issubclass(type_value, np.generic) and type_value is not object:
             # NumPy would take any class for a kind of object.
             raise TypeError(f"Cannot convert the argument `type_value`: {type_value!r} to a TensorFlow DType.")

@@ -148,6 +148,8 @@ def _convert(
             for other, beside in zip(definition.inputs, bound):
                 if other.type_attr == arg.type_attr and isinstance(beside, Tensor):
                     hint = beside.dtype.base_dtype
+            if isinstance(value, float) and hint is not None and hint.is_integer:
+                raise TypeError(f"Cannot convert {value} to EagerTensor of dtype {hint.name}")
     tensor = _tensor(definition, arg, value, expected, hint, target, unique, arg.name)
     dtype = tensor.dtype.base_dtype
     if expected is None:
@@ -219,7 +221,7 @@ def _convert_list(
         attrs[arg.list_attr] = definition.check_attr(arg.list_attr, [tensor.dtype.base_dtype for tensor in tensors])
         return tensors
     if arg.number_attr in attrs and attrs[arg.number_attr] != len(values):
-        raise ValueError(
+        raise ValueNotAllowedError(
             f"List argument '{arg.name}' to '{definition.name}' Op with length {len(values)} must match length {attrs[arg.number_attr]} of the earlier argument."
         )
     attrs[arg.number_attr] = definition.check_attr(arg.number_attr, len(values))  # type: ignore[index,arg-type]

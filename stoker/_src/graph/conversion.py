@@ -64,11 +64,12 @@ def convert_to_tensor(
             )
         return _localized(value)
     hint = dtype_hint if dtype_hint is not None else preferred_dtype
+    hint = None if hint is None else as_dtype(hint).base_dtype
     for function in _converters_for(type(value)):
         result = NotImplemented
         if wanted is None and hint is not None:
             try:
-                result = function(value, dtype=as_dtype(hint).base_dtype, name=name, as_ref=as_ref)
+                result = function(value, dtype=hint, name=name, as_ref=as_ref)
             except (TypeError, ValueError):
                 result = NotImplemented
         if result is NotImplemented:

@@ -87,6 +87,8 @@ def known_flag(flag: Any) -> bool | None:
     if isinstance(flag, Tensor):
         value = constant_value(flag)
         return None if value is None else bool(value)
+    if flag is not None and not isinstance(flag, (int, float, np.generic)):
+        raise TypeError(f"`pred` must be a Tensor, or a Python bool, or 1 or 0. Received: {type(flag)}")
     return bool(flag)
 
 

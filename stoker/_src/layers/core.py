@@ -165,9 +165,16 @@ class Dropout(Layer):
 
     def call(self, inputs: Any, training: Any = False) -> Tensor:
         def dropped() -> Tensor:
-            return dropping.dropout_v2(inputs, self.rate, self.noise_shape, self.seed)
+            return dropping.dropout_v2(inputs, self.rate, self._decisions(inputs), self.seed)
 
         return smart_cond(training, dropped, lambda: array.identity(inputs))
+
+    def _decisions(self, inputs: Any) -> Any:
+        """`noise_shape` with the inputs' sizes, known or not, where it says None."""
+        if not isinstance(self.noise_shape, (list, tuple)):
+            return self.noise_shape
+        sizes = array.shape(inputs)
+        return [sizes[i] if size is None else size for i, size in enumerate(self.noise_shape)]  # type: ignore[index]
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return as_public(dims(input_shape))

@@ -15,7 +15,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies
 from stoker._src.graph.tensor import Tensor
-from stoker._src.layers.weights import broadcast_weights, check_weights
+from stoker._src.layers.weights import broadcast_weights, check_weights, squeezed_like
 from stoker._src.ops import (
     array,
     array_selection,
@@ -76,13 +76,17 @@ def matched(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Any, A
                 predictions = array.squeeze(predictions, [-1])
             elif ranks[1] - ranks[0] == 1 and labels.static_shape[-1] in (1, None):  # type: ignore[operator]
                 labels = array.squeeze(labels, [-1])
+        else:
+            predictions, labels = squeezed_like(predictions, labels), squeezed_like(labels, predictions)
         predictions.shape.assert_is_compatible_with(labels.shape)
     if weights is None:
         return predictions, labels, None
     weights = convert_to_tensor(weights)
     rank, wanted = weights.static_shape.rank, predictions.static_shape.rank
-    if rank in (0, None) or wanted is None:
+    if rank == 0:
         return predictions, labels, weights
+    if rank is None or wanted is None:
+        return predictions, labels, squeezed_like(weights, predictions, expand=True)
     if rank - wanted == 1 and weights.static_shape[-1] in (1, None):
         weights = array.squeeze(weights, [-1])
     elif wanted - rank == 1:
@@ -191,14 +195,13 @@ def _of_errors(label: str, error: Callable[[Any, Any], Any]) -> Callable[..., Me
     ) -> Metric:
         refuse_eager(label)
         predictions, labels, weights = matched(predictions, labels, weights)
-        labels = casting.cast(labels, predictions.dtype.base_dtype)
         return mean(error(predictions, labels), weights, metrics_collections, updates_collections, name or label)
 
     return metric
 
 
 _mean_absolute_error = _of_errors("mean_absolute_error", lambda p, y: math_unary.abs(math.subtract(p, y)))
-_mean_squared_error = _of_errors("mean_squared_error", math.squared_difference)
+_mean_squared_error = _of_errors("mean_squared_error", lambda p, y: math.squared_difference(y, p))
 
 
 @export(v1="metrics.mean_absolute_error")

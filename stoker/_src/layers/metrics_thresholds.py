@@ -33,6 +33,7 @@ def _confusion(
     labels: Any, predictions: Any, thresholds: list[float], weights: Any, kinds: tuple[str, ...] = _ALL
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Counts of each kind at each threshold (a score above it counts as true), and the ops that add to them."""
+    predictions = casting.cast(predictions, dtypes.float32)
     check = [
         assertions.assert_op(
             reductions.reduce_all(comparison.greater_equal(predictions, 0.0)), ["predictions must be in [0, 1]"]
@@ -42,9 +43,7 @@ def _confusion(
         ),
     ]
     with control_dependencies([each for each in check if each is not None]):
-        predictions, labels, weights = matched(
-            casting.cast(predictions, dtypes.float32), casting.cast(labels, dtypes.bool_), weights
-        )
+        predictions, labels, weights = matched(predictions, casting.cast(labels, dtypes.bool_), weights)
     scores = array.reshape(predictions, [1, -1])
     truth = array.reshape(labels, [1, -1])
     levels = convert_to_tensor(thresholds, dtypes.float32)

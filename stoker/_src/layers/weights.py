@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from stoker._src.base import dtypes
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, assertions, comparison, math, reductions
+from stoker._src.ops import array, assertions, comparison, math, ranges, reductions
 
 _RULE = "weights can not be broadcast to values."
 
@@ -44,10 +45,15 @@ def check_weights(weights: Any, values: Any) -> list[Any]:
         problem = _misfit(weights.static_shape, values.static_shape)
         if problem is not None:
             raise ValueError(problem)
-        if _surely_fits(weights.static_shape, values.static_shape) or weights.static_shape.rank is None:
+        if _surely_fits(weights.static_shape, values.static_shape):
             return []
         mine, theirs = array.shape(weights), array.shape(values)
-        fits = reductions.reduce_all(comparison.logical_or(comparison.equal(mine, 1), comparison.equal(mine, theirs)))
+        same = comparison.EQUAL(mine, theirs, incompatible_shape_error=False)
+        fits = reductions.reduce_all(comparison.logical_or(comparison.equal(mine, 1), same))
+        if None in (weights.static_shape.rank, values.static_shape.rank):
+            ranks = ranges.rank(weights), ranges.rank(values)
+            fits = comparison.logical_and(fits, comparison.equal(*ranks))
+            fits = comparison.logical_or(fits, comparison.equal(ranks[0], 0))
         check = assertions.assert_op(fits, [_RULE, "weights.shape=", mine, "values.shape=", theirs])
         return [] if check is None else [check]
 
@@ -63,11 +69,28 @@ def broadcast_weights(weights: Any, values: Any, checked: bool = False) -> Tenso
             return math.multiply(weights, array.ones_like(values), name=scope)
 
 
+def squeezed_like(x: Tensor, other: Tensor, expand: bool = False) -> Tensor:
+    """`x` without its last dimension, of size 1, where it has one more than `other`; with `expand`, with one more
+    where it has one less and is no scalar. Where ranks are not known, that is settled when it runs."""
+    last = x.static_shape[-1] if x.static_shape.rank else None
+    if last not in (1, None) and not expand:
+        return x
+    mine, theirs = ranges.rank(x), ranges.rank(other)
+    more = comparison.equal(mine, theirs + 1)  # type: ignore[operator]
+    sizes = array.shape(x)[: mine - math.cast(more, dtypes.int32)]  # type: ignore[index,operator]
+    if expand:
+        less = comparison.logical_and(comparison.equal(mine + 1, theirs), comparison.not_equal(mine, 0))  # type: ignore[operator]
+        sizes = array.concat([sizes, array.fill([math.cast(less, dtypes.int32)], 1)], 0)
+    return array.reshape(x, sizes)
+
+
 def without_last_one(labels: Tensor, logits: Tensor, weights: Any) -> tuple[Tensor, Any]:
     """Labels and weights whose extra last dimension of size 1 (beyond the classes) is gone."""
     ranks = labels.static_shape.rank, logits.static_shape.rank
     if None in ranks:
         return labels, weights
+    if ranks[1] == 0:
+        raise ValueError(f"`logits` cannot be a scalar. Received logits={logits}`")
     if ranks[0] == ranks[1] and labels.static_shape[-1] in (1, None):
         labels = array.squeeze(labels, [-1])
     weights = convert_to_tensor(weights)

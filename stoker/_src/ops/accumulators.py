@@ -100,6 +100,9 @@ class SparseAccumulator(Accumulator):
         if len(indices) != len(values):
             raise InvalidArgumentError(None, None, f"Expected {len(indices)} non-empty input values, got {len(values)}")
         expected = self.shape.dims
+        rows = sizes[0] if sizes else expected[0] if expected else None
+        if len(indices) and (int(indices.min()) < 0 or (rows is not None and int(indices.max()) >= rows)):
+            raise InvalidArgumentError(None, None, f"Indices {indices.tolist()} are outside of {rows} rows.")
         for what, found in (("shape", sizes), ("values", list(values.shape))):
             if found is None or expected is None:
                 continue

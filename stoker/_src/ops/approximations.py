@@ -95,6 +95,7 @@ def isotonic_regression(inputs: Any, decreasing: bool = True, axis: int = -1) ->
     if axis != -1 and not (rank is not None and axis == rank - 1):
         if rank is None:
             raise ValueError("isotonic_regression along another axis than the last needs inputs of known rank.")
+        axis = inputs.static_shape.normalize_axis(axis)
         order = list(range(rank))
         order[axis], order[-1] = order[-1], order[axis]
         moved = array.transpose(inputs, order)
@@ -229,9 +230,7 @@ def sobol_sample_kernel(dim: int, num_results: int, skip: int, *, dtype: DType) 
 @SOBOL_SAMPLE.shape(values=["dim", "num_results"])
 def sobol_sample_shape(dim: Any, num_results: Any, skip: Shape) -> Shape:
     sizes = [None if each is None else int(each) for each in (num_results, dim)]
-    if any(size is not None and size < 1 for size in sizes):
-        raise _invalid(f"dim and num_results must be at least one, got {sizes[1]} and {sizes[0]}")
-    return Shape(sizes)
+    return Shape(size if size is None or size > 0 else None for size in sizes)
 
 
 @export("math.sobol_sample")

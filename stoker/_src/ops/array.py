@@ -400,7 +400,7 @@ def ones_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout:
 # ---- Transpose --------------------------------------------------------------------------------------------------
 
 TRANSPOSE = define(
-    "Transpose(x: T, perm: host Tperm) -> (y: T)", VIEW, T=ANY, Tperm=one_of(*INDEX, default=dtypes.int32)
+    "Transpose(x: T, perm: vector host Tperm) -> (y: T)", VIEW, T=ANY, Tperm=one_of(*INDEX, default=dtypes.int32)
 )
 
 
@@ -427,12 +427,13 @@ def transpose_lower(build: Any, op: Operation, x: Any, perm: list[int]) -> Any:
 def transpose_shape(x: Shape, perm: np.ndarray | None) -> Shape:
     if perm is None:
         return UNKNOWN_SHAPE if x.rank is None else Shape((None,) * x.rank)
-    x = x.of_rank(len(perm))
     rank = len(perm)
-    if sorted(axis % rank if -rank <= axis < rank else rank for axis in perm.tolist()) != list(range(rank)):
-        raise InvalidArgumentError(
-            None, None, f"perm {perm.tolist()} is not a permutation of the {len(perm)} dimensions."
-        )
+    x = x.of_rank(rank)
+    for axis in perm.tolist():
+        if not -rank <= axis < rank:
+            raise InvalidArgumentError(None, None, f"perm dim {axis} is out of range of input rank {rank}")
+    if len({axis % rank for axis in perm.tolist()}) != rank:
+        return Shape((None,) * rank)  # an axis that is there twice is found when it runs
     return Shape(x[int(axis)] for axis in perm)
 
 
@@ -442,7 +443,10 @@ def transpose_grad(op: Operation, g: Tensor) -> Any:
 
 
 CONJUGATE_TRANSPOSE = define(
-    "ConjugateTranspose(x: T, perm: host Tperm) -> (y: T)", VIEW, T=ANY, Tperm=one_of(*INDEX, default=dtypes.int32)
+    "ConjugateTranspose(x: T, perm: vector host Tperm) -> (y: T)",
+    VIEW,
+    T=ANY,
+    Tperm=one_of(*INDEX, default=dtypes.int32),
 )
 CONJUGATE_TRANSPOSE.shape(transpose_shape, values=["perm"])
 

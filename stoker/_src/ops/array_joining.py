@@ -48,6 +48,10 @@ def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
     """Tensors of one known shape, side by side along a new first dimension."""
     if context.executing_eagerly():
         raise RuntimeError("tf.parallel_stack() is not compatible with eager execution.")
+    if not isinstance(values, (list, tuple)):
+        raise TypeError(f"Expected list for 'values' argument to 'ParallelConcat' Op, not {values!r}.")
+    if not values:
+        raise ValueError("tf.parallel_stack() needs at least one tensor.")
     with name_scope(name, "parallel_stack", values):
         first = convert_to_tensor(values[0])
         known = first.static_shape
@@ -385,7 +389,9 @@ def split(
 # ---- Tile -------------------------------------------------------------------------------------------------------
 
 TILE = define(
-    "Tile(input: T, multiples: host Tmultiples) -> (output: T)", T=ANY, Tmultiples=one_of(*INDEX, default=dtypes.int32)
+    "Tile(input: T, multiples: vector host Tmultiples) -> (output: T)",
+    T=ANY,
+    Tmultiples=one_of(*INDEX, default=dtypes.int32),
 )
 
 

@@ -279,7 +279,7 @@ BATCH_TO_SPACE_ND = define(
     Tcrops=_PADDINGS,
 )
 SPACE_TO_BATCH = define(
-    "SpaceToBatch(input: T, paddings: matrix host Tpaddings) -> (output: T)",
+    "SpaceToBatch(input: rank=4 T, paddings: matrix host Tpaddings) -> (output: T)",
     T=ANY,
     Tpaddings=_PADDINGS,
     block_size=INT(minimum=2),
@@ -516,9 +516,14 @@ def required_space_to_batch_paddings(
         count = blocks.static_shape.of_rank(1)[0]
         base = np.zeros((count, 2), np.int32) if base_paddings is None else base_paddings
         base = convert_to_tensor(base, dtypes.int32, name="base_paddings")
+        for each, wanted in ((sizes, Shape((count,))), (base, Shape((count, 2)))):
+            if not each.static_shape.compatible(wanted):
+                raise ValueError(f"Shapes {each.shape} and {wanted} are incompatible")
         known = [constant_value(each) for each in (sizes, blocks, base)]
         if all(each is not None for each in known):
             size, block, start = known
+            if (block < 1).any():
+                raise ValueError(f"block_shape must be positive, got {block.tolist()}")
             whole = size + start.sum(1)
             surplus = (block - whole % block) % block
             paddings = np.stack([start[:, 0], start[:, 1] + surplus], 1)

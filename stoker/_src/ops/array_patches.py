@@ -13,9 +13,9 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Dim, Shape
 from stoker._src.graph.definition import INTS as INTS_ATTR
-from stoker._src.graph.definition import STRING, define
+from stoker._src.graph.definition import STRING, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, gathering
+from stoker._src.ops import array, gathering, ranges, reductions
 
 _PADDING = STRING(allowed=("SAME", "VALID"))
 
@@ -85,31 +85,21 @@ def _patches_shape(
     return Shape((dims[0], *inner, depth))
 
 
-def _scattered_back(x: Tensor, g: Tensor, positions: Any) -> Tensor:
-    """The gradient: every element of a patch added where it came from. `positions` numbers the elements of one channel
-    from 1, in patches; 0 is padding."""
-    shape = x.static_shape
-    if not shape[1:].known:
-        raise NotImplementedError(
-            f"The gradient of extracting patches needs the static shape of the image, which is {shape}."
-        )
+def _scattered_back(definition: OpDefinition, op: Operation, g: Tensor, **attrs: Any) -> Tensor:
+    """The gradient: every element of a patch added where it came from, which patches of numbered elements tell."""
+    x = op.inputs[0]
     sizes = array.shape(x)
-    area, channels = int(np.prod(shape.dims[1:-1])), shape.dims[-1]  # type: ignore[index]
-    rows = array.transpose(array.reshape(g, [-1, positions.size, channels]), [1, 0, 2])
-    summed = gathering.segment_sum(rows, positions.reshape(-1).astype(np.int32), area + 1)
-    return array.reshape(array.transpose(summed[1:], [1, 0, 2]), sizes)  # type: ignore[index]
-
-
-def _numbered(
-    x: Tensor, windows: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
-) -> np.ndarray:
-    inner = (x.static_shape.dims or ())[1:-1]
-    if None in inner:
-        raise NotImplementedError(
-            f"The gradient of extracting patches needs the static shape of the image, which is {x.shape}."
-        )
-    numbers = torch.arange(1, int(np.prod(inner)) + 1).reshape(1, *inner, 1)  # type: ignore[arg-type]
-    return _patches(numbers, windows, strides, rates, padding).numpy()
+    inner, channels = sizes[1:-1], sizes[-1:]  # type: ignore[index]
+    area = reductions.reduce_prod(inner)
+    numbers = array.reshape(ranges.range(1, area + 1), array.concat([[1], inner, [1]], 0))  # type: ignore[operator]
+    places = array.reshape(definition(numbers, **{name: op.attr(name) for name in ("ksizes", "strides", "padding")}, **attrs), [-1])  # fmt: skip
+    taken = array.reshape(g, array.concat([sizes[:1], array.shape(places), channels], 0))  # type: ignore[index]
+    # Padding is numbered 0.
+    summed = gathering.segment_sum(array.transpose(taken, [1, 0, 2]), places, area + 1)[1:]  # type: ignore[operator,index]
+    result = array.reshape(array.transpose(summed, [1, 0, 2]), sizes)
+    if not getattr(result, "is_eager", False):
+        result.set_shape(x.static_shape)
+    return result
 
 
 # ---- ExtractImagePatches ----------------------------------------------------------------------------------------
@@ -146,8 +136,7 @@ def extract_image_patches_shape(images: Shape, *, ksizes: Any, strides: Any, rat
 
 @EXTRACT_IMAGE_PATCHES.grad
 def extract_image_patches_grad(op: Operation, g: Tensor) -> Tensor:
-    arguments = _image_arguments(op.attr("ksizes"), op.attr("strides"), op.attr("rates"))
-    return _scattered_back(op.inputs[0], g, _numbered(op.inputs[0], *arguments, padding=op.attr("padding")))
+    return _scattered_back(EXTRACT_IMAGE_PATCHES, op, g, rates=op.attr("rates"))
 
 
 @export(v1=("extract_image_patches", "image.extract_image_patches"))
@@ -212,8 +201,7 @@ def extract_volume_patches_shape(input: Shape, *, ksizes: Any, strides: Any, pad
 
 @EXTRACT_VOLUME_PATCHES.grad
 def extract_volume_patches_grad(op: Operation, g: Tensor) -> Tensor:
-    arguments = _volume_arguments(op.attr("ksizes"), op.attr("strides"))
-    return _scattered_back(op.inputs[0], g, _numbered(op.inputs[0], *arguments, padding=op.attr("padding")))
+    return _scattered_back(EXTRACT_VOLUME_PATCHES, op, g)
 
 
 @export("extract_volume_patches")

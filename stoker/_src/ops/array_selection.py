@@ -321,36 +321,44 @@ REVERSE = define("Reverse(tensor: T, dims: vector host bool) -> (output: T)", T=
 @REVERSE_V2.kernel
 @rearranges
 def reverse_kernel(tensor: torch.Tensor, axis: list[int]) -> torch.Tensor:
-    rank = tensor.ndim
+    if not axis or not tensor.ndim:  # axes of a scalar are not looked at
+        return tensor.clone()
+    _check_axes(tensor.ndim, axis)
+    return tensor.flip(axis)
+
+
+def _check_axes(rank: int, axis: list[int]) -> None:
     seen = set()
-    for each in axis:
+    for i, each in enumerate(axis):
         if not -rank <= each < rank:
-            raise InvalidArgumentError(
-                None, None, f"'axis'[{axis.index(each)}] = {each} is out of valid range [{-rank}, {rank - 1}]"
-            )
+            raise InvalidArgumentError(None, None, f"'axis'[{i}] = {each} is out of valid range [{-rank}, {rank - 1}]")
         if each % rank in seen:
             raise InvalidArgumentError(None, None, f"axis {each % rank} specified more than once.")
         seen.add(each % rank)
-    return tensor.flip(axis) if axis else tensor.clone()
 
 
 @REVERSE.kernel
 def reverse_v1_kernel(tensor: Any, dims: list[bool]) -> Any:
-    if len(dims) != tensor.ndim:
+    if tensor.ndim and len(dims) != tensor.ndim:
         raise InvalidArgumentError(
             None, None, f"len(dims) must be equal to the rank of the input tensor: {len(dims)} and {tensor.ndim}"
         )
+    if tensor.ndim and not tensor.shape[0]:
+        raise InvalidArgumentError(None, None, "Invalid input first dimension. Found 0.")
     return reverse_kernel(tensor, [i for i, turned in enumerate(dims) if turned])
 
 
-@REVERSE_V2.shape
-def reverse_shape(tensor: Shape, axis: Shape) -> Shape:
+@REVERSE_V2.shape(values=["axis"])
+def reverse_shape(tensor: Shape, axis: np.ndarray | None) -> Shape:
+    if axis is not None and tensor.rank is not None:
+        _check_axes(tensor.rank, axis.tolist())
     return tensor
 
 
 @REVERSE.shape
 def reverse_v1_shape(tensor: Shape, dims: Shape) -> Shape:
-    return tensor
+    (count,) = dims.of_rank(1)
+    return tensor if count is None else tensor.of_rank(count)
 
 
 @REVERSE_V2.grad
@@ -383,13 +391,9 @@ REVERSE_SEQUENCE = define(
 def reverse_sequence_kernel(
     input: torch.Tensor, seq_lengths: torch.Tensor, *, seq_dim: int, batch_dim: int
 ) -> torch.Tensor:
-    rank = input.ndim
-    if not 0 <= seq_dim < rank or not 0 <= batch_dim < rank or seq_dim == batch_dim:
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"seq_dim ({seq_dim}) and batch_dim ({batch_dim}) must be two dimensions of input {Shape(input.shape)}",
-        )
+    _check_sequence_dims(Shape(input.shape), seq_dim, batch_dim)
+    if seq_dim == batch_dim:
+        raise InvalidArgumentError(None, None, f"batch_dim == seq_dim == {seq_dim}")
     steps, batch = input.shape[seq_dim], input.shape[batch_dim]
     if tuple(seq_lengths.shape) != (batch,):
         raise InvalidArgumentError(
@@ -407,8 +411,17 @@ def reverse_sequence_kernel(
     return taken.movedim((0, 1), (batch_dim, seq_dim))
 
 
+def _check_sequence_dims(input: Shape, seq_dim: int, batch_dim: int) -> None:
+    for label, dim in (("seq_dim", seq_dim), ("batch_dim", batch_dim)):
+        if not 0 <= dim < len(input):
+            raise InvalidArgumentError(None, None, f"{label} must be in [0, {len(input)}), the rank of {input}: {dim}")
+
+
 @REVERSE_SEQUENCE.shape
-def reverse_sequence_shape(input: Shape, seq_lengths: Shape) -> Shape:
+def reverse_sequence_shape(input: Shape, seq_lengths: Shape, *, seq_dim: int, batch_dim: int) -> Shape:
+    if input.rank is not None:
+        _check_sequence_dims(input, seq_dim, batch_dim)
+        seq_lengths.merge(Shape((input[batch_dim],)))
     return input
 
 
@@ -436,7 +449,7 @@ def reverse_sequence(
     if along is None:
         raise ValueError("reverse_sequence needs `seq_axis`.")
     batch = batch_dim if batch_axis is None else batch_axis
-    return REVERSE_SEQUENCE(input, seq_lengths, seq_dim=along, batch_dim=batch or 0, name=name)
+    return REVERSE_SEQUENCE(input, seq_lengths, seq_dim=along, batch_dim=0 if batch is None else batch, name=name)
 
 
 @export(v2="reverse_sequence")
@@ -474,6 +487,7 @@ def roll_kernel(input: torch.Tensor, shift: Any, axis: Any) -> torch.Tensor:
 
 @ROLL.shape
 def roll_shape(input: Shape, shift: Shape, axis: Shape) -> Shape:
+    shift.merge(axis)
     return input.at_least(1)
 
 

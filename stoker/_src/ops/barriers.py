@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
+import heapq
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,19 @@ from stoker._src.graph.tensor import Operation
 from stoker._src.ops.waiting import wait_until
 
 
+@dataclass
+class _Element:
+    """A complete element. They leave by the number of the call that brought their key; within one call as a heap that
+    looks at that number alone has them, as in TensorFlow."""
+
+    call: int
+    key: bytes
+    parts: list[Any]
+
+    def __lt__(self, other: _Element) -> bool:
+        return self.call < other.call
+
+
 class Barrier:
     """Keys with components. A closed barrier takes no new keys; those that it has may still be completed."""
 
@@ -26,11 +40,9 @@ class Barrier:
         self.component_types, self.shapes = tuple(component_types), tuple(shapes)
         self.closed = self._cancelled = False
         self._changed = threading.Condition()
-        self._calls = itertools.count(-(2**63))
+        self._call = -(2**63)
         self.incomplete: dict[bytes, tuple[int, list[Any]]] = {}
-        # Elements leave by the number of the call that brought their key, then in the order in which they became whole.
-        self.ready: list[tuple[int, int, bytes, list[Any]]] = []
-        self._completed = itertools.count()
+        self.ready: list[_Element] = []  # a heap
 
     def insert(self, keys: list[bytes], component: int, values: Any, dtype: DType) -> None:
         if not 0 <= component < len(self.component_types):
@@ -64,14 +76,15 @@ class Barrier:
                     None,
                     f"Barrier {self.name} is closed.  Pending enqueues cancelled: {int(self._cancelled)}.  Number of new insertions: {len(new)}.  Number of incomplete keys: {len(self.incomplete)}.",
                 )
-            call = next(self._calls)
             for key, value in zip(keys, values):
                 value = value.clone() if isinstance(value, torch.Tensor) else np.asarray(value, dtype=object)
-                self._insert_one(key, component, value, call)
+                self._insert_one(key, component, value)
+            if new:  # a call that is refused, or that completes elements only, has the number of the next
+                self._call += 1
             self._changed.notify_all()
 
-    def _insert_one(self, key: bytes, component: int, value: Any, call: int) -> None:
-        first, parts = self.incomplete.setdefault(key, (call, [None] * len(self.component_types)))
+    def _insert_one(self, key: bytes, component: int, value: Any) -> None:
+        first, parts = self.incomplete.setdefault(key, (self._call, [None] * len(self.component_types)))
         if parts[component] is not None:
             raise InvalidArgumentError(
                 None,
@@ -81,7 +94,7 @@ class Barrier:
         parts[component] = value
         if all(part is not None for part in parts):
             del self.incomplete[key]
-            self.ready.append((first, next(self._completed), key, parts))
+            heapq.heappush(self.ready, _Element(first, key, parts))
 
     def take(self, count: int, *, allow_small_batch: bool, wait_for_incomplete: bool) -> tuple[Any, Any, list[Any]]:
         if count < 0:
@@ -101,12 +114,15 @@ class Barrier:
                     None,
                     f"Barrier '{self.name}' is closed and has insufficient elements (requested {count}, total size {len(self.ready)})",
                 )
-            self.ready.sort(key=lambda element: element[:2])
-            taken, self.ready = self.ready[:count], self.ready[count:]
+            taken = [heapq.heappop(self.ready) for _ in range(min(count, len(self.ready)))]
         keys = np.empty(len(taken), dtype=object)
-        keys[:] = [element[2] for element in taken]
-        indices = torch.tensor([element[0] for element in taken], dtype=torch.int64)
-        return indices, keys, [_stacked([element[3][i] for element in taken]) for i in range(len(self.component_types))]
+        keys[:] = [element.key for element in taken]
+        indices = torch.tensor([element.call for element in taken], dtype=torch.int64)
+        return (
+            indices,
+            keys,
+            [_stacked([element.parts[i] for element in taken]) for i in range(len(self.component_types))],
+        )
 
     def close(self, cancel_pending: bool = False) -> None:
         with self._changed:
@@ -174,7 +190,7 @@ def barrier_insert_many_shape(handle: Shape, keys: Shape, values: Shape) -> None
 
 
 BARRIER_TAKE_MANY = define(
-    "BarrierTakeMany(handle: Ref(string), num_elements: scalar host int32) -> "
+    "BarrierTakeMany(handle: Ref(string), num_elements: any/scalar host int32) -> "
     "(indices: int64, keys: string, values: [component_types])",
     STATEFUL | BLOCKING,
     component_types=TYPES(minimum=1),
@@ -186,8 +202,16 @@ BARRIER_TAKE_MANY = define(
 
 @BARRIER_TAKE_MANY.kernel
 def barrier_take_many_kernel(
-    handle: Barrier, num_elements: int, *, component_types: Any, allow_small_batch: bool, wait_for_incomplete: bool
+    handle: Barrier,
+    num_elements: int,
+    *,
+    component_types: Any,
+    allow_small_batch: bool,
+    wait_for_incomplete: bool,
+    timeout_ms: int,
 ) -> tuple[Any, Any, list[Any]]:
+    if timeout_ms != -1:
+        raise InvalidArgumentError(None, None, f"Timeout not supported yet: timeout_ms = {timeout_ms}")
     if tuple(component_types) != handle.component_types:
         expected, found = (", ".join(d.name for d in kinds) for kinds in (handle.component_types, component_types))
         raise InvalidArgumentError(

@@ -228,6 +228,8 @@ def _to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     if guessed is None:
         return _from_array(array, None)
     if guessed is dtypes.string:
+        if any(isinstance(item, (list, tuple)) for item in array.flat):
+            raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {value!r}.")
         array = _bytes_array(array)
     return array, guessed
 

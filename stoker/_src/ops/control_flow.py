@@ -144,6 +144,8 @@ def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str | None, mismatch: ty
         if not callable(function):
             raise TypeError(f"'{label}' must be callable.")
     if context.executing_eagerly():
+        if pred is None:
+            raise ValueError("Attempt to convert a value (None) with an unsupported type to a Tensor: pred")
         with name_scope(name, "cond", [pred]):
             return true_fn() if pred else false_fn()
     if isinstance(pred, bool):
@@ -502,11 +504,11 @@ class _Loop:
     def _limit(self, limit: Any) -> Tensor:
         if limit is None:
             return constant(-1, dtypes.int32, name="maximum_iterations")
-        limit = convert_to_tensor(limit, name="maximum_iterations")
+        limit = convert_to_tensor(limit, dtypes.int32, name="maximum_iterations")
         if limit.static_shape.rank not in (0, None):
             raise ValueError(f"maximum_iterations must be a scalar. Received shape: {limit.shape}")
         self.limited = True
-        return math.cast(limit, dtypes.int32)
+        return limit if limit.static_shape.rank == 0 else array.reshape(limit, [])
 
     limited = False
 
@@ -562,6 +564,8 @@ class _Loop:
                 raise TypeError(f"cond must return a boolean scalar tensor, found {result.dtype.name}.")
             if result.static_shape.rank not in (0, None):
                 raise ValueError(f"cond must return a boolean scalar tensor, found shape {result.shape}.")
+            if result.static_shape.rank is None:
+                result = array.reshape(result, [])  # or the loop would never end, where there are several
             if self.limited:
                 result = comparison.logical_and(math.LESS(counter, limit), result)
             return result

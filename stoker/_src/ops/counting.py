@@ -336,12 +336,24 @@ def count_nonzero_v2(
 # ---- confusion matrix -------------------------------------------------------------------------------------------
 
 
+def _of_one_rank(labels: Tensor, predictions: Tensor) -> tuple[Tensor, Tensor]:
+    """The two without the last dimension of one, where that is 1 and one the other does not have."""
+    ranks = labels.static_shape.rank, predictions.static_shape.rank
+    if None not in ranks and ranks[0] - ranks[1] == 1 and labels.static_shape[-1] in (1, None):  # type: ignore[operator]
+        labels = array.squeeze(labels, [-1])
+    elif None not in ranks and ranks[1] - ranks[0] == 1 and predictions.static_shape[-1] in (1, None):  # type: ignore[operator]
+        predictions = array.squeeze(predictions, [-1])
+    return labels, predictions
+
+
 def _confusion_matrix(
     labels: Any, predictions: Any, num_classes: Any, dtype: Any, name: str | None, weights: Any
 ) -> Tensor:
     with name_scope(name, "confusion_matrix", [labels, predictions, weights]):
-        labels = math.cast(array.reshape(convert_to_tensor(labels, name="labels"), [-1]), dtypes.int64)
-        predictions = math.cast(array.reshape(convert_to_tensor(predictions, name="predictions"), [-1]), dtypes.int64)
+        labels, predictions = _of_one_rank(
+            convert_to_tensor(labels, name="labels"), convert_to_tensor(predictions, name="predictions")
+        )
+        labels, predictions = math.cast(labels, dtypes.int64), math.cast(predictions, dtypes.int64)
         if num_classes is None:
             largest = math.maximum(reductions.reduce_max(predictions), reductions.reduce_max(labels))
             count = math.add(largest, math.number(1, largest))
@@ -352,7 +364,8 @@ def _confusion_matrix(
         if weights is None:
             amounts = array.ones_like(predictions, kind)
         else:
-            amounts = math.cast(array.reshape(convert_to_tensor(weights), [-1]), kind)
+            amounts = math.cast(convert_to_tensor(weights), kind)
+            predictions.shape.assert_is_compatible_with(amounts.shape)
         places = array.PACK([labels, predictions], axis=1)
         return scattering.SCATTER_ND(places, amounts, array.PACK([count, count]))
 

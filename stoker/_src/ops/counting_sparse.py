@@ -253,7 +253,9 @@ def dense_count_shape(values: Shape, weights: Shape) -> tuple[Shape, Shape, Shap
     return _count_shapes(values.rank)
 
 
-SPARSE_COUNT.shape(lambda indices, values, dense_shape, weights: _count_shapes(dense_shape.of_rank(1)[0]))
+SPARSE_COUNT.shape(
+    lambda indices, values, dense_shape, weights: _count_shapes(dense_shape[0] if dense_shape.rank == 1 else None)
+)
 RAGGED_COUNT.shape(lambda splits, values, weights: _count_shapes(2))
 
 

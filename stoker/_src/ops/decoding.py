@@ -373,7 +373,7 @@ def decode_csv(
         raise ValueError("Length of select_cols and record_defaults do not match.")
     return DECODE_CSV(
         records,
-        list(record_defaults),
+        record_defaults,
         field_delim=field_delim,
         use_quote_delim=use_quote_delim,
         na_value=na_value,

@@ -204,7 +204,9 @@ MATRIX_DIAG_PART_V2 = define(
     "MatrixDiagPartV2(input: T, k: rank<2 host int32, padding_value: scalar/one T) -> (diagonal: T)", T=ANY
 )
 MATRIX_DIAG_PART_V3 = define(
-    "MatrixDiagPartV3(input: T, k: rank<2 host int32, padding_value: scalar* T) -> (diagonal: T)", T=ANY, align=ALIGN
+    "MatrixDiagPartV3(input: T, k: rank<2 host int32, padding_value: scalar/one T) -> (diagonal: T)",
+    T=ANY,
+    align=ALIGN,
 )
 
 
@@ -492,6 +494,12 @@ def eye(
     with name_scope(name, "eye", [num_rows, num_columns, batch_shape]):
         is_square = num_columns is None
         columns = num_rows if is_square else num_columns
+        for size in (num_rows, columns):
+            if isinstance(size, (bool, float, complex, str, bytes)):
+                raise TypeError(
+                    "Arguments `num_rows` and `num_columns` must be positive integer values. "
+                    f"Received: num_rows={num_rows}, num_columns={num_columns}"
+                )
         kind = as_dtype(dtype)
         plain = all(isinstance(each, (int, np.integer)) for each in (num_rows, columns))
         if plain and not isinstance(batch_shape, Tensor):

@@ -20,7 +20,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, ranges, scattering
+from stoker._src.ops import array, array_selection, math, ranges, reductions, scattering
 from stoker._src.ops.array_movement import POLICY, fill_value, first_bad_index, signed
 from stoker._src.ops.state import VariableState, handle_shape
 
@@ -219,39 +219,40 @@ def gather_grad(op: Operation, g: Any) -> Any:
     at, batch_dims = constant_value(axis), op.attr("batch_dims")
     if at is not None and int(at) == 0 and batch_dims == 0:
         return _rows_gradient(op, g), None, None
-    rank, index_rank = params.static_shape.rank, indices.static_shape.rank
-    if at is None or rank is None or index_rank is None:
-        raise NotImplementedError(
-            f"The gradient of GatherV2 '{op.name}' along another axis than 0 needs the ranks of params and indices and a constant "
-            f"axis (params {params.shape}, indices {indices.shape}, axis {'not constant' if at is None else int(at)})."
-        )
-    g = convert_to_tensor(g)
-    at = int(at) % rank
-    batch = batch_dims % index_rank if batch_dims < 0 else batch_dims
-    inner = index_rank - batch
-    # Bring the looked-up dimensions to the front, after the batch; add up what went to the same place; put them back.
-    order = [*range(batch), *range(at, at + inner), *range(batch, at), *range(at + inner, rank + inner - 1)]
-    moved = array.transpose(g, order) if order != list(range(len(order))) else g
-    sizes = array.shape(params)
-    size = sizes[at]  # type: ignore[index]
-    rest = [*range(batch, at), *range(at + 1, rank)]
-    rest_sizes = [sizes[i] for i in rest]  # type: ignore[index]
-    batch_sizes = [sizes[i] for i in range(batch)]  # type: ignore[index]
-    flat = array.reshape(indices, [-1])
-    segments: Any = size
-    if batch:
-        count = _product(batch_sizes)
-        offsets = array.reshape(ranges.range(count) * size, joined_sizes([*batch_sizes, *[1] * inner]))  # type: ignore[operator]
-        flat = array.reshape(math.cast(indices, dtypes.int32) + offsets, [-1])  # type: ignore[operator]
-        segments = count * size  # type: ignore[operator]
-    rows = array.reshape(moved, joined_sizes([ranges.size(flat), *rest_sizes]))
-    summed = segment_sum(rows, flat, segments)
-    summed = array.reshape(summed, joined_sizes([*batch_sizes, size, *rest_sizes]))
-    back = [*range(batch), *range(batch + 1, at + 1), batch, *range(at + 1, rank)]
-    result = array.transpose(summed, back) if back != list(range(rank)) else summed
+    # As [batch, before, looked up, after], with what is looked up in front: add up what went to the same place, turn back.
+    sizes, index_sizes = array.shape(params), array.shape(indices)
+    place = _from_the_front(axis, params)
+    batch = _from_the_front(batch_dims, indices)
+    count, before = _product(sizes[:batch]), _product(sizes[batch:place])  # type: ignore[index]
+    size, after = sizes[place], _product(sizes[place + 1 :])  # type: ignore[index,operator]
+    each = _product(index_sizes[batch:])  # type: ignore[index]
+    moved = array.transpose(array.reshape(g, joined_sizes([count, before, each, after])), [0, 2, 1, 3])
+    flat = array.reshape(indices, joined_sizes([count, each]))
+    if batch_dims:
+        offsets = math.cast(ranges.range(count) * size, flat.dtype.base_dtype)  # type: ignore[operator]
+        flat = flat + array.expand_dims(offsets, 1)  # type: ignore[operator]
+    rows = array.reshape(moved, joined_sizes([count * each, before, after]))  # type: ignore[operator]
+    summed = segment_sum(rows, array.reshape(flat, [-1]), count * size)  # type: ignore[operator]
+    turned = array.transpose(array.reshape(summed, joined_sizes([count, size, before, after])), [0, 2, 1, 3])
+    result = array.reshape(turned, sizes)
     if not getattr(result, "is_eager", False):
         result.set_shape(params.static_shape)
     return result, None, None
+
+
+def _from_the_front(axis: Any, of: Tensor) -> Any:
+    """An axis, or a count of them, that is not negative: a number where it can be known."""
+    known = constant_value(axis) if isinstance(axis, Tensor) else axis
+    if known is not None:
+        known = int(known)
+        rank = of.static_shape.rank
+        return known if known >= 0 else known + (ranges.rank(of) if rank is None else rank)  # type: ignore[operator]
+    axis = math.cast(axis, dtypes.int32)
+    return array_selection.where_v2(axis < 0, axis + ranges.rank(of), axis)  # type: ignore[operator]
+
+
+def _product(sizes: Tensor) -> Tensor:
+    return reductions.reduce_prod(sizes, 0)
 
 
 def joined_sizes(sizes: list[Any]) -> Any:
@@ -260,13 +261,6 @@ def joined_sizes(sizes: list[Any]) -> Any:
     if all(size is not None for size in known):
         return np.array([int(size) for size in known], np.int32)
     return array.PACK([math.cast(size, dtypes.int32) if isinstance(size, Tensor) else np.int32(size) for size in sizes])
-
-
-def _product(sizes: list[Any]) -> Any:
-    total = sizes[0]
-    for size in sizes[1:]:
-        total = total * size
-    return total
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:

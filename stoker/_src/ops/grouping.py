@@ -10,8 +10,9 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import define
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import control_dependencies, name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import identity
+from stoker._src.ops import array
 
 NO_OP = define("NoOp() -> ()")
 NO_OP.kernel(lambda: None)
@@ -59,7 +60,8 @@ def tuple_v1(tensors: Any, name: str | None = None, control_inputs: Any = None) 
     if context.executing_eagerly():
         return list(tensors)
     with name_scope(name, "tuple", tensors):
-        tensors = [t if t is None or isinstance(t, (Tensor, IndexedSlices)) else convert_to_tensor(t) for t in tensors]
+        whole = (Tensor, IndexedSlices, SparseTensor)
+        tensors = [t if t is None or isinstance(t, whole) else convert_to_tensor(t) for t in tensors]
         waits: list[Any] = [t.op for t in tensors if t is not None]
         for item in control_inputs or ():
             if isinstance(item, Tensor):
@@ -80,12 +82,14 @@ def tuple_v2(tensors: Any, control_inputs: Any = None, name: str | None = None) 
 
 
 def with_dependencies(dependencies: Any, output_tensor: Any, name: str | None = None) -> Any:
-    """`output_tensor`, available only when `dependencies` have run. IndexedSlices stay sparse."""
+    """`output_tensor`, available only when `dependencies` have run. IndexedSlices and SparseTensors stay sparse."""
     if context.executing_eagerly():
         return output_tensor
     scoped = name_scope(name, "control_dependency", [*dependencies, output_tensor])
     with scoped as scope, control_dependencies(dependencies):
         if isinstance(output_tensor, IndexedSlices):
-            values = identity(output_tensor.values, name=scope)
+            values = array.identity(output_tensor.values, name=scope)
             return IndexedSlices(values, output_tensor.indices, output_tensor.dense_shape)
-        return identity(output_tensor, name=scope)
+        if isinstance(output_tensor, SparseTensor):
+            return output_tensor.with_values(array.identity(output_tensor.values, name=scope))
+        return array.identity(output_tensor, name=scope)

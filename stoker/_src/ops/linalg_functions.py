@@ -90,6 +90,19 @@ def _unit_lower(lower_upper: Tensor) -> Tensor:
     return diagonals.matrix_set_diag(lower, array.ones_like(diagonals.matrix_diag_part(lower_upper)))
 
 
+def _order(perm: Any, packed: Tensor) -> Tensor:
+    """The permutation that belongs to factors.
+
+    Raises:
+        ValueError: it is one of matrices of another rank.
+    """
+    order = convert_to_tensor(perm, dtype_hint=dtypes.int32, name="perm")
+    ranks = packed.static_shape.rank, order.static_shape.rank
+    if None not in ranks and ranks[0] != ranks[1] + 1:  # type: ignore[operator]
+        raise ValueError(f"`rank(lower_upper)` must equal `rank(perm) + 1`: {ranks[0]} and {ranks[1]}.")
+    return order
+
+
 def _rows(x: Tensor, order: Tensor) -> Tensor:
     """The rows of each matrix in `order`."""
     rank = x.static_shape.rank
@@ -112,7 +125,7 @@ def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, nam
     """The matrices that `tf.linalg.lu` factorised."""
     with name_scope(name, "lu_reconstruct"):
         packed = _matrix(lower_upper, validate_args, "lower_upper")
-        order = convert_to_tensor(perm, dtype_hint=dtypes.int32, name="perm")
+        order = _order(perm, packed)
         product = linalg.matmul(_unit_lower(packed), diagonals.matrix_band_part(packed, 0, -1))
         return _rows(product, _inverse_order(order))
 
@@ -122,8 +135,11 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
     """The x with A x = rhs, from the factorisation of A by `tf.linalg.lu`."""
     with name_scope(name, "lu_solve"):
         packed = _matrix(lower_upper, validate_args, "lower_upper")
-        order = convert_to_tensor(perm, dtype_hint=dtypes.int32, name="perm")
+        order = _order(perm, packed)
         right = convert_to_tensor(rhs, packed.dtype.base_dtype, name="rhs")
+        sizes = packed.static_shape[-1], (right.static_shape[-2] if (right.static_shape.rank or 0) > 1 else None)
+        if None not in sizes and sizes[0] != sizes[1]:
+            raise ValueError(f"`lower_upper.shape[-1]` must equal `rhs.shape[-2]`: {sizes[0]} and {sizes[1]}.")
         solve = linalg_solvers.MATRIX_TRIANGULAR_SOLVE
         return solve(packed, solve(_unit_lower(packed), _rows(right, order)), lower=False)
 

@@ -21,6 +21,7 @@ from stoker._src.ops import (
     array,
     array_joining,
     broadcasting,
+    control_flow,
     diagonals,
     linalg,
     linalg_decompositions,
@@ -224,21 +225,26 @@ def matrix_solve_ls_grad(op: Operation, g: Tensor) -> Any:
     if not op.attr("fast"):
         raise ValueError("Gradient not defined for fast=False")
     a, b, weight = op.inputs
-    rows, cols = a.static_shape.at_least(2)[-2:]
-    if rows is None or cols is None:
-        raise ValueError("MatrixSolveLs: the gradient needs the sizes of the matrices to be known.")
     x = op.outputs[0]
-    if rows >= cols:
+
+    def tall() -> list[Any]:
         z = cholesky_solve(_regularized(a, True, weight), g)
         outer = linalg.matmul(x, z, adjoint_b=True)
         symmetric = math.add(outer, linalg.transposed(outer))  # not the adjoint, in TensorFlow
         da = math.subtract(linalg.matmul(b, z, adjoint_b=True), linalg.matmul(a, symmetric))
-        return da, linalg.matmul(a, z), None
-    factor = _regularized(a, False, weight)
-    w, z = cholesky_solve(factor, b), cholesky_solve(factor, linalg.matmul(a, g))
-    rest = math.subtract(g, linalg.matmul(a, z, adjoint_a=True))
-    da = math.subtract(linalg.matmul(w, rest, adjoint_b=True), linalg.matmul(z, x, adjoint_b=True))
-    return da, z, None
+        return [da, linalg.matmul(a, z)]
+
+    def wide() -> list[Any]:
+        factor = _regularized(a, False, weight)
+        w, z = cholesky_solve(factor, b), cholesky_solve(factor, linalg.matmul(a, g))
+        rest = math.subtract(g, linalg.matmul(a, z, adjoint_a=True))
+        return [math.subtract(linalg.matmul(w, rest, adjoint_b=True), linalg.matmul(z, x, adjoint_b=True)), z]
+
+    rows, cols = a.static_shape.at_least(2)[-2:] if a.static_shape.rank else (None, None)
+    if rows is not None and cols is not None:
+        return *(tall() if rows >= cols else wide()), None
+    sizes = array.shape(a)
+    return *control_flow.cond(math.greater_equal(sizes[-2], sizes[-1]), tall, wide), None  # type: ignore[index]
 
 
 def _regularized(matrix: Tensor, first: bool, l2_regularizer: Any) -> Tensor:
@@ -264,6 +270,7 @@ def matrix_solve_ls(
         matrix = convert_to_tensor(matrix)
         rhs = convert_to_tensor(rhs, matrix.dtype.base_dtype)
         weight = convert_to_tensor(l2_regularizer, dtypes.float64 if not isinstance(l2_regularizer, Tensor) else None)
+        matrix.shape.with_rank_at_least(2)
         rows, cols = matrix.static_shape[-2], matrix.static_shape[-1]
         if not fast or rows is None or cols is None:
             return MATRIX_SOLVE_LS(matrix, rhs, math.cast(weight, dtypes.float64), fast=fast)
@@ -474,7 +481,8 @@ def tridiagonal_solve(
 def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
     """The product of tridiagonal matrices with `rhs` [..., M, K]; the diagonals as in `tridiagonal_solve`."""
     right = convert_to_tensor(rhs)
-    diags = _compact(diagonals, diagonals_format, right.static_shape[-2])
+    size = right.static_shape[-2] if (right.static_shape.rank or 0) > 1 else None
+    diags = _compact(diagonals, diagonals_format, size)
     return TRIDIAGONAL_MATMUL(diags[..., 0:1, :], diags[..., 1:2, :], diags[..., 2:3, :], right, name=name)
 
 

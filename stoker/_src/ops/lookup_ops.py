@@ -74,7 +74,7 @@ class LookupTable:
         wanted = self._keys(keys, key_dtype)
         shape = (*tuple(keys.shape), *self.value_shape)
         fallback = self._rows(default)
-        if fallback.shape not in (shape, self.value_shape) and (self.value_shape or fallback.size != 1):
+        if fallback.shape not in (shape, self.value_shape):
             raise InvalidArgumentError(
                 None,
                 None,
@@ -359,6 +359,13 @@ def _find_shape(table_handle: Shape, keys: Shape, default_value: Shape) -> Shape
     return keys.concat(default_value) if len(default_value) < max(1, len(keys)) or not keys.dims else UNKNOWN_SHAPE
 
 
+def _pairs_shape(table_handle: Shape, keys: Shape, values: Shape) -> tuple[Shape, ...]:
+    """A value, or a row of values, for each key."""
+    if values.dims is not None:
+        keys.of_rank(1).merge(Shape(values.at_least(1).dims[:1]))  # type: ignore[index]
+    return ()
+
+
 def _insert(table_handle: LookupTable, keys: Any, values: Any, *, Tin: DType) -> None:
     if table_handle.static:
         raise InvalidArgumentError(
@@ -408,7 +415,9 @@ def _from_text_file(
     delimiter: Any,
     offset: int,
 ) -> None:
-    path = filename.item().decode()
+    path = filename.item().decode(errors="surrogateescape")
+    if not path:
+        raise InvalidArgumentError(None, None, "filename cannot be empty.")
     mark = delimiter.encode() if isinstance(delimiter, str) else delimiter
     if len(mark) != 1:
         raise InvalidArgumentError(None, None, f"Only single delimiter is supported, got {delimiter!r}")
@@ -492,17 +501,21 @@ FIND = _on_table(
     "LookupTableFind", ", keys: Tin, default_value: Tout", "values: Tout", _find, _find_shape, Tin=ANY, Tout=ANY
 )
 INSERT = _on_table("LookupTableInsert", ", keys: Tin, values: Tout", "", _insert, Tin=ANY, Tout=ANY)
-IMPORT = _on_table("LookupTableImport", ", keys: Tin, values: Tout", "", _import, Tin=ANY, Tout=ANY)
-REMOVE = _on_table("LookupTableRemove", ", keys: Tin", "", _remove, v1=False, Tin=ANY)
+IMPORT = _on_table(
+    "LookupTableImport", ", keys: vector Tin, values: Tout", "", _import, _pairs_shape, Tin=ANY, Tout=ANY
+)
+REMOVE = _on_table("LookupTableRemove", ", keys: rank>0/any Tin", "", _remove, v1=False, Tin=ANY)
 SIZE = _on_table("LookupTableSize", "", "size: int64", _size, scalar)
 EXPORT = _on_table(
     "LookupTableExport", "", "keys: Tkeys, values: Tvalues", LookupTable.export,
     lambda table_handle: (Shape((None,)), UNKNOWN_SHAPE), Tkeys=TYPE, Tvalues=TYPE,
 )  # fmt: skip
-INITIALIZE = _on_table("InitializeTable", ", keys: Tkey, values: Tval", "", _initialize, Tkey=ANY, Tval=ANY)
+INITIALIZE = _on_table(
+    "InitializeTable", ", keys: vector Tkey, values: vector Tval", "", _initialize, _pairs_shape, Tkey=ANY, Tval=ANY
+)
 INITIALIZE_FROM_TEXT_FILE = _on_table(
     "InitializeTableFromTextFile",
-    ", filename: string",
+    ", filename: scalar string",
     "",
     _from_text_file,
     key_index=INT(minimum=-2),

@@ -231,7 +231,14 @@ def complex_abs(x: Any, name: str | None = None) -> Tensor:
     return abs(x, name=name)
 
 
-sign = function(SIGN, "sign", "-1, 0 or 1 by the sign of x; x / |x| for complex numbers.", "sign", "math.sign")
+@export("sign", "math.sign")
+def sign(x: Any, name: str | None = None) -> Tensor:
+    """-1, 0 or 1 by the sign of x; x / |x| for complex numbers, which unlike the op Sign has their gradient."""
+    x = convert_to_tensor(x)
+    if x.dtype.is_complex:
+        return math.DIV_NO_NAN(x, math.cast(COMPLEX_ABS(x, Tout=_part_dtype(x)), x.dtype.base_dtype), name=name)
+    return SIGN(x, name=name)
+
 
 # ---- powers -----------------------------------------------------------------------------------------------------
 

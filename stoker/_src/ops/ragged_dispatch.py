@@ -1,20 +1,16 @@
 """Public functions that also take ragged tensors, and the operators of RaggedTensor.
 
-A function named here looks for a RaggedTensor among its arguments; where there is one its ragged form is called, else the
-function itself. It is replaced in its own module, before the public modules take their names from there.
+Where a function named here is given a RaggedTensor, its ragged form is called (see `dispatching`).
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
-import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base import dtypes
-from stoker._src.base.export import EXPORTS
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import (
@@ -23,6 +19,7 @@ from stoker._src.ops import (
     casting,
     comparison,
     constants,
+    dispatching,
     gathering,
     math,
     ragged_functions,
@@ -48,42 +45,10 @@ from stoker._src.ops.nn import dropout as dropout
 from stoker._src.ops.ragged_functions import map_flat_values
 from stoker._src.ops.ragged_tensor import RaggedTensor, _places, checked
 
-_REPLACED: set[tuple[str, str]] = set()
-
-
-def _ragged_inside(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and any(isinstance(item, RaggedTensor) for item in value)
-
 
 def _also_ragged(name: str, form: Callable[..., Any], *, lists: bool = False) -> None:
     """Makes the public function `name`, in both namespaces, call `form(original, arguments)` for ragged arguments."""
-    found = {EXPORTS[namespace][name] for namespace in ("v1", "v2") if name in EXPORTS[namespace]}
-    if not found:
-        raise LookupError(f"There is no public function {name!r} to make ragged: its module is not loaded.")
-    for target in found - _REPLACED:
-        _REPLACED.add(target)
-        module = importlib.import_module(target[0])
-        setattr(module, target[1], _dispatching(getattr(module, target[1]), form, lists))
-
-
-def _dispatching(original: Callable[..., Any], form: Callable[..., Any], lists: bool) -> Callable[..., Any]:
-    signature = inspect.signature(original)
-
-    @functools.wraps(original)
-    def function(*args: Any, **kwargs: Any) -> Any:
-        for value in args:
-            if type(value) is RaggedTensor or (lists and _ragged_inside(value)):
-                break
-        else:
-            for value in kwargs.values():
-                if type(value) is RaggedTensor or (lists and _ragged_inside(value)):
-                    break
-            else:
-                return original(*args, **kwargs)
-        bound = signature.bind(*args, **kwargs)
-        return form(original, bound.arguments)
-
-    return function
+    dispatching.also_takes(RaggedTensor, name, form, lists=lists)
 
 
 # ---- element by element -----------------------------------------------------------------------------------------

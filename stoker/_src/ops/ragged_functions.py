@@ -424,6 +424,10 @@ def _stacked_rows(parts: list[RaggedTensor]) -> RaggedTensor:
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
     """Tensors of one rank (ragged or not, of different sizes) along a new dimension at `axis`."""
     with name_scope(name, "RaggedConcat", None):
+        if not isinstance(values, (list, tuple)):
+            values = [values]
+        if not values:
+            raise ValueError("rt_inputs may not be empty.")
         parts = [each if isinstance(each, RaggedTensor) else convert_to_tensor(each) for each in values]
         ranks = {each.static_shape.rank for each in parts}
         if ranks == {0}:
@@ -473,9 +477,12 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
             rank = mask.static_shape.rank
             if rank is None or rank == 0:
                 raise ValueError(f"mask must have a known rank of at least 1, got {mask}")
+            if not isinstance(data, RaggedTensor):
+                data = convert_to_tensor(data)
+                data.shape[:rank].assert_is_compatible_with(mask.shape)
             if rank == 1:
                 rows = array.squeeze(array_selection.where(mask), [1])
-                return gather_rows(data if isinstance(data, RaggedTensor) else convert_to_tensor(data), rows)
+                return gather_rows(data, rows)
             mask = RaggedTensor.from_tensor(mask, ragged_rank=rank - 1)
         if not isinstance(data, RaggedTensor):
             data = convert_to_tensor(data)
@@ -499,8 +506,14 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
     """Row i holds the values of `data` whose partition is i, in their order."""
     with name_scope(name, "SegmentStack", None):
         ids = convert_to_tensor(partitions, name="partitions")
+        if ids.static_shape.rank is None:
+            raise ValueError("partitions must have known rank.")
         if ids.static_shape.rank != 1:
             raise NotImplementedError("stack_dynamic_partitions takes a vector of partitions.")
+        if not isinstance(data, RaggedTensor):
+            data = convert_to_tensor(data, name="data")
+            if not data.static_shape.at_least(1)[:1].compatible(ids.static_shape):
+                raise ValueError(f"Shapes {ids.shape} and {data.shape[:1]} are incompatible")
         order = sorting.argsort(ids, stable=True)
         rows = gathering.GATHER_V2(ids, order, 0)
         return RaggedTensor.from_value_rowids(gather_rows(data, order), rows, num_partitions, validate=False)

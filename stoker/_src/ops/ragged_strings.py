@@ -21,7 +21,7 @@ def _each(input: Any, of_vector: Callable[[Tensor], RaggedTensor], name: str = "
     """`of_vector` of strings of any shape: one more dimension, the parts of each; a plain vector for one string."""
     if isinstance(input, RaggedTensor):
         return input.with_flat_values(_each(input.flat_values, of_vector))
-    text = convert_to_tensor(input, dtypes.string, name=name)
+    text = input if isinstance(input, Tensor) else convert_to_tensor(input, dtypes.string, name=name)
     rank = text.static_shape.rank
     if rank is None:
         raise ValueError("input must have a known rank.")

@@ -714,7 +714,10 @@ def segment_ids_to_row_splits(
             count = math.maximum(reductions.reduce_max(ids) + 1, constants.constant(0, own))  # type: ignore[operator]
             # The largest of no numbers is the least there is; one more is still below zero.
         else:
-            count = casting.cast(convert_to_tensor(num_segments, name="num_segments"), own)
+            count = convert_to_tensor(num_segments, name="num_segments")
+            if not count.dtype.is_integer:
+                raise TypeError(f"Argument `tensor` (name: num_segments) must be of type integer. Received {count}")
+            count = casting.cast(count, own)
         rows = ranges.range(constants.constant(0, own), count + 1)  # type: ignore[operator]
         found = sorting.LOWER_BOUND(array.expand_dims(ids, 0), array.expand_dims(rows, 0), out_type=kind)
         return array.squeeze(found, [0])

@@ -261,20 +261,33 @@ def lin_space_shape(start: Shape, stop: Shape, num: Any) -> Shape:
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, both included, along a new dimension at `axis`."""
     with name_scope(name, "linspace", [start, stop]) as scope:
+        given = isinstance(start, Tensor) or isinstance(stop, Tensor)
         start = convert_to_tensor(start, name="start")
         stop = convert_to_tensor(stop, start.dtype.base_dtype, name="stop")
-        if start.static_shape.rank == 0 and stop.static_shape.rank == 0:
+        if not given and start.static_shape.rank == 0 and stop.static_shape.rank == 0:
+            if axis not in (0, -1):
+                array.expand_dims(start, axis)  # says what is wrong with it
             return LIN_SPACE(start, stop, num, name=scope)
+        # Of ops that have gradients, which LinSpace has not.
         known = constant_value(num) if isinstance(num, Tensor) else num
         if known is not None and int(known) <= 0:
             raise InvalidArgumentError(None, None, f"Requires num > 0: {known}")
+        if start.dtype.base_dtype.is_integer:
+            start, stop = math.cast(start, dtypes.float64), math.cast(stop, dtypes.float64)
         kind = start.dtype.base_dtype
+        if start.static_shape != stop.static_shape or not start.static_shape.known:
+            zeros = array.zeros_like(start + stop)  # type: ignore[operator]
+            start, stop = start + zeros, stop + zeros  # type: ignore[operator]
         first, last = array.expand_dims(start, axis), array.expand_dims(stop, axis)
-        rank = broadcast(first.static_shape, last.static_shape).rank
-        if rank is None:
-            raise ValueError("linspace needs the ranks of `start` and `stop`.")
-        form = [1] * rank
-        form[axis % rank] = -1
+        dims = first.static_shape.rank
+        if dims is None:
+            whole = rank(first)
+            before = axis if axis >= 0 else axis + whole  # type: ignore[operator]
+            ones = [array.ones([count], dtypes.int32) for count in (before, whole - 1 - before)]  # type: ignore[operator]
+            form: Any = array.concat([ones[0], [-1], ones[1]], 0)
+        else:
+            form = [1] * dims
+            form[axis % dims] = -1
         steps = array.reshape(range(num), form)
         count = math.maximum(convert_to_tensor(num, dtypes.int32) - 1, 1)  # type: ignore[operator]
         inner = first + (last - first) * math.cast(steps, kind) / math.cast(count, kind)  # type: ignore[operator]
@@ -331,6 +344,10 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         rank = data.static_shape.rank
         if rank is None:
             raise ValueError("tf.repeat needs the rank of `input`.")
+        if not counts.dtype.is_integer:
+            raise TypeError(f"Argument `tensor` (name: repeats) must be of type integer. Received {counts}")
+        if not -max(rank, 1) <= axis < max(rank, 1):
+            raise ValueError(f"axis={axis} out of bounds: expected {-max(rank, 1)}<=axis<{max(rank, 1)}")
         at = axis % rank if rank else 0
         if rank == 0:
             data, at = array.reshape(data, [1]), 0
@@ -355,14 +372,12 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
 # ---- UnravelIndex -----------------------------------------------------------------------------------------------
 
 UNRAVEL_INDEX = define(
-    "UnravelIndex(indices: Tidx, dims: host Tidx) -> (output: Tidx)", Tidx=one_of(*INDEX, default=dtypes.int32)
+    "UnravelIndex(indices: Tidx, dims: vector host Tidx) -> (output: Tidx)", Tidx=one_of(*INDEX, default=dtypes.int32)
 )
 
 
 @UNRAVEL_INDEX.kernel
-def unravel_index_kernel(indices: torch.Tensor, dims: Any) -> torch.Tensor:
-    if not isinstance(dims, list):
-        raise InvalidArgumentError(None, None, 'The indices can only be 1-D, got "[]"')
+def unravel_index_kernel(indices: torch.Tensor, dims: list[int]) -> torch.Tensor:
     if indices.ndim > 1:
         raise InvalidArgumentError(
             None, None, f'The indices can only be scalar or vector, got "{Shape(indices.shape)}"'
@@ -371,9 +386,17 @@ def unravel_index_kernel(indices: torch.Tensor, dims: Any) -> torch.Tensor:
         raise InvalidArgumentError(
             None, None, f"Input dims cannot contain a dim of zero, but dims contains zero at index {dims.index(0)}"
         )
+    if not indices.numel():
+        raise InvalidArgumentError(None, None, f"received empty tensor indices of shape {Shape(indices.shape)}")
+    if any(size < 0 for size in dims):
+        raise InvalidArgumentError(None, None, f"Input dims cannot be negative. Got {dims}")
     total = numbers.prod(dims)
-    if indices.numel() and int(indices.max()) >= total:
+    if total > torch.iinfo(indices.dtype).max:
+        raise InvalidArgumentError(None, None, f"Input dims product is causing integer overflow: {dims}")
+    if int(indices.max()) >= total:
         raise InvalidArgumentError(None, None, f"index is out of bound as with dims: {int(indices.max())} in {dims}")
+    if not dims:
+        return indices.new_zeros((0, *indices.shape))
     coordinates, rest = [], indices
     for size in reversed(dims):
         # C's rounding towards zero, as TensorFlow has it for negative indices.
@@ -385,9 +408,9 @@ def unravel_index_kernel(indices: torch.Tensor, dims: Any) -> torch.Tensor:
 
 @UNRAVEL_INDEX.shape(values=["dims"])
 def unravel_index_shape(indices: Shape, dims: np.ndarray | None) -> Shape:
-    if indices.dims is None:
+    if indices.dims is None or len(indices) > 1:
         return UNKNOWN_SHAPE
-    return Shape((None if dims is None else len(np.atleast_1d(dims)),)).concat(indices.at_most(1))
+    return Shape((None if dims is None else len(dims),)).concat(indices)
 
 
 @export("unravel_index")

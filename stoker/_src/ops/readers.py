@@ -221,6 +221,8 @@ class TextLines(Reader):
 
     def __init__(self, name: str, skip_header_lines: int) -> None:
         super().__init__(name)
+        if skip_header_lines < 0:
+            raise InvalidArgumentError(None, None, f"skip_header_lines must be >= 0 not {skip_header_lines}")
         self._skip = skip_header_lines
 
     def records(self, work: bytes) -> Iterator[Record]:
@@ -428,7 +430,7 @@ def reader_read_kernel(reader_handle: Reader, queue_handle: Queue) -> tuple[np.n
 READER_READ_V2.shape(lambda reader_handle, queue_handle: (SCALAR, SCALAR))
 
 READER_READ_UP_TO_V2 = define(
-    "ReaderReadUpToV2(reader_handle: resource, queue_handle: resource, num_records: host int64) -> "
+    "ReaderReadUpToV2(reader_handle: resource, queue_handle: resource, num_records: scalar/one host int64) -> "
     "(keys: string, values: string)",
     STATEFUL | BLOCKING,
 )
@@ -463,7 +465,7 @@ READER_SERIALIZE_STATE_V2 = define("ReaderSerializeStateV2(reader_handle: resour
 READER_SERIALIZE_STATE_V2.kernel(lambda reader_handle: _string(reader_handle.serialize()))
 READER_SERIALIZE_STATE_V2.shape(scalar)
 
-READER_RESTORE_STATE_V2 = define("ReaderRestoreStateV2(reader_handle: resource, state: string) -> ()", STATEFUL)
+READER_RESTORE_STATE_V2 = define("ReaderRestoreStateV2(reader_handle: resource, state: scalar string) -> ()", STATEFUL)
 READER_RESTORE_STATE_V2.kernel(lambda reader_handle, state: reader_handle.restore(state.item()))
 READER_RESTORE_STATE_V2.shape(lambda reader_handle, state: ())
 

@@ -366,7 +366,8 @@ def _reduce(definition: OpDefinition, python_name: str, doc: str) -> Any:
         keep_dims: Any = None,
     ) -> Tensor:
         axis, keep = older_arguments(axis, keepdims, reduction_indices, keep_dims)
-        x = convert_to_tensor(input_tensor, dtypes.bool_ if definition in (ALL, ANY_OP) else None)
+        wanted = dtypes.bool_ if definition in (ALL, ANY_OP) and not isinstance(input_tensor, Tensor) else None
+        x = convert_to_tensor(input_tensor, wanted)
         result = definition(x, reduction_axes(x, axis), keep_dims=keep, name=name)
         if axis is None and not keep:
             result.set_shape([])

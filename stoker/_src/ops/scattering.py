@@ -443,7 +443,7 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
 
 
 def _stitch(definition: OpDefinition, indices: Any, data: Any, name: str | None) -> Tensor:
-    merged = definition(list(indices), list(data), name=name)
+    merged = definition(indices, data, name=name)
     known = [constant_value(each) if isinstance(each, Tensor) else np.asarray(each) for each in indices]
     if all(each is not None for each in known) and not getattr(merged, "is_eager", False):
         largest = max((int(each.max()) for each in known if each.size), default=-1)

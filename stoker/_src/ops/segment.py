@@ -277,6 +277,10 @@ def _flattened(data: torch.Tensor, ids: torch.Tensor, count: int) -> tuple[torch
 
 
 def unsorted_segment_shape(data: Shape, segment_ids: Shape, num_segments: np.ndarray | None) -> Shape:
+    if num_segments is not None and num_segments < 0:
+        raise InvalidArgumentError(
+            None, None, f"Dimension size, given by scalar input 2, must be non-negative but is {num_segments}"
+        )
     rank = segment_ids.rank
     if data.dims is None or rank is None:
         return UNKNOWN_SHAPE

@@ -214,20 +214,21 @@ def _fit(x: Tensor, lengths: Tensor) -> Tensor:
     """x with its last dimension filled up with zeros to the last of `lengths`."""
     sizes = array.SHAPE_OP(x)
     missing = math.subtract(lengths[-1], sizes[-1])
-    count = len(x.static_shape)
-    paddings = array.concat(
-        [np.zeros((count - 1, 2), np.int32), array.reshape(array.PACK([convert_to_tensor(0), missing]), [1, 2])], 0
-    )
-    return array_padding.pad(x, paddings)
+    last = array.reshape(array.PACK([convert_to_tensor(0), missing]), [1, 2])
+    return array_padding.pad(x, array.concat([_unpadded(x, 1), last], 0))
+
+
+def _unpadded(x: Tensor, but: int) -> Any:
+    """The paddings of all dimensions of x `but` the last ones: none."""
+    rank = x.static_shape.rank
+    return array.zeros([ranges.rank(x) - but, 2], dtypes.int32) if rank is None else np.zeros((rank - but, 2), np.int32)  # type: ignore[operator]
 
 
 def _fit_to(x: Tensor, sizes: Tensor) -> Tensor:
     """x cut, or filled up with zeros, at the end of its dimensions to `sizes`."""
-    count = len(x.static_shape)
-    now = array.SHAPE_OP(x)
-    missing = math.maximum(math.subtract(sizes, now), 0)
+    missing = math.maximum(math.subtract(sizes, array.SHAPE_OP(x)), 0)
     padded = array_padding.pad(x, array.PACK([array.zeros_like(missing), missing], axis=1))
-    return slicing.slice(padded, [0] * count, sizes)
+    return slicing.slice(padded, array.zeros_like(sizes), sizes)
 
 
 for _rank in (1, 2):  # TensorFlow registers none for three dimensions
@@ -281,6 +282,7 @@ def _real_function(rank: int, inverse: bool) -> Any:
             else:
                 x = convert_to_tensor(input_tensor, dtype_hint=dtypes.float32)
                 wide = x.dtype.base_dtype is dtypes.float64
+            x.shape.with_rank_at_least(rank)
             if fft_length is None:
                 lengths = _sizes_of(x, rank, inverse)
             else:
@@ -301,21 +303,13 @@ def _real_function(rank: int, inverse: bool) -> Any:
 
 def _grown(x: Tensor, lengths: Tensor, rank: int, inverse: bool) -> Tensor:
     """x filled up with zeros where it is smaller than the transform reads."""
-    if x.static_shape.rank is None:
-        return x
-    count = len(x.static_shape)
     if inverse:
         wanted = array.concat([lengths[:-1], math.FLOOR_DIV(lengths[-1:], 2) + 1], 0)
     else:
         wanted = lengths
-    now = array.SHAPE_OP(x)[count - rank :]
-    missing = math.maximum(math.subtract(wanted, now), 0)
-    return array_padding.pad(
-        x,
-        array.concat(
-            [np.zeros((count - rank, 2), np.int32), array.PACK([array.zeros_like(missing), missing], axis=1)], 0
-        ),
-    )
+    missing = math.maximum(math.subtract(wanted, array.SHAPE_OP(x)[-rank:]), 0)
+    last = array.PACK([array.zeros_like(missing), missing], axis=1)
+    return array_padding.pad(x, array.concat([_unpadded(x, rank), last], 0))
 
 
 rfft, rfft2d, rfft3d = (_real_function(rank, False) for rank in (1, 2, 3))

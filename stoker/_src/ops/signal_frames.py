@@ -209,8 +209,12 @@ def inverse_stft(
 # ---- cosine transforms ------------------------------------------------------------------------------------------
 
 
-def _phase(count: int, kind: Any, sign: float) -> Tensor:
+def _phase(count: Any, kind: Any, sign: float) -> Tensor:
     """2 exp(sign i pi k / (2 n))."""
+    if isinstance(count, Tensor):
+        places, length = (math.cast(each, dtypes.float64) for each in (ranges.range(count), 2 * count))  # type: ignore[operator]
+        angles = math.divide(math.multiply(places, sign * np.pi), length)
+        return math.cast(math_unary.complex(2 * math_unary.cos(angles), 2 * math_unary.sin(angles)), kind)  # type: ignore[operator]
     angles = sign * np.pi * np.arange(count) / (2 * count)
     return convert_to_tensor((2 * np.exp(1j * angles)).astype(kind.as_numpy_dtype))
 
@@ -232,9 +236,11 @@ def _sized(x: Tensor, n: Any) -> Tensor:
     """x cut, or filled up with zeros, to `n` elements."""
     if n is None:
         return x
-    have = x.static_shape[-1]
-    if have is None:
-        raise NotImplementedError("A cosine transform with `n` of a signal whose length is not known")
+    have = _last(x)
+    if isinstance(have, Tensor) or isinstance(n, Tensor):
+        x = x[..., :n]
+        lead = array.zeros([ranges.rank(x) - 1, 2], dtypes.int32)  # type: ignore[operator]
+        return array_padding.pad(x, array.concat([lead, [[0, n - _last(x)]]], 0))
     if have >= n:
         return x[..., :n]
     return array_padding.pad(x, [[0, 0]] * (len(x.static_shape) - 1) + [[0, n - have]])
@@ -246,17 +252,17 @@ def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = No
 
     Raises:
         ValueError: another type or normalization.
-        NotImplementedError: another axis, or a length that is not known.
+        NotImplementedError: another axis.
     """
     _check_dct(type, n, axis, norm)
     with name_scope(name, "dct", [input, type, n, axis, norm]):
-        x = _sized(convert_to_tensor(input), n)
-        count = x.static_shape[-1]
-        if count is None:
-            raise NotImplementedError("A cosine transform of a signal whose length is not known")
+        x = convert_to_tensor(input)
+        x.shape.with_rank_at_least(1)
+        x = _sized(x, n)
+        count = _last(x)
         kind = dtypes.complex128 if x.dtype.base_dtype is dtypes.float64 else dtypes.complex64
         if type == 1:
-            if count < 2:
+            if not isinstance(count, Tensor) and count < 2:
                 raise ValueError("Type I DCT requires the dimension size to be greater than one.")
             mirrored = array.concat([x, x[..., count - 2 : 0 : -1]], -1)
             return math_unary.real(signal_ops.rfft(mirrored))
@@ -264,22 +270,30 @@ def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = No
             spectrum = signal_ops.rfft(x, [2 * count])[..., :count]
             result = math_unary.real(math.multiply(spectrum, _phase(count, kind, -1)))
             if norm == "ortho":
-                first, rest = 0.5 / numbers.sqrt(count), numbers.sqrt(0.5 / count)
+                first, rest = 0.5 / _root(count), _root(0.5) / _root(count)
                 result = math.multiply(result, _weights(first, rest, count, result))
             return result
         if type == 3:
             if norm == "ortho":
-                first, rest = numbers.sqrt(count), numbers.sqrt(count / 2)
+                first, rest = _root(count), _root(count) / _root(2)
                 x = math.multiply(x, _weights(first, rest, count, x))
             else:
-                x = math.multiply(x, math.number(count, x))
+                x = math.multiply(x, math.cast(count, x.dtype.base_dtype))
             spectrum = math.multiply(math.cast(x, kind), _phase(count, kind, 1))
             return signal_ops.irfft(spectrum, [2 * count])[..., :count]
         result = dct(_sized(x, 2 * count), 2)[..., 1::2]
-        return math.multiply(result, math.number(numbers.sqrt(0.5 / count), result)) if norm == "ortho" else result
+        scale = _root(0.5) / _root(count)
+        return math.multiply(result, math.cast(scale, result.dtype.base_dtype)) if norm == "ortho" else result
 
 
-def _weights(first: float, rest: float, count: int, like: Tensor) -> Tensor:
+def _root(value: Any) -> Any:
+    return math_unary.sqrt(math.cast(value, dtypes.float64)) if isinstance(value, Tensor) else numbers.sqrt(value)
+
+
+def _weights(first: Any, rest: Any, count: Any, like: Tensor) -> Tensor:
+    if isinstance(count, Tensor):
+        whole = array.concat([array.reshape(first, [1]), array.fill(array.reshape(count - 1, [1]), rest)], 0)  # type: ignore[operator]
+        return math.cast(whole, like.dtype.base_dtype)
     return convert_to_tensor(np.array([first] + [rest] * (count - 1), like.dtype.base_dtype.as_numpy_dtype))
 
 
@@ -299,11 +313,12 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
     """
     with name_scope(name, "mfccs_from_log_mel_spectrograms", [log_mel_spectrograms]):
         x = convert_to_tensor(log_mel_spectrograms)
-        count = x.static_shape[-1]
-        if count == 0:
+        x.shape.with_rank_at_least(1)
+        count = _last(x)
+        if not isinstance(count, Tensor) and count == 0:
             raise ValueError("num_mel_bins must be nonzero for MFCCs.")
         transformed = dct(x, 2)
-        return math.multiply(transformed, math.number(1 / numbers.sqrt(2.0 * (count or 1)), transformed))
+        return math.multiply(transformed, math.cast(_root(0.5) / _root(count), transformed.dtype.base_dtype))
 
 
 # ---- modified cosine transform ----------------------------------------------------------------------------------
@@ -346,6 +361,7 @@ def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None, n
     """The signal of a modified cosine transform, with a window that satisfies the Princen-Bradley condition."""
     with name_scope(name, "inverse_mdct", [mdcts]):
         x = convert_to_tensor(mdcts, name="mdcts")
+        x.shape.with_rank_at_least(2)
         half = x.static_shape[-1]
         if half is None:
             raise NotImplementedError("inverse_mdct of transforms whose length is not known")
@@ -375,7 +391,9 @@ def _shifted(x: Any, axes: Any, back: bool, name: str | None, default: str) -> T
         chosen = list(range(rank)) if axes is None else [axes] if isinstance(axes, int) else list(axes)
         shifts: list[Any] = []
         for axis in chosen:
-            size = x.static_shape[axis]
+            if not isinstance(axis, (int, np.integer)):
+                raise TypeError(f"axes must be integers, got {axis!r}.")
+            size = x.static_shape[x.static_shape.normalize_axis(int(axis))]
             size = array.SHAPE_OP(x)[axis] if size is None else size
             shifts.append(-(size // 2) if back else size // 2)
         return array_selection.roll(x, shifts, chosen, name=scope)

@@ -10,6 +10,7 @@ from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, array_padding, array_selection, math, ranges, scans, special
 
@@ -123,24 +124,30 @@ def linear_to_mel_weight_matrix(
     """
     if isinstance(num_mel_bins, int) and num_mel_bins <= 0:
         raise ValueError(f"num_mel_bins must be positive. Got: {num_mel_bins}")
-    if isinstance(lower_edge_hertz, float) and lower_edge_hertz < 0.0:
+    rate, low, high = (
+        None if (value := constant_value(each) if isinstance(each, Tensor) else each) is None else float(value)
+        for each in (sample_rate, lower_edge_hertz, upper_edge_hertz)
+    )
+    if rate is not None and rate <= 0.0:
+        raise ValueError(f"sample_rate must be positive. Got: {sample_rate}")
+    if low is not None and low < 0.0:
         raise ValueError(f"lower_edge_hertz must be non-negative. Got: {lower_edge_hertz}")
-    if (
-        isinstance(lower_edge_hertz, float)
-        and isinstance(upper_edge_hertz, float)
-        and lower_edge_hertz >= upper_edge_hertz
-    ):
-        raise ValueError(f"lower_edge_hertz {lower_edge_hertz} >= upper_edge_hertz {upper_edge_hertz}")
+    if low is not None and high is not None and low >= high:
+        raise ValueError(f"lower_edge_hertz {low} >= upper_edge_hertz {high}")
+    if rate is not None and high is not None and high > rate / 2:
+        raise ValueError(
+            f"upper_edge_hertz must not be larger than the Nyquist frequency (sample_rate / 2). "
+            f"Got {upper_edge_hertz} for sample_rate: {sample_rate}"
+        )
     with name_scope(name, "linear_to_mel_weight_matrix"):
         kind = as_dtype(dtype)
-        rate = math.cast(convert_to_tensor(sample_rate, name="sample_rate"), kind)
-        low = convert_to_tensor(lower_edge_hertz, kind)
-        high = convert_to_tensor(upper_edge_hertz, kind)
-        nyquist = math.realdiv(rate, math.number(2.0, rate))
+        whole = math.cast(convert_to_tensor(sample_rate, name="sample_rate"), kind)
+        nyquist = math.realdiv(whole, math.number(2.0, whole))
         # The first bin, at zero frequency, belongs to no band.
-        linear = ranges.linspace(math.number(0.0, rate), nyquist, num_spectrogram_bins)[1:]
+        linear = ranges.linspace(math.number(0.0, whole), nyquist, num_spectrogram_bins)[1:]
         bins = array.expand_dims(_mel(linear), 1)
-        edges = ranges.linspace(_mel(low), _mel(high), math.add(convert_to_tensor(num_mel_bins), 2))
+        start, end = (_mel(convert_to_tensor(each, kind)) for each in (lower_edge_hertz, upper_edge_hertz))
+        edges = ranges.linspace(start, end, math.add(convert_to_tensor(num_mel_bins), 2))
         left, centre, right = (array.expand_dims(part, 0) for part in (edges[:-2], edges[1:-1], edges[2:]))
         rising = math.realdiv(math.subtract(bins, left), math.subtract(centre, left))
         falling = math.realdiv(math.subtract(right, bins), math.subtract(right, centre))

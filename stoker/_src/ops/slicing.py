@@ -21,6 +21,7 @@ from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, consta
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_padding, array_selection, math
 from stoker._src.ops.array_movement import allocatable, element, itemsize, signed
+from stoker._src.ops.broadcasting import reduce_to_inputs
 from stoker._src.ops.constants import constant_of
 from stoker._src.ops.state import VariableState
 
@@ -192,6 +193,7 @@ def _strided(name: str, signature: str, traits: Trait = VIEW) -> OpDefinition:
 
 
 _BOUNDS = "begin: vector host Index, end: vector host Index, strides: vector host Index"
+_LATE_BOUNDS = _BOUNDS.replace("vector", "any/vector")
 STRIDED_SLICE = _strided("StridedSlice", f"(input: T, {_BOUNDS}) -> (output: T)")
 
 
@@ -291,28 +293,44 @@ def strided_slice_grad(op: Operation, g: Any) -> Any:
 STRIDED_SLICE_GRAD = _strided("StridedSliceGrad", f"(shape: host Index, {_BOUNDS}, dy: T) -> (output: T)", Trait.NONE)
 
 
-def _write(target: Any, items: tuple[Any, ...], backwards: bool, value: Any) -> None:
-    """`target[items] = value`, where a value of one element fills the slice."""
+def _write(target: Any, items: tuple[Any, ...], backwards: bool, value: Any, *, broadcast: bool = False) -> None:
+    """`target[items] = value`; with `broadcast` the value may be repeated over the slice, else only a single element."""
     try:
         if isinstance(target, np.ndarray):
             place, wanted = target[items].shape if isinstance(target[items], np.ndarray) else (), value.shape
             if 0 in place:
                 return
             if place != wanted and wanted != ():
-                raise _not_assignable(place, wanted)
+                if not broadcast:
+                    raise _not_assignable(place, wanted)
+                value = _spread(place, value)
             target[items] = value if value.ndim else value[()]
             return
         if backwards:
             items, flips = _forwards(items, target.shape)
+            if broadcast and target[items].numel():
+                value = _spread(target[items].shape, value)
             value = signed(value).flip(flips).view(value.dtype) if value.ndim else value
         place = target[items]
     except IndexError:
         raise _out_of_bounds(items, target.shape) from None
     if not place.numel():
         return
+    if broadcast:
+        value = _spread(place.shape, value)
     if place.shape != value.shape and value.ndim:
         raise _not_assignable(place.shape, value.shape)
     place.copy_(value)
+
+
+def _spread(place: Any, value: Any) -> Any:
+    """`value` in the shape of the slice it is for: repeated, without leading dimensions of 1 that are too many."""
+    sizes = value.shape[max(0, value.ndim - len(place)) :]
+    repeats = all(size in (1, wanted) for size, wanted in zip(reversed(sizes), reversed(place)))
+    if not repeats or any(size != 1 for size in value.shape[: value.ndim - len(sizes)]):
+        raise _not_assignable(place, value.shape)
+    value = value.reshape(sizes)
+    return np.broadcast_to(value, place) if isinstance(value, np.ndarray) else value.expand(tuple(place))
 
 
 def _not_assignable(place: Any, found: Any) -> InvalidArgumentError:
@@ -349,7 +367,7 @@ def strided_slice_grad_grad(op: Operation, g: Tensor) -> Any:
 
 
 TENSOR_STRIDED_SLICE_UPDATE = _strided(
-    "TensorStridedSliceUpdate", f"(input: T, {_BOUNDS}, value: T) -> (output: T)", Trait.NONE
+    "TensorStridedSliceUpdate", f"(input: T, {_LATE_BOUNDS}, value: T) -> (output: T)", Trait.NONE
 )
 
 
@@ -362,7 +380,7 @@ def tensor_strided_slice_update_kernel(
         tuple(begin), tuple(end), tuple(strides), begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
     )
     result = input.copy() if isinstance(input, np.ndarray) else input.clone()
-    _write(result, items, backwards, value)
+    _write(result, items, backwards, value, broadcast=True)
     return result
 
 
@@ -377,16 +395,15 @@ def tensor_strided_slice_update_grad(op: Operation, g: Tensor) -> Any:
     _, begin, end, strides, value = op.inputs
     of_value = STRIDED_SLICE(g, begin, end, strides, **masks)
     blank = array.zeros_like(of_value)
-    if value.static_shape.rank == 0:
-        of_value = array.reductions.reduce_sum(of_value)
+    of_value = reduce_to_inputs(blank, value, None, of_value)[1]
     return TENSOR_STRIDED_SLICE_UPDATE(g, begin, end, strides, blank, **masks), None, None, None, of_value
 
 
 STRIDED_SLICE_ASSIGN = _strided(
-    "StridedSliceAssign", f"(ref: Ref(T), {_BOUNDS}, value: T) -> (output_ref: Ref(T))", WRITES | STATEFUL
+    "StridedSliceAssign", f"(ref: Ref(T), {_LATE_BOUNDS}, value: T) -> (output_ref: Ref(T))", WRITES | STATEFUL
 )
 RESOURCE_STRIDED_SLICE_ASSIGN = _strided(
-    "ResourceStridedSliceAssign", f"(ref: resource, {_BOUNDS}, value: T) -> ()", WRITES | STATEFUL
+    "ResourceStridedSliceAssign", f"(ref: resource, {_LATE_BOUNDS}, value: T) -> ()", WRITES | STATEFUL
 )
 
 
@@ -399,7 +416,7 @@ def strided_slice_assign_kernel(
     items, backwards = index_of(
         tuple(begin), tuple(end), tuple(strides), begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
     )
-    _write(ref.read(), items, backwards, value)
+    _write(ref.read(), items, backwards, value, broadcast=True)
     return ref
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from stoker._src.graph.definition import ANY, INT, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, ranges, reductions, segment
+from stoker._src.ops import array, array_joining, math, ranges, reductions, segment
 from stoker._src.ops.unsigned import ordered
 from stoker._src.ops.values import from_numpy, torch_dtype
 
@@ -131,22 +132,23 @@ def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = dtypes.
 # ---- sort, argsort ----------------------------------------------------------------------------------------------
 
 
-def _turned(x: Tensor, axis: Any, argument: str) -> tuple[Tensor, list[int] | None]:
-    """`x` with `axis` last, and the permutation that does it (None when it is last already)."""
+def _turned(x: Tensor, axis: Any) -> tuple[Tensor, Callable[[Tensor], Tensor] | None]:
+    """`x` with `axis` last, and what turns it back (None when it is last already)."""
     place = constant_value(convert_to_tensor(axis, name="axis"))
     if place is None or np.ndim(place):
         raise ValueError("axis must be a constant scalar")
-    rank = x.static_shape.rank
-    if rank is None:
-        if int(place) == -1:
-            return x, None
-        raise ValueError(f"{argument} must have a known rank to be sorted along axis {int(place)}")
-    at = x.static_shape.normalize_axis(int(place))
-    if at == rank - 1:
+    at, rank = int(place), x.static_shape.rank
+    if rank is None and at != -1:
+        sizes = array.shape(x)
+        middle, following = sizes[at], sizes[at + 1 :]  # type: ignore[index]
+        form = array_joining.stack([-1, middle, reductions.reduce_prod(following)])
+        turned = array.transpose(array.reshape(x, form), [0, 2, 1])
+        return turned, lambda result: array.reshape(array.transpose(result, [0, 2, 1]), sizes)
+    if rank is None or x.static_shape.normalize_axis(at) == rank - 1:
         return x, None
     order = list(range(rank))
     order[at], order[-1] = order[-1], order[at]
-    return array.transpose(x, order), order
+    return array.transpose(x, order), lambda result: array.transpose(result, order)
 
 
 def _width(x: Tensor) -> Any:
@@ -159,7 +161,7 @@ def _sorted(values: Any, axis: Any, direction: str, which: int) -> Tensor:
             f"Argument `direction` should be one of ['ASCENDING', 'DESCENDING']. Received: direction={direction}"
         )
     x = convert_to_tensor(values, name="values")
-    turned, order = _turned(x, axis, "values")
+    turned, back = _turned(x, axis)
     kind = turned.dtype.base_dtype
     if direction == "ASCENDING":
         # The largest of mirrored values: -x for floats, -1 - x (no overflow) for integers, the top for unsigned ones.
@@ -172,7 +174,7 @@ def _sorted(values: Any, axis: Any, direction: str, which: int) -> Tensor:
             result = math.negative(picked.values) if which == 0 else picked.indices
     else:
         result = TOP_K_V2(turned, _width(turned))[which]
-    return result if order is None else array.transpose(result, order)
+    return result if back is None else back(result)
 
 
 @export("sort")
@@ -241,25 +243,31 @@ def nth_element(input: Any, n: Any, reverse: bool = False, name: str | None = No
 _PLACES = one_of(*INDEX, default=dtypes.int32)
 UNIQUE = define("Unique(x: T) -> (y: T, idx: out_idx)", T=ANY, out_idx=_PLACES)
 UNIQUE_V2 = define(
-    "UniqueV2(x: T, axis: host Taxis) -> (y: T, idx: out_idx)",
+    "UniqueV2(x: T, axis: vector host Taxis) -> (y: T, idx: out_idx)",
     T=ANY,
     Taxis=one_of(*INDEX, default=dtypes.int64),
     out_idx=_PLACES,
 )
 UNIQUE_WITH_COUNTS = define("UniqueWithCounts(x: T) -> (y: T, idx: out_idx, count: out_idx)", T=ANY, out_idx=_PLACES)
 UNIQUE_WITH_COUNTS_V2 = define(
-    "UniqueWithCountsV2(x: T, axis: host Taxis) -> (y: T, idx: out_idx, count: out_idx)",
+    "UniqueWithCountsV2(x: T, axis: vector host Taxis) -> (y: T, idx: out_idx, count: out_idx)",
     T=ANY,
     Taxis=one_of(*INDEX, default=dtypes.int64),
     out_idx=_PLACES,
 )
 
 
-def _unique_objects(x: np.ndarray, kind: torch.dtype) -> tuple[Any, torch.Tensor, torch.Tensor]:
+def _unique_objects(x: np.ndarray, kind: torch.dtype, axis: int) -> tuple[Any, torch.Tensor, torch.Tensor]:
     """Strings (and complex numbers): a dictionary keeps the order of first appearance."""
     seen: dict[Any, int] = {}
-    places = [seen.setdefault(item, len(seen)) for item in x.tolist()]
-    values = np.array(list(seen), dtype=x.dtype)
+    first: list[int] = []
+    places: list[int] = []
+    for i, row in enumerate(np.moveaxis(x, axis, 0)):
+        place = seen.setdefault(row if x.ndim == 1 else tuple(row.ravel().tolist()), len(seen))
+        if place == len(first):
+            first.append(i)
+        places.append(place)
+    values = np.take(x, first, axis)
     idx = torch.tensor(places, dtype=kind)
     return values, idx, torch.bincount(idx, minlength=len(seen)).to(kind)
 
@@ -267,11 +275,9 @@ def _unique_objects(x: np.ndarray, kind: torch.dtype) -> tuple[Any, torch.Tensor
 def unique_in_order(x: Any, kind: torch.dtype, axis: int = 0) -> tuple[Any, torch.Tensor, torch.Tensor]:
     """Distinct slices along `axis` in order of first appearance, the place of each slice among them, and their counts."""
     if isinstance(x, np.ndarray):
-        if x.ndim != 1:
-            raise InvalidArgumentError(None, None, f"unique expects a 1D vector, got shape {list(x.shape)}.")
-        return _unique_objects(x, kind)
-    if x.is_complex() and x.ndim == 1:
-        values, idx, count = _unique_objects(x.cpu().numpy(), kind)
+        return _unique_objects(x, kind, axis)
+    if x.is_complex():
+        values, idx, count = _unique_objects(x.cpu().numpy(), kind, axis)
         return from_numpy(values).to(x.device), idx.to(x.device), count.to(x.device)
     plain = x.to(torch.uint8) if x.dtype == torch.bool else x
     if x.ndim > 1 and not x.numel() and x.shape[axis]:
@@ -295,17 +301,19 @@ def unique_in_order(x: Any, kind: torch.dtype, axis: int = 0) -> tuple[Any, torc
     return chosen.to(x.dtype), rank[inverse].to(kind), counts[order].to(kind)
 
 
-def _axis(x: Any, axis: Any) -> int:
-    axes = axis if isinstance(axis, list) else [axis]
-    if not axes:
-        if x.ndim != 1:
-            raise InvalidArgumentError(None, None, f"unique expects a 1D vector, got shape {list(x.shape)}.")
+def _axis(x: Any, axis: list[int]) -> int:
+    if not axis:
+        _check_vector(x)
         return 0
-    if len(axes) != 1:
+    _check_single(axis)
+    return Shape(x.shape).normalize_axis(axis[0])
+
+
+def _check_single(axis: list[int]) -> None:
+    if len(axis) > 1:
         raise InvalidArgumentError(
-            None, None, f"axis does not support input tensors larger than 1 element, got {axes}."
+            None, None, f"axis does not support input tensors larger than 1 element, got {axis}."
         )
-    return Shape(x.shape).normalize_axis(axes[0])
 
 
 def _check_vector(x: Any) -> None:
@@ -320,7 +328,7 @@ def unique_kernel(x: Any, *, out_idx: DType) -> Any:
 
 
 @UNIQUE_V2.kernel
-def unique_v2_kernel(x: Any, axis: Any, *, out_idx: DType) -> Any:
+def unique_v2_kernel(x: Any, axis: list[int], *, out_idx: DType) -> Any:
     return unique_in_order(x, torch_dtype(out_idx), _axis(x, axis))[:2]
 
 
@@ -331,7 +339,7 @@ def unique_with_counts_kernel(x: Any, *, out_idx: DType) -> Any:
 
 
 @UNIQUE_WITH_COUNTS_V2.kernel
-def unique_with_counts_v2_kernel(x: Any, axis: Any, *, out_idx: DType) -> Any:
+def unique_with_counts_v2_kernel(x: Any, axis: list[int], *, out_idx: DType) -> Any:
     return unique_in_order(x, torch_dtype(out_idx), _axis(x, axis))
 
 
@@ -344,7 +352,7 @@ UNIQUE.shape(unique_shape)
 
 @UNIQUE_WITH_COUNTS.shape
 def unique_with_counts_shape(x: Shape) -> tuple[Shape, Shape, Shape]:
-    return Shape((None,)), x.of_rank(1), Shape((None,))
+    return Shape((None,)), x if x.rank == 1 else Shape((None,)), Shape((None,))
 
 
 def _unique_along(x: Shape, axis: np.ndarray | None) -> tuple[Shape, Shape]:
@@ -352,6 +360,7 @@ def _unique_along(x: Shape, axis: np.ndarray | None) -> tuple[Shape, Shape]:
         return UNKNOWN_SHAPE if x.dims is None else Shape((None,) * len(x)), Shape((None,))
     if not np.size(axis):
         return unique_shape(x)
+    _check_single(axis.tolist())
     at = x.normalize_axis(int(np.ravel(axis)[0]))
     return Shape(x.dims[:at] + (None,) + x.dims[at + 1 :]), Shape((x.dims[at],))
 
@@ -484,6 +493,11 @@ for _definition in (LOWER_BOUND, UPPER_BOUND):
     _definition.shape(lambda sorted_inputs, values: values.of_rank(2)).__name__ = "search_shape"
 
 
+def _last_size(x: Tensor) -> Any:
+    size = x.static_shape[-1] if x.static_shape.rank else None
+    return array.shape(x)[-1] if size is None else size  # type: ignore[index]
+
+
 @export("searchsorted")
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
@@ -497,9 +511,6 @@ def searchsorted(
         raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
     sequence = convert_to_tensor(sorted_sequence)
     wanted = convert_to_tensor(values, sequence.dtype.base_dtype)
-    width = sequence.static_shape[-1] if sequence.static_shape[-1] is not None else array.shape(sequence)[-1]
-    count = wanted.static_shape[-1] if wanted.static_shape[-1] is not None else array.shape(wanted)[-1]
-    rows = array.reshape(sequence, [-1, width])
-    flat = array.reshape(wanted, [-1, count])
+    rows, flat = (array.reshape(each, [-1, _last_size(each)]) for each in (sequence, wanted))
     found = (LOWER_BOUND if side == "left" else UPPER_BOUND)(rows, flat, out_type=as_dtype(out_type), name=name)
     return array.reshape(found, array.shape(wanted))

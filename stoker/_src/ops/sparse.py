@@ -90,6 +90,9 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
 @export("sparse.eye")
 def eye(num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float32, name: str | None = None) -> SparseTensor:
     """The identity matrix."""
+    for label, size in (("num_rows", num_rows), ("num_columns", num_columns)):
+        if isinstance(size, (float, complex, str, bytes)):
+            raise TypeError(f"{label} must be an integer value, got {size!r}.")
     with name_scope(name, "eye"):
         rows = math.cast(convert_to_tensor(num_rows), dtypes.int64)
         columns = rows if num_columns is None else math.cast(convert_to_tensor(num_columns), dtypes.int64)
@@ -274,17 +277,20 @@ def concat(
 @export(v2="sparse.concat")
 def concat_v2(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, name: str | None = None) -> SparseTensor:
     """SparseTensors joined along `axis`; their other sizes must agree, or grow to the largest if asked."""
+    if not isinstance(sp_inputs, (list, tuple)):
+        raise TypeError("Inputs must be a list or tuple.")
     parts = [as_sparse(each) for each in sp_inputs]
     if len(parts) == 1:
         return parts[0]
     shapes = [part.dense_shape for part in parts]
     if expand_nonconcat_dims:
         largest = reductions.reduce_max(array.PACK(shapes), 0)
-        rank = shapes[0].static_shape.of_rank(1)[0]
-        if rank is None:
-            raise NotImplementedError("Joining SparseTensors of different sizes needs their rank.")
-        at = int(axis) % rank
-        shapes = [array.concat([largest[:at], shape[at : at + 1], largest[at + 1 :]], 0) for shape in shapes]  # type: ignore[index]
+        at = int(axis)
+        after = None if at == -1 else at + 1  # a negative axis counts from the end, whatever the rank
+        shapes = [
+            array.concat([largest[:at], shape[at:after], largest[after:] if after is not None else shape[:0]], 0)  # type: ignore[index]
+            for shape in shapes
+        ]
     found = sparse_ops.SPARSE_CONCAT(
         [part.indices for part in parts], [part.values for part in parts], shapes, concat_dim=int(axis), name=name
     )
@@ -322,7 +328,7 @@ def split_v2(
         raise ValueError("sp_input, num_split and axis are required")
     sparse = as_sparse(sp_input)
     found = sparse_ops.SPARSE_SPLIT(
-        math.cast(convert_to_tensor(axis), dtypes.int64),
+        axis if not isinstance(axis, Tensor) else math.cast(axis, dtypes.int64),
         sparse.indices,
         sparse.values,
         sparse.dense_shape,
@@ -348,6 +354,10 @@ def retain(sp_input: Any, to_retain: Any) -> SparseTensor:
     """The elements for which `to_retain` is true."""
     sparse = as_sparse(sp_input)
     keep = convert_to_tensor(to_retain)
+    if keep.static_shape.rank not in (1, None):
+        raise ValueError(f"Shape {keep.shape} must have rank 1")
+    if not keep.static_shape.compatible(sparse.values.static_shape):
+        raise ValueError(f"to_retain of shape {keep.shape} is not for values of shape {sparse.values.shape}")
     places = array.reshape(array_selection.WHERE(keep), [-1])
     return _known(
         SparseTensor(
@@ -363,8 +373,9 @@ def retain(sp_input: Any, to_retain: Any) -> SparseTensor:
 def mask(a: IndexedSlices, mask_indices: Any, name: str | None = None) -> IndexedSlices:
     """IndexedSlices without the rows of `mask_indices`."""
     with name_scope(name, "sparse_mask"):
+        rows = convert_to_tensor(a.indices)
         kept, places = array_selection.LIST_DIFF(
-            a.indices, math.cast(convert_to_tensor(mask_indices), a.indices.dtype.base_dtype)
+            rows, math.cast(convert_to_tensor(mask_indices), rows.dtype.base_dtype)
         )
         return IndexedSlices(gathering.gather(a.values, places, name="sparse_mask"), kept, a.dense_shape)
 
@@ -386,7 +397,7 @@ def fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) 
 def add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
     """The sum of two tensors, of which one at least is sparse; sparse when both are.
 
-    Sums whose magnitude is below `threshold` are left out of a sparse result.
+    Sums of two elements whose magnitude is below `threshold` are left out of a sparse result.
 
     Raises:
         TypeError: two dense tensors.
@@ -462,6 +473,12 @@ def _reduction_axes(sparse: SparseTensor, axis: Any) -> Any:
     return ranges.range(ranges.size(sparse.dense_shape)) if rank is None else np.arange(rank, dtype=np.int32)
 
 
+def _older_arguments(axis: Any, keepdims: Any, reduction_axes: Any, keep_dims: Any) -> tuple[Any, Any]:
+    axis, _ = reductions.older_arguments(axis, None, reduction_axes, None)
+    keep = _older("keepdims", keepdims, "keep_dims", keep_dims)
+    return axis, False if keep is None else keep
+
+
 def _reduce(how: str, sp_input: Any, axis: Any, keepdims: bool, sparse_result: bool, name: str | None = None) -> Any:
     sparse = as_sparse(sp_input)
     axes = _reduction_axes(sparse, axis)
@@ -475,7 +492,7 @@ def reduce_sum(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> Tensor:
     """The sum over `axis` (all dimensions for None), as a dense tensor."""
-    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce("Sum", sp_input, axis, keep, False)
 
 
@@ -484,7 +501,7 @@ def reduce_sum_sparse(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> SparseTensor:
     """The sum over `axis` (all dimensions for None), as a SparseTensor."""
-    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce("Sum", sp_input, axis, keep, True)
 
 
@@ -493,7 +510,7 @@ def reduce_max(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> Tensor:
     """The largest of the elements that are there (zero where none is), as a dense tensor."""
-    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce("Max", sp_input, axis, keep, False)
 
 
@@ -502,7 +519,7 @@ def reduce_max_sparse(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> SparseTensor:
     """The largest of the elements that are there, as a SparseTensor."""
-    axis, keep = reductions.older_arguments(axis, keepdims, reduction_axes, keep_dims)
+    axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
     return _reduce("Max", sp_input, axis, keep, True)
 
 
@@ -511,7 +528,7 @@ def reduce_sum_v2(
     sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: str | None = None
 ) -> Any:
     """The sum over `axis` (all dimensions for None), dense or sparse."""
-    return _reduce("Sum", sp_input, axis, bool(keepdims), output_is_sparse, name)
+    return _reduce("Sum", sp_input, axis, False if keepdims is None else keepdims, output_is_sparse, name)
 
 
 @export(v2="sparse.reduce_max")
@@ -519,7 +536,7 @@ def reduce_max_v2(
     sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: str | None = None
 ) -> Any:
     """The largest of the elements that are there, dense or sparse."""
-    return _reduce("Max", sp_input, axis, bool(keepdims), output_is_sparse, name)
+    return _reduce("Max", sp_input, axis, False if keepdims is None else keepdims, output_is_sparse, name)
 
 
 @export(v2="sparse.map_values")
@@ -554,6 +571,11 @@ def _operator(definition: Any, name: str) -> Any:
     return apply
 
 
+def _dense_times(self: SparseTensor, other: Any) -> Any:
+    return self * other if isinstance(other, Tensor) else NotImplemented  # type: ignore[operator]
+
+
+SparseTensor.__rmul__ = _dense_times  # type: ignore[attr-defined]
 SparseTensor.__mul__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_MUL, "mul")  # type: ignore[attr-defined]
 SparseTensor.__truediv__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_DIV, "truediv")  # type: ignore[attr-defined]
 SparseTensor.__div__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_DIV, "div")  # type: ignore[attr-defined]

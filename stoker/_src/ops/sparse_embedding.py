@@ -44,9 +44,8 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: Any) -> Tensor:
         return rows
     id_rank, rank = ids.static_shape.rank, rows.static_shape.rank
     if id_rank is None or rank is None:
-        raise NotImplementedError("max_norm needs the ranks of ids and of what is looked up.")
-    axes = np.arange(id_rank, rank, dtype=np.int32)
-    return clip.clip_by_norm(rows, max_norm, axes)
+        return clip.clip_by_norm(rows, max_norm, ranges.range(ranges.rank(ids), ranges.rank(rows)))
+    return clip.clip_by_norm(rows, max_norm, np.arange(id_rank, rank, dtype=np.int32))
 
 
 def _lookup(params: Any, ids: Any, partition_strategy: str, name: str | None, max_norm: Any) -> Tensor:
@@ -239,7 +238,7 @@ def safe_embedding_lookup_sparse(
     max_norm: Any = None,
     allow_fast_lookup: bool = False,
 ) -> Tensor:
-    """`embedding_lookup_sparse` that passes over negative ids and weights that are not positive.
+    """`embedding_lookup_sparse` that passes over negative ids and, but for sums, weights that are not positive.
 
     A row with nothing left gets the row of `default_id`, or zeros. `sparse_ids` may have any rank from 2 on; the last
     dimension is combined.
@@ -262,8 +261,8 @@ def safe_embedding_lookup_sparse(
             weights = None if weights is None else SparseTensor(ids.indices, weights.values, ids.dense_shape)
         keep = math.greater_equal(ids.values, 0)
         if weights is not None:
-            keep = math.logical_and(keep, math.greater(weights.values, array.zeros_like(weights.values)))
-        if weights is not None:
+            if combiner != "sum":
+                keep = math.logical_and(keep, math.greater(weights.values, array.zeros_like(weights.values)))
             weights = sparse.retain(weights, keep)
         ids = sparse.retain(ids, keep)
         fallback = convert_to_tensor(0 if default_id is None else default_id, ids.dtype.base_dtype)

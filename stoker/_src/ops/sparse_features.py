@@ -39,7 +39,7 @@ SPARSE_CROSS = define(
     internal_type=_FEATURES,
 )
 SPARSE_CROSS_V2 = define(
-    "SparseCrossV2(indices: N * int64, values: [sparse_types], shapes: N * int64, dense_inputs: [dense_types], sep: string) -> "
+    "SparseCrossV2(indices: N * int64, values: [sparse_types], shapes: N * int64, dense_inputs: any/matrix [dense_types], sep: any/scalar string) -> "
     "(output_indices: int64, output_values: string, output_shape: int64)",
     N=INT(minimum=0),
     **_KINDS,

@@ -137,7 +137,7 @@ def _join(values: list[Any]) -> Any:
 # ---- SparseToDense ----------------------------------------------------------------------------------------------
 
 SPARSE_TO_DENSE = define(
-    "SparseToDense(sparse_indices: Tindices, output_shape: host Tindices, sparse_values: T, default_value: any/scalar T) -> (dense: T)",
+    "SparseToDense(sparse_indices: Tindices, output_shape: vector host Tindices, sparse_values: T, default_value: any/scalar T) -> (dense: T)",
     validate_indices=True,
     T=ANY,
     Tindices=INDEX,
@@ -530,7 +530,9 @@ def sparse_add_kernel(
     )
     limit = thresh.item()
     if limit > 0:
-        keep = torch.nonzero(total.abs() >= limit).reshape(-1)
+        # As in TensorFlow, what stands in one operand alone is no sum and stays.
+        alone = torch.bincount(places, minlength=len(total)) == 1
+        keep = torch.nonzero(alone | (total.abs() >= limit)).reshape(-1)
         one, total = one[keep], total[keep]
     return both.index_select(0, one), total, a_shape.clone()
 

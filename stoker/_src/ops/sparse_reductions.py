@@ -112,16 +112,19 @@ def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:
             rows = whole
         return rows, values, torch.tensor(final, dtype=torch.int64)
 
-    @dense.shape(as_shapes=["input_shape"], values=["reduction_axes"])
+    @dense.shape(values=["input_shape", "reduction_axes"])
     def dense_shape(
-        input_indices: Shape, input_values: Shape, input_shape: Shape, reduction_axes: Any, *, keep_dims: bool
+        input_indices: Shape, input_values: Shape, input_shape: Any, reduction_axes: Any, *, keep_dims: bool
     ) -> Shape:
-        if input_shape.dims is None or reduction_axes is None:
+        if input_shape is None or reduction_axes is None:
             return UNKNOWN_SHAPE
-        rank = len(input_shape)
-        if any(not -rank <= axis < rank for axis in np.ravel(reduction_axes)):
+        rank = np.size(input_shape)
+        if not rank:
+            raise InvalidArgumentError(None, None, "Number of dims in shape tensor must not be 0")
+        if input_shape.ndim != 1 or any(not -rank <= axis < rank for axis in np.ravel(reduction_axes)):
             return UNKNOWN_SHAPE  # the kernel says what is wrong
-        return reductions.reduced_shape(input_shape, reduction_axes, keep_dims=keep_dims)
+        sizes = Shape(None if size < 0 else int(size) for size in input_shape)
+        return reductions.reduced_shape(sizes, reduction_axes, keep_dims=keep_dims)
 
     sparse.shape(lambda *_: (_MATRIX, _VECTOR, _VECTOR))
     return dense
@@ -203,6 +206,12 @@ def sparse_fill_empty_rows_kernel(
             None,
             f"The length of `values` ({len(values)}) must match the first dimension of `indices` ({len(indices)}).",
         )
+    if indices.ndim != 2 or dense_shape.ndim != 1 or indices.shape[1] != len(dense_shape) or not len(dense_shape):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"indices {Shape(indices.shape)} must be a matrix with a column for each of the sizes in dense_shape {Shape(dense_shape.shape)}",
+        )
     count, rank = int(dense_shape[0]), len(dense_shape)
     rows = indices[:, 0]
     bad = torch.nonzero((rows < 0) | (rows >= count)).reshape(-1)
@@ -231,6 +240,8 @@ def sparse_fill_empty_rows_kernel(
 def sparse_fill_empty_rows_shape(indices: Shape, values: Shape, dense_shape: Shape, default_value: Shape) -> Any:
     count, rank = indices.of_rank(2)
     values.merge(Shape((count,)))
+    if dense_shape.dims is not None:
+        Shape((rank,)).merge(Shape((len(dense_shape),)))
     return Shape((None, rank)), _VECTOR, Shape((dense_shape[0],)), Shape((count,))
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base.dtypes import DType
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.dtypes import DType, string
+from stoker._src.base.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from stoker._src.base.shapes import UNKNOWN_SHAPE
 from stoker._src.graph.definition import BLOCKING, INT, RETAINS, STATEFUL, TYPES, OpDefinition, define, scalar
+from stoker._src.ops.values import torch_dtype
 from stoker._src.ops.waiting import wait_until
 
 _ATTRS = {"capacity": INT(0, minimum=0), "memory_limit": INT(0, minimum=0)}
@@ -53,9 +54,11 @@ class StagingArea:
             not self.memory_limit or held + more <= self.memory_limit
         )
 
+    too_large: type[OpError] = InvalidArgumentError
+
     def check_memory(self, more: int) -> None:
         if self.memory_limit and more > self.memory_limit:
-            raise InvalidArgumentError(
+            raise self.too_large(
                 None,
                 None,
                 f"Attempted to insert tensors with combined size of '{more}' bytes into Staging Area with a memory limit of '{self.memory_limit}'.",
@@ -102,11 +105,17 @@ class StagingArea:
 class StagingMap(StagingArea):
     """Tuples of values by key, put together from parts. Those that are whole can be taken, all at once or in parts."""
 
+    too_large = ResourceExhaustedError
+
     def __init__(self, name: str, capacity: int, memory_limit: int, count: int, ordered: bool) -> None:
         super().__init__(name, capacity, memory_limit)
         self.count, self.ordered = count, ordered
         self.whole: dict[int, list[Any]] = {}
         self.partial: dict[int, list[Any]] = {}
+
+    def _others(self, key: int) -> int:
+        """How many tuples there are beside the one that a part of `key` would go into."""
+        return len(self.whole) + len(self.partial) - (key in self.partial)
 
     def _bytes_held(self) -> int:
         return sum(
@@ -115,6 +124,8 @@ class StagingMap(StagingArea):
         )
 
     def _check_indices(self, key: int, indices: list[int]) -> None:
+        if not indices:
+            raise InvalidArgumentError(None, None, "Indices are empty")
         if any(after <= before for before, after in itertools.pairwise(indices)):
             raise InvalidArgumentError(None, None, "Indices are not strictly ordered")
         for index in indices:
@@ -134,7 +145,7 @@ class StagingMap(StagingArea):
         with self.changed:
             wait_until(
                 self.changed,
-                lambda: self.closed or self.has_room(len(self.whole) + len(self.partial), self._bytes_held(), more),
+                lambda: self.closed or self.has_room(self._others(key), self._bytes_held(), more),
                 f"MapStage into '{self.name}'",
             )
             parts = self.partial.get(key, [None] * self.count)
@@ -204,11 +215,16 @@ def _area(ctx: Any, container: str, shared_name: str, capacity: int, memory_limi
     return ctx.resources.lookup_or_create(container, "staging", name, lambda: StagingArea(name, capacity, memory_limit))
 
 
-def _check_count(found: Any, dtypes: tuple[DType, ...], name: str) -> list[Any]:
+def _checked(found: Any, dtypes: tuple[DType, ...], name: str) -> list[Any]:
     if len(found) != len(dtypes):
         raise InvalidArgumentError(
             None, None, f"The elements of staging area '{name}' have {len(found)} parts, the op wants {len(dtypes)}."
         )
+    for value, dtype in zip(found, dtypes):
+        kind = torch_dtype(dtype) if isinstance(value, torch.Tensor) and dtype is not string else None
+        if isinstance(value, np.ndarray) != (dtype is string) or (kind is not None and value.dtype is not kind):
+            actual = str(value.dtype).removeprefix("torch.") if isinstance(value, torch.Tensor) else "string"
+            raise InvalidArgumentError(None, None, f"Type mismatch: actual {actual} vs. expect {dtype.name}")
     return list(found)
 
 
@@ -236,13 +252,13 @@ _staging(
 )
 _staging(
     "Unstage() -> (values: [dtypes])",
-    lambda area, dtypes: _check_count(area.take(), dtypes, area.name),
+    lambda area, dtypes: _checked(area.take(), dtypes, area.name),
     STATEFUL | BLOCKING,
     1,
 ).shape(_unknown_shapes)
 _staging(
     "StagePeek(index: scalar host int32) -> (values: [dtypes])",
-    lambda area, dtypes, index: _check_count(area.peek(index), dtypes, area.name),
+    lambda area, dtypes, index: _checked(area.peek(index), dtypes, area.name),
     STATEFUL | BLOCKING,
     1,
 ).shape(_unknown_shapes)
@@ -273,7 +289,7 @@ def _mapping(
         *inputs: Any, capacity: int, memory_limit: int, dtypes: Any, container: str, shared_name: str, ctx: Any
     ) -> Any:
         area = _map(ctx, container, shared_name, capacity, memory_limit, len(dtypes), ordered)
-        return method(area, *inputs)
+        return method(area, dtypes, *inputs)
 
     definition.kernel(kernel)
     return definition
@@ -282,42 +298,42 @@ def _mapping(
 for _ordered in (False, True):
     _mapping(
         _ordered,
-        "MapStage(key: scalar host int64, indices: vector host int32, values: [fake_dtypes]) -> ()",
-        StagingMap.put_parts,
+        "MapStage(key: any/one host int64, indices: any/flat host int32, values: [fake_dtypes]) -> ()",
+        lambda area, _, *parts: area.put_parts(*parts),
         STATEFUL | BLOCKING | RETAINS,
     )
     _mapping(
         _ordered,
-        "MapPeek(key: scalar host int64, indices: vector host int32) -> (values: [dtypes])",
-        StagingMap.peek_parts,
+        "MapPeek(key: any/scalar host int64, indices: any/flat host int32) -> (values: [dtypes])",
+        lambda area, dtypes, key, indices: _checked(area.peek_parts(key, indices), dtypes, area.name),
         STATEFUL | BLOCKING,
         1,
     ).shape(_unknown_shapes)
     _mapping(
         _ordered,
-        "MapUnstage(key: scalar host int64, indices: vector host int32) -> (values: [dtypes])",
-        lambda area, key, indices: area.take_parts(key, indices)[1],
+        "MapUnstage(key: any/scalar host int64, indices: any/flat host int32) -> (values: [dtypes])",
+        lambda area, dtypes, key, indices: _checked(area.take_parts(key, indices)[1], dtypes, area.name),
         STATEFUL | BLOCKING,
         1,
     ).shape(_unknown_shapes)
 
-    def _take_any(area: StagingMap, indices: list[int]) -> tuple[Any, Any]:
+    def _take_any(area: StagingMap, dtypes: tuple[DType, ...], indices: list[int]) -> tuple[Any, Any]:
         key, parts = area.take_parts(None, indices)
-        return torch.tensor(key, dtype=torch.int64), parts
+        return torch.tensor(key, dtype=torch.int64), _checked(parts, dtypes, area.name)
 
     _mapping(
         _ordered,
-        "MapUnstageNoKey(indices: vector host int32) -> (key: int64, values: [dtypes])",
+        "MapUnstageNoKey(indices: any/flat host int32) -> (key: int64, values: [dtypes])",
         _take_any,
         STATEFUL | BLOCKING,
         1,
     ).shape(lambda indices, *, dtypes: (UNKNOWN_SHAPE, _unknown_shapes(dtypes=dtypes)))
-    _mapping(_ordered, "MapSize() -> (size: int32)", lambda area: torch.tensor(area.size(), dtype=torch.int32)).shape(
-        scalar
-    )
+    _mapping(
+        _ordered, "MapSize() -> (size: int32)", lambda area, _: torch.tensor(area.size(), dtype=torch.int32)
+    ).shape(scalar)
     _mapping(
         _ordered,
         "MapIncompleteSize() -> (size: int32)",
-        lambda area: torch.tensor(len(area.partial), dtype=torch.int32),
+        lambda area, _: torch.tensor(len(area.partial), dtype=torch.int32),
     ).shape(scalar)
-    _mapping(_ordered, "MapClear() -> ()", StagingMap.clear)
+    _mapping(_ordered, "MapClear() -> ()", lambda area, _: area.clear())

@@ -251,7 +251,14 @@ def var_handle_shape() -> Shape:
 
 
 READ_VARIABLE_OP = define("ReadVariableOp(resource: resource) -> (value: dtype)", READS | STATEFUL, dtype=TYPE)
-READ_VARIABLE_OP.kernel(VariableState.read)
+
+
+@READ_VARIABLE_OP.kernel
+def read_variable_kernel(resource: VariableState, *, dtype: DType) -> Any:
+    """For eager mode: graphs know the variable's dtype when they are built, and read without asking."""
+    if resource.dtype is not dtype:
+        raise _wrong_dtype("read", dtype, resource.dtype)
+    return resource.read()
 
 
 @READ_VARIABLE_OP.shape
@@ -263,11 +270,13 @@ def read_variable_shape(resource: Shape, *, op: Operation) -> Shape:
 def _check_handle_dtype(op: Operation, what: str) -> None:
     found = handle_dtype(op._inputs[0])
     if found is not None and found is not op.attrs["dtype"]:
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"Trying to {what} variable with wrong dtype. Expected {op.attrs['dtype'].name} got {found.name}",
-        )
+        raise _wrong_dtype(what, op.attrs["dtype"], found)
+
+
+def _wrong_dtype(what: str, expected: DType, found: DType) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        None, None, f"Trying to {what} variable with wrong dtype. Expected {expected.name} got {found.name}"
+    )
 
 
 def handle_shape(handle: Tensor) -> Shape:
@@ -302,7 +311,9 @@ ASSIGN_VARIABLE_OP = define(
 
 
 @ASSIGN_VARIABLE_OP.kernel
-def assign_variable_kernel(resource: VariableState, value: Any) -> None:
+def assign_variable_kernel(resource: VariableState, value: Any, *, dtype: DType) -> None:
+    if resource.dtype is not dtype:
+        raise _wrong_dtype("write", dtype, resource.dtype)
     resource.assign(value)
 
 

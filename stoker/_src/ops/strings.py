@@ -28,7 +28,7 @@ from stoker._src.graph.definition import (
 )
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, reductions
+from stoker._src.ops import array, reductions, segment
 from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.strings_regex import compiled, rewritten
 
@@ -97,7 +97,7 @@ def string_join_shape(inputs: list[Shape]) -> Shape:
 @export("strings.join", v1="string_join")
 def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Tensor:
     """Strings joined element by element with `separator` between; scalars go with every element."""
-    return STRING_JOIN(list(inputs), separator=separator, name=name)
+    return STRING_JOIN(inputs, separator=separator, name=name)
 
 
 REDUCE_JOIN = define(
@@ -158,7 +158,7 @@ def reduce_join(
     """Strings joined along dimensions, in the order in which `axis` gives them."""
     axis, keep = reductions.older_arguments(axis, keepdims, reduction_indices, keep_dims)
     with name_scope(None, "ReduceJoin", [inputs, axis]):
-        inputs = convert_to_tensor(inputs, dtypes.string)
+        inputs = inputs if isinstance(inputs, Tensor) else convert_to_tensor(inputs, dtypes.string)
         return REDUCE_JOIN(inputs, _join_axes(inputs, axis), keep_dims=keep, separator=separator, name=name)
 
 
@@ -182,6 +182,12 @@ UNSORTED_SEGMENT_JOIN = define(
 def unsorted_segment_join_kernel(
     inputs: np.ndarray, segment_ids: torch.Tensor, num_segments: int, *, separator: str
 ) -> np.ndarray:
+    if not segment_ids.ndim:
+        raise InvalidArgumentError(None, None, "Segment_id cannot have rank 0")
+    if segment_ids.ndim > inputs.ndim:
+        raise OutOfRangeError(
+            None, None, f"Invalid segment_id rank {segment_ids.ndim} for input with {inputs.ndim} dimension(s)"
+        )
     if tuple(inputs.shape[: segment_ids.ndim]) != tuple(segment_ids.shape):
         raise InvalidArgumentError(
             None,
@@ -192,14 +198,14 @@ def unsorted_segment_join_kernel(
     rows = inputs.reshape(segment_ids.numel(), -1) if inputs.size else inputs.reshape(segment_ids.numel(), 0)
     allocatable([num_segments, *inner], 8)
     groups: dict[int, list[list[bytes]]] = {}
-    for segment, row in zip(segment_ids.reshape(-1).tolist(), rows.tolist()):
-        if not 0 <= segment < num_segments:
+    for at, row in zip(segment_ids.reshape(-1).tolist(), rows.tolist()):
+        if not 0 <= at < num_segments:
             raise InvalidArgumentError(
                 None,
                 None,
-                f"segment_ids are not allowed to exceed num_segments or to have negative values: {segment} is not in [0, {num_segments}).",
+                f"segment_ids are not allowed to exceed num_segments or to have negative values: {at} is not in [0, {num_segments}).",
             )
-        for group, item in zip(groups.setdefault(segment, [[] for _ in row]), row):
+        for group, item in zip(groups.setdefault(at, [[] for _ in row]), row):
             group.append(item)
     glue = as_bytes(separator)
     result = np.full((num_segments, int(np.prod(inner))), b"", dtype=object)
@@ -210,9 +216,7 @@ def unsorted_segment_join_kernel(
 
 @UNSORTED_SEGMENT_JOIN.shape(values=["num_segments"])
 def unsorted_segment_join_shape(inputs: Shape, segment_ids: Shape, num_segments: np.ndarray | None) -> Shape:
-    if inputs.dims is None or segment_ids.dims is None:
-        return UNKNOWN_SHAPE
-    return Shape((None if num_segments is None else int(num_segments), *inputs.dims[len(segment_ids) :]))
+    return segment.unsorted_segment_shape(inputs, segment_ids, num_segments)
 
 
 @export("strings.unsorted_segment_join")

@@ -14,10 +14,10 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import NUMERIC, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
-from stoker._src.base.shapes import Shape
+from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.formats import hashing
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, TYPES, define, one_of, scalar, unchanged
+from stoker._src.graph.definition import ANY, TYPES, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array_movement import allocatable
 from stoker._src.ops.number_text import float_text
@@ -185,7 +185,6 @@ def as_string(
 STRING_FORMAT = define(
     "StringFormat(inputs: [T]) -> (output: string)", T=TYPES(minimum=0), template="%s", placeholder="%s", summarize=3
 )
-STRING_FORMAT.shape(scalar)
 
 
 # As C spells them: bytes from 128 on stand for themselves.
@@ -225,15 +224,25 @@ def summarized(array_: np.ndarray, kind: DType, summarize: int, indent: int = 0)
     return "[" + glue.join(parts) + "]"
 
 
+def _pieces(template: str, placeholder: str, count: int) -> list[str]:
+    """What stands around the placeholders."""
+    pieces = template.split(placeholder) if placeholder else [""] * (len(template) + 2)
+    if len(pieces) - 1 != count:
+        raise InvalidArgumentError(
+            None, None, f"num placeholders in template and num inputs must match: {len(pieces) - 1} vs. {count}"
+        )
+    return pieces
+
+
+@STRING_FORMAT.shape
+def string_format_shape(inputs: list[Shape], *, template: str, placeholder: str) -> Shape:
+    _pieces(template, placeholder, len(inputs))
+    return SCALAR
+
+
 @STRING_FORMAT.kernel
 def string_format_kernel(inputs: list[Any], *, T: Any, template: str, placeholder: str, summarize: int) -> np.ndarray:
-    pieces = template.split(placeholder)
-    if len(pieces) - 1 != len(inputs):
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"num placeholders in template and num inputs must match: {len(pieces) - 1} vs. {len(inputs)}",
-        )
+    pieces = _pieces(template, placeholder, len(inputs))
     text = pieces[0]
     for value, kind, piece in zip(inputs, T, pieces[1:]):
         array_ = value if isinstance(value, np.ndarray) else np.asarray(to_numpy(value))

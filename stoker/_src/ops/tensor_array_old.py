@@ -162,5 +162,5 @@ UNPACK.shape(lambda handle, value, flow_in: SCALAR)
 
 
 @UNPACK.kernel
-def unpack_kernel(handle: ArrayState, value: Any, flow_in: torch.Tensor) -> torch.Tensor:
-    return v3.tensor_array_scatter_kernel(handle, list(range(value.shape[0])), value, flow_in)
+def unpack_kernel(handle: ArrayState, value: Any, flow_in: torch.Tensor, *, T: DType) -> torch.Tensor:
+    return v3.tensor_array_scatter_kernel(handle, list(range(value.shape[0])), value, flow_in, T=T)

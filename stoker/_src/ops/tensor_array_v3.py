@@ -79,6 +79,14 @@ class ArrayState:
                 None, None, f"TensorArray {self.name}: dtype is {self.dtype.name} but Op requested dtype {dtype.name}."
             )
 
+    def check_written(self, dtype: DType) -> None:
+        if dtype.base_dtype is not self.dtype.base_dtype:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"TensorArray {self.name}: dtype is {self.dtype.name} but Op is trying to write dtype {dtype.name}.",
+            )
+
     def item(self, index: int) -> Any:
         if not 0 <= index < len(self.items):
             raise InvalidArgumentError(
@@ -127,7 +135,7 @@ def _flow_out(*_: Any) -> Shape:
 
 
 TENSOR_ARRAY_V3 = define(
-    "TensorArrayV3(size: host int32) -> (handle: resource, flow: float32)",
+    "TensorArrayV3(size: scalar host int32) -> (handle: resource, flow: float32)",
     STATEFUL,
     dtype=TYPE,
     element_shape=SHAPE(UNKNOWN_SHAPE),
@@ -151,14 +159,17 @@ def tensor_array_kernel(
 TENSOR_ARRAY_V3.shape(lambda size: (SCALAR, SCALAR))
 
 TENSOR_ARRAY_WRITE_V3 = define(
-    "TensorArrayWriteV3(handle: resource, index: host int32, value: T, flow_in: float32) -> (flow_out: float32)",
+    "TensorArrayWriteV3(handle: resource, index: scalar host int32, value: T, flow_in: float32) -> (flow_out: float32)",
     STATEFUL | VIEW,
     T=ANY,
 )
 
 
 @TENSOR_ARRAY_WRITE_V3.kernel
-def tensor_array_write_kernel(handle: ArrayState, index: int, value: Any, flow_in: torch.Tensor) -> torch.Tensor:
+def tensor_array_write_kernel(
+    handle: ArrayState, index: int, value: Any, flow_in: torch.Tensor, *, T: DType
+) -> torch.Tensor:
+    handle.check_written(T)
     handle.write(index, value)
     return flow_in
 
@@ -166,7 +177,7 @@ def tensor_array_write_kernel(handle: ArrayState, index: int, value: Any, flow_i
 TENSOR_ARRAY_WRITE_V3.shape(_flow_out)
 
 TENSOR_ARRAY_READ_V3 = define(
-    "TensorArrayReadV3(handle: resource, index: host int32, flow_in: float32) -> (value: dtype)",
+    "TensorArrayReadV3(handle: resource, index: scalar host int32, flow_in: float32) -> (value: dtype)",
     STATEFUL | VIEW,
     dtype=TYPE,
 )
@@ -193,9 +204,9 @@ def tensor_array_gather_kernel(
     handle: ArrayState, indices: list[int], flow_in: torch.Tensor, *, dtype: DType, element_shape: Shape
 ) -> Any:
     handle.check_dtype(dtype)
+    shape = handle.shape.merge(element_shape)
     items = [handle.item(index) for index in indices]
     if not items:
-        shape = handle.shape.merge(element_shape)
         if not shape.known:
             raise InvalidArgumentError(
                 None, None, f"TensorArray {handle.name} has size zero, but element shape {shape} is not fully defined."
@@ -212,7 +223,7 @@ def tensor_array_gather_shape(handle: Shape, indices: Shape, flow_in: Shape, *, 
 
 
 TENSOR_ARRAY_SCATTER_V3 = define(
-    "TensorArrayScatterV3(handle: resource, indices: host int32, value: T, flow_in: float32) -> (flow_out: float32)",
+    "TensorArrayScatterV3(handle: resource, indices: vector host int32, value: rank>0 T, flow_in: float32) -> (flow_out: float32)",
     STATEFUL | VIEW,
     T=ANY,
 )
@@ -220,14 +231,24 @@ TENSOR_ARRAY_SCATTER_V3 = define(
 
 @TENSOR_ARRAY_SCATTER_V3.kernel
 def tensor_array_scatter_kernel(
-    handle: ArrayState, indices: list[int], value: Any, flow_in: torch.Tensor
+    handle: ArrayState, indices: list[int], value: Any, flow_in: torch.Tensor, *, T: DType
 ) -> torch.Tensor:
+    handle.check_written(T)
+    if len(indices) != value.shape[0]:
+        raise InvalidArgumentError(
+            None, None, f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {value.shape[0]}"
+        )
     for index, row in zip(indices, value):
         handle.write(index, row if isinstance(row, torch.Tensor) else np.asarray(row, dtype=object))
     return flow_in
 
 
-TENSOR_ARRAY_SCATTER_V3.shape(_flow_out)
+@TENSOR_ARRAY_SCATTER_V3.shape
+def tensor_array_scatter_shape(handle: Shape, indices: Shape, value: Shape, flow_in: Shape) -> Shape:
+    if value.dims is not None:
+        indices.of_rank(1).merge(Shape(value.dims[:1]))
+    return SCALAR
+
 
 TENSOR_ARRAY_SIZE_V3 = define(
     "TensorArraySizeV3(handle: resource, flow_in: float32) -> (size: int32)", STATEFUL
@@ -244,11 +265,22 @@ TENSOR_ARRAY_CONCAT_V3 = define(
 
 
 @TENSOR_ARRAY_CONCAT_V3.kernel
-def tensor_array_concat_kernel(handle: ArrayState, flow_in: torch.Tensor) -> tuple[Any, torch.Tensor]:
+def tensor_array_concat_kernel(
+    handle: ArrayState, flow_in: torch.Tensor, *, dtype: DType, element_shape_except0: Shape
+) -> tuple[Any, torch.Tensor]:
+    handle.check_dtype(dtype)
     items = [handle.item(index) for index in range(len(handle.items))]
     lengths = torch.tensor([item.shape[0] for item in items], dtype=torch.int64)
     if not items:
         raise InvalidArgumentError(None, None, f"TensorArray {handle.name} has size zero: nothing to concatenate.")
+    for index, item in enumerate(items):
+        if not element_shape_except0.compatible(Shape(item.shape[1:])):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"TensorArray was passed element_shape_except0 {element_shape_except0} but index {index} has (excluding "
+                f"dimension 0) shape: {Shape(item.shape[1:])}",
+            )
     return torch.cat(items) if isinstance(items[0], torch.Tensor) else np.concatenate(items), lengths
 
 
@@ -259,7 +291,7 @@ def tensor_array_concat_shape(handle: Shape, flow_in: Shape, *, element_shape_ex
 
 
 TENSOR_ARRAY_SPLIT_V3 = define(
-    "TensorArraySplitV3(handle: resource, value: T, lengths: host int64, flow_in: float32) -> (flow_out: float32)",
+    "TensorArraySplitV3(handle: resource, value: any/rank>0 T, lengths: any/vector host int64, flow_in: float32) -> (flow_out: float32)",
     STATEFUL | VIEW,
     T=ANY,
 )
@@ -267,8 +299,9 @@ TENSOR_ARRAY_SPLIT_V3 = define(
 
 @TENSOR_ARRAY_SPLIT_V3.kernel
 def tensor_array_split_kernel(
-    handle: ArrayState, value: Any, lengths: list[int], flow_in: torch.Tensor
+    handle: ArrayState, value: Any, lengths: list[int], flow_in: torch.Tensor, *, T: DType
 ) -> torch.Tensor:
+    handle.check_written(T)
     if sum(lengths) != value.shape[0]:
         raise InvalidArgumentError(
             None,
@@ -309,7 +342,7 @@ def tensor_array_grad_kernel(
 
 
 TENSOR_ARRAY_GRAD_WITH_SHAPE = define(
-    "TensorArrayGradWithShape(handle: resource, flow_in: float32, shape_to_prepend: host int32) -> "
+    "TensorArrayGradWithShape(handle: resource, flow_in: float32, shape_to_prepend: any/vector host int32) -> "
     "(grad_handle: resource, flow_out: float32)",
     STATEFUL,
     source=STRING,
@@ -321,6 +354,8 @@ TENSOR_ARRAY_GRAD_WITH_SHAPE.shape(lambda handle, flow_in, shape_to_prepend: (SC
 def tensor_array_grad_with_shape_kernel(
     handle: ArrayState, flow_in: torch.Tensor, shape_to_prepend: list[int], *, source: str
 ) -> tuple[ArrayState, torch.Tensor]:
+    if any(size < 0 for size in shape_to_prepend):
+        raise InvalidArgumentError(None, None, f"shape must be a vector of sizes >= 0, got {shape_to_prepend}")
     return handle.gradient(source, tuple(shape_to_prepend)), flow_in
 
 
@@ -382,12 +417,15 @@ def tensor_array_split_grad(op: Operation, flow: Tensor) -> list[Any]:
 class StackState:
     """A stack of one run, as the gradients of 1.x loops use."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, dtype: DType, limit: int = -1) -> None:
+        self.name, self.dtype = name, dtype
+        self.limit = limit  # how many items it may hold; any number if negative
         self.items: list[Any] = []
 
 
-STACK_V2 = define("StackV2(max_size: host int32) -> (handle: resource)", STATEFUL, elem_type=TYPE, stack_name="")
+STACK_V2 = define(
+    "StackV2(max_size: any/scalar host int32) -> (handle: resource)", STATEFUL, elem_type=TYPE, stack_name=""
+)
 STACK_PUSH_V2 = define(
     "StackPushV2(handle: resource, elem: T) -> (output: T)", STATEFUL | VIEW, T=ANY, swap_memory=False
 )
@@ -399,12 +437,18 @@ STACK_POP_V2.shape(lambda handle: UNKNOWN_SHAPE)
 
 
 @STACK_V2.kernel
-def stack_kernel(max_size: int, *, stack_name: str) -> StackState:
-    return StackState(stack_name)
+def stack_kernel(max_size: int, *, elem_type: DType, stack_name: str) -> StackState:
+    return StackState(stack_name, elem_type, max_size)
 
 
 @STACK_PUSH_V2.kernel
-def stack_push_kernel(handle: StackState, elem: Any) -> Any:
+def stack_push_kernel(handle: StackState, elem: Any, *, T: DType) -> Any:
+    if T.base_dtype is not handle.dtype.base_dtype:
+        raise InvalidArgumentError(
+            None, None, f"Stack[{handle.name}] must have type {handle.dtype.name} but got {T.name}"
+        )
+    if 0 <= handle.limit <= len(handle.items):
+        raise InvalidArgumentError(None, None, f"Stack[{handle.name}] overflowed its max_size ({handle.limit})")
     # What is pushed may be a variable's memory, which the flow of values does not show to the planner: it is copied.
     handle.items.append(elem.clone() if isinstance(elem, torch.Tensor) else elem)
     return elem
@@ -427,8 +471,8 @@ STACK.shape(lambda: SCALAR)
 
 
 @STACK.kernel
-def unbounded_stack_kernel(*, stack_name: str) -> StackState:
-    return StackState(stack_name)
+def unbounded_stack_kernel(*, elem_type: DType, stack_name: str) -> StackState:
+    return StackState(stack_name, elem_type)
 
 
 for _definition in (STACK_PUSH_V2, STACK_POP_V2, STACK_CLOSE_V2):

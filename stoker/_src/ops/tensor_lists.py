@@ -7,6 +7,7 @@ used again, as cheap as changing it in place: the newest owns the Python list, a
 from __future__ import annotations
 
 import itertools
+import math as numbers
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,13 @@ class TensorList:
             raise InvalidArgumentError(
                 None,
                 None,
-                f"Tried to append a tensor with incompatible shape to a list. Op element shape: {found} list shape: {self.shape}",
+                f"Tried to append a tensor with incompatible shape to a list. Op element shape: {Shape(found)} list shape: {self.shape}",
+            )
+
+    def check_dtype(self, dtype: DType) -> None:
+        if self.dtype is not dtype:
+            raise InvalidArgumentError(
+                None, None, f"Invalid data types; op elements {dtype.name}, but list elements {self.dtype.name}"
             )
 
     def _check_index(self, index: int) -> None:
@@ -192,14 +199,25 @@ class TensorList:
 
 
 def _shape_of(sizes: Any) -> Shape:
-    """The shape an op was given as numbers: -1 alone is no shape at all, a negative size is unknown."""
+    """The shape an op was given as numbers: -1 alone is no shape at all, as a size it is an unknown one."""
     if isinstance(sizes, int):
         if sizes != -1:
             raise InvalidArgumentError(
                 None, None, f"The only valid scalar shape tensor is the fully unknown shape -1, not {sizes}."
             )
         return UNKNOWN_SHAPE
+    for size in sizes:
+        if size < -1:
+            raise InvalidArgumentError(None, None, f"Dimension {size} must be >= -1")
     return Shape(None if size < 0 else size for size in sizes)
+
+
+def _list_of(items: list[Any], found: Shape, element_dtype: DType, element_shape: Any) -> TensorList:
+    """A list of `items`, which all have the shape `found`, whose items are said to have `element_shape`."""
+    shape = _shape_of(element_shape)
+    if not shape.compatible(found):
+        raise InvalidArgumentError(None, None, f"Specified a list with shape {shape} from a tensor with shape {found}")
+    return TensorList(items, element_dtype, shape)
 
 
 def _stacked(items: list[Any], dtype: DType, sizes: list[Any], like: Any = None) -> Any:
@@ -252,7 +270,7 @@ def empty_tensor_list_kernel(element_shape: Any, max_num_elements: int, *, eleme
     return TensorList([], element_dtype, _shape_of(element_shape), max_num_elements)
 
 
-EMPTY_TENSOR_LIST.shape(lambda element_shape, max_num_elements: SCALAR)
+EMPTY_TENSOR_LIST.shape(lambda element_shape, max_num_elements: SCALAR, as_shapes=["element_shape"])
 
 TENSOR_LIST_RESERVE = define(
     "TensorListReserve(element_shape: host shape_type, num_elements: host int32) -> (handle: variant)",
@@ -270,7 +288,7 @@ def tensor_list_reserve_kernel(element_shape: Any, num_elements: int, *, element
     return TensorList([None] * num_elements, element_dtype, _shape_of(element_shape))
 
 
-TENSOR_LIST_RESERVE.shape(lambda element_shape, num_elements: SCALAR)
+TENSOR_LIST_RESERVE.shape(lambda element_shape, num_elements: SCALAR, as_shapes=["element_shape"])
 
 TENSOR_LIST_FROM_TENSOR = define(
     "TensorListFromTensor(tensor: element_dtype, element_shape: host shape_type) -> (output_handle: variant)",
@@ -284,17 +302,14 @@ TENSOR_LIST_FROM_TENSOR = define(
 def tensor_list_from_tensor_kernel(tensor: Any, element_shape: Any, *, element_dtype: DType) -> TensorList:
     if tensor.ndim < 1:
         raise InvalidArgumentError(None, None, "Tensor must be at least a vector, but saw shape: []")
-    shape = _shape_of(element_shape)
-    if not shape.compatible(Shape(tensor.shape[1:])):
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"Specified a list with shape {shape} from a tensor with shape {Shape(tensor.shape[1:])}",
-        )
-    return TensorList(_rows(tensor), element_dtype, shape)
+    return _list_of(_rows(tensor), Shape(tensor.shape[1:]), element_dtype, element_shape)
 
 
-TENSOR_LIST_FROM_TENSOR.shape(lambda tensor, element_shape: SCALAR)
+@TENSOR_LIST_FROM_TENSOR.shape(as_shapes=["element_shape"])
+def tensor_list_from_tensor_shape(tensor: Shape, element_shape: Shape) -> Shape:
+    if (dims := tensor.at_least(1).dims) is not None:
+        element_shape.merge(Shape(dims[1:]))
+    return SCALAR
 
 
 @TENSOR_LIST_FROM_TENSOR.grad
@@ -317,7 +332,14 @@ TENSOR_LIST_PUSH_BACK = define(
     VIEW,
     element_dtype=TYPE,
 )
-TENSOR_LIST_PUSH_BACK.kernel(TensorList.pushed)
+
+
+@TENSOR_LIST_PUSH_BACK.kernel
+def tensor_list_push_back_kernel(input_handle: TensorList, tensor: Any, *, element_dtype: DType) -> TensorList:
+    input_handle.check_dtype(element_dtype)
+    return input_handle.pushed(tensor)
+
+
 TENSOR_LIST_PUSH_BACK.shape(lambda input_handle, tensor: SCALAR)
 
 
@@ -335,7 +357,10 @@ TENSOR_LIST_POP_BACK = define(
 
 
 @TENSOR_LIST_POP_BACK.kernel
-def tensor_list_pop_back_kernel(input_handle: TensorList, element_shape: Any) -> tuple[TensorList, Any]:
+def tensor_list_pop_back_kernel(
+    input_handle: TensorList, element_shape: Any, *, element_dtype: DType
+) -> tuple[TensorList, Any]:
+    input_handle.check_dtype(element_dtype)
     rest, item = input_handle.popped()
     if item is None:
         item = input_handle._zeros(_shape_of(element_shape), len(rest.items()))
@@ -369,7 +394,7 @@ def _item_sizes(item: Tensor) -> Any:
 
 
 TENSOR_LIST_SET_ITEM = define(
-    "TensorListSetItem(input_handle: variant, index: host int32, item: element_dtype) -> (output_handle: variant)",
+    "TensorListSetItem(input_handle: variant, index: any/scalar host int32, item: element_dtype) -> (output_handle: variant)",
     VIEW,
     element_dtype=TYPE,
     resize_if_index_out_of_bounds=False,
@@ -378,8 +403,9 @@ TENSOR_LIST_SET_ITEM = define(
 
 @TENSOR_LIST_SET_ITEM.kernel
 def tensor_list_set_item_kernel(
-    input_handle: TensorList, index: int, item: Any, *, resize_if_index_out_of_bounds: bool
+    input_handle: TensorList, index: int, item: Any, *, element_dtype: DType, resize_if_index_out_of_bounds: bool
 ) -> TensorList:
+    input_handle.check_dtype(element_dtype)
     return input_handle.with_item(index, item, resize=resize_if_index_out_of_bounds)
 
 
@@ -398,7 +424,7 @@ def tensor_list_set_item_grad(op: Operation, dlist: Tensor) -> Any:
 
 
 TENSOR_LIST_GET_ITEM = define(
-    "TensorListGetItem(input_handle: variant, index: host int32, element_shape: host Tshape) -> (item: element_dtype)",
+    "TensorListGetItem(input_handle: variant, index: any/one host int32, element_shape: host Tshape) -> (item: element_dtype)",
     VIEW,
     element_dtype=TYPE,
     Tshape=one_of(*INDEX, default=dtypes.int32),
@@ -409,12 +435,7 @@ TENSOR_LIST_GET_ITEM = define(
 def tensor_list_get_item_kernel(
     input_handle: TensorList, index: int, element_shape: Any, *, element_dtype: DType
 ) -> Any:
-    if input_handle.dtype is not element_dtype:
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"Invalid data types; op elements {element_dtype.name}, but list elements {input_handle.dtype.name}",
-        )
+    input_handle.check_dtype(element_dtype)
     return input_handle.item(index, _shape_of(element_shape))
 
 
@@ -437,7 +458,7 @@ TENSOR_LIST_LENGTH.kernel(lambda input_handle: torch.tensor(len(input_handle.ite
 TENSOR_LIST_LENGTH.shape(scalar)
 
 TENSOR_LIST_RESIZE = define(
-    "TensorListResize(input_handle: variant, size: host int32) -> (output_handle: variant)", VIEW
+    "TensorListResize(input_handle: variant, size: scalar host int32) -> (output_handle: variant)", VIEW
 )
 
 
@@ -482,6 +503,7 @@ TENSOR_LIST_STACK = define(
 def tensor_list_stack_kernel(
     input_handle: TensorList, element_shape: Any, *, element_dtype: DType, num_elements: int
 ) -> Any:
+    input_handle.check_dtype(element_dtype)
     items = input_handle.items()
     if num_elements not in (-1, len(items)):
         raise InvalidArgumentError(
@@ -518,7 +540,7 @@ def tensor_list_stack_grad(op: Operation, g: Tensor) -> Any:
 
 
 TENSOR_LIST_GATHER = define(
-    "TensorListGather(input_handle: variant, indices: host int32, element_shape: host int32) -> (values: element_dtype)",
+    "TensorListGather(input_handle: variant, indices: any/flat host int32, element_shape: host int32) -> (values: element_dtype)",
     element_dtype=TYPE,
 )
 
@@ -527,6 +549,7 @@ TENSOR_LIST_GATHER = define(
 def tensor_list_gather_kernel(
     input_handle: TensorList, indices: list[int], element_shape: Any, *, element_dtype: DType
 ) -> Any:
+    input_handle.check_dtype(element_dtype)
     shape = input_handle.shape.merge(_shape_of(element_shape))
     items = input_handle.all_items(shape, indices)
     if not items and not shape.known:
@@ -540,7 +563,8 @@ def tensor_list_gather_kernel(
 def tensor_list_gather_shape(input_handle: Shape, indices: Shape, element_shape: Shape) -> Shape:
     if element_shape.dims is None:
         return UNKNOWN_SHAPE
-    return Shape((indices.of_rank(1)[0], *element_shape.dims))
+    count = numbers.prod(indices.dims or ()) if indices.known else None  # type: ignore[arg-type]
+    return Shape((count, *element_shape.dims))
 
 
 @TENSOR_LIST_GATHER.grad
@@ -564,7 +588,7 @@ TENSOR_LIST_SCATTER_V2 = define(
     shape_type=_SIZES,
 )
 TENSOR_LIST_SCATTER_INTO_EXISTING_LIST = define(
-    "TensorListScatterIntoExistingList(input_handle: variant, tensor: element_dtype, indices: host int32) -> (output_handle: variant)",
+    "TensorListScatterIntoExistingList(input_handle: variant, tensor: rank>0 element_dtype, indices: vector host int32) -> (output_handle: variant)",
     VIEW,
     element_dtype=TYPE,
 )
@@ -587,28 +611,35 @@ def _scattered(items: list[Any], tensor: Any, indices: list[int]) -> list[Any]:
 
 @TENSOR_LIST_SCATTER.kernel
 def tensor_list_scatter_kernel(tensor: Any, indices: list[int], element_shape: Any, *, element_dtype: DType) -> Any:
-    return TensorList(_scattered([], tensor, indices), element_dtype, _shape_of(element_shape))
+    items = _scattered([], tensor, indices)
+    return _list_of(items, Shape(tensor.shape[1:]), element_dtype, element_shape)
 
 
 @TENSOR_LIST_SCATTER_V2.kernel
 def tensor_list_scatter_v2_kernel(
     tensor: Any, indices: list[int], element_shape: Any, num_elements: int, *, element_dtype: DType
 ) -> Any:
+    if num_elements < -1:
+        raise InvalidArgumentError(None, None, f"TensorListScatter expects num_elements >= -1, found: {num_elements}")
     if num_elements >= 0 and any(index >= num_elements for index in indices):
         raise InvalidArgumentError(
             None, None, f"TensorListScatter: Trying to scatter at index {max(indices)} in list with size {num_elements}"
         )
-    items = [None] * max(num_elements, 0)
-    return TensorList(_scattered(items, tensor, indices), element_dtype, _shape_of(element_shape))
+    items = _scattered([None] * max(num_elements, 0), tensor, indices)
+    return _list_of(items, Shape(tensor.shape[1:]), element_dtype, element_shape)
 
 
 @TENSOR_LIST_SCATTER_INTO_EXISTING_LIST.kernel
-def tensor_list_scatter_into_kernel(input_handle: TensorList, tensor: Any, indices: list[int]) -> TensorList:
+def tensor_list_scatter_into_kernel(
+    input_handle: TensorList, tensor: Any, indices: list[int], *, element_dtype: DType
+) -> TensorList:
+    input_handle.check_dtype(element_dtype)
     return input_handle.replaced(_scattered(input_handle.items(), tensor, indices))
 
 
-for _definition in (TENSOR_LIST_SCATTER, TENSOR_LIST_SCATTER_V2, TENSOR_LIST_SCATTER_INTO_EXISTING_LIST):
-    _definition.shape(lambda *inputs: SCALAR)
+for _definition in (TENSOR_LIST_SCATTER, TENSOR_LIST_SCATTER_V2):
+    _definition.shape(lambda *inputs: SCALAR, as_shapes=["element_shape"])
+TENSOR_LIST_SCATTER_INTO_EXISTING_LIST.shape(lambda *inputs: SCALAR)
 
 
 @TENSOR_LIST_SCATTER.grad
@@ -643,6 +674,7 @@ TENSOR_LIST_CONCAT_V2 = define(
 
 
 def _concatenated(source: TensorList, shape: Shape, leading: list[int], dtype: DType) -> tuple[Any, torch.Tensor]:
+    source.check_dtype(dtype)
     shape = source.shape.merge(shape)
     items = []
     for i, item in enumerate(source.items()):
@@ -656,6 +688,13 @@ def _concatenated(source: TensorList, shape: Shape, leading: list[int], dtype: D
         if item.ndim < 1:
             raise InvalidArgumentError(
                 None, None, f"Concat saw a scalar shape at index {i} but requires at least vectors."
+            )
+        if not shape.compatible(Shape(item.shape)):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"First entry of element_shape input does not match the first dim of list element at index {i}: "
+                f"expected {shape}, got {Shape(item.shape)}",
             )
         items.append(item)
     lengths = torch.tensor([item.shape[0] for item in items], dtype=torch.int64)
@@ -707,7 +746,7 @@ def tensor_list_concat_grad(op: Operation, g: Tensor, _: Any) -> Any:
 
 
 TENSOR_LIST_SPLIT = define(
-    "TensorListSplit(tensor: element_dtype, element_shape: host shape_type, lengths: host int64) -> (output_handle: variant)",
+    "TensorListSplit(tensor: rank>0 element_dtype, element_shape: rank<2 host shape_type, lengths: vector host int64) -> (output_handle: variant)",
     VIEW,
     element_dtype=TYPE,
     shape_type=_SIZES,
@@ -718,8 +757,6 @@ TENSOR_LIST_SPLIT = define(
 def tensor_list_split_kernel(
     tensor: Any, element_shape: Any, lengths: list[int], *, element_dtype: DType
 ) -> TensorList:
-    if tensor.ndim < 1:
-        raise InvalidArgumentError(None, None, "Tensor must be at least a vector, but saw shape: []")
     if any(length < 0 for length in lengths) or sum(lengths) != tensor.shape[0]:
         raise InvalidArgumentError(
             None,
@@ -728,10 +765,14 @@ def tensor_list_split_kernel(
         )
     starts = np.cumsum([0, *lengths]).tolist()
     items = [tensor[a:b] for a, b in itertools.pairwise(starts)]
-    return TensorList(items, element_dtype, _shape_of(element_shape))
+    return _list_of(items, Shape((None, *tensor.shape[1:])), element_dtype, element_shape)
 
 
-TENSOR_LIST_SPLIT.shape(lambda tensor, element_shape, lengths: SCALAR)
+@TENSOR_LIST_SPLIT.shape(as_shapes=["element_shape"])
+def tensor_list_split_shape(tensor: Shape, element_shape: Shape, lengths: Shape) -> Shape:
+    if tensor.dims is not None:
+        element_shape.merge(Shape((None, *tensor.dims[1:])))
+    return SCALAR
 
 
 @TENSOR_LIST_SPLIT.grad
@@ -752,5 +793,13 @@ def _item_sizes_after(static: Shape) -> Tensor:
 TENSOR_LIST_CONCAT_LISTS = define(
     "TensorListConcatLists(input_a: variant, input_b: variant) -> (output: variant)", VIEW, element_dtype=TYPE
 ).not_differentiable()
-TENSOR_LIST_CONCAT_LISTS.kernel(lambda input_a, input_b: input_a.replaced([*input_a.items(), *input_b.items()]))
+
+
+@TENSOR_LIST_CONCAT_LISTS.kernel
+def tensor_list_concat_lists_kernel(input_a: TensorList, input_b: TensorList, *, element_dtype: DType) -> TensorList:
+    for each in (input_a, input_b):
+        each.check_dtype(element_dtype)
+    return input_a.replaced([*input_a.items(), *input_b.items()])
+
+
 TENSOR_LIST_CONCAT_LISTS.shape(lambda input_a, input_b: SCALAR)

@@ -114,7 +114,7 @@ def _define(caller: _Caller, *, resource: bool, rows: bool, attrs: dict[str, Any
     )
     kernel = caller.sparse if rows else caller.one
     definition.kernel(_with_attributes(kernel, caller.rule))
-    late = resource and not caller.name.endswith("ApplyGradientDescent")
+    late = resource and not caller.name.endswith(("ApplyGradientDescent", "ResourceApplyProximalAdagrad"))
     definition.shape(_shape_rule(caller.count, caller.gradient_at, rows=rows, resource=resource, late=late))
     if not rows:
         definition.batch(_batch_key(definition))(caller.many)
@@ -371,7 +371,9 @@ def _shape_rule(count: int, gradient_at: int, *, rows: bool, resource: bool, lat
         else:
             merged = merged.merge(gradient)
         for i in range(count, last):
-            if i != gradient_at and not (rows and i == gradient_at + 1):
+            if i == gradient_at or (rows and i == gradient_at + 1):
+                continue
+            if not (op.type.endswith("FtrlV2") and i == last - 1):  # lr_power is looked at when it runs
                 shapes[i].of_rank(0)
         return () if resource else merged
 

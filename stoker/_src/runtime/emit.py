@@ -249,7 +249,7 @@ class _Writer:
         suffix, kernel = self._placement.kernel(op, instruction.kernel)
         name = f"{op.type}_batch" if instruction.kind == "batch" else op.type
         if instruction.kind == "kernel" and instruction.kernel is not op.definition.kernel_fn:
-            name = f"{op.type}_{instruction.kernel.__name__}"
+            name = f"{op.type}_{instruction.kernel.__name__.strip('<>')}"  # of lambdas, too
         return self._global(name + suffix, kernel)
 
     def _global(self, name: str, item: Any) -> str:

@@ -75,7 +75,7 @@ def describe_value(value: Any) -> str:
         value = value.value  # a variable
     if isinstance(value, torch.Tensor):
         return f"{str(value.dtype).removeprefix('torch.')}{Shape(value.shape)}"
-    if hasattr(value, "shape"):
+    if isinstance(value, np.ndarray):
         return f"string{Shape(value.shape)}"
     return repr(value)[:80]
 

@@ -73,13 +73,19 @@ def split_padding(padding: Any) -> tuple[Any, list[int]]:
 
 
 def starts_with_channels(data_format: str | None) -> bool:
+    if data_format is not None and not isinstance(data_format, str):
+        raise ValueError(
+            f"`data_format` must be a layout such as 'NHWC' or 'NCHW'. Received: data_format={data_format!r}"
+        )
     return data_format is not None and data_format.startswith("NC")
 
 
 def layout(data_format: str | None, spatial: int) -> str:
-    """The layout of images with `spatial` dimensions, for any spelling of channels first or last."""
-    first = starts_with_channels(data_format)
-    return {2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}[spatial][first]
+    """The layout of images with `spatial` dimensions, for any spelling of channels first or last; else as it is given."""
+    last, first = {2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}[spatial]
+    if starts_with_channels(data_format):
+        return first
+    return last if data_format is None or (data_format[:1], data_format[-1:]) == ("N", "C") else data_format
 
 
 def rank_of(*tensors: Tensor) -> int | None:

@@ -240,7 +240,12 @@ def depthwise_conv2d(
     with name_scope(name, "depthwise", [input, filter]) as scope:
         value = convert_to_tensor(input, name="tensor_in")
         filter = convert_to_tensor(filter, name="filter_in")
-        rates = [1, 1] if rate is None else [int(each) for each in (rate if hasattr(rate, "__len__") else [rate, rate])]
+        if strides is None:
+            raise TypeError("Expected list for 'strides' argument to 'depthwise_conv2d_native' Op, not None.")
+        given = rate if isinstance(rate, (list, tuple)) else ()
+        if isinstance(rate, (int, float)) or any(isinstance(each, float) for each in given):
+            raise TypeError(f"Expected a list of integers for argument 'rate' not {rate!r}.")
+        rates = [1, 1] if rate is None else _numbers(rate, 2, "dilation_rate")
         attrs = _attrs_2d(strides, padding, data_format, rates)
         if any(stride != 1 for stride in attrs["strides"]) and rates != [1, 1]:
             # TensorFlow strides within each interleaved grid, which is not a strided dilated convolution.
@@ -367,6 +372,8 @@ def separable_conv2d_v2(
 def _conv1d(
     value: Any, filters: Any, stride: Any, padding: Any, data_format: str | None, dilations: Any, scope: str
 ) -> Tensor:
+    if data_format not in (None, "NWC", "NCW", "NHWC", "NCHW"):
+        raise ValueError(f"`data_format` must be 'NWC' or 'NCW'. Received: data_format={data_format}")
     first = starts_with_channels(data_format)
     axis = 1 if first else 2
     value = convert_to_tensor(value)
@@ -613,7 +620,12 @@ def _numbers(value: Any, count: int, label: str) -> list[int]:
         if found is None:
             raise NotImplementedError(f"convolution needs {label} that are known when the graph is built")
         value = found
-    numbers = [int(each) for each in np.ravel(np.asarray(value))]
+    if np.ndim(value) > 1:
+        raise ValueError(f"`{label}.shape.rank` must be 1. Received: {value!r}")
+    given = np.ravel(np.asarray(value))
+    if given.dtype.kind not in "iubf" and given.size:
+        raise TypeError(f"Expected int for argument '{label}' not {value!r}.")
+    numbers = [int(each) for each in given]
     if len(numbers) == 1:
         numbers *= count
     if len(numbers) != count:

@@ -10,13 +10,13 @@ from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import INT, OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
-from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math
+from stoker._src.ops import array, array_padding, functional_loops, math, ranges
 from stoker._src.ops.nn import ctc_kernels
 from stoker._src.ops.nn.arguments import either
 from stoker._src.ops.nn.by_name import ops
@@ -247,6 +247,11 @@ def ctc_loss_v2(
         if is_sparse:
             indices, values = labels.indices, labels.values
         else:
+            labels = convert_to_tensor(labels, name="labels")
+            rows, batch = labels.static_shape.of_rank(2)[0], logits.static_shape[1]
+            if None not in (rows, batch) and rows != batch:
+                text = f"Incompatible shapes: labels have {rows} rows, the logits a batch of {batch}."
+                raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
             indices, values = _sparse_labels(labels, label_length)
         moved, numbered = _blank_last(logits, math.cast(values, dtypes.int32), blank, classes)
         return CTC_LOSS(moved, indices, numbered, logit_length).loss
@@ -330,19 +335,11 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
 def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(the different labels of each row in order of first appearance, padded with zeros; for each label its place)."""
     with name_scope(name, "ctc_unique_labels", [labels]):
-        labels = convert_to_tensor(labels, name="labels")
-        known = constant_value(labels)
-        if known is None:
-            raise NotImplementedError("ctc_unique_labels needs labels that are known when the graph is built")
-        unique, places = _unique_rows(known.tolist())
-        dtype = labels.dtype.base_dtype
-        return convert_to_tensor(unique, dtype), convert_to_tensor(places, dtype)
+        labels = math.cast(convert_to_tensor(labels, name="labels"), dtypes.int64)
 
+        def of_row(row: Tensor) -> tuple[Tensor, Tensor]:
+            unique, places = ops.Unique(row)
+            missing = ranges.size(row) - ranges.size(unique)  # type: ignore[operator]
+            return array_padding.pad(unique, [[0, missing]]), places
 
-def _unique_rows(rows: list[list[int]]) -> tuple[list[list[int]], list[list[int]]]:
-    unique, places = [], []
-    for row in rows:
-        order = {label: i for i, label in enumerate(dict.fromkeys(row))}
-        unique.append([*order, *[0] * (len(row) - len(order))])
-        places.append([order[label] for label in row])
-    return unique, places
+        return tuple(functional_loops.map_fn(of_row, labels, dtype=(dtypes.int64, dtypes.int32)))

@@ -52,6 +52,13 @@ def with_space_to_batch(
         )
     if len(dims) != count:
         raise ValueError(f"`spatial_dims` and `dilation_rate` must be equally long: {dims}, {rates}")
+    if any(rate < 1 for rate in rates):
+        raise ValueError(f"`dilation_rate` must be positive. Received: dilation_rate={rates}")
+    rank = value.static_shape.rank
+    if rank is not None and dims and rank <= dims[-1]:
+        raise ValueError(
+            f"`input.shape.rank` must be at least {dims[-1] + 1}. Received: input.shape={value.shape} with rank {rank}"
+        )
     if all(rate == 1 for rate in rates):
         return op(value, count, padding)
     before, after = [0] * count, [0] * count

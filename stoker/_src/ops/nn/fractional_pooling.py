@@ -140,7 +140,7 @@ def _register(forward: OpDefinition, largest: bool) -> None:
             ctx.state = (seed, seed2) if seed or seed2 else tuple(np.random.SeedSequence().generate_state(2).tolist())
         state = PhiloxState(*ctx.state) if deterministic else random.generator(ctx, seed, seed2)
         height, width = value.shape[1], value.shape[2]
-        if not largest and value.numel() == 0:
+        if value.numel() == 0:
             raise InvalidArgumentError(
                 None,
                 None,

@@ -106,7 +106,7 @@ def _results(q: torch.Tensor, low: Any, high: Any, kind: DType) -> tuple[torch.T
 # ---- products ---------------------------------------------------------------------------------------------------
 
 QUANTIZED_MATMUL = define(
-    "QuantizedMatMul(a: matrix T1, b: matrix T2, min_a: float32, max_a: float32, min_b: float32, max_b: float32) -> "
+    "QuantizedMatMul(a: matrix T1, b: matrix T2, min_a: scalar float32, max_a: scalar float32, min_b: scalar float32, max_b: scalar float32) -> "
     "(out: Toutput, min_out: float32, max_out: float32)",
     T1=_QUANTIZED, T2=_QUANTIZED, Toutput=_TO_INT32, transpose_a=False, transpose_b=False, Tactivation=_TO_UINT8,
 )  # fmt: skip
@@ -136,8 +136,8 @@ def quantized_matmul_shape(a: Shape, b: Shape, *_: Shape, transpose_a: bool, tra
 
 
 QUANTIZED_CONV2D = define(
-    "QuantizedConv2D(input: rank=4 Tinput, filter: rank=4 Tfilter, min_input: float32, max_input: float32, "
-    "min_filter: float32, max_filter: float32) -> (output: out_type, min_output: float32, max_output: float32)",
+    "QuantizedConv2D(input: rank=4 Tinput, filter: rank=4 Tfilter, min_input: scalar float32, max_input: scalar float32, "
+    "min_filter: scalar float32, max_filter: scalar float32) -> (output: out_type, min_output: float32, max_output: float32)",
     Tinput=_QUANTIZED, Tfilter=_QUANTIZED, out_type=_TO_INT32, strides=INTS, padding=_PADDING, dilations=INTS((1, 1, 1, 1)),
 )  # fmt: skip
 
@@ -173,8 +173,10 @@ def _pair(name: str, letters: str, default_out: bool) -> OpDefinition:
     x, y, z = letters.split()
     low, high = ("out", "out") if z == "output" else (z, z)
     out = "out_type" if z == "output" else "Toutput"
+    rank = "any/scalar" if name == "QuantizedMul" else "scalar"
+    bounds = ", ".join(f"{end}_{each}: {rank} float32" for each in (x, y) for end in ("min", "max"))
     return define(
-        f"{name}({x}: T1, {y}: T2, min_{x}: float32, max_{x}: float32, min_{y}: float32, max_{y}: float32) -> "
+        f"{name}({x}: T1, {y}: T2, {bounds}) -> "
         f"({z}: {out}, min_{low}: float32, max_{high}: float32)",
         T1=_QUANTIZED, T2=_QUANTIZED, **{out: _TO_INT32 if default_out else _QUANTIZED},
     )  # fmt: skip
@@ -244,8 +246,8 @@ def _moved(q: torch.Tensor, low: float, high: float, kind: DType, new_low: float
 
 
 REQUANTIZE = define(
-    "Requantize(input: Tinput, input_min: float32, input_max: float32, requested_output_min: float32, "
-    "requested_output_max: float32) -> (output: out_type, output_min: float32, output_max: float32)",
+    "Requantize(input: Tinput, input_min: scalar float32, input_max: scalar float32, requested_output_min: scalar float32, "
+    "requested_output_max: scalar float32) -> (output: out_type, output_min: float32, output_max: float32)",
     Tinput=_QUANTIZED, out_type=_QUANTIZED,
 )  # fmt: skip
 REQUANTIZE.shape(lambda input, *_: (input, SCALAR, SCALAR))
@@ -267,7 +269,7 @@ def requantize_kernel(
 
 
 REQUANTIZATION_RANGE = define(
-    "RequantizationRange(input: Tinput, input_min: float32, input_max: float32) -> "
+    "RequantizationRange(input: Tinput, input_min: scalar float32, input_max: scalar float32) -> "
     "(output_min: float32, output_max: float32)",
     Tinput=_QUANTIZED,
 )
@@ -289,7 +291,7 @@ def requantization_range_kernel(input: torch.Tensor, input_min: Any, input_max: 
 
 
 QUANTIZE_DOWN = define(
-    "QuantizeDownAndShrinkRange(input: Tinput, input_min: float32, input_max: float32) -> "
+    "QuantizeDownAndShrinkRange(input: Tinput, input_min: scalar float32, input_max: scalar float32) -> "
     "(output: out_type, output_min: float32, output_max: float32)",
     Tinput=_QUANTIZED,
     out_type=_QUANTIZED,
@@ -309,9 +311,9 @@ def quantize_down_kernel(input: torch.Tensor, input_min: Any, input_max: Any, *,
 
 def _activation(name: str, ceiling: float | None, *, given: bool = False) -> OpDefinition:
     """max(x, 0), below a ceiling that is known or given."""
-    more = "max_value: float32, " if given else ""
+    more = "max_value: scalar float32, " if given else ""
     definition = define(
-        f"{name}(features: Tinput, {more}min_features: float32, max_features: float32) -> "
+        f"{name}(features: Tinput, {more}min_features: scalar float32, max_features: scalar float32) -> "
         "(activations: out_type, min_activations: float32, max_activations: float32)",
         Tinput=_QUANTIZED,
         out_type=_TO_UINT8,
@@ -338,7 +340,7 @@ QUANTIZED_RELU_X = _activation("QuantizedReluX", None, given=True)
 
 def _pool(name: str, function: Any) -> OpDefinition:
     definition = define(
-        f"{name}(input: rank=4 T, min_input: float32, max_input: float32) -> "
+        f"{name}(input: rank=4 T, min_input: scalar float32, max_input: scalar float32) -> "
         "(output: T, min_output: float32, max_output: float32)",
         T=_QUANTIZED,
         ksize=INTS,
@@ -376,7 +378,7 @@ QUANTIZED_AVG_POOL = _pool(
 # ---- forms ------------------------------------------------------------------------------------------------------
 
 QUANTIZED_RESHAPE = define(
-    "QuantizedReshape(tensor: T, shape: vector host Tshape, input_min: float32, input_max: float32) -> "
+    "QuantizedReshape(tensor: T, shape: vector host Tshape, input_min: scalar float32, input_max: scalar float32) -> "
     "(output: T, output_min: float32, output_max: float32)",
     T=ANY,
     Tshape=one_of(dtypes.int32, dtypes.int64, default=dtypes.int32),

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.shapes import Dim, Shape
 
+_LARGEST = 2**31 - 1
+
 
 def is_channels_last(data_format: str) -> bool:
     return data_format[-1] == "C" and len(data_format) > 2
@@ -82,6 +84,9 @@ def windows(
         for i, size in enumerate(sizes)
     ]
     outputs, before, after = (tuple(part[i] for part in parts) for i in range(3))
+    padded = [size + one + other for size, one, other in zip(sizes, before, after)]
+    if any(size >= _LARGEST for size in padded):  # torch's kernels count in 32 bits, and do not look
+        raise InvalidArgumentError(None, None, f"The padded sizes {padded} must be below 2**31 - 1")
     if before == after:
         return Windows(outputs, before, after, before, None)
     pad = [amount for i in reversed(range(len(sizes))) for amount in (before[i], after[i])]

@@ -30,7 +30,7 @@ def op_seeds(
     if global_seed is None and op_seed is None:
         return None, None
     if global_seed is None:
-        seeds = DEFAULT_GRAPH_SEED, int(op_seed or 0) % _MODULUS
+        seeds = DEFAULT_GRAPH_SEED, int(op_seed) % _MODULUS  # type: ignore[arg-type]
     else:
         seeds = int(global_seed) % _MODULUS, (next_op_seed() if op_seed is None else int(op_seed)) % _MODULUS
     return (0, _MODULUS) if seeds == (0, 0) else seeds
