@@ -462,3 +462,12 @@ def test_a_shape_is_read_from_a_sound_header_only(marker, at, value):
     data[data.index(bytes([0xFF, marker])) + at] = value
     with pytest.raises(errors.InvalidArgumentError, match="Invalid JPEG data"):
         images.extract_jpeg_shape(bytes(data))
+
+
+def test_a_cut_in_the_header_of_the_scan():
+    """A file that ends in the scan's header has no shape, but is decoded where cut files are."""
+    data = images.encode_jpeg(PICTURE)
+    cut = data[: data.index(b"\xff\xda") + 12]
+    with pytest.raises(errors.InvalidArgumentError, match="cut short"):
+        images.extract_jpeg_shape(cut)
+    assert images.decode_jpeg(cut, try_recover_truncated=True).shape == (16, 24, 3)

@@ -179,8 +179,11 @@ def is_jpeg(contents: bytes) -> bool:
 
 
 def extract_jpeg_shape(contents: bytes, dtype: type = np.int32) -> np.ndarray:
-    """[height, width, channels] from the header alone."""
-    header = read_header(contents, f"Invalid JPEG data, size {len(contents)}")
+    """[height, width, channels] from the header alone, that of the first scan included."""
+    words = f"Invalid JPEG data, size {len(contents)}"
+    header = read_header(contents, words)
+    if header.scan + 2 + struct.unpack_from(">H", contents, header.scan + 2)[0] > len(contents):
+        raise invalid(f"{words}: the header of the first scan is cut short")
     return np.array([header.height, header.width, header.components], dtype)
 
 
@@ -315,7 +318,7 @@ def decode_jpeg(
                 enough = acceptable_fraction < 1 and rows >= total * acceptable_fraction
             if not enough or header.progressive:
                 raise invalid(f"{FAILED} The file is cut short: {rows} of {total} rows can be read")
-        contents += b"\xff\xd9"
+        contents += b"\xff\xd9" * 8  # as many as a scan's header, which may be cut too, takes
     image = _decode(contents, header, channels == 1, ratio, dct_method != "INTEGER_ACCURATE", fancy_upscaling)
     if image.ndim == 3 and image.shape[2] == 4:
         image = _rgb_of_cmyk(image, header.adobe)
