@@ -516,7 +516,7 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
                 raise ValueError(f"Shapes {ids.shape} and {data.shape[:1]} are incompatible")
         order = sorting.argsort(ids, stable=True)
         rows = gathering.GATHER_V2(ids, order, 0)
-        return RaggedTensor.from_value_rowids(gather_rows(data, order), rows, num_partitions, validate=False)
+        return RaggedTensor.from_value_rowids(gather_rows(data, order), rows, num_partitions)
 
 
 # ---- reductions -------------------------------------------------------------------------------------------------

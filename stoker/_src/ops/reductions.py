@@ -495,16 +495,18 @@ def _norm(tensor: Any, ord: Any, axis: Any, keepdims: bool, name: str | None) ->
             if len(axis) != 1 or not isinstance(axis[0], (int, np.integer)):
                 raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
             axis = axis[0]
+        if not (axis is None or isinstance(axis, (int, np.integer))):
+            raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
         if not (isinstance(ord, (int, float)) and not isinstance(ord, bool)) and ord != "euclidean":
             raise ValueError(f"'ord' must be a supported vector norm, got {ord}")
         if isinstance(ord, (int, float)) and ord <= 0:
             raise ValueError(f"'ord' must be a supported vector norm, got {ord}")
     with name_scope(name, "norm", [tensor]):
         x = convert_to_tensor(tensor)
-        result = _matrix_or_vector_norm(x, ord, list(axis) if matrix else axis, matrix)
+        axes: Any = list(axis) if matrix else axis  # type: ignore[arg-type]
+        result = _matrix_or_vector_norm(x, ord, axes, matrix)
         if keepdims:
             return result
-        axes = list(axis) if matrix else axis
         if axis is None and x.static_shape.rank is not None:
             axes = list(builtin_range(x.static_shape.rank))
         return array.squeeze(result, axes)

@@ -349,8 +349,12 @@ def strided_slice_grad_kernel(
     )
     shape = allocatable(shape, itemsize(dy))
     result = np.full(shape, b"", dtype=object) if isinstance(dy, np.ndarray) else dy.new_zeros(shape)
-    if not dy.ndim and np.shape(result[items] if not backwards else result[_forwards(items, shape)[0]]):
-        raise InvalidArgumentError(None, None, f"shape of dy was [] instead of that of the slice of {Shape(shape)}")
+    try:
+        place = np.shape(result[_forwards(items, shape)[0] if backwards else items])
+    except IndexError:
+        raise _out_of_bounds(items, shape) from None
+    if tuple(place) != tuple(dy.shape):
+        raise InvalidArgumentError(None, None, f"shape of dy was {Shape(dy.shape)} instead of {Shape(place)}")
     _write(result, items, backwards, dy)
     return result
 

@@ -12,11 +12,21 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.indexed_slices import IndexedSlices
-from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue, is_sparse
 from stoker._src.graph.static_values import constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, array_selection, gathering, math, ranges, reductions, sparse_ops, sparse_reductions
+from stoker._src.ops import (
+    array,
+    array_selection,
+    assertions,
+    gathering,
+    math,
+    ranges,
+    reductions,
+    sparse_ops,
+    sparse_reductions,
+)
 from stoker._src.ops.constants import placeholder
 
 
@@ -254,7 +264,12 @@ def reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
             raise ValueError(f"New shape {asked.tolist()} must have the rank of {own.tolist()}.")
         if (asked < own).any():
             raise ValueError(f"Shapes must not get smaller: {own.tolist()} does not fit in {asked.tolist()}.")
-    return SparseTensor(array.identity(sparse.indices), array.identity(sparse.values), wanted)
+        return SparseTensor(array.identity(sparse.indices), array.identity(sparse.values), wanted)
+    wanted = array.reshape(wanted, array.shape(sparse.dense_shape))
+    fits = reductions.reduce_all(math.greater_equal(wanted, sparse.dense_shape))
+    check = assertions.assert_op(fits, ["Shapes must not get smaller:", sparse.dense_shape, "does not fit in", wanted])
+    with control_dependencies([] if check is None else [check]):
+        return SparseTensor(array.identity(sparse.indices), array.identity(sparse.values), array.identity(wanted))
 
 
 # ---- parts ------------------------------------------------------------------------------------------------------

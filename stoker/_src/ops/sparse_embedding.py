@@ -281,12 +281,12 @@ def safe_embedding_lookup_sparse(
         )
         if default_id is None:
             # Rows that were empty hold the row of id 0 so far.
-            lead = [-1, *[1] * (len(result.static_shape) - 1)]
+            lead = [-1, *[1] * ((result.static_shape.rank or 2) - 1)]
             result = array_selection.SELECT_V2(array.reshape(empty, lead), array.zeros_like(result), result, name=scope)
         if rank > 2:
             sizes = math.cast(original[:-1], dtypes.int32)  # type: ignore[index]
             result = array.reshape(result, array.concat([sizes, array.shape(result)[1:]], 0))  # type: ignore[index]
-        if known_lead is not None and not getattr(result, "is_eager", False):
+        if known_lead is not None and result.static_shape.rank is not None and not getattr(result, "is_eager", False):
             result.set_shape(known_lead.concat(result.static_shape[rank - 1 :]))
         return result
 

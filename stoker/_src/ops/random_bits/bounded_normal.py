@@ -23,6 +23,7 @@ from stoker._src.ops.random_bits.philox import Stream
 # Where a bound is this many deviations beyond the mean and the other on its far side, plain normals are seldom refused.
 _PLAIN_NORMALS_BEYOND = 1.3
 _BLOCKS_AT_ONCE = 256
+_MOST_BLOCKS = 2**16
 _MOST_TRIES = 1000
 
 
@@ -62,11 +63,15 @@ def bounded_normal(
             raise InvalidArgumentError(
                 None, None, f"parameters must have 1 or {batches} elements, got shape {list(parameter.shape)}"
             )
+    draw = _Blocks(stream, dtype)
+    if 1 in (batches, samples) and all(each.size == 1 for each in (means, deviations, lows, highs)):
+        together = _all_alike(draw, batches, samples, *(each.item() for each in (means, deviations, lows, highs)))
+        if together is not None:
+            return together
     rows = [np.broadcast_to(parameter.reshape(-1), batches) for parameter in (means, deviations, lows, highs)]
     out = np.empty((batches, samples), dtype)
-    draw = _Blocks(stream, dtype)
     for batch, (mean, deviation, low, high) in enumerate(zip(*rows, strict=True)):
-        if not (deviation > 0 and low < high and (np.isfinite(low) or np.isfinite(high))):
+        if not _valid(deviation, low, high):
             raise InvalidArgumentError(None, None, "Invalid parameters")
         numbers = _numbers(draw, mean, deviation, low, high)
         out[batch] = [next(numbers) for _ in range(samples)]
@@ -103,6 +108,12 @@ class _Blocks:
     def normals(self) -> np.ndarray:
         return self._next(normal)
 
+    def many_normals(self, count: int) -> np.ndarray:
+        """The next `count` blocks."""
+        numbers = normal(self._stream.skip(self._at), self._per_block * count, self._torch_dtype)
+        self._at += count
+        return numbers.numpy().reshape(count, self._per_block)
+
     def exp(self, x: np.floating) -> np.floating:
         if np.isnan(x):
             return x
@@ -116,14 +127,57 @@ class _Blocks:
         return log_float(np.array([x], np.float32))[0] if self.dtype is np.float32 else np.float64(math.log(x))
 
 
+def _all_alike(
+    draw: _Blocks, batches: int, samples: int, mean: Any, deviation: Any, low: Any, high: Any
+) -> np.ndarray | None:
+    """Plain normals of one parameter set, many blocks at a time; None where they are drawn by another method."""
+    mean, deviation, low, high = map(draw.dtype, (mean, deviation, low, high))
+    if not batches * samples or not _valid(deviation, low, high):
+        return None
+    bottom, top, deviation = _standard_bounds(mean, deviation, low, high)
+    if not _suits_plain(bottom, top):
+        return None
+    found: list[np.ndarray] = []
+    missing, empty = batches * samples, 0
+    while missing > 0:
+        blocks = draw.many_normals(max(_BLOCKS_AT_ONCE, min(missing, _MOST_BLOCKS)))
+        kept = (bottom <= blocks) & (blocks <= top)
+        used = np.flatnonzero(kept.any(1))
+        gaps = np.diff(np.concatenate([[-1 - empty], used, [len(blocks)]])) - 1
+        if gaps.max() > _MOST_TRIES:
+            raise _no_sample("rejection")
+        empty = int(gaps[-1])
+        # A batch of one number has the first that its block offers, and drops the rest.
+        found.append(blocks[used, kept[used].argmax(1)] if samples == 1 and batches > 1 else blocks[kept])
+        missing -= len(found[-1])
+    standard = np.concatenate(found)[: batches * samples].reshape(batches, samples)
+    return standard * deviation + mean
+
+
+def _valid(deviation: np.floating, low: np.floating, high: np.floating) -> bool:
+    return bool(deviation > 0 and low < high and (np.isfinite(low) or np.isfinite(high)))
+
+
+def _standard_bounds(
+    mean: np.floating, deviation: np.floating, low: np.floating, high: np.floating
+) -> tuple[np.floating, np.floating, np.floating]:
+    """The bounds in deviations from the mean, mirrored so that the nearer is the lower; and the deviation, negative then."""
+    if low == -np.inf or high < mean:
+        low, high, deviation = high, low, -deviation
+    return (low - mean) / deviation, (high - mean) / deviation, deviation
+
+
+def _suits_plain(bottom: np.floating, top: np.floating) -> bool:
+    beyond = _PLAIN_NORMALS_BEYOND
+    return bool((bottom < -beyond and top >= 0) or (top > beyond and bottom <= 0))
+
+
 def _numbers(
     draw: _Blocks, mean: np.floating, deviation: np.floating, low: np.floating, high: np.floating
 ) -> Iterator[np.floating]:
     t = draw.dtype
-    if low == -np.inf or high < mean:  # mirrored, so that the nearer bound is the lower
-        low, high, deviation = high, low, -deviation
-    bottom, top = (low - mean) / deviation, (high - mean) / deviation
-    if (bottom < -_PLAIN_NORMALS_BEYOND and top >= 0) or (top > _PLAIN_NORMALS_BEYOND and bottom <= 0):
+    bottom, top, deviation = _standard_bounds(mean, deviation, low, high)
+    if _suits_plain(bottom, top):
         standard = _plain(draw, bottom, top)
     else:
         root = np.sqrt(bottom * bottom + t(4))
@@ -143,7 +197,11 @@ def _tries(method: str) -> Iterator[list[None]]:
     while len(refused) <= _MOST_TRIES:
         refused.append(None)
         yield refused
-    raise InternalError(None, None, f"TruncatedNormal {method} sampler failed to accept a sample.")
+    raise _no_sample(method)
+
+
+def _no_sample(method: str) -> InternalError:
+    return InternalError(None, None, f"TruncatedNormal {method} sampler failed to accept a sample.")
 
 
 def _plain(draw: _Blocks, bottom: np.floating, top: np.floating) -> Iterator[np.floating]:
