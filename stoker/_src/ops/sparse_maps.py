@@ -14,7 +14,7 @@ from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import InvalidArgumentError, NotFoundError
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph.definition import ANY, RETAINS, STATEFUL, TYPE, define
-from stoker._src.ops import sparse_messages
+from stoker._src.ops import sparse_messages, sparse_ops
 
 _NAMES = {"container": "", "shared_name": ""}
 _PARTS = "(sparse_indices: matrix int64, sparse_values: vector T, sparse_shape: vector int64)"
@@ -57,6 +57,7 @@ def add_sparse_kernel(
     sparse_indices: torch.Tensor, sparse_values: Any, sparse_shape: torch.Tensor,
     *, T: DType, container: str, shared_name: str, ctx: Any,
 ) -> torch.Tensor:  # fmt: skip
+    sparse_ops.check_parts(sparse_indices, sparse_values, sparse_ops.sizes_of(sparse_shape))
     row = sparse_messages.serialize_sparse_kernel(
         sparse_indices, sparse_values, sparse_shape, T=T, out_type=dtypes.variant
     )
