@@ -159,6 +159,13 @@ def test_composites_are_compared_by_their_own_rule(sparse_registered):
     nest.assert_same_structure(Sparse(1, 2), 1)
 
 
+def test_keys_that_cannot_be_sorted_come_before_other_differences():
+    """Structures that differ and have unsortable keys are a TypeError, as if they were flattened first."""
+    for first, second in (({1: 1, "a": 2}, {1: 1}), ([{1: 1, "a": 2}], [1, 2]), ({1: 1}, {None: 1, 1: 2})):
+        with pytest.raises(TypeError, match="sortable"):
+            nest.assert_same_structure(first, second)
+
+
 def test_subtrees_of_other_lengths_on_request():
     """1.x's check_subtrees_length=False lets the input tree have more than the shallow one."""
     assert nest.flatten_up_to({"a": 0}, {"a": 1, "b": 2}, check_subtrees_length=False) == [1]

@@ -299,6 +299,7 @@ def test_other_ops_read_webp_too():
         images.decode_jpeg(contents),
         images.decode_png(contents, 3),
         images.decode_gif(contents),
+        images.decode_bmp(contents),
         images.decode_and_crop_jpeg(contents, [1, 1, 2, 2]),
     ):
         np.testing.assert_array_equal(found, color[None])
@@ -440,3 +441,24 @@ def test_png_chunks_out_of_place():
     assert images.decode_png(file(palette, pixels, seen, png._chunk(b"IDAT", b"junk"))).tolist() == bare
     with pytest.raises(errors.InvalidArgumentError, match="Invalid PNG data"):
         images.decode_png(file(palette, png._chunk(b"IDAT", data[:4]), seen, png._chunk(b"IDAT", data[4:])))
+
+
+@pytest.mark.parametrize(
+    ("marker", "at", "value"),
+    [
+        (0xC4, 4, 0x8C),  # a Huffman table of a number there is none of
+        (0xC4, 8, 0xCC),  # more codes than bytes
+        (0xC4, 1, 0xB8),  # a marker nobody knows
+        (0xDB, 4, 0x4F),  # a quantization table of a number there is none of
+        (0xC0, 11, 0x9D),  # sampling factors beyond 4
+        (0xC0, 10, 0x9E),  # a component that the scan does not name
+        (0xDA, 2, 0x59),  # a scan header beyond the file
+    ],
+)
+def test_a_shape_is_read_from_a_sound_header_only(marker, at, value):
+    """extract_jpeg_shape refuses what libjpeg does in front of the first scan, tables included."""
+    data = bytearray(images.encode_jpeg(PICTURE))
+    assert images.extract_jpeg_shape(bytes(data)).tolist() == [16, 24, 3]
+    data[data.index(bytes([0xFF, marker])) + at] = value
+    with pytest.raises(errors.InvalidArgumentError, match="Invalid JPEG data"):
+        images.extract_jpeg_shape(bytes(data))

@@ -163,7 +163,6 @@ def test_virtual_batches_and_adjustment():
         (lambda: tf.nn.static_rnn(tf.nn.rnn_cell.GRUCell(2), tf.zeros([2, 3]), dtype=tf.float32), TypeError),
         (lambda: tf.nn.rnn_cell.MultiRNNCell([]), ValueError),
         (lambda: tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.GRUCell(2), input_keep_prob=1.5), ValueError),
-        (lambda: tf.nn.rnn_cell.LSTMCell(2, num_unit_shards=2), NotImplementedError),
     ],
 )
 def test_bad_recurrent_arguments_are_refused(make, kind):

@@ -86,6 +86,22 @@ def test_metrics_refuse_eager_mode(eager):
         tf.metrics.mean([1.0])
 
 
+def test_sparse_labels_at_k():
+    """Each row of sparse labels has its own number of them; a row without any has no average precision."""
+    labels = tf.SparseTensor([[0, 0], [0, 1], [0, 2], [1, 1]], tf.constant([3, 0, 3, 2], tf.int64), [2, 3])
+    scores = tf.constant([[0.5, 0.1, 0.2, 0.4], [0.1, 0.5, 0.2, 0.3]])
+    metrics = [
+        tf.metrics.recall_at_k(labels, scores, 1)[1],
+        tf.metrics.precision_at_k(labels, scores, 2)[1],
+        tf.metrics.average_precision_at_k(labels, scores, 3)[1],
+        tf.metrics.average_precision_at_k(tf.sparse_slice(labels, [0, 0], [2, 1]), scores, 3)[1],
+    ]
+    with tf.Session() as session:
+        session.run(tf.local_variables_initializer())
+        found = session.run(metrics)
+    np.testing.assert_allclose(found, [1 / 3, 2 / 4, (1 + 1 / 3) / 2, np.nan])
+
+
 @pytest.mark.parametrize("labels, predictions, weights, expected", [
     ((4,), (4, 1), None, 0.5), ((4, 1), (4,), None, 0.5), ((4, 1), (4, 1), (4,), 0.6), ((4,), (4,), (4, 1), 0.6), ((4,), (4,), (), 0.5),
     ((2, 3), (1, 2, 3), None, "error"), ((2, 3), (2, 3), (3,), "error"), ((2, 3), (2, 3), (2,), 5 / 9),

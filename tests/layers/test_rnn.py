@@ -152,3 +152,17 @@ def test_the_visitor_is_asked_down_to_the_tensors(visitor, dropped):
     ones = tf.ones([1, 40])
     _, state = cell(ones, cells.LSTMStateTuple(ones, ones))
     assert tuple(not np.all(part == 1) for part in _run([state.c, state.h])) == dropped
+
+
+def test_weights_in_parts():
+    """Shards, even a single one, make the weights of an LSTM partitioned variables with their names."""
+    cell = cells.LSTMCell(4, num_unit_shards=3, num_proj=4, num_proj_shards=1)
+    outputs, _ = tf.nn.dynamic_rnn(cell, X, dtype=tf.float32)
+    assert [(variable.op.name, variable.shape.as_list()) for variable in tf.global_variables()] == [
+        ("rnn/lstm_cell/kernel/part_0", [2, 16]),
+        ("rnn/lstm_cell/kernel/part_1", [2, 16]),
+        ("rnn/lstm_cell/kernel/part_2", [2, 16]),
+        ("rnn/lstm_cell/bias", [16]),
+        ("rnn/lstm_cell/projection/kernel/part_0", [4, 4]),
+    ]
+    assert np.isfinite(_run(outputs)).all()

@@ -195,3 +195,41 @@ def test_tensorflows_names_are_local(eager):
     for source in ("local://", ""):
         found = tf2.io.decode_proto([data], "tensorflow.Example", ["features"], [tf2.string], source)
         assert tf.train.Features.FromString(found.values[0].numpy()[0, 0]).feature["a"] == value
+
+
+@pytest.mark.parametrize("syntax", ["proto2", "proto3"])
+def test_maps_keep_the_order_of_the_wire(eager, syntax):
+    """Sanitized or from text, a map's entries stay in their order, whole, also those whose key comes again."""
+    file = descriptor_pb2.FileDescriptorProto(name=f"maps_{syntax}.proto", package="maps", syntax=syntax)
+    message = file.message_type.add(name="Held")
+    entry = message.nested_type.add(name="CountEntry", options=descriptor_pb2.MessageOptions(map_entry=True))
+    entry.field.add(name="key", number=1, type="TYPE_STRING", label="LABEL_OPTIONAL")
+    entry.field.add(name="value", number=2, type="TYPE_INT64", label="LABEL_OPTIONAL")
+    message.field.add(
+        name="count", number=1, type="TYPE_MESSAGE", type_name=".maps.Held.CountEntry", label="LABEL_REPEATED"
+    )
+    described = b"bytes://" + descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    entries = [b"\n\x01z\x10\x05", b"\n\x01a\x10\x00", b"\n\x01z\x10\x07"]
+    wire = b"".join(b"\n" + bytes([len(each)]) + each for each in entries) + b"\n\x02\x18\x09"
+    text = b'count { key: "z" value: 5 } count { key: "a" } count { key: "z" value: 7 } count {}'
+    for data, options in ((wire, {"sanitize": True}), (text, {"message_format": "text"})):
+        found = tf2.io.decode_proto([data], "maps.Held", ["count"], [tf2.string], described, **options)
+        assert found.values[0].numpy().tolist() == [[*entries, b"\n\x00\x10\x00"]]
+
+
+def test_sanitizing_misses_required_fields(eager):
+    """A message without a required field is a DataLossError when it is parsed as a whole, and taken otherwise."""
+    file = descriptor_pb2.FileDescriptorProto(name="required.proto", package="needs", syntax="proto2")
+    file.message_type.add(name="Needs").field.add(name="a", number=1, type="TYPE_INT32", label="LABEL_REQUIRED")
+    described = b"bytes://" + descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    assert tf2.io.decode_proto([b""], "needs.Needs", ["a"], [tf2.int32], described).sizes.numpy().tolist() == [[0]]
+    for options in ({"sanitize": True}, {"message_format": "text"}):
+        with pytest.raises(tf2.errors.DataLossError):
+            tf2.io.decode_proto([b""], "needs.Needs", ["a"], [tf2.int32], described, **options)
+
+
+def test_a_source_that_cannot_be_read_is_bad_input(eager, tmp_path):
+    """A directory, or a scheme nobody knows, is an InvalidArgumentError."""
+    for described in (str(tmp_path), "nosuchscheme://x"):
+        with pytest.raises(tf2.errors.InvalidArgumentError):
+            tf2.io.decode_proto([b""], "a.B", [], [], described)

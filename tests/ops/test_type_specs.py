@@ -1,5 +1,6 @@
 """Type specs: what they say of values, which are wider, and where programs use them."""
 
+import functools
 import pickle
 
 import numpy as np
@@ -160,3 +161,33 @@ def test_array_of_string_vectors():
     with tf.Graph().as_default(), tf.Session() as session:
         array = tf.TensorArray(tf.string, 2).write(0, ["a", "b"]).write(1, ["c", "d"])
         assert session.run(array.stack()).tolist() == [[b"a", b"b"], [b"c", b"d"]]
+
+
+def test_a_composite_matches_its_spec_whatever_the_shapes(eager):
+    """assert_same_structure and map_structure pair composites with specs of their dtypes, and specs by their parts."""
+    same = functools.partial(tf2.nest.assert_same_structure, expand_composites=True)
+    sparse = tf2.SparseTensor([[0, 1]], [1.0], [2, 2])
+    ragged = tf2.ragged.constant([[1, 2], [3]])
+    same(sparse, tf2.SparseTensorSpec([3, 2], tf2.float32))
+    same([tf2.RaggedTensorSpec([5, None], tf2.int32)], [ragged])
+    same(tf2.SparseTensorSpec([3], tf2.float32), tf2.SparseTensorSpec([2, 2], tf2.int32))
+    names = tf2.nest.map_structure(
+        lambda part, spec: part + tf2.zeros([], spec.dtype),
+        ragged,
+        tf2.RaggedTensorSpec([2, None], tf2.int32),
+        expand_composites=True,
+    )
+    assert names.to_list() == [[1, 2], [3]]
+    for check_types in (True, False):
+        for spec in (tf2.SparseTensorSpec([2, 2], tf2.int32), tf2.RaggedTensorSpec([2, None], tf2.float32)):
+            with pytest.raises(ValueError, match="Incompatible"):
+                same(sparse, spec, check_types=check_types)
+    with pytest.raises(TypeError, match="sequence type"):
+        same(tf2.RaggedTensorSpec([2, None], tf2.float32), tf2.IndexedSlicesSpec([4, 2], tf2.float32))
+
+
+def test_structures_take_whole_tensor_arrays(eager):
+    """pack_sequence_as and map_structure put a TensorArray where one was, also with expand_composites."""
+    ta = tf2.TensorArray(tf2.float32, 2).unstack([1.0, 2.0])
+    packed = tf2.nest.pack_sequence_as([ta], [ta], expand_composites=True)[0]
+    assert packed.stack().numpy().tolist() == [1.0, 2.0]

@@ -82,3 +82,9 @@ def test_dtypes_by_number():
         tf.DType(77)
     with pytest.raises(TypeError, match="HandleData"):
         tf.DType(1, handle_data=3)
+
+
+def test_ops_on_references_need_a_graph(eager):
+    """Eager variables have no references: ops that take one refuse with RuntimeError."""
+    with pytest.raises(RuntimeError, match="ApplyGradientDescent does not support eager execution"):
+        tf.raw_ops.ApplyGradientDescent(var=tf.Variable([1.0]), alpha=0.1, delta=[1.0])

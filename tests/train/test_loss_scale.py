@@ -194,3 +194,14 @@ def test_eager():
 def test_eager_fixed_scale_has_no_update_op():
     """In eager mode there is no op to return."""
     assert experimental.FixedLossScale(4.0).update([tf.constant(1.0)]) == (None, True)
+
+
+def test_a_fixed_scale_adds_no_ops():
+    """With a fixed scale the step is the wrapped optimizer's own op, under its name."""
+    variable = tf.Variable([1.0, 2.0], name="v")
+    scaled = tf.train.experimental.MixedPrecisionLossScaleOptimizer(
+        tf.train.MomentumOptimizer(0.1, 0.9), tf.train.experimental.FixedLossScale(8.0)
+    )
+    step = scaled.minimize(tf.reduce_sum(variable * variable))
+    assert step.name == "Momentum"
+    assert [op.name for op in step.control_inputs] == ["Momentum/update_v/ApplyMomentum"]

@@ -32,7 +32,7 @@ class Composite(NamedTuple):
 
     components: Callable[[Any], Sequence[Any]]
     rebuild: Callable[[Any, Sequence[Any]], Any]
-    compatible: Callable[[Any, Any], bool]
+    compatible: Callable[[Any, Any], bool] | None
 
 
 _COMPOSITES: dict[type, Composite] = {}
@@ -42,7 +42,7 @@ def register_composite(
     cls: type,
     components: Callable[[Any], Sequence[Any]],
     rebuild: Callable[[Any, Sequence[Any]], Any],
-    compatible: Callable[[Any, Any], bool] = lambda first, second: True,
+    compatible: Callable[[Any, Any], bool] | None = lambda first, second: True,
 ) -> None:
     """Lets `expand_composites=True` open instances of `cls` (and of its subclasses).
 
@@ -50,8 +50,8 @@ def register_composite(
         cls: the composite type.
         components: gives the parts of an instance, in a fixed order; a part may be a structure itself.
         rebuild: takes an instance and as many new parts, and gives an instance with those parts.
-        compatible: whether two instances may stand for each other in `assert_same_structure` (TensorFlow compares
-            their dtypes and shapes).
+        compatible: whether an instance and another, or a spec, may stand for each other in `assert_same_structure`
+            (TensorFlow compares their dtypes). None for specs: two of them are compared by their parts.
     """
     _COMPOSITES[cls] = Composite(components, rebuild, compatible)
     _PLAIN.clear()
@@ -392,14 +392,18 @@ def _compare(first: Any, second: Any, layouts: _Layouts, check_types: bool) -> _
         (_composite_of(type(first)), _composite_of(type(second))) if layouts is _EXPANDED else (None, None)
     )
     if composite1 is not None and composite2 is not None:
-        if composite1 is not composite2 or not composite1.compatible(first, second):
-            return _Mismatch(
-                ValueError, f"Incompatible CompositeTensor TypeSpecs: {_described(first)} vs. {_described(second)}"
-            )
+        compatible = composite1.compatible or composite2.compatible
+        if compatible is None:
+            return _compare(composite1.components(first), composite2.components(second), layouts, check_types)
+        both_values = composite1.compatible is not None and composite2.compatible is not None
+        if (both_values and composite1 is not composite2) or not compatible(first, second):
+            return _incompatible(first, second)
     elif check_types and not (layout1 is layout2 and (layout1 is _LIST or layout1 is _TUPLE)):
         mismatch = _types_differ(first, second)
         if mismatch is not None:
             return mismatch
+    elif composite1 is not None or composite2 is not None:
+        return _incompatible(first, second)
     children1, children2 = iter(layout1.children(first)), iter(layout2.children(second))
     for child1 in children1:
         child2 = next(children2, _NOTHING)
@@ -412,6 +416,12 @@ def _compare(first: Any, second: Any, layouts: _Layouts, check_types: bool) -> _
     if next(children2, _NOTHING) is not _NOTHING:
         return _count_mismatch(first, second)
     return None
+
+
+def _incompatible(first: Any, second: Any) -> _Mismatch:
+    return _Mismatch(
+        ValueError, f"Incompatible CompositeTensor TypeSpecs: {_described(first)} vs. {_described(second)}"
+    )
 
 
 def _count_mismatch(first: Any, second: Any) -> _Mismatch:
@@ -436,6 +446,8 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
     mismatch = _compare(nest1, nest2, _layouts(expand_composites), check_types)
     if mismatch is None:
         return
+    for structure in (nest1, nest2):
+        flatten(structure, expand_composites)  # keys that cannot be sorted are the first thing to mend
 
     def outline(structure: Any) -> str:
         try:

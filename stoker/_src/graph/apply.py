@@ -26,13 +26,17 @@ def apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, 
         return _apply_op(definition, args, kwargs, name)
     except (DTypeNotAllowedError, ValueNotAllowedError) as error:
         if context.executing_eagerly():
+            if definition.by_reference:
+                raise RuntimeError(
+                    f"{definition.name} does not support eager execution: it takes a reference to a variable."
+                ) from error
             raise InvalidArgumentError(None, None, str(error)) from error
         plain = TypeError if isinstance(error, TypeError) else ValueError
         raise plain(str(error)) from error
 
 
 def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
-    """Adds the op to the current target and returns its outputs (the Operation when it has none).
+    """Adds the op to the current target and returns its outputs (the Operation when it has none; eagerly, None).
 
     Inputs may be given by position or name; everything else by name is an attribute. Values that are no tensors become
     constants named after the argument, inside the new op's name scope.

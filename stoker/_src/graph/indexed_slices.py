@@ -8,6 +8,7 @@ from stoker._src.base import nest
 from stoker._src.base.dtypes import DType
 from stoker._src.base.export import export
 from stoker._src.base.shapes import TensorShape
+from stoker._src.graph import type_spec
 from stoker._src.graph.static_values import public_constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 
@@ -88,8 +89,4 @@ def _parts(slices: IndexedSlices) -> list[Any]:
     return [slices.values, slices.indices, *([] if shape is None else [shape])]
 
 
-def _compatible(first: IndexedSlices, second: IndexedSlices) -> bool:
-    return all(a.dtype.base_dtype is b.dtype.base_dtype for a, b in zip(_parts(first), _parts(second)))
-
-
-nest.register_composite(IndexedSlices, _parts, lambda slices, parts: IndexedSlices(*parts), _compatible)
+nest.register_composite(IndexedSlices, _parts, lambda slices, parts: IndexedSlices(*parts), type_spec.alike)

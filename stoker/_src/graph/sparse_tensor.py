@@ -9,7 +9,7 @@ from stoker._src.base import dtypes, nest
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.export import export, export_constant
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
-from stoker._src.graph import context
+from stoker._src.graph import context, type_spec
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value_as_shape
@@ -152,12 +152,8 @@ def _rebuild(instance: SparseTensor, parts: Any) -> Any:
     return SparseTensorValue(indices, values, dense_shape)
 
 
-def _compatible(first: Any, second: Any) -> bool:
-    return first.dtype.base_dtype is second.dtype.base_dtype
-
-
 nest.register_composite(
-    SparseTensor, lambda sparse: [sparse.indices, sparse.values, sparse.dense_shape], _rebuild, _compatible
+    SparseTensor, lambda sparse: [sparse.indices, sparse.values, sparse.dense_shape], _rebuild, type_spec.alike
 )
 
 

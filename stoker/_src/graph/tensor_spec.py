@@ -199,13 +199,13 @@ class IndexedSlicesSpec(CompositeSpec):
         return self._shape, self._values_dtype, self._indices_dtype, self._dense_shape_dtype, self._indices_shape
 
     @property
-    def _component_specs(self) -> list[TensorSpec]:
+    def _component_specs(self) -> tuple[TensorSpec, ...]:
         shape, count = as_shape(self._shape), as_shape(self._indices_shape)
         rows = Shape(None) if shape.dims is None else Shape((count[0], *shape.dims[1:]))
         specs = [TensorSpec(rows, self._values_dtype), TensorSpec(count, self._indices_dtype)]
         if self._dense_shape_dtype is not None:
             specs.append(TensorSpec([shape.rank], self._dense_shape_dtype))
-        return specs
+        return tuple(specs)  # not a list, by which TensorFlow tells it from other specs
 
     def _to_components(self, value: IndexedSlices) -> list[Any]:
         return [value.values, value.indices, *([] if value.dense_shape is None else [value.dense_shape])]

@@ -158,7 +158,7 @@ def _rebuild(spec: CompositeSpec, parts: Sequence[Any]) -> Any:
     return spec._from_components(parts)
 
 
-nest.register_composite(CompositeSpec, lambda spec: spec._component_specs, _rebuild)
+nest.register_composite(CompositeSpec, lambda spec: spec._component_specs, _rebuild, compatible=None)
 
 # -- specs of values -----------------------------------------------------------------------------------------------
 
@@ -183,6 +183,18 @@ def type_spec_from_value(value: Any) -> TypeSpec:
             if found is not None:
                 return found
     raise TypeError(f"Could not build a TypeSpec for {value!r} of unsupported type {type(value)}.")
+
+
+def alike(first: Any, second: Any) -> bool:
+    """Whether two composites, or a composite and a spec, are of one type, whatever their shapes."""
+    a, b = (value if isinstance(value, TypeSpec) else type_spec_from_value(value) for value in (first, second))
+    return _same_but_for_shapes(a, b)
+
+
+def _same_but_for_shapes(a: Any, b: Any) -> bool:
+    if isinstance(a, TensorShape):
+        return True
+    return type(a) is type(b) and _related(a._serialize(), b._serialize(), _same_but_for_shapes)
 
 
 def dtype_of(value: Any) -> DType:

@@ -8,6 +8,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.metrics import Metric, added, collected, matched, metric_variable, refuse_eager
 from stoker._src.layers.weights import broadcast_weights
@@ -24,6 +25,7 @@ from stoker._src.ops import (
     scatter_state,
     scattering,
     sorting,
+    sparse,
     variable_scope,
 )
 
@@ -111,13 +113,14 @@ def mean_per_class_accuracy(
 def _dense_labels(labels: Any, predictions: Tensor) -> Tensor:
     """Labels [..., count]: a last dimension is added where there is a single label for each example.
 
+    Sparse labels are filled up with -1, which is no class.
+
     Raises:
-        NotImplementedError: sparse labels.
         TypeError: labels that are no integers.
         ValueError: labels for other examples than the predictions are for.
     """
-    if hasattr(labels, "dense_shape"):
-        raise NotImplementedError("Sparse labels of metrics at k are not supported: give them as a dense tensor.")
+    if _is_sparse(labels):
+        labels = sparse.to_dense(sparse.as_sparse(labels), -1)
     labels = convert_to_tensor(labels, dtype_hint=dtypes.int64)
     if not labels.dtype.is_integer:
         raise TypeError(f"Types don't match, {dtypes.int64} vs {labels.dtype}.")
@@ -134,6 +137,10 @@ def _dense_labels(labels: Any, predictions: Tensor) -> Tensor:
         if not found[: wanted.rank - 1].compatible(wanted[:-1]):
             raise ValueError(f"Labels of shape {labels.shape} are not for predictions of shape {predictions.shape}.")
     return labels
+
+
+def _is_sparse(labels: Any) -> bool:
+    return isinstance(labels, (SparseTensor, SparseTensorValue))
 
 
 def _first_of_its_kind(labels: Tensor) -> Tensor:
@@ -306,15 +313,21 @@ def average_precision_at_k(
         raise ValueError(f"Invalid k={k}. `k` should be >= 1.")
     with name_scope(name, f"average_precision_at_{k}", (predictions, labels, weights)) as scope:
         chosen = casting.cast(sorting.top_k(predictions, k)[1], dtypes.int64)
+        by_row = _is_sparse(labels)
         labels = _dense_labels(labels, chosen)
         hits = _as_double(_hits(labels, chosen))
         places = casting.cast(ranges.range(1, k + 1), dtypes.float64)
         before = comparison.less_equal(array.expand_dims(places, 0), array.expand_dims(places, 1))
         running = reductions.reduce_sum(math.multiply(array.expand_dims(hits, -2), _as_double(before)), -1)
         precisions = math.multiply(math.divide(running, places), hits)
-        # A label named twice counts twice here, as in TensorFlow.
-        most = math.minimum(casting.cast(array.shape(labels)[-1], dtypes.float64), float(k))  # type: ignore[index]
-        averages = math.divide_no_nan(reductions.reduce_sum(precisions, -1), most)
+        # A label named twice counts twice here unless labels are sparse, as in TensorFlow.
+        if by_row:
+            fresh = comparison.logical_and(_first_of_its_kind(labels), comparison.greater_equal(labels, 0))
+            named = reductions.reduce_sum(_as_double(fresh), -1)
+        else:
+            named = casting.cast(array.shape(labels)[-1], dtypes.float64)  # type: ignore[index]
+        most = math.minimum(named, float(k))
+        averages = math.divide(reductions.reduce_sum(precisions, -1), most)
         count = array.ones_like(averages)
         if weights is not None:
             weights = broadcast_weights(casting.cast(weights, dtypes.float64), averages)

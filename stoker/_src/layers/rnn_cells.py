@@ -14,7 +14,17 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.base import InputSpec, Layer, as_activation, dims
-from stoker._src.ops import array, array_joining, clip, initializers, linalg, math, math_unary, variable_scope
+from stoker._src.ops import (
+    array,
+    array_joining,
+    clip,
+    initializers,
+    linalg,
+    math,
+    math_unary,
+    partitioned,
+    variable_scope,
+)
 from stoker._src.ops.nn import bias
 
 _KERNEL, _BIAS = "kernel", "bias"
@@ -293,6 +303,10 @@ class BasicLSTMCell(_LayerCell):
         return new_h, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else array.concat([new_c, new_h], 1)
 
 
+def _parts(shards: int | None) -> Any:
+    return None if shards is None else partitioned.fixed_size_partitioner(shards)
+
+
 @export(v1="nn.rnn_cell.LSTMCell")
 class LSTMCell(_LayerCell):
     """Long short-term memory with peepholes, clipping and projection (Sak et al., 2014).
@@ -304,7 +318,7 @@ class LSTMCell(_LayerCell):
         initializer: of the weights.
         num_proj: the size of the output, which `projection/kernel` makes of it.
         proj_clip: a bound on the projected output.
-        num_unit_shards, num_proj_shards: into how many parts to cut the weights; use a partitioner instead.
+        num_unit_shards, num_proj_shards: into how many parts, each a variable, the weights are cut.
         forget_bias: added to the forget gate.
         state_is_tuple: whether the state is an LSTMStateTuple, or c and h side by side.
         activation: tanh by default.
@@ -330,8 +344,7 @@ class LSTMCell(_LayerCell):
         **kwargs: Any,
     ) -> None:
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
-        if (num_unit_shards or 1) > 1 or (num_proj_shards or 1) > 1:
-            raise NotImplementedError("num_unit_shards and num_proj_shards are not supported: use a partitioner.")
+        self._unit_parts, self._projection_parts = _parts(num_unit_shards), _parts(num_proj_shards)
         self._num_units, self._use_peepholes, self._cell_clip = num_units, use_peepholes, cell_clip
         self._initializer, self._num_proj, self._proj_clip = initializer, num_proj, proj_clip
         self._forget_bias, self._state_is_tuple = forget_bias, state_is_tuple
@@ -348,7 +361,12 @@ class LSTMCell(_LayerCell):
 
     def build(self, input_shape: Any) -> None:
         size, units = self._input_size(input_shape), self._num_units
-        self._kernel = self.add_weight(_KERNEL, [size + self.output_size, 4 * units], initializer=self._initializer)
+        self._kernel = self.add_weight(
+            _KERNEL,
+            [size + self.output_size, 4 * units],
+            initializer=self._initializer,
+            partitioner=self._unit_parts,
+        )
         self._bias = self.add_weight(_BIAS, [4 * units], initializer=initializers.Zeros(self._dtype))
         if self._use_peepholes:
             self._w_f, self._w_i, self._w_o = (
@@ -356,7 +374,10 @@ class LSTMCell(_LayerCell):
             )
         if self._num_proj is not None:
             self._projection = self.add_weight(
-                f"projection/{_KERNEL}", [units, self._num_proj], initializer=self._initializer
+                f"projection/{_KERNEL}",
+                [units, self._num_proj],
+                initializer=self._initializer,
+                partitioner=self._projection_parts,
             )
 
     def call(self, inputs: Any, state: Any) -> Any:

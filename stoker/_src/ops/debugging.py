@@ -28,7 +28,6 @@ from stoker._src.ops import (
     assertions,
     comparison,
     grouping,
-    math,
     math_unary,
     ragged_tensor,
     ranges,
@@ -228,8 +227,8 @@ def assert_near(
                 f"y ({tensor_label(y)}) = ",
                 y,
             ]
-        tolerance = math.add(atol, math.multiply(rtol, math_unary.abs(y)))
-        near = comparison.less_equal(math_unary.abs(math.subtract(x, y)), tolerance)
+        tolerance = atol + rtol * math_unary.abs(y)
+        near = comparison.less_equal(math_unary.abs(x - y), tolerance)
         return assertions.assert_op(reductions.reduce_all(near), data, summarize=summarize)
 
 
@@ -346,15 +345,9 @@ def _rank_check(
         if data is None:
             sizes = x.dense_shape if isinstance(x, SparseTensor) else array.shape(x)
             data = [_prefix(message), f"Tensor {label} must have {words}", *wanted, "Received shape: ", sizes]
-        checks = []
-        for rank in wanted:
-            if rank.static_shape.rank is None:
-                of_rank = ranges.rank(rank)
-                checks.append(
-                    assertions.assert_op(
-                        comparison.equal(of_rank, 0), ["Rank must be a scalar. Received rank: ", of_rank]
-                    )
-                )
+        checks = [
+            assert_rank(rank, 0, message="Rank must be a scalar.") for rank in wanted if rank.static_shape.rank is None
+        ]
         with control_dependencies(checks):
             return assertions.assert_op(condition(ranges.rank(x), wanted), data, summarize=summarize)
 

@@ -200,7 +200,7 @@ def matrix_solve_ls_kernel(
     gram = a.mH @ a if tall else a @ a.mH
     gram = gram + l2_regularizer * torch.eye(gram.shape[-1], dtype=a.dtype, device=a.device)
     factor, info = torch.linalg.cholesky_ex(gram)
-    if bool((info != 0).any()) and not bool(torch.isnan(gram).any()):
+    if bool((info != 0).any()) and bool(torch.isfinite(gram).all()):
         raise InvalidArgumentError(
             None,
             None,

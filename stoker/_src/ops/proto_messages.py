@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, EncodeError
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
-from stoker._src.base.errors import DataLossError, InvalidArgumentError, NotFoundError
+from stoker._src.base.errors import DataLossError, InvalidArgumentError, OpError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.formats import gfile, protos
@@ -69,7 +69,7 @@ def _message_class(message_type: str, source: str | bytes) -> Any:
     try:
         with gfile.GFile(data.decode(), "rb") as file:
             contents = file.read()
-    except NotFoundError:
+    except OpError:
         raise _invalid(f"Source does not represent serialized file descriptor set proto: {data.decode()!r}") from None
     return _class_of(message_type, contents)
 
@@ -80,10 +80,43 @@ def _class_of(message_type: str, described: bytes) -> Any:
     try:
         files = descriptor_pb2.FileDescriptorSet.FromString(described).file
         for file in files:
+            _list_map_entries(file.message_type)
             pool.Add(file)
         return _found(pool, message_type)
     except (DecodeError, TypeError) as error:
         raise _invalid(f"Source does not represent serialized file descriptor set proto: {error}") from None
+
+
+_ENTRY = "stoker_map_entry"
+
+
+def _list_map_entries(messages: Sequence[Any]) -> None:
+    """Makes maps lists of entries, which keep the order of the wire, and keys that come twice, as in TensorFlow.
+
+    The fields of an entry are put into oneofs of one field each, by which it is known that they were set.
+    """
+    for message in messages:
+        _list_map_entries(message.nested_type)
+        if message.options.map_entry:
+            message.options.ClearField("map_entry")
+            for field in message.field:
+                field.oneof_index = len(message.oneof_decl)
+                message.oneof_decl.add(name=_ENTRY if field.name == "key" else f"{_ENTRY}_value")
+
+
+def _complete_entries(message: Any) -> None:
+    """Sets key and value of every map entry, so that they are written, and drops what else it holds."""
+    if _ENTRY in message.DESCRIPTOR.oneofs_by_name:
+        message.DiscardUnknownFields()
+        for field in message.DESCRIPTOR.fields:
+            if field.message_type is None:
+                setattr(message, field.name, getattr(message, field.name))
+            else:
+                getattr(message, field.name).SetInParent()
+    for field, value in message.ListFields():
+        if field.message_type is not None and not field.message_type.GetOptions().map_entry:
+            for each in value if repeated(field) else (value,):
+                _complete_entries(each)
 
 
 def _local(message_type: str) -> Any:
@@ -135,19 +168,23 @@ DECODE_PROTO_V2 = define(
 
 def _binary(kind: Any, data: bytes, message_format: str, sanitize: bool) -> bytes:
     """The message to take fields from: parsed as a whole and written anew where it is text, or may be meant to harm."""
-    if message_format == "text":
-        try:
-            return text_format.Parse(data.decode(), kind()).SerializePartialToString()
-        except (text_format.ParseError, UnicodeDecodeError):
-            raise DataLossError(None, None, "Unable to parse text protobuf") from None
-    if not sanitize:
+    if message_format == "binary" and not sanitize:
         return data
     message = kind()
     try:
-        message.MergeFromString(data)
-    except DecodeError:
-        raise DataLossError(None, None, "Unable to parse binary protobuf") from None
-    return message.SerializePartialToString()
+        if message_format == "text":
+            text_format.Parse(data.decode(), message)
+        else:
+            message.MergeFromString(data)
+        _complete_entries(message)
+        return message.SerializeToString()
+    except (
+        text_format.ParseError,
+        UnicodeDecodeError,
+        DecodeError,
+        EncodeError,
+    ):  # EncodeError: a required field is missing
+        raise DataLossError(None, None, f"Unable to parse {message_format} protobuf") from None
 
 
 def _as_bytes(item: Any) -> bytes:

@@ -49,7 +49,7 @@ class Queue:
     """
 
     def __init__(self, name: str, capacity: int, component_types: Sequence[DType], shapes: Sequence[Shape]) -> None:
-        if capacity == 0 or capacity >= 2**31:
+        if capacity == 0 or not -(2**31) <= capacity < 2**31:
             raise InvalidArgumentError(
                 None, None, f"Queue {name}: capacity must be a positive int32 or -1 (unbounded), got {capacity}."
             )

@@ -11,7 +11,7 @@ from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
-from stoker._src.graph import context
+from stoker._src.graph import context, type_spec
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
@@ -744,14 +744,6 @@ def _rebuild(instance: RaggedTensor, parts: Any) -> Any:
     return result
 
 
-def _compatible(first: Any, second: Any) -> bool:
-    return (  # of any shapes
-        first.dtype.base_dtype is second.dtype.base_dtype
-        and first.ragged_rank == second.ragged_rank
-        and first.row_splits.dtype.base_dtype is second.row_splits.dtype.base_dtype
-    )
-
-
 def _no_conversion(value: RaggedTensor, dtype: Any = None, name: str | None = None, as_ref: bool = False) -> Any:
     raise TypeError(
         f"A RaggedTensor is no Tensor: call to_tensor() or use a function that takes ragged tensors ({value})."
@@ -759,4 +751,4 @@ def _no_conversion(value: RaggedTensor, dtype: Any = None, name: str | None = No
 
 
 register_tensor_conversion_function(RaggedTensor, _no_conversion, priority=0)
-nest.register_composite(RaggedTensor, RaggedTensor._parts, _rebuild, _compatible)
+nest.register_composite(RaggedTensor, RaggedTensor._parts, _rebuild, type_spec.alike)

@@ -7,6 +7,7 @@ what is written twice adds up.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -413,4 +414,9 @@ def _sizes(shape: Shape) -> Any:
     return constant(sizes, dtypes.int32, shape=[len(sizes)], name="element_shape")
 
 
-nest.register_composite(TensorArray, lambda ta: [ta.flow], lambda ta, parts: ta._with_flow(parts[0]))
+def _rebuild(ta: TensorArray, parts: Sequence[Any]) -> TensorArray:
+    # A structure may be filled with whole arrays: TensorFlow's nest does not open them.
+    return parts[0] if isinstance(parts[0], TensorArray) else ta._with_flow(parts[0])
+
+
+nest.register_composite(TensorArray, lambda ta: [ta.flow], _rebuild)

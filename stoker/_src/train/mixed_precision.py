@@ -77,6 +77,8 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
             As for `Optimizer.apply_gradients`.
         """
         pairs = list(grads_and_vars)
+        if isinstance(self._loss_scale, loss_scales.FixedLossScale):  # nothing to update, and every step is applied
+            return self._optimizer.apply_gradients(pairs, global_step, name)
         updated, should_apply = self._loss_scale.update([gradient for gradient, _ in pairs])
 
         def apply() -> Any:

@@ -167,12 +167,15 @@ def decode_gif(contents: bytes) -> np.ndarray:
 
 
 def decode_bmp(contents: bytes, channels: int = 0) -> np.ndarray:
-    """`DecodeBmp`: uint8 [height, width, channels] of a BMP file; no other format is taken."""
+    """`DecodeBmp`: uint8 [height, width, channels] of a BMP file, or [frames, ...] of a WebP file; no other format is taken."""
     _check_channels(channels)
     kind = detect_format(contents)
+    if kind == "webp":
+        return webp.decode_webp(contents, channels)
     if kind != "bmp":
-        other = "" if kind == "webp" else f"`decode_{kind}` or "
-        raise invalid(f"Trying to decode {_NAMES[kind]} format using DecodeBmp op. Use {other}`decode_image` instead.")
+        raise invalid(
+            f"Trying to decode {_NAMES[kind]} format using DecodeBmp op. Use `decode_{kind}` or `decode_image` instead."
+        )
     return bmp.decode_bmp(contents, channels)
 
 

@@ -57,7 +57,7 @@ def read_header(contents: bytes, words: str = FAILED) -> Header:
     """
     if contents[:2] != b"\xff\xd8":
         raise invalid(f"{words}: it does not begin with a start marker")
-    at, size, adobe, rgb = 2, None, False, False
+    at, size, adobe, rgb, components = 2, None, False, False, b""
     while at + 4 <= len(contents):
         if contents[at] != 0xFF:
             at += 1  # libjpeg skips what is between segments
@@ -75,28 +75,61 @@ def read_header(contents: bytes, words: str = FAILED) -> Header:
             continue
         if length < 2 or marker == 0xD9:
             break
-        if marker == 0xDA and size is not None:
-            return Header(*size, adobe, rgb and size[2] == 3, at)
         body = contents[at + 4 : at + 2 + length]
+        if marker == 0xDA and size is not None:
+            _check_scan(body, length, components, words)
+            return Header(*size, adobe, rgb and size[2] == 3, at)
         if len(body) < length - 2:
             break
+        if marker not in _FRAMES | _SEGMENTS or not _fits(marker, body):
+            raise invalid(f"{words}: bad segment {marker:#04x} at byte {at}")
         if marker in _FRAMES:
-            if len(body) < 6 or len(body) < 6 + 3 * body[5]:
+            if size is not None or len(body) < 6 or len(body) != 6 + 3 * body[5]:
                 break
             precision, height, width, count = struct.unpack_from(">BHHB", body)
             if precision != 8 or not height or not width or count not in (1, 3, 4):
                 raise invalid(f"{words}: {count} components of {precision} bits, {width} x {height}")
             across = [body[7 + 3 * k] >> 4 for k in range(count)]
             down = [body[7 + 3 * k] & 15 for k in range(count)]
-            if not min(across) or not min(down):
+            if not all(1 <= factor <= 4 for factor in (*across, *down)):
                 raise invalid(f"{words}: sampling factors {across}, {down}")
             sampling = (max(across) // min(across), max(down) // min(down))
             size = (height, width, count, sampling, marker == 0xC2)
+            components = body[6::3]
         elif marker == 0xEE and body.startswith(b"Adobe"):
             adobe = True
             rgb = len(body) >= 12 and body[11] == 0
         at += 2 + length
     raise invalid(f"{words}: no complete header in {len(contents)} bytes")
+
+
+def _check_scan(body: bytes, length: int, components: bytes, words: str) -> None:
+    """Refuses the header of a scan that is not of the frame's components, as far as the file goes."""
+    if not body:
+        return
+    count = body[0]
+    named = body[1 : 1 + 2 * count : 2]
+    if not 1 <= count <= 4 or length != 6 + 2 * count or not set(named) <= set(components):
+        raise invalid(f"{words}: a scan of {count} components {list(named)} of {list(components)}, {length} bytes long")
+
+
+def _fits(marker: int, body: bytes) -> bool:
+    """Whether libjpeg takes a segment of tables: Huffman codes, quantization, restart interval."""
+    at = 0
+    if marker == 0xC4:
+        while len(body) - at > 16:
+            table, count = body[at], sum(body[at + 1 : at + 17])
+            at += 17 + count
+            if table & ~0x10 >= 4 or count > 256:
+                return False
+        return at == len(body)
+    if marker == 0xDB:
+        while at < len(body):
+            if body[at] & 15 >= 4:
+                return False
+            at += 129 if body[at] >> 4 else 65
+        return at == len(body)
+    return marker != 0xDD or len(body) == 2
 
 
 def _is_complete(contents: bytes, header: Header) -> bool:
