@@ -88,3 +88,14 @@ def test_ops_on_references_need_a_graph(eager):
     """Eager variables have no references: ops that take one refuse with RuntimeError."""
     with pytest.raises(RuntimeError, match="ApplyGradientDescent does not support eager execution"):
         tf.raw_ops.ApplyGradientDescent(var=tf.Variable([1.0]), alpha=0.1, delta=[1.0])
+
+
+@pytest.mark.parametrize("results", [[tf.float32] * 2, [tf.int32]])
+def test_functions_return_what_the_op_expects(results):
+    """An op that calls a function says what it returns; where that is not so, the error names both."""
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        function = tf.function(lambda x: x + 1.0).get_concrete_function(tf.TensorSpec([], tf.float32))
+        call = tf.raw_ops.PartitionedCall(args=[tf.constant(1.0)], Tout=results, f=function)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"returns \(float32\), but 'PartitionedCall' expects"):
+            session.run(call)

@@ -76,7 +76,7 @@ def check_call(op: Any, function: Function) -> None:
 
 
 def check_results(op: Any, function: Function) -> None:
-    """Refuses a node of a file that expects other results than its function has.
+    """Refuses a node that expects other results than its function has.
 
     Raises:
         InvalidArgumentError: another number of results, or other dtypes.
@@ -90,7 +90,7 @@ def check_results(op: Any, function: Function) -> None:
                 f"Function '{function.name}', the condition of '{op.name}', returns {len(found)} values, not 1.",
             )
         return
-    expected = [tensor.dtype.base_dtype for tensor in op.outputs]
+    expected = [dtype.base_dtype for arg in op.definition.outputs for dtype in arg.dtypes(op.attrs)]
     if found != expected:
         raise InvalidArgumentError(
             None,

@@ -12,7 +12,7 @@ from typing import Any
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.function_graph import Function
-from stoker._src.graph.function_library import check_call, function_refs
+from stoker._src.graph.function_library import check_call, check_results, function_refs
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.emit import Step, emit
@@ -34,10 +34,11 @@ class FunctionCompiler:
         """The kernel's keywords for `op`, and the steps that they call.
 
         Raises:
-            InvalidArgumentError: an attribute names a function that is not there.
+            InvalidArgumentError: an attribute names a function that is not there, or takes or returns something else.
         """
         for ref in function_refs(op):
             check_call(op, _function_of(op, ref))
+            check_results(op, _function_of(op, ref))
         known = {i: value.constant for i, value in enumerate(passed) if value.is_constant}
         steps: list[Step] = []
         keywords: dict[str, Any] = {}
