@@ -16,7 +16,7 @@ def extension(module: str, sources: list[str], headers: str, compile_args: list[
     return Extension(
         f"stoker._src.{module}",
         [f"stoker/_src/{source}" for source in sources],
-        depends=sorted(glob(f"stoker/_src/{headers}")),
+        depends=sorted(glob(f"stoker/_src/{headers}") + glob("stoker/_src/base/native/*.h")),
         extra_compile_args=compile_args,
         extra_link_args=[argument for argument in compile_args if argument == "-fopenmp"],
         optional=True,

@@ -217,6 +217,29 @@ def accidental_hits_shape(
 # ---- functions --------------------------------------------------------------------------------------------------
 
 
+def _sampled(
+    definition: OpDefinition,
+    true_classes: Any,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int | None,
+    name: str | None,
+    **more: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    return definition(
+        true_classes,
+        num_true=num_true,
+        num_sampled=num_sampled,
+        unique=unique,
+        range_max=range_max,
+        name=name,
+        **more,
+        **op_seed_attrs(seed),
+    )
+
+
 @export("random.uniform_candidate_sampler", v1="nn.uniform_candidate_sampler")
 def uniform_candidate_sampler(
     true_classes: Any,
@@ -238,15 +261,7 @@ def uniform_candidate_sampler(
         seed: the op's seed.
         name: the op's name.
     """
-    return UNIFORM(
-        true_classes,
-        num_true=num_true,
-        num_sampled=num_sampled,
-        unique=unique,
-        range_max=range_max,
-        name=name,
-        **op_seed_attrs(seed),
-    )
+    return _sampled(UNIFORM, true_classes, num_true, num_sampled, unique, range_max, seed, name)
 
 
 @export("random.log_uniform_candidate_sampler", v1="nn.log_uniform_candidate_sampler")
@@ -260,15 +275,7 @@ def log_uniform_candidate_sampler(
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Draws classes by Zipf's law, for classes ordered from frequent to rare; arguments as the uniform sampler's."""
-    return LOG_UNIFORM(
-        true_classes,
-        num_true=num_true,
-        num_sampled=num_sampled,
-        unique=unique,
-        range_max=range_max,
-        name=name,
-        **op_seed_attrs(seed),
-    )
+    return _sampled(LOG_UNIFORM, true_classes, num_true, num_sampled, unique, range_max, seed, name)
 
 
 @export("random.learned_unigram_candidate_sampler", "nn.learned_unigram_candidate_sampler")
@@ -282,15 +289,7 @@ def learned_unigram_candidate_sampler(
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Draws classes by how often they were targets so far, each counted once before; arguments as the uniform one's."""
-    return LEARNED_UNIGRAM(
-        true_classes,
-        num_true=num_true,
-        num_sampled=num_sampled,
-        unique=unique,
-        range_max=range_max,
-        name=name,
-        **op_seed_attrs(seed),
-    )
+    return _sampled(LEARNED_UNIGRAM, true_classes, num_true, num_sampled, unique, range_max, seed, name)
 
 
 @export("random.fixed_unigram_candidate_sampler", "nn.fixed_unigram_candidate_sampler")
@@ -319,20 +318,21 @@ def fixed_unigram_candidate_sampler(
         num_shards, shard: into how many samplers the classes are divided, and which of them this is.
         unigrams: the weights, instead of a file.
     """
-    return FIXED_UNIGRAM(
+    return _sampled(
+        FIXED_UNIGRAM,
         true_classes,
-        num_true=num_true,
-        num_sampled=num_sampled,
-        unique=unique,
-        range_max=range_max,
+        num_true,
+        num_sampled,
+        unique,
+        range_max,
+        seed,
+        name,
         vocab_file=vocab_file,
         distortion=distortion,
         num_reserved_ids=num_reserved_ids,
         num_shards=num_shards,
         shard=shard,
         unigrams=unigrams,
-        name=name,
-        **op_seed_attrs(seed),
     )
 
 

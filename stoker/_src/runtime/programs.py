@@ -269,10 +269,8 @@ class Builder:
             elif kind in (native.BINARY_LOOP, native.COPY):
                 walk = line[4:]
                 outermost = next((axis for axis in range(_DIMENSIONS) if walk[axis] != 1), _DIMENSIONS - 1)
-                if kind == native.BINARY_LOOP:
-                    out, walked = line[1], list(zip(line[2:4], (walk[_DIMENSIONS:], walk[2 * _DIMENSIONS :])))
-                else:
-                    out, walked = line[0], list(zip(line[:2], (walk[_DIMENSIONS:], walk[2 * _DIMENSIONS :])))
+                out, buffers = (line[1], line[2:4]) if kind == native.BINARY_LOOP else (line[0], line[:2])
+                walked = zip(buffers, (walk[_DIMENSIONS:], walk[2 * _DIMENSIONS :]))
                 size, slow = math.prod(walk[:_DIMENSIONS]), False
                 fits = (
                     rows > 1

@@ -9,7 +9,7 @@
 
 #include "float_math.h"
 #include "philox.h"
-#include "vectorised.h"
+#include "../../base/native/vectorised.h"
 
 enum { LANES = 64 };
 #define TWO_PI 6.28318530717958647692

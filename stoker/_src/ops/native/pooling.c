@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "vectorised.h"
+#include "../../base/native/vectorised.h"
 
 enum { LANES = 64 }; /* channels looked at together */
 

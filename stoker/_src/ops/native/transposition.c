@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "vectorised.h"
+#include "../../base/native/vectorised.h"
 
 enum { TILE = 16 }; /* a cache line of floats */
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "vectorised.h"
+#include "../../base/native/vectorised.h"
 
 enum { BLOCK = 1 << 14 }; /* elements that a thread takes at a time */
 

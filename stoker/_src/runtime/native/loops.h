@@ -1,7 +1,6 @@
 /* The loops of small programs: float32, contiguous, sizes known when the program was made.
  *
- * Each is written for the compiler to vectorise. Where the compiler can, functions marked CLONES exist once for each of a
- * few instruction sets and the best is chosen when the module is loaded.
+ * Each is written for the compiler to vectorise.
  */
 #ifndef STOKER_LOOPS_H
 #define STOKER_LOOPS_H
@@ -10,11 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define CLONES
-#endif
+#include "../../base/native/vectorised.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -63,7 +58,7 @@ INLINE float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(-x)); }
 /* -- element by element ----------------------------------------------------------------------------------------- */
 
 #define UNARY(name, expression)                                                \
-    CLONES static void name(float *restrict out, const float *a, int64_t n) {  \
+    VECTORISED static void name(float *restrict out, const float *a, int64_t n) {  \
         for (int64_t i = 0; i < n; i++) {                                      \
             float x = a[i];                                                    \
             out[i] = (expression);                                             \
@@ -83,7 +78,7 @@ UNARY(loop_relu, x > 0.0f ? x : (x == x ? 0.0f : x))
 
 /* One row of a broadcast: the steps of `a` and `b` are 0 or 1. */
 #define BINARY(name, expression)                                                                             \
-    CLONES static void name(float *restrict out, const float *a, const float *b, int64_t n, int sa, int sb) { \
+    VECTORISED static void name(float *restrict out, const float *a, const float *b, int64_t n, int sa, int sb) { \
         if (sa && sb) {                                                                                      \
             for (int64_t i = 0; i < n; i++) {                                                                \
                 float x = a[i], y = b[i];                                                                    \
@@ -121,7 +116,7 @@ typedef void (*binary_loop)(float *restrict, const float *, const float *, int64
 /* -- products ---------------------------------------------------------------------------------------------------- */
 
 /* out[m, n] = a[m, k] b[k, n], rows of four at a time so that each loaded row of `b` is used four times. */
-CLONES static void loop_matmul(float *restrict out, const float *a, const float *b, int64_t m, int64_t k, int64_t n,
+VECTORISED static void loop_matmul(float *restrict out, const float *a, const float *b, int64_t m, int64_t k, int64_t n,
                                int64_t a_row, int64_t a_column) {
     int64_t i = 0;
     for (; i + 4 <= m; i += 4) {
@@ -178,7 +173,7 @@ static void loop_transpose(float *restrict out, const float *a, int64_t rows, in
 /* -- sums -------------------------------------------------------------------------------------------------------- */
 
 /* out[outer, inner] = scale * the sum over the middle of a[outer, middle, inner]. */
-CLONES static void loop_sum(float *restrict out, const float *a, int64_t outer, int64_t middle, int64_t inner, float divisor) {
+VECTORISED static void loop_sum(float *restrict out, const float *a, int64_t outer, int64_t middle, int64_t inner, float divisor) {
     if (inner == 1) {
         for (int64_t i = 0; i < outer; i++) {
             float lanes[16] = {0};
