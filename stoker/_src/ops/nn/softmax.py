@@ -19,6 +19,7 @@ from stoker._src.ops.nn.by_name import ops
 
 SOFTMAX = define("Softmax(logits: T) -> (softmax: T)", T=FLOATS)
 LOG_SOFTMAX = define("LogSoftmax(logits: T) -> (logsoftmax: T)", T=FLOATS)
+SOFTMAX.lower(lambda build, op, logits: build.softmax(logits))
 
 
 def _vector_shape(logits: Shape) -> Shape:

@@ -109,6 +109,10 @@ BINARY(loop_square_difference, (x - y) * (x - y))
 BINARY(loop_tanh_grad, y * (1.0f - x * x))
 BINARY(loop_sigmoid_grad, y * x * (1.0f - x))
 BINARY(loop_relu_grad, y > 0.0f ? x : 0.0f)
+/* An element that nobody asked about (y is 0) has no gradient, however steep the function is. */
+BINARY(loop_sqrt_grad, y == 0.0f ? y : y * 0.5f / x)
+BINARY(loop_rsqrt_grad, y == 0.0f ? y : y * -0.5f * x * x * x)
+BINARY(loop_reciprocal_grad, y == 0.0f ? y : -y * x * x)
 
 typedef void (*unary_loop)(float *restrict, const float *, int64_t);
 typedef void (*binary_loop)(float *restrict, const float *, const float *, int64_t, int, int);
@@ -168,6 +172,28 @@ VECTORISED static void loop_matmul(float *restrict out, const float *a, const fl
 static void loop_transpose(float *restrict out, const float *a, int64_t rows, int64_t columns) {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) out[i * columns + j] = a[j * rows + i];
+}
+
+/* -- softmax ----------------------------------------------------------------------------------------------------- */
+
+VECTORISED static void loop_softmax(float *restrict out, const float *a, int64_t rows, int64_t columns) {
+    int64_t whole = columns / 16 * 16;
+    for (int64_t i = 0; i < rows; i++, a += columns, out += columns) {
+        float lanes[16], largest = a[0], total = 0;
+        for (int q = 0; q < 16; q++) lanes[q] = a[0];
+        for (int64_t j = 0; j < whole; j += 16)
+            for (int q = 0; q < 16; q++) lanes[q] = a[j + q] > lanes[q] || a[j + q] != a[j + q] ? a[j + q] : lanes[q];
+        for (int64_t j = whole; j < columns; j++) lanes[j - whole] = a[j] > lanes[j - whole] || a[j] != a[j] ? a[j] : lanes[j - whole];
+        for (int q = 0; q < 16; q++) largest = lanes[q] > largest || lanes[q] != lanes[q] ? lanes[q] : largest;
+        for (int64_t j = 0; j < columns; j++) out[j] = exp_of(a[j] - largest);
+        memset(lanes, 0, sizeof lanes);
+        for (int64_t j = 0; j < whole; j += 16)
+            for (int q = 0; q < 16; q++) lanes[q] += out[j + q];
+        for (int64_t j = whole; j < columns; j++) lanes[j - whole] += out[j];
+        for (int q = 0; q < 16; q++) total += lanes[q];
+        float scale = 1.0f / total;
+        for (int64_t j = 0; j < columns; j++) out[j] *= scale;
+    }
 }
 
 /* -- sums -------------------------------------------------------------------------------------------------------- */
