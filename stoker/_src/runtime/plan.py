@@ -24,6 +24,7 @@ from stoker._src.ops.values import host_value, to_numpy
 from stoker._src.runtime import mixed_precision, programs
 from stoker._src.runtime.failures import checked_kernel
 from stoker._src.runtime.instructions import CONSTANT, EFFECTS, EVERYTHING, FEED, Host, Instruction, Value, values_of
+from stoker._src.runtime.reordering import reorder
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
 _WORTH_REUSING = 1 << 14  # elements below which a new tensor costs less than the check
@@ -182,6 +183,7 @@ class Planner:
         for tensor in self.fetches:
             # A reference is fetched after all updates of the step: TensorFlow hands out the variable's own buffer.
             self.results.append(None if tensor is None else self._taken(tensor, reference=False))
+        self.instructions = reorder(self.instructions, self.results)
         if self.with_programs and self.compile_function.placement.gpu is None:
             self.instructions = programs.form(self.instructions, self.results, self.shape_of)
         self._settle()

@@ -26,7 +26,7 @@ from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.values import host_value
 from stoker._src.runtime.failures import explain_failure
-from stoker._src.runtime.instructions import EFFECTS, Host, Instruction, Value, values_of
+from stoker._src.runtime.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
 
 native: Any
 try:
@@ -507,9 +507,7 @@ def _joined(runs: list[Any], wanted: set[Value]) -> list[Instruction]:
             wanted.update(values_of(each.arguments))
         instructions.extend(reversed(added))
     instructions.reverse()
-    for position, instruction in enumerate(instructions):
-        for value in values_of(instruction.results):
-            value.position = value.last_use = position
+    renumber(instructions)
     return instructions
 
 
