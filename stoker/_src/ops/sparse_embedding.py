@@ -18,6 +18,7 @@ from stoker._src.ops import (
     clip,
     gathering,
     math,
+    ragged_tensor,
     ranges,
     reductions,
     scattering,
@@ -181,6 +182,10 @@ def embedding_lookup_sparse(
     combiner = "mean" if combiner is None else combiner
     if combiner not in ("mean", "sqrtn", "sum"):
         raise ValueError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {combiner}")
+    if isinstance(sp_ids, ragged_tensor.RaggedTensor):
+        sp_ids = sp_ids.to_sparse()
+        if isinstance(sp_weights, ragged_tensor.RaggedTensor):
+            sp_weights = sp_weights.to_sparse()
     if type(sp_ids).__name__ == "SparseTensorValue":
         sp_ids = sparse.as_sparse(sp_ids)
     if not isinstance(sp_ids, SparseTensor):
@@ -200,8 +205,10 @@ def embedding_lookup_sparse(
         taken = gathering.gather(embeddings, places)
         rank = taken.static_shape.rank
         if rank is None:
-            raise NotImplementedError("embedding_lookup_sparse with weights needs the rank of params.")
-        tall = array.reshape(weights, [-1, *[1] * (rank - 1)])
+            columns = array.ones(array.expand_dims(ranges.rank(taken) - 1, 0), dtypes.int32)
+            tall = array.reshape(weights, array.concat([[-1], columns], 0))
+        else:
+            tall = array.reshape(weights, [-1, *[1] * (rank - 1)])
         total = segment.segment_sum(math.multiply(taken, tall), rows, name=scope if combiner == "sum" else None)
         if combiner == "sum":
             return total

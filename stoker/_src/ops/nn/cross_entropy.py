@@ -192,9 +192,13 @@ def _wide(logits: Tensor) -> Tensor:
 
 def _class_last(x: Tensor, axis: int) -> Tensor:
     rank = x.static_shape.rank
+    order: Any
     if rank is None:
-        raise NotImplementedError("cross entropy along an inner axis needs logits of known rank")
-    order = [i for i in range(rank) if i != axis % rank] + [axis % rank]
+        count = ranges.rank(x)
+        at = axis if axis >= 0 else math.add(count, axis)
+        order = array.concat([ranges.range(at), ranges.range(math.add(at, 1), count), array.expand_dims(at, 0)], 0)
+    else:
+        order = [i for i in range(rank) if i != axis % rank] + [axis % rank]
     return array.transpose(x, order)
 
 

@@ -77,7 +77,14 @@ def _without_hits(labels: Tensor, sampled: Tensor, logits: Tensor, num_sampled: 
     target = ops.Pack([math.cast(rows, dtypes.int64), places], axis=1)
     batch = math.cast(ops.Slice(array.shape(labels), [0], [1]), dtypes.int64)
     shape = array.concat([batch, convert_to_tensor([num_sampled], dtypes.int64)], 0)
-    penalty = ops.ScatterNd(target, math.cast(lowest, logits.dtype.base_dtype), shape)
+    # A class that is true twice in a row is hit twice, and yet made low once: twice would be minus infinity.
+    penalty = ops.SparseToDense(
+        target,
+        shape,
+        math.cast(lowest, logits.dtype.base_dtype),
+        convert_to_tensor(0, logits.dtype.base_dtype),
+        validate_indices=False,
+    )
     return logits + penalty
 
 
