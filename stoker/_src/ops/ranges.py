@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math as numbers
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -333,6 +334,19 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
         return grid
 
 
+def along_axis(x: Tensor, axis: int, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """`function` along `axis` of a tensor whose rank is not known.
+
+    It receives [before, along, behind] and may put any number of dimensions in the place of the middle one.
+    """
+    sizes: Any = array.SHAPE_OP(x)
+    before, behind = sizes[:axis], sizes[axis + 1 :] if axis != -1 else sizes[:0]
+    outer, inner = (reductions.reduce_prod(part) for part in (before, behind))
+    done = function(array.reshape(x, gathering.joined_sizes([outer, sizes[axis], inner])))
+    along: Any = array.SHAPE_OP(done)
+    return array.reshape(done, array.concat([before, along[1:-1], behind], 0))
+
+
 @export("repeat")
 def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Tensor:
     """Each element (or slice along `axis`) of `input` repeated as often as `repeats` says."""
@@ -341,11 +355,11 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         if axis is None:
             data, axis = array.reshape(data, [-1]), 0
         counts = convert_to_tensor(repeats, name="repeats")
-        rank = data.static_shape.rank
-        if rank is None:
-            raise ValueError("tf.repeat needs the rank of `input`.")
         if not counts.dtype.is_integer:
             raise TypeError(f"Argument `tensor` (name: repeats) must be of type integer. Received {counts}")
+        rank = data.static_shape.rank
+        if rank is None:
+            return along_axis(data, axis, lambda flat: repeat(flat, counts, 1))
         if not -max(rank, 1) <= axis < max(rank, 1):
             raise ValueError(f"axis={axis} out of bounds: expected {-max(rank, 1)}<=axis<{max(rank, 1)}")
         at = axis % rank if rank else 0

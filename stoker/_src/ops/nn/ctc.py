@@ -199,13 +199,19 @@ def ctc_loss(
     ).loss
 
 
-def _blank_last(logits: Tensor, values: Tensor, blank: int, classes: int) -> tuple[Tensor, Tensor]:
+def _blank_last(logits: Tensor, values: Tensor, blank: int, classes: int | None) -> tuple[Tensor, Tensor]:
     """Logits with class `blank` moved to the end, and labels numbered accordingly."""
-    if blank == classes - 1:
+    if blank == -1 or (classes is not None and blank == classes - 1):
         return logits, values
-    order = [i for i in range(classes) if i != blank] + [blank]
-    moved = ops.GatherV2(logits, order, 2)
-    above = math.cast(ops.Less(convert_to_tensor(blank, values.dtype.base_dtype), values), values.dtype.base_dtype)
+    if classes is not None:
+        at = convert_to_tensor(blank, values.dtype.base_dtype)
+        moved = ops.GatherV2(logits, [i for i in range(classes) if i != blank] + [blank], 2)
+    else:
+        count: Any = _size(logits, 2)
+        at = convert_to_tensor(blank) if blank >= 0 else count + blank
+        before, behind = ops.Range(0, at, 1), ops.Range(at + 1, count, 1)
+        moved = ops.GatherV2(logits, array.concat([before, behind, array.reshape(at, [1])], 0), 2)
+    above = math.cast(ops.Less(at, values), values.dtype.base_dtype)
     return moved, math.subtract(values, above)
 
 
@@ -236,11 +242,10 @@ def ctc_loss_v2(
         if is_sparse and blank_index is None:
             raise ValueError("Argument `blank_index` must be provided when labels is a SparseTensor.")
         classes = logits.static_shape.of_rank(3)[2]
-        if classes is None:
-            raise NotImplementedError("ctc_loss_v2 needs a number of classes that is known when the graph is built")
         blank = 0 if blank_index is None else int(blank_index)
-        blank = blank + classes if blank < 0 else blank
-        if not 0 <= blank < classes:
+        if classes is not None and blank < 0:
+            blank += classes
+        if classes is not None and not 0 <= blank < classes:
             raise ValueError(
                 f"Argument `blank_index` must be within num_classes: {blank_index} is not within {classes}."
             )
