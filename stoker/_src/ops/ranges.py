@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math as numbers
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -331,6 +332,19 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
             form[position] = -1
             grid.append(broadcast_to(array.reshape(vector, form), target))
         return grid
+
+
+def along_axis(x: Tensor, axis: int, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """`function` along `axis` of a tensor whose rank is not known.
+
+    It receives [before, along, behind] and may put any number of dimensions in the place of the middle one.
+    """
+    sizes: Any = array.SHAPE_OP(x)
+    before, behind = sizes[:axis], sizes[axis + 1 :] if axis != -1 else sizes[:0]
+    outer, inner = (reductions.reduce_prod(part) for part in (before, behind))
+    done = function(array.reshape(x, gathering.joined_sizes([outer, sizes[axis], inner])))
+    along: Any = array.SHAPE_OP(done)
+    return array.reshape(done, array.concat([before, along[1:-1], behind], 0))
 
 
 @export("repeat")
