@@ -382,8 +382,11 @@ for _definition, _loop in (
     (EXP, "exp"), (SIGMOID, "sigmoid"), (TANH, "tanh"),
 ):  # fmt: skip
     _definition.lower(unary_loop(_loop))
-SIGMOID_GRAD.lower(alike_loop("sigmoid_grad"))
-TANH_GRAD.lower(alike_loop("tanh_grad"))
+for _definition, _loop in (
+    (SIGMOID_GRAD, "sigmoid_grad"), (TANH_GRAD, "tanh_grad"), (SQRT_GRAD, "sqrt_grad"), (RSQRT_GRAD, "rsqrt_grad"),
+    (RECIPROCAL_GRAD, "reciprocal_grad"),
+):  # fmt: skip
+    _definition.lower(alike_loop(_loop))
 
 
 @SIGMOID_GRAD.grad

@@ -237,7 +237,8 @@ def _register(forward: OpDefinition, backward: OpDefinition, third_reserve: bool
         vector = Shape((x[axis],)).merge(Shape((y_backprop.of_rank(len(data_format))[axis],))).merge(scale.of_rank(1))
         for reserve in reserves[:2]:
             vector = vector.merge(reserve.of_rank(1))
-        return (x, vector, vector, Shape(()), Shape(()))
+        like_x = Shape((*x[:axis], vector[0], *x[axis + 1 :]))
+        return (like_x, vector, vector, Shape(()), Shape(()))
 
     @forward.grad
     def fused_batch_norm_gradient(op: Operation, *gradients: Tensor) -> list[Tensor | None]:

@@ -212,11 +212,17 @@ def ctc_loss(
     ).loss
 
 
-def _blank_last(logits: Tensor, values: Tensor, blank: int, classes: int) -> tuple[Tensor, Tensor]:
+def _blank_last(logits: Tensor, values: Tensor, blank: Any, classes: Any) -> tuple[Tensor, Tensor]:
     """Logits with class `blank` moved to the end, and labels numbered accordingly."""
-    if blank == classes - 1:
+    order: Any
+    if isinstance(classes, Tensor):
+        blank = convert_to_tensor(blank)
+        after = ranges.range(math.add(blank, 1), classes)
+        order = array.concat([ranges.range(blank), after, array.reshape(blank, [1])], 0)
+    elif blank == classes - 1:
         return logits, values
-    order = [i for i in range(classes) if i != blank] + [blank]
+    else:
+        order = [i for i in range(classes) if i != blank] + [blank]
     moved = gathering.GATHER_V2(logits, order, 2)
     above = math.cast(
         comparison.LESS(convert_to_tensor(blank, values.dtype.base_dtype), values), values.dtype.base_dtype
@@ -250,12 +256,12 @@ def ctc_loss_v2(
         is_sparse = isinstance(labels, SparseTensor)
         if is_sparse and blank_index is None:
             raise ValueError("Argument `blank_index` must be provided when labels is a SparseTensor.")
-        classes = logits.static_shape.of_rank(3)[2]
-        if classes is None:
-            raise NotImplementedError("ctc_loss_v2 needs a number of classes that is known when the graph is built")
-        blank = 0 if blank_index is None else int(blank_index)
+        classes: Any = logits.static_shape.of_rank(3)[2]
+        if is_unknown := classes is None:
+            classes = _size(logits, 2)
+        blank: Any = 0 if blank_index is None else int(blank_index)
         blank = blank + classes if blank < 0 else blank
-        if not 0 <= blank < classes:
+        if not is_unknown and not 0 <= blank < classes:
             raise ValueError(
                 f"Argument `blank_index` must be within num_classes: {blank_index} is not within {classes}."
             )

@@ -9,7 +9,7 @@ from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, linalg, math, reductions, scattering, slicing, sparse_embedding
+from stoker._src.ops import array, linalg, math, reductions, slicing, sparse_embedding, sparse_ops
 from stoker._src.ops.candidate_sampling import compute_accidental_hits, log_uniform_candidate_sampler
 from stoker._src.ops.nn.cross_entropy import (
     sigmoid_cross_entropy_with_logits,
@@ -76,7 +76,14 @@ def _without_hits(labels: Tensor, sampled: Tensor, logits: Tensor, num_sampled: 
     target = array.PACK([math.cast(rows, dtypes.int64), places], axis=1)
     batch = math.cast(slicing.SLICE(array.shape(labels), [0], [1]), dtypes.int64)
     shape = array.concat([batch, convert_to_tensor([num_sampled], dtypes.int64)], 0)
-    penalty = scattering.SCATTER_ND(target, math.cast(lowest, logits.dtype.base_dtype), shape)
+    # A class that is true twice in a row is hit twice, and yet made low once: twice would be minus infinity.
+    penalty = sparse_ops.SPARSE_TO_DENSE(
+        target,
+        shape,
+        math.cast(lowest, logits.dtype.base_dtype),
+        convert_to_tensor(0, logits.dtype.base_dtype),
+        validate_indices=False,
+    )
     return logits + penalty
 
 

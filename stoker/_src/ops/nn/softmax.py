@@ -18,6 +18,7 @@ from stoker._src.ops import array, comparison, math, ranges, reductions
 
 SOFTMAX = define("Softmax(logits: T) -> (softmax: T)", T=FLOATS)
 LOG_SOFTMAX = define("LogSoftmax(logits: T) -> (logsoftmax: T)", T=FLOATS)
+SOFTMAX.lower(lambda build, op, logits: build.softmax(logits))
 
 
 def _vector_shape(logits: Shape) -> Shape:
