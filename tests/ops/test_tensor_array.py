@@ -9,11 +9,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.shapes import Shape
 from stoker._src.ops import tensor_array_v3 as v3
 from stoker._src.ops.tensor_list_values import TensorList
-
-
-def run(fetches, feeds=None):
-    with tf.Session() as session:
-        return session.run(fetches, feeds)
+from tests.running import run
 
 
 def test_write_read_stack_in_a_graph():
