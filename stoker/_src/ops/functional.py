@@ -184,6 +184,27 @@ def fake_param_shape(*, shape: Shape) -> Shape:
     return shape
 
 
+def _of_outputs(functions: list[Any]) -> dict[str, Any]:
+    return {
+        "Tout": [tensor.dtype.base_dtype for tensor in functions[0].outputs],
+        "output_shapes": agreed_shapes(functions),
+    }
+
+
+def if_of(pred: Any, passed: list[Any], functions: list[Any], name: str | None = None) -> Any:
+    """Calls the first of two functions of `passed` where `pred` holds, else the second."""
+    definition = IF if any(function.stateful for function in functions) else STATELESS_IF
+    branches = {"then_branch": functions[0].ref, "else_branch": functions[1].ref}
+    return definition(pred, passed, name=name, **branches, **_of_outputs(functions))
+
+
+def case_of(index: Any, passed: list[Any], functions: list[Any], name: str | None = None) -> Any:
+    """Calls the function of `passed` at a place in the list."""
+    definition = CASE if any(function.stateful for function in functions) else STATELESS_CASE
+    branches = [function.ref for function in functions]
+    return definition(index, passed, name=name, branches=branches, **_of_outputs(functions))
+
+
 def agreed_shapes(functions: list[Any]) -> list[Shape]:
     """What the outputs of all functions have in common."""
     shapes = [tensor.static_shape for tensor in functions[0].outputs]
