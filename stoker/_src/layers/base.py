@@ -448,14 +448,14 @@ class Layer:
 
 
 def called_once(layer: type[Layer], arguments: dict[str, Any]) -> Any:
-    """What a new layer makes of `inputs`.
+    """What a new layer makes of `inputs`: the functions of `tf.layers`.
 
     Args:
         layer: its class.
-        arguments: those of the layer, by name, and `inputs`; perhaps `training`, which the call takes, and `reuse`, of the
-            variable scope `name`.
+        arguments: the `locals()` of the function: the layer's arguments and `inputs`; perhaps `training`, which the call
+            takes, `reuse`, of the variable scope `name`, and the class itself.
     """
-    given = dict(arguments)
+    given = {name: value for name, value in arguments.items() if value is not layer}
     inputs = given.pop("inputs")
     chosen = {"training": given.pop("training")} if "training" in given else {}
     if "reuse" in given:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from stoker._src.base import dtypes
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.keys import GraphKeys
@@ -54,13 +54,6 @@ def metric(function: Function) -> Function:
         return value, update
 
     return cast(Function, made)
-
-
-def named(function: Callable[..., Metric], name: str, doc: str) -> Callable[..., Metric]:
-    """A function of a family of metrics, as `tf.metrics.<name>`."""
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return export(v1=f"metrics.{name}")(metric(function))
 
 
 def metric_variable(shape: Any, dtype: Any, name: str, validate_shape: bool = True) -> Any:
@@ -308,6 +301,9 @@ _BINARY = {
 def _counting(kind: str, doc: str) -> Callable[..., Metric]:
     """`tf.metrics.<kind>`: the weighted count of one kind of answer. Variable: `count`."""
 
+    @export(v1=f"metrics.{kind}")
+    @metric
+    @named(kind, doc)
     def count(
         labels: Any,
         predictions: Any,
@@ -331,7 +327,7 @@ def _counting(kind: str, doc: str) -> Callable[..., Metric]:
                     values = math.multiply(values, casting.cast(weights, dtypes.float32))
             return array.identity(total), total.assign_add(reductions.reduce_sum(values))
 
-    return named(count, kind, doc)
+    return count
 
 
 true_positives = _counting("true_positives", "The weighted count of true labels that were predicted.")

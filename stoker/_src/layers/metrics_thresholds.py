@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base import dtypes
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.layers.metrics import Metric, matched, metric, metric_variable, named
+from stoker._src.layers.metrics import Metric, matched, metric, metric_variable
 from stoker._src.layers.weights import broadcast_weights
 from stoker._src.ops import (
     array,
@@ -232,6 +232,9 @@ def specificity_at_sensitivity(
 def _counting(kind: str, doc: str) -> Callable[..., Metric]:
     """`tf.metrics.<kind>_at_thresholds`: one of the counts."""
 
+    @export(v1=f"metrics.{kind}_at_thresholds")
+    @metric
+    @named(f"{kind}_at_thresholds", doc)
     def count(
         labels: Any,
         predictions: Any,
@@ -245,7 +248,7 @@ def _counting(kind: str, doc: str) -> Callable[..., Metric]:
             values, updates = _confusion(labels, predictions, list(thresholds), weights, (kind,))
             return array.identity(values[_SHORT[kind]]), updates[_SHORT[kind]]
 
-    return named(count, f"{kind}_at_thresholds", doc)
+    return count
 
 
 true_positives_at_thresholds = _counting(
@@ -265,6 +268,9 @@ false_negatives_at_thresholds = _counting(
 def _hit_rate(label: str, other: str) -> Callable[..., Metric]:
     """`tf.metrics.<label>_at_thresholds`: true positives as a part of them and of another count."""
 
+    @export(v1=f"metrics.{label}_at_thresholds")
+    @metric
+    @named(f"{label}_at_thresholds", f"{label.capitalize()} at each threshold.")
     def rate(
         labels: Any,
         predictions: Any,
@@ -284,7 +290,7 @@ def _hit_rate(label: str, other: str) -> Callable[..., Metric]:
 
             return ratio(values, "value"), ratio(updates, "update_op")
 
-    return named(rate, f"{label}_at_thresholds", f"{label.capitalize()} at each threshold.")
+    return rate
 
 
 precision_at_thresholds = _hit_rate("precision", "false_positives")

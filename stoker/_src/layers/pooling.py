@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.base import (
     InputSpec,
@@ -129,6 +129,8 @@ class AveragePooling3D(_Pooling):
 def _function(layer: type[_Pooling], name: str) -> Callable[..., Tensor]:
     """`tf.layers.<name>`: a layer, called once."""
 
+    @export(v1=f"layers.{name}")
+    @named(name, layer.__doc__)
     def pooling(
         inputs: Any,
         pool_size: Any,
@@ -139,9 +141,7 @@ def _function(layer: type[_Pooling], name: str) -> Callable[..., Tensor]:
     ) -> Tensor:
         return layer(pool_size, strides, padding, data_format, name).apply(inputs)
 
-    pooling.__name__ = pooling.__qualname__ = name
-    pooling.__doc__ = layer.__doc__
-    return export(v1=f"layers.{name}")(pooling)
+    return pooling
 
 
 max_pooling1d = _function(MaxPooling1D, "max_pooling1d")

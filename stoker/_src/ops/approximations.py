@@ -11,7 +11,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, REAL, DType, DTypeSet, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import INT, OpDefinition, define, one_of
@@ -165,6 +165,10 @@ def approx_top_k_grad(op: Operation, g: Tensor, _: Any) -> Tensor:
 
 
 def _approximate(name: str, which: str, is_max_k: bool) -> Callable[..., Any]:
+    @export(f"math.{name}", f"nn.{name}")
+    @named(
+        name, f"The `k` {which} elements along a dimension, and their places. All of them are found: the recall is 1."
+    )
     def top(
         operand: Any,
         k: int,
@@ -179,11 +183,7 @@ def _approximate(name: str, which: str, is_max_k: bool) -> Callable[..., Any]:
             reduction_input_size_override=reduction_input_size_override, aggregate_to_topk=aggregate_to_topk, name=name,
         )  # fmt: skip
 
-    top.__name__ = top.__qualname__ = name
-    top.__doc__ = (
-        f"The `k` {which} elements along a dimension, and their places. All of them are found: the recall is 1."
-    )
-    return export(f"math.{name}", f"nn.{name}")(top)
+    return top
 
 
 approx_max_k = _approximate("approx_max_k", "largest", True)

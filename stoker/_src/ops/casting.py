@@ -10,7 +10,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INTS, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, define, unchanged
@@ -114,12 +114,12 @@ def _limits_within(source: DType, wanted: DType) -> tuple[Any, Any]:
 
 
 def _converter(dtype: DType, python_name: str, node_name: str) -> Any:
+    @export(v1=python_name)
+    @named(python_name, f"`tf.cast(x, tf.{dtype.name})`, the spelling of 1.x.")
     def convert(x: Any, name: str = node_name) -> Any:
         return cast(x, dtype, name=name)
 
-    convert.__name__ = convert.__qualname__ = python_name
-    convert.__doc__ = f"`tf.cast(x, tf.{dtype.name})`, the spelling of 1.x."
-    return export(v1=python_name)(convert)
+    return convert
 
 
 to_float = _converter(dtypes.float32, "to_float", "ToFloat")

@@ -9,7 +9,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import COMPLEX, FLOATS, INEXACT, NUMERIC, SIGNED_INTS, DType, DTypeSet
-from stoker._src.base.export import Names, export
+from stoker._src.base.export import Names, export, named
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, unchanged
 from stoker._src.graph.definition import broadcasting as broadcast_rule
@@ -39,13 +39,12 @@ def unary(name: str, kernel: Callable[..., Any], allowed: tuple[DType, ...], gra
 def function(definition: OpDefinition, python_name: str, doc: str, *names: str, v1: Names = (), v2: Names = ()) -> Any:
     """The public function `python_name(x, name=None)` of an op."""
 
+    @export(*names, v1=v1, v2=v2)
+    @named(python_name, doc)
     def apply(x: Any, name: str | None = None) -> Tensor:
         return definition(x, name=name)
 
-    apply.__name__ = apply.__qualname__ = python_name
-    apply.__module__ = __name__
-    apply.__doc__ = doc
-    return export(*names, v1=v1, v2=v2)(apply)
+    return apply
 
 
 def _times(g: Tensor, slope: Any) -> Tensor:

@@ -17,7 +17,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.base.shapes import Dim, Shape
 from stoker._src.graph.definition import FLOATS_LIST, STATEFUL, OpDefinition, define, unchanged
 from stoker._src.graph.tensor import Operation, Tensor
@@ -273,7 +273,10 @@ def _ratios(pooling_ratio: Any) -> list[float]:
 
 def _functions(definition: OpDefinition, name: str, what: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """`tf.nn.<name>`, in its 1.x and its 2.x form."""
+    parts = f"({what} of randomly cut windows, row boundaries, column boundaries)"
 
+    @export(v1=f"nn.{name}")
+    @named(name, f"{parts}; `pooling_ratio` is the shrinking factor.")
     def pool(
         value: Any,
         pooling_ratio: Any,
@@ -295,6 +298,8 @@ def _functions(definition: OpDefinition, name: str, what: str) -> tuple[Callable
             name=name,
         )
 
+    @export(v2=f"nn.{name}")
+    @named(f"{name}_v2", f"{parts}; with a seed the windows stay the same.")
     def pool_v2(
         value: Any,
         pooling_ratio: Any,
@@ -306,12 +311,7 @@ def _functions(definition: OpDefinition, name: str, what: str) -> tuple[Callable
         first, second = (0, 0) if seed == 0 else random.get_seed(seed)
         return pool(value, _ratios(pooling_ratio), pseudo_random, overlapping, seed != 0, first or 0, second or 0, name)
 
-    parts = f"({what} of randomly cut windows, row boundaries, column boundaries)"
-    pool.__name__ = pool.__qualname__ = name
-    pool.__doc__ = f"{parts}; `pooling_ratio` is the shrinking factor."
-    pool_v2.__name__ = pool_v2.__qualname__ = f"{name}_v2"
-    pool_v2.__doc__ = f"{parts}; with a seed the windows stay the same."
-    return export(v1=f"nn.{name}")(pool), export(v2=f"nn.{name}")(pool_v2)
+    return pool, pool_v2
 
 
 fractional_max_pool, fractional_max_pool_v2 = _functions(FRACTIONAL_MAX_POOL, "fractional_max_pool", "maxima")
