@@ -493,11 +493,6 @@ for _definition in (LOWER_BOUND, UPPER_BOUND):
     _definition.shape(lambda sorted_inputs, values: values.of_rank(2)).__name__ = "search_shape"
 
 
-def _last_size(x: Tensor) -> Any:
-    size = x.static_shape[-1] if x.static_shape.rank else None
-    return array.shape(x)[-1] if size is None else size  # type: ignore[index]
-
-
 @export("searchsorted")
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
@@ -509,8 +504,7 @@ def searchsorted(
     """
     if side not in ("left", "right"):
         raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
-    sequence = convert_to_tensor(sorted_sequence)
-    wanted = convert_to_tensor(values, sequence.dtype.base_dtype)
-    rows, flat = (array.reshape(each, [-1, _last_size(each)]) for each in (sequence, wanted))
+    last = [array.shape(each)[-1] for each in (sorted_sequence, values)]  # type: ignore[index]
+    rows, flat = (array.reshape(each, [-1, size]) for each, size in zip((sorted_sequence, values), last))
     found = (LOWER_BOUND if side == "left" else UPPER_BOUND)(rows, flat, out_type=as_dtype(out_type), name=name)
-    return array.reshape(found, array.shape(wanted))
+    return array.reshape(found, array.shape(values))

@@ -149,6 +149,7 @@ class _Caller:
         values = [variable.read() for variable in inputs[: self.count]]
         gradient = inputs[self.gradient_at]
         self._check_dtype(gradient)
+        self._check_variables(inputs[: self.count], values, gradient)
         for value in values:
             if value.shape != gradient.shape:
                 raise self._misfit(inputs[: self.count], gradient)
@@ -173,10 +174,11 @@ class _Caller:
             values, numbers[at - count] = block.merged(values, gradients)
         else:
             values = [[variable.read() for variable in column] for column in states]
-            for column in values:
-                for i, (value, gradient) in enumerate(zip(column, gradients)):
-                    if value.shape != gradient.shape:
-                        raise self._misfit([each[i] for each in states], gradient)
+            for i, gradient in enumerate(gradients):
+                row = [column[i] for column in values]
+                self._check_variables([column[i] for column in states], row, gradient)
+                if any(value.shape != gradient.shape for value in row):
+                    raise self._misfit([column[i] for column in states], gradient)
         self.rule(*values, *numbers, **attributes)
 
     def sparse(self, *inputs: Any, **attributes: Any) -> VariableState:
@@ -186,6 +188,7 @@ class _Caller:
         self._check_dtype(gradient)
         self._check_numbers(numbers)
         values = [variable.read() for variable in inputs[:count]]
+        self._check_variables(inputs[:count], values, gradient)
         self._check_rows(inputs, values, gradient, indices)
         for rows, chosen in distinct_rows(indices.long(), len(values[0]), self.name):
             parts = [[value.index_select(0, rows)] for value in values]
@@ -205,6 +208,15 @@ class _Caller:
             raise InvalidArgumentError(
                 None, None, f"No OpKernel was registered to support Op '{self.name}' with T={found}: there are {known}."
             )
+
+    def _check_variables(self, variables: Any, values: Tensors, gradient: torch.Tensor) -> None:
+        """A handle does not say the dtype of its variable, which must be the op's."""
+        for label, variable, value in zip(self.variables, variables, values):
+            if value.dtype is not gradient.dtype:
+                wanted, found = (str(each).removeprefix("torch.") for each in (gradient.dtype, value.dtype))
+                raise InvalidArgumentError(
+                    None, None, f"{self.name}: {label} ({variable.name}) is of {found}, but the op's T is {wanted}."
+                )
 
     def _check_numbers(self, numbers: list[Any]) -> None:
         strict = self.name.removeprefix("Resource") in _STRICT
@@ -305,7 +317,7 @@ class Block:
         )
 
     def fits(self, gradients: Tensors) -> bool:
-        return [gradient.shape for gradient in gradients] == self._shapes
+        return gradients[0].dtype is self._flats[0].dtype and [gradient.shape for gradient in gradients] == self._shapes
 
     def merged(self, values: list[Tensors], gradients: Tensors) -> tuple[list[Tensors], Tensors]:
         """The lists for a rule: the block's memory in place of its small variables, their gradients joined likewise."""
