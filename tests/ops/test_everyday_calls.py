@@ -164,3 +164,46 @@ def test_direction_of_complex_numbers_has_a_gradient():
     """x / |x| turns with x, though its length stays."""
     found, expected = _slope(lambda x: tf.imag(tf.sign(tf.complex(x, 2 * x + 1))), np.array([0.3, -2.0, 1.5]), [3])
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+_ROWS, _WAVE = X[0], np.arange(24, dtype=np.float32).reshape(2, 12)
+_MATRICES = X[:, :, :3] @ X[:, :, :3].transpose(0, 2, 1) + 2 * np.eye(3, dtype=np.float32)
+
+
+def _lookup(ids, **options):
+    weights = tf.SparseTensor([[0, 0], [1, 0]], [2.0, -1.0], [2, 1])
+    sparse = tf.SparseTensor([[0, 0], [1, 0]], tf.constant([1, 2], tf.int64), [2, 1])
+    return tf.nn.embedding_lookup_sparse(ids, sparse, weights, **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "value"),
+    [
+        (lambda x: tf.repeat(x, 2, axis=1), _ROWS),
+        (lambda x: tf.repeat(x, [1, 0, 2], axis=-2), _ROWS),
+        (lambda x: tf.signal.frame(x, 3, 2, pad_end=True), _WAVE),
+        (lambda x: tf.signal.frame(x, 2, 1, axis=0), _WAVE),
+        (lambda x: tf.signal.overlap_and_add(x, 2), X),
+        (lambda x: tf.signal.stft(x, 4, 2), _WAVE),
+        (lambda x: tf.signal.fftshift(x), _WAVE),
+        (lambda x: tf.signal.ifftshift(x, axes=[-1]), _WAVE),
+        (lambda x: tf.linalg.lu_reconstruct(x, [[1, 0, 2], [2, 1, 0]]), _MATRICES),
+        (lambda x: _lookup(x, combiner="mean"), _ROWS),
+        (lambda x: tf.nn.ctc_loss_v2([[1, 2], [1, 1]], x, [2, 1], [3, 3], blank_index=1), X.reshape(3, 2, 4)),
+        (lambda x: tf.nn.ctc_loss_v2([[1, 2], [1, 1]], x, [2, 1], [3, 3], blank_index=-2), X.reshape(3, 2, 4)),
+    ],
+)
+def test_no_rank_is_needed(call, value):
+    """What a function computes of a tensor of unknown rank is what it computes of a constant."""
+    unknown = tf.placeholder_with_default(value, None)
+    found, expected = _run([call(unknown), call(tf.constant(value))])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_rows_of_ids_of_unknown_rank():
+    """safe_embedding_lookup_sparse combines the last dimension of ids of any rank."""
+    table = np.arange(6.0, dtype=np.float32).reshape(3, 2)
+    places = tf.placeholder_with_default(np.array([[0, 1, 0], [1, 0, 1]]), None)
+    ids = tf.SparseTensor(places, tf.constant([1, 2], tf.int64), tf.placeholder_with_default(np.array([2, 2, 2]), None))
+    found = _run(tf.nn.safe_embedding_lookup_sparse(table, ids))
+    np.testing.assert_array_equal(found, [[[0, 0], [2, 3]], [[4, 5], [0, 0]]])

@@ -8,7 +8,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph import context
-from stoker._src.graph.conversion import convert_to_tensor, dtype_of
+from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor
 from stoker._src.graph.definition import (
     MISSING,
     Arg,
@@ -138,18 +138,16 @@ def _convert(
 ) -> Tensor:
     expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
     hint = None
+    if expected is None and context.executing_eagerly():  # tensors decide, also those that come later
+        expected = _dtype_of_tensors(definition, arg, bound)
+        if expected is not None:
+            attrs[arg.type_attr or ""] = definition.check_attr(arg.type_attr or "", expected)
     if expected is None and arg.type_attr is not None:
         spec = definition.attrs[arg.type_attr]
         own = _own_dtype(value, spec.default)
         # The attribute's default is for values that have no dtype of their own, or none that the op takes.
         if spec.default is not MISSING and (own is None or (spec.allowed and own not in spec.allowed)):
             hint = spec.default
-        if own is None and context.executing_eagerly():  # tensors decide, also those that come later
-            for other, beside in zip(definition.inputs, bound):
-                if other.type_attr == arg.type_attr and isinstance(beside, Tensor):
-                    hint = beside.dtype.base_dtype
-            if isinstance(value, float) and hint is not None and hint.is_integer:
-                raise TypeError(f"Cannot convert {value} to EagerTensor of dtype {hint.name}")
     tensor = _tensor(definition, arg, value, expected, hint, target, unique, arg.name)
     dtype = tensor.dtype.base_dtype
     if expected is None:
@@ -185,6 +183,14 @@ def _tensor(
         if expected is None:
             raise
         raise type(error)(f"Tried to convert '{label}' to a tensor and failed. Error: {error}") from error
+
+
+def _dtype_of_tensors(definition: OpDefinition, arg: Arg, bound: list[Any]) -> DType | None:
+    """The dtype of the first tensor or variable among the inputs that share the type attribute of `arg`."""
+    for other, beside in zip(definition.inputs, bound):
+        if other.type_attr == arg.type_attr and not other.is_list and is_tensor(beside):
+            return dtype_of(beside)
+    return None
 
 
 def _own_dtype(value: Any, default: Any) -> DType | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math as numbers
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ def range_shape(start: Any, limit: Any, delta: Any) -> Shape:
 
 
 builtin_range = range
-_ORDER = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
+_ORDER = (dtypes.int32, dtypes.int64, dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 
 
 @export("range")
@@ -333,6 +334,19 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
         return grid
 
 
+def along_axis(x: Tensor, axis: int, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """`function` along `axis` of a tensor whose rank is not known.
+
+    It receives [before, along, behind] and may put any number of dimensions in the place of the middle one.
+    """
+    sizes: Any = array.SHAPE_OP(x)
+    before, behind = sizes[:axis], sizes[axis + 1 :] if axis != -1 else sizes[:0]
+    outer, inner = (reductions.reduce_prod(part) for part in (before, behind))
+    done = function(array.reshape(x, gathering.joined_sizes([outer, sizes[axis], inner])))
+    along: Any = array.SHAPE_OP(done)
+    return array.reshape(done, array.concat([before, along[1:-1], behind], 0))
+
+
 @export("repeat")
 def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Tensor:
     """Each element (or slice along `axis`) of `input` repeated as often as `repeats` says."""
@@ -342,18 +356,18 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
             data, axis = array.reshape(data, [-1]), 0
         counts = convert_to_tensor(repeats, name="repeats")
         rank = data.static_shape.rank
-        if rank is None:
-            raise ValueError("tf.repeat needs the rank of `input`.")
         if not counts.dtype.is_integer:
             raise TypeError(f"Argument `tensor` (name: repeats) must be of type integer. Received {counts}")
-        if not -max(rank, 1) <= axis < max(rank, 1):
-            raise ValueError(f"axis={axis} out of bounds: expected {-max(rank, 1)}<=axis<{max(rank, 1)}")
-        at = axis % rank if rank else 0
-        if rank == 0:
-            data, at = array.reshape(data, [1]), 0
+        at = axis
+        if rank is not None:
+            if not -max(rank, 1) <= axis < max(rank, 1):
+                raise ValueError(f"axis={axis} out of bounds: expected {-max(rank, 1)}<=axis<{max(rank, 1)}")
+            at = axis % rank if rank else 0
+            if rank == 0:
+                data, at = array.reshape(data, [1]), 0
         counts = math.cast(counts, dtypes.int32)
         length = array.shape(data)[at]  # type: ignore[index]
-        if counts.static_shape.rank == 0:
+        if rank is not None and counts.static_shape.rank == 0:
             # One count for all: a new dimension, filled and folded in.
             wide = array.expand_dims(data, at + 1)
             times = [1] * max(rank + 1, 2)
@@ -366,6 +380,9 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         longest = math.maximum(reductions.reduce_max(counts), 0)
         rows = broadcast_to(array.expand_dims(range(length), 1), gathering.joined_sizes([length, longest]))
         places = array_selection.boolean_mask(rows, array_selection.sequence_mask(counts, longest))
+        known_counts = constant_value(counts)
+        if known_counts is not None:
+            places.set_shape([int(np.maximum(known_counts, 0).sum())])
         return gathering.GATHER_V2(data, places, at)
 
 

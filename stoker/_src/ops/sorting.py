@@ -493,6 +493,12 @@ for _definition in (LOWER_BOUND, UPPER_BOUND):
     _definition.shape(lambda sorted_inputs, values: values.of_rank(2)).__name__ = "search_shape"
 
 
+def _row_count(sizes: Tensor) -> int:
+    """How many rows there are where they are empty (`reshape` could not tell), else -1."""
+    known = constant_value(sizes)
+    return -1 if known is None or known[-1] else int(np.prod(known[:-1]))
+
+
 @export("searchsorted")
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
@@ -504,7 +510,8 @@ def searchsorted(
     """
     if side not in ("left", "right"):
         raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
-    last = [array.shape(each)[-1] for each in (sorted_sequence, values)]  # type: ignore[index]
-    rows, flat = (array.reshape(each, [-1, size]) for each, size in zip((sorted_sequence, values), last))
+    given = (sorted_sequence, values)
+    sizes = [[_row_count(size), size[-1]] for size in map(array.shape, given)]  # type: ignore[index]
+    rows, flat = map(array.reshape, given, sizes)
     found = (LOWER_BOUND if side == "left" else UPPER_BOUND)(rows, flat, out_type=as_dtype(out_type), name=name)
     return array.reshape(found, array.shape(values))
