@@ -216,6 +216,8 @@ def _to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
         raise TypeError(f"Expected any non-tensor type, but got a tensor instead: {value!r}.") from None
     except OverflowError:
         if dtype is None and guessed is dtypes.int32:
+            if isinstance(value, int) and 2**63 <= value < 2**64 and not context.executing_eagerly():
+                return np.array(value, dtype=np.uint64), dtypes.uint64
             try:
                 return np.array(_plain(value), dtype=np.int64), dtypes.int64
             except OverflowError:

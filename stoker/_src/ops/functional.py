@@ -26,7 +26,7 @@ def _truth(value: Any) -> bool:
     return bool(value) if value.ndim == 0 else value.numel() > 0
 
 
-def _returned_shapes(op: Operation, functions: list[FunctionRef]) -> list[Shape]:
+def returned_shapes(op: Operation, functions: list[FunctionRef]) -> list[Shape]:
     """What all of the functions agree on, made more precise by the attribute `output_shapes`."""
     stated = op.attrs.get("output_shapes") or ()
     known = [ref.target for ref in functions if ref.target is not None]
@@ -63,7 +63,7 @@ def _if(name: str, traits: Any) -> OpDefinition:
 
     @definition.shape
     def if_shape(cond: Shape, input: list[Shape], *, op: Operation) -> list[Shape]:
-        return _returned_shapes(op, [op.attrs["then_branch"], op.attrs["else_branch"]])
+        return returned_shapes(op, [op.attrs["then_branch"], op.attrs["else_branch"]])
 
     return definition
 
@@ -89,7 +89,7 @@ def _case(name: str, traits: Any) -> OpDefinition:
 
     @definition.shape
     def case_shape(branch_index: Shape, input: list[Shape], *, op: Operation) -> list[Shape]:
-        return _returned_shapes(op, list(op.attrs["branches"]))
+        return returned_shapes(op, list(op.attrs["branches"]))
 
     return definition
 
@@ -151,7 +151,7 @@ def _call(name: str, traits: Any) -> OpDefinition:
 
     @definition.shape
     def call_shape(args: list[Shape], *, op: Operation) -> list[Shape]:
-        return _returned_shapes(op, [op.attrs["f"]])
+        return returned_shapes(op, [op.attrs["f"]])
 
     return definition
 

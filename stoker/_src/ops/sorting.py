@@ -493,15 +493,10 @@ for _definition in (LOWER_BOUND, UPPER_BOUND):
     _definition.shape(lambda sorted_inputs, values: values.of_rank(2)).__name__ = "search_shape"
 
 
-def _row_count(x: Tensor) -> int:
-    """How many rows there are, -1 if the graph does not know (of empty rows, `reshape` could not tell)."""
-    rows = x.static_shape[:-1].size if x.static_shape.rank else None
-    return -1 if rows is None else rows
-
-
-def _last_size(x: Tensor) -> Any:
-    size = x.static_shape[-1] if x.static_shape.rank else None
-    return array.shape(x)[-1] if size is None else size  # type: ignore[index]
+def _row_count(sizes: Tensor) -> int:
+    """How many rows there are where they are empty (`reshape` could not tell), else -1."""
+    known = constant_value(sizes)
+    return -1 if known is None or known[-1] else int(np.prod(known[:-1]))
 
 
 @export("searchsorted")
@@ -515,8 +510,8 @@ def searchsorted(
     """
     if side not in ("left", "right"):
         raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
-    sequence = convert_to_tensor(sorted_sequence)
-    wanted = convert_to_tensor(values, sequence.dtype.base_dtype)
-    rows, flat = (array.reshape(each, [_row_count(each), _last_size(each)]) for each in (sequence, wanted))
+    given = (sorted_sequence, values)
+    sizes = [[_row_count(size), size[-1]] for size in map(array.shape, given)]  # type: ignore[index]
+    rows, flat = map(array.reshape, given, sizes)
     found = (LOWER_BOUND if side == "left" else UPPER_BOUND)(rows, flat, out_type=as_dtype(out_type), name=name)
-    return array.reshape(found, array.shape(wanted))
+    return array.reshape(found, array.shape(values))
