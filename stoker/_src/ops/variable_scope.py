@@ -336,14 +336,14 @@ def _initial_value(
             raise ValueError(
                 f"Shape of a new variable ({name}) must be fully defined, but instead was {'<unknown>' if shape is None else TensorShape(shape)}."
             )
+    if not _takes_shape(initializer):
+        return initializer
     sizes = list(shape)
     extra = (
         {"partition_info": partition_info}
         if partition_info is not None and _accepts(initializer, "partition_info")
         else {}
     )
-    if not _takes_shape(initializer):
-        return initializer
     if _accepts(initializer, "dtype"):
         return lambda: initializer(sizes, dtype=dtype, **extra)
     return lambda: initializer(sizes, **extra)
