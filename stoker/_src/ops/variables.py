@@ -403,7 +403,7 @@ class Variable(PartialUpdates, metaclass=_VariableType):
 
     def __repr__(self) -> str:
         described = f"<tf.Variable '{self.name}' shape={self.shape} dtype={self._dtype.name}"
-        if getattr(self._element, "is_eager", False):
+        if getattr(self._element, "is_eager", False) and context.executing_eagerly():
             return f"{described}, numpy={array_text(self.numpy())}>"
         return described + ">"
 
