@@ -107,7 +107,10 @@ def _rows(x: Tensor, order: Tensor) -> Tensor:
     """The rows of each matrix in `order`."""
     rank = x.static_shape.rank
     if rank is None:
-        raise NotImplementedError("Permutations of matrices of unknown rank.")
+        sizes = array.shape(x)
+        matrices = array.reshape(x, array.concat([[-1], sizes[-2:]], 0))
+        orders = array.reshape(order, array.concat([[-1], sizes[-2:-1]], 0))
+        return array.reshape(gathering.GATHER_V2(matrices, orders, 1, batch_dims=1), sizes)
     if rank == 2:
         return gathering.GATHER_V2(x, order, 0)
     return gathering.GATHER_V2(x, order, rank - 2, batch_dims=rank - 2)

@@ -59,7 +59,7 @@ def frame(
     """Overlapping frames of `signal` along `axis`: that dimension becomes two, [frames, frame_length].
 
     Args:
-        signal: A tensor of known rank.
+        signal: A tensor.
         frame_length: The number of samples of a frame.
         frame_step: The number of samples from one frame to the next.
         pad_end: Whether to fill up the end with `pad_value`, so that every sample is in a frame.
@@ -74,19 +74,23 @@ def frame(
         x = convert_to_tensor(signal, name="signal")
         width, step = _whole(frame_length, "frame_length"), _whole(frame_step, "frame_step")
         rank = x.static_shape.rank
-        if rank is None:
-            raise NotImplementedError("signal.frame of a signal of unknown rank")
-        if not -rank <= axis < rank:
-            raise ValueError(f"axis {axis} is out of range for a signal of rank {rank}.")
-        axis %= rank
-        length = x.static_shape[axis]
+        length = None
+        if rank is not None:
+            if not -rank <= axis < rank:
+                raise ValueError(f"axis {axis} is out of range for a signal of rank {rank}.")
+            axis %= rank
+            length = x.static_shape[axis]
         total: Any = array.SHAPE_OP(x)[axis] if length is None else length
         if pad_end:
             count = -(-total // step)
             missing = (count - 1) * step + width - total
             missing = max(0, missing) if isinstance(missing, int) else math.maximum(missing, 0)
-            paddings: list[Any] = [[0, 0] for _ in range(rank)]
-            paddings[axis] = [0, missing]
+            if rank is not None:
+                paddings: Any = [[0, missing if i == axis else 0] for i in range(rank)]
+            else:
+                is_axis = math.equal(ranges.range(ranges.rank(x)), axis if axis >= 0 else ranges.rank(x) + axis)
+                ends = math.multiply(math.cast(is_axis, dtypes.int32), missing)
+                paddings = array.PACK([array.zeros_like(ends), ends], axis=1)
             x = array_padding.pad(
                 x, paddings, constant_values=math.cast(convert_to_tensor(pad_value), x.dtype.base_dtype)
             )
@@ -108,21 +112,25 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
     with name_scope(name, "overlap_and_add", [signal, frame_step]):
         x = convert_to_tensor(signal, name="signal")
         rank = x.static_shape.rank
-        if rank is None:
-            raise NotImplementedError("signal.overlap_and_add of a signal of unknown rank")
-        if rank < 2:
+        if rank is not None and rank < 2:
             raise ValueError(f"signal must have at least 2 dimensions, but its shape is {x.shape}.")
         step = _whole(frame_step, "frame_step")
         sizes = array.shape(x)
-        frames = sizes[-2] if x.static_shape[-2] is None else x.static_shape[-2]
-        width = sizes[-1] if x.static_shape[-1] is None else x.static_shape[-1]
+        known: Any = (None, None) if rank is None else x.static_shape[-2:]
+        frames, width = (sizes[i - 2] if known[i] is None else known[i] for i in range(2))
         total = (frames - 1) * step + width
         starts = array.reshape(math.multiply(ranges.range(0, frames), step), [-1, 1])
         places = math.add(starts, array.reshape(ranges.range(0, width), [1, -1]))
-        front = [rank - 2, rank - 1, *range(rank - 2)]
-        rows = x if rank == 2 else array.transpose(x, front)
-        added = segment.UNSORTED_SEGMENT_SUM(rows, places, total)
-        return added if rank == 2 else array.transpose(added, [*range(1, rank - 1), 0])
+        if rank == 2:
+            return segment.UNSORTED_SEGMENT_SUM(x, places, total)
+        if rank is not None:
+            order: Any = [rank - 2, rank - 1, *range(rank - 2)]
+            back: Any = [*range(1, rank - 1), 0]
+        else:
+            every = ranges.range(ranges.rank(x))
+            order, back = array.concat([every[-2:], every[:-2]], 0), array.concat([every[1:-1], [0]], 0)
+        added = segment.UNSORTED_SEGMENT_SUM(array.transpose(x, order), places, total)
+        return array.transpose(added, back)
 
 
 # ---- short-time Fourier transform -------------------------------------------------------------------------------
@@ -199,8 +207,7 @@ def inverse_stft(
         frames = signal_ops.irfft(spectra, [size])
         frames = frames[..., :width]
         if isinstance(width, int) and isinstance(size, int) and width > size:
-            rank = len(frames.static_shape)
-            frames = array_padding.pad(frames, [[0, 0]] * (rank - 1) + [[0, width - size]])
+            frames = _sized(frames, width)
         if window_fn is not None:
             frames = math.multiply(frames, window_fn(width, dtype=frames.dtype))
         return overlap_and_add(frames, step)
@@ -386,14 +393,14 @@ def _shifted(x: Any, axes: Any, back: bool, name: str | None, default: str) -> T
     with name_scope(name, default) as scope:
         x = convert_to_tensor(x)
         rank = x.static_shape.rank
-        if rank is None:
-            raise NotImplementedError(f"{default} of a tensor of unknown rank")
-        chosen = list(range(rank)) if axes is None else [axes] if isinstance(axes, int) else list(axes)
+        if rank is None and axes is None:
+            raise NotImplementedError(f"{default} of all axes of a tensor of unknown rank")
+        chosen = list(range(rank or 0)) if axes is None else [axes] if isinstance(axes, int) else list(axes)
         shifts: list[Any] = []
         for axis in chosen:
             if not isinstance(axis, (int, np.integer)):
                 raise TypeError(f"axes must be integers, got {axis!r}.")
-            size = x.static_shape[x.static_shape.normalize_axis(int(axis))]
+            size = None if rank is None else x.static_shape[x.static_shape.normalize_axis(int(axis))]
             size = array.SHAPE_OP(x)[axis] if size is None else size
             shifts.append(-(size // 2) if back else size // 2)
         return array_selection.roll(x, shifts, chosen, name=scope)

@@ -496,7 +496,7 @@ for _definition in (LOWER_BOUND, UPPER_BOUND):
 def _row_count(x: Tensor) -> int:
     """How many rows there are, -1 if the graph does not know (of empty rows, `reshape` could not tell)."""
     leading = x.static_shape.dims[:-1] if x.static_shape.dims else (None,)
-    return -1 if None in leading else int(np.prod(leading))
+    return -1 if None in leading else int(np.prod(np.array(leading, np.int64)))
 
 
 def _last_size(x: Tensor) -> Any:
