@@ -73,8 +73,8 @@ def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
 
 @export("guarantee_const")
 def guarantee_const(input: Any, name: str | None = None) -> Tensor:
-    """The same value. (TensorFlow only took a promise here that the value does not change.)"""
-    return identity(input, name)
+    """The same value. (TensorFlow only took a promise here that the value does not change.) It has no gradient."""
+    return GUARANTEE_CONST(input, name=name)
 
 
 @export("stop_gradient")
@@ -515,9 +515,14 @@ PACK = define("Pack(values: N * T) -> (output: T)", N=INT(minimum=1), T=ANY, axi
 
 @PACK.kernel
 def pack_kernel(values: list[Any], *, axis: int) -> Any:
+    if isinstance(values[0], torch.Tensor):
+        return torch.stack(values, axis)
     if isinstance(values[0], np.ndarray):
         return np.stack(values, axis)
-    return torch.stack(values, axis)
+    packed = np.empty(len(values), dtype=object)  # variants, which are scalars
+    for i, value in enumerate(values):
+        packed[i] = value
+    return packed
 
 
 @PACK.shape

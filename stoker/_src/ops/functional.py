@@ -12,9 +12,23 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
+from stoker._src.base.dtypes import REAL, DType
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.attr_values import FunctionRef
-from stoker._src.graph.definition import ANY, FUNC, FUNCS, SHAPE, SHAPES, STATEFUL, TYPE, VIEW, OpDefinition, define
+from stoker._src.graph.definition import (
+    ANY,
+    FUNC,
+    FUNCS,
+    SHAPE,
+    SHAPES,
+    STATEFUL,
+    TYPE,
+    VIEW,
+    OpDefinition,
+    define,
+    scalar,
+)
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.values import torch_dtype
 
@@ -211,3 +225,19 @@ def agreed_shapes(functions: list[Any]) -> list[Shape]:
     for function in functions[1:]:
         shapes = [_common(shape, tensor.static_shape) for shape, tensor in zip(shapes, function.outputs)]
     return shapes
+
+
+# ---- ToBool -----------------------------------------------------------------------------------------------------
+
+TO_BOOL = define("ToBool(input: T) -> (output: bool)", T=ANY)
+TO_BOOL.shape(scalar)
+_WITH_TRUTH = (*REAL, dtypes.bool_, dtypes.string)
+_NARROW = (dtypes.float16, dtypes.bfloat16)
+
+
+@TO_BOOL.kernel
+def to_bool_kernel(input: Any, *, T: DType) -> torch.Tensor:
+    """What a condition of If and While makes of a tensor: whether a scalar is not zero (or empty), others have elements."""
+    if T not in _WITH_TRUTH or T in _NARROW:
+        raise InvalidArgumentError(None, None, f"{T.name} cannot be converted to a boolean")
+    return torch.tensor(_truth(input))

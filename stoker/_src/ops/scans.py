@@ -26,7 +26,7 @@ from stoker._src.ops.values import torch_dtype
 
 
 def scan_shape(x: Shape, axis: np.ndarray | None) -> Shape:
-    if axis is not None and x.dims is not None:
+    if axis is not None and axis.ndim == 0 and x.dims is not None:
         x.normalize_axis(int(axis))
     return x
 
@@ -199,7 +199,10 @@ def argmax(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
     """The place of the largest element along `axis` (0 for None); the first of equals. `dimension` is an older name."""
-    return ARG_MAX(input, _older_axis(axis, dimension), output_type=output_type, name=name)
+    axis = _older_axis(axis, dimension)
+    if isinstance(axis, (list, tuple)):
+        raise TypeError(f"axis must be int or Tensor with integer datatype, not {axis}")
+    return ARG_MAX(input, axis, output_type=output_type, name=name)
 
 
 @export(v1=("argmin", "math.argmin", "arg_min"))
