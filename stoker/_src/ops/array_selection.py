@@ -107,6 +107,11 @@ def select_v2_grad(op: Operation, g: Tensor) -> Any:
     return None, of_t, of_e
 
 
+def _condition(value: Any) -> Tensor:
+    """A tensor as it is (the op refuses other dtypes), another value as booleans."""
+    return convert_to_tensor(value, None if isinstance(value, Tensor) else dtypes.bool_, "condition")
+
+
 def _both(x: Any, y: Any) -> tuple[Any, Any]:
     """The two as tensors of one dtype: a plain value takes the dtype of the other."""
     x_kind, y_kind = dtype_of(x), dtype_of(y)
@@ -131,7 +136,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
             condition = convert_to_tensor(condition, dtype_hint=dtypes.bool_, name="condition")
             return WHERE(condition, name=scope)
     with name_scope(name, "Select", [condition, x, y]) as scope:
-        return SELECT(convert_to_tensor(condition, dtypes.bool_, "condition"), *_both(x, y), name=scope)
+        return SELECT(_condition(condition), *_both(x, y), name=scope)
 
 
 @export(v1="where_v2", v2="where")
@@ -148,7 +153,7 @@ def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = No
     if x is None:
         return where(condition, name=name)
     with name_scope(name, "SelectV2", [condition, x, y]) as scope:
-        return SELECT_V2(convert_to_tensor(condition, dtypes.bool_, "condition"), *_both(x, y), name=scope)
+        return SELECT_V2(_condition(condition), *_both(x, y), name=scope)
 
 
 # ---- masks ------------------------------------------------------------------------------------------------------
@@ -535,4 +540,4 @@ def list_diff_shape(x: Shape, y: Shape) -> tuple[Shape, Shape]:
 @export(v1=("setdiff1d", "listdiff"))
 def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> Any:
     """The elements of the vector `x` that are not in `y`, in order, and where they stand in `x`."""
-    return LIST_DIFF(x, y, out_idx=as_dtype(index_dtype), name=name)
+    return LIST_DIFF(x, y, out_idx=index_dtype, name=name)

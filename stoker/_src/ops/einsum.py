@@ -328,7 +328,7 @@ def _as_matrix(x: Tensor, axes: Any, last: bool) -> tuple[Tensor, Any, Shape]:
         return flat, free_sizes, free_shape
     count = ranges.rank(x)
     inner_axes = convert_to_tensor(axes, dtypes.int32, name="axes")
-    inner_axes = math.floormod(inner_axes, count)
+    inner_axes = array_selection.SELECT_V2(math.less(inner_axes, 0), math.add(inner_axes, count), inner_axes)
     every = ranges.range(0, count)
     is_free = math.logical_not(reductions.reduce_any(math.equal(array.reshape(inner_axes, [-1, 1]), every), 0))
     free = array_selection.boolean_mask(every, is_free)

@@ -77,7 +77,7 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
     known = tensor.static_shape.size
     if known is not None:
         return constant(known, as_dtype(out_type), name=name or "Size")
-    return SIZE(tensor, out_type=as_dtype(out_type), name=name)
+    return SIZE(tensor, out_type=out_type, name=name)
 
 
 @export(v2="size")

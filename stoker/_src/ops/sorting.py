@@ -378,13 +378,13 @@ def unique_with_counts_v2_shape(x: Shape, axis: np.ndarray | None) -> tuple[Shap
 @export("unique")
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
     """The distinct elements of a vector in order of appearance, and each element's place among them: (y, idx)."""
-    return UNIQUE(x, out_idx=as_dtype(out_idx), name=name)
+    return UNIQUE(x, out_idx=out_idx, name=name)
 
 
 @export("unique_with_counts")
 def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
     """As `unique`, with how often each element appears: (y, idx, count)."""
-    return UNIQUE_WITH_COUNTS(x, out_idx=as_dtype(out_idx), name=name)
+    return UNIQUE_WITH_COUNTS(x, out_idx=out_idx, name=name)
 
 
 # ---- InTopK -----------------------------------------------------------------------------------------------------
@@ -498,6 +498,12 @@ def _last_size(x: Tensor) -> Any:
     return array.shape(x)[-1] if size is None else size  # type: ignore[index]
 
 
+def _rows(x: Tensor) -> Any:
+    """The number of rows: a number where it is known."""
+    before: Any = x.static_shape[:-1]
+    return before.size if before.known else reductions.reduce_prod(array.shape(x)[:-1])  # type: ignore[index]
+
+
 @export("searchsorted")
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
@@ -511,6 +517,6 @@ def searchsorted(
         raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
     sequence = convert_to_tensor(sorted_sequence)
     wanted = convert_to_tensor(values, sequence.dtype.base_dtype)
-    rows, flat = (array.reshape(each, [-1, _last_size(each)]) for each in (sequence, wanted))
-    found = (LOWER_BOUND if side == "left" else UPPER_BOUND)(rows, flat, out_type=as_dtype(out_type), name=name)
+    rows, flat = (array.reshape(each, [_rows(each), _last_size(each)]) for each in (sequence, wanted))
+    found = (LOWER_BOUND if side == "left" else UPPER_BOUND)(rows, flat, out_type=out_type, name=name)
     return array.reshape(found, array.shape(wanted))
