@@ -160,7 +160,8 @@ def _convert(
         own = _own_dtype(value, spec.default)
         # The attribute's default is for values that have no dtype of their own, or none that the op takes.
         if spec.default is not MISSING and (own is None or (spec.allowed and own not in spec.allowed)):
-            hint = spec.default
+            # Whole numbers are int32 in a graph, whatever the default says.
+            hint = dtypes.int32 if spec.default is dtypes.int64 and not context.executing_eagerly() else spec.default
             if isinstance(value, float) and hint.is_integer and context.executing_eagerly():
                 raise TypeError(f"Cannot convert {value} to EagerTensor of dtype {hint.name}")
     tensor = _tensor(definition, arg, value, expected, hint, target, unique, arg.name)
@@ -247,7 +248,9 @@ def _convert_list(
         )
     attrs[arg.number_attr] = definition.check_attr(arg.number_attr, len(values))  # type: ignore[index,arg-type]
     expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
-    if expected is None:  # whoever brings a dtype decides for the plain values beside it
+    if expected is None:  # a tensor decides for the values beside it, else whoever brings a dtype for the plain ones
+        expected = next((value.dtype.base_dtype for value in values if isinstance(value, Tensor)), None)
+    if expected is None:
         expected = next((dtype for value in values if (dtype := dtype_of(value)) is not None), None)
     for i, value in enumerate(values):
         tensor = _tensor(definition, arg, value, expected, None, target, unique, f"{arg.name}_{i}")

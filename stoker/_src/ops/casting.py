@@ -157,7 +157,7 @@ def bitcast_kernel(input: torch.Tensor, *, type: DType) -> torch.Tensor:
         raise InvalidArgumentError(
             None,
             None,
-            f"Cannot bitcast from {input.dtype} to {type.name}: "
+            f"Cannot bitcast from {str(input.dtype).removeprefix('torch.')} to {type.name}: "
             f"shape {list(input.shape)} does not end in {after // before}.",
         )
     if not input.numel():

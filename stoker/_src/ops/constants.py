@@ -17,6 +17,7 @@ from stoker._src.graph.conversion import is_tensor, register_tensor_conversion_f
 from stoker._src.graph.definition import ANY, PASSES, SHAPE, STATEFUL, TENSOR, TYPE, define
 from stoker._src.graph.static_values import VALUE_READERS
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array_movement
 from stoker._src.ops.values import from_numpy, to_numpy, torch_dtype
 
 # ---- Const ------------------------------------------------------------------------------------------------------
@@ -369,6 +370,7 @@ def _reshaped(array: np.ndarray, shape: Shape, verify_shape: bool) -> np.ndarray
         raise ValueError(f"Too many elements provided. Needed at most {shape.size}, but received {array.size}")
     if array.size == 0:
         raise ValueError(f"A constant of shape {shape} cannot be filled from no elements.")
+    array_movement.allocatable([int(size) for size in shape], array.itemsize)  # type: ignore[arg-type]
     # As in TensorFlow 1, the last element repeats.
     flat = np.concatenate([array.ravel(), np.repeat(array.ravel()[-1:], shape.size - array.size)])  # type: ignore[operator]
     return flat.reshape(wanted)  # type: ignore[arg-type]

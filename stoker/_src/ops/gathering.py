@@ -293,13 +293,7 @@ def gather(
     if axis is None:
         axis = batch_dims
     known = constant_value(axis) if isinstance(axis, Tensor) else axis
-    if (
-        known is not None
-        and np.ndim(known) == 0
-        and int(known) == 0
-        and batch_dims == 0
-        and hasattr(params, "sparse_read")
-    ):
+    if known is not None and np.ndim(known) == 0 and known == 0 and batch_dims == 0 and hasattr(params, "sparse_read"):
         # A resource variable is read where it stands, without a copy of the whole.
         return params.sparse_read(indices, name=name)
     return GATHER_V2(params, indices, axis, batch_dims=batch_dims, name=name)

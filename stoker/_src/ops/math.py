@@ -663,6 +663,8 @@ def _check_alike(inputs: list[torch.Tensor]) -> None:
 
 @ADD_N.lower
 def add_n_lower(build: Any, op: Operation, inputs: list[Any]) -> Any:
+    if any(each.shape != inputs[0].shape for each in inputs):
+        return None  # the kernel refuses them
     total = inputs[0] if len(inputs) > 1 else None
     for each in inputs[1:]:
         total = build.binary("add", total, each)

@@ -14,6 +14,7 @@ from stoker._src.base.dtypes import FLOATS, INDEX, NUMERIC, REAL, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
@@ -193,10 +194,9 @@ def _older_axis(axis: Any, dimension: Any) -> Any:
         axis = dimension
     if axis is None:
         return 0
-    if isinstance(axis, (int, np.integer)) and not isinstance(axis, bool):
-        return axis
     kind = dtype_of(axis)
-    if kind is None or not kind.is_integer:
+    is_whole = isinstance(axis, int) and not isinstance(axis, bool) if kind is None else kind.is_integer
+    if not is_whole and context.executing_eagerly():
         raise TypeError(f"axis must be int or Tensor with integer datatype, got {axis!r}.")
     return axis
 

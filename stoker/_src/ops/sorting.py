@@ -13,12 +13,12 @@ from stoker._src.base.dtypes import INDEX, REAL, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
-from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import ANY, INT, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, array_joining, math, ranges, reductions, segment
+from stoker._src.ops import array, array_checks, array_joining, math, ranges, reductions, segment
 from stoker._src.ops.unsigned import ordered
 from stoker._src.ops.values import from_numpy, torch_dtype
 
@@ -144,7 +144,7 @@ def _turned(x: Tensor, axis: Any) -> tuple[Tensor, Callable[[Tensor], Tensor] | 
         form = array_joining.stack([-1, middle, reductions.reduce_prod(following)])
         turned = array.transpose(array.reshape(x, form), [0, 2, 1])
         return turned, lambda result: array.reshape(array.transpose(result, [0, 2, 1]), sizes)
-    if rank is None or x.static_shape.normalize_axis(at) == rank - 1:
+    if rank is None or array_checks.static_axis(x, at) == rank - 1:
         return x, None
     order = list(range(rank))
     order[at], order[-1] = order[-1], order[at]
@@ -516,7 +516,7 @@ def searchsorted(
     if side not in ("left", "right"):
         raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
     sequence = convert_to_tensor(sorted_sequence)
-    wanted = convert_to_tensor(values, sequence.dtype.base_dtype)
+    wanted = convert_to_tensor(values, dtype_hint=sequence.dtype.base_dtype if dtype_of(values) is None else None)
     rows, flat = (array.reshape(each, [_rows(each), _last_size(each)]) for each in (sequence, wanted))
     found = (LOWER_BOUND if side == "left" else UPPER_BOUND)(rows, flat, out_type=out_type, name=name)
     return array.reshape(found, array.shape(wanted))
