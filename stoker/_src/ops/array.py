@@ -688,6 +688,8 @@ def concat(values: Any = None, axis: Any = None, name: str = "concat", concat_di
     if not isinstance(values, (list, tuple)):
         values = [values]
     if len(values) == 1:
+        if not isinstance(axis, int):
+            convert_to_tensor(axis, dtypes.int32, name="concat_dim").shape.assert_has_rank(0)
         return identity(values[0], name=name)
     return CONCAT_V2(list(values), axis, name=name)
 

@@ -14,6 +14,7 @@ from stoker._src.base.dtypes import FLOATS, INDEX, INTS, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape, as_shape, broadcast
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, define, one_of, scalar
 from stoker._src.graph.scopes import name_scope
@@ -325,6 +326,10 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     with name_scope(name, "meshgrid", args):
         count = len(args)
         vectors = [convert_to_tensor(each) for each in args]
+        kinds = [vector.dtype.base_dtype.name for vector in vectors]
+        if len(set(kinds)) > 1:
+            text = f"The vectors of meshgrid must be of one dtype, found {kinds}."
+            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else TypeError(text)
         grid, sizes = [], [size(each) for each in vectors]
         order = list(builtin_range(count))
         if indexing == "xy" and count > 1:
