@@ -529,7 +529,7 @@ class OpDefinition:
         if kind in _SIMPLE_KINDS:
             try:
                 return _SIMPLE_KINDS[kind](value)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 if isinstance(error, _OutOfRangeError):
                     raise ValueError(f"{error} for argument '{name}' of '{self.name}'.") from None
                 raise TypeError(f"Expected {kind} for argument '{name}' of '{self.name}' not {value!r}.") from None
