@@ -496,7 +496,7 @@ for _definition in (LOWER_BOUND, UPPER_BOUND):
 def _row_count(sizes: Tensor) -> int:
     """How many rows there are where they are empty (`reshape` could not tell), else -1."""
     known = constant_value(sizes)
-    return -1 if known is None or known[-1] else int(np.prod(known[:-1]))
+    return -1 if known is None or not known.size or known[-1] else int(np.prod(known[:-1]))
 
 
 @export("searchsorted")
