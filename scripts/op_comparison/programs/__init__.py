@@ -132,8 +132,8 @@ def age_graph(tf: Any, producer: int) -> None:
 
 
 def _ops_in(graph: Any) -> set[str]:
-    functions = graph.as_graph_def().library.function
-    return {op.type for op in graph.get_operations()}.union(node.op for each in functions for node in each.node_def)
+    library = graph.as_graph_def().library.function
+    return {op.type for op in graph.get_operations()}.union(node.op for each in library for node in each.node_def)
 
 
 def _plain(made: Any) -> Any:
