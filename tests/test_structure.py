@@ -20,10 +20,6 @@ ROOMS = [
     "runtime",
     "train",
     "layers",
-    "image",
-    "feature_column",
-    "lite",
-    "distributed",
     "cli",
 ]
 RECORDED = ROOT / "tests" / "data" / "public_names.txt"

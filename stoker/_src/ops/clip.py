@@ -70,9 +70,10 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         positive = squares > 0  # type: ignore[operator]
         safe = array_selection.SELECT(positive, squares, array.ones_like(squares))
         norm = array_selection.SELECT(positive, math.sqrt(safe), squares)
-        scaled = values * clip_norm  # type: ignore[operator]
+        limit = math.cast(convert_to_tensor(clip_norm, dtype_hint=values.dtype.base_dtype), values.dtype.base_dtype)
+        scaled = values * limit  # type: ignore[operator]
         _check_not_larger(values, scaled)
-        clipped = scaled / math.MAXIMUM(norm, clip_norm)
+        clipped = scaled / math.MAXIMUM(norm, limit)
         return _like(t, array.identity(clipped, name=scope))
 
 

@@ -12,9 +12,23 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
+from stoker._src.base.dtypes import REAL, DType
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.attr_values import FunctionRef
-from stoker._src.graph.definition import ANY, FUNC, FUNCS, SHAPE, SHAPES, STATEFUL, TYPE, VIEW, OpDefinition, define
+from stoker._src.graph.definition import (
+    ANY,
+    FUNC,
+    FUNCS,
+    SHAPE,
+    SHAPES,
+    STATEFUL,
+    TYPE,
+    VIEW,
+    OpDefinition,
+    define,
+    scalar,
+)
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.values import torch_dtype
 
@@ -26,7 +40,7 @@ def _truth(value: Any) -> bool:
     return bool(value) if value.ndim == 0 else value.numel() > 0
 
 
-def _returned_shapes(op: Operation, functions: list[FunctionRef]) -> list[Shape]:
+def returned_shapes(op: Operation, functions: list[FunctionRef]) -> list[Shape]:
     """What all of the functions agree on, made more precise by the attribute `output_shapes`."""
     stated = op.attrs.get("output_shapes") or ()
     known = [ref.target for ref in functions if ref.target is not None]
@@ -63,7 +77,7 @@ def _if(name: str, traits: Any) -> OpDefinition:
 
     @definition.shape
     def if_shape(cond: Shape, input: list[Shape], *, op: Operation) -> list[Shape]:
-        return _returned_shapes(op, [op.attrs["then_branch"], op.attrs["else_branch"]])
+        return returned_shapes(op, [op.attrs["then_branch"], op.attrs["else_branch"]])
 
     return definition
 
@@ -89,7 +103,7 @@ def _case(name: str, traits: Any) -> OpDefinition:
 
     @definition.shape
     def case_shape(branch_index: Shape, input: list[Shape], *, op: Operation) -> list[Shape]:
-        return _returned_shapes(op, list(op.attrs["branches"]))
+        return returned_shapes(op, list(op.attrs["branches"]))
 
     return definition
 
@@ -151,7 +165,7 @@ def _call(name: str, traits: Any) -> OpDefinition:
 
     @definition.shape
     def call_shape(args: list[Shape], *, op: Operation) -> list[Shape]:
-        return _returned_shapes(op, [op.attrs["f"]])
+        return returned_shapes(op, [op.attrs["f"]])
 
     return definition
 
@@ -184,9 +198,46 @@ def fake_param_shape(*, shape: Shape) -> Shape:
     return shape
 
 
+def _of_outputs(functions: list[Any]) -> dict[str, Any]:
+    return {
+        "Tout": [tensor.dtype.base_dtype for tensor in functions[0].outputs],
+        "output_shapes": agreed_shapes(functions),
+    }
+
+
+def if_of(pred: Any, passed: list[Any], functions: list[Any], name: str | None = None) -> Any:
+    """Calls the first of two functions of `passed` where `pred` holds, else the second."""
+    definition = IF if any(function.stateful for function in functions) else STATELESS_IF
+    branches = {"then_branch": functions[0].ref, "else_branch": functions[1].ref}
+    return definition(pred, passed, name=name, **branches, **_of_outputs(functions))
+
+
+def case_of(index: Any, passed: list[Any], functions: list[Any], name: str | None = None) -> Any:
+    """Calls the function of `passed` at a place in the list."""
+    definition = CASE if any(function.stateful for function in functions) else STATELESS_CASE
+    branches = [function.ref for function in functions]
+    return definition(index, passed, name=name, branches=branches, **_of_outputs(functions))
+
+
 def agreed_shapes(functions: list[Any]) -> list[Shape]:
     """What the outputs of all functions have in common."""
     shapes = [tensor.static_shape for tensor in functions[0].outputs]
     for function in functions[1:]:
         shapes = [_common(shape, tensor.static_shape) for shape, tensor in zip(shapes, function.outputs)]
     return shapes
+
+
+# ---- ToBool -----------------------------------------------------------------------------------------------------
+
+TO_BOOL = define("ToBool(input: T) -> (output: bool)", T=ANY)
+TO_BOOL.shape(scalar)
+_WITH_TRUTH = (*REAL, dtypes.bool_, dtypes.string)
+_NARROW = (dtypes.float16, dtypes.bfloat16)
+
+
+@TO_BOOL.kernel
+def to_bool_kernel(input: Any, *, T: DType) -> torch.Tensor:
+    """What a condition of If and While makes of a tensor: whether a scalar is not zero (or empty), others have elements."""
+    if T not in _WITH_TRUTH or T in _NARROW:
+        raise InvalidArgumentError(None, None, f"{T.name} cannot be converted to a boolean")
+    return torch.tensor(_truth(input))

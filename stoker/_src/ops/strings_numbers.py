@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import NUMERIC, DType, as_dtype
+from stoker._src.base.dtypes import NUMERIC, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape
@@ -20,7 +20,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, TYPES, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array_movement import allocatable
-from stoker._src.ops.number_text import float_text
+from stoker._src.ops.number_text import float_text, question_marks
 from stoker._src.ops.strings import each
 from stoker._src.ops.values import to_numpy
 
@@ -85,7 +85,7 @@ def string_to_number(
     string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None
 ) -> Tensor:
     """The number that each string spells."""
-    return STRING_TO_NUMBER(input if string_tensor is None else string_tensor, out_type=as_dtype(out_type), name=name)
+    return STRING_TO_NUMBER(input if string_tensor is None else string_tensor, out_type=out_type, name=name)
 
 
 @export(v2="strings.to_number")
@@ -117,13 +117,14 @@ def _formatted(
     input: Any, kind: DType, precision: int, scientific: bool, shortest: bool, width: int, fill: str
 ) -> np.ndarray:
     inexact = kind.is_floating or kind.is_complex
+    is_text = kind is dtypes.string
     if len(fill) > 1:
         raise InvalidArgumentError(None, None, f"Fill string must be one or fewer characters, got {fill!r}")
     if scientific and shortest:
         raise InvalidArgumentError(None, None, "Cannot select both scientific and shortest notation")
-    if not inexact and precision > -1:
+    if not (inexact or is_text) and precision > -1:
         raise InvalidArgumentError(None, None, f"precision not supported for datatype {kind.name}")
-    if not inexact and (scientific or shortest):
+    if not (inexact or is_text) and (scientific or shortest):
         raise InvalidArgumentError(None, None, f"scientific and shortest format not supported for datatype {kind.name}")
     if kind is dtypes.bool_:
         return each(lambda text: text, _texts(input, lambda value: b"true" if value else b"false"))
@@ -134,17 +135,15 @@ def _formatted(
         allocatable([numbers.prod(input.shape), max(number, 0)], 2)
     size = "" if width < 0 else str(width)
     digits = "" if precision < 0 else f".{precision}"
-    if kind is dtypes.string:
-        form = f"%{'-' if flags == '-' else ''}{size}s"
+    if is_text:
+        if width < 0:  # then a precision is not looked at either
+            return each(lambda text: text, input)
+        form = f"%{'-' if flags == '-' else ''}{size}{digits}s"
         return each(lambda text: (form % text.decode("latin-1")).encode("latin-1"), input)
     letter = ("e" if scientific else "g" if shortest else "f") if inexact else "d"
     form = f"%{flags}{size}{digits}{letter}"
     if kind.is_complex:
-        plain = f"%{digits}{letter}"
-        outer = f"%{'-' if flags == '-' else ''}{size}s"
-        return _texts(
-            input, lambda value: (outer % f"({_c_text(plain, value.real)},{_c_text(plain, value.imag)})").encode()
-        )
+        return _texts(input, lambda value: f"({_c_text(form, value.real)},{_c_text(form, value.imag)})".encode())
     return _texts(input, lambda value: _c_text(form, value).encode())
 
 
@@ -204,11 +203,14 @@ def _shown(value: Any, kind: DType) -> str:
         return float_text(value, double=kind is dtypes.float64)
     if kind is dtypes.bool_:
         return "1" if value else "0"
-    return "?" if kind.is_complex else str(value)  # TensorFlow does not spell complex numbers
+    return str(value)
 
 
 def summarized(array_: np.ndarray, kind: DType, summarize: int, indent: int = 0) -> str:
     """An array as TensorFlow prints it: the first and last `summarize` of every dimension (all for -1)."""
+    if kind.is_complex:  # which TensorFlow does not spell
+        text = question_marks(array_.size, summarize)
+        return f"[{text}]" if array_.ndim else text
     if array_.ndim > 1 and len(array_) and (summarize == 0 or not array_.size):
         return "[" + "\n" * (array_.ndim - 1) + " ...]"
     if array_.ndim == 0:

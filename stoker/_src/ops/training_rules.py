@@ -15,13 +15,10 @@ from typing import Any
 
 import torch
 
+from stoker._src.base.extensions import extension
 from stoker._src.ops.training import Tensors, update
 
-native: Any
-try:
-    from stoker._src.ops.native import updates as native  # type: ignore[attr-defined]
-except ImportError:  # built without a compiler
-    native = None
+native = extension("stoker._src.ops.native.updates")
 
 # A step count at which beta^t is 0: torch's fused Adam then makes no bias correction of its own.
 _NO_CORRECTION = 1e30

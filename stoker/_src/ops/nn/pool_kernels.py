@@ -16,16 +16,13 @@ import torch
 import torch.nn.functional as F
 
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
+from stoker._src.base.extensions import extension
 from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.nn.conv_kernels import channels_first, from_channels_first
 from stoker._src.ops.nn.windows import explicit_pairs, is_channels_last, spatial, windows
 from stoker._src.ops.unsigned import SIGNED_TWIN
 
-native: Any
-try:
-    from stoker._src.ops.native import pooling as native  # type: ignore[attr-defined]
-except ImportError:  # built without a compiler
-    native = None
+native = extension("stoker._src.ops.native.pooling")
 
 _MAX = {2: torch.ops.aten.max_pool2d_with_indices, 3: torch.ops.aten.max_pool3d_with_indices}
 _MAX_BACKWARD = {2: torch.ops.aten.max_pool2d_with_indices_backward, 3: torch.ops.aten.max_pool3d_with_indices_backward}
@@ -46,6 +43,15 @@ class Plan(NamedTuple):
     after: tuple[int, ...]
 
 
+def _cut(
+    sizes: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...], found: Any
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(padding before, kernel) of windows that cover the same elements without reaching far beyond the input."""
+    before = tuple(min(b, (n - 1) * step) for b, n, step in zip(found.before, found.outputs, strides))
+    ahead = (min(k - b, size) for k, b, size in zip(kernel, found.before, sizes))
+    return before, tuple(b + a for b, a in zip(before, ahead))
+
+
 @functools.lru_cache(maxsize=4096)
 def plan(
     sizes: tuple[int, ...],
@@ -55,7 +61,15 @@ def plan(
     explicit: tuple[tuple[int, int], ...],
 ) -> Plan:
     found = windows(sizes, kernel, strides, (1,) * len(sizes), padding, explicit)
+    if 0 not in (*sizes, *found.outputs):
+        before, kept = _cut(sizes, kernel, strides, found)
+        if kept != kernel:
+            ends = [(n - 1) * step - b + k for n, step, b, k in zip(found.outputs, strides, before, kept)]
+            pairs = tuple((b, max(0, end - size)) for b, end, size in zip(before, ends, sizes))
+            return plan(sizes, kept, strides, "EXPLICIT", pairs)
     fits = all(2 * before <= size for before, size in zip(found.before, kernel))
+    if len(sizes) == 3 and any(k > size for k, size in zip(kernel, sizes)):
+        fits = False  # torch wants volumes as large as the window, its own padding left out
     if fits and found.pad is None:
         return Plan(found.outputs, kernel, strides, found.before, False, None, found.before, found.after)
     if fits:
