@@ -202,6 +202,7 @@ class OpDefinition:
     kernel_attrs: tuple[str, ...] = ()
     needs_context: bool = False
     calls: str = ""  # "once" or "loop": the op's functions are called with its last input (a list)
+    derives: Callable[[Any], Any] | None = None  # what is called, from the function that the attribute names
     shape_fn: ShapeRule | None = None
     shape_attrs: tuple[str, ...] = ()
     value_inputs: frozenset[str] = frozenset()
@@ -302,12 +303,13 @@ class OpDefinition:
         self.differentiable = False
         return self
 
-    def calling(self, how: str) -> OpDefinition:
+    def calling(self, how: str, derives: Callable[[Any], Any] | None = None) -> OpDefinition:
         """States that the op calls the functions among its attributes with its last input, "once" or as a "loop".
 
-        The kernel receives each function as `f(holding, *values) -> tuple of values`, and `holding` by keyword.
+        The kernel receives each function as `f(holding, *values) -> tuple of values`, and `holding` by keyword. With
+        `derives`, not the function that a GraphDef names is called, but what that makes of it.
         """
-        self.calls = how
+        self.calls, self.derives = how, derives
         return self
 
     def specialize(self, function: Callable[[Any], Kernel | None]) -> Callable[[Any], Kernel | None]:
@@ -527,7 +529,7 @@ class OpDefinition:
         if kind in _SIMPLE_KINDS:
             try:
                 return _SIMPLE_KINDS[kind](value)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 if isinstance(error, _OutOfRangeError):
                     raise ValueError(f"{error} for argument '{name}' of '{self.name}'.") from None
                 raise TypeError(f"Expected {kind} for argument '{name}' of '{self.name}' not {value!r}.") from None
@@ -537,7 +539,7 @@ class OpDefinition:
                 raise TypeError(
                     f"Don't know how to convert {value!r} to a func for argument '{name}' of '{self.name}'."
                 )
-            return ref
+            return ref if self.derives is None else replace(ref, target=self.derives(ref.target))
         convert = _OTHER_KINDS.get(kind)
         if convert is None:
             return value

@@ -15,7 +15,7 @@ from stoker._src.base.export import export, named
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.keys import GraphKeys
-from stoker._src.graph.scopes import control_dependencies
+from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.weights import broadcast_weights, check_weights, squeezed_like
 from stoker._src.ops import (
@@ -73,15 +73,16 @@ def matched(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Any, A
     """Without an extra last dimension of size 1 in one of them; weights get one where they need it."""
     predictions = convert_to_tensor(predictions)
     if labels is not None:
-        labels = convert_to_tensor(labels)
-        ranks = predictions.static_shape.rank, labels.static_shape.rank
-        if None not in ranks:
-            if ranks[0] - ranks[1] == 1 and predictions.static_shape[-1] in (1, None):  # type: ignore[operator]
-                predictions = array.squeeze(predictions, [-1])
-            elif ranks[1] - ranks[0] == 1 and labels.static_shape[-1] in (1, None):  # type: ignore[operator]
-                labels = array.squeeze(labels, [-1])
-        else:
-            predictions, labels = squeezed_like(predictions, labels), squeezed_like(labels, predictions)
+        with name_scope("remove_squeezable_dimensions"):
+            labels = convert_to_tensor(labels)
+            ranks = predictions.static_shape.rank, labels.static_shape.rank
+            if None not in ranks:
+                if ranks[0] - ranks[1] == 1 and predictions.static_shape[-1] in (1, None):  # type: ignore[operator]
+                    predictions = array.squeeze(predictions, [-1])
+                elif ranks[1] - ranks[0] == 1 and labels.static_shape[-1] in (1, None):  # type: ignore[operator]
+                    labels = array.squeeze(labels, [-1])
+            else:
+                predictions, labels = squeezed_like(predictions, labels), squeezed_like(labels, predictions)
         predictions.shape.assert_is_compatible_with(labels.shape)
     if weights is None:
         return predictions, labels, None
@@ -337,13 +338,12 @@ false_negatives = _counting("false_negatives", "The weighted count of true label
 
 
 def _ratio(other: Callable[..., Metric], labels: Any, predictions: Any, weights: Any) -> Metric:
+    predictions, labels = casting.cast(predictions, dtypes.bool_), casting.cast(labels, dtypes.bool_)
     hits, hits_update = true_positives(labels, predictions, weights)
     misses, misses_update = other(labels, predictions, weights)
 
     def ratio(a: Any, b: Any, label: str) -> Tensor:
-        return array_selection.where(
-            comparison.greater(a + b, 0), math.divide(a, a + b), array.zeros_like(a), name=label
-        )
+        return array_selection.where(comparison.greater(a + b, 0), math.truediv(a, a + b, name="div"), 0.0, name=label)
 
     return ratio(hits, misses, "value"), ratio(hits_update, misses_update, "update_op")
 

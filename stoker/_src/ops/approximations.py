@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import FLOATS, REAL, DType, DTypeSet, as_dtype
+from stoker._src.base.dtypes import FLOATS, REAL, DType, DTypeSet
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
@@ -228,7 +228,7 @@ def sobol_sample(
 ) -> Tensor:
     """`num_results` points of the Sobol sequence of the unit cube of `dim` dimensions, without the first `skip`."""
     with name_scope(name, "sobol", [dim, num_results, skip]):
-        return SOBOL_SAMPLE(dim, num_results, skip, dtype=as_dtype(dtype))
+        return SOBOL_SAMPLE(dim, num_results, skip, dtype=dtype)
 
 
 # ---- transforms over any axes -----------------------------------------------------------------------------------

@@ -73,8 +73,8 @@ def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
 
 @export("guarantee_const")
 def guarantee_const(input: Any, name: str | None = None) -> Tensor:
-    """The same value. (TensorFlow only took a promise here that the value does not change.)"""
-    return identity(input, name)
+    """The same value. (TensorFlow only took a promise here that the value does not change.) It has no gradient."""
+    return GUARANTEE_CONST(input, name=name)
 
 
 @export("stop_gradient")
@@ -140,7 +140,7 @@ SHAPE_READERS["ShapeN"] = lambda op, index: op._inputs[index].static_shape
 @export("shape_n")
 def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
     """The sizes of each of several tensors."""
-    return SHAPE_N(input, out_type=as_dtype(out_type), name=name)
+    return SHAPE_N(input, out_type=out_type, name=name)
 
 
 @export(v1="shape")
@@ -515,9 +515,14 @@ PACK = define("Pack(values: N * T) -> (output: T)", N=INT(minimum=1), T=ANY, axi
 
 @PACK.kernel
 def pack_kernel(values: list[Any], *, axis: int) -> Any:
+    if isinstance(values[0], torch.Tensor):
+        return torch.stack(values, axis)
     if isinstance(values[0], np.ndarray):
         return np.stack(values, axis)
-    return torch.stack(values, axis)
+    packed = np.empty(len(values), dtype=object)  # variants, which are scalars
+    for i, value in enumerate(values):
+        packed[i] = value
+    return packed
 
 
 @PACK.shape
@@ -648,10 +653,12 @@ def concat(values: Any = None, axis: Any = None, name: str = "concat", concat_di
     elif isinstance(values, (int, np.integer)) and isinstance(axis, (list, tuple)):
         values, axis = axis, values
     if values is None or axis is None:
-        raise TypeError("concat() needs `values` and `axis`.")
+        raise ValueError(f"concat() needs `values` and `axis`, got {values!r} and {axis!r}.")
     if not isinstance(values, (list, tuple)):
         values = [values]
     if len(values) == 1:
+        if not isinstance(axis, int):
+            convert_to_tensor(axis, dtypes.int32, name="concat_dim").shape.assert_has_rank(0)
         return identity(values[0], name=name)
     return CONCAT_V2(list(values), axis, name=name)
 
@@ -782,4 +789,4 @@ def squeeze_v2(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
         axis = ()
     elif not isinstance(axis, (list, tuple)):
         axis = [axis]
-    return SQUEEZE(input, squeeze_dims=[int(each) for each in axis], name=name)
+    return SQUEEZE(input, squeeze_dims=list(axis), name=name)

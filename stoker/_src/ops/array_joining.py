@@ -97,7 +97,8 @@ def unpack_kernel(value: Any, *, num: int, axis: int) -> Any:
             None, None, f"Input shape axis {axis} must equal {num}, got shape {Shape(value.shape)}"
         )
     if isinstance(value, np.ndarray):
-        return [part.squeeze(axis) for part in np.split(value, max(num, 1), axis)][:num]
+        parts = [part.squeeze(axis) for part in np.split(value, max(num, 1), axis)][:num]
+        return [part if part.ndim or isinstance(part.item(), bytes) else part.item() for part in parts]
     return value.unbind(axis)
 
 

@@ -12,9 +12,23 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
+from stoker._src.base.dtypes import REAL, DType
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.attr_values import FunctionRef
-from stoker._src.graph.definition import ANY, FUNC, FUNCS, SHAPE, SHAPES, STATEFUL, TYPE, VIEW, OpDefinition, define
+from stoker._src.graph.definition import (
+    ANY,
+    FUNC,
+    FUNCS,
+    SHAPE,
+    SHAPES,
+    STATEFUL,
+    TYPE,
+    VIEW,
+    OpDefinition,
+    define,
+    scalar,
+)
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.values import torch_dtype
 
@@ -26,7 +40,7 @@ def _truth(value: Any) -> bool:
     return bool(value) if value.ndim == 0 else value.numel() > 0
 
 
-def _returned_shapes(op: Operation, functions: list[FunctionRef]) -> list[Shape]:
+def returned_shapes(op: Operation, functions: list[FunctionRef]) -> list[Shape]:
     """What all of the functions agree on, made more precise by the attribute `output_shapes`."""
     stated = op.attrs.get("output_shapes") or ()
     known = [ref.target for ref in functions if ref.target is not None]
@@ -63,7 +77,7 @@ def _if(name: str, traits: Any) -> OpDefinition:
 
     @definition.shape
     def if_shape(cond: Shape, input: list[Shape], *, op: Operation) -> list[Shape]:
-        return _returned_shapes(op, [op.attrs["then_branch"], op.attrs["else_branch"]])
+        return returned_shapes(op, [op.attrs["then_branch"], op.attrs["else_branch"]])
 
     return definition
 
@@ -89,7 +103,7 @@ def _case(name: str, traits: Any) -> OpDefinition:
 
     @definition.shape
     def case_shape(branch_index: Shape, input: list[Shape], *, op: Operation) -> list[Shape]:
-        return _returned_shapes(op, list(op.attrs["branches"]))
+        return returned_shapes(op, list(op.attrs["branches"]))
 
     return definition
 
@@ -151,7 +165,7 @@ def _call(name: str, traits: Any) -> OpDefinition:
 
     @definition.shape
     def call_shape(args: list[Shape], *, op: Operation) -> list[Shape]:
-        return _returned_shapes(op, [op.attrs["f"]])
+        return returned_shapes(op, [op.attrs["f"]])
 
     return definition
 
@@ -211,3 +225,19 @@ def agreed_shapes(functions: list[Any]) -> list[Shape]:
     for function in functions[1:]:
         shapes = [_common(shape, tensor.static_shape) for shape, tensor in zip(shapes, function.outputs)]
     return shapes
+
+
+# ---- ToBool -----------------------------------------------------------------------------------------------------
+
+TO_BOOL = define("ToBool(input: T) -> (output: bool)", T=ANY)
+TO_BOOL.shape(scalar)
+_WITH_TRUTH = (*REAL, dtypes.bool_, dtypes.string)
+_NARROW = (dtypes.float16, dtypes.bfloat16)
+
+
+@TO_BOOL.kernel
+def to_bool_kernel(input: Any, *, T: DType) -> torch.Tensor:
+    """What a condition of If and While makes of a tensor: whether a scalar is not zero (or empty), others have elements."""
+    if T not in _WITH_TRUTH or T in _NARROW:
+        raise InvalidArgumentError(None, None, f"{T.name} cannot be converted to a boolean")
+    return torch.tensor(_truth(input))

@@ -134,7 +134,7 @@ def _part_dtype(x: Tensor) -> DType:
 @export("math.conj", v1="conj")
 def conj(x: Any, name: str | None = None) -> Tensor:
     """The complex conjugate; real tensors are returned as they are."""
-    if isinstance(x, Tensor) and not x.dtype.is_complex:
+    if isinstance(x, Tensor) and (x.dtype.is_floating or x.dtype.is_integer):
         return x
     with name_scope(name, "Conj", [x]) as scope:
         x = convert_to_tensor(x, name="x")

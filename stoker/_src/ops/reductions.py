@@ -396,7 +396,10 @@ def reduce_euclidean_norm(
 ) -> Tensor:
     """The square root of the sum of squares over `axis` (all dimensions for None)."""
     x = convert_to_tensor(input_tensor)
-    return EUCLIDEAN_NORM(x, reduction_axes(x, axis), keep_dims=bool(keepdims), name=name)
+    norm = EUCLIDEAN_NORM(x, reduction_axes(x, axis), keep_dims=bool(keepdims), name=name)
+    if axis is None and not keepdims:
+        norm.set_shape(())
+    return norm
 
 
 @export("reduce_logsumexp", "math.reduce_logsumexp")

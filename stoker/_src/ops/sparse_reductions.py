@@ -173,7 +173,7 @@ def sparse_softmax_kernel(sp_indices: torch.Tensor, sp_values: torch.Tensor, sp_
 
 @SPARSE_SOFTMAX.shape
 def sparse_softmax_shape(sp_indices: Shape, sp_values: Shape, sp_shape: Shape) -> Shape:
-    return sp_values
+    return sp_values.of_rank(1)
 
 
 @SPARSE_SOFTMAX.grad

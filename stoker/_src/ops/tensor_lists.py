@@ -172,6 +172,37 @@ def tensor_list_push_back_grad(op: Operation, dlist: Tensor) -> Any:
     return rest, item
 
 
+TENSOR_LIST_PUSH_BACK_BATCH = define(
+    "TensorListPushBackBatch(input_handles: variant, tensor: element_dtype) -> (output_handles: variant)",
+    VIEW,
+    element_dtype=TYPE,
+).not_differentiable()
+
+
+@TENSOR_LIST_PUSH_BACK_BATCH.kernel
+def tensor_list_push_back_batch_kernel(input_handles: Any, tensor: Any, *, element_dtype: DType) -> Any:
+    """To each of several lists the row of `tensor` that belongs to it."""
+    if tensor.ndim < 1:
+        raise InvalidArgumentError(None, None, "Expected tensor to be at least a vector, but saw a scalar")
+    handles = np.asarray(input_handles, dtype=object)
+    if handles.size != tensor.shape[0]:
+        raise InvalidArgumentError(
+            None, None, f"Expected tensor.shape[0] == input_handles.size, but saw {tensor.shape[0]} vs. {handles.size}"
+        )
+    pushed = np.empty(handles.size, dtype=object)
+    for i, handle in enumerate(handles.ravel()):
+        handle.check_dtype(element_dtype)
+        pushed[i] = handle.pushed(tensor[i])
+    return pushed.reshape(handles.shape)
+
+
+@TENSOR_LIST_PUSH_BACK_BATCH.shape
+def tensor_list_push_back_batch_shape(input_handles: Shape, tensor: Shape) -> Shape:
+    if tensor.dims is not None and not tensor.dims:
+        raise InvalidArgumentError(None, None, "Shape must be at least rank 1 but is rank 0")
+    return input_handles
+
+
 TENSOR_LIST_POP_BACK = define(
     "TensorListPopBack(input_handle: variant, element_shape: host int32) -> (output_handle: variant, tensor: element_dtype)",
     VIEW,

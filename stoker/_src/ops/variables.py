@@ -403,7 +403,7 @@ class Variable(PartialUpdates, metaclass=_VariableType):
 
     def __repr__(self) -> str:
         described = f"<tf.Variable '{self.name}' shape={self.shape} dtype={self._dtype.name}"
-        if getattr(self._element, "is_eager", False):
+        if getattr(self._element, "is_eager", False) and context.executing_eagerly():
             return f"{described}, numpy={array_text(self.numpy())}>"
         return described + ">"
 
@@ -479,7 +479,8 @@ class MadeVariable(Variable):
             with graph._attr_scope({"_class": (f"loc:@{self._name}",)}):
                 initial = _initial_tensor(initial_value, dtype, isinstance(self, ResourceVariable))
             self._initial_value = initial
-            known = initial.static_shape if validate_shape else Shape(None)
+            # A handle keeps the shape of its initial value; assignments may still change it.
+            known = initial.static_shape if validate_shape or isinstance(self, ResourceVariable) else Shape(None)
             self._static = known if shape is None else as_shape(shape)
             self._build(graph, initial, scope)
             self._name = self._element.op.name  # a name of no letters gives way to the op's
@@ -692,7 +693,10 @@ class ResourceVariable(MadeVariable):
 
     def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
         """Sets the value; returns it (the op, with `read_value` False)."""
-        return self._after(state.ASSIGN_VARIABLE_OP(self._element, self._checked(value), name=name), read_value)
+        update = state.ASSIGN_VARIABLE_OP(
+            self._element, self._checked(value), validate_shape=self._validate_shape, name=name
+        )
+        return self._after(update, read_value)
 
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True

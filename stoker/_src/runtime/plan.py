@@ -20,6 +20,7 @@ from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.state import VariableState
 from stoker._src.ops.values import host_value, to_numpy
 from stoker._src.runtime import mixed_precision, programs
 from stoker._src.runtime.failures import checked_kernel
@@ -168,6 +169,7 @@ class Planner:
             value.roots = frozenset((FEED,))
             if position in self.bound:
                 value.is_constant, value.constant = True, self.bound[position]
+                value.handle = value.handle or isinstance(value.constant, VariableState)
                 value.roots = frozenset((CONSTANT,))
             self.values[tensor] = value
             self.feed_values.append(value)
@@ -354,15 +356,32 @@ class Planner:
         arguments: list[Any] = []
         for arg, group in zip(definition.inputs, groups):
             if definition.calls and arg is definition.inputs[-1]:
-                inputs = function_refs(op)[0].target.inputs
-                arguments.append(
-                    [self._taken(t, reference=inner.dtype._is_ref_dtype) for t, inner in zip(group, inputs)]
-                )
+                arguments.append(self._passed(op, group))
             elif arg.is_list:
                 arguments.append([self._argument(arg, tensor) for tensor in group])
             else:
                 arguments.append(self._argument(arg, group))
         return arguments
+
+    def _passed(self, op: Operation, group: list[Tensor]) -> list[Value]:
+        """What the functions of an op are given.
+
+        The value of a 1.x variable that they also update goes in as the variable: whoever uses it inside reads it then.
+        """
+        inputs = function_refs(op)[0].target.inputs
+        references = [inner.dtype._is_ref_dtype for inner in inputs]
+        if any(references):
+            updated = {id(self.values[tensor].constant) for tensor, given in zip(group, references) if given}
+            is_loop = op.definition.calls == "loop"
+            for i, tensor in enumerate(group):
+                value = self.values.get(tensor)
+                if value is not None and value.handle and value.is_constant and id(value.constant) in updated:
+                    references[i] |= not is_loop or (self._stays(op, i) and not self._wanted(op)[i])
+        return [self._taken(tensor, reference=reference) for tensor, reference in zip(group, references)]
+
+    def _stays(self, op: Operation, position: int) -> bool:
+        body = op.attrs["body"].target
+        return passed_through(body.outputs[position]) is body.inputs[position]
 
     def _argument(self, arg: Any, tensor: Tensor) -> Any:
         if arg.host and tensor in self._numbers:

@@ -313,8 +313,14 @@ def _second_derivative(op: Operation, *gradients: Tensor) -> list[Tensor | None]
     def project(value: Tensor) -> Tensor:
         return value - average(value) - h * average(value * h)
 
-    r = math_unary.RSQRT(spread(reserved_variance) + convert_to_tensor(op.attr("epsilon"), wide))
-    h = (x - spread(reserved_mean)) * r
+    if training:
+        # Of x, not the reserved ones, which nobody can differentiate: third derivatives go through them.
+        centered = x - average(x)
+        variance = average(centered * centered)
+    else:
+        centered, variance = x - spread(reserved_mean), spread(reserved_variance)
+    r = math_unary.RSQRT(variance + convert_to_tensor(op.attr("epsilon"), wide))
+    h = centered * r
     factor, wide_scale, wide_offset = spread(scale) * r, spread(on_scale), spread(on_offset)
     if training:
         to_g = factor * project(on_x) + wide_scale * h + wide_offset
