@@ -352,6 +352,10 @@ def gather_nd_kernel(params: Any, indices: torch.Tensor, *, bad_indices_policy: 
     flat, bad = scattering.flat_index(
         indices, params.shape[:depth], bad_indices_policy, f"does not index into param shape {Shape(params.shape)}"
     )
+    if numbers.prod(outer) and not numbers.prod(params.shape):
+        raise InvalidArgumentError(
+            None, None, f"Requested more than 0 entries, but params is empty: {Shape(params.shape)}"
+        )
     if not numbers.prod(inner) or not numbers.prod(outer):
         return params.reshape(-1)[:0].reshape((*outer, *inner))
     rows = params.reshape(numbers.prod(params.shape[:depth]), numbers.prod(inner))

@@ -273,17 +273,17 @@ def _zero_stays(dy: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
 
 
 def sqrt_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    return _zero_stays(dy, dy * 0.5 / torch.conj_physical(y))
+    return _zero_stays(dy, dy * (0.5 / torch.conj_physical(y)))
 
 
 def rsqrt_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
     y = torch.conj_physical(y)
-    return _zero_stays(dy, dy * -0.5 * y * y * y)
+    return _zero_stays(dy, dy * -0.5 * y * (y * y))
 
 
 def reciprocal_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
     y = torch.conj_physical(y)
-    return _zero_stays(dy, -dy * y * y)
+    return _zero_stays(dy, -dy * (y * y))
 
 
 SQRT_GRAD = _slope("SqrtGrad", sqrt_grad_kernel)
@@ -355,20 +355,29 @@ SIGMOID = unary("Sigmoid", sigmoid_kernel, INEXACT, lambda op, g: SIGMOID_GRAD(_
 TANH = unary("Tanh", torch.tanh, INEXACT, lambda op, g: TANH_GRAD(_y(op), g))
 
 
+_WIDE = (torch.float32, torch.float64)  # in 16 bits TensorFlow rounds, and overflows, after every operation
+
+
 def sigmoid_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    return dy * (1 - y) * y if y.is_complex() else torch.ops.aten.sigmoid_backward(dy, y)
+    return torch.ops.aten.sigmoid_backward(dy, y) if y.dtype in _WIDE else dy * (y * (1 - y))
 
 
 def tanh_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    return dy * (1 - y * y) if y.is_complex() else torch.ops.aten.tanh_backward(dy, y)
+    return torch.ops.aten.tanh_backward(dy, y) if y.dtype in _WIDE else dy * (1 - y * y)
 
 
 def sigmoid_grad_(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    return torch.ops.aten.sigmoid_backward.grad_input(dy, y, grad_input=dy)
+    return (
+        torch.ops.aten.sigmoid_backward.grad_input(dy, y, grad_input=dy)
+        if y.dtype in _WIDE
+        else sigmoid_grad_kernel(y, dy)
+    )
 
 
 def tanh_grad_(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    return torch.ops.aten.tanh_backward.grad_input(dy, y, grad_input=dy)
+    return (
+        torch.ops.aten.tanh_backward.grad_input(dy, y, grad_input=dy) if y.dtype in _WIDE else tanh_grad_kernel(y, dy)
+    )
 
 
 SIGMOID_GRAD = _slope("SigmoidGrad", sigmoid_grad_kernel).in_place(1, sigmoid_grad_)
