@@ -58,12 +58,16 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
 
     Args:
         t: a tensor or IndexedSlices.
-        clip_norm: the largest norm to leave, positive.
+        clip_norm: the largest norm to leave; below 0 as 0.
         axes: dimensions to take the norm over, so that each slice is clipped by itself; all by default.
         name: the name of the op.
     """
     with name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
         values = _values(t)
+        if isinstance(clip_norm, (int, float)):
+            clip_norm = max(clip_norm, 0.0)
+        else:
+            clip_norm = math.MAXIMUM(convert_to_tensor(clip_norm, values.dtype.base_dtype), 0)
         squares = reductions.reduce_sum(values * values, axes, keepdims=True)  # type: ignore[operator]
         # The square root has no gradient at 0: keep it away from there on both ways.
         positive = squares > 0  # type: ignore[operator]
