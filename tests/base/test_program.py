@@ -61,7 +61,9 @@ def test_lines_that_count_or_filter(lines):
         tf.logging.log_first_n(tf.logging.ERROR, "first %d", 2, i)
         tf.logging.log_every_n(tf.logging.ERROR, "every %d", 2, i)
         tf.logging.log_if(tf.logging.ERROR, "if %d", i == 4, i)
-    assert [line.split(":")[-1] for line in lines] == ["first 0", "first 1", "every 1", "every 3", "if 4"]
+    assert [line.split(":")[-1] for line in lines] == [
+        "first 0", "every 0", "first 1", "every 2", "every 4", "if 4",
+    ]  # fmt: skip
 
 
 def test_flags_are_parsed_when_first_read(monkeypatch):

@@ -26,6 +26,9 @@ TABLE = f64(2, 3)
 
 SAMPLES = [
     Sample("PartitionedCall", [[X]], {"f": SQUARED, **ONE}, reference=lambda v: v[0] ** 2),
+    Sample(
+        "SymbolicGradient", [[X, np.array(3.0)]], {"f": SQUARED, **ONE}, reference=lambda v: 6 * v[0], gradient=False
+    ),
     Sample("StatelessIf", [np.array(True), [X]], BRANCHES, reference=lambda c, v: v[0] ** 2),
     Sample("StatelessIf", [np.array(0, np.int32), [X]], BRANCHES, reference=lambda c, v: np.exp(v[0])),
     Sample("StatelessCase", [1, [X]], {"branches": [SQUARED, GROWN], **ONE}, reference=lambda c, v: np.exp(v[0])),

@@ -137,8 +137,8 @@ def _count() -> int:
 
 @export(v1="logging.log_every_n")
 def log_every_n(level: int, msg: Any, n: int, *args: Any) -> None:
-    """Writes the line at every `n`-th call from the same place; the first to be written is the n-th."""
-    log_if(level, msg, not (_count() + 1) % n, *args)
+    """Writes the line at the first call from the same place, and at every `n`-th after it."""
+    log_if(level, msg, _count() % n == 0, *args)
 
 
 @export(v1="logging.log_first_n")

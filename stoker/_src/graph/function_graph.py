@@ -277,6 +277,7 @@ class Function:
         inputs, outputs: tensors of the body. An output may be an input.
         control_outputs: operations that run although no output needs them.
         gradient: the function that computes its gradient, where a library names one.
+        derived_from: the function that an op names which calls this one instead (SymbolicGradient).
         attributes: of its FunctionDef.
         steps: compiled forms, kept by the eager executor.
         accumulators: positions of loop variables that collect values for a gradient.
@@ -296,6 +297,7 @@ class Function:
         self.outputs = outputs
         self.control_outputs = list(control_outputs or ())
         self.gradient: Function | None = None
+        self.derived_from: Function | None = None
         self.attributes: dict[str, Any] = {}
         self.steps: dict[Any, Any] = {}
         self.accumulators: set[int] = set()

@@ -18,6 +18,7 @@ from stoker._src.graph.attr_values import FunctionRef, from_attr_value, to_attr_
 from stoker._src.graph.definition import MISSING, STATEFUL, find_definition
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.graph import Graph
+from stoker._src.graph.older_forms import in_older_form
 from stoker._src.graph.raise_control_flow import Body
 from stoker._src.graph.tensor import Operation, Tensor
 
@@ -43,6 +44,8 @@ def referenced_functions(ops: Any, found: dict[str, Function] | None = None) -> 
     for op in ops:
         for ref in function_refs(op):
             function = ref.target
+            if function is not None and function.derived_from is not None:
+                function = function.derived_from  # what the attribute names
             if function is not None and function.name not in found:
                 found[function.name] = function
                 referenced_functions(function.needed_ops(), found)
@@ -153,7 +156,7 @@ def function_def_of(function: Function) -> Any:
         node.input.extend("^" + control.name for control in op._control_inputs if control not in inputs)
         if "_class" in node.attr:
             del node.attr["_class"]
-        proto.node_def.append(node)
+        proto.node_def.extend(in_older_form(node, in_function=True))
     for tensor in function.outputs:
         arg = signature.output_arg.add(name=names.unique(tensor.op.name), type=tensor.dtype.base_dtype.as_datatype_enum)
         proto.ret[arg.name] = values[tensor]

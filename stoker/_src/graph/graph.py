@@ -120,6 +120,24 @@ class Graph:
         for controller in self._controllers:
             controller.seen.add(op)
 
+    @contextmanager
+    def _undone_on_error(self) -> Iterator[None]:
+        """Takes back the nodes that were added in the block, and their names, when it raises."""
+        count, names = len(self._ops), dict(self._names_in_use)
+        try:
+            yield
+        except BaseException:
+            for op in reversed(self._ops[count:]):
+                for tensor in op._inputs:
+                    tensor._consumers.remove(op)
+                for control in op._control_inputs:
+                    control._control_outputs.remove(op)
+                del self._by_name[op.name]
+            del self._ops[count:]
+            self._names_in_use = names
+            self.note_change()
+            raise
+
     def _adopt(self, inputs: list[Tensor], name: str) -> list[Tensor]:
         """Checks that the inputs are this graph's. Function graphs capture foreign ones instead."""
         for tensor in inputs:

@@ -7,15 +7,19 @@ from typing import Any
 from stoker._src.base.shapes import TensorShape
 from stoker._src.formats.protos import GraphDef, NodeDef, OpDef
 from stoker._src.graph.attr_values import to_attr_value
-from stoker._src.graph.definition import MISSING, Arg, OpDefinition
+from stoker._src.graph.definition import MISSING, OpDefinition
 from stoker._src.graph.function_library import referenced_functions
 from stoker._src.graph.graph import PRODUCER_VERSION, Graph
+from stoker._src.graph.lower_control_flow import Lowering, takes_references
+from stoker._src.graph.older_forms import in_older_form
+from stoker._src.graph.op_arguments import Arg
 from stoker._src.graph.tensor import Operation
 from stoker._src.graph.younger_attrs import YOUNGER_ATTRS
 
 _NONE: frozenset[str] = frozenset()
-# Hints of TensorFlow 2 that a product is part of a gradient: they change no value, and 1.15 would refuse them.
-_HINTS = frozenset({"grad_a", "grad_b", "grad_x", "grad_y"})
+# Of TensorFlow 2, refused by 1.15, and no value depends on them: hints that a product is part of a gradient, and that an
+# assignment checks the variable's shape.
+_HINTS = frozenset({"grad_a", "grad_b", "grad_x", "grad_y", "validate_shape"})
 
 
 def node_def_of(op: Operation) -> Any:
@@ -38,15 +42,23 @@ def graph_def_of(graph: Graph, *, from_version: int | None = None, add_shapes: b
     proto = GraphDef()
     proto.versions.producer = PRODUCER_VERSION
     names = {op.name for op in graph._ops}
+    lowering = Lowering(node_def_of, names)
     for op in graph._ops[from_version or 0 :]:
+        if takes_references(op):
+            proto.node.extend(lowering.nodes_of(op))
+            continue
         node = node_def_of(op)
         if "_class" in node.attr:
             _keep_neighbours(node, names)
         if add_shapes and op.outputs:
             shapes = node.attr["_output_shapes"].list
             shapes.shape.extend(TensorShape(tensor.static_shape).as_proto() for tensor in op.outputs)
-        proto.node.append(node)
-    functions = {**graph._functions, **referenced_functions(graph._ops)}
+        proto.node.extend(in_older_form(node, in_function=False))
+    plain = [op for op in graph._ops if not takes_references(op)]
+    if lowering.renamed:
+        for node in proto.node:
+            node.input[:] = [lowering.renamed.get(text, text) for text in node.input]
+    functions = {**graph._functions, **referenced_functions([*plain, *lowering.inlined])}
     for function in functions.values():
         proto.library.function.append(function.to_function_def())
         gradient = getattr(function, "gradient", None)

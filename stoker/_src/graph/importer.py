@@ -6,12 +6,13 @@ made, and nothing of it is ever executed or used as a Python name.
 
 from __future__ import annotations
 
+import heapq
 import re
 from contextlib import nullcontext
 from typing import Any
 
 from stoker._src.base.devices import DeviceSpec
-from stoker._src.base.dtypes import as_dtype
+from stoker._src.base.dtypes import as_dtype, resource
 from stoker._src.base.errors import OpError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import as_shape
@@ -83,27 +84,41 @@ def import_graph_def(
         )
     graph = context.get_default_graph()
     prefix = "import" if name is None else name
-    if prefix:
-        with graph.name_scope(prefix) as scope:
-            importer = Importer(graph, graph_def, input_map, producer_op_list, scope)
-            importer.run()
-    else:
-        with graph.name_scope(None):
-            importer = Importer(graph, graph_def, input_map, producer_op_list, "")
-            importer.run()
+    with graph.name_scope(prefix or None) as scope, graph._undone_on_error():
+        importer = Importer(graph, graph_def, _as_tensors(graph, input_map, prefix), producer_op_list, scope)
+        importer.run()
+        found = [importer.element(_text(element)) for element in return_elements or ()]
     for controller in graph._controllers:  # every node waits, also where another one that it needs waits already
         for op in importer.ops.values():
             op._add_control_inputs([other for other in controller.inputs if other is not op])
-    importer.unused -= {key for key in importer.unused if key.lstrip("^").partition(":")[0] in importer.ops}
-    if importer.unused:
+    missing = importer.not_in_graph_def()
+    if missing:
+        raise ValueError(f"Attempted to map inputs that were not found in graph_def: [{', '.join(missing)}]")
+    return None if return_elements is None else found
+
+
+def _text(name: str | bytes) -> str:
+    return name.decode() if isinstance(name, bytes) else name
+
+
+def _as_tensors(graph: Graph, input_map: dict[Any, Any], prefix: str) -> dict[str, Any]:
+    """The map with tensors (or operations, for control inputs) as its values.
+
+    Raises:
+        ValueError: other values, and no scope for the constants they would become.
+    """
+    if all(isinstance(value, (Tensor, Operation)) for value in input_map.values()):
+        return {_text(key): value for key, value in input_map.items()}
+    if not prefix:
         raise ValueError(
-            f"Attempted to map inputs that were not found in graph_def: [{', '.join(sorted(importer.unused))}]"
+            "tf.import_graph_def() requires a non-empty `name` if `input_map` contains non-Tensor values: "
+            "try tf.convert_to_tensor() on them first."
         )
-    if return_elements is None:
-        return None
-    return [
-        importer.element(element.decode() if isinstance(element, bytes) else element) for element in return_elements
-    ]
+    with graph.name_scope("_inputs"):
+        return {
+            _text(key): value if isinstance(value, Operation) else convert_to_tensor(value)
+            for key, value in input_map.items()
+        }
 
 
 def _as_graph_def(message: Any) -> Any:
@@ -144,7 +159,6 @@ class Importer:
         self.graph, self.graph_def, self.scope = graph, graph_def, scope
         self.input_map: dict[str, Any] = {}
         for key, value in input_map.items():
-            key = key.decode() if isinstance(key, bytes) else key
             self.input_map[key.removesuffix(":0") if not key.startswith("^") else key] = value
         self.unused = set(self.input_map)
         self.producer = {op.name: op for op in producer_op_list.op} if producer_op_list is not None else {}
@@ -239,14 +253,18 @@ class Importer:
             waiting[node.name] = len(sources)
             for source in sources:
                 followers.setdefault(source, []).append(node.name)
-        ready = [name for name in nodes if waiting[name] == 0]
+        # Of the nodes whose inputs are there, always the one that was written first: a sorted GraphDef keeps its order.
+        place = {name: i for i, name in enumerate(nodes)}
+        names = list(nodes)
+        ready = [i for i, name in enumerate(names) if waiting[name] == 0]
         ordered = []
-        for name in ready:
+        while ready:
+            name = names[heapq.heappop(ready)]
             ordered.append(nodes[name])
             for follower in followers.get(name, ()):
                 waiting[follower] -= 1
                 if waiting[follower] == 0:
-                    ready.append(follower)
+                    heapq.heappush(ready, place[follower])
         if len(ordered) < len(nodes):
             stuck = sorted(name for name in nodes if waiting[name] > 0)
             raise ValueError(
@@ -348,7 +366,7 @@ class Importer:
         key = text.removesuffix(":0")
         if key in self.input_map:
             self.unused.discard(key)
-            return convert_to_tensor(self.input_map[key])
+            return self.input_map[key]
         op = self.ops[source]
         if index >= len(op.outputs):
             raise ValueError(f"input '{text}' does not exist: '{source}' has {len(op.outputs)} outputs.")
@@ -375,6 +393,15 @@ class Importer:
                 )
             if arg.is_ref and not tensor.dtype._is_ref_dtype:
                 raise ValueError(f"Input '{arg.name}' must be a reference, but {tensor.name} is not one.")
+
+    def not_in_graph_def(self) -> list[str]:
+        """What the caller mapped that no node had as an input and that is no output of any."""
+        missing = []
+        for key in self.unused:
+            source, index = split_input(key)
+            if source not in self.ops or index >= len(self.ops[source].outputs):
+                missing.append(key if key.startswith("^") or ":" in key else f"{key}:0")
+        return sorted(missing)
 
     def element(self, name: str) -> Any:
         if ":" in name:
@@ -406,7 +433,8 @@ def _take_shapes(op: Operation, shapes: Any) -> None:
             f"it has {len(op.outputs)} outputs but the _output_shapes attribute specifies shapes for {len(shapes)} outputs."
         )
     for tensor, shape in zip(op.outputs, shapes):
-        tensor.set_shape(as_shape(shape))
+        if tensor.dtype is not resource:  # of some handles TensorFlow states the shape they had as pairs of strings
+            tensor.set_shape(as_shape(shape))
 
 
 def _is_default_like(proto: Any) -> bool:

@@ -447,6 +447,22 @@ class Layer:
         return made
 
 
+def called_once(layer: type[Layer], arguments: dict[str, Any]) -> Any:
+    """What a new layer makes of `inputs`: the functions of `tf.layers`.
+
+    Args:
+        layer: its class.
+        arguments: the `locals()` of the function: the layer's arguments and `inputs`; perhaps `training`, which the call
+            takes, `reuse`, of the variable scope `name`, and the class itself.
+    """
+    given = {name: value for name, value in arguments.items() if value is not layer}
+    inputs = given.pop("inputs")
+    chosen = {"training": given.pop("training")} if "training" in given else {}
+    if "reuse" in given:
+        given.update(_scope=given["name"], _reuse=given.pop("reuse"))
+    return layer(**given).apply(inputs, **chosen)
+
+
 def _follows(target: Any, sources: Any) -> bool:
     """Whether a tensor or op of the graph is computed from one of the tensors `sources`."""
     wanted = {id(each) for each in nest.flatten(sources)}

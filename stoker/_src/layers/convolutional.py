@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.tensor import Tensor
@@ -13,6 +14,7 @@ from stoker._src.layers.base import (
     Layer,
     as_activation,
     as_public,
+    called_once,
     channels_axis,
     checked_padding,
     dims,
@@ -197,6 +199,42 @@ class Conv3D(_Convolution):
     dimensions = 3
 
 
+def _convolution(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:
+    """`tf.layers.<name>`: a convolution, called once."""
+
+    @export(v1=f"layers.{name}")
+    @named(name, f"{str(layer.__doc__)[:-1]}: a `{layer.__name__}` layer, called once.")
+    def convolve(
+        inputs: Any,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = ones,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        dilation_rate: Any = ones,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        reuse: Any = None,
+    ) -> Tensor:
+        return called_once(layer, locals())
+
+    return convolve
+
+
+conv1d = _convolution(Conv1D, "conv1d", 1)
+conv2d = _convolution(Conv2D, "conv2d", (1, 1))
+conv3d = _convolution(Conv3D, "conv3d", (1, 1, 1))
+
+
 # -- separable ---------------------------------------------------------------------------------------------------
 
 
@@ -325,6 +363,45 @@ class SeparableConv2D(_Separable):
         )
 
 
+def _separable(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:
+    """`tf.layers.<name>`: a separable convolution, called once."""
+
+    @export(v1=f"layers.{name}")
+    @named(name, f"{str(layer.__doc__)[:-1]}: a `{layer.__name__}` layer, called once.")
+    def convolve(
+        inputs: Any,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = ones,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        dilation_rate: Any = ones,
+        depth_multiplier: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        depthwise_initializer: Any = None,
+        pointwise_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        depthwise_regularizer: Any = None,
+        pointwise_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        depthwise_constraint: Any = None,
+        pointwise_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        reuse: Any = None,
+    ) -> Tensor:
+        return called_once(layer, locals())
+
+    return convolve
+
+
+separable_conv1d = _separable(SeparableConv1D, "separable_conv1d", 1)
+separable_conv2d = _separable(SeparableConv2D, "separable_conv2d", (1, 1))
+
+
 # -- transposed --------------------------------------------------------------------------------------------------
 
 
@@ -426,3 +503,37 @@ class Conv3DTranspose(_Transposed):
     """The transpose of a convolution of volumes."""
 
     dimensions = 3
+
+
+def _transposed(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:
+    """`tf.layers.<name>`: a transposed convolution, called once."""
+
+    @export(v1=f"layers.{name}")
+    @named(name, f"{str(layer.__doc__)[:-1]}: a `{layer.__name__}` layer, called once.")
+    def convolve(
+        inputs: Any,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = ones,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        reuse: Any = None,
+    ) -> Tensor:
+        return called_once(layer, locals())
+
+    return convolve
+
+
+conv2d_transpose = _transposed(Conv2DTranspose, "conv2d_transpose", (1, 1))
+conv3d_transpose = _transposed(Conv3DTranspose, "conv3d_transpose", (1, 1, 1))

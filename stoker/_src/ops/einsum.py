@@ -14,11 +14,21 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, merge_dims
 from stoker._src.base.shapes import broadcast as broadcast_shapes
-from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import ANY, INT, STRING, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, array_selection, broadcasting, gathering, linalg, math, ranges, reductions
+from stoker._src.ops import (
+    array,
+    array_checks,
+    array_selection,
+    broadcasting,
+    gathering,
+    linalg,
+    math,
+    ranges,
+    reductions,
+)
 
 # ---- Einsum -----------------------------------------------------------------------------------------------------
 
@@ -226,7 +236,8 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     if kwargs:
         raise TypeError(f"Invalid keyword arguments for einsum: {', '.join(kwargs)}. Valid arguments: name, optimize")
     with name_scope(name, "einsum", [*inputs]):
-        tensors = [convert_to_tensor(each) for each in inputs]
+        kind = next((each.dtype.base_dtype for each in inputs if isinstance(each, Tensor)), None)
+        tensors = [convert_to_tensor(each, None if isinstance(each, Tensor) else kind) for each in inputs]
         full = _with_output(equation)
         try:
             parts, output = _parts(full)
@@ -310,7 +321,7 @@ def _as_matrix(x: Tensor, axes: Any, last: bool) -> tuple[Tensor, Any, Shape]:
     """x as a matrix with the contracted dimensions last (or first), and the sizes of the others."""
     shape = x.static_shape
     if shape.rank is not None and isinstance(axes, (list, tuple)):
-        inner = [shape.normalize_axis(int(axis)) for axis in axes]
+        inner = [array_checks.static_axis(x, int(axis)) for axis in axes]
         free = [i for i in range(len(shape)) if i not in inner]
         order = free + inner if last else inner + free
         turned = x if order == list(range(len(order))) else array.transpose(x, order)
@@ -327,7 +338,7 @@ def _as_matrix(x: Tensor, axes: Any, last: bool) -> tuple[Tensor, Any, Shape]:
         return flat, free_sizes, free_shape
     count = ranges.rank(x)
     inner_axes = convert_to_tensor(axes, dtypes.int32, name="axes")
-    inner_axes = math.floormod(inner_axes, count)
+    inner_axes = array_selection.SELECT_V2(math.less(inner_axes, 0), math.add(inner_axes, count), inner_axes)
     every = ranges.range(0, count)
     is_free = math.logical_not(reductions.reduce_any(math.equal(array.reshape(inner_axes, [-1, 1]), every), 0))
     free = array_selection.boolean_mask(every, is_free)
@@ -355,7 +366,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     """
     with name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a = convert_to_tensor(a, name="a")
-        b = convert_to_tensor(b, a.dtype.base_dtype, name="b")
+        b = convert_to_tensor(b, dtype_hint=a.dtype.base_dtype if dtype_of(b) is None else None, name="b")
         axes_a, axes_b = _contracted(axes, a, b)
         left, free_a, shape_a = _as_matrix(a, axes_a, True)
         right, free_b, shape_b = _as_matrix(b, axes_b, False)

@@ -40,7 +40,7 @@ def _truth(value: Any) -> bool:
     return bool(value) if value.ndim == 0 else value.numel() > 0
 
 
-def _returned_shapes(op: Operation, functions: list[FunctionRef]) -> list[Shape]:
+def returned_shapes(op: Operation, functions: list[FunctionRef]) -> list[Shape]:
     """What all of the functions agree on, made more precise by the attribute `output_shapes`."""
     stated = op.attrs.get("output_shapes") or ()
     known = [ref.target for ref in functions if ref.target is not None]
@@ -77,7 +77,7 @@ def _if(name: str, traits: Any) -> OpDefinition:
 
     @definition.shape
     def if_shape(cond: Shape, input: list[Shape], *, op: Operation) -> list[Shape]:
-        return _returned_shapes(op, [op.attrs["then_branch"], op.attrs["else_branch"]])
+        return returned_shapes(op, [op.attrs["then_branch"], op.attrs["else_branch"]])
 
     return definition
 
@@ -103,7 +103,7 @@ def _case(name: str, traits: Any) -> OpDefinition:
 
     @definition.shape
     def case_shape(branch_index: Shape, input: list[Shape], *, op: Operation) -> list[Shape]:
-        return _returned_shapes(op, list(op.attrs["branches"]))
+        return returned_shapes(op, list(op.attrs["branches"]))
 
     return definition
 
@@ -165,7 +165,7 @@ def _call(name: str, traits: Any) -> OpDefinition:
 
     @definition.shape
     def call_shape(args: list[Shape], *, op: Operation) -> list[Shape]:
-        return _returned_shapes(op, [op.attrs["f"]])
+        return returned_shapes(op, [op.attrs["f"]])
 
     return definition
 
@@ -196,6 +196,27 @@ def fake_param_kernel(*, dtype: Any, shape: Shape) -> Any:
 @FAKE_PARAM.shape
 def fake_param_shape(*, shape: Shape) -> Shape:
     return shape
+
+
+def _of_outputs(functions: list[Any]) -> dict[str, Any]:
+    return {
+        "Tout": [tensor.dtype.base_dtype for tensor in functions[0].outputs],
+        "output_shapes": agreed_shapes(functions),
+    }
+
+
+def if_of(pred: Any, passed: list[Any], functions: list[Any], name: str | None = None) -> Any:
+    """Calls the first of two functions of `passed` where `pred` holds, else the second."""
+    definition = IF if any(function.stateful for function in functions) else STATELESS_IF
+    branches = {"then_branch": functions[0].ref, "else_branch": functions[1].ref}
+    return definition(pred, passed, name=name, **branches, **_of_outputs(functions))
+
+
+def case_of(index: Any, passed: list[Any], functions: list[Any], name: str | None = None) -> Any:
+    """Calls the function of `passed` at a place in the list."""
+    definition = CASE if any(function.stateful for function in functions) else STATELESS_CASE
+    branches = [function.ref for function in functions]
+    return definition(index, passed, name=name, branches=branches, **_of_outputs(functions))
 
 
 def agreed_shapes(functions: list[Any]) -> list[Shape]:

@@ -14,13 +14,12 @@ from stoker._src.base import dtypes
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import FUNC, VIEW, define
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, functional, gradients, math, state, tensor_lists
 from stoker._src.ops.constants import constant
-
-_HANDLES = (dtypes.resource, dtypes.variant)
 
 
 def _dense(gradient: Any) -> Any:
@@ -156,15 +155,7 @@ def if_grad(op: Operation, *grads: Any) -> list[Any]:
         _note_outputs(op)
     if not positions:
         return [None] * len(op._inputs)
-    definition = functional.IF if any(f.stateful for f in made) else functional.STATELESS_IF
-    results = definition(
-        op._inputs[0],
-        passed,
-        Tout=[t.dtype.base_dtype for t in made[0].outputs],
-        then_branch=made[0].ref,
-        else_branch=made[1].ref,
-        output_shapes=functional.agreed_shapes(made),
-    )
+    results = functional.if_of(op._inputs[0], passed, made)
     return _scatter(len(op._inputs), [i + 1 for i in positions], [array.identity(t) for t in results])
 
 
@@ -179,14 +170,7 @@ def case_grad(op: Operation, *grads: Any) -> list[Any]:
         _note_outputs(op)
     if not positions:
         return [None] * len(op._inputs)
-    definition = functional.CASE if any(f.stateful for f in made) else functional.STATELESS_CASE
-    results = definition(
-        op._inputs[0],
-        passed,
-        Tout=[t.dtype.base_dtype for t in made[0].outputs],
-        branches=[function.ref for function in made],
-        output_shapes=functional.agreed_shapes(made),
-    )
+    results = functional.case_of(op._inputs[0], passed, made)
     return _scatter(len(op._inputs), [i + 1 for i in positions], [array.identity(t) for t in results])
 
 
@@ -212,6 +196,32 @@ def call(function: Function, values: list[Any], name: str | None = None) -> list
     """The outputs of an op that calls `function`."""
     definition = functional.STATEFUL_PARTITIONED_CALL if function.stateful else functional.PARTITIONED_CALL
     return definition(values, Tout=[t.dtype.base_dtype for t in function.outputs], f=function.ref, name=name)
+
+
+def _gradient_of(function: Function) -> Function:
+    """(inputs, gradients of outputs) -> gradients of inputs, zeros where nothing flows: the library's own, if it has one."""
+    if function.derived_from is not None:
+        return function
+    if function.gradient is not None:
+        return function.gradient
+    graph = FuncGraph(f"{function.name}_gradient", function.graph.outer)
+    with graph.as_default():
+        inputs = [graph.add_input(t.dtype.base_dtype, t.static_shape, "x") for t in function.inputs]
+        incoming = [graph.add_input(t.dtype.base_dtype, t.static_shape, "dy") for t in function.outputs]
+        flowing = [(y, dy) for y, dy in zip(call(function, list(inputs)), incoming) if gradients.is_trainable(y)]
+        ys, dys = [y for y, _ in flowing], [dy for _, dy in flowing]
+        found = gradients.gradients(ys, inputs, dys) if flowing else [None] * len(inputs)
+        results = [array.zeros_like(x) if dx is None else _dense(dx) for x, dx in zip(inputs, found)]
+    made = Function(unique_function_name(graph.name), graph, [*inputs, *incoming], results)
+    made.derived_from = function
+    return made
+
+
+SYMBOLIC_GRADIENT = define("SymbolicGradient(input: [Tin]) -> (output: [Tout])", VIEW, f=FUNC).calling(
+    "once", derives=_gradient_of
+)
+SYMBOLIC_GRADIENT.kernel(functional.call_kernel)
+SYMBOLIC_GRADIENT.shape(lambda input, *, op: functional.returned_shapes(op, [op.attrs["f"]]))
 
 
 # ---- loops ------------------------------------------------------------------------------------------------------

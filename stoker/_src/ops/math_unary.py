@@ -9,7 +9,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import COMPLEX, FLOATS, INEXACT, NUMERIC, SIGNED_INTS, DType, DTypeSet
-from stoker._src.base.export import Names, export
+from stoker._src.base.export import Names, export, named
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, unchanged
 from stoker._src.graph.definition import broadcasting as broadcast_rule
@@ -18,7 +18,6 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_selection, broadcasting, math
 from stoker._src.ops.lowering import alike_loop, unary_loop
-from stoker._src.ops.nn import activations
 from stoker._src.ops.unsigned import modular
 from stoker._src.ops.values import torch_dtype
 
@@ -40,13 +39,12 @@ def unary(name: str, kernel: Callable[..., Any], allowed: tuple[DType, ...], gra
 def function(definition: OpDefinition, python_name: str, doc: str, *names: str, v1: Names = (), v2: Names = ()) -> Any:
     """The public function `python_name(x, name=None)` of an op."""
 
+    @export(*names, v1=v1, v2=v2)
+    @named(python_name, doc)
     def apply(x: Any, name: str | None = None) -> Tensor:
         return definition(x, name=name)
 
-    apply.__name__ = apply.__qualname__ = python_name
-    apply.__module__ = __name__
-    apply.__doc__ = doc
-    return export(*names, v1=v1, v2=v2)(apply)
+    return apply
 
 
 def _times(g: Tensor, slope: Any) -> Tensor:
@@ -136,7 +134,7 @@ def _part_dtype(x: Tensor) -> DType:
 @export("math.conj", v1="conj")
 def conj(x: Any, name: str | None = None) -> Tensor:
     """The complex conjugate; real tensors are returned as they are."""
-    if isinstance(x, Tensor) and not x.dtype.is_complex:
+    if isinstance(x, Tensor) and (x.dtype.is_floating or x.dtype.is_integer):
         return x
     with name_scope(name, "Conj", [x]) as scope:
         x = convert_to_tensor(x, name="x")
@@ -383,8 +381,11 @@ for _definition, _loop in (
     (EXP, "exp"), (SIGMOID, "sigmoid"), (TANH, "tanh"),
 ):  # fmt: skip
     _definition.lower(unary_loop(_loop))
-SIGMOID_GRAD.lower(alike_loop("sigmoid_grad"))
-TANH_GRAD.lower(alike_loop("tanh_grad"))
+for _definition, _loop in (
+    (SIGMOID_GRAD, "sigmoid_grad"), (TANH_GRAD, "tanh_grad"), (SQRT_GRAD, "sqrt_grad"), (RSQRT_GRAD, "rsqrt_grad"),
+    (RECIPROCAL_GRAD, "reciprocal_grad"),
+):  # fmt: skip
+    _definition.lower(alike_loop(_loop))
 
 
 @SIGMOID_GRAD.grad
@@ -479,14 +480,6 @@ def round(x: Any, name: str | None = None) -> Tensor:
     """The nearest whole number, the even one for halves; integers are returned as they are."""
     x = convert_to_tensor(x, name="x")
     return x if x.dtype.is_integer else ROUND(x, name=name)
-
-
-@export("math.log_sigmoid", v1="log_sigmoid")
-def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
-    """log(sigmoid(x)), exact also where the sigmoid is tiny."""
-    with name_scope(name, "LogSigmoid", [x]) as scope:
-        x = convert_to_tensor(x, name="x")
-        return negative(activations.softplus(negative(x)), name=scope)
 
 
 # ---- tests ------------------------------------------------------------------------------------------------------

@@ -202,6 +202,13 @@ register_tensor_conversion_function(PartitionedVariable, _convert, 10)
 Partitioner = Callable[..., list[int]]
 
 
+def _known_sizes(shape: Any) -> list[int]:
+    known = as_shape(shape)
+    if not known.known:
+        raise ValueError(f"shape is not fully defined: {TensorShape(known)}")
+    return list(known)  # type: ignore[arg-type]
+
+
 @export(v1="fixed_size_partitioner")
 def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:
     """Cuts `axis` into `num_shards` parts (fewer when it is smaller)."""
@@ -229,7 +236,7 @@ def variable_axis_size_partitioner(
         raise ValueError("max_shards must be positive.")
 
     def partition(shape: Any, dtype: Any) -> list[int]:
-        sizes: list[int] = list(as_shape(shape))  # type: ignore[arg-type]
+        sizes = _known_sizes(shape)
         counts = [1] * len(sizes)
         dtype = as_dtype(dtype)
         element = bytes_per_string_element if dtype.name == "string" else dtype.size
@@ -251,7 +258,7 @@ def min_max_variable_partitioner(
     """Cuts `axis` into at most `max_partitions` parts of at least `min_slice_size` bytes."""
 
     def partition(shape: Any, dtype: Any) -> list[int]:
-        sizes: list[int] = list(as_shape(shape))  # type: ignore[arg-type]
+        sizes = _known_sizes(shape)
         counts = [1] * len(sizes)
         dtype = as_dtype(dtype)
         element = bytes_per_string_element if dtype.name == "string" else dtype.size

@@ -307,7 +307,7 @@ def random_poisson_v2(
 ) -> Tensor:
     """Numbers from Poisson distributions of rates `lam`: [*shape, *lam.shape]."""
     with name_scope(name, "random_poisson", [lam, shape]):
-        return RANDOM_POISSON_V2(shape_tensor(shape), lam, dtype=as_dtype(dtype), **op_seed_attrs(seed))
+        return RANDOM_POISSON_V2(shape_tensor(shape), lam, dtype=dtype, **op_seed_attrs(seed))
 
 
 # ---- RandomCrop -------------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from stoker._src.base.dtypes import FLOATS, INDEX, NUMERIC, REAL, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
-from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
@@ -191,7 +192,13 @@ def _older_axis(axis: Any, dimension: Any) -> Any:
         if axis is not None:
             raise ValueError("Cannot specify both 'axis' and 'dimension'.")
         axis = dimension
-    return 0 if axis is None else axis
+    if axis is None:
+        return 0
+    kind = dtype_of(axis)
+    is_whole = isinstance(axis, int) and not isinstance(axis, bool) if kind is None else kind.is_integer
+    if not is_whole and context.executing_eagerly():
+        raise TypeError(f"axis must be int or Tensor with integer datatype, got {axis!r}.")
+    return axis
 
 
 @export(v1=("argmax", "math.argmax", "arg_max"))

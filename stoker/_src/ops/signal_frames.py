@@ -74,23 +74,18 @@ def frame(
         x = convert_to_tensor(signal, name="signal")
         width, step = _whole(frame_length, "frame_length"), _whole(frame_step, "frame_step")
         rank = x.static_shape.rank
-        length = None
-        if rank is not None:
-            if not -rank <= axis < rank:
-                raise ValueError(f"axis {axis} is out of range for a signal of rank {rank}.")
-            axis %= rank
-            length = x.static_shape[axis]
+        if rank is None:
+            return ranges.along_axis(x, axis, lambda flat: frame(flat, width, step, pad_end, pad_value, 1))
+        if not -rank <= axis < rank:
+            raise ValueError(f"axis {axis} is out of range for a signal of rank {rank}.")
+        axis %= rank
+        length = x.static_shape[axis]
         total: Any = array.SHAPE_OP(x)[axis] if length is None else length
         if pad_end:
             count = -(-total // step)
             missing = (count - 1) * step + width - total
             missing = max(0, missing) if isinstance(missing, int) else math.maximum(missing, 0)
-            if rank is not None:
-                paddings: Any = [[0, missing if i == axis else 0] for i in range(rank)]
-            else:
-                is_axis = math.equal(ranges.range(ranges.rank(x)), axis if axis >= 0 else ranges.rank(x) + axis)
-                ends = math.multiply(math.cast(is_axis, dtypes.int32), missing)
-                paddings = array.PACK([array.zeros_like(ends), ends], axis=1)
+            paddings: Any = [[0, missing if i == axis else 0] for i in range(rank)]
             x = array_padding.pad(
                 x, paddings, constant_values=math.cast(convert_to_tensor(pad_value), x.dtype.base_dtype)
             )
@@ -112,25 +107,22 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
     with name_scope(name, "overlap_and_add", [signal, frame_step]):
         x = convert_to_tensor(signal, name="signal")
         rank = x.static_shape.rank
-        if rank is not None and rank < 2:
-            raise ValueError(f"signal must have at least 2 dimensions, but its shape is {x.shape}.")
         step = _whole(frame_step, "frame_step")
-        sizes = array.shape(x)
-        known: Any = (None, None) if rank is None else x.static_shape[-2:]
-        frames, width = (sizes[i - 2] if known[i] is None else known[i] for i in range(2))
+        sizes: Any = array.SHAPE_OP(x)
+        if rank is None:
+            added = overlap_and_add(array.reshape(x, gathering.joined_sizes([-1, sizes[-2], sizes[-1]])), step)
+            return array.reshape(added, array.concat([sizes[:-2], [-1]], 0))
+        if rank < 2:
+            raise ValueError(f"signal must have at least 2 dimensions, but its shape is {x.shape}.")
+        frames = sizes[-2] if x.static_shape[-2] is None else x.static_shape[-2]
+        width = sizes[-1] if x.static_shape[-1] is None else x.static_shape[-1]
         total = (frames - 1) * step + width
         starts = array.reshape(math.multiply(ranges.range(0, frames), step), [-1, 1])
         places = math.add(starts, array.reshape(ranges.range(0, width), [1, -1]))
         if rank == 2:
             return segment.UNSORTED_SEGMENT_SUM(x, places, total)
-        if rank is not None:
-            order: Any = [rank - 2, rank - 1, *range(rank - 2)]
-            back: Any = [*range(1, rank - 1), 0]
-        else:
-            every = ranges.range(ranges.rank(x))
-            order, back = array.concat([every[-2:], every[:-2]], 0), array.concat([every[1:-1], [0]], 0)
-        added = segment.UNSORTED_SEGMENT_SUM(array.transpose(x, order), places, total)
-        return array.transpose(added, back)
+        frames_first = array.transpose(x, [rank - 2, rank - 1, *range(rank - 2)])
+        return array.transpose(segment.UNSORTED_SEGMENT_SUM(frames_first, places, total), [*range(1, rank - 1), 0])
 
 
 # ---- short-time Fourier transform -------------------------------------------------------------------------------
@@ -393,8 +385,9 @@ def _shifted(x: Any, axes: Any, back: bool, name: str | None, default: str) -> T
     with name_scope(name, default) as scope:
         x = convert_to_tensor(x)
         rank = x.static_shape.rank
-        if rank is None and axes is None:
-            raise NotImplementedError(f"{default} of all axes of a tensor of unknown rank")
+        if axes is None and rank is None:
+            half = math.floordiv(array.SHAPE_OP(x), 2)
+            return array_selection.roll(x, -half if back else half, ranges.range(ranges.rank(x)), name=scope)
         chosen = list(range(rank or 0)) if axes is None else [axes] if isinstance(axes, int) else list(axes)
         shifts: list[Any] = []
         for axis in chosen:

@@ -13,7 +13,6 @@ from stoker._src.base.dtypes import INDEX
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Dimension, Shape
-from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, STATEFUL, VIEW, WRITES, OpDefinition, Trait, define
 from stoker._src.graph.scopes import name_scope
@@ -523,13 +522,17 @@ def strided_slice(
     }
     result = STRIDED_SLICE(input_, begin, end, strides, **masks, name=name)
     if var is not None:
-        result.assign = _slice_assignment(var, begin, end, strides, masks)  # type: ignore[attr-defined]
+        result.assign = _slice_assignment(var, begin, end, strides, masks, name)  # type: ignore[attr-defined]
     return result
 
 
-def _slice_assignment(var: Any, begin: Any, end: Any, strides: Any, masks: dict[str, int]) -> Any:
+def _slice_assignment(
+    var: Any, begin: Any, end: Any, strides: Any, masks: dict[str, int], slice_name: str | None
+) -> Any:
     def assign(value: Any, name: str | None = None) -> Any:
         """Writes `value` to this slice of the variable; the variable's new value."""
+        if name is None and slice_name is not None:
+            name = f"{slice_name}_assign"
         as_slice = getattr(var, "_strided_slice_assign", None)
         if as_slice is not None:
             return as_slice(begin=begin, end=end, strides=strides, value=value, name=name, **masks)
@@ -539,12 +542,9 @@ def _slice_assignment(var: Any, begin: Any, end: Any, strides: Any, masks: dict[
             write = RESOURCE_STRIDED_SLICE_ASSIGN(
                 handle, begin, end, strides, convert_to_tensor(value, kind), **masks, name=name
             )
-            if context.executing_eagerly():
-                return var
-            with context.get_default_graph().control_dependencies([write]):
-                return array.identity(var.read_value())
+            return var._after(write, True)
         reference = var._ref() if hasattr(var, "_ref") else var
-        return STRIDED_SLICE_ASSIGN(reference, begin, end, strides, convert_to_tensor(value, kind), **masks, name=name)
+        return STRIDED_SLICE_ASSIGN(reference, begin, end, strides, value, **masks, name=name)
 
     return assign
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import OpDefinition
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue, is_sparse
@@ -26,8 +28,9 @@ from stoker._src.ops import (
     reductions,
     sparse_ops,
     sparse_reductions,
+    sparse_with_dense,
 )
-from stoker._src.ops.constants import placeholder
+from stoker._src.ops.constants import constant, placeholder
 
 
 def as_sparse(value: Any) -> SparseTensor:
@@ -47,6 +50,12 @@ def _known(sparse: SparseTensor, shape: Any) -> SparseTensor:
     """`sparse`, with what is known of its shape."""
     sparse.set_shape(shape)
     return sparse
+
+
+def _settled(sparse: SparseTensor) -> Any:
+    """The dense shape of another tensor of the same shape: a list where it is known, else a copy of the vector."""
+    known = sparse.static_shape
+    return list(known) if known.known else array.identity(sparse.dense_shape)
 
 
 def _older(name: str, value: Any, older_name: str, older: Any) -> Any:
@@ -89,7 +98,7 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
     else:
         rank = len(known)
         if known.known:
-            sizes = convert_to_tensor(np.array(list(known), np.int64), name=(prefix and f"{prefix}shape") or "shape")
+            sizes = convert_to_tensor(np.array(list(known), np.int64), name=prefix and f"{prefix}shape")
         else:
             sizes = placeholder(dtypes.int64, [rank], name=prefix and f"{prefix}shape")
     values = placeholder(dtype, [None], name=prefix and f"{prefix}values")
@@ -138,9 +147,8 @@ def to_dense(
     sparse = as_sparse(sp_input)
     if default_value is None:
         default_value = "" if sparse.dtype.base_dtype is dtypes.string else array.zeros([], sparse.dtype.base_dtype)
-    default = convert_to_tensor(default_value, sparse.dtype.base_dtype)
     dense = sparse_ops.SPARSE_TO_DENSE(
-        sparse.indices, sparse.dense_shape, sparse.values, default, validate_indices=validate_indices, name=name
+        sparse.indices, sparse.dense_shape, sparse.values, default_value, validate_indices=validate_indices, name=name
     )
     if not getattr(dense, "is_eager", False):
         dense.set_shape(sparse.static_shape)
@@ -191,21 +199,41 @@ def reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
     """The same elements, in the order of their coordinates."""
     sparse = as_sparse(sp_input)
     indices, values = sparse_ops.SPARSE_REORDER(sparse.indices, sparse.values, sparse.dense_shape, name=name)
-    return _known(SparseTensor(indices, values, sparse.dense_shape), sparse.static_shape)
+    return _known(SparseTensor(indices, values, _settled(sparse)), sparse.static_shape)
 
 
 @export("sparse.reshape", v1="sparse_reshape")
 def reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
-    """The same elements in another shape; one size may be -1."""
+    """The same elements in another shape; one size may be -1.
+
+    Raises:
+        ValueError: a shape of another number of elements, where both are known, or two sizes of -1.
+    """
     sparse = as_sparse(sp_input)
+    wanted = math.cast(shape, dtypes.int64)
     with name_scope(name, "SparseReshape") as scope:
-        wanted = math.cast(convert_to_tensor(shape), dtypes.int64)
         indices, sizes = sparse_ops.SPARSE_RESHAPE(sparse.indices, sparse.dense_shape, wanted, name=scope)
-        result = SparseTensor(indices, sparse.values, sizes)
-        known = constant_value(wanted)
-        if known is not None:
-            _known(result, Shape(None if size < 0 else int(size) for size in known.tolist()))
-        return result
+        known = _reshaped(sparse.static_shape, constant_value(wanted))
+        if known.known:
+            sizes = constant(list(known), dtypes.int64)
+        return _known(SparseTensor(indices, array.identity(sparse.values), sizes), known)
+
+
+def _reshaped(shape: Shape, wanted: Any) -> Shape:
+    """What is known of the shape that `wanted` asks for, its -1 filled in."""
+    if wanted is None:
+        return Shape(None)
+    sizes = wanted.tolist()
+    if sizes.count(-1) > 1:
+        raise ValueError(f"At most one dimension can be inferred (-1). Found: {sizes}")
+    if not shape.known:
+        return Shape(None if size < 0 else size for size in sizes)
+    count, given = prod(shape.dims), prod(size for size in sizes if size != -1)  # type: ignore[arg-type]
+    if -1 in sizes and given and count % given == 0:
+        sizes[sizes.index(-1)] = count // given
+    elif -1 in sizes or given != count:
+        raise ValueError(f"Cannot reshape a tensor with {count} elements to shape {sizes} ({given} elements).")
+    return Shape(sizes)
 
 
 @export("sparse.transpose", v1="sparse_transpose")
@@ -298,18 +326,23 @@ def concat_v2(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, na
     if len(parts) == 1:
         return parts[0]
     shapes = [part.dense_shape for part in parts]
+    at = int(axis)
     if expand_nonconcat_dims:
-        largest = reductions.reduce_max(array.PACK(shapes), 0)
-        at = int(axis)
+        largest = reductions.reduce_max(array.concat([array.reshape(shape, [1, -1]) for shape in shapes], 0), 0)
         after = None if at == -1 else at + 1  # a negative axis counts from the end, whatever the rank
         shapes = [
             array.concat([largest[:at], shape[at:after], largest[after:] if after is not None else shape[:0]], 0)  # type: ignore[index]
             for shape in shapes
         ]
     found = sparse_ops.SPARSE_CONCAT(
-        [part.indices for part in parts], [part.values for part in parts], shapes, concat_dim=int(axis), name=name
+        [part.indices for part in parts], [part.values for part in parts], shapes, concat_dim=at, name=name
     )
-    return SparseTensor(*found)
+    indices, values, sizes = found
+    if not expand_nonconcat_dims and all(part.static_shape.known for part in parts):
+        total = list(parts[0].static_shape)
+        total[at] = sum(part.static_shape[at] for part in parts)  # type: ignore[misc]
+        sizes = constant(total, dtypes.int64)
+    return SparseTensor(indices, values, sizes)
 
 
 @export(v1=("sparse_split", "sparse.split"))
@@ -357,8 +390,8 @@ def split_v2(
 def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> SparseTensor:
     """`size[i]` elements from `start[i]` on, along every dimension i."""
     sparse = as_sparse(sp_input)
+    first, count = (convert_to_tensor(each, dtypes.int64) for each in (start, size))
     with name_scope(name, "SparseSlice") as scope:
-        first, count = (math.cast(convert_to_tensor(each), dtypes.int64) for each in (start, size))
         return SparseTensor(
             *sparse_ops.SPARSE_SLICE(sparse.indices, sparse.values, sparse.dense_shape, first, count, name=scope)
         )
@@ -426,15 +459,17 @@ def add_v2(a: Any, b: Any, threshold: Any = 0) -> Any:
     """The sum of two tensors, of which one at least is sparse; sparse when both are."""
     if is_sparse(a) and is_sparse(b):
         x, y = as_sparse(a), as_sparse(b)
-        limit = convert_to_tensor(threshold, x.dtype.real_dtype.base_dtype, name="thresh")
-        found = sparse_ops.SPARSE_ADD(x.indices, x.values, x.dense_shape, y.indices, y.values, y.dense_shape, limit)
-        return _known(SparseTensor(*found), x.static_shape)
+        limit = convert_to_tensor(threshold, x.dtype.real_dtype.base_dtype, name="threshold")
+        indices, values, sizes = sparse_ops.SPARSE_ADD(
+            x.indices, x.values, x.dense_shape, y.indices, y.values, y.dense_shape, limit
+        )
+        return SparseTensor(indices, values, list(x.static_shape) if x.static_shape.known else sizes)
     if not is_sparse(a) and not is_sparse(b):
         raise TypeError("At least one input should be SparseTensor; do you mean to use tf.add()?")
     if is_sparse(b):
         a, b = b, a
     x = as_sparse(a)
-    return sparse_ops.SPARSE_TENSOR_DENSE_ADD(x.indices, x.values, x.dense_shape, b)
+    return sparse_with_dense.SPARSE_TENSOR_DENSE_ADD(x.indices, x.values, x.dense_shape, b)
 
 
 @export("sparse.sparse_dense_matmul", v1=("sparse_tensor_dense_matmul", "sparse.matmul"))
@@ -448,7 +483,8 @@ def sparse_dense_matmul(
         return array.transpose(flipped, [1, 0], conjugate=True)
     sparse = as_sparse(sp_a)
     with name_scope(name, "SparseTensorDenseMatMul"):
-        return sparse_ops.SPARSE_TENSOR_DENSE_MAT_MUL(
+        b = convert_to_tensor(b, name="b")
+        return sparse_with_dense.SPARSE_TENSOR_DENSE_MAT_MUL(
             sparse.indices, sparse.values, sparse.dense_shape, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b
         )
 
@@ -494,12 +530,11 @@ def _older_arguments(axis: Any, keepdims: Any, reduction_axes: Any, keep_dims: A
     return axis, False if keep is None else keep
 
 
-def _reduce(how: str, sp_input: Any, axis: Any, keepdims: bool, sparse_result: bool, name: str | None = None) -> Any:
+def _reduce(definition: OpDefinition, sp_input: Any, axis: Any, keepdims: bool, name: str | None = None) -> Any:
     sparse = as_sparse(sp_input)
     axes = _reduction_axes(sparse, axis)
-    definition = sparse_ops.find(f"SparseReduce{how}{'Sparse' if sparse_result else ''}")
     found = definition(sparse.indices, sparse.values, sparse.dense_shape, axes, keep_dims=keepdims, name=name)
-    return SparseTensor(*found) if sparse_result else found
+    return SparseTensor(*found) if len(definition.outputs) == 3 else found
 
 
 @export(v1=("sparse_reduce_sum", "sparse.reduce_sum"))
@@ -508,7 +543,7 @@ def reduce_sum(
 ) -> Tensor:
     """The sum over `axis` (all dimensions for None), as a dense tensor."""
     axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
-    return _reduce("Sum", sp_input, axis, keep, False)
+    return _reduce(sparse_reductions.SPARSE_REDUCE_SUM, sp_input, axis, keep)
 
 
 @export(v1=("sparse_reduce_sum_sparse", "sparse.reduce_sum_sparse"))
@@ -517,7 +552,7 @@ def reduce_sum_sparse(
 ) -> SparseTensor:
     """The sum over `axis` (all dimensions for None), as a SparseTensor."""
     axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
-    return _reduce("Sum", sp_input, axis, keep, True)
+    return _reduce(sparse_reductions.SPARSE_REDUCE_SUM_SPARSE, sp_input, axis, keep)
 
 
 @export(v1=("sparse_reduce_max", "sparse.reduce_max"))
@@ -526,7 +561,7 @@ def reduce_max(
 ) -> Tensor:
     """The largest of the elements that are there (zero where none is), as a dense tensor."""
     axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
-    return _reduce("Max", sp_input, axis, keep, False)
+    return _reduce(sparse_reductions.SPARSE_REDUCE_MAX, sp_input, axis, keep)
 
 
 @export(v1=("sparse_reduce_max_sparse", "sparse.reduce_max_sparse"))
@@ -535,7 +570,7 @@ def reduce_max_sparse(
 ) -> SparseTensor:
     """The largest of the elements that are there, as a SparseTensor."""
     axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
-    return _reduce("Max", sp_input, axis, keep, True)
+    return _reduce(sparse_reductions.SPARSE_REDUCE_MAX_SPARSE, sp_input, axis, keep)
 
 
 @export(v2="sparse.reduce_sum")
@@ -543,7 +578,8 @@ def reduce_sum_v2(
     sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: str | None = None
 ) -> Any:
     """The sum over `axis` (all dimensions for None), dense or sparse."""
-    return _reduce("Sum", sp_input, axis, False if keepdims is None else keepdims, output_is_sparse, name)
+    definitions = sparse_reductions.SPARSE_REDUCE_SUM, sparse_reductions.SPARSE_REDUCE_SUM_SPARSE
+    return _reduce(definitions[bool(output_is_sparse)], sp_input, axis, bool(keepdims), name)
 
 
 @export(v2="sparse.reduce_max")
@@ -551,7 +587,8 @@ def reduce_max_v2(
     sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: str | None = None
 ) -> Any:
     """The largest of the elements that are there, dense or sparse."""
-    return _reduce("Max", sp_input, axis, False if keepdims is None else keepdims, output_is_sparse, name)
+    definitions = sparse_reductions.SPARSE_REDUCE_MAX, sparse_reductions.SPARSE_REDUCE_MAX_SPARSE
+    return _reduce(definitions[bool(output_is_sparse)], sp_input, axis, bool(keepdims), name)
 
 
 @export(v2="sparse.map_values")
@@ -591,6 +628,6 @@ def _dense_times(self: SparseTensor, other: Any) -> Any:
 
 
 SparseTensor.__rmul__ = _dense_times  # type: ignore[attr-defined]
-SparseTensor.__mul__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_MUL, "mul")  # type: ignore[attr-defined]
-SparseTensor.__truediv__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_DIV, "truediv")  # type: ignore[attr-defined]
-SparseTensor.__div__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_DIV, "div")  # type: ignore[attr-defined]
+SparseTensor.__mul__ = _operator(sparse_with_dense.SPARSE_DENSE_CWISE_MUL, "mul")  # type: ignore[attr-defined]
+SparseTensor.__truediv__ = _operator(sparse_with_dense.SPARSE_DENSE_CWISE_DIV, "truediv")  # type: ignore[attr-defined]
+SparseTensor.__div__ = _operator(sparse_with_dense.SPARSE_DENSE_CWISE_DIV, "div")  # type: ignore[attr-defined]

@@ -148,6 +148,14 @@ def _same_places(sp_ids: SparseTensor, sp_weights: SparseTensor) -> None:
             raise ValueError(f"sp_ids and sp_weights must have the same places, got {one.shape} and {other.shape}.")
 
 
+def _tall(column: Tensor, rows: Tensor) -> Tensor:
+    """A vector as a column of as many dimensions as `rows` has."""
+    rank = rows.static_shape.rank
+    if rank is not None:
+        return array.reshape(column, [-1, *[1] * (rank - 1)])
+    return array.reshape(column, array.concat([[-1], array.ones_like(array.SHAPE_OP(rows)[1:])], 0))  # type: ignore[index]
+
+
 @export(v1="nn.embedding_lookup_sparse")
 def embedding_lookup_sparse(
     params: Any,
@@ -203,12 +211,7 @@ def embedding_lookup_sparse(
         kind = embeddings.dtype.base_dtype
         weights = math.cast(sp_weights.values, kind)
         taken = gathering.gather(embeddings, places)
-        rank = taken.static_shape.rank
-        if rank is None:
-            columns = array.ones(array.expand_dims(ranges.rank(taken) - 1, 0), dtypes.int32)
-            tall = array.reshape(weights, array.concat([[-1], columns], 0))
-        else:
-            tall = array.reshape(weights, [-1, *[1] * (rank - 1)])
+        tall = _tall(weights, taken)
         total = segment.segment_sum(math.multiply(taken, tall), rows, name=scope if combiner == "sum" else None)
         if combiner == "sum":
             return total
@@ -259,10 +262,8 @@ def safe_embedding_lookup_sparse(
     with name_scope(name, "embedding_lookup", [ids]) as scope:
         original = ids.dense_shape
         rank = original.static_shape.of_rank(1)[0]
-        if rank is None:
-            raise NotImplementedError("safe_embedding_lookup_sparse needs the rank of the ids.")
-        known_lead = ids.static_shape[: rank - 1] if ids.static_shape.dims is not None else None
-        if rank > 2:
+        known_lead = ids.static_shape[: rank - 1] if rank is not None and ids.static_shape.dims is not None else None
+        if rank is None or rank > 2:
             flat = array.PACK([reductions.reduce_prod(original[:-1]), original[-1]])  # type: ignore[index]
             ids = sparse.reshape(ids, flat)
             weights = None if weights is None else SparseTensor(ids.indices, weights.values, ids.dense_shape)
@@ -288,13 +289,12 @@ def safe_embedding_lookup_sparse(
         )
         if default_id is None:
             # Rows that were empty hold the row of id 0 so far.
-            lead = [-1, *[1] * ((result.static_shape.rank or 2) - 1)]
-            result = array_selection.SELECT_V2(array.reshape(empty, lead), array.zeros_like(result), result, name=scope)
-        if rank > 2:
+            result = array_selection.SELECT_V2(_tall(empty, result), array.zeros_like(result), result, name=scope)
+        if rank is None or rank > 2:
             sizes = math.cast(original[:-1], dtypes.int32)  # type: ignore[index]
             result = array.reshape(result, array.concat([sizes, array.shape(result)[1:]], 0))  # type: ignore[index]
         if known_lead is not None and result.static_shape.rank is not None and not getattr(result, "is_eager", False):
-            result.set_shape(known_lead.concat(result.static_shape[rank - 1 :]))
+            result.set_shape(known_lead.concat(result.static_shape[known_lead.rank :]))
         return result
 
 

@@ -311,10 +311,10 @@ ASSIGN_VARIABLE_OP = define(
 
 
 @ASSIGN_VARIABLE_OP.kernel
-def assign_variable_kernel(resource: VariableState, value: Any, *, dtype: DType) -> None:
+def assign_variable_kernel(resource: VariableState, value: Any, *, dtype: DType, validate_shape: bool) -> None:
     if resource.dtype is not dtype:
         raise _wrong_dtype("write", dtype, resource.dtype)
-    resource.assign(value)
+    resource.assign(value, validate_shape=validate_shape)
 
 
 @ASSIGN_VARIABLE_OP.shape

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import NUMERIC, DType, as_dtype
+from stoker._src.base.dtypes import NUMERIC, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape
@@ -85,7 +85,7 @@ def string_to_number(
     string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None
 ) -> Tensor:
     """The number that each string spells."""
-    return STRING_TO_NUMBER(input if string_tensor is None else string_tensor, out_type=as_dtype(out_type), name=name)
+    return STRING_TO_NUMBER(input if string_tensor is None else string_tensor, out_type=out_type, name=name)
 
 
 @export(v2="strings.to_number")

@@ -256,7 +256,9 @@ def _get(store: VariableStore, name: str, partitioner: Any = None, **kwargs: Any
             raise ValueError(f"Partitioner must be callable, but received: {partitioner}")
         if context.executing_eagerly():
             raise ValueError("Partitioned variables are not yet supported when eager execution is enabled.")
-        return _get_partitioned(store, name, partitioner, **kwargs)
+        shape = kwargs.get("shape")
+        if shape is None or as_shape(shape).rank != 0:  # a scalar has nothing to cut
+            return _get_partitioned(store, name, partitioner, **kwargs)
     if name in store.partitioned:
         raise ValueError(
             f"No partitioner was provided, but a partitioned version of the variable was found: {name}/part_0. Perhaps a variable of the same name was already created with partitioning?"
@@ -336,14 +338,11 @@ def _initial_value(
             raise ValueError(
                 f"Shape of a new variable ({name}) must be fully defined, but instead was {'<unknown>' if shape is None else TensorShape(shape)}."
             )
-    sizes = list(shape)
-    extra = (
-        {"partition_info": partition_info}
-        if partition_info is not None and _accepts(initializer, "partition_info")
-        else {}
-    )
     if not _takes_shape(initializer):
         return initializer
+    sizes = list(shape)
+    named = any(parameter.name == "partition_info" for parameter in _parameters(initializer))
+    extra = {"partition_info": partition_info} if named else {}
     if _accepts(initializer, "dtype"):
         return lambda: initializer(sizes, dtype=dtype, **extra)
     return lambda: initializer(sizes, **extra)

@@ -20,10 +20,12 @@ from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.state import VariableState
 from stoker._src.ops.values import host_value, to_numpy
 from stoker._src.runtime import mixed_precision, programs
 from stoker._src.runtime.failures import checked_kernel
 from stoker._src.runtime.instructions import CONSTANT, EFFECTS, EVERYTHING, FEED, Host, Instruction, Value, values_of
+from stoker._src.runtime.reordering import reorder
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
 _WORTH_REUSING = 1 << 14  # elements below which a new tensor costs less than the check
@@ -133,14 +135,14 @@ class Planner:
         *,
         bound: dict[int, Any] | None = None,
         is_function: bool = False,
-        small_programs: bool = True,
+        with_programs: bool = True,
         feed_shapes: list[Shape] | None = None,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self.node_context, self.compile_function = node_context, compile_function
         self.bound = bound or {}
         self.is_function = is_function
-        self.small_programs = small_programs
+        self.with_programs = with_programs
         # What is known of shapes beyond the graph, because those of the feeds are.
         self._shapes: dict[Tensor, Shape] = dict(zip(feeds, feed_shapes)) if feed_shapes else {}
         self.written: frozenset[Any] = frozenset()
@@ -167,6 +169,7 @@ class Planner:
             value.roots = frozenset((FEED,))
             if position in self.bound:
                 value.is_constant, value.constant = True, self.bound[position]
+                value.handle = value.handle or isinstance(value.constant, VariableState)
                 value.roots = frozenset((CONSTANT,))
             self.values[tensor] = value
             self.feed_values.append(value)
@@ -182,7 +185,8 @@ class Planner:
         for tensor in self.fetches:
             # A reference is fetched after all updates of the step: TensorFlow hands out the variable's own buffer.
             self.results.append(None if tensor is None else self._taken(tensor, reference=False))
-        if self.small_programs and self.compile_function.placement.gpu is None:
+        self.instructions = reorder(self.instructions, self.results)
+        if self.with_programs and self.compile_function.placement.gpu is None:
             self.instructions = programs.form(self.instructions, self.results, self.shape_of)
         self._settle()
         return self
@@ -352,15 +356,32 @@ class Planner:
         arguments: list[Any] = []
         for arg, group in zip(definition.inputs, groups):
             if definition.calls and arg is definition.inputs[-1]:
-                inputs = function_refs(op)[0].target.inputs
-                arguments.append(
-                    [self._taken(t, reference=inner.dtype._is_ref_dtype) for t, inner in zip(group, inputs)]
-                )
+                arguments.append(self._passed(op, group))
             elif arg.is_list:
                 arguments.append([self._argument(arg, tensor) for tensor in group])
             else:
                 arguments.append(self._argument(arg, group))
         return arguments
+
+    def _passed(self, op: Operation, group: list[Tensor]) -> list[Value]:
+        """What the functions of an op are given.
+
+        The value of a 1.x variable that they also update goes in as the variable: whoever uses it inside reads it then.
+        """
+        inputs = function_refs(op)[0].target.inputs
+        references = [inner.dtype._is_ref_dtype for inner in inputs]
+        if any(references):
+            updated = {id(self.values[tensor].constant) for tensor, given in zip(group, references) if given}
+            is_loop = op.definition.calls == "loop"
+            for i, tensor in enumerate(group):
+                value = self.values.get(tensor)
+                if value is not None and value.handle and value.is_constant and id(value.constant) in updated:
+                    references[i] |= not is_loop or (self._stays(op, i) and not self._wanted(op)[i])
+        return [self._taken(tensor, reference=reference) for tensor, reference in zip(group, references)]
+
+    def _stays(self, op: Operation, position: int) -> bool:
+        body = op.attrs["body"].target
+        return passed_through(body.outputs[position]) is body.inputs[position]
 
     def _argument(self, arg: Any, tensor: Tensor) -> Any:
         if arg.host and tensor in self._numbers:

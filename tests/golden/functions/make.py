@@ -42,7 +42,19 @@ def array(x):
     return [y, tf.gradients(y, x)[0]]
 
 
-PROGRAMS = [cond, loop, switch, call, array]
+def symbolic(x):
+    """A function of 1.x, whose gradient is an op that names it."""
+    from tensorflow.python.framework import function
+
+    @function.Defun(tf.float32, tf.int32, tf.float32)
+    def inner(a, count, b):
+        return a * b + tf.sin(a), count + 1, a - b
+
+    y, _, z = inner(x, 3, x + 1.0)
+    return [y, z, tf.gradients(y + 2.0 * z, x)[0]]
+
+
+PROGRAMS = [cond, loop, switch, call, array, symbolic]
 FEEDS = [[1.5, 2.0, 0.5], [-1.0, 0.25, -2.0], [0.5, 4.0, 1.0]]
 
 

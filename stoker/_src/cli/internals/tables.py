@@ -45,6 +45,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.framework.test_util": (_TEST, "test"),
     "python.framework.versions": ("version", ""),
     # -- ops
+    "python.ops.array_grad": ("stoker._src.graph.gradient_registry",),
+    "python.ops.math_grad": ("stoker._src.graph.gradient_registry",),
     "python.ops.array_ops": ("", _OPS + ".array", _OPS + ".ranges", _FRAMEWORK),
     "python.ops.array_ops_stack": ("",),
     "python.ops.bitwise_ops": ("bitwise",),

@@ -7,8 +7,22 @@ from typing import Any
 
 from stoker._src.base.shapes import TensorShape
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array
-from stoker._src.ops.nn.by_name import ops
+from stoker._src.ops import array, slicing
+
+
+def whole(value: Any, label: str) -> int:
+    """A number as an integer attribute takes it: what follows the point is dropped.
+
+    Raises:
+        TypeError: it is no number, or none that an integer could hold.
+    """
+    plain = value.numpy() if getattr(value, "is_eager", False) else value
+    try:
+        if not isinstance(plain, (str, bytes)):
+            return int(plain)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise TypeError(f"Expected int for argument '{label}' not {value!r}.")
 
 
 def either(value: Any, name: str, other: Any, other_name: str) -> Any:
@@ -34,7 +48,7 @@ def for_each_dimension(value: Any, spatial: int, channel_axis: int, label: str) 
         value = [1]
     if not isinstance(value, (list, tuple)) and not hasattr(value, "__len__"):
         value = [value]
-    values = [int(each) for each in value]
+    values = [whole(each, label) for each in value]
     if len(values) == spatial + 2:
         return values
     if len(values) == 1:
@@ -95,7 +109,7 @@ def rank_of(*tensors: Tensor) -> int | None:
 def in_two_dimensions(value: Tensor, channels_first: bool, op: Callable[[Tensor], Tensor]) -> Tensor:
     """`op` of two spatial dimensions on data with one: a dimension of size 1 is added and taken away again."""
     axis = 2 if channels_first else 1
-    return ops.Squeeze(op(ops.ExpandDims(value, axis)), squeeze_dims=[axis])
+    return array.SQUEEZE(op(array.EXPAND_DIMS(value, axis)), squeeze_dims=[axis])
 
 
 def without_batch_dimensions(value: Tensor, spatial: int, op: Callable[[Tensor], Tensor]) -> Tensor:
@@ -108,13 +122,15 @@ def without_batch_dimensions(value: Tensor, spatial: int, op: Callable[[Tensor],
     if sizes[inner:].known:
         flat = array.reshape(value, [-1, *sizes[inner:]])
     else:
-        flat = array.reshape(value, array.concat([[-1], ops.Slice(array.shape(value), [inner], [-1])], 0))
+        flat = array.reshape(value, array.concat([[-1], slicing.SLICE(array.shape(value), [inner], [-1])], 0))
     result = op(flat)
     outer = sizes[:inner]
     inner_shape = result.static_shape[1:]
     if outer.known and inner_shape.known:
         return array.reshape(result, [*outer, *inner_shape])
-    restored = array.concat([ops.Slice(array.shape(value), [0], [inner]), ops.Slice(array.shape(result), [1], [-1])], 0)
+    restored = array.concat(
+        [slicing.SLICE(array.shape(value), [0], [inner]), slicing.SLICE(array.shape(result), [1], [-1])], 0
+    )
     return array.reshape(result, restored)
 
 

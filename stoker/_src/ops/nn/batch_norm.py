@@ -19,9 +19,8 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import BOOL, FLOAT, STRING, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, reductions
+from stoker._src.ops import array, math, math_unary, reductions
 from stoker._src.ops.constants import constant
-from stoker._src.ops.nn.by_name import ops
 from stoker._src.ops.nn.conv_kernels import channels_first, from_channels_first
 from stoker._src.ops.nn.windows import channel_axis
 
@@ -320,7 +319,7 @@ def _second_derivative(op: Operation, *gradients: Tensor) -> list[Tensor | None]
         variance = average(centered * centered)
     else:
         centered, variance = x - spread(reserved_mean), spread(reserved_variance)
-    r = ops.Rsqrt(variance + convert_to_tensor(op.attr("epsilon"), wide))
+    r = math_unary.RSQRT(variance + convert_to_tensor(op.attr("epsilon"), wide))
     h = centered * r
     factor, wide_scale, wide_offset = spread(scale) * r, spread(on_scale), spread(on_offset)
     if training:

@@ -15,7 +15,6 @@ from stoker._src.graph.definition import INTS, STRING, OpDefinition, define, one
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array
 from stoker._src.ops.nn import pool_kernels
-from stoker._src.ops.nn.by_name import ops
 from stoker._src.ops.nn.windows import channel_axis, explicit_pairs, image_shape, known_or_rank, spatial, window_dim
 from stoker._src.ops.values import torch_dtype
 
@@ -79,7 +78,7 @@ def _window_attrs(op: Operation) -> dict[str, Any]:
 
 
 def _zeros(x: Tensor) -> Tensor:
-    return ops.ZerosLike(x)
+    return array.ZEROS_LIKE(x)
 
 
 def _like_images(x: Shape, *_: Shape) -> Shape:

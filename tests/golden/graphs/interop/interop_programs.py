@@ -304,6 +304,106 @@ def queue(tf):
     return [([put], {}), ([q.size()], {}), (list(take), {}), (list(q.dequeue_many(2)), {}), ([q.close()], {})]
 
 
+def _needs_references(function):
+    """Marks a program that updates reference variables inside of branches: TensorFlow's functional control flow refuses it."""
+    function.needs_references = True
+    return function
+
+
+@_needs_references
+def averages_in_a_branch(tf):
+    x, training = tf.placeholder(tf.float32, [None, 3], name="x"), tf.placeholder(tf.bool, [], name="training")
+    offset = tf.Variable(tf.zeros([3]), name="offset")
+    mean, variance = tf.nn.moments(x, [0])
+    averages = tf.train.ExponentialMovingAverage(decay=0.5)
+
+    def update():
+        with tf.control_dependencies([averages.apply([mean, variance])]):
+            return tf.identity(mean), tf.identity(variance)
+
+    chosen = tf.cond(training, update, lambda: (averages.average(mean), averages.average(variance)))
+    y = tf.nn.batch_normalization(x, chosen[0], chosen[1], offset, None, 1e-3)
+    loss = tf.reduce_sum(tf.square(y - 0.5))
+    train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
+    runs = [([tf.global_variables_initializer()], {})]
+    for scale, is_training in ((1, True), (2, True), (1, False)):
+        runs += [([loss], {x: _data(4, 3) * scale, training: is_training})]
+        runs += [([train], {x: _data(4, 3) * scale, training: is_training})]
+    return runs + [([offset, averages.average(mean)], {})]
+
+
+@_needs_references
+def updates_in_a_loop(tf):
+    n = tf.placeholder(tf.int32, [], name="n")
+    by_reference, by_handle = tf.Variable(0.0, name="r"), tf.Variable(1.0, name="h", use_resource=True)
+
+    def body(i, total):
+        updated = tf.assign_add(by_reference, tf.cast(i, tf.float32) + 1.0)
+        with tf.control_dependencies([updated, by_handle.assign_add(0.5, read_value=False)]):
+            return i + 1, total * 2.0 + updated
+
+    _, total = tf.while_loop(lambda i, _: i < n, body, [tf.constant(0), tf.constant(1.0)], parallel_iterations=1)
+    runs = [([tf.global_variables_initializer()], {})]
+    return runs + [([total], {n: count}) for count in (3, 0, 2)] + [([by_reference, by_handle], {})]
+
+
+@_needs_references
+def updates_in_nested_control_flow(tf):
+    n = tf.placeholder(tf.int32, [], name="n")
+    v = tf.Variable(np.zeros(3, np.float32), name="v")
+
+    def body(i):
+        even = tf.equal(i % 2, 0)
+        updated = tf.cond(even, lambda: tf.scatter_add(v, [i], [1.0]), lambda: tf.scatter_sub(v, [i], [0.5]))
+        with tf.control_dependencies([updated]):
+            return i + 1
+
+    def walk():
+        with tf.control_dependencies([tf.identity(tf.while_loop(lambda i: i < 3, body, [0], parallel_iterations=1))]):
+            return v * 1.0
+
+    y = tf.cond(n > 0, walk, lambda: v * 10.0)
+    return [([tf.global_variables_initializer()], {})] + [([y], {n: count}) for count in (1, 2, 0)]
+
+
+@_needs_references
+def gradients_applied_now_and_then(tf):
+    x, go = tf.placeholder(tf.float32, [None, 3], name="x"), tf.placeholder(tf.bool, [], name="go")
+    w = tf.Variable(np.ones((3, 1), np.float32), name="w")
+    gathered = tf.Variable(np.zeros((3, 1), np.float32), name="gathered", trainable=False)
+    loss = tf.reduce_mean(tf.square(tf.matmul(x, w)))
+    optimizer = tf.train.AdamOptimizer(0.1)
+
+    def apply():
+        with tf.control_dependencies([optimizer.apply_gradients([(gathered.read_value() / 2.0, w)])]):
+            return tf.assign(gathered, tf.zeros_like(gathered)).op
+
+    with tf.control_dependencies([tf.assign_add(gathered, tf.gradients(loss, w)[0])]):
+        step = tf.cond(go, apply, tf.no_op)
+    runs = [([tf.global_variables_initializer()], {})]
+    for now in (False, True, False, True):
+        runs += [([step], {x: _data(4, 3), go: now}), ([loss], {x: _data(4, 3)})]
+    return runs + [([w, gathered], {})]
+
+
+def growing_array(tf):
+    x, n = tf.placeholder(tf.float32, [2], name="x"), tf.placeholder(tf.int32, [], name="n")
+    array = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[2])
+    _, _, array = tf.while_loop(
+        lambda i, h, a: i < n, lambda i, h, a: (i + 1, tf.tanh(h * 2.0), a.write(i, h * h)), [0, x, array]
+    )
+    rows = array.stack()
+    (gradient,) = tf.gradients(tf.reduce_sum(rows), [x])
+    return [([rows, gradient], {x: _data(2), n: count}) for count in (1, 4)]
+
+
+def numbered_branches(tf):
+    x, k = tf.placeholder(tf.float32, [2], name="x"), tf.placeholder(tf.int32, [], name="k")
+    y = tf.switch_case(k, [lambda: x * 2.0, lambda: tf.exp(x)], default=lambda: tf.square(x))
+    (gradient,) = tf.gradients(y, [x])
+    return [([y, gradient], {x: _data(2), k: number}) for number in (0, 1, 5)]
+
+
 PROGRAMS = {
     function.__name__: function
     for function in (
@@ -338,5 +438,11 @@ PROGRAMS = {
         clipped_training,
         seeded_random,
         queue,
+        averages_in_a_branch,
+        updates_in_a_loop,
+        updates_in_nested_control_flow,
+        gradients_applied_now_and_then,
+        growing_array,
+        numbered_branches,
     )
 }
