@@ -503,6 +503,8 @@ def as_regularizer(regularizer: Any) -> Any:
     """A regularizer from itself or its name ("l2")."""
     if isinstance(regularizer, str):
         return _named("regularizer", f"keras.regularizers.{regularizer.lower()}", regularizer)()
+    if regularizer is not None and not callable(regularizer):
+        raise ValueError(f"Could not interpret regularizer identifier: {regularizer}")
     return regularizer
 
 

@@ -530,6 +530,8 @@ TENSOR_LIST_CONCAT_V2 = define(
 def _concatenated(source: TensorList, shape: Shape, leading: list[int], dtype: DType) -> tuple[Any, torch.Tensor]:
     source.check_dtype(dtype)
     shape = source.shape.merge(shape)
+    if leading and shape.dims is not None:  # which say more of each item's first size
+        shape = Shape((None, *shape.dims[1:]))
     items = []
     for i, item in enumerate(source.items()):
         if item is None:
