@@ -26,8 +26,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 STEPS, ROWS, COLUMNS = 50, 7, 3
 DTYPES = ("float16", "bfloat16", "float32", "float64")
-# 16-bit numbers are rounded in other places than TensorFlow rounds them; float64 shows that the formula is the same. TensorFlow keeps
-# hyperparameters of some optimizers as float32 tensors, which is all the precision that a float64 variable then has.
+# Sums of repeated rows of 16-bit numbers are rounded once here and at every addition there, and the two TensorFlows round a few ops
+# differently. TensorFlow keeps hyperparameters of some optimizers as float32 tensors, which is all the precision that a float64
+# variable then has.
 ALLOWED = {"float16": 0.05, "bfloat16": 0.3, "float32": 1e-6, "float64": 1e-6}
 
 SETTINGS = {

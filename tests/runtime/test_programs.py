@@ -1,4 +1,4 @@
-"""Small programs give what the ops' own kernels give, and are taken only where the graph knows the sizes."""
+"""Programs give what the ops' own kernels give, and are taken only where the graph knows the sizes."""
 
 from unittest import mock
 
@@ -17,8 +17,8 @@ def on_cpu():
     return tf.Session(config=tf.ConfigProto(device_count={"GPU": 0}))
 
 
-def run_both(build, *arrays):
-    """What `build` makes of placeholders, run with small programs and without: the two agree."""
+def run_both(build, *arrays, always=True, tolerance=2e-6):
+    """What `build` makes of placeholders, run with programs (`always`, or where they can be) and without: the two agree."""
     results = []
     for native in (programs.native, None):
         with mock.patch.object(programs, "native", native), tf.Graph().as_default(), on_cpu() as session:
@@ -26,10 +26,10 @@ def run_both(build, *arrays):
             fetches = build(*inputs)
             results.append(session.run(fetches, dict(zip(inputs, arrays))))
             source = next(reversed(session._plans.values())).step.source
-            assert ("program_" in source) == (native is not None), source
+            assert ("program_" in source) == (native is not None) or not always, source
     for with_program, without in zip(*results):
         assert with_program.shape == without.shape
-        np.testing.assert_allclose(with_program, without, rtol=2e-6, atol=1e-6)
+        np.testing.assert_allclose(with_program, without, rtol=tolerance, atol=tolerance / 2)
 
 
 UNARY = {
@@ -74,6 +74,63 @@ def test_chains_of_small_ops_agree_with_their_kernels(case):
     worth_sharing = mock.patch.object(programs, "_WORTH_SHARING", 0 if seed % 2 else programs._WORTH_SHARING)
     with worth_sharing:
         run_both(build, *[random.uniform(-2, 2, shape).astype("f") for shape in shapes])
+
+
+def normalized(x):
+    """What layer normalization, a softmax and their gradient are made of."""
+    mean, variance = tf.nn.moments(x, [-1], keep_dims=True)
+    scaled = (x - mean) * tf.rsqrt(variance + 1e-3)
+    weights = tf.nn.softmax(scaled * 0.5)
+    flat = tf.reshape(weights, [-1, weights.shape[-1]])
+    return [scaled, weights, flat, *tf.gradients(flat**3 + tf.reshape(tf.sigmoid(scaled), flat.shape) ** 2, x)]
+
+
+@needs_native
+@pytest.mark.parametrize("block", [1, 48, programs._BLOCK])
+@pytest.mark.parametrize("shape", [(4, 100, 96), (400, 97), (3000, 17), (8, 4, 64, 20), (16, 4099)])
+def test_rows_of_large_tensors_go_through_a_program_block_by_block(shape, block):
+    """Normalization of large tensors, in blocks of any size, equals what the kernels give op by op."""
+    x = np.random.RandomState(0).randn(*shape).astype("f")
+    with mock.patch.object(programs, "_BLOCK", block):
+        run_both(normalized, x, tolerance=1e-5)
+
+
+@needs_native
+@settings(deadline=None, max_examples=60)
+@given(chains(), st.integers(1, 40))
+def test_chains_of_large_ops_agree_with_their_kernels(case, block):
+    """Element-wise ops, broadcast in every way, give the same when tensors of a few elements count as large."""
+    shapes, steps, seed = case
+    random = np.random.RandomState(seed)
+
+    def build(*inputs):
+        values = list(inputs)
+        for name, i, j in steps:
+            x, y = values[i % len(values)], values[j % len(values)]
+            made = UNARY[name](x) if name in UNARY else BINARY[name](x, y)
+            made = tf.reduce_sum(made, -1, keepdims=True) if i == 9 and made.shape.rank else made
+            values.append(tf.tanh(tf.reshape(made, made.shape)))
+        return values[len(inputs) :]
+
+    with mock.patch.multiple(programs, _LARGEST=3, _FEWEST_ROWS=2, _BLOCK=block):
+        run_both(build, *[random.uniform(-2, 2, shape).astype("f") for shape in shapes], always=False)
+
+
+def test_a_large_tensor_may_be_read_changed_and_read_again():
+    """A program of large tensors sees variables as they are at its place, and views of its results are their own."""
+    large = np.random.RandomState(0).randn(300, 200).astype("f")
+    with tf.Graph().as_default(), on_cpu() as session:
+        v = tf.get_variable("v", initializer=large)
+        before = tf.tanh(v * 2.0) + v
+        with tf.control_dependencies([before]):
+            update = v.assign_add(np.ones_like(large))
+        with tf.control_dependencies([update]):
+            after = tf.reshape(tf.tanh(v.read_value() * 2.0) + v.read_value(), [200, 300])
+        session.run(tf.global_variables_initializer())
+        one, two = session.run([before, after])
+        np.testing.assert_allclose(one, np.tanh(large * 2) + large, rtol=1e-5, atol=1e-6)
+        changed = large + 1
+        np.testing.assert_allclose(two.ravel(), (np.tanh(changed * 2) + changed).ravel(), rtol=1e-5, atol=1e-6)
 
 
 @needs_native

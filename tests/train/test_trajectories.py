@@ -21,8 +21,10 @@ _spec.loader.exec_module(trajectories)
 OPS = np.load(GOLDEN / "ops.npz")
 OPTIMIZERS = {version: np.load(GOLDEN / f"optimizers_{version}.npz") for version in ("115", "221")}
 
-# Relative to the largest number of a trajectory; 16-bit numbers are rounded in other places than TensorFlow rounds them.
-TOLERANCE = {"float64": 1e-12, "float32": 1e-6, "complex64": 2e-6, "float16": 2e-2, "bfloat16": 1e-1}
+# Relative to the largest number of a trajectory.
+TOLERANCE = {"float64": 1e-12, "float32": 1e-6, "complex64": 2e-6, "float16": 4e-3, "bfloat16": 2e-2}
+# Of the ops on 16-bit numbers, TensorFlow rounds these differently at the end of an array, where its vectors do not fit.
+BY_VECTORS = ("ApplyAdagrad", "ApplyAdadelta")
 
 
 def _assert_close(found: np.ndarray, expected: np.ndarray, dtype: str) -> None:
@@ -38,9 +40,16 @@ def _raw(name: str, **inputs: Any) -> Any:
 
 @pytest.mark.parametrize("case", list(trajectories.op_cases()), ids=lambda case: case[0])
 def test_op_follows_tensorflow(case):
-    """A training op applied to random gradients (sparse ones with repeated rows) leaves what TensorFlow leaves."""
+    """A training op applied to random gradients (sparse ones with repeated rows) leaves what TensorFlow leaves.
+
+    In 16 bits every operation is rounded where TensorFlow rounds it, to the bit.
+    """
     key, name, variables, others, dtype, setting = case
-    _assert_close(trajectories.run_op(tf, _raw, name, variables, others, dtype, setting), OPS[key], dtype)
+    found = trajectories.run_op(tf, _raw, name, variables, others, dtype, setting)
+    if dtype in ("float16", "bfloat16") and name.removeprefix("Resource") not in BY_VECTORS:
+        np.testing.assert_array_equal(found, OPS[key])
+    else:
+        _assert_close(found, OPS[key], dtype)
 
 
 @pytest.mark.parametrize("case", list(trajectories.optimizer_cases()), ids=lambda case: case[0])

@@ -19,11 +19,9 @@ import numpy as np
 
 from stoker._src.base.dtypes import DType, float32, float64, int32, int64, string
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.extensions import extension
 
-try:
-    from stoker._src.formats import _native  # pyright: ignore[reportAttributeAccessIssue]
-except ImportError:  # built without a C compiler
-    _native = None
+_native = extension("stoker._src.formats._native")
 
 _INTEGER = re.compile(rb"[+-]?[0-9]+", re.ASCII)
 _DECIMAL = rb"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"

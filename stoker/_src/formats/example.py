@@ -23,13 +23,11 @@ import numpy as np
 
 from stoker._src.base.dtypes import DType, float32, int64, string
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.extensions import extension
 from stoker._src.formats import example_python
 from stoker._src.formats.example_python import BAD_LIST, MALFORMED, MISSING, UNSUPPORTED, WRONG_COUNT, WRONG_KIND
 
-try:
-    from stoker._src.formats import _native as native  # pyright: ignore[reportAttributeAccessIssue]
-except ImportError:  # built without a C compiler
-    native = example_python
+native = extension("stoker._src.formats._native") or example_python
 
 _KINDS = {string: example_python.BYTES, float32: example_python.FLOATS, int64: example_python.INTS}
 _KIND_NAMES = {1: "string", 2: "float", 3: "int64"}

@@ -10,6 +10,8 @@ from typing import Any
 
 import google_crc32c
 
+from stoker._src.base.extensions import extension
+
 HEADER_SIZE = 12
 FOOTER_SIZE = 4
 
@@ -27,12 +29,6 @@ def _crc32c_python(data: Any, crc: int = 0) -> int:
 def mask(crc: int) -> int:
     """The form in which a CRC is stored: rotated right by 15 bits, plus a constant."""
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFF_FFFF
-
-
-def unmask(masked: int) -> int:
-    """The CRC that `mask` made this of."""
-    rotated = (masked - 0xA282EAD8) & 0xFFFF_FFFF
-    return (rotated >> 17 | rotated << 15) & 0xFFFF_FFFF
 
 
 def frame_python(record: Any) -> bytes:
@@ -66,9 +62,8 @@ def split_python(buffer: Any, start: int) -> tuple[list[bytes], int, int]:
     return records, at, NEED_MORE
 
 
-try:
-    from stoker._src.formats import _native  # pyright: ignore[reportAttributeAccessIssue]
-except ImportError:  # built without a C compiler
+_native = extension("stoker._src.formats._native")
+if _native is None:
     crc32c = _crc32c_python
     frame = frame_python
     split = split_python

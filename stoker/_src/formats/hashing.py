@@ -1,11 +1,10 @@
-"""The hash functions whose values TensorFlow programs keep: in bucket numbers, checkpoints and record files.
+"""The hash functions whose values TensorFlow programs keep: in bucket numbers and vocabularies.
 
 - `fingerprint64`: FarmHash's platform-independent 64-bit fingerprint (Pike and Alakuijala, the farmhash "na" variant,
   descended from CityHash): `tf.strings.to_hash_bucket_fast`, `tf.fingerprint`, hashed feature columns.
 - `fingerprint_cat64`: two fingerprints into one, as crossed features chain them.
 - `siphash64`: SipHash-2-4 (Aumasson and Bernstein, 2012): `tf.strings.to_hash_bucket_strong`.
 - `hash64`: MurmurHash64A (Appleby) under a fixed seed: the old `tf.strings.to_hash_bucket`.
-- `masked_crc32c`: the checksum of record files and tensor bundles.
 
 The `*_many` functions hash a sequence of bytes into a uint64 array, compiled where `native/hashing.c` was built; the
 scalar functions are its Python twin.
@@ -13,20 +12,13 @@ scalar functions are its Python twin.
 
 from __future__ import annotations
 
-import importlib
-import os
 from collections.abc import Callable, Sequence
-from typing import Any
 
-import google_crc32c
 import numpy as np
 
-_compiled: Any = None
-if not os.environ.get("STOKER_NO_NATIVE"):
-    try:
-        _compiled = importlib.import_module("stoker._src.formats.native.hashing")
-    except ImportError:  # built without a compiler: the Python forms give the same values, slower
-        _compiled = None
+from stoker._src.base.extensions import extension
+
+_compiled = extension("stoker._src.formats.native.hashing")
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 _K0 = 0xC3A5C85C97CB3127
@@ -160,27 +152,6 @@ def buckets(hashes: np.ndarray, num_buckets: int) -> np.ndarray:
     if num_buckets < 1:
         raise ValueError(f"num_buckets must be at least 1, got {num_buckets}")
     return (hashes % np.uint64(num_buckets)).astype(np.int64)
-
-
-def crc32c(data: bytes) -> int:
-    """The Castagnoli CRC-32 of `data`."""
-    return google_crc32c.value(data)
-
-
-def mask_crc32c(crc: int) -> int:
-    """The form in which a CRC is stored beside data that may itself hold CRCs: rotated by 15 bits, plus a constant."""
-    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def unmask_crc32c(masked: int) -> int:
-    """The CRC that `mask_crc32c` stored."""
-    rotated = (masked - 0xA282EAD8) & 0xFFFFFFFF
-    return ((rotated >> 17) | (rotated << 15)) & 0xFFFFFFFF
-
-
-def masked_crc32c(data: bytes) -> int:
-    """The stored form of the CRC of `data`."""
-    return mask_crc32c(crc32c(data))
 
 
 def _many(strings: Sequence[bytes], one: Callable[[bytes], int], compiled_name: str, *key: int) -> np.ndarray:

@@ -22,14 +22,12 @@ from stoker._src.graph.tensor import Tensor
 
 def apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
     """`_apply_op`, with the errors that TensorFlow's eager mode raises where a graph raises TypeError and ValueError."""
+    if definition.by_reference and context.executing_eagerly():
+        raise RuntimeError(f"{definition.name} does not support eager execution: it takes a reference to a variable.")
     try:
         return _apply_op(definition, args, kwargs, name)
     except (DTypeNotAllowedError, ValueNotAllowedError) as error:
         if context.executing_eagerly():
-            if definition.by_reference:
-                raise RuntimeError(
-                    f"{definition.name} does not support eager execution: it takes a reference to a variable."
-                ) from error
             raise InvalidArgumentError(None, None, str(error)) from error
         plain = TypeError if isinstance(error, TypeError) else ValueError
         raise plain(str(error)) from error

@@ -20,7 +20,6 @@ from stoker._src.formats.tensor_proto import to_tensor_proto
 from stoker._src.graph.graph_util import extract_sub_graph, node_name
 
 _REFERENCES = ("Variable", "VariableV2")
-_RESOURCE = dtypes.resource.as_datatype_enum
 _PASSING = ("Identity",)
 # Attributes with the types of inputs and of outputs, and the functions called, of each op that calls functions.
 _CALLS = {

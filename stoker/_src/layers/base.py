@@ -447,6 +447,22 @@ class Layer:
         return made
 
 
+def called_once(layer: type[Layer], arguments: dict[str, Any]) -> Any:
+    """What a new layer makes of `inputs`.
+
+    Args:
+        layer: its class.
+        arguments: those of the layer, by name, and `inputs`; perhaps `training`, which the call takes, and `reuse`, of the
+            variable scope `name`.
+    """
+    given = dict(arguments)
+    inputs = given.pop("inputs")
+    chosen = {"training": given.pop("training")} if "training" in given else {}
+    if "reuse" in given:
+        given.update(_scope=given["name"], _reuse=given.pop("reuse"))
+    return layer(**given).apply(inputs, **chosen)
+
+
 def _follows(target: Any, sources: Any) -> bool:
     """Whether a tensor or op of the graph is computed from one of the tensors `sources`."""
     wanted = {id(each) for each in nest.flatten(sources)}
@@ -552,7 +568,7 @@ def checked_padding(padding: str, allowed: tuple[str, ...] = ("valid", "same")) 
     Raises:
         ValueError: an unknown one.
     """
-    plain = padding.lower()
+    plain = padding.lower() if isinstance(padding, str) else ""
     if plain not in allowed:
         raise ValueError(f"The `padding` argument must be one of {', '.join(map(repr, allowed))}. Received: {padding}")
     return plain

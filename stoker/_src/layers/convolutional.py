@@ -13,6 +13,7 @@ from stoker._src.layers.base import (
     Layer,
     as_activation,
     as_public,
+    called_once,
     channels_axis,
     checked_padding,
     dims,
@@ -183,6 +184,32 @@ class Conv1D(_Convolution):
     dimensions = 1
 
 
+@export(v1="layers.conv1d")
+def conv1d(
+    inputs: Any,
+    filters: int,
+    kernel_size: Any,
+    strides: Any = 1,
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    dilation_rate: Any = 1,
+    activation: Any = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = ZEROS,
+    kernel_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    activity_regularizer: Any = None,
+    kernel_constraint: Any = None,
+    bias_constraint: Any = None,
+    trainable: bool = True,
+    name: str | None = None,
+    reuse: Any = None,
+) -> Tensor:
+    """A convolution of sequences: a `Conv1D` layer, called once."""
+    return called_once(Conv1D, locals())
+
+
 @export(v1="layers.Conv2D")
 class Conv2D(_Convolution):
     """A convolution of images."""
@@ -190,11 +217,63 @@ class Conv2D(_Convolution):
     dimensions = 2
 
 
+@export(v1="layers.conv2d")
+def conv2d(
+    inputs: Any,
+    filters: int,
+    kernel_size: Any,
+    strides: Any = (1, 1),
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    dilation_rate: Any = (1, 1),
+    activation: Any = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = ZEROS,
+    kernel_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    activity_regularizer: Any = None,
+    kernel_constraint: Any = None,
+    bias_constraint: Any = None,
+    trainable: bool = True,
+    name: str | None = None,
+    reuse: Any = None,
+) -> Tensor:
+    """A convolution of images: a `Conv2D` layer, called once."""
+    return called_once(Conv2D, locals())
+
+
 @export(v1="layers.Conv3D")
 class Conv3D(_Convolution):
     """A convolution of volumes."""
 
     dimensions = 3
+
+
+@export(v1="layers.conv3d")
+def conv3d(
+    inputs: Any,
+    filters: int,
+    kernel_size: Any,
+    strides: Any = (1, 1, 1),
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    dilation_rate: Any = (1, 1, 1),
+    activation: Any = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = ZEROS,
+    kernel_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    activity_regularizer: Any = None,
+    kernel_constraint: Any = None,
+    bias_constraint: Any = None,
+    trainable: bool = True,
+    name: str | None = None,
+    reuse: Any = None,
+) -> Tensor:
+    """A convolution of volumes: a `Conv3D` layer, called once."""
+    return called_once(Conv3D, locals())
 
 
 # -- separable ---------------------------------------------------------------------------------------------------
@@ -313,6 +392,36 @@ class SeparableConv1D(_Separable):
         return outputs if self.activation is None else self.activation(outputs)
 
 
+@export(v1="layers.separable_conv1d")
+def separable_conv1d(
+    inputs: Any,
+    filters: int,
+    kernel_size: Any,
+    strides: Any = 1,
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    dilation_rate: Any = 1,
+    depth_multiplier: int = 1,
+    activation: Any = None,
+    use_bias: bool = True,
+    depthwise_initializer: Any = None,
+    pointwise_initializer: Any = None,
+    bias_initializer: Any = ZEROS,
+    depthwise_regularizer: Any = None,
+    pointwise_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    activity_regularizer: Any = None,
+    depthwise_constraint: Any = None,
+    pointwise_constraint: Any = None,
+    bias_constraint: Any = None,
+    trainable: bool = True,
+    name: str | None = None,
+    reuse: Any = None,
+) -> Tensor:
+    """A separable convolution of sequences: a `SeparableConv1D` layer, called once."""
+    return called_once(SeparableConv1D, locals())
+
+
 @export(v1="layers.SeparableConv2D")
 class SeparableConv2D(_Separable):
     """A separable convolution of images."""
@@ -323,6 +432,36 @@ class SeparableConv2D(_Separable):
         return self._finished(
             self._separable(inputs, self.depthwise_kernel, self.pointwise_kernel, self.strides, self.dilation_rate)
         )
+
+
+@export(v1="layers.separable_conv2d")
+def separable_conv2d(
+    inputs: Any,
+    filters: int,
+    kernel_size: Any,
+    strides: Any = (1, 1),
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    dilation_rate: Any = (1, 1),
+    depth_multiplier: int = 1,
+    activation: Any = None,
+    use_bias: bool = True,
+    depthwise_initializer: Any = None,
+    pointwise_initializer: Any = None,
+    bias_initializer: Any = ZEROS,
+    depthwise_regularizer: Any = None,
+    pointwise_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    activity_regularizer: Any = None,
+    depthwise_constraint: Any = None,
+    pointwise_constraint: Any = None,
+    bias_constraint: Any = None,
+    trainable: bool = True,
+    name: str | None = None,
+    reuse: Any = None,
+) -> Tensor:
+    """A separable convolution of images: a `SeparableConv2D` layer, called once."""
+    return called_once(SeparableConv2D, locals())
 
 
 # -- transposed --------------------------------------------------------------------------------------------------
@@ -421,8 +560,58 @@ class Conv2DTranspose(_Transposed):
     dimensions = 2
 
 
+@export(v1="layers.conv2d_transpose")
+def conv2d_transpose(
+    inputs: Any,
+    filters: int,
+    kernel_size: Any,
+    strides: Any = (1, 1),
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    activation: Any = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = ZEROS,
+    kernel_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    activity_regularizer: Any = None,
+    kernel_constraint: Any = None,
+    bias_constraint: Any = None,
+    trainable: bool = True,
+    name: str | None = None,
+    reuse: Any = None,
+) -> Tensor:
+    """The transpose of a convolution of images: a `Conv2DTranspose` layer, called once."""
+    return called_once(Conv2DTranspose, locals())
+
+
 @export(v1="layers.Conv3DTranspose")
 class Conv3DTranspose(_Transposed):
     """The transpose of a convolution of volumes."""
 
     dimensions = 3
+
+
+@export(v1="layers.conv3d_transpose")
+def conv3d_transpose(
+    inputs: Any,
+    filters: int,
+    kernel_size: Any,
+    strides: Any = (1, 1, 1),
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    activation: Any = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = ZEROS,
+    kernel_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    activity_regularizer: Any = None,
+    kernel_constraint: Any = None,
+    bias_constraint: Any = None,
+    trainable: bool = True,
+    name: str | None = None,
+    reuse: Any = None,
+) -> Tensor:
+    """The transpose of a convolution of volumes: a `Conv3DTranspose` layer, called once."""
+    return called_once(Conv3DTranspose, locals())

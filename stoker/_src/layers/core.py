@@ -9,7 +9,16 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.layers.base import InputSpec, Layer, as_activation, as_public, channels_axis, dims, smart_cond
+from stoker._src.layers.base import (
+    InputSpec,
+    Layer,
+    as_activation,
+    as_public,
+    called_once,
+    channels_axis,
+    dims,
+    smart_cond,
+)
 from stoker._src.ops import array, array_joining, initializers, linalg
 from stoker._src.ops.nn import bias
 from stoker._src.ops.nn import dropout as dropping
@@ -132,23 +141,7 @@ def dense(
     reuse: Any = None,
 ) -> Tensor:
     """activation(inputs @ kernel + bias): a `Dense` layer, called once."""
-    layer = Dense(
-        units,
-        activation=activation,
-        use_bias=use_bias,
-        kernel_initializer=kernel_initializer,
-        bias_initializer=bias_initializer,
-        kernel_regularizer=kernel_regularizer,
-        bias_regularizer=bias_regularizer,
-        activity_regularizer=activity_regularizer,
-        kernel_constraint=kernel_constraint,
-        bias_constraint=bias_constraint,
-        trainable=trainable,
-        name=name,
-        _scope=name,
-        _reuse=reuse,
-    )
-    return layer.apply(inputs)
+    return called_once(Dense, locals())
 
 
 @export(v1="layers.Dropout")

@@ -5,8 +5,10 @@ Their state is in local variables, which also join METRIC_VARIABLES: run `tf.loc
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
@@ -32,10 +34,26 @@ from stoker._src.ops.variables import Variable, VariableAggregation, VariableSyn
 Metric = tuple[Any, Any]
 
 
-def refuse_eager(name: str) -> None:
-    """Raises RuntimeError in eager mode, where there is no graph to keep the state in."""
-    if context.executing_eagerly():
-        raise RuntimeError(f"tf.metrics.{name} is not supported when eager execution is enabled.")
+Function = TypeVar("Function", bound=Callable[..., tuple[Any, Any]])
+
+
+def metric(function: Function) -> Function:
+    """Of a public metric: refuses eager mode, where nothing keeps the state, and fills the collections asked for."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def made(*args: Any, **kwargs: Any) -> Metric:
+        if context.executing_eagerly():
+            raise RuntimeError(f"tf.metrics.{function.__name__} is not supported when eager execution is enabled.")
+        value, update = function(*args, **kwargs)
+        given, graph = signature.bind(*args, **kwargs).arguments, context.get_default_graph()
+        if given.get("metrics_collections"):
+            graph.add_to_collections(given["metrics_collections"], value)
+        if given.get("updates_collections"):
+            graph.add_to_collections(given["updates_collections"], update)
+        return value, update
+
+    return cast(Function, made)
 
 
 def metric_variable(shape: Any, dtype: Any, name: str, validate_shape: bool = True) -> Any:
@@ -49,20 +67,6 @@ def metric_variable(shape: Any, dtype: Any, name: str, validate_shape: bool = Tr
         aggregation=VariableAggregation.SUM,
         name=name,
     )
-
-
-def collected(value: Any, update: Any, metrics_collections: Any, updates_collections: Any) -> Metric:
-    """Both, after joining the collections asked for."""
-    graph = context.get_default_graph()
-    if metrics_collections:
-        graph.add_to_collections(metrics_collections, value)
-    if updates_collections:
-        graph.add_to_collections(updates_collections, update)
-    return value, update
-
-
-def added(variable: Any, amount: Any) -> Any:
-    return variable.assign_add(amount)
 
 
 def matched(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Any, Any]:
@@ -103,6 +107,7 @@ def quotient(part: Any, whole: Any, name: str) -> Tensor:
 
 
 @export(v1="metrics.mean")
+@metric
 def mean(
     values: Any,
     weights: Any = None,
@@ -116,7 +121,6 @@ def mean(
         ValueError: weights that do not fit.
         RuntimeError: in eager mode.
     """
-    refuse_eager("mean")
     with variable_scope.variable_scope(name, "mean", (values, weights)):
         values = casting.cast(values, dtypes.float32)
         total = metric_variable([], dtypes.float32, "total")
@@ -128,15 +132,16 @@ def mean(
             weights = broadcast_weights(casting.cast(weights, dtypes.float32), values)
             values = math.multiply(values, weights)
             number = reductions.reduce_sum(weights)
-        new_total = added(total, reductions.reduce_sum(values))
+        new_total = total.assign_add(reductions.reduce_sum(values))
         with control_dependencies([values]):
-            new_count = added(count, number)
+            new_count = count.assign_add(number)
         value = quotient(total, count, "value")
         update = quotient(new_total, new_count, "update_op")
-        return collected(value, update, metrics_collections, updates_collections)
+        return value, update
 
 
 @export(v1="metrics.mean_tensor")
+@metric
 def mean_tensor(
     values: Any,
     weights: Any = None,
@@ -145,7 +150,6 @@ def mean_tensor(
     name: str | None = None,
 ) -> Metric:
     """The weighted mean of all values seen, element by element. Variables: `total_tensor`, `count_tensor`."""
-    refuse_eager("mean_tensor")
     with variable_scope.variable_scope(name, "mean", (values, weights)):
         values = casting.cast(values, dtypes.float32)
         total = metric_variable(values.static_shape, dtypes.float32, "total_tensor")
@@ -156,15 +160,16 @@ def mean_tensor(
             weights = broadcast_weights(casting.cast(weights, dtypes.float32), values)
             values = math.multiply(values, weights)
             number = math.multiply(number, weights)
-        new_total = added(total, values)
+        new_total = total.assign_add(values)
         with control_dependencies([values]):
-            new_count = added(count, number)
+            new_count = count.assign_add(number)
         value = quotient(total, count, "value")
         update = quotient(new_total, new_count, "update_op")
-        return collected(value, update, metrics_collections, updates_collections)
+        return value, update
 
 
 @export(v1="metrics.accuracy")
+@metric
 def accuracy(
     labels: Any,
     predictions: Any,
@@ -174,37 +179,15 @@ def accuracy(
     name: str | None = None,
 ) -> Metric:
     """How often predictions equal labels."""
-    refuse_eager("accuracy")
     predictions, labels, weights = matched(predictions, labels, weights)
     if labels.dtype.base_dtype is not predictions.dtype.base_dtype:
         predictions = casting.cast(predictions, labels.dtype.base_dtype)
     right = casting.cast(comparison.equal(predictions, labels), dtypes.float32)
-    return mean(right, weights, metrics_collections, updates_collections, name or "accuracy")
-
-
-def _of_errors(label: str, error: Callable[[Any, Any], Any]) -> Callable[..., Metric]:
-    """A metric that is the mean of a function of predictions and labels."""
-
-    def metric(
-        labels: Any,
-        predictions: Any,
-        weights: Any = None,
-        metrics_collections: Any = None,
-        updates_collections: Any = None,
-        name: str | None = None,
-    ) -> Metric:
-        refuse_eager(label)
-        predictions, labels, weights = matched(predictions, labels, weights)
-        return mean(error(predictions, labels), weights, metrics_collections, updates_collections, name or label)
-
-    return metric
-
-
-_mean_absolute_error = _of_errors("mean_absolute_error", lambda p, y: math_unary.abs(math.subtract(p, y)))
-_mean_squared_error = _of_errors("mean_squared_error", lambda p, y: math.squared_difference(y, p))
+    return mean(right, weights, name=name or "accuracy")
 
 
 @export(v1="metrics.mean_absolute_error")
+@metric
 def mean_absolute_error(
     labels: Any,
     predictions: Any,
@@ -214,10 +197,13 @@ def mean_absolute_error(
     name: str | None = None,
 ) -> Metric:
     """The mean of |predictions - labels|."""
-    return _mean_absolute_error(labels, predictions, weights, metrics_collections, updates_collections, name)
+    predictions, labels, weights = matched(predictions, labels, weights)
+    errors = math_unary.abs(math.subtract(predictions, labels))
+    return mean(errors, weights, name=name or "mean_absolute_error")
 
 
 @export(v1="metrics.mean_squared_error")
+@metric
 def mean_squared_error(
     labels: Any,
     predictions: Any,
@@ -227,10 +213,13 @@ def mean_squared_error(
     name: str | None = None,
 ) -> Metric:
     """The mean of (predictions - labels)^2."""
-    return _mean_squared_error(labels, predictions, weights, metrics_collections, updates_collections, name)
+    predictions, labels, weights = matched(predictions, labels, weights)
+    errors = math.squared_difference(labels, predictions)
+    return mean(errors, weights, name=name or "mean_squared_error")
 
 
 @export(v1="metrics.root_mean_squared_error")
+@metric
 def root_mean_squared_error(
     labels: Any,
     predictions: Any,
@@ -240,11 +229,12 @@ def root_mean_squared_error(
     name: str | None = None,
 ) -> Metric:
     """The square root of the mean squared error."""
-    value, update = mean_squared_error(labels, predictions, weights, None, None, name or "root_mean_squared_error")
-    return collected(math_unary.sqrt(value), math_unary.sqrt(update), metrics_collections, updates_collections)
+    value, update = mean_squared_error(labels, predictions, weights, name=name or "root_mean_squared_error")
+    return math_unary.sqrt(value), math_unary.sqrt(update)
 
 
 @export(v1="metrics.mean_relative_error")
+@metric
 def mean_relative_error(
     labels: Any,
     predictions: Any,
@@ -255,17 +245,17 @@ def mean_relative_error(
     name: str | None = None,
 ) -> Metric:
     """The mean of |predictions - labels| / normalizer; 0 where the normalizer is 0."""
-    refuse_eager("mean_relative_error")
     predictions, labels, weights = matched(predictions, labels, weights)
     predictions, normalizer, _ = matched(predictions, normalizer, None)
     errors = math_unary.abs(math.subtract(labels, predictions))
     relative = array_selection.where(
         comparison.equal(normalizer, 0.0), array.zeros_like(labels), math.divide(errors, normalizer)
     )
-    return mean(relative, weights, metrics_collections, updates_collections, name or "mean_relative_error")
+    return mean(relative, weights, name=name or "mean_relative_error")
 
 
 @export(v1="metrics.mean_cosine_distance")
+@metric
 def mean_cosine_distance(
     labels: Any,
     predictions: Any,
@@ -276,16 +266,14 @@ def mean_cosine_distance(
     name: str | None = None,
 ) -> Metric:
     """1 - the mean of the sums of labels * predictions along `dim`, both unit vectors."""
-    refuse_eager("mean_cosine_distance")
     predictions, labels, weights = matched(predictions, labels, weights)
     products = reductions.reduce_sum(math.multiply(predictions, labels), axis=[dim], keepdims=True)
-    similarity, update = mean(products, weights, None, None, name or "mean_cosine_distance")
-    return collected(
-        math.subtract(1.0, similarity), math.subtract(1.0, update), metrics_collections, updates_collections
-    )
+    similarity, update = mean(products, weights, name=name or "mean_cosine_distance")
+    return math.subtract(1.0, similarity), math.subtract(1.0, update)
 
 
 @export(v1="metrics.percentage_below")
+@metric
 def percentage_below(
     values: Any,
     threshold: Any,
@@ -295,24 +283,11 @@ def percentage_below(
     name: str | None = None,
 ) -> Metric:
     """How many of the values are below a threshold, of 1."""
-    refuse_eager("percentage_below")
     below = casting.cast(comparison.less(values, threshold), dtypes.float32)
-    return mean(below, weights, metrics_collections, updates_collections, name or "percentage_below_threshold")
+    return mean(below, weights, name=name or "percentage_below_threshold")
 
 
 # -- counts ------------------------------------------------------------------------------------------------------
-
-
-def counted(condition: Any, weights: Any, metrics_collections: Any = None, updates_collections: Any = None) -> Metric:
-    """The weighted count of what is true. Variable: `count`."""
-    count = metric_variable([], dtypes.float32, "count")
-    values = casting.cast(condition, dtypes.float32)
-    if weights is not None:
-        with control_dependencies(check_weights(weights, values)):
-            values = math.multiply(values, casting.cast(weights, dtypes.float32))
-    value = array.identity(count)
-    update = added(count, reductions.reduce_sum(values))
-    return collected(value, update, metrics_collections, updates_collections)
 
 
 _BINARY = {
@@ -323,26 +298,24 @@ _BINARY = {
 }
 
 
-def _count(
-    kind: str,
-    labels: Any,
-    predictions: Any,
-    weights: Any,
-    metrics_collections: Any,
-    updates_collections: Any,
-    name: Any,
-) -> Metric:
-    refuse_eager(kind)
+def _count(kind: str, labels: Any, predictions: Any, weights: Any, name: Any) -> Metric:
+    """The weighted count of one kind of answer. Variable: `count`."""
     with variable_scope.variable_scope(name, kind, (predictions, labels, weights)):
         predictions, labels, weights = matched(
             casting.cast(predictions, dtypes.bool_), casting.cast(labels, dtypes.bool_), weights
         )
         of_label, of_prediction = _BINARY[kind]
         hit = comparison.logical_and(comparison.equal(labels, of_label), comparison.equal(predictions, of_prediction))
-        return counted(hit, weights, metrics_collections, updates_collections)
+        count = metric_variable([], dtypes.float32, "count")
+        values = casting.cast(hit, dtypes.float32)
+        if weights is not None:
+            with control_dependencies(check_weights(weights, values)):
+                values = math.multiply(values, casting.cast(weights, dtypes.float32))
+        return array.identity(count), count.assign_add(reductions.reduce_sum(values))
 
 
 @export(v1="metrics.true_positives")
+@metric
 def true_positives(
     labels: Any,
     predictions: Any,
@@ -352,10 +325,11 @@ def true_positives(
     name: str | None = None,
 ) -> Metric:
     """The weighted count of true labels that were predicted."""
-    return _count("true_positives", labels, predictions, weights, metrics_collections, updates_collections, name)
+    return _count("true_positives", labels, predictions, weights, name)
 
 
 @export(v1="metrics.true_negatives")
+@metric
 def true_negatives(
     labels: Any,
     predictions: Any,
@@ -365,10 +339,11 @@ def true_negatives(
     name: str | None = None,
 ) -> Metric:
     """The weighted count of false labels that were predicted."""
-    return _count("true_negatives", labels, predictions, weights, metrics_collections, updates_collections, name)
+    return _count("true_negatives", labels, predictions, weights, name)
 
 
 @export(v1="metrics.false_positives")
+@metric
 def false_positives(
     labels: Any,
     predictions: Any,
@@ -378,10 +353,11 @@ def false_positives(
     name: str | None = None,
 ) -> Metric:
     """The weighted count of false labels predicted to be true."""
-    return _count("false_positives", labels, predictions, weights, metrics_collections, updates_collections, name)
+    return _count("false_positives", labels, predictions, weights, name)
 
 
 @export(v1="metrics.false_negatives")
+@metric
 def false_negatives(
     labels: Any,
     predictions: Any,
@@ -391,10 +367,10 @@ def false_negatives(
     name: str | None = None,
 ) -> Metric:
     """The weighted count of true labels predicted to be false."""
-    return _count("false_negatives", labels, predictions, weights, metrics_collections, updates_collections, name)
+    return _count("false_negatives", labels, predictions, weights, name)
 
 
-def _ratio(name: str, other: Callable[..., Metric], labels: Any, predictions: Any, weights: Any) -> Metric:
+def _ratio(other: Callable[..., Metric], labels: Any, predictions: Any, weights: Any) -> Metric:
     hits, hits_update = true_positives(labels, predictions, weights)
     misses, misses_update = other(labels, predictions, weights)
 
@@ -407,6 +383,7 @@ def _ratio(name: str, other: Callable[..., Metric], labels: Any, predictions: An
 
 
 @export(v1="metrics.precision")
+@metric
 def precision(
     labels: Any,
     predictions: Any,
@@ -416,13 +393,12 @@ def precision(
     name: str | None = None,
 ) -> Metric:
     """How many of those predicted to be true are: true positives / (true positives + false positives)."""
-    refuse_eager("precision")
     with variable_scope.variable_scope(name, "precision", (predictions, labels, weights)):
-        value, update = _ratio("precision", false_positives, labels, predictions, weights)
-        return collected(value, update, metrics_collections, updates_collections)
+        return _ratio(false_positives, labels, predictions, weights)
 
 
 @export(v1="metrics.recall")
+@metric
 def recall(
     labels: Any,
     predictions: Any,
@@ -432,7 +408,5 @@ def recall(
     name: str | None = None,
 ) -> Metric:
     """How many of the true ones were predicted: true positives / (true positives + false negatives)."""
-    refuse_eager("recall")
     with variable_scope.variable_scope(name, "recall", (predictions, labels, weights)):
-        value, update = _ratio("recall", false_negatives, labels, predictions, weights)
-        return collected(value, update, metrics_collections, updates_collections)
+        return _ratio(false_negatives, labels, predictions, weights)

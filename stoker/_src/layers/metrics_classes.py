@@ -10,7 +10,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from stoker._src.graph.tensor import Tensor
-from stoker._src.layers.metrics import Metric, added, collected, matched, metric_variable, refuse_eager
+from stoker._src.layers.metrics import Metric, matched, metric, metric_variable
 from stoker._src.layers.weights import broadcast_weights
 from stoker._src.ops import (
     array,
@@ -39,6 +39,7 @@ def _flat(labels: Any, predictions: Any, weights: Any) -> tuple[Tensor, Tensor, 
 
 
 @export(v1="metrics.mean_iou")
+@metric
 def mean_iou(
     labels: Any,
     predictions: Any,
@@ -52,14 +53,13 @@ def mean_iou(
 
     The update op returns the confusion matrix so far, as in TensorFlow. Variable: `total_confusion_matrix`.
     """
-    refuse_eager("mean_iou")
     with variable_scope.variable_scope(name, "mean_iou", (predictions, labels, weights)):
         labels, predictions, weights = _flat(labels, predictions, weights)
         total = metric_variable([num_classes, num_classes], dtypes.float64, "total_confusion_matrix")
         amounts = array.ones_like(labels, dtypes.float64) if weights is None else casting.cast(weights, dtypes.float64)
         places = array_joining.stack([labels, predictions], axis=1)
         size = convert_to_tensor([num_classes, num_classes], dtypes.int64)
-        update = added(total, scattering.scatter_nd(places, amounts, size))
+        update = total.assign_add(scattering.scatter_nd(places, amounts, size))
         rows = casting.cast(reductions.reduce_sum(total, 0), dtypes.float32)
         columns = casting.cast(reductions.reduce_sum(total, 1), dtypes.float32)
         both = casting.cast(diagonals.DIAG_PART(total.value()), dtypes.float32)
@@ -72,10 +72,11 @@ def mean_iou(
             math.divide(reductions.reduce_sum(overlaps, name="mean_iou"), present),
             0.0,
         )
-        return collected(mean, update, metrics_collections, updates_collections)
+        return mean, update
 
 
 @export(v1="metrics.mean_per_class_accuracy")
+@metric
 def mean_per_class_accuracy(
     labels: Any,
     predictions: Any,
@@ -89,7 +90,6 @@ def mean_per_class_accuracy(
 
     The update op returns the accuracy of every class, as in TensorFlow. Variables: `total`, `count`.
     """
-    refuse_eager("mean_per_class_accuracy")
     with variable_scope.variable_scope(name, "mean_accuracy", (predictions, labels, weights)):
         labels, predictions, weights = _flat(labels, predictions, weights)
         total = metric_variable([num_classes], dtypes.float32, "total")
@@ -104,7 +104,7 @@ def mean_per_class_accuracy(
         by_class = math.divide_no_nan(total, math.maximum(count, 0.0))
         value = reductions.reduce_mean(by_class, name="mean_accuracy")
         update = math.divide_no_nan(new_total, math.maximum(new_count, 0.0), name="update_op")
-        return collected(value, update, metrics_collections, updates_collections)
+        return value, update
 
 
 # -- the best k --------------------------------------------------------------------------------------------------
@@ -200,8 +200,6 @@ def _at_top_k(
     k: Any,
     class_id: Any,
     weights: Any,
-    metrics_collections: Any,
-    updates_collections: Any,
     name: Any,
 ) -> Metric:
     """Precision or recall of chosen classes."""
@@ -217,13 +215,14 @@ def _at_top_k(
         for label, amount in amounts.items():
             variable = metric_variable([], dtypes.float64, _label_at(label, k, class_id))
             values.append(variable.value())
-            updates.append(added(variable, _weighted_total(amount, weights)))
+            updates.append(variable.assign_add(_weighted_total(amount, weights)))
         value = math.divide(values[0], math.add(values[0], values[1]), name=scope)
         update = math.divide(updates[0], math.add(updates[0], updates[1]), name="update")
-        return collected(value, update, metrics_collections, updates_collections)
+        return value, update
 
 
 @export(v1="metrics.recall_at_top_k")
+@metric
 def recall_at_top_k(
     labels: Any,
     predictions_idx: Any,
@@ -235,13 +234,11 @@ def recall_at_top_k(
     name: str | None = None,
 ) -> Metric:
     """How many of the labels are among the classes chosen. Variables: `true_positive_at_<k>`, `false_negative_at_<k>`."""
-    refuse_eager("recall_at_top_k")
-    return _at_top_k(
-        "recall", labels, predictions_idx, k, class_id, weights, metrics_collections, updates_collections, name
-    )
+    return _at_top_k("recall", labels, predictions_idx, k, class_id, weights, name)
 
 
 @export(v1="metrics.recall_at_k")
+@metric
 def recall_at_k(
     labels: Any,
     predictions: Any,
@@ -253,12 +250,12 @@ def recall_at_k(
     name: str | None = None,
 ) -> Metric:
     """How many of the labels are among the k classes with the highest scores."""
-    refuse_eager("recall_at_k")
     chosen = sorting.top_k(predictions, k)[1]
-    return _at_top_k("recall", labels, chosen, k, class_id, weights, metrics_collections, updates_collections, name)
+    return _at_top_k("recall", labels, chosen, k, class_id, weights, name)
 
 
 @export(v1="metrics.precision_at_top_k")
+@metric
 def precision_at_top_k(
     labels: Any,
     predictions_idx: Any,
@@ -270,13 +267,11 @@ def precision_at_top_k(
     name: str | None = None,
 ) -> Metric:
     """How many of the classes chosen are labels. Variables: `true_positive_at_<k>`, `false_positive_at_<k>`."""
-    refuse_eager("precision_at_top_k")
-    return _at_top_k(
-        "precision", labels, predictions_idx, k, class_id, weights, metrics_collections, updates_collections, name
-    )
+    return _at_top_k("precision", labels, predictions_idx, k, class_id, weights, name)
 
 
 @export(v1=("metrics.precision_at_k", "metrics.sparse_precision_at_k"))
+@metric
 def precision_at_k(
     labels: Any,
     predictions: Any,
@@ -288,12 +283,12 @@ def precision_at_k(
     name: str | None = None,
 ) -> Metric:
     """How many of the k classes with the highest scores are labels."""
-    refuse_eager("precision_at_k")
     chosen = sorting.top_k(predictions, k)[1]
-    return _at_top_k("precision", labels, chosen, k, class_id, weights, metrics_collections, updates_collections, name)
+    return _at_top_k("precision", labels, chosen, k, class_id, weights, name)
 
 
 @export(v1=("metrics.average_precision_at_k", "metrics.sparse_average_precision_at_k"))
+@metric
 def average_precision_at_k(
     labels: Any,
     predictions: Any,
@@ -308,7 +303,6 @@ def average_precision_at_k(
     The average precision of an example is the sum of the precision at each place that holds a label, divided by the
     lesser of k and its number of labels. Variables: `max`, `total`.
     """
-    refuse_eager("average_precision_at_k")
     if k < 1:
         raise ValueError(f"Invalid k={k}. `k` should be >= 1.")
     with name_scope(name, f"average_precision_at_{k}", (predictions, labels, weights)) as scope:
@@ -335,8 +329,8 @@ def average_precision_at_k(
         # TensorFlow's name for this variable follows from a scope that it opens before.
         largest = metric_variable([], dtypes.float64, "max_1")
         total = metric_variable([], dtypes.float64, "total")
-        new_largest = added(largest, reductions.reduce_sum(count))
-        new_total = added(total, reductions.reduce_sum(averages))
+        new_largest = largest.assign_add(reductions.reduce_sum(count))
+        new_total = total.assign_add(reductions.reduce_sum(averages))
         value = math.divide_no_nan(total, largest, name="mean")
         update = math.divide_no_nan(new_total, new_largest, name=scope)
-        return collected(value, update, metrics_collections, updates_collections)
+        return value, update

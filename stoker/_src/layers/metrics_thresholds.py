@@ -9,7 +9,7 @@ from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.layers.metrics import Metric, added, collected, matched, metric_variable, refuse_eager
+from stoker._src.layers.metrics import Metric, matched, metric, metric_variable
 from stoker._src.layers.weights import broadcast_weights
 from stoker._src.ops import (
     array,
@@ -69,7 +69,7 @@ def _confusion(
         if flat is not None:
             hits = math.multiply(hits, flat)
         values[_SHORT[kind]] = variable.value()
-        updates[_SHORT[kind]] = added(variable, reductions.reduce_sum(hits, 1))
+        updates[_SHORT[kind]] = variable.assign_add(reductions.reduce_sum(hits, 1))
     return values, updates
 
 
@@ -80,6 +80,7 @@ def _grid(count: int) -> list[float]:
 
 
 @export(v1="metrics.auc")
+@metric
 def auc(
     labels: Any,
     predictions: Any,
@@ -107,7 +108,6 @@ def auc(
     Raises:
         ValueError: an unknown curve or method, or a threshold outside of [0, 1].
     """
-    refuse_eager("auc")
     with variable_scope.variable_scope(name, "auc", (labels, predictions, weights)):
         if curve not in ("ROC", "PR"):
             raise ValueError(f"curve must be either ROC or PR, {curve} unknown")
@@ -122,7 +122,7 @@ def auc(
         values, updates = _confusion(labels, predictions, levels, weights)
         value = _area(values, curve, summation_method, "value")
         update = _area(updates, curve, summation_method, "update_op")
-        return collected(value, update, metrics_collections, updates_collections)
+        return value, update
 
 
 def _area(counts: dict[str, Any], curve: str, method: str, name: str) -> Tensor:
@@ -184,18 +184,18 @@ def _at_best(
 def _rate_at_rate(
     label: str, fixed: tuple[str, str], shown: tuple[str, str], wanted: float, arguments: tuple[Any, ...]
 ) -> Metric:
-    labels, predictions, weights, num_thresholds, metrics_collections, updates_collections, name = arguments
-    refuse_eager(label)
+    labels, predictions, weights, num_thresholds, name = arguments
     if not 0 <= wanted <= 1:
         raise ValueError(f"{label.split('_')[-1]} must be in the range [0, 1]. Currently: {wanted}.")
     with variable_scope.variable_scope(name, label, (predictions, labels, weights)):
         values, updates = _confusion(labels, predictions, _grid(num_thresholds), weights)
         value = _at_best(values, wanted, fixed, shown, "value")
         update = _at_best(updates, wanted, fixed, shown, "update_op")
-        return collected(value, update, metrics_collections, updates_collections)
+        return value, update
 
 
 @export(v1="metrics.sensitivity_at_specificity")
+@metric
 def sensitivity_at_specificity(
     labels: Any,
     predictions: Any,
@@ -207,11 +207,12 @@ def sensitivity_at_specificity(
     name: str | None = None,
 ) -> Metric:
     """The sensitivity at the threshold whose specificity is nearest to the one given."""
-    arguments = (labels, predictions, weights, num_thresholds, metrics_collections, updates_collections, name)
+    arguments = (labels, predictions, weights, num_thresholds, name)
     return _rate_at_rate("sensitivity_at_specificity", ("tn", "fp"), ("tp", "fn"), specificity, arguments)
 
 
 @export(v1="metrics.specificity_at_sensitivity")
+@metric
 def specificity_at_sensitivity(
     labels: Any,
     predictions: Any,
@@ -223,20 +224,19 @@ def specificity_at_sensitivity(
     name: str | None = None,
 ) -> Metric:
     """The specificity at the threshold whose sensitivity is nearest to the one given."""
-    arguments = (labels, predictions, weights, num_thresholds, metrics_collections, updates_collections, name)
+    arguments = (labels, predictions, weights, num_thresholds, name)
     return _rate_at_rate("specificity_at_sensitivity", ("tp", "fn"), ("tn", "fp"), sensitivity, arguments)
 
 
-def _count_at(kind: str, labels: Any, predictions: Any, thresholds: Any, weights: Any, rest: tuple[Any, ...]) -> Metric:
-    metrics_collections, updates_collections, name = rest
-    refuse_eager(f"{kind}_at_thresholds")
+def _count_at(kind: str, labels: Any, predictions: Any, thresholds: Any, weights: Any, name: str | None) -> Metric:
     with variable_scope.variable_scope(name, kind, (predictions, labels, weights)):
         values, updates = _confusion(labels, predictions, list(thresholds), weights, (kind,))
         value = array.identity(values[_SHORT[kind]])
-        return collected(value, updates[_SHORT[kind]], metrics_collections, updates_collections)
+        return value, updates[_SHORT[kind]]
 
 
 @export(v1="metrics.true_positives_at_thresholds")
+@metric
 def true_positives_at_thresholds(
     labels: Any,
     predictions: Any,
@@ -247,11 +247,11 @@ def true_positives_at_thresholds(
     name: str | None = None,
 ) -> Metric:
     """The weighted count of true labels whose score is above each threshold."""
-    rest = (metrics_collections, updates_collections, name)
-    return _count_at("true_positives", labels, predictions, thresholds, weights, rest)
+    return _count_at("true_positives", labels, predictions, thresholds, weights, name)
 
 
 @export(v1="metrics.true_negatives_at_thresholds")
+@metric
 def true_negatives_at_thresholds(
     labels: Any,
     predictions: Any,
@@ -262,11 +262,11 @@ def true_negatives_at_thresholds(
     name: str | None = None,
 ) -> Metric:
     """The weighted count of false labels whose score is not above each threshold."""
-    rest = (metrics_collections, updates_collections, name)
-    return _count_at("true_negatives", labels, predictions, thresholds, weights, rest)
+    return _count_at("true_negatives", labels, predictions, thresholds, weights, name)
 
 
 @export(v1="metrics.false_positives_at_thresholds")
+@metric
 def false_positives_at_thresholds(
     labels: Any,
     predictions: Any,
@@ -277,11 +277,11 @@ def false_positives_at_thresholds(
     name: str | None = None,
 ) -> Metric:
     """The weighted count of false labels whose score is above each threshold."""
-    rest = (metrics_collections, updates_collections, name)
-    return _count_at("false_positives", labels, predictions, thresholds, weights, rest)
+    return _count_at("false_positives", labels, predictions, thresholds, weights, name)
 
 
 @export(v1="metrics.false_negatives_at_thresholds")
+@metric
 def false_negatives_at_thresholds(
     labels: Any,
     predictions: Any,
@@ -292,15 +292,12 @@ def false_negatives_at_thresholds(
     name: str | None = None,
 ) -> Metric:
     """The weighted count of true labels whose score is not above each threshold."""
-    rest = (metrics_collections, updates_collections, name)
-    return _count_at("false_negatives", labels, predictions, thresholds, weights, rest)
+    return _count_at("false_negatives", labels, predictions, thresholds, weights, name)
 
 
 def _ratio_at(
-    label: str, other: str, labels: Any, predictions: Any, thresholds: Any, weights: Any, rest: tuple[Any, ...]
+    label: str, other: str, labels: Any, predictions: Any, thresholds: Any, weights: Any, name: str | None
 ) -> Metric:
-    metrics_collections, updates_collections, name = rest
-    refuse_eager(f"{label}_at_thresholds")
     with variable_scope.variable_scope(name, f"{label}_at_thresholds", (predictions, labels, weights)):
         kinds = ("true_positives", other)
         values, updates = _confusion(labels, predictions, list(thresholds), weights, kinds)
@@ -309,10 +306,11 @@ def _ratio_at(
             hits, misses = counts["tp"], counts[_SHORT[other]]
             return math.divide(hits, _EDGE + hits + misses, name=f"{label}_{ending}")
 
-        return collected(ratio(values, "value"), ratio(updates, "update_op"), metrics_collections, updates_collections)
+        return ratio(values, "value"), ratio(updates, "update_op")
 
 
 @export(v1="metrics.precision_at_thresholds")
+@metric
 def precision_at_thresholds(
     labels: Any,
     predictions: Any,
@@ -323,11 +321,11 @@ def precision_at_thresholds(
     name: str | None = None,
 ) -> Metric:
     """Precision at each threshold."""
-    rest = (metrics_collections, updates_collections, name)
-    return _ratio_at("precision", "false_positives", labels, predictions, thresholds, weights, rest)
+    return _ratio_at("precision", "false_positives", labels, predictions, thresholds, weights, name)
 
 
 @export(v1="metrics.recall_at_thresholds")
+@metric
 def recall_at_thresholds(
     labels: Any,
     predictions: Any,
@@ -338,5 +336,4 @@ def recall_at_thresholds(
     name: str | None = None,
 ) -> Metric:
     """Recall at each threshold."""
-    rest = (metrics_collections, updates_collections, name)
-    return _ratio_at("recall", "false_negatives", labels, predictions, thresholds, weights, rest)
+    return _ratio_at("recall", "false_negatives", labels, predictions, thresholds, weights, name)

@@ -10,7 +10,7 @@ from stoker._src.base.shapes import TensorShape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import colocate_with, control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.layers.base import InputSpec, Layer, as_public, dims, known_flag, smart_cond
+from stoker._src.layers.base import InputSpec, Layer, as_public, called_once, dims, known_flag, smart_cond
 from stoker._src.layers.core import ONES, ZEROS
 from stoker._src.ops import array, casting, constants, math, math_unary, reductions
 from stoker._src.ops.nn import activations, batch_norm, moments
@@ -373,29 +373,4 @@ def batch_normalization(
     adjustment: Any = None,
 ) -> Tensor:
     """Normalizes a batch: a `BatchNormalization` layer, called once."""
-    layer = BatchNormalization(
-        axis,
-        momentum,
-        epsilon,
-        center,
-        scale,
-        beta_initializer,
-        gamma_initializer,
-        moving_mean_initializer,
-        moving_variance_initializer,
-        beta_regularizer,
-        gamma_regularizer,
-        beta_constraint,
-        gamma_constraint,
-        renorm,
-        renorm_clipping,
-        renorm_momentum,
-        fused,
-        trainable,
-        virtual_batch_size,
-        adjustment,
-        name,
-        _reuse=reuse,
-        _scope=name,
-    )
-    return layer.apply(inputs, training=training)
+    return called_once(BatchNormalization, locals())

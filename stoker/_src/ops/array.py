@@ -320,6 +320,8 @@ def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: st
                 array = np.full(tuple(known), blank, dtype=dtype.as_numpy_dtype)  # type: ignore[arg-type]
                 return constant_of(array, dtype, scope)
             shape = convert_to_tensor(known, name="shape_as_tensor") if known.known else convert_to_tensor(shape)
+        if shape.static_shape.rank == 0:
+            shape = reshape(shape, [-1])
         return fill(shape, constant(blank, dtype), name=scope)
 
 

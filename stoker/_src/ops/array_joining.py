@@ -426,7 +426,8 @@ def tile_shape(input: Shape, multiples: Shape) -> Shape:
         return UNKNOWN_SHAPE if input.dims is None else Shape((None,) * len(input))
     input = input.of_rank(len(multiples))
     return Shape(
-        None if size is None or times is None else size * times for size, times in zip(input.dims or (), multiples.dims)
+        0 if 0 in (size, times) else None if size is None or times is None else size * times
+        for size, times in zip(input.dims or (), multiples.dims)
     )
 
 

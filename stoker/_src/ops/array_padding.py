@@ -479,7 +479,9 @@ def space_to_batch(
     input: Any, paddings: Any, block_size: Any = None, name: str | None = None, block_shape: Any = None
 ) -> Tensor:
     """Square blocks of an image's padded height and width moved into the batch dimension."""
-    return SPACE_TO_BATCH_ND(input, _block_argument(block_size, block_shape), paddings, name=name)
+    made = SPACE_TO_BATCH_ND(input, _block_argument(block_size, block_shape), paddings, name=name)
+    made.set_shape(made.static_shape.of_rank(4))
+    return made
 
 
 @export(v2=("space_to_batch", "nn.space_to_batch"))
@@ -492,7 +494,9 @@ def space_to_batch_v2(input: Any, block_shape: Any, paddings: Any, name: str | N
 def batch_to_space(input: Any, crops: Any, block_size: Any, name: str | None = None, block_shape: Any = None) -> Tensor:
     """The inverse of `space_to_batch`."""
     block = _block_argument(None if block_shape is not None else block_size, block_shape)
-    return BATCH_TO_SPACE_ND(input, block, crops, name=name or "BatchToSpace")
+    made = BATCH_TO_SPACE_ND(input, block, crops, name=name or "BatchToSpace")
+    made.set_shape(made.static_shape.of_rank(4))
+    return made
 
 
 @export(v2="batch_to_space")

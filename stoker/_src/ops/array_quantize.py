@@ -38,7 +38,8 @@ def _quantized(
     x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, num_bits: int, narrow_range: bool
 ) -> torch.Tensor:
     start, end, scale = _nudged(low, high, *_levels(num_bits, narrow_range))
-    clamped = torch.minimum(torch.maximum(x, start), end) - start
+    # In this order: where a range is turned around, its start wins.
+    clamped = torch.maximum(torch.minimum(x, end), start) - start
     result = torch.floor(clamped / scale + 0.5) * scale + start
     return torch.where((low == 0) & (high == 0), torch.zeros_like(result), result)
 

@@ -414,7 +414,9 @@ def _check_sequence_dims(input: Shape, seq_dim: int, batch_dim: int) -> None:
 def reverse_sequence_shape(input: Shape, seq_lengths: Shape, *, seq_dim: int, batch_dim: int) -> Shape:
     if input.rank is not None:
         _check_sequence_dims(input, seq_dim, batch_dim)
-        seq_lengths.merge(Shape((input[batch_dim],)))
+        (batch,) = seq_lengths.merge(Shape((input[batch_dim],)))
+        at = batch_dim % len(input)
+        return Shape((*input[:at], batch, *input[at + 1 :]))
     return input
 
 

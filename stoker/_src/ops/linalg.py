@@ -10,6 +10,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import COMPLEX, FLOATS, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.conversion import convert_to_tensor
@@ -30,11 +31,7 @@ def _check_inner(op: str, inner_a: Any, inner_b: Any, a: Shape, b: Shape, detail
         )
 
 
-_transposition: Any
-try:
-    from stoker._src.ops.native import transposition as _transposition  # type: ignore[attr-defined]
-except ImportError:  # built without a compiler
-    _transposition = None
+_transposition = extension("stoker._src.ops.native.transposition")
 
 _matmul = modular_binary(torch.matmul)
 

@@ -1,4 +1,4 @@
-"""How ops are spelled in small programs (runtime/programs.py): what several of them share."""
+"""How ops are spelled in programs (runtime/programs.py): what several of them share."""
 
 from __future__ import annotations
 

@@ -513,9 +513,17 @@ def pow_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         raise InvalidArgumentError(None, None, "Integers to negative integer powers are not allowed")
     if y.ndim == 0 and y.device.type == "cpu" and not y.is_complex():
         exponent = y.item()
-        if exponent in (2, 3):  # a product or two: many times faster than the general power
+        if exponent in (1, 2, 3):  # no product, one or two: many times faster than the general power
             return torch.pow(x, exponent)
     return torch.pow(x, y)
+
+
+@POW.lower
+def pow_lower(build: Any, op: Operation, x: Any, y: Any) -> Any:
+    exponent = build.number(y)
+    if exponent == 2:
+        return build.unary("square", x)
+    return build.binary("mul", build.unary("square", x), x) if exponent == 3 else None
 
 
 @POW.grad

@@ -18,7 +18,6 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_selection, broadcasting, math
 from stoker._src.ops.lowering import alike_loop, unary_loop
-from stoker._src.ops.nn import activations
 from stoker._src.ops.unsigned import modular
 from stoker._src.ops.values import torch_dtype
 
@@ -383,8 +382,11 @@ for _definition, _loop in (
     (EXP, "exp"), (SIGMOID, "sigmoid"), (TANH, "tanh"),
 ):  # fmt: skip
     _definition.lower(unary_loop(_loop))
-SIGMOID_GRAD.lower(alike_loop("sigmoid_grad"))
-TANH_GRAD.lower(alike_loop("tanh_grad"))
+for _definition, _loop in (
+    (SIGMOID_GRAD, "sigmoid_grad"), (TANH_GRAD, "tanh_grad"), (SQRT_GRAD, "sqrt_grad"), (RSQRT_GRAD, "rsqrt_grad"),
+    (RECIPROCAL_GRAD, "reciprocal_grad"),
+):  # fmt: skip
+    _definition.lower(alike_loop(_loop))
 
 
 @SIGMOID_GRAD.grad
@@ -479,14 +481,6 @@ def round(x: Any, name: str | None = None) -> Tensor:
     """The nearest whole number, the even one for halves; integers are returned as they are."""
     x = convert_to_tensor(x, name="x")
     return x if x.dtype.is_integer else ROUND(x, name=name)
-
-
-@export("math.log_sigmoid", v1="log_sigmoid")
-def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
-    """log(sigmoid(x)), exact also where the sigmoid is tiny."""
-    with name_scope(name, "LogSigmoid", [x]) as scope:
-        x = convert_to_tensor(x, name="x")
-        return negative(activations.softplus(negative(x)), name=scope)
 
 
 # ---- tests ------------------------------------------------------------------------------------------------------

@@ -13,6 +13,9 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import bitwise, comparison, linalg, math
 
+# Operators that, run at once, take no fractions beside integers; the others word that as their ops do.
+_EXACT = frozenset(("sub", "mul", "floordiv", "mod", "pow", "and", "or", "xor"))
+
 
 def _operator(name: str, function: Callable[..., Any]) -> None:
     """Makes `x OP y` and, for a plain value on the left, `y OP x` the op `function`, in a scope named `name`."""
@@ -20,6 +23,8 @@ def _operator(name: str, function: Callable[..., Any]) -> None:
     def forward(self: Any, other: Any) -> Any:
         with name_scope(None, name, [self, other]) as scope:
             self = convert_to_tensor(self)
+            if type(other) is float and self.dtype.is_integer and name in _EXACT and context.executing_eagerly():
+                raise TypeError(f"Cannot convert {other} to EagerTensor of dtype {self.dtype.name}")
             try:
                 other = convert_to_tensor(other, dtype_hint=self.dtype.base_dtype, name="y")
             except (TypeError, ValueError):
@@ -56,6 +61,15 @@ def _logical_or_bitwise(name: str) -> Callable[..., Tensor]:
     return apply
 
 
+def _product(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+    """A product of booleans is their product as numbers, made a boolean."""
+    if x.dtype.base_dtype is not dtypes.bool_:
+        return math.MUL(x, y, name=name)
+    with name_scope(name, "mul", [x, y]) as scope:
+        product = math.MUL(math.cast(x, dtypes.int32), math.cast(y, dtypes.int32), name=scope)
+        return math.cast(product, dtypes.bool_)
+
+
 def _matmul(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     return linalg.matmul(x, y, name=name)
 
@@ -63,7 +77,7 @@ def _matmul(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
 for _name, _function in (
     ("add", _sum_or_join),
     ("sub", math.SUB),
-    ("mul", math.MUL),
+    ("mul", _product),
     ("truediv", math.truediv),
     ("div", math.div),
     ("floordiv", math.FLOOR_DIV),

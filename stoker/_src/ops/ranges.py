@@ -129,7 +129,7 @@ def range_shape(start: Any, limit: Any, delta: Any) -> Shape:
 
 
 builtin_range = range
-_ORDER = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
+_ORDER = (dtypes.int32, dtypes.int64, dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 
 
 @export("range")
@@ -374,20 +374,20 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         counts = convert_to_tensor(repeats, name="repeats")
         if not isinstance(axis, (int, np.integer)):
             raise TypeError(f"Argument `axis` must be an int. Received `axis` = {axis!r} of type {type(axis).__name__}")
+        rank = data.static_shape.rank
         if not counts.dtype.is_integer:
             raise TypeError(f"Argument `tensor` (name: repeats) must be of type integer. Received {counts}")
-        rank = data.static_shape.rank
-        if rank is None:
-            return along_axis(data, axis, lambda flat: repeat(flat, counts, 1))
-        if not -max(rank, 1) <= axis < max(rank, 1):
-            raise ValueError(f"axis={axis} out of bounds: expected {-max(rank, 1)}<=axis<{max(rank, 1)}")
-        at = axis % rank if rank else 0
-        if rank == 0:
-            data, at = array.reshape(data, [1]), 0
-        _check_counts(counts.static_shape, data.static_shape[at])
+        at = axis
+        if rank is not None:
+            if not -max(rank, 1) <= axis < max(rank, 1):
+                raise ValueError(f"axis={axis} out of bounds: expected {-max(rank, 1)}<=axis<{max(rank, 1)}")
+            at = axis % rank if rank else 0
+            if rank == 0:
+                data, at = array.reshape(data, [1]), 0
+            _check_counts(counts.static_shape, data.static_shape[at])
         counts = math.cast(counts, dtypes.int32)
         length = array.shape(data)[at]  # type: ignore[index]
-        if counts.static_shape.rank == 0:
+        if rank is not None and counts.static_shape.rank == 0:
             # One count for all: a new dimension, filled and folded in.
             wide = array.expand_dims(data, at + 1)
             times = [1] * max(rank + 1, 2)
@@ -400,6 +400,9 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         longest = math.maximum(reductions.reduce_max(counts), 0)
         rows = broadcast_to(array.expand_dims(range(length), 1), gathering.joined_sizes([length, longest]))
         places = array_selection.boolean_mask(rows, array_selection.sequence_mask(counts, longest))
+        known_counts = constant_value(counts)
+        if known_counts is not None:
+            places.set_shape([int(np.maximum(known_counts, 0).sum())])
         return gathering.GATHER_V2(data, places, at)
 
 

@@ -116,10 +116,12 @@ def mean_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool)
     if input.dtype.is_floating_point or input.dtype.is_complex:
         return torch.mean(input, axes, keep_dims)
     count = int(np.prod([input.shape[axis] for axis in axes]))
-    total = sum_kernel(input, reduction_indices, keep_dims=keep_dims)
-    if count == 0:
-        return total
-    return math.TRUNCATE_DIV.kernel_fn(total, torch.tensor(count).to(input.dtype).to(input.device))  # type: ignore[misc]
+    # Sums are taken in 64 bits: the mean of small integers fits, their sum need not.
+    wide = input if input.dtype is torch.uint64 else input.long()
+    total = sum_kernel(wide, reduction_indices, keep_dims=keep_dims)
+    if count:
+        total = math.TRUNCATE_DIV.kernel_fn(total, torch.tensor(count, device=input.device).to(wide.dtype))  # type: ignore[misc]
+    return total.to(input.dtype)
 
 
 @MEAN.grad

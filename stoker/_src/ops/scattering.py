@@ -442,22 +442,13 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
     return DYNAMIC_PARTITION(data, partitions, num_partitions=num_partitions, name=name)
 
 
-def _stitch(definition: OpDefinition, indices: Any, data: Any, name: str | None) -> Tensor:
-    merged = definition(indices, data, name=name)
+@export("dynamic_stitch")
+def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
+    """Rows from several tensors put where `indices` says; where two meet, the last wins."""
+    merged = DYNAMIC_STITCH(indices, data, name=name)
     known = [constant_value(each) if isinstance(each, Tensor) else np.asarray(each) for each in indices]
     if all(each is not None for each in known) and not getattr(merged, "is_eager", False):
         largest = max((int(each.max()) for each in known if each.size), default=-1)
         if merged.static_shape.rank is not None:
             merged.set_shape((largest + 1, *merged.static_shape[1:]))
     return merged
-
-
-@export("dynamic_stitch")
-def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
-    """Rows from several tensors put where `indices` says; where two meet, the last wins."""
-    return _stitch(DYNAMIC_STITCH, indices, data, name)
-
-
-def parallel_dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
-    """`dynamic_stitch` for indices that never meet."""
-    return _stitch(PARALLEL_DYNAMIC_STITCH, indices, data, name)

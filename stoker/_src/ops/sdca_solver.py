@@ -7,22 +7,16 @@ weights shrunk by l1 / l2, plus the change so far (which is not shrunk: TensorFl
 
 from __future__ import annotations
 
-import importlib
 import math
-import os
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-compiled: Any = None
-if not os.environ.get("STOKER_NO_NATIVE"):
-    try:
-        compiled = importlib.import_module("stoker._src.ops.native.sdca")
-    except ImportError:  # built without a compiler: the Python loop gives the same numbers, slower
-        compiled = None
+from stoker._src.base.extensions import extension
+
+compiled = extension("stoker._src.ops.native.sdca")
 
 _ROUNDS = 100
 _UNIFORM_SHARE = 0.5  # of the draws of an adaptive pass

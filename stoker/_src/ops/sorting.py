@@ -493,15 +493,15 @@ for _definition in (LOWER_BOUND, UPPER_BOUND):
     _definition.shape(lambda sorted_inputs, values: values.of_rank(2)).__name__ = "search_shape"
 
 
+def _row_count(x: Tensor) -> int:
+    """How many rows there are, -1 if the graph does not know (of empty rows, `reshape` could not tell)."""
+    rows = x.static_shape[:-1].size if x.static_shape.rank else None
+    return -1 if rows is None else rows
+
+
 def _last_size(x: Tensor) -> Any:
     size = x.static_shape[-1] if x.static_shape.rank else None
     return array.shape(x)[-1] if size is None else size  # type: ignore[index]
-
-
-def _rows(x: Tensor) -> Any:
-    """The number of rows: a number where it is known."""
-    before: Any = x.static_shape[:-1]
-    return before.size if before.known else reductions.reduce_prod(array.shape(x)[:-1])  # type: ignore[index]
 
 
 @export("searchsorted")
@@ -517,6 +517,6 @@ def searchsorted(
         raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
     sequence = convert_to_tensor(sorted_sequence)
     wanted = convert_to_tensor(values, dtype_hint=sequence.dtype.base_dtype if dtype_of(values) is None else None)
-    rows, flat = (array.reshape(each, [_rows(each), _last_size(each)]) for each in (sequence, wanted))
+    rows, flat = (array.reshape(each, [_row_count(each), _last_size(each)]) for each in (sequence, wanted))
     found = (LOWER_BOUND if side == "left" else UPPER_BOUND)(rows, flat, out_type=out_type, name=name)
     return array.reshape(found, array.shape(wanted))

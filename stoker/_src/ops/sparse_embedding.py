@@ -18,6 +18,7 @@ from stoker._src.ops import (
     clip,
     gathering,
     math,
+    ragged_tensor,
     ranges,
     reductions,
     scattering,
@@ -189,6 +190,10 @@ def embedding_lookup_sparse(
     combiner = "mean" if combiner is None else combiner
     if combiner not in ("mean", "sqrtn", "sum"):
         raise ValueError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {combiner}")
+    if isinstance(sp_ids, ragged_tensor.RaggedTensor):
+        sp_ids = sp_ids.to_sparse()
+        if isinstance(sp_weights, ragged_tensor.RaggedTensor):
+            sp_weights = sp_weights.to_sparse()
     if type(sp_ids).__name__ == "SparseTensorValue":
         sp_ids = sparse.as_sparse(sp_ids)
     if not isinstance(sp_ids, SparseTensor):

@@ -117,13 +117,14 @@ def _formatted(
     input: Any, kind: DType, precision: int, scientific: bool, shortest: bool, width: int, fill: str
 ) -> np.ndarray:
     inexact = kind.is_floating or kind.is_complex
+    is_text = kind is dtypes.string
     if len(fill) > 1:
         raise InvalidArgumentError(None, None, f"Fill string must be one or fewer characters, got {fill!r}")
     if scientific and shortest:
         raise InvalidArgumentError(None, None, "Cannot select both scientific and shortest notation")
-    if not inexact and precision > -1:
+    if not (inexact or is_text) and precision > -1:
         raise InvalidArgumentError(None, None, f"precision not supported for datatype {kind.name}")
-    if not inexact and (scientific or shortest):
+    if not (inexact or is_text) and (scientific or shortest):
         raise InvalidArgumentError(None, None, f"scientific and shortest format not supported for datatype {kind.name}")
     if kind is dtypes.bool_:
         return each(lambda text: text, _texts(input, lambda value: b"true" if value else b"false"))
@@ -134,17 +135,15 @@ def _formatted(
         allocatable([numbers.prod(input.shape), max(number, 0)], 2)
     size = "" if width < 0 else str(width)
     digits = "" if precision < 0 else f".{precision}"
-    if kind is dtypes.string:
-        form = f"%{'-' if flags == '-' else ''}{size}s"
+    if is_text:
+        if width < 0:  # then a precision is not looked at either
+            return each(lambda text: text, input)
+        form = f"%{'-' if flags == '-' else ''}{size}{digits}s"
         return each(lambda text: (form % text.decode("latin-1")).encode("latin-1"), input)
     letter = ("e" if scientific else "g" if shortest else "f") if inexact else "d"
     form = f"%{flags}{size}{digits}{letter}"
     if kind.is_complex:
-        plain = f"%{digits}{letter}"
-        outer = f"%{'-' if flags == '-' else ''}{size}s"
-        return _texts(
-            input, lambda value: (outer % f"({_c_text(plain, value.real)},{_c_text(plain, value.imag)})").encode()
-        )
+        return _texts(input, lambda value: f"({_c_text(form, value.real)},{_c_text(form, value.imag)})".encode())
     return _texts(input, lambda value: _c_text(form, value).encode())
 
 

@@ -150,10 +150,10 @@ class _Caller:
         gradient = inputs[self.gradient_at]
         self._check_dtype(gradient)
         for value in values:
-            if value.shape != gradient.shape:
+            if value.shape != gradient.shape or value.dtype is not gradient.dtype:
                 raise self._misfit(inputs[: self.count], gradient)
         numbers = list(inputs[self.count :])
-        self._check_numbers(numbers)
+        self._check_numbers(numbers, attributes)
         numbers[self.gradient_at - self.count] = [gradient]
         self.rule(*[[value] for value in values], *numbers, **attributes)
         return inputs[0]
@@ -164,27 +164,27 @@ class _Caller:
         states, gradients = columns[:count], columns[at]
         numbers = list(columns[count:])
         self._check_dtype(gradients[0])
-        self._check_numbers(numbers)
+        self._check_numbers(numbers, attributes)
         block = states[0][0].block
-        if block is None:
-            block = states[0][0].block = Block.of(states)
         values = [[variable.value for variable in column] for column in states]
-        if block.holds(values) and block.fits(gradients):
+        if block is not None and block.holds(values) and block.fits(gradients):
             values, numbers[at - count] = block.merged(values, gradients)
         else:
             values = [[variable.read() for variable in column] for column in states]
             for column in values:
                 for i, (value, gradient) in enumerate(zip(column, gradients)):
-                    if value.shape != gradient.shape:
+                    if value.shape != gradient.shape or value.dtype is not gradient.dtype:
                         raise self._misfit([each[i] for each in states], gradient)
         self.rule(*values, *numbers, **attributes)
+        if block is None:
+            states[0][0].block = Block.of(states)
 
     def sparse(self, *inputs: Any, **attributes: Any) -> VariableState:
         count, at = self.count, self.gradient_at
         gradient, indices = inputs[at], inputs[at + 1]
         numbers = [*inputs[count:at], gradient, *inputs[at + 2 :]]
         self._check_dtype(gradient)
-        self._check_numbers(numbers)
+        self._check_numbers(numbers, attributes)
         values = [variable.read() for variable in inputs[:count]]
         self._check_rows(inputs, values, gradient, indices)
         for rows, chosen in distinct_rows(indices.long(), len(values[0]), self.name):
@@ -206,13 +206,14 @@ class _Caller:
                 None, None, f"No OpKernel was registered to support Op '{self.name}' with T={found}: there are {known}."
             )
 
-    def _check_numbers(self, numbers: list[Any]) -> None:
+    def _check_numbers(self, numbers: list[Any], attributes: dict[str, Any]) -> None:
         strict = self.name.removeprefix("Resource") in _STRICT
         for each, number in zip(self.others, numbers):
-            if strict and each in _SIGNS and not isinstance(number, list) and not _SIGNS[each][1](number):
-                raise InvalidArgumentError(
-                    None, None, f"{self.name}: {each} is not a {_SIGNS[each][0]} scalar: {number}"
-                )
+            if strict and each in _SIGNS and not isinstance(number, list):
+                # Nothing is divided by a rate that the linear slot is multiplied by.
+                sign, holds = _SIGNS["l1" if each == "lr" and attributes.get("multiply_linear_by_lr") else each]
+                if not holds(number):
+                    raise InvalidArgumentError(None, None, f"{self.name}: {each} is not a {sign} scalar: {number}")
             if each not in _GRADIENTS and isinstance(number, list):
                 raise InvalidArgumentError(
                     None, None, f"{self.name}: {each} is not a scalar: it has {len(number)} elements."
@@ -226,7 +227,7 @@ class _Caller:
         first = values[0]
         if first.dim() < 1:
             raise InvalidArgumentError(None, None, f"{self.name}: var must be at least 1 dimensional.")
-        if any(value.shape != first.shape for value in values):
+        if any(value.shape != first.shape or value.dtype is not gradient.dtype for value in values):
             raise self._misfit(inputs[: self.count], gradient)
         if gradient.shape != (len(indices), *first.shape[1:]):
             raise InvalidArgumentError(
@@ -237,14 +238,18 @@ class _Caller:
             )
 
     def _misfit(self, variables: Any, gradient: torch.Tensor) -> InvalidArgumentError:
-        shapes = ", ".join(
-            f"{label} ({variable.name}) {Shape(variable.read().shape)}"
+        def described(value: torch.Tensor) -> str:
+            return f"{str(value.dtype).removeprefix('torch.')} {Shape(value.shape)}"
+
+        found = ", ".join(
+            f"{label} ({variable.name}) {described(variable.read())}"
             for label, variable in zip(self.variables, variables)
         )
         return InvalidArgumentError(
             None,
             None,
-            f"{self.name}: var and its gradient do not have the same shape: {shapes}, gradient {Shape(gradient.shape)}.",
+            f"{self.name}: var and its gradient do not have the same shape and dtype: {found}, "
+            f"gradient {described(gradient)}.",
         )
 
 

@@ -49,10 +49,6 @@ class _Current(threading.local):
 _current = _Current()
 
 
-def current_run() -> RunState | None:
-    return _current.state
-
-
 @contextmanager
 def running(state: RunState | None) -> Iterator[None]:
     """Makes `state` current in this thread."""

@@ -66,3 +66,10 @@ def values_of(items: Any) -> Iterator[Value]:
             yield item.value
         elif isinstance(item, Value):
             yield item
+
+
+def renumber(instructions: list[Instruction]) -> None:
+    """Tells the values where they are made, after instructions have changed places."""
+    for position, instruction in enumerate(instructions):
+        for value in values_of(instruction.results):
+            value.position = value.last_use = position

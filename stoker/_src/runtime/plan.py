@@ -24,6 +24,7 @@ from stoker._src.ops.values import host_value, to_numpy
 from stoker._src.runtime import mixed_precision, programs
 from stoker._src.runtime.failures import checked_kernel
 from stoker._src.runtime.instructions import CONSTANT, EFFECTS, EVERYTHING, FEED, Host, Instruction, Value, values_of
+from stoker._src.runtime.reordering import reorder
 
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
 _WORTH_REUSING = 1 << 14  # elements below which a new tensor costs less than the check
@@ -133,14 +134,14 @@ class Planner:
         *,
         bound: dict[int, Any] | None = None,
         is_function: bool = False,
-        small_programs: bool = True,
+        with_programs: bool = True,
         feed_shapes: list[Shape] | None = None,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self.node_context, self.compile_function = node_context, compile_function
         self.bound = bound or {}
         self.is_function = is_function
-        self.small_programs = small_programs
+        self.with_programs = with_programs
         # What is known of shapes beyond the graph, because those of the feeds are.
         self._shapes: dict[Tensor, Shape] = dict(zip(feeds, feed_shapes)) if feed_shapes else {}
         self.written: frozenset[Any] = frozenset()
@@ -182,7 +183,8 @@ class Planner:
         for tensor in self.fetches:
             # A reference is fetched after all updates of the step: TensorFlow hands out the variable's own buffer.
             self.results.append(None if tensor is None else self._taken(tensor, reference=False))
-        if self.small_programs and self.compile_function.placement.gpu is None:
+        self.instructions = reorder(self.instructions, self.results)
+        if self.with_programs and self.compile_function.placement.gpu is None:
             self.instructions = programs.form(self.instructions, self.results, self.shape_of)
         self._settle()
         return self

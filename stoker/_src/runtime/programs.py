@@ -1,9 +1,14 @@
-"""Small programs: runs of ops on small float32 tensors that become one native call.
+"""Programs: runs of ops on float32 tensors that become one native call.
 
-A torch call costs about a microsecond before any arithmetic, more than what a few thousand elements need. Ops that say how they
-are lowered (`definition.lower`), on tensors whose sizes the graph knows and which are small, are collected into a `Program`
-(native/program.c): loops over buffers, most of which never become tensors. Where a tensor turns out to have another shape than
-the graph promised, the program runs the ops' own kernels instead, so it can only ever be quicker.
+Ops that say how they are lowered (`definition.lower`), on tensors whose sizes the graph knows, are collected into a `Program`
+(native/program.c): loops over buffers, most of which never become tensors. That pays in two cases:
+
+* Small tensors: a torch call costs about a microsecond before any arithmetic, more than what a few thousand elements need.
+* Large ones whose rows need no other row, as in a normalization or an activation with its gradient: a program takes a few rows
+  through all of its loops while they are in the cache, where op after op would go through memory each time.
+
+Where a tensor turns out to have another shape than the graph promised, the program runs the ops' own kernels instead, so it can
+only ever be quicker.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.values import host_value
 from stoker._src.runtime.failures import explain_failure
-from stoker._src.runtime.instructions import EFFECTS, Host, Instruction, Value, values_of
+from stoker._src.runtime.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
 
 native: Any
 try:
@@ -30,10 +35,12 @@ except ImportError:  # built without a compiler: every op runs by its own kernel
     native = None
 
 ShapeOf = Callable[[Tensor], Shape]
-_LARGEST = 1 << 15  # elements of a tensor; torch shares larger ones among threads
+_LARGEST = 1 << 15  # elements of a small tensor; torch shares larger ones among threads
 _MOST_PRODUCTS = 1 << 16  # multiplications of a matmul; beyond, torch's library wins
-_FEWEST = 3  # ops worth a program
+_FEWEST, _FEWEST_LARGE = 3, 2  # ops worth a program, by the size of their tensors
 _DIMENSIONS = 4  # that native loops have
+_FEWEST_ROWS = 16  # of large tensors, for threads to share
+_BLOCK = 2048  # elements of the largest buffer that one goes through the loops with
 # Nanoseconds an element takes, roughly, and for how long a program must run before threads should share it.
 _SLOW, _QUICK, _WORTH_SHARING = 1.2, 0.35, 15_000
 _SLOW_LOOPS = ("exp", "tanh", "sigmoid")
@@ -60,6 +67,8 @@ class Builder:
     def __init__(self, shape_of: ShapeOf) -> None:
         self.shape_of = shape_of
         self.code: list[list[Any]] = []  # an instruction: numbers and Buffers
+        self.made: set[Value] = set()
+        self.row_counts: list[int] | None = None  # into which large tensors may be divided; None for small ones
         self.buffers: dict[Value, Buffer] = {}
         self.inputs: list[Value] = []
         self.constants: list[tuple[Buffer, Any]] = []
@@ -76,7 +85,7 @@ class Builder:
         """With broadcasting; None where it has more dimensions than the loops."""
         shape = tuple(np.broadcast_shapes(x.shape, y.shape))
         collapsed = _collapsed(shape, _steps(x.shape, shape), _steps(y.shape, shape))
-        if collapsed is None or math.prod(shape) > _LARGEST:
+        if collapsed is None:
             return None
         out = Buffer(shape)
         self.code.append([native.BINARY_LOOP, native.BINARY[name], out, x, y, *collapsed])
@@ -97,14 +106,22 @@ class Builder:
         rank = len(x.shape)
         reduced = sorted({axis % rank for axis in axes if -rank <= axis < rank}) if rank else []
         first, last = (reduced[0], reduced[-1] + 1) if reduced else (0, 0)
-        if len(reduced) != len(axes) or last - first != len(reduced) or x.size == 0:
-            return None
         middle = math.prod(x.shape[first:last])
+        if len(reduced) != len(axes) or last - first != len(reduced) or x.size == 0 or middle > _LARGEST:
+            return None  # plain loops add up; over very many elements that would lose digits
         shape = (*x.shape[:first], *((1,) * len(reduced) if keep_dims else ()), *x.shape[last:])
         out = Buffer(shape)
         self.code.append(
             [native.SUM, out, x, math.prod(x.shape[:first]), middle, math.prod(x.shape[last:]), middle if mean else 1]
         )
+        return out
+
+    def softmax(self, x: Buffer) -> Buffer | None:
+        """Over the last axis."""
+        if not x.shape or not 0 < x.shape[-1] <= _LARGEST:
+            return None
+        out = Buffer(x.shape)
+        self.code.append([native.SOFTMAX, out, x, x.size // x.shape[-1], x.shape[-1]])
         return out
 
     def copy(self, x: Buffer, shape: tuple[int, ...], steps: list[int], begin: int = 0) -> Buffer | None:
@@ -123,7 +140,7 @@ class Builder:
         shape: tuple[int, ...],
     ) -> bool:
         collapsed = _collapsed(shape, out_steps, steps)
-        if collapsed is None or math.prod(shape) > _LARGEST:
+        if collapsed is None:
             return False
         self.code.append([native.COPY, out, x, at, begin, *collapsed])
         return True
@@ -153,6 +170,10 @@ class Builder:
             at += part.shape[axis]
         return out
 
+    def number(self, x: Buffer) -> float | None:
+        """A constant of one element as a number; None for others."""
+        return next((c.item() for buffer, c in self.constants if buffer is x and x.size == 1), None)
+
     def reshape(self, x: Buffer, shape: tuple[int, ...]) -> Buffer:
         return Buffer(shape, x)
 
@@ -163,17 +184,36 @@ class Builder:
         op = instruction.op
         assert op is not None and op.definition.lower_fn is not None
         given = zip(values_of(instruction.arguments), op._inputs)
-        flat = [self._taken(value, _small(self.shape_of, tensor)) for value, tensor in given]
+        flat = [self._taken(value, _known(self.shape_of, tensor)) for value, tensor in given]
         length = len(self.code)
         results = op.definition.lower_fn(self, op, *op.definition.group(flat, op.attrs))
-        if results is None:
+        if results is None or not self._divides(length):
             del self.code[length:]
             return False
         results = results if isinstance(results, list) else [results]
         for value, buffer in zip(values_of(instruction.results), results):
             self.buffers[value] = buffer
+            self.made.add(value)
         self.instructions.append(instruction)
         return True
+
+    def _divides(self, first: int) -> bool:
+        """Whether large tensors can still be divided into rows with the lines from `first` on."""
+        if self.row_counts is None:
+            return True
+        if first == 0:
+            shapes = {item.shape for line in self.code for item in line if isinstance(item, Buffer)}
+            counts = {math.prod(shape[:axis]) for shape in shapes for axis in range(1, len(shape) + 1)}
+            remaining = sorted((count for count in counts if count >= _FEWEST_ROWS), reverse=True)
+        else:
+            remaining = self.row_counts
+        filled = _filled(self.code[:first])
+        for line in self.code[first:]:
+            remaining = [rows for rows in remaining if _has_rows(line, rows, filled)]
+            filled.update(_filled([line]))
+        if remaining or not self.code:
+            self.row_counts = remaining
+        return bool(remaining) or not self.code
 
     def _taken(self, value: Value, shape: tuple[int, ...] | None) -> Any:
         """An argument as `lower` functions get it: a buffer, or plain numbers for what is not float32."""
@@ -182,59 +222,80 @@ class Builder:
         known = self.buffers.get(value)
         if known is None:
             known = self.buffers[value] = Buffer(shape)
-            if value.is_constant:
+            if value.is_constant and known.size <= _LARGEST:
                 self.constants.append((known, value.constant))
             else:
                 self.inputs.append(value)
         return known
 
-    def finish(self, wanted: set[Value]) -> Instruction | None:
-        """The program as one instruction whose results are the `wanted` values; None where it would not pay."""
-        if sum(1 for each in self.instructions if not each.traits & Trait.VIEW) < _FEWEST:
+    def finish(self, wanted: set[Value]) -> list[Instruction] | None:
+        """Instructions that make the `wanted` values, a program first; None where it would not pay."""
+        fewest = _FEWEST if self.row_counts is None else _FEWEST_LARGE
+        if sum(1 for each in self.instructions if not each.traits & Trait.VIEW) < fewest:
             return None
+        views, wanted = self._wanted_views(wanted)
         used = {id(item.base) for line in self.code for item in line if isinstance(item, Buffer)}
-        made = [value for each in self.instructions for value in values_of(each.results) if value in wanted]
+        made = [
+            value
+            for each in self.instructions
+            if not any(each is view for view in views)
+            for value in values_of(each.results)
+            if value in wanted
+        ]
         if not made:
             return None  # only what it fed is wanted
         inputs = [value for value in self.inputs if id(self.buffers[value]) in used or self._is_shared(value, made)]
         outputs = self._outputs(made)
-        by_shape: dict[tuple[int, ...], list[tuple[Value, Buffer]]] = {}
-        for value, buffer in outputs:
-            by_shape.setdefault(buffer.shape, []).append((value, buffer))
-        results = [value for group in by_shape.values() for value, _ in group]
+        groups: dict[Any, list[tuple[Value, Buffer]]] = {}
+        for value, buffer in outputs:  # small ones of a shape are made together, large ones have lives of their own
+            groups.setdefault(buffer.shape if self.row_counts is None else value, []).append((value, buffer))
+        results = [value for group in groups.values() for value, _ in group]
         numbered = [self.buffers[value] for value in inputs] + [
-            buffer for group in by_shape.values() for _, buffer in group
+            buffer for group in groups.values() for _, buffer in group
         ]
         for index, buffer in enumerate(numbered):
             buffer.base.index = index
-        offsets, scratch_size = self._scratch(len(numbered))
+        rows = self.row_counts[0] if self.row_counts else self._rows(outputs[0][1].shape)
+        scratch, scratch_size = self._scratch(len(numbered), rows)
         constants = [(buffer, constant) for buffer, constant in self.constants if id(buffer) in used]
-        position = 0
-        for index, (buffer, _) in enumerate(constants, start=len(numbered) + len(offsets)):
+        position, places = 0, []
+        for index, (buffer, _) in enumerate(constants, start=len(numbered) + len(scratch)):
             buffer.index = index
-            offsets.append(position)
+            places.append(position)
             position += buffer.size
         words = np.zeros((len(self.code), native.WORDS), np.int64)
         for row, line in zip(words, self.code):
             row[: len(line)] = [item.base.index if isinstance(item, Buffer) else item for item in line]
-        groups = tuple(
-            (len(group), shape if len(group) == 1 else (len(group), *shape), math.prod(shape))
-            for shape, group in by_shape.items()
-        )
+        shapes = [(len(group), group[0][1].shape) for group in groups.values()]
+        largest = max((item.size for line in self.code for item in line if isinstance(item, Buffer)), default=1)
         kernel = native.Program(
             code=words.tobytes(),
             input_shapes=tuple(self.buffers[value].shape for value in inputs),
-            output_groups=groups,
-            scratch=len(offsets) - len(constants),
-            constant_count=len(constants),
+            output_groups=tuple(
+                (count, shape if count == 1 else (count, *shape), math.prod(shape)) for count, shape in shapes
+            ),
+            scratch=np.asarray(scratch, np.int64).tobytes(),
             scratch_size=scratch_size,
-            rows=self._rows(outputs[0][1].shape),
-            offsets=np.asarray(offsets, np.int64).tobytes(),
+            rows=rows,
+            block=max(1, _BLOCK * rows // max(largest, 1)),
             constants=b"".join(np.ascontiguousarray(c.numpy(), np.float32).tobytes() for _, c in constants),
+            places=np.asarray(places, np.int64).tobytes(),
             empty=torch.empty,
             fallback=_Fallback(self.instructions, inputs, results),
         )
-        return Instruction(self.instructions[0].op, "program", kernel, inputs, results=list(results))
+        return [Instruction(self.instructions[0].op, "program", kernel, inputs, results=list(results)), *views]
+
+    def _wanted_views(self, wanted: set[Value]) -> tuple[list[Instruction], set[Value]]:
+        """Views of large tensors among the wanted values, which a copy would cost more, and what is wanted with what they show."""
+        views: list[Instruction] = []
+        if self.row_counts is None:
+            return views, wanted
+        wanted = set(wanted)
+        for each in reversed(self.instructions):
+            if each.traits & Trait.VIEW and not wanted.isdisjoint(values_of(each.results)):
+                views.insert(0, each)
+                wanted.update(values_of(each.arguments))
+        return views, wanted
 
     def _is_shared(self, value: Value, made: list[Value]) -> bool:
         """Whether an output is a mere reshape of this input."""
@@ -255,64 +316,90 @@ class Builder:
         return outputs
 
     def _rows(self, shape: tuple[int, ...]) -> int:
-        """How many rows threads may share: 0 where some row needs another, or the program is too short.
-
-        Rows are equal parts of every buffer. Buffers that use the same room have the same size, so their rows do, too.
-        """
+        """How many rows of small tensors threads may share: 0 where some row needs another, or the program is too short."""
         rows = shape[0] if shape else 0
-        made: set[int] = set()
+        filled: set[int] = set()
         time = 0.0
-        for kind, *line in self.code:
-            if kind == native.UNARY_LOOP:
-                number, out, _, size = line
-                slow, fits = number in [native.UNARY[name] for name in _SLOW_LOOPS], rows > 1 and size % rows == 0
-            elif kind in (native.BINARY_LOOP, native.COPY):
-                walk = line[4:]
-                outermost = next((axis for axis in range(_DIMENSIONS) if walk[axis] != 1), _DIMENSIONS - 1)
-                out, buffers = (line[1], line[2:4]) if kind == native.BINARY_LOOP else (line[0], line[:2])
-                walked = zip(buffers, (walk[_DIMENSIONS:], walk[2 * _DIMENSIONS :]))
-                size, slow = math.prod(walk[:_DIMENSIONS]), False
-                fits = (
-                    rows > 1
-                    and walk[outermost] % rows == 0
-                    and all(
-                        steps[outermost] * walk[outermost] == buffer.size
-                        or (steps[outermost] == 0 and id(buffer.base) not in made)
-                        for buffer, steps in walked
-                    )
-                )
-            else:
+        for line in self.code:
+            if rows <= 1 or not _has_rows(line, rows, filled):
                 return 0
-            if not fits:
-                return 0
-            made.add(id(out.base))
-            time += size * (_SLOW if slow else _QUICK)
+            filled.update(_filled([line]))
+            slow = line[0] == native.SOFTMAX or (line[0] == native.UNARY_LOOP and line[1] in _slow_loops())
+            time += _size(line) * (_SLOW if slow else _QUICK)
         return rows if time >= _WORTH_SHARING else 0
 
-    def _scratch(self, first: int) -> tuple[list[int], int]:
-        """Numbers the buffers that are neither inputs, outputs nor constants; room is used again when its buffer is done."""
+    def _scratch(self, first: int, rows: int) -> tuple[list[tuple[int, int]], int]:
+        """Numbers the buffers that are neither inputs, outputs nor constants: (place, elements) of each, and the room they need.
+
+        Room is used again when its buffer is done. With `rows`, all of it is counted for one row.
+        """
         fixed = {id(buffer) for buffer, _ in self.constants}
         last: dict[int, int] = {}
         for at, line in enumerate(self.code):
             last.update((id(item.base), at) for item in line if isinstance(item, Buffer))
-        offsets: list[int] = []
+        places: list[tuple[int, int]] = []
         free: dict[int, list[int]] = {}
         size = 0
         for at, line in enumerate(self.code):
             touched = {id(item.base): item.base for item in line if isinstance(item, Buffer)}
             for base in touched.values():
                 if base.index < 0 and id(base) not in fixed:
+                    elements = base.size // rows if rows else base.size
                     room = free.get(base.size)
-                    base.index = first + len(offsets)
+                    base.index = first + len(places)
                     if room:
-                        offsets.append(room.pop())
+                        places.append((room.pop(), elements))
                     else:
-                        offsets.append(size)
-                        size += (base.size + 15) // 16 * 16
+                        places.append((size, elements))
+                        size += elements if rows else (elements + 15) // 16 * 16
             for key, base in touched.items():
                 if last[key] == at and base.index >= first and key not in fixed:
-                    free.setdefault(base.size, []).append(offsets[base.index - first])
-        return offsets, size
+                    free.setdefault(base.size, []).append(places[base.index - first][0])
+        return places, size
+
+
+def _slow_loops() -> list[int]:
+    return [native.UNARY[name] for name in _SLOW_LOOPS]
+
+
+def _walks(line: list[Any]) -> tuple[list[int], list[tuple[Buffer, list[int]]]]:
+    """Of a binary loop or a copy: the sizes it goes through, and the buffers, other than a row-major result, with their steps."""
+    sizes, first, second = (line[5 + _DIMENSIONS * i :][:_DIMENSIONS] for i in range(3))
+    buffers = line[3:5] if line[0] == native.BINARY_LOOP else line[1:3]
+    return sizes, list(zip(buffers, (first, second)))
+
+
+def _size(line: list[Any]) -> int:
+    """How many elements a loop goes through."""
+    if line[0] == native.UNARY_LOOP:
+        return line[4]
+    if line[0] in (native.SUM, native.SOFTMAX):
+        return math.prod(line[3:6])
+    return math.prod(_walks(line)[0])
+
+
+def _filled(code: list[list[Any]]) -> set[int]:
+    """The buffers that loops write."""
+    return {id(line[2 if line[0] in (native.UNARY_LOOP, native.BINARY_LOOP) else 1].base) for line in code}
+
+
+def _has_rows(line: list[Any], rows: int, filled: set[int]) -> bool:
+    """Whether a loop makes each of `rows` equal parts of its result from the same part of its operands, or from one part of an input.
+
+    `filled` are the buffers that loops before it write: what repeats one of those needs rows that another thread may have.
+    """
+    if line[0] == native.UNARY_LOOP:
+        return line[4] % rows == 0
+    if line[0] in (native.SUM, native.SOFTMAX):
+        return line[3] % rows == 0
+    if line[0] not in (native.BINARY_LOOP, native.COPY):
+        return False
+    sizes, walked = _walks(line)
+    outermost = next((axis for axis in range(_DIMENSIONS) if sizes[axis] != 1), _DIMENSIONS - 1)
+    return sizes[outermost] % rows == 0 and all(
+        steps[outermost] * sizes[outermost] == buffer.size or (steps[outermost] == 0 and id(buffer.base) not in filled)
+        for buffer, steps in walked
+    )
 
 
 class _Fallback:
@@ -349,25 +436,63 @@ def form(instructions: list[Instruction], results: list[Value | None], shape_of:
     """
     if native is None:
         return instructions
-    runs: list[Builder | Instruction] = []
-    pending: Builder | None = None
+    runs = _Runs(shape_of)
     for instruction in instructions:
-        if _is_candidate(instruction, shape_of):
-            if pending is None:
-                pending = Builder(shape_of)
-            if pending.add(instruction):
-                continue
-        if pending is not None and (
+        runs.add(instruction)
+    runs.end(runs.small, runs.large)
+    return _joined(runs.ended, {value for value in results if value is not None})
+
+
+class _Runs:
+    """Sorts instructions into runs: at most one of small tensors and one of large ones are open, and neither needs the other."""
+
+    def __init__(self, shape_of: ShapeOf) -> None:
+        self.shape_of = shape_of
+        self.ended: list[Builder | Instruction] = []
+        self.small, self.large = self._empty(large=False), self._empty(large=True)
+
+    def _empty(self, *, large: bool) -> Builder:
+        builder = Builder(self.shape_of)
+        builder.row_counts = [] if large else None
+        return builder
+
+    def end(self, *builders: Builder) -> None:
+        for builder in builders:
+            if builder.instructions:
+                self.ended.append(builder)
+            if builder is self.small:
+                self.small = self._empty(large=False)
+            else:
+                self.large = self._empty(large=True)
+
+    def add(self, instruction: Instruction) -> None:
+        arguments = set(values_of(instruction.arguments))
+        large = _is_large(instruction, self.shape_of)
+        if large is None:
+            changes = bool(instruction.traits & (Trait.WRITES | Trait.BLOCKING) or instruction.steps)
+            if changes or not self.large.made.isdisjoint(arguments):
+                self.end(self.large)
+        elif large or not self.large.made.isdisjoint(arguments):
+            if not self.small.made.isdisjoint(arguments):
+                self.end(self.small)
+            if self.large.add(instruction):
+                return
+            alone = self._empty(large=True)
+            starts = large and alone.add(instruction)
+            if starts or not self.large.made.isdisjoint(arguments):
+                self.end(self.large)
+            if starts:
+                self.large = alone
+                return
+        if large is False and self.small.add(instruction):
+            return
+        if (
             instruction.traits & (Trait.WRITES | Trait.BLOCKING)
             or instruction.steps
-            or any(value in pending.buffers for value in values_of(instruction.arguments))
+            or not arguments.isdisjoint(self.small.buffers)
         ):
-            runs.append(pending)
-            pending = None
-        runs.append(instruction)
-    if pending is not None:
-        runs.append(pending)
-    return _joined(runs, {value for value in results if value is not None})
+            self.end(self.small)
+        self.ended.append(instruction)
 
 
 def _joined(runs: list[Any], wanted: set[Value]) -> list[Instruction]:
@@ -375,42 +500,40 @@ def _joined(runs: list[Any], wanted: set[Value]) -> list[Instruction]:
     instructions: list[Instruction] = []
     for run in reversed(runs):  # from the end, so that what later ones use is known
         if isinstance(run, Builder):
-            program = run.finish(wanted)
-            added = run.instructions if program is None else [program]
+            added = run.finish(wanted) or run.instructions
         else:
             added = [run]
         for each in added:
             wanted.update(values_of(each.arguments))
         instructions.extend(reversed(added))
     instructions.reverse()
-    for position, instruction in enumerate(instructions):
-        for value in values_of(instruction.results):
-            value.position = value.last_use = position
+    renumber(instructions)
     return instructions
 
 
-def _is_candidate(instruction: Instruction, shape_of: ShapeOf) -> bool:
+def _is_large(instruction: Instruction, shape_of: ShapeOf) -> bool | None:
+    """Whether an instruction that a program may hold has large tensors; None for the others."""
     op = instruction.op
-    if op is None or instruction.kind != "kernel" or op.definition.lower_fn is None:
-        return False
-    if instruction.traits & EFFECTS or not all(_small(shape_of, tensor) is not None for tensor in op.outputs):
-        return False
+    if op is None or instruction.kind != "kernel" or op.definition.lower_fn is None or instruction.traits & EFFECTS:
+        return None
     given = list(values_of(instruction.arguments))
-    return len(given) == len(op._inputs) and all(
-        not value.handle and (_small(shape_of, tensor) is not None or (_is_host(value) and tensor.dtype.is_integer))
-        for value, tensor in zip(given, op._inputs)
-    )
+    if len(given) != len(op._inputs) or any(value.handle for value in given):
+        return None
+    known = [_known(shape_of, tensor) for tensor in op.outputs]
+    for value, tensor in zip(given, op._inputs):
+        if not (_is_host(value) and tensor.dtype.is_integer):
+            known.append(_known(shape_of, tensor))
+    return None if None in known else any(math.prod(shape) > _LARGEST for shape in known)  # type: ignore[arg-type]
 
 
 def _is_host(value: Value) -> bool:
     return value.is_constant and isinstance(value.constant, torch.Tensor)
 
 
-def _small(shape_of: ShapeOf, tensor: Tensor) -> tuple[int, ...] | None:
-    """The shape of a float32 tensor that is known to be small."""
+def _known(shape_of: ShapeOf, tensor: Tensor) -> tuple[int, ...] | None:
+    """The shape of a float32 tensor, where the graph knows all of it."""
     shape = shape_of(tensor)
-    size = shape.size
-    if size is None or size > _LARGEST or tensor.dtype.base_dtype is not dtypes.float32:
+    if shape.size is None or tensor.dtype.base_dtype is not dtypes.float32:
         return None
     return shape.dims  # type: ignore[return-value]
 

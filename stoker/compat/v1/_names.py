@@ -417,7 +417,6 @@ from stoker._src.ops.math_unary import is_inf as is_inf
 from stoker._src.ops.math_unary import is_nan as is_nan
 from stoker._src.ops.math_unary import log as log
 from stoker._src.ops.math_unary import log1p as log1p
-from stoker._src.ops.math_unary import log_sigmoid as log_sigmoid
 from stoker._src.ops.math_unary import negative as neg
 from stoker._src.ops.math_unary import negative as negative
 from stoker._src.ops.math_unary import real as real
@@ -435,6 +434,7 @@ from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
 from stoker._src.ops.module import Module as Module
+from stoker._src.ops.nn.activations import log_sigmoid as log_sigmoid
 from stoker._src.ops.nn.quantized import quantized_concat as quantized_concat
 from stoker._src.ops.partitioned import fixed_size_partitioner as fixed_size_partitioner
 from stoker._src.ops.partitioned import min_max_variable_partitioner as min_max_variable_partitioner

@@ -1,11 +1,14 @@
 """Softmax and cross entropies."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
 import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.ops.nn import cross_entropy
 from tests.ops.samples import Sample, check_sample, f32, f64, i32, positive, samples
 
 
@@ -182,3 +185,27 @@ def test_losses_in_eager_mode(eager) -> None:
         second = tf2.nn.sparse_softmax_cross_entropy_with_logits(labels=[1, 0, 3], logits=logits)
     np.testing.assert_allclose(tape.gradient(first, logits).numpy(), softmax(x) - p)
     np.testing.assert_allclose(tape.gradient(second, logits).numpy(), softmax(x) - np.eye(4)[[1, 0, 3]])
+
+
+@pytest.mark.skipif(cross_entropy._native is None, reason="the extension was not built")
+@pytest.mark.parametrize(("rows", "classes"), [(0, 3), (1, 1), (7, 10), (64, 17), (50, 1000)])
+def test_sparse_cross_entropy_in_one_pass_equals_its_twin(rows, classes):
+    """The native loops give what torch's ops give: for threads and without, for infinite logits and NaN, for a label that is no class."""
+    random = np.random.RandomState(rows)
+    logits = (random.randn(rows, classes) * 5).astype("f")
+    if rows > 5 and classes > 3:
+        logits[0, 1], logits[1, 2], logits[2, 0], logits[3] = -np.inf, np.nan, np.inf, -np.inf
+    labels = random.randint(0, classes, rows)
+    native = loss_and_gradient(logits, labels)
+    with mock.patch.object(cross_entropy, "_native", None):
+        twin = loss_and_gradient(logits, labels)
+    for found, expected in zip(native, twin):
+        np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6)
+    if rows:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=f"label value of {classes} "):
+            loss_and_gradient(logits, np.full(rows, classes))
+
+
+def loss_and_gradient(logits, labels):
+    with tf.Graph().as_default(), tf.Session() as session:
+        return session.run(tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=logits, labels=labels))

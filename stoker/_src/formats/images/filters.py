@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from stoker._src.base.extensions import extension
 from stoker._src.formats.images.limits import invalid
 
-try:
-    from stoker._src.formats.images import _native  # pyright: ignore[reportAttributeAccessIssue]
-except ImportError:  # built without a compiler
-    _native = None
+_native = extension("stoker._src.formats.images._native")
 
 
 def unfilter_rows(raw: bytes, height: int, row_bytes: int, step: int, words: str) -> np.ndarray:

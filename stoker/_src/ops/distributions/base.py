@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import inspect
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, array_selection, assertions, comparison, grouping, math, math_unary, reductions
 from stoker._src.ops.constants import constant
+from stoker._src.ops.nn import softmax
 
 
 @export(v1="distributions.ReparameterizationType")
@@ -106,7 +108,7 @@ def probabilities(
             if not logits.dtype.is_floating:
                 raise TypeError("logits must having floating type.")
             if multidimensional:
-                return logits, _softmax(logits)
+                return logits, softmax.softmax(logits, name="probs")
             return logits, math_unary.sigmoid(logits, name="probs")
         probs = convert_to_tensor(probs, name="probs")
         if not probs.dtype.is_floating:
@@ -126,10 +128,21 @@ def probabilities(
         return logits, probs
 
 
-def _softmax(logits: Tensor) -> Tensor:
-    from stoker._src.ops.nn import softmax
+Init = TypeVar("Init", bound=Callable[..., None])
 
-    return softmax.softmax(logits, name="probs")
+
+def keeps_arguments(init: Init) -> Init:
+    """Of the `__init__` of a distribution: its arguments become `parameters`, also where it calls another such `__init__`."""
+    signature = inspect.signature(init)
+
+    @functools.wraps(init)
+    def kept(self: Distribution, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        self._parameters = {name: value for name, value in bound.arguments.items() if name != "self"}
+
+    return cast(Init, kept)
 
 
 @export(v1="distributions.Distribution")

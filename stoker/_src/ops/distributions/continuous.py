@@ -20,6 +20,7 @@ from stoker._src.ops.distributions.base import (
     Distribution,
     checked,
     derived_seed,
+    keeps_arguments,
     number,
     positive,
     same_dtype,
@@ -41,9 +42,7 @@ class Scalars(Distribution):
 
     _tensors: tuple[Tensor, ...]
 
-    def _start(
-        self, *tensors: Tensor, name: str, validate_args: bool, allow_nan_stats: bool, given: dict[str, Any]
-    ) -> None:
+    def _start(self, *tensors: Tensor, name: str, validate_args: bool, allow_nan_stats: bool) -> None:
         same_dtype(*tensors)
         self._tensors = tensors
         super().__init__(
@@ -51,7 +50,6 @@ class Scalars(Distribution):
             FULLY_REPARAMETERIZED,
             validate_args,
             allow_nan_stats,
-            parameters=given,
             graph_parents=list(tensors),
             name=name,
         )
@@ -82,9 +80,7 @@ class Scalars(Distribution):
 class _LocationScale(Scalars):
     """Distributions that are moved and stretched."""
 
-    def __init__(
-        self, loc: Any, scale: Any, validate_args: bool, allow_nan_stats: bool, name: str, given: dict[str, Any]
-    ) -> None:
+    def __init__(self, loc: Any, scale: Any, validate_args: bool, allow_nan_stats: bool, name: str) -> None:
         with name_scope(name, None, [loc, scale]) as scope:
             self._loc = array.identity(loc, name="loc")
             if validate_args:
@@ -97,7 +93,6 @@ class _LocationScale(Scalars):
             name=scope,
             validate_args=validate_args,
             allow_nan_stats=allow_nan_stats,
-            given=given,
         )
 
     @staticmethod
@@ -149,11 +144,11 @@ def log_normal_cdf(x: Tensor) -> Tensor:
 class Normal(_LocationScale):
     """The normal distribution with mean `loc` and standard deviation `scale`."""
 
+    @keeps_arguments
     def __init__(
         self, loc: Any, scale: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Normal"
     ) -> None:
-        given = {k: v for k, v in locals().items() if k != "__class__"}
-        super().__init__(loc, scale, validate_args, allow_nan_stats, name, given)
+        super().__init__(loc, scale, validate_args, allow_nan_stats, name)
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         drawn = random.random_normal(self._draw_shape(n), 0.0, 1.0, self.dtype, seed=seed)
@@ -199,11 +194,11 @@ def _normal_divergence(a: Normal, b: Normal, name: str | None = None) -> Tensor:
 class Laplace(_LocationScale):
     """The Laplace distribution: density exp(-|x - loc| / scale) / (2 scale)."""
 
+    @keeps_arguments
     def __init__(
         self, loc: Any, scale: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Laplace"
     ) -> None:
-        given = {k: v for k, v in locals().items() if k != "__class__"}
-        super().__init__(loc, scale, validate_args, allow_nan_stats, name, given)
+        super().__init__(loc, scale, validate_args, allow_nan_stats, name)
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         kind = self.dtype.as_numpy_dtype
@@ -244,6 +239,7 @@ def _log_laplace_cdf(z: Tensor) -> Tensor:
 class StudentT(Scalars):
     """Student's t distribution with `df` degrees of freedom, moved by `loc` and stretched by `scale`."""
 
+    @keeps_arguments
     def __init__(
         self,
         df: Any,
@@ -253,7 +249,6 @@ class StudentT(Scalars):
         allow_nan_stats: bool = True,
         name: str = "StudentT",
     ) -> None:
-        given = dict(locals())
         with name_scope(name, None, [df, loc, scale]) as scope:
             df = convert_to_tensor(df, name="df")
             if validate_args:
@@ -262,9 +257,13 @@ class StudentT(Scalars):
             self._loc = array.identity(convert_to_tensor(loc, self._df.dtype.base_dtype), name="loc")
             self._scale = array.identity(convert_to_tensor(scale, self._df.dtype.base_dtype), name="scale")
         self._start(
-            self._df, self._loc, self._scale, name=scope, validate_args=validate_args, allow_nan_stats=allow_nan_stats,
-            given=given,
-        )  # fmt: skip
+            self._df,
+            self._loc,
+            self._scale,
+            name=scope,
+            validate_args=validate_args,
+            allow_nan_stats=allow_nan_stats,
+        )
 
     @property
     def df(self) -> Tensor:
@@ -336,6 +335,7 @@ class StudentT(Scalars):
 class Uniform(Scalars):
     """The uniform distribution on [low, high)."""
 
+    @keeps_arguments
     def __init__(
         self,
         low: Any = 0.0,
@@ -344,16 +344,13 @@ class Uniform(Scalars):
         allow_nan_stats: bool = True,
         name: str = "Uniform",
     ) -> None:
-        given = dict(locals())
         with name_scope(name, None, [low, high]) as scope:
             if validate_args:
                 low, high = convert_to_tensor(low, name="low"), convert_to_tensor(high, name="high")
                 same_dtype(low, high)
                 low = checked(low, [(comparison.less(low, high), "uniform not defined when low >= high.")])
             self._low, self._high = array.identity(low, name="low"), array.identity(high, name="high")
-        self._start(
-            self._low, self._high, name=scope, validate_args=validate_args, allow_nan_stats=allow_nan_stats, given=given
-        )
+        self._start(self._low, self._high, name=scope, validate_args=validate_args, allow_nan_stats=allow_nan_stats)
 
     @staticmethod
     def _param_shapes(sample_shape: Any) -> dict[str, Tensor]:
@@ -409,6 +406,7 @@ class Uniform(Scalars):
 class Gamma(Scalars):
     """The gamma distribution of shape `concentration` and inverse scale `rate`."""
 
+    @keeps_arguments
     def __init__(
         self,
         concentration: Any,
@@ -417,27 +415,19 @@ class Gamma(Scalars):
         allow_nan_stats: bool = True,
         name: str = "Gamma",
     ) -> None:
-        self._make(concentration, rate, validate_args, allow_nan_stats, name, dict(locals()))
-
-    def _make(
-        self,
-        concentration: Any,
-        rate: Any,
-        validate_args: bool,
-        allow_nan_stats: bool,
-        name: str,
-        given: dict[str, Any],
-    ) -> None:
         with name_scope(name, None, [concentration, rate]) as scope:
             if validate_args:
-                given_tensors = map(convert_to_tensor, (concentration, rate))
-                concentration, rate = (checked(each, [positive(each)]) for each in given_tensors)
+                tensors = map(convert_to_tensor, (concentration, rate))
+                concentration, rate = (checked(each, [positive(each)]) for each in tensors)
             self._concentration = array.identity(concentration, name="concentration")
             self._rate = array.identity(rate, name="rate")
         self._start(
-            self._concentration, self._rate, name=scope, validate_args=validate_args, allow_nan_stats=allow_nan_stats,
-            given=given,
-        )  # fmt: skip
+            self._concentration,
+            self._rate,
+            name=scope,
+            validate_args=validate_args,
+            allow_nan_stats=allow_nan_stats,
+        )
 
     @staticmethod
     def _param_shapes(sample_shape: Any) -> dict[str, Tensor]:
@@ -500,14 +490,13 @@ def _gamma_divergence(a: Gamma, b: Gamma, name: str | None = None) -> Tensor:
 class Exponential(Gamma):
     """The exponential distribution: density rate * exp(-rate * x)."""
 
+    @keeps_arguments
     def __init__(
         self, rate: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Exponential"
     ) -> None:
-        given = dict(locals())
-        given.pop("__class__", None)
         with name_scope(name, None, [rate]) as scope:
             rate = convert_to_tensor(rate, name="rate")
-        self._make(array.ones([], rate.dtype.base_dtype), rate, validate_args, allow_nan_stats, scope, given)
+        super().__init__(array.ones([], rate.dtype.base_dtype), rate, validate_args, allow_nan_stats, scope)
 
     @staticmethod
     def _param_shapes(sample_shape: Any) -> dict[str, Tensor]:
@@ -530,6 +519,7 @@ class Exponential(Gamma):
 class Beta(Scalars):
     """The beta distribution on (0, 1): density x^(concentration1 - 1) (1 - x)^(concentration0 - 1) / B."""
 
+    @keeps_arguments
     def __init__(
         self,
         concentration1: Any = None,
@@ -538,7 +528,6 @@ class Beta(Scalars):
         allow_nan_stats: bool = True,
         name: str = "Beta",
     ) -> None:
-        given = dict(locals())
         with name_scope(name, None, [concentration1, concentration0]) as scope:
             parts = []
             for each, label in ((concentration1, "concentration1"), (concentration0, "concentration0")):
@@ -549,7 +538,7 @@ class Beta(Scalars):
             same_dtype(*parts)
             self._concentration1, self._concentration0 = parts
             self._total_concentration = parts[0] + parts[1]
-        self._start(*parts, name=scope, validate_args=validate_args, allow_nan_stats=allow_nan_stats, given=given)
+        self._start(*parts, name=scope, validate_args=validate_args, allow_nan_stats=allow_nan_stats)
 
     @staticmethod
     def _param_shapes(sample_shape: Any) -> dict[str, Tensor]:

@@ -18,6 +18,7 @@ from stoker._src.ops import (
     array_selection,
     comparison,
     diagonals,
+    functional_loops,
     linalg,
     math,
     math_unary,
@@ -34,6 +35,7 @@ from stoker._src.ops.distributions.base import (
     Distribution,
     checked,
     derived_seed,
+    keeps_arguments,
     number,
     positive,
     probabilities,
@@ -41,13 +43,30 @@ from stoker._src.ops.distributions.base import (
 from stoker._src.ops.distributions.divergence import RegisterKL
 from stoker._src.ops.nn import activations, cross_entropy, softmax
 
+
+class _OfClasses(Distribution):
+    """A distribution given by `logits` or `probs`."""
+
+    _logits: Tensor
+    _probs: Tensor
+
+    @property
+    def logits(self) -> Tensor:
+        return self._logits
+
+    @property
+    def probs(self) -> Tensor:
+        return self._probs
+
+
 # ---- Bernoulli --------------------------------------------------------------------------------------------------
 
 
 @export(v1="distributions.Bernoulli")
-class Bernoulli(Distribution):
+class Bernoulli(_OfClasses):
     """1 with probability `probs` (given as such or as `logits`), else 0."""
 
+    @keeps_arguments
     def __init__(
         self,
         logits: Any = None,
@@ -57,8 +76,6 @@ class Bernoulli(Distribution):
         allow_nan_stats: bool = True,
         name: str = "Bernoulli",
     ) -> None:
-        given = dict(locals())
-        given.pop("__class__", None)
         with name_scope(name) as scope:
             self._logits, self._probs = probabilities(
                 logits, probs, multidimensional=False, validate_args=validate_args, name=scope
@@ -68,22 +85,13 @@ class Bernoulli(Distribution):
             NOT_REPARAMETERIZED,
             validate_args,
             allow_nan_stats,
-            given,
-            [self._logits, self._probs],
-            scope,
+            graph_parents=[self._logits, self._probs],
+            name=scope,
         )
 
     @staticmethod
     def _param_shapes(sample_shape: Any) -> dict[str, Tensor]:
         return {"logits": convert_to_tensor(sample_shape, dtypes.int32)}
-
-    @property
-    def logits(self) -> Tensor:
-        return self._logits
-
-    @property
-    def probs(self) -> Tensor:
-        return self._probs
 
     def _batch_shape_tensor(self) -> Tensor:
         return array.shape(self._logits)
@@ -143,9 +151,10 @@ def _bernoulli_divergence(a: Bernoulli, b: Bernoulli, name: str | None = None) -
 
 
 @export(v1="distributions.Categorical")
-class Categorical(Distribution):
+class Categorical(_OfClasses):
     """A class from 0 to k - 1, with probabilities along the last dimension of `probs` (or `logits`)."""
 
+    @keeps_arguments
     def __init__(
         self,
         logits: Any = None,
@@ -155,8 +164,6 @@ class Categorical(Distribution):
         allow_nan_stats: bool = True,
         name: str = "Categorical",
     ) -> None:
-        given = dict(locals())
-        given.pop("__class__", None)
         with name_scope(name) as scope:
             self._logits, self._probs = probabilities(
                 logits, probs, multidimensional=True, validate_args=validate_args, name=scope
@@ -173,23 +180,14 @@ class Categorical(Distribution):
             NOT_REPARAMETERIZED,
             validate_args,
             allow_nan_stats,
-            given,
-            [self._logits, self._probs],
-            scope,
+            graph_parents=[self._logits, self._probs],
+            name=scope,
         )
 
     @property
     def event_size(self) -> Tensor:
         """How many classes there are."""
         return self._event_size
-
-    @property
-    def logits(self) -> Tensor:
-        return self._logits
-
-    @property
-    def probs(self) -> Tensor:
-        return self._probs
 
     def _batch_shape_tensor(self) -> Tensor:
         return array.shape(self._logits)[:-1]  # type: ignore[index]
@@ -261,15 +259,10 @@ def _categorical_divergence(a: Categorical, b: Categorical, name: str | None = N
 # ---- Multinomial ------------------------------------------------------------------------------------------------
 
 
-class _Counts(Distribution):
-    """Distributions of how often each of k classes came in `total_count` trials."""
+class _Vectors(Distribution):
+    """A distribution of k numbers, one for each class."""
 
-    _total_count: Tensor
     _sizes_from: Tensor  # [batch, k]
-
-    @property
-    def total_count(self) -> Tensor:
-        return self._total_count
 
     def _batch_shape_tensor(self) -> Tensor:
         return array.shape(self._sizes_from)[:-1]  # type: ignore[index]
@@ -284,6 +277,16 @@ class _Counts(Distribution):
     def _event_shape(self) -> Shape:
         dims = self._sizes_from.static_shape.at_least(1).dims
         return Shape((None,)) if dims is None else Shape(dims[-1:])
+
+
+class _Counts(_Vectors):
+    """A distribution of how often each of k classes came in `total_count` trials."""
+
+    _total_count: Tensor
+
+    @property
+    def total_count(self) -> Tensor:
+        return self._total_count
 
     def _whole_count(self, total_count: Any, kind: Any, validate_args: bool) -> Tensor:
         total = convert_to_tensor(total_count, kind, name="total_count")
@@ -320,9 +323,10 @@ class _Counts(Distribution):
 
 
 @export(v1="distributions.Multinomial")
-class Multinomial(_Counts):
+class Multinomial(_Counts, _OfClasses):
     """How often each class came in `total_count` independent trials."""
 
+    @keeps_arguments
     def __init__(
         self,
         total_count: Any,
@@ -332,8 +336,6 @@ class Multinomial(_Counts):
         allow_nan_stats: bool = True,
         name: str = "Multinomial",
     ) -> None:
-        given = dict(locals())
-        given.pop("__class__", None)
         with name_scope(name, None, [total_count, logits, probs]) as scope:
             self._logits, self._probs = probabilities(
                 logits, probs, multidimensional=True, validate_args=validate_args, name=scope
@@ -342,17 +344,9 @@ class Multinomial(_Counts):
             self._mean_val = self._total_count[..., None] * self._probs  # type: ignore[index]
             self._sizes_from = self._mean_val
         super().__init__(
-            self._probs.dtype.base_dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, given,
-            [self._total_count, self._logits, self._probs], scope,
+            self._probs.dtype.base_dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats,
+            graph_parents=[self._total_count, self._logits, self._probs], name=scope,
         )  # fmt: skip
-
-    @property
-    def logits(self) -> Tensor:
-        return self._logits
-
-    @property
-    def probs(self) -> Tensor:
-        return self._probs
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         classes = self.event_shape_tensor()[0]  # type: ignore[index]
@@ -384,7 +378,6 @@ class Multinomial(_Counts):
 
 def _each_row(rows: Tensor, trials: Tensor, n: Any, classes: Tensor, seed: int | None, dtype: Any) -> Tensor:
     """[batch, n, classes]: counts of `trials` draws from each row of logits."""
-    from stoker._src.ops import functional_loops
 
     def counts(row: tuple[Tensor, Tensor]) -> Tensor:
         logits, count = row
@@ -407,22 +400,11 @@ def _concentration(value: Any, validate_args: bool) -> Tensor:
     return tensor
 
 
-@export(v1="distributions.Dirichlet")
-class Dirichlet(_Counts):
-    """Probabilities of k classes: density proportional to the product of x_i^(concentration_i - 1)."""
+class _Concentrated(_Vectors):
+    """A distribution given by how much each of k classes weighs."""
 
-    def __init__(
-        self, concentration: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Dirichlet"
-    ) -> None:
-        given = dict(locals())
-        given.pop("__class__", None)
-        with name_scope(name, None, [concentration]) as scope:
-            self._concentration = self._sizes_from = _concentration(concentration, validate_args)
-            self._total_concentration = reductions.reduce_sum(self._concentration, -1)
-        Distribution.__init__(
-            self, self._concentration.dtype.base_dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, given,
-            [self._concentration, self._total_concentration], scope,
-        )  # fmt: skip
+    _concentration: Tensor
+    _total_concentration: Tensor
 
     @property
     def concentration(self) -> Tensor:
@@ -431,6 +413,31 @@ class Dirichlet(_Counts):
     @property
     def total_concentration(self) -> Tensor:
         return self._total_concentration
+
+    def _scale(self) -> Tensor:
+        raise NotImplementedError
+
+    def _covariance(self) -> Tensor:
+        x = self._scale() * self._mean()  # type: ignore[operator]
+        outer = linalg.matmul(x[..., None], x[..., None, :])  # type: ignore[index]
+        return diagonals.matrix_set_diag(-1.0 * outer, self._variance())  # type: ignore[operator]
+
+
+@export(v1="distributions.Dirichlet")
+class Dirichlet(_Concentrated):
+    """Probabilities of k classes: density proportional to the product of x_i^(concentration_i - 1)."""
+
+    @keeps_arguments
+    def __init__(
+        self, concentration: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Dirichlet"
+    ) -> None:
+        with name_scope(name, None, [concentration]) as scope:
+            self._concentration = self._sizes_from = _concentration(concentration, validate_args)
+            self._total_concentration = reductions.reduce_sum(self._concentration, -1)
+        super().__init__(
+            self._concentration.dtype.base_dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats,
+            graph_parents=[self._concentration, self._total_concentration], name=scope,
+        )  # fmt: skip
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         gamma = random_sampling.random_gamma([n], self._concentration, None, self.dtype, seed)
@@ -471,11 +478,6 @@ class Dirichlet(_Counts):
         x = scale * self._mean()  # type: ignore[operator]
         return x * (scale - x)
 
-    def _covariance(self) -> Tensor:
-        x = self._scale() * self._mean()  # type: ignore[operator]
-        outer = linalg.matmul(x[..., None], x[..., None, :])  # type: ignore[index]
-        return diagonals.matrix_set_diag(-1.0 * outer, self._variance())  # type: ignore[operator]
-
     def _mode(self) -> Tensor:
         k = math.cast(self.event_shape_tensor()[0], self.dtype)  # type: ignore[index]
         value = (self._concentration - 1.0) / (self._total_concentration[..., None] - k)  # type: ignore[index]
@@ -494,9 +496,10 @@ def _dirichlet_divergence(a: Dirichlet, b: Dirichlet, name: str | None = None) -
 
 
 @export(v1="distributions.DirichletMultinomial")
-class DirichletMultinomial(_Counts):
+class DirichletMultinomial(_Counts, _Concentrated):
     """A multinomial distribution whose probabilities are drawn from a Dirichlet distribution."""
 
+    @keeps_arguments
     def __init__(
         self,
         total_count: Any,
@@ -505,24 +508,14 @@ class DirichletMultinomial(_Counts):
         allow_nan_stats: bool = True,
         name: str = "DirichletMultinomial",
     ) -> None:
-        given = dict(locals())
-        given.pop("__class__", None)
         with name_scope(name, None, [total_count, concentration]) as scope:
             self._concentration = self._sizes_from = _concentration(concentration, validate_args)
             self._total_count = self._whole_count(total_count, self._concentration.dtype.base_dtype, validate_args)
             self._total_concentration = reductions.reduce_sum(self._concentration, -1)
-        Distribution.__init__(
-            self, self._concentration.dtype.base_dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, given,
-            [self._total_count, self._concentration], scope,
+        super().__init__(
+            self._concentration.dtype.base_dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats,
+            graph_parents=[self._total_count, self._concentration], name=scope,
         )  # fmt: skip
-
-    @property
-    def concentration(self) -> Tensor:
-        return self._concentration
-
-    @property
-    def total_concentration(self) -> Tensor:
-        return self._total_concentration
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         classes = self.event_shape_tensor()[0]  # type: ignore[index]
@@ -550,8 +543,3 @@ class DirichletMultinomial(_Counts):
         scale = self._scale()
         x = scale * self._mean()  # type: ignore[operator]
         return x * (self._total_count * scale - x)
-
-    def _covariance(self) -> Tensor:
-        x = self._scale() * self._mean()  # type: ignore[operator]
-        outer = linalg.matmul(x[..., None], x[..., None, :])  # type: ignore[index]
-        return diagonals.matrix_set_diag(-1.0 * outer, self._variance())  # type: ignore[operator]

@@ -9,7 +9,7 @@
 
 #include "../../base/native/vectorised.h"
 
-enum { LANES = 64 }; /* channels looked at together */
+enum { LANES = 32 }; /* channels looked at together */
 
 typedef struct {
     long long images, height, width, channels;         /* of the input */
@@ -21,7 +21,7 @@ typedef struct {
     int64_t top, bottom, left, right;
 } window;
 
-static window window_at(const pooling *p, int64_t row, int64_t column) {
+static inline window window_at(const pooling *p, int64_t row, int64_t column) {
     window w = {row * p->down - p->above, 0, column * p->across - p->before, 0};
     w.bottom = w.top + p->tall < p->height ? w.top + p->tall : p->height;
     w.right = w.left + p->wide < p->width ? w.left + p->wide : p->width;
@@ -31,63 +31,63 @@ static window window_at(const pooling *p, int64_t row, int64_t column) {
 }
 
 /* Of equal elements the first counts, and a NaN is greater than all. */
-#define GREATER(x, best) ((x) > (best) || (x) != (x))
+#define GREATER(x, best) (((x) > (best)) | ((x) != (x)))
 
-VECTORISED static void compare(float *restrict best, int32_t *restrict place, const float *restrict in, int32_t at, int64_t count) {
-    for (int64_t c = 0; c < count; c++) {
-        int greater = at == 0 || GREATER(in[c], best[c]);
-        best[c] = greater ? in[c] : best[c];
-        place[c] = greater ? at : place[c];
-    }
+#define INLINE static inline __attribute__((always_inline))
+
+/* The maxima of one window and their places in `count` channels: a constant for most, so that the loops need no remainder. */
+INLINE void pool_window(const pooling *p, window w, float *restrict out, uint8_t *restrict places, const float *restrict image, int count) {
+    float best[LANES];
+    int32_t place[LANES], at = 0;
+    const float *corner = image + (w.top * p->width + w.left) * p->channels;
+    for (int c = 0; c < count; c++) best[c] = corner[c], place[c] = 0;
+    for (int64_t y = w.top; y < w.bottom; y++)
+        for (int64_t x = w.left; x < w.right; x++, at++) {
+            const float *in = image + (y * p->width + x) * p->channels;
+            for (int c = 0; c < count; c++) {
+                int greater = GREATER(in[c], best[c]);
+                best[c] = greater ? in[c] : best[c];
+                place[c] = greater ? at : place[c];
+            }
+        }
+    for (int c = 0; c < count; c++) out[c] = best[c];
+    for (int c = 0; c < count; c++) places[c] = (uint8_t)place[c];
 }
 
-VECTORISED static void narrow(uint8_t *restrict to, const int32_t *restrict from, int64_t count) {
-    for (int64_t c = 0; c < count; c++) to[c] = (uint8_t)from[c];
-}
-
-static void pool_row(const pooling *p, float *out, uint8_t *places, const float *image, int64_t row) {
-    int32_t place[LANES];
+VECTORISED static void pool_row(const pooling *p, float *out, uint8_t *places, const float *image, int64_t row) {
     for (int64_t column = 0; column < p->columns; column++, out += p->channels, places += p->channels) {
         window w = window_at(p, row, column);
-        for (int64_t first = 0; first < p->channels; first += LANES) {
-            int64_t count = p->channels - first < LANES ? p->channels - first : LANES;
-            int32_t at = 0;
-            for (int64_t y = w.top; y < w.bottom; y++)
-                for (int64_t x = w.left; x < w.right; x++, at++)
-                    compare(out + first, place, image + (y * p->width + x) * p->channels + first, at, count);
-            narrow(places + first, place, count);
-        }
+        int64_t c = 0;
+        for (; c + LANES <= p->channels; c += LANES) pool_window(p, w, out + c, places + c, image + c, LANES);
+        if (c < p->channels) pool_window(p, w, out + c, places + c, image + c, (int)(p->channels - c));
     }
 }
 
-VECTORISED static void widen(int32_t *restrict to, const uint8_t *restrict from, int64_t count) {
-    for (int64_t c = 0; c < count; c++) to[c] = from[c];
+/* The gradient of one window's maxima goes to their places. */
+INLINE void spread_window(const pooling *p, window w, int tiled, float *restrict out, const uint8_t *restrict places,
+                          const float *restrict grad, int count) {
+    int32_t place[LANES], at = 0;
+    for (int c = 0; c < count; c++) place[c] = places[c];
+    for (int64_t y = w.top; y < w.bottom; y++)
+        for (int64_t x = w.left; x < w.right; x++, at++) {
+            float *to = out + (y * p->width + x) * p->channels;
+            if (tiled)
+                for (int c = 0; c < count; c++) to[c] = place[c] == at ? grad[c] : 0.0f;
+            else
+                for (int c = 0; c < count; c++) to[c] += place[c] == at ? grad[c] : 0.0f;
+        }
 }
 
-VECTORISED static void spread(float *restrict out, const float *restrict grad, const int32_t *restrict place, int32_t at, int64_t count) {
-    for (int64_t c = 0; c < count; c++) out[c] += place[c] == at ? grad[c] : 0.0f;
-}
-
-VECTORISED static void put(float *restrict out, const float *restrict grad, const int32_t *restrict place, int32_t at, int64_t count) {
-    for (int64_t c = 0; c < count; c++) out[c] = place[c] == at ? grad[c] : 0.0f;
-}
-
-static void spread_image(const pooling *p, float *out, const uint8_t *places, const float *grad) {
-    int32_t place[LANES];
+VECTORISED static void spread_image(const pooling *p, float *out, const uint8_t *places, const float *grad) {
     int tiled = p->tall == p->down && p->wide == p->across && !p->above && !p->before && p->rows * p->down == p->height &&
                 p->columns * p->across == p->width; /* every element is in one window */
     if (!tiled) memset(out, 0, (size_t)(p->height * p->width * p->channels) * sizeof(float));
     for (int64_t row = 0; row < p->rows; row++)
         for (int64_t column = 0; column < p->columns; column++, grad += p->channels, places += p->channels) {
             window w = window_at(p, row, column);
-            for (int64_t first = 0; first < p->channels; first += LANES) {
-                int64_t count = p->channels - first < LANES ? p->channels - first : LANES;
-                int32_t at = 0;
-                widen(place, places + first, count);
-                for (int64_t y = w.top; y < w.bottom; y++)
-                    for (int64_t x = w.left; x < w.right; x++, at++)
-                        (tiled ? put : spread)(out + (y * p->width + x) * p->channels + first, grad + first, place, at, count);
-            }
+            int64_t c = 0;
+            for (; c + LANES <= p->channels; c += LANES) spread_window(p, w, tiled, out + c, places + c, grad + c, LANES);
+            if (c < p->channels) spread_window(p, w, tiled, out + c, places + c, grad + c, (int)(p->channels - c));
         }
 }
 

@@ -15,9 +15,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math
+from stoker._src.ops import array, array_selection, comparison, math, math_unary, special
 from stoker._src.ops.lowering import alike_loop, unary_loop
-from stoker._src.ops.nn.by_name import ops
 from stoker._src.ops.unsigned import SIGNED_TWIN
 
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
@@ -29,11 +28,11 @@ def _number(value: float, like: Tensor) -> Tensor:
 
 
 def _zeros_like(x: Tensor) -> Tensor:
-    return ops.ZerosLike(x)
+    return array.ZEROS_LIKE(x)
 
 
 def _where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    return ops.SelectV2(condition, x, y)
+    return array_selection.SELECT_V2(condition, x, y)
 
 
 def _pair(name: str, saved: str, allowed: tuple[DType, ...], **attrs: Any) -> tuple[OpDefinition, OpDefinition]:
@@ -164,7 +163,7 @@ def elu_gradient(op: Operation, g: Tensor) -> Tensor:
 @ELU_GRAD.grad
 def elu_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     gradients, outputs = op.inputs
-    negative = ops.Less(outputs, _number(0, outputs))
+    negative = comparison.LESS(outputs, _number(0, outputs))
     return ELU_GRAD(g, outputs), _where(negative, math.multiply(g, gradients), _zeros_like(outputs))
 
 
@@ -191,7 +190,7 @@ def selu_gradient(op: Operation, g: Tensor) -> Tensor:
 @SELU_GRAD.grad
 def selu_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     gradients, outputs = op.inputs
-    negative = ops.Less(outputs, _number(0, outputs))
+    negative = comparison.LESS(outputs, _number(0, outputs))
     return SELU_GRAD(g, outputs), _where(negative, math.multiply(g, gradients), _zeros_like(outputs))
 
 
@@ -309,13 +308,21 @@ def crelu_v2(features: Any, axis: int = -1, name: str | None = None) -> Tensor:
     return crelu(features, name, axis)
 
 
+@export("math.log_sigmoid", v1="log_sigmoid")
+def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
+    """log(sigmoid(x)), exact also where the sigmoid is tiny."""
+    with name_scope(name, "LogSigmoid", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return math.negative(softplus(math.negative(x)), name=scope)
+
+
 @export("nn.swish", "nn.silu")
 def swish(features: Any, beta: Any = 1.0) -> Tensor:
     """features * sigmoid(beta * features) (Ramachandran et al., 2017)."""
     with name_scope(None, "swish", [features]):
         features = convert_to_tensor(features, name="features")
         beta = math.cast(convert_to_tensor(beta, name="beta"), features.dtype.base_dtype)
-        return math.multiply(features, ops.Sigmoid(math.multiply(beta, features)))
+        return math.multiply(features, math_unary.SIGMOID(math.multiply(beta, features)))
 
 
 @export(v2="nn.gelu")
@@ -333,4 +340,4 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
             inner = _number(scalars.sqrt(2 / scalars.pi), x) * (x + _number(0.044715, x) * cube)
             return half * (_number(1, x) + math.tanh(inner))
         # By way of erfc, which keeps its digits where x is very negative.
-        return half * ops.Erfc(math.negative(x) * _number(scalars.sqrt(0.5), x))
+        return half * special.ERFC(math.negative(x) * _number(scalars.sqrt(0.5), x))

@@ -7,8 +7,7 @@ from typing import Any
 
 from stoker._src.base.shapes import TensorShape
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array
-from stoker._src.ops.nn.by_name import ops
+from stoker._src.ops import array, slicing
 
 
 def whole(value: Any, label: str) -> int:
@@ -110,7 +109,7 @@ def rank_of(*tensors: Tensor) -> int | None:
 def in_two_dimensions(value: Tensor, channels_first: bool, op: Callable[[Tensor], Tensor]) -> Tensor:
     """`op` of two spatial dimensions on data with one: a dimension of size 1 is added and taken away again."""
     axis = 2 if channels_first else 1
-    return ops.Squeeze(op(ops.ExpandDims(value, axis)), squeeze_dims=[axis])
+    return array.SQUEEZE(op(array.EXPAND_DIMS(value, axis)), squeeze_dims=[axis])
 
 
 def without_batch_dimensions(value: Tensor, spatial: int, op: Callable[[Tensor], Tensor]) -> Tensor:
@@ -123,13 +122,15 @@ def without_batch_dimensions(value: Tensor, spatial: int, op: Callable[[Tensor],
     if sizes[inner:].known:
         flat = array.reshape(value, [-1, *sizes[inner:]])
     else:
-        flat = array.reshape(value, array.concat([[-1], ops.Slice(array.shape(value), [inner], [-1])], 0))
+        flat = array.reshape(value, array.concat([[-1], slicing.SLICE(array.shape(value), [inner], [-1])], 0))
     result = op(flat)
     outer = sizes[:inner]
     inner_shape = result.static_shape[1:]
     if outer.known and inner_shape.known:
         return array.reshape(result, [*outer, *inner_shape])
-    restored = array.concat([ops.Slice(array.shape(value), [0], [inner]), ops.Slice(array.shape(result), [1], [-1])], 0)
+    restored = array.concat(
+        [slicing.SLICE(array.shape(value), [0], [inner]), slicing.SLICE(array.shape(result), [1], [-1])], 0
+    )
     return array.reshape(result, restored)
 
 

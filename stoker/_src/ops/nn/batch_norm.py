@@ -19,9 +19,8 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import BOOL, FLOAT, STRING, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, reductions
+from stoker._src.ops import array, math, math_unary, reductions
 from stoker._src.ops.constants import constant
-from stoker._src.ops.nn.by_name import ops
 from stoker._src.ops.nn.conv_kernels import channels_first, from_channels_first
 from stoker._src.ops.nn.windows import channel_axis
 
@@ -238,7 +237,8 @@ def _register(forward: OpDefinition, backward: OpDefinition, third_reserve: bool
         vector = Shape((x[axis],)).merge(Shape((y_backprop.of_rank(len(data_format))[axis],))).merge(scale.of_rank(1))
         for reserve in reserves[:2]:
             vector = vector.merge(reserve.of_rank(1))
-        return (x, vector, vector, Shape(()), Shape(()))
+        like_x = Shape((*x[:axis], vector[0], *x[axis + 1 :]))
+        return (like_x, vector, vector, Shape(()), Shape(()))
 
     @forward.grad
     def fused_batch_norm_gradient(op: Operation, *gradients: Tensor) -> list[Tensor | None]:
@@ -313,7 +313,7 @@ def _second_derivative(op: Operation, *gradients: Tensor) -> list[Tensor | None]
     def project(value: Tensor) -> Tensor:
         return value - average(value) - h * average(value * h)
 
-    r = ops.Rsqrt(spread(reserved_variance) + convert_to_tensor(op.attr("epsilon"), wide))
+    r = math_unary.RSQRT(spread(reserved_variance) + convert_to_tensor(op.attr("epsilon"), wide))
     h = (x - spread(reserved_mean)) * r
     factor, wide_scale, wide_offset = spread(scale) * r, spread(on_scale), spread(on_offset)
     if training:

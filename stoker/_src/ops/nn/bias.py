@@ -16,9 +16,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import STRING, define, scalar
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, linalg, math, ranges, reductions
+from stoker._src.ops import array, comparison, linalg, math, ranges, reductions
 from stoker._src.ops.nn.activations import relu
-from stoker._src.ops.nn.by_name import ops
 from stoker._src.ops.unsigned import SIGNED_TWIN
 
 # ---- BiasAdd ----------------------------------------------------------------------------------------------------
@@ -128,7 +127,7 @@ def bias_add_grad_gradient(op: Operation, g: Tensor) -> Tensor:
     if op.attr("data_format") == "NCHW":
         rank = x.static_shape.rank
         if rank is None:
-            trailing = ops.Fill(ranges.rank(x) - 2, 1)
+            trailing = array.FILL(ranges.rank(x) - 2, 1)
             g = array.reshape(g, array.concat([array.shape(g), trailing], 0))
         else:
             g = array.reshape(g, [-1] + [1] * (rank - 2))
@@ -207,7 +206,7 @@ def l2_loss(t: Any, name: str | None = None) -> Tensor:
 
 
 def _count_nonzero(value: Tensor) -> Tensor:
-    nonzero = ops.NotEqual(value, array.zeros([], value.dtype.base_dtype))
+    nonzero = comparison.NOT_EQUAL(value, array.zeros([], value.dtype.base_dtype))
     return reductions.reduce_sum(math.cast(nonzero, dtypes.int64))
 
 

@@ -11,7 +11,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array
+from stoker._src.ops import array, slicing
 from stoker._src.ops.nn.arguments import (
     either,
     for_each_dimension,
@@ -23,7 +23,6 @@ from stoker._src.ops.nn.arguments import (
     static_sizes,
     without_batch_dimensions,
 )
-from stoker._src.ops.nn.by_name import ops
 from stoker._src.ops.nn.conv import (
     CONV2D,
     CONV2D_BACKPROP_FILTER,
@@ -389,8 +388,8 @@ def _conv1d(
     }
 
     def apply(x: Tensor) -> Tensor:
-        wide = ops.ExpandDims(x, at)
-        return ops.Squeeze(CONV2D(wide, ops.ExpandDims(filters, 0), name=scope, **attrs), squeeze_dims=[at])
+        wide = array.EXPAND_DIMS(x, at)
+        return array.SQUEEZE(CONV2D(wide, array.EXPAND_DIMS(filters, 0), name=scope, **attrs), squeeze_dims=[at])
 
     return without_batch_dimensions(value, 1, apply)
 
@@ -410,8 +409,6 @@ def conv1d(
     """The 1-D convolution of sequences [batch, width, channels] (NWC) or [batch, channels, width] (NCW)."""
     value = either(value, "value", input, "input")
     with name_scope(name, "conv1d", [value, filters]) as scope:
-        if data_format not in (None, "NHWC", "NWC", "NCHW", "NCW"):
-            raise ValueError(f"`data_format` must be 'NWC' or 'NCW'. Received: data_format={data_format}")
         return _conv1d(value, filters, stride, padding, data_format, dilations, scope)
 
 
@@ -453,8 +450,8 @@ def conv1d_transpose(
             sizes: Any = [*known[:at], 1, *known[at:]]
         else:
             vector = convert_to_tensor(output_shape)
-            sizes = array.concat([ops.Slice(vector, [0], [at]), [1], ops.Slice(vector, [at], [-1])], 0)
-        filters = ops.ExpandDims(convert_to_tensor(filters, name="filters"), 0)
+            sizes = array.concat([slicing.SLICE(vector, [0], [at]), [1], slicing.SLICE(vector, [at], [-1])], 0)
+        filters = array.EXPAND_DIMS(convert_to_tensor(filters, name="filters"), 0)
 
         def apply(wide: Tensor) -> Tensor:
             return CONV2D_BACKPROP_INPUT(

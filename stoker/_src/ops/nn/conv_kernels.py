@@ -17,7 +17,6 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.nn.windows import Windows, check_window_attr, explicit_pairs, is_channels_last, spatial, windows
 
-_LAYOUT = {4: torch.channels_last, 5: torch.channels_last_3d}
 _TO_FRONT = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
 _TO_BACK = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 _FILTER_TO_TORCH = {4: (3, 2, 0, 1), 5: (4, 3, 0, 1, 2)}

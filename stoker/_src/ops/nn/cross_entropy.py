@@ -17,10 +17,15 @@ from stoker._src.graph.definition import define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, ranges, reductions
+from stoker._src.ops import array, array_selection, comparison, math, math_unary, ranges, reductions, slicing
 from stoker._src.ops.nn.activations import relu
-from stoker._src.ops.nn.by_name import ops
 from stoker._src.ops.nn.softmax import LOG_SOFTMAX, SOFTMAX, merged_axis
+
+_native: Any
+try:
+    from stoker._src.ops.native import cross_entropy as _native  # type: ignore[attr-defined]
+except ImportError:  # built without a compiler
+    _native = None
 
 # ---- SoftmaxCrossEntropyWithLogits ------------------------------------------------------------------------------
 
@@ -56,7 +61,7 @@ def softmax_cross_entropy_shape(features: Shape, labels: Shape) -> tuple[Shape, 
 
 def _scaled(vector: Tensor, matrix: Tensor) -> Tensor:
     """Each row of `matrix` times its number in `vector`."""
-    return math.multiply(ops.ExpandDims(vector, -1), matrix)
+    return math.multiply(array.EXPAND_DIMS(vector, -1), matrix)
 
 
 def _is_zero(g: Tensor) -> bool:
@@ -111,6 +116,8 @@ def sparse_softmax_cross_entropy_kernel(
         raise InvalidArgumentError(
             None, None, f"Must have at least one class, but got logits shape {list(features.shape)}"
         )
+    if _native is not None and features.dtype is torch.float32 and features.device.type == "cpu":
+        return _native_sparse(features, labels, classes)
     column = labels.to(torch.int64).unsqueeze(1)
     valid = None
     if (
@@ -122,13 +129,7 @@ def sparse_softmax_cross_entropy_kernel(
     try:
         loss = -torch.gather(logarithms, 1, column).squeeze(1)
     except RuntimeError:
-        bad = next(value for value in labels.tolist() if not 0 <= value < classes)
-        shown = " ".join(str(value) for value in labels[:100].tolist())
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"Received a label value of {bad} which is outside the valid range of [0, {classes}).  Label values: {shown}",
-        ) from None
+        raise _no_class(labels, classes) from None
     backprop = torch.exp(logarithms).scatter_add_(
         1, column, column.new_full((), -1, dtype=features.dtype).expand_as(column)
     )
@@ -136,6 +137,25 @@ def sparse_softmax_cross_entropy_kernel(
         nan = features.new_full((), float("nan"))
         loss, backprop = torch.where(valid.squeeze(1), loss, nan), torch.where(valid, backprop, nan)
     return loss, backprop
+
+
+def _native_sparse(features: torch.Tensor, labels: torch.Tensor, classes: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """In one pass: for the few classes of most models, calls through torch take many times as long."""
+    loss, backprop = features.new_empty(features.shape[0]), torch.empty(features.shape)
+    given = (features.contiguous().numpy(), labels.to(torch.int64).contiguous().numpy())
+    if _native.sparse(loss.numpy(), backprop.numpy(), *given, classes, torch.get_num_threads()) >= 0:
+        raise _no_class(labels, classes)
+    return loss, backprop
+
+
+def _no_class(labels: torch.Tensor, classes: int) -> InvalidArgumentError:
+    bad = next(value for value in labels.tolist() if not 0 <= value < classes)
+    shown = " ".join(str(value) for value in labels[:100].tolist())
+    return InvalidArgumentError(
+        None,
+        None,
+        f"Received a label value of {bad} which is outside the valid range of [0, {classes}).  Label values: {shown}",
+    )
 
 
 @SPARSE_SOFTMAX_CROSS_ENTROPY.shape
@@ -171,9 +191,13 @@ def _wide(logits: Tensor) -> Tensor:
 
 def _class_last(x: Tensor, axis: int) -> Tensor:
     rank = x.static_shape.rank
+    order: Any
     if rank is None:
-        raise NotImplementedError("cross entropy along an inner axis needs logits of known rank")
-    order = [i for i in range(rank) if i != axis % rank] + [axis % rank]
+        count = ranges.rank(x)
+        at = axis if axis >= 0 else math.add(count, axis)
+        order = array.concat([ranges.range(at), ranges.range(math.add(at, 1), count), array.expand_dims(at, 0)], 0)
+    else:
+        order = [i for i in range(rank) if i != axis % rank] + [axis % rank]
     return array.transpose(x, order)
 
 
@@ -194,7 +218,7 @@ def _dense(labels: Any, logits: Any, axis: int, name: str | None, default: str) 
             sizes = array.shape(precise)
             flat = [array.reshape(x, _rows(x)) for x in (precise, labels)]
             loss = SOFTMAX_CROSS_ENTROPY(*flat, name=scope).loss
-            loss = array.reshape(loss, ops.Slice(sizes, [0], _one_less(precise)), name="Reshape_2")
+            loss = array.reshape(loss, slicing.SLICE(sizes, [0], _one_less(precise)), name="Reshape_2")
             if precise.static_shape.rank is not None:
                 loss.set_shape(precise.static_shape[:-1])
         return math.cast(loss, logits.dtype.base_dtype)
@@ -206,13 +230,13 @@ def _rows(x: Tensor) -> Any:
     if last is not None and last > 0:
         return [-1, last]
     sizes = array.shape(x)
-    tail = ops.Slice(sizes, _one_less(x), [1])
+    tail = slicing.SLICE(sizes, _one_less(x), [1])
     return array.concat([[-1], tail], 0)
 
 
 def _one_less(x: Tensor) -> Any:
     rank = x.static_shape.rank
-    return [rank - 1] if rank is not None else ops.Pack([math.subtract(ranges.rank(x), 1)])
+    return [rank - 1] if rank is not None else array.PACK([math.subtract(ranges.rank(x), 1)])
 
 
 @export(v1="nn.softmax_cross_entropy_with_logits_v2")
@@ -320,11 +344,11 @@ def sigmoid_cross_entropy_with_logits(
         z = convert_to_tensor(labels, name="labels")
         _same_shape(x, z, "labels")
         zeros = array.zeros_like(x)
-        positive = ops.GreaterEqual(x, zeros)
+        positive = comparison.GREATER_EQUAL(x, zeros)
         # Selects rather than max and abs: their gradients are right at 0 too.
-        clipped = ops.Select(positive, x, zeros)
-        below = ops.Select(positive, math.negative(x), x)
-        return math.add(clipped - x * z, ops.Log1p(math.exp(below)), name=scope)
+        clipped = array_selection.SELECT(positive, x, zeros)
+        below = array_selection.SELECT(positive, math.negative(x), x)
+        return math.add(clipped - x * z, math_unary.LOG1P(math.exp(below)), name=scope)
 
 
 @export(v2="nn.sigmoid_cross_entropy_with_logits")
@@ -341,7 +365,7 @@ def weighted_cross_entropy_with_logits_v2(labels: Any, logits: Any, pos_weight: 
         z = convert_to_tensor(labels, name="labels")
         _same_shape(x, z, "labels")
         weight = 1 + (pos_weight - 1) * z
-        softened = ops.Log1p(math.exp(math.negative(ops.Abs(x)))) + relu(math.negative(x))
+        softened = math_unary.LOG1P(math.exp(math.negative(math_unary.ABS(x)))) + relu(math.negative(x))
         return math.add((1 - z) * x, weight * softened, name=scope)
 
 
@@ -373,6 +397,6 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
                 + convert_to_tensor(0.5, dtype) * math.log(convert_to_tensor(2 * scalars.pi, dtype) * z)
             )
             zeros, ones = array.zeros_like(z), array.ones_like(z)
-            small = ops.LogicalAnd(ops.GreaterEqual(z, zeros), ops.LessEqual(z, ones))
-            result = result + ops.Select(small, zeros, stirling)
+            small = comparison.LOGICAL_AND(comparison.GREATER_EQUAL(z, zeros), comparison.LESS_EQUAL(z, ones))
+            result = result + array_selection.SELECT(small, zeros, stirling)
         return result

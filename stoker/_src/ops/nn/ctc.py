@@ -16,10 +16,23 @@ from stoker._src.graph.definition import INT, OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, array_padding, functional_loops, math, ranges
+from stoker._src.ops import (
+    array,
+    array_padding,
+    array_selection,
+    comparison,
+    functional_loops,
+    gathering,
+    math,
+    ranges,
+    reductions,
+    scans,
+    scattering,
+    slicing,
+    sorting,
+)
 from stoker._src.ops.nn import ctc_kernels
 from stoker._src.ops.nn.arguments import either
-from stoker._src.ops.nn.by_name import ops
 
 _FLOATS = one_of(dtypes.float32, dtypes.float64, default=dtypes.float32)
 _LOSS_ATTRS: dict[str, Any] = {
@@ -85,7 +98,7 @@ def _register_loss(definition: OpDefinition, blank_is_first: bool) -> None:
         kept = array.PREVENT_GRADIENT(
             op.outputs[1], message="The second derivative of ctc_loss is not defined: its gradient is computed with it."
         )
-        return math.multiply(ops.ExpandDims(g_loss, -1), kept), None, None, None
+        return math.multiply(array.EXPAND_DIMS(g_loss, -1), kept), None, None, None
 
 
 _register_loss(CTC_LOSS, False)
@@ -199,19 +212,21 @@ def ctc_loss(
     ).loss
 
 
-def _blank_last(logits: Tensor, values: Tensor, blank: int, classes: int | None) -> tuple[Tensor, Tensor]:
+def _blank_last(logits: Tensor, values: Tensor, blank: Any, classes: Any) -> tuple[Tensor, Tensor]:
     """Logits with class `blank` moved to the end, and labels numbered accordingly."""
-    if blank == -1 or (classes is not None and blank == classes - 1):
+    order: Any
+    if isinstance(classes, Tensor):
+        blank = convert_to_tensor(blank)
+        after = ranges.range(math.add(blank, 1), classes)
+        order = array.concat([ranges.range(blank), after, array.reshape(blank, [1])], 0)
+    elif blank == classes - 1:
         return logits, values
-    if classes is not None:
-        at = convert_to_tensor(blank, values.dtype.base_dtype)
-        moved = ops.GatherV2(logits, [i for i in range(classes) if i != blank] + [blank], 2)
     else:
-        count: Any = _size(logits, 2)
-        at = convert_to_tensor(blank) if blank >= 0 else count + blank
-        before, behind = ops.Range(0, at, 1), ops.Range(at + 1, count, 1)
-        moved = ops.GatherV2(logits, array.concat([before, behind, array.reshape(at, [1])], 0), 2)
-    above = math.cast(ops.Less(at, values), values.dtype.base_dtype)
+        order = [i for i in range(classes) if i != blank] + [blank]
+    moved = gathering.GATHER_V2(logits, order, 2)
+    above = math.cast(
+        comparison.LESS(convert_to_tensor(blank, values.dtype.base_dtype), values), values.dtype.base_dtype
+    )
     return moved, math.subtract(values, above)
 
 
@@ -241,11 +256,12 @@ def ctc_loss_v2(
         is_sparse = isinstance(labels, SparseTensor)
         if is_sparse and blank_index is None:
             raise ValueError("Argument `blank_index` must be provided when labels is a SparseTensor.")
-        classes = logits.static_shape.of_rank(3)[2]
-        blank = 0 if blank_index is None else int(blank_index)
-        if classes is not None and blank < 0:
-            blank += classes
-        if classes is not None and not 0 <= blank < classes:
+        classes: Any = logits.static_shape.of_rank(3)[2]
+        if is_unknown := classes is None:
+            classes = _size(logits, 2)
+        blank: Any = 0 if blank_index is None else int(blank_index)
+        blank = blank + classes if blank < 0 else blank
+        if not is_unknown and not 0 <= blank < classes:
             raise ValueError(
                 f"Argument `blank_index` must be within num_classes: {blank_index} is not within {classes}."
             )
@@ -263,7 +279,7 @@ def ctc_loss_v2(
 
 
 def _size(x: Tensor, axis: int) -> Tensor:
-    return array.reshape(ops.Slice(array.shape(x), [axis], [1]), [])
+    return array.reshape(slicing.SLICE(array.shape(x), [axis], [1]), [])
 
 
 def _sparse_labels(labels: Any, label_length: Any) -> tuple[Tensor, Tensor]:
@@ -272,9 +288,9 @@ def _sparse_labels(labels: Any, label_length: Any) -> tuple[Tensor, Tensor]:
     lengths = convert_to_tensor(label_length, dtype_hint=dtypes.int32, name="label_length")
     width = math.cast(_size(labels, 1), lengths.dtype.base_dtype)
     zero, one = (convert_to_tensor(number, lengths.dtype.base_dtype) for number in (0, 1))
-    inside = ops.Less(ops.Range(zero, width, one), ops.ExpandDims(lengths, 1))
-    indices = ops.Where(inside)
-    return indices, ops.GatherNd(labels, indices)
+    inside = comparison.LESS(ranges.RANGE(zero, width, one), array.EXPAND_DIMS(lengths, 1))
+    indices = array_selection.WHERE(inside)
+    return indices, gathering.GATHER_ND(labels, indices)
 
 
 @export("nn.ctc_greedy_decoder")
@@ -316,23 +332,23 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         labels = convert_to_tensor(labels, name="labels")
         lengths = convert_to_tensor(seq_length, dtype_hint=dtypes.int32, name="seq_length")
         sizes = array.shape(labels)
-        first = ops.Slice(labels, [0, 0], [-1, 1])
-        rest = ops.Slice(labels, [0, 1], [-1, -1])
-        before = ops.Slice(labels, [0, 0], array.concat([[-1], ops.Slice(sizes, [1], [1]) - 1], 0))
-        changes = array.concat([ops.Fill(array.shape(first), True), ops.NotEqual(rest, before)], 1)
-        position = ops.Range(0, _size(labels, 1), 1)
-        inside = ops.Less(math.cast(position, lengths.dtype.base_dtype), ops.ExpandDims(lengths, 1))
-        kept = ops.LogicalAnd(changes, inside)
-        counts = ops.Sum(math.cast(kept, dtypes.int32), [1])
+        first = slicing.SLICE(labels, [0, 0], [-1, 1])
+        rest = slicing.SLICE(labels, [0, 1], [-1, -1])
+        before = slicing.SLICE(labels, [0, 0], array.concat([[-1], slicing.SLICE(sizes, [1], [1]) - 1], 0))
+        changes = array.concat([array.FILL(array.shape(first), True), comparison.NOT_EQUAL(rest, before)], 1)
+        position = ranges.RANGE(0, _size(labels, 1), 1)
+        inside = comparison.LESS(math.cast(position, lengths.dtype.base_dtype), array.EXPAND_DIMS(lengths, 1))
+        kept = comparison.LOGICAL_AND(changes, inside)
+        counts = reductions.SUM(math.cast(kept, dtypes.int32), [1])
         # Each kept label goes to the place that the kept labels before it leave free.
-        places = ops.Cumsum(math.cast(kept, dtypes.int32), 1) - 1
-        indices = ops.Where(kept)
-        columns = ops.GatherNd(places, indices)
-        rows = math.cast(array.reshape(ops.Slice(indices, [0, 0], [-1, 1]), [-1]), dtypes.int32)
-        target = ops.Pack([rows, columns], axis=1)
-        width = array.reshape(ops.Max(counts, [0]), [1])
-        shape = array.concat([ops.Slice(sizes, [0], [1]), width], 0)
-        collapsed = ops.ScatterNd(target, ops.GatherNd(labels, indices), shape)
+        places = scans.CUMSUM(math.cast(kept, dtypes.int32), 1) - 1
+        indices = array_selection.WHERE(kept)
+        columns = gathering.GATHER_ND(places, indices)
+        rows = math.cast(array.reshape(slicing.SLICE(indices, [0, 0], [-1, 1]), [-1]), dtypes.int32)
+        target = array.PACK([rows, columns], axis=1)
+        width = array.reshape(reductions.MAX(counts, [0]), [1])
+        shape = array.concat([slicing.SLICE(sizes, [0], [1]), width], 0)
+        collapsed = scattering.SCATTER_ND(target, gathering.GATHER_ND(labels, indices), shape)
         return collapsed, math.cast(counts, lengths.dtype.base_dtype)
 
 
@@ -343,7 +359,7 @@ def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Ten
         labels = math.cast(convert_to_tensor(labels, name="labels"), dtypes.int64)
 
         def of_row(row: Tensor) -> tuple[Tensor, Tensor]:
-            unique, places = ops.Unique(row)
+            unique, places = sorting.UNIQUE(row)
             missing = ranges.size(row) - ranges.size(unique)  # type: ignore[operator]
             return array_padding.pad(unique, [[0, missing]]), places
 

@@ -13,9 +13,8 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import INTS, STRING, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import math
+from stoker._src.ops import array_selection, math
 from stoker._src.ops.nn.arguments import either
-from stoker._src.ops.nn.by_name import ops
 from stoker._src.ops.nn.pool_kernels import scattered
 from stoker._src.ops.nn.windows import Windows, check_window_attr, window_shape, windows
 
@@ -187,7 +186,7 @@ def dilation2d_v2(
 def erosion2d(value: Any, kernel: Any, strides: Any, rates: Any, padding: str, name: str | None = None) -> Tensor:
     """min over the window of value - kernel, for each channel: the dual of `dilation2d`."""
     with name_scope(name, "erosion2d", [value, kernel]) as scope:
-        mirrored = ops.ReverseV2(kernel, [0, 1])
+        mirrored = array_selection.REVERSE_V2(kernel, [0, 1])
         return math.negative(
             DILATION2D(math.negative(value), mirrored, strides=strides, rates=rates, padding=padding, name=scope)
         )

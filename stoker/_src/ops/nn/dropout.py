@@ -10,9 +10,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, math, random
+from stoker._src.ops import array, array_selection, comparison, math, random, random_stateless
 from stoker._src.ops.constants import constant
-from stoker._src.ops.nn.by_name import ops, public
 
 
 def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
@@ -49,7 +48,7 @@ def _drop(x: Any, rate: Any, noise_shape: Any, sample: Any, name: str | None, de
             sample(None, dtype)
             return x
         if number:
-            scaled = ops.Mul(x, constant(1 / (1 - rate), dtype), name="Mul")
+            scaled = math.MUL(x, constant(1 / (1 - rate), dtype), name="Mul")
         else:
             rate = convert_to_tensor(rate, dtype_hint=dtype, name="rate")
             if rate.static_shape.rank not in (0, None):
@@ -60,10 +59,10 @@ def _drop(x: Any, rate: Any, noise_shape: Any, sample: Any, name: str | None, de
                 raise ValueError(
                     f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={known}"
                 )
-            scaled = ops.RealDiv(x, ops.Sub(constant(1, dtype), rate))
+            scaled = math.REAL_DIV(x, math.SUB(constant(1, dtype), rate))
         drawn = sample(_noise_shape(x, noise_shape), dtype)
-        keep = ops.GreaterEqual(drawn, rate)
-        result = ops.SelectV2(keep, scaled, constant(0, dtype))
+        keep = comparison.GREATER_EQUAL(drawn, rate)
+        result = array_selection.SELECT_V2(keep, scaled, constant(0, dtype))
         result.set_shape(x.static_shape)
         return result
 
@@ -129,6 +128,6 @@ def stateless_dropout(
         if shape is None:
             return None
         algorithm = {} if rng_alg is None else {"alg": rng_alg}
-        return public("random.stateless_uniform", "v2")(shape=shape, seed=seed, dtype=dtype, **algorithm)
+        return random_stateless.stateless_uniform(shape=shape, seed=seed, dtype=dtype, **algorithm)
 
     return _drop(x, rate, noise_shape, sample, name, "stateless_dropout")

@@ -101,8 +101,13 @@ def _areas(rows: Windows, columns: Windows, device: Any) -> torch.Tensor:
     return heights.reshape(1, -1, 1, 1) * widths.reshape(1, 1, -1, 1)
 
 
+def _quotient(size: int, ratio: float) -> int:
+    """In single precision, in which 6 / 1.2 is 5."""
+    return int(np.float32(size) / np.float32(ratio))
+
+
 def _output_size(size: int, ratio: float, label: str) -> int:
-    count = int(size / ratio)
+    count = _quotient(size, ratio)
     if count < 1:
         raise InvalidArgumentError(None, None, f"output size must be at least 1: {label} {size} / ratio {ratio}")
     return count
@@ -160,7 +165,7 @@ def _register(forward: OpDefinition, largest: bool) -> None:
     def fractional_pool_shape(value: Shape, *, pooling_ratio: tuple[float, ...]) -> tuple[Shape, Shape, Shape]:
         _check_ratios(pooling_ratio)
         value = value.of_rank(4)
-        sizes: list[Dim] = [None if (n := value[i]) is None else int(n / pooling_ratio[i]) for i in (1, 2)]
+        sizes: list[Dim] = [None if (n := value[i]) is None else _quotient(n, pooling_ratio[i]) for i in (1, 2)]
         cuts = [Shape((None if n is None else n + 1,)) for n in sizes]
         return Shape((value[0], *sizes, value[3])), cuts[0], cuts[1]
 

@@ -11,10 +11,9 @@ from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, array_checks, math, reductions
+from stoker._src.ops import array, array_checks, gathering, math, math_unary, reductions
 from stoker._src.ops.constants import constant
 from stoker._src.ops.nn.arguments import whole
-from stoker._src.ops.nn.by_name import ops
 from stoker._src.ops.nn.softmax import merged_axis
 
 _LOW = (dtypes.float16, dtypes.bfloat16)
@@ -30,9 +29,9 @@ def _keep(keepdims: Any, keep_dims: Any) -> bool:
 
 def _squeezed(value: Tensor, axes: Any) -> Tensor:
     if axes is None:  # over all: each has size 1 here
-        return ops.Squeeze(value)
+        return array.SQUEEZE(value)
     dims = [whole(axis, "axes") for axis in np.ravel(np.asarray(axes))]
-    return ops.Squeeze(value, squeeze_dims=dims)
+    return array.SQUEEZE(value, squeeze_dims=dims)
 
 
 @export(v1="nn.moments")
@@ -45,7 +44,7 @@ def moments(
         x = convert_to_tensor(x, name="x")
         wide = math.cast(x, dtypes.float32) if x.dtype.base_dtype in _LOW else x
         mean = reductions.reduce_mean(wide, axes, keepdims=True, name="mean")
-        spread = ops.SquaredDifference(wide, array.stop_gradient(mean))
+        spread = math.SQUARED_DIFFERENCE(wide, array.stop_gradient(mean))
         variance = reductions.reduce_mean(spread, axes, keepdims=True, name="variance")
         if not keep:
             mean, variance = _squeezed(mean, axes), _squeezed(variance, axes)
@@ -84,11 +83,11 @@ def weighted_moments(
         total = reductions.reduce_sum(
             math.add(weights, array.zeros_like(wide)), axes, keepdims=True, name="sum_of_weights"
         )
-        mean = ops.DivNoNan(weighted, total)
+        mean = math.DIV_NO_NAN(weighted, total)
         distance = reductions.reduce_sum(
-            math.multiply(weights, ops.SquaredDifference(wide, mean)), axes, keepdims=True, name="weighted_distsq"
+            math.multiply(weights, math.SQUARED_DIFFERENCE(wide, mean)), axes, keepdims=True, name="weighted_distsq"
         )
-        variance = ops.DivNoNan(distance, total)
+        variance = math.DIV_NO_NAN(distance, total)
         if not keep:
             mean, variance = _squeezed(mean, axes), _squeezed(variance, axes)
         if low:
@@ -121,11 +120,11 @@ def sufficient_statistics(
         if sizes is not None and None not in sizes:
             count = constant(float(np.prod([float(size) for size in sizes])), dtype)  # type: ignore[arg-type]
         else:
-            found = ops.GatherV2(math.cast(array.shape(x), dtype), axes, 0)
-            count = ops.Prod(found, [0], name="count")
+            found = gathering.GATHER_V2(math.cast(array.shape(x), dtype), axes, 0)
+            count = reductions.PROD(found, [0], name="count")
         if shift is not None:
             shift = convert_to_tensor(shift, name="shift")
-            sums, squares = math.subtract(x, shift), ops.SquaredDifference(x, shift)
+            sums, squares = math.subtract(x, shift), math.SQUARED_DIFFERENCE(x, shift)
         else:
             sums, squares = x, math.square(x)
         total = reductions.reduce_sum(sums, axes, keepdims=keep, name="mean_ss")
@@ -147,7 +146,7 @@ def normalize_moments(
 ) -> tuple[Tensor, Tensor]:
     """(mean, variance) from what `sufficient_statistics` gives."""
     with name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]):
-        divisor = ops.Reciprocal(convert_to_tensor(counts), name="divisor")
+        divisor = math_unary.RECIPROCAL(convert_to_tensor(counts), name="divisor")
         if shift is not None:
             shifted = math.multiply(mean_ss, divisor, name="shifted_mean")
             mean = math.add(shifted, shift, name="mean")
@@ -165,7 +164,7 @@ def batch_normalization(
     with name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
         x = convert_to_tensor(x)
         dtype = x.dtype.base_dtype
-        inverse = ops.Rsqrt(convert_to_tensor(variance) + variance_epsilon)
+        inverse = math_unary.RSQRT(convert_to_tensor(variance) + variance_epsilon)
         if scale is not None:
             inverse = inverse * scale
         negated = -(convert_to_tensor(mean)) * inverse if offset is None else offset - convert_to_tensor(mean) * inverse
@@ -223,16 +222,16 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
         x = convert_to_tensor(x, name="x")
         if x.dtype.is_complex:
             part = x.dtype.real_dtype
-            real, imaginary = ops.Real(x, Tout=part), ops.Imag(x, Tout=part)
+            real, imaginary = math_unary.REAL_PART(x, Tout=part), math_unary.IMAG_PART(x, Tout=part)
             inverse = _inverse_norm(math.add(math.square(real), math.square(imaginary)), axis, epsilon)
-            return ops.Complex(
+            return math_unary.COMPLEX_OF(
                 math.multiply(real, inverse), math.multiply(imaginary, inverse), Tout=x.dtype, name=scope
             )
         return math.multiply(x, _inverse_norm(math.square(x), axis, epsilon), name=scope)
 
 
 def _inverse_norm(squares: Tensor, axis: Any, epsilon: float) -> Tensor:
-    return ops.Rsqrt(math.maximum(reductions.reduce_sum(squares, axis, keepdims=True), epsilon))
+    return math_unary.RSQRT(math.maximum(reductions.reduce_sum(squares, axis, keepdims=True), epsilon))
 
 
 @export(v2=("nn.l2_normalize", "math.l2_normalize", "linalg.l2_normalize"))

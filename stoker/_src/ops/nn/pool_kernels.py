@@ -16,16 +16,13 @@ import torch
 import torch.nn.functional as F
 
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
+from stoker._src.base.extensions import extension
 from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.nn.conv_kernels import channels_first, from_channels_first
 from stoker._src.ops.nn.windows import explicit_pairs, is_channels_last, spatial, windows
 from stoker._src.ops.unsigned import SIGNED_TWIN
 
-native: Any
-try:
-    from stoker._src.ops.native import pooling as native  # type: ignore[attr-defined]
-except ImportError:  # built without a compiler
-    native = None
+native = extension("stoker._src.ops.native.pooling")
 
 _MAX = {2: torch.ops.aten.max_pool2d_with_indices, 3: torch.ops.aten.max_pool3d_with_indices}
 _MAX_BACKWARD = {2: torch.ops.aten.max_pool2d_with_indices_backward, 3: torch.ops.aten.max_pool3d_with_indices_backward}

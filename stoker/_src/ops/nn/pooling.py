@@ -11,11 +11,10 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX, REAL, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
-from stoker._src.graph.definition import INTS, STRING, OpDefinition, define, one_of, unchanged
+from stoker._src.graph.definition import INTS, STRING, OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array
 from stoker._src.ops.nn import pool_kernels
-from stoker._src.ops.nn.by_name import ops
 from stoker._src.ops.nn.windows import channel_axis, explicit_pairs, image_shape, known_or_rank, spatial, window_dim
 from stoker._src.ops.values import torch_dtype
 
@@ -79,7 +78,15 @@ def _window_attrs(op: Operation) -> dict[str, Any]:
 
 
 def _zeros(x: Tensor) -> Tensor:
-    return ops.ZerosLike(x)
+    return array.ZEROS_LIKE(x)
+
+
+def _like_images(x: Shape, *_: Shape) -> Shape:
+    return x.of_rank(4)
+
+
+def _like_volumes(x: Shape, *_: Shape) -> Shape:
+    return x.of_rank(5)
 
 
 # ---- MaxPool ----------------------------------------------------------------------------------------------------
@@ -100,7 +107,7 @@ MAX_POOL_GRAD = define(
     data_format=_FORMAT_2D,
     T=_REAL_DEFAULT,
 )
-MAX_POOL_GRAD.shape(unchanged)
+MAX_POOL_GRAD.shape(_like_images)
 MAX_POOL_GRAD_GRAD = define(
     "MaxPoolGradGrad(orig_input: T, orig_output: T, grad: T) -> (output: T)",
     **_WINDOW_2D,
@@ -219,7 +226,7 @@ MAX_POOL_GRAD_V2 = define(
     data_format=_FORMAT_2D,
     T=_REAL_DEFAULT,
 )
-MAX_POOL_GRAD_V2.shape(unchanged)
+MAX_POOL_GRAD_V2.shape(_like_images)
 MAX_POOL_GRAD_GRAD_V2 = define(
     "MaxPoolGradGradV2(orig_input: rank=4 T, orig_output: T, grad: T, ksize: vector* host int32, strides: vector* host int32) -> (output: T)",
     padding=_SAME_VALID,
@@ -321,7 +328,7 @@ MAX_POOL_GRAD_WITH_ARGMAX = define(
     T=REAL,
     **_ARGMAX_ATTRS,
 )
-MAX_POOL_GRAD_WITH_ARGMAX.shape(unchanged)
+MAX_POOL_GRAD_WITH_ARGMAX.shape(_like_images)
 MAX_POOL_GRAD_GRAD_WITH_ARGMAX = define(
     "MaxPoolGradGradWithArgmax(input: T, grad: T, argmax: Targmax) -> (output: T)",
     Targmax=INDEX,
@@ -419,7 +426,7 @@ MAX_POOL_3D_GRAD = define(
     TInput=one_of(*_WIDE_3D, default=dtypes.float32),
     **_POOL_3D,
 )
-MAX_POOL_3D_GRAD.shape(unchanged)
+MAX_POOL_3D_GRAD.shape(_like_volumes)
 MAX_POOL_3D_GRAD_GRAD = define(
     "MaxPool3DGradGrad(orig_input: rank=5 T, orig_output: T, grad: T) -> (output: T)", T=REAL, **_POOL_3D
 )

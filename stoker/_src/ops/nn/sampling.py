@@ -9,9 +9,8 @@ from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, linalg, math, reductions
+from stoker._src.ops import array, linalg, math, reductions, slicing, sparse_embedding, sparse_ops
 from stoker._src.ops.candidate_sampling import compute_accidental_hits, log_uniform_candidate_sampler
-from stoker._src.ops.nn.by_name import ops, public
 from stoker._src.ops.nn.cross_entropy import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits_v2,
@@ -34,7 +33,7 @@ def _sampled_logits(
     seed: Any,
 ) -> tuple[Tensor, Tensor]:
     """(logits of the true and sampled classes [batch, num_true + num_sampled], labels of the same shape)."""
-    lookup = public("nn.embedding_lookup")
+    lookup = sparse_embedding.embedding_lookup
     parts = list(weights) if isinstance(weights, (list, tuple)) else [weights]
     with name_scope(name, "compute_sampled_logits", [*parts, biases, inputs, labels]):
         labels = math.cast(convert_to_tensor(labels), dtypes.int64)
@@ -48,17 +47,17 @@ def _sampled_logits(
         dtype = rows.dtype.base_dtype
         inputs = convert_to_tensor(inputs)
         inputs = math.cast(inputs, dtype)
-        count = ops.Slice(array.shape(flat), [0], [1])
-        width = ops.Slice(array.shape(rows), [1], [1])
+        count = slicing.SLICE(array.shape(flat), [0], [1])
+        width = slicing.SLICE(array.shape(rows), [1], [1])
         from_start = array.concat([count, [-1]], 0)
-        true_rows = ops.Slice(rows, [0, 0], from_start)
-        sampled_rows = ops.Slice(rows, array.concat([count, [0]], 0), [-1, -1])
+        true_rows = slicing.SLICE(rows, [0, 0], from_start)
+        sampled_rows = slicing.SLICE(rows, array.concat([count, [0]], 0), [-1, -1])
         sampled_logits = linalg.matmul(inputs, sampled_rows, transpose_b=True)
         bias_rows = lookup(biases, ids, partition_strategy=partition_strategy)
-        true_bias = ops.Slice(bias_rows, [0], count)
-        sampled_bias = ops.Slice(bias_rows, count, [-1])
+        true_bias = slicing.SLICE(bias_rows, [0], count)
+        sampled_bias = slicing.SLICE(bias_rows, count, [-1])
         grouped = array.reshape(true_rows, array.concat([[-1, num_true], width], 0))
-        products = math.multiply(ops.ExpandDims(inputs, 1), grouped)
+        products = math.multiply(array.EXPAND_DIMS(inputs, 1), grouped)
         true_logits = reductions.reduce_sum(products, 2) + array.reshape(true_bias, [-1, num_true])
         sampled_logits = sampled_logits + sampled_bias
         if remove_accidental_hits:
@@ -74,10 +73,17 @@ def _sampled_logits(
 def _without_hits(labels: Tensor, sampled: Tensor, logits: Tensor, num_sampled: int, num_true: int) -> Tensor:
     """`logits` of the sampled classes, with those that are true classes of their row made so low that they vanish."""
     rows, places, lowest = compute_accidental_hits(labels, sampled, num_true)
-    target = ops.Pack([math.cast(rows, dtypes.int64), places], axis=1)
-    batch = math.cast(ops.Slice(array.shape(labels), [0], [1]), dtypes.int64)
+    target = array.PACK([math.cast(rows, dtypes.int64), places], axis=1)
+    batch = math.cast(slicing.SLICE(array.shape(labels), [0], [1]), dtypes.int64)
     shape = array.concat([batch, convert_to_tensor([num_sampled], dtypes.int64)], 0)
-    penalty = ops.ScatterNd(target, math.cast(lowest, logits.dtype.base_dtype), shape)
+    # A class that is true twice in a row is hit twice, and yet made low once: twice would be minus infinity.
+    penalty = sparse_ops.SPARSE_TO_DENSE(
+        target,
+        shape,
+        math.cast(lowest, logits.dtype.base_dtype),
+        convert_to_tensor(0, logits.dtype.base_dtype),
+        validate_indices=False,
+    )
     return logits + penalty
 
 

@@ -14,11 +14,11 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, ranges, reductions
-from stoker._src.ops.nn.by_name import ops
+from stoker._src.ops import array, comparison, math, ranges, reductions
 
 SOFTMAX = define("Softmax(logits: T) -> (softmax: T)", T=FLOATS)
 LOG_SOFTMAX = define("LogSoftmax(logits: T) -> (logsoftmax: T)", T=FLOATS)
+SOFTMAX.lower(lambda build, op, logits: build.softmax(logits))
 
 
 def _vector_shape(logits: Shape) -> Shape:
@@ -97,8 +97,10 @@ def along(logits: Tensor, definition: OpDefinition, axis: Any, name: str | None)
             return array.transpose(definition(array.transpose(logits, order)), order, name=name or "transpose")
     last = math.subtract(ranges.rank(logits), 1)
     axis = convert_to_tensor(axis)
-    axis = axis + math.cast(ops.Less(axis, 0), axis.dtype) * (last + 1)
-    order = array.concat([ranges.range(0, axis), ops.Pack([last]), ranges.range(axis + 1, last), ops.Pack([axis])], 0)
+    axis = axis + math.cast(comparison.LESS(axis, 0), axis.dtype) * (last + 1)
+    order = array.concat(
+        [ranges.range(0, axis), array.PACK([last]), ranges.range(axis + 1, last), array.PACK([axis])], 0
+    )
     return array.transpose(definition(array.transpose(logits, order)), order, name=name or "transpose")
 
 

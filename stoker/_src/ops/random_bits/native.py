@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -11,15 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from stoker._src.base.extensions import extension
+
 if TYPE_CHECKING:
     from stoker._src.ops.random_bits.philox import Stream
 
-compiled: Any = None
-if not os.environ.get("STOKER_NO_NATIVE"):
-    try:
-        compiled = importlib.import_module("stoker._src.ops.native.random_bits")
-    except ImportError:  # built without a compiler: the NumPy forms give the same numbers, slower
-        compiled = None
+compiled = extension("stoker._src.ops.native.random_bits")
 
 # Below this many outputs per thread, starting one costs more than it saves.
 _OUTPUTS_PER_THREAD = 1 << 17

@@ -9,33 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../../base/native/exponentials.h"
 #include "../../base/native/vectorised.h"
-
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE float exp_of(float x) {
-    /* exp(x) = 2^n exp(r), |r| <= ln(2)/2, by the Taylor series of degree 7. Past the ends 2^n is made of two factors. */
-    float bounded = x < -104.0f ? -104.0f : x;
-    bounded = bounded > 89.0f ? 89.0f : bounded; /* a NaN compares false twice and stays */
-    float n = bounded * 1.44269504f + 12582912.0f; /* rounds to an integer in the low bits */
-    n -= 12582912.0f;
-    float r = bounded - n * 0.693359375f;
-    r -= n * -2.12194440e-4f;
-    float p = 1.0f / 5040.0f;
-    p = p * r + 1.0f / 720.0f;
-    p = p * r + 1.0f / 120.0f;
-    p = p * r + 1.0f / 24.0f;
-    p = p * r + 1.0f / 6.0f;
-    p = p * r + 0.5f;
-    p = p * r * r + r + 1.0f;
-    int32_t whole = (int32_t)(n == n ? n : 0.0f);
-    int32_t half = whole >> 1;
-    uint32_t low = (uint32_t)(half + 127) << 23, high = (uint32_t)(whole - half + 127) << 23;
-    float first, second;
-    memcpy(&first, &low, 4);
-    memcpy(&second, &high, 4);
-    return p * first * second;
-}
 
 INLINE float tanh_of(float x) {
     /* Near zero an odd polynomial (fitted, relative error 4e-9), as a quotient would lose digits there; elsewhere 1 - 2 / (exp(2|x|) + 1). */
@@ -109,6 +84,10 @@ BINARY(loop_square_difference, (x - y) * (x - y))
 BINARY(loop_tanh_grad, y * (1.0f - x * x))
 BINARY(loop_sigmoid_grad, y * x * (1.0f - x))
 BINARY(loop_relu_grad, y > 0.0f ? x : 0.0f)
+/* An element that nobody asked about (y is 0) has no gradient, however steep the function is. */
+BINARY(loop_sqrt_grad, y == 0.0f ? y : y * 0.5f / x)
+BINARY(loop_rsqrt_grad, y == 0.0f ? y : y * -0.5f * x * x * x)
+BINARY(loop_reciprocal_grad, y == 0.0f ? y : -y * x * x)
 
 typedef void (*unary_loop)(float *restrict, const float *, int64_t);
 typedef void (*binary_loop)(float *restrict, const float *, const float *, int64_t, int, int);
@@ -168,6 +147,15 @@ VECTORISED static void loop_matmul(float *restrict out, const float *a, const fl
 static void loop_transpose(float *restrict out, const float *a, int64_t rows, int64_t columns) {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) out[i * columns + j] = a[j * rows + i];
+}
+
+/* -- softmax ----------------------------------------------------------------------------------------------------- */
+
+VECTORISED static void loop_softmax(float *restrict out, const float *a, int64_t rows, int64_t columns) {
+    for (int64_t i = 0; i < rows; i++, a += columns, out += columns) {
+        float scale = 1.0f / exponentials(out, a, largest_of(a, columns), columns);
+        for (int64_t j = 0; j < columns; j++) out[j] *= scale;
+    }
 }
 
 /* -- sums -------------------------------------------------------------------------------------------------------- */

@@ -1,12 +1,12 @@
-/* Small programs: many ops on small float32 tensors in one call.
+/* Programs: many ops on float32 tensors in one call.
  *
- * A kernel call through torch costs about a microsecond before it computes anything, which is more than the arithmetic of a
- * few thousand elements. A Program holds such ops as a list of loops over buffers whose sizes were known when it was made
- * (runtime/programs.py makes it), so a call costs one look at each input and one allocation for each shape among the outputs.
+ * A Program holds ops as a list of loops over buffers whose sizes were known when it was made (runtime/programs.py makes it, and
+ * says when that pays), so a call costs one look at each input and one allocation for each shape among the outputs.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stddef.h>
+#include <stdlib.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -14,15 +14,17 @@
 #include "loops.h"
 
 enum { WORDS = 20 }; /* an instruction: its kind and what that kind needs, see `execute` */
-enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, COPY };
+enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, SOFTMAX, COPY };
 
 static const unary_loop UNARY_LOOPS[] = {loop_neg, loop_square, loop_sqrt, loop_rsqrt, loop_reciprocal,
                                          loop_abs, loop_exp, loop_tanh, loop_sigmoid, loop_relu};
 static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "tanh", "sigmoid", "relu"};
 static const binary_loop BINARY_LOOPS[] = {loop_add, loop_sub, loop_mul, loop_div, loop_max, loop_min,
-                                           loop_square_difference, loop_tanh_grad, loop_sigmoid_grad, loop_relu_grad};
+                                           loop_square_difference, loop_tanh_grad, loop_sigmoid_grad, loop_relu_grad,
+                                           loop_sqrt_grad, loop_rsqrt_grad, loop_reciprocal_grad};
 static const char *BINARY_NAMES[] = {"add", "sub", "mul", "div", "max", "min",
-                                     "square_difference", "tanh_grad", "sigmoid_grad", "relu_grad"};
+                                     "square_difference", "tanh_grad", "sigmoid_grad", "relu_grad",
+                                     "sqrt_grad", "rsqrt_grad", "reciprocal_grad"};
 enum { UNARIES = sizeof UNARY_LOOPS / sizeof *UNARY_LOOPS, BINARIES = sizeof BINARY_LOOPS / sizeof *BINARY_LOOPS };
 
 typedef struct {
@@ -31,10 +33,10 @@ typedef struct {
     PyObject *input_shapes;  /* a tuple of tuples */
     PyObject *output_groups; /* a tuple of (how many, argument of `empty`, elements of each) */
     PyObject *empty, *fallback;
-    PyObject *code, *offsets, *constants; /* bytes; kept alive here */
-    Py_ssize_t inputs, outputs, scratch, constant_count, length;
-    int64_t scratch_size; /* floats */
-    int64_t rows;         /* that threads may share, or 0 */
+    PyObject *code, *scratch, *constants, *places; /* bytes; kept alive here */
+    Py_ssize_t inputs, outputs, scratch_count, constant_count, length;
+    int64_t scratch_size; /* floats, for each row where there are rows */
+    int64_t rows, block;  /* rows that threads may share, or 0, and how many go through the loops at once */
 } Program;
 
 static PyObject *str_shape, *str_is_contiguous, *str_contiguous, *str_data_ptr, *str_unbind;
@@ -83,6 +85,9 @@ static void execute(const int64_t *w, const int64_t *end, float **buffers) {
         case SUM: /* out, a, outer, middle, inner, divisor */
             loop_sum(buffers[w[1]], buffers[w[2]], w[3], w[4], w[5], (float)w[6]);
             break;
+        case SOFTMAX: /* out, a, rows, columns */
+            loop_softmax(buffers[w[1]], buffers[w[2]], w[3], w[4]);
+            break;
         case COPY: /* out, a, where to begin in out, in a, sizes, steps */
             copy(w + 5, buffers[w[1]] + w[3], buffers[w[2]] + w[4]);
             break;
@@ -109,6 +114,17 @@ static void execute_rows(const int64_t *w, const int64_t *end, float **buffers, 
             UNARY_LOOPS[w[1]](buffers[w[2]] + from * each, buffers[w[3]] + from * each, (to - from) * each);
             continue;
         }
+        if (w[0] == SUM) {
+            int64_t outer = w[3] / all;
+            loop_sum(buffers[w[1]] + from * outer * w[5], buffers[w[2]] + from * outer * w[4] * w[5], (to - from) * outer, w[4], w[5],
+                     (float)w[6]);
+            continue;
+        }
+        if (w[0] == SOFTMAX) {
+            int64_t each = w[3] / all;
+            loop_softmax(buffers[w[1]] + from * each * w[4], buffers[w[2]] + from * each * w[4], (to - from) * each, w[4]);
+            continue;
+        }
         memcpy(walk, w + 5, sizeof walk);
         int64_t each = walk[0] * walk[1] * walk[2] * walk[3] / all;
         restrict_walk(walk, all, from, to, &a, &b);
@@ -119,17 +135,42 @@ static void execute_rows(const int64_t *w, const int64_t *end, float **buffers, 
     }
 }
 
-/* Rows shared among torch's threads. */
-static void execute_shared(const int64_t *w, const int64_t *end, float **buffers, int64_t all) {
-#ifdef _OPENMP
+/* Rows `from` to `to`, a block at a time: the scratch buffers, of a block each, begin where the rows before the block would lie. */
+static void execute_blocks(const Program *self, float **buffers, float *room, int64_t from, int64_t to) {
+    const int64_t *code = (const int64_t *)PyBytes_AS_STRING(self->code), *scratch = (const int64_t *)PyBytes_AS_STRING(self->scratch);
+    float **moved = buffers + self->inputs + self->outputs;
+    for (int64_t first = from; first < to; first += self->block) {
+        int64_t last = first + self->block < to ? first + self->block : to;
+        for (Py_ssize_t i = 0; i < self->scratch_count; i++)
+            moved[i] = room + scratch[2 * i] * self->block - first * scratch[2 * i + 1];
+        execute_rows(code, code + self->length * WORDS, buffers, self->rows, first, last);
+    }
+}
+
+/* Rows shared among torch's threads; 0 where there is no memory for what each of them needs. */
+static int execute_shared(const Program *self, float **buffers) {
+    int64_t total = self->inputs + self->outputs + self->scratch_count + self->constant_count;
+    int enough = 1;
 #pragma omp parallel
     {
+#ifdef _OPENMP
         int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
-        execute_rows(w, end, buffers, all, all * thread / threads, all * (thread + 1) / threads);
-    }
 #else
-    execute_rows(w, end, buffers, all, 0, all);
+        int64_t thread = 0, threads = 1;
 #endif
+        float **own = malloc((size_t)total * sizeof *own);
+        float *room = malloc(((size_t)(self->scratch_size * self->block) + 1) * sizeof *room);
+        if (own != NULL && room != NULL) {
+            memcpy(own, buffers, (size_t)total * sizeof *own);
+            execute_blocks(self, own, room, self->rows * thread / threads, self->rows * (thread + 1) / threads);
+        } else {
+#pragma omp atomic write
+            enough = 0;
+        }
+        free(own);
+        free(room);
+    }
+    return enough;
 }
 
 /* The address of a tensor's elements; NULL with an error set where there is none. */
@@ -187,9 +228,9 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
         PyErr_Format(PyExc_TypeError, "a program of %zd inputs was given %zd", self->inputs, PyVectorcall_NARGS(flags));
         return NULL;
     }
-    Py_ssize_t total = self->inputs + self->outputs + self->scratch + self->constant_count;
+    Py_ssize_t total = self->inputs + self->outputs + self->scratch_count + self->constant_count;
     float **buffers = PyMem_Malloc(((size_t)total + 1) * sizeof *buffers);
-    float *scratch = PyMem_RawMalloc(((size_t)self->scratch_size + 1) * sizeof(float));
+    float *scratch = PyMem_RawMalloc(((size_t)(self->rows ? 0 : self->scratch_size) + 1) * sizeof(float));
     PyObject *kept = NULL; /* contiguous copies of inputs that were not */
     PyObject *results = PyTuple_New(self->outputs);
     if (buffers == NULL || scratch == NULL || results == NULL) {
@@ -223,18 +264,23 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
     float **rest = buffers + self->inputs;
     if (allocate(self, results, rest) < 0) goto failed;
     rest += self->outputs;
-    const int64_t *offsets = (const int64_t *)PyBytes_AS_STRING(self->offsets);
-    for (Py_ssize_t i = 0; i < self->scratch; i++) rest[i] = scratch + offsets[i];
-    rest += self->scratch;
-    float *constants = (float *)PyBytes_AS_STRING(self->constants);
-    for (Py_ssize_t i = 0; i < self->constant_count; i++) rest[i] = constants + offsets[self->scratch + i];
+    const int64_t *scratch_places = (const int64_t *)PyBytes_AS_STRING(self->scratch);
+    for (Py_ssize_t i = 0; i < self->scratch_count && !self->rows; i++) rest[i] = scratch + scratch_places[2 * i];
+    rest += self->scratch_count;
+    const int64_t *places = (const int64_t *)PyBytes_AS_STRING(self->places);
+    for (Py_ssize_t i = 0; i < self->constant_count; i++) rest[i] = (float *)PyBytes_AS_STRING(self->constants) + places[i];
     const int64_t *code = (const int64_t *)PyBytes_AS_STRING(self->code);
+    int enough = 1;
     Py_BEGIN_ALLOW_THREADS
     if (self->rows)
-        execute_shared(code, code + self->length * WORDS, buffers, self->rows);
+        enough = execute_shared(self, buffers);
     else
         execute(code, code + self->length * WORDS, buffers);
     Py_END_ALLOW_THREADS
+    if (!enough) {
+        PyErr_NoMemory();
+        goto failed;
+    }
 done:
     PyMem_Free(buffers);
     PyMem_RawFree(scratch);
@@ -246,13 +292,12 @@ failed:
 }
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    static char *names[] = {"code",    "input_shapes", "output_groups", "scratch", "constant_count", "scratch_size",
-                            "rows",    "offsets",      "constants",     "empty",   "fallback",       NULL};
-    PyObject *code, *shapes, *groups, *offsets, *constants, *empty, *fallback;
-    Py_ssize_t scratch, constant_count;
-    long long size, rows;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SO!O!nnLLSSOO", names, &code, &PyTuple_Type, &shapes, &PyTuple_Type, &groups,
-                                     &scratch, &constant_count, &size, &rows, &offsets, &constants, &empty, &fallback))
+    static char *names[] = {"code",  "input_shapes", "output_groups", "scratch", "scratch_size", "rows",
+                            "block", "constants",    "places",        "empty",   "fallback",     NULL};
+    PyObject *code, *shapes, *groups, *scratch, *constants, *places, *empty, *fallback;
+    long long size, rows, block;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SO!O!SLLLSSOO", names, &code, &PyTuple_Type, &shapes, &PyTuple_Type, &groups,
+                                     &scratch, &size, &rows, &block, &constants, &places, &empty, &fallback))
         return NULL;
     Py_ssize_t outputs = 0;
     for (Py_ssize_t g = 0; g < PyTuple_GET_SIZE(groups); g++) {
@@ -269,16 +314,18 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->code = Py_NewRef(code);
     self->input_shapes = Py_NewRef(shapes);
     self->output_groups = Py_NewRef(groups);
-    self->offsets = Py_NewRef(offsets);
+    self->scratch = Py_NewRef(scratch);
     self->constants = Py_NewRef(constants);
+    self->places = Py_NewRef(places);
     self->empty = Py_NewRef(empty);
     self->fallback = Py_NewRef(fallback);
     self->inputs = PyTuple_GET_SIZE(shapes);
     self->outputs = outputs;
-    self->scratch = scratch;
-    self->constant_count = constant_count;
+    self->scratch_count = PyBytes_GET_SIZE(scratch) / (Py_ssize_t)(2 * sizeof(int64_t));
+    self->constant_count = PyBytes_GET_SIZE(places) / (Py_ssize_t)sizeof(int64_t);
     self->scratch_size = size;
     self->rows = rows;
+    self->block = block;
     self->length = PyBytes_GET_SIZE(code) / (Py_ssize_t)(WORDS * sizeof(int64_t));
     return (PyObject *)self;
 }
@@ -301,8 +348,9 @@ static void dealloc(Program *self) {
     Py_XDECREF(self->code);
     Py_XDECREF(self->input_shapes);
     Py_XDECREF(self->output_groups);
-    Py_XDECREF(self->offsets);
+    Py_XDECREF(self->scratch);
     Py_XDECREF(self->constants);
+    Py_XDECREF(self->places);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -321,7 +369,7 @@ static PyTypeObject ProgramType = {
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "program", "Small programs: many ops on small float32 tensors in one call.", -1, NULL, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "program", "Programs: many ops on float32 tensors in one call.", -1, NULL, NULL, NULL, NULL, NULL,
 };
 
 static int add_names(PyObject *m, const char *attribute, const char **names, int count) {
@@ -348,7 +396,7 @@ PyMODINIT_FUNC PyInit_program(void) {
     if (m == NULL) return NULL;
     if (PyModule_AddObjectRef(m, "Program", (PyObject *)&ProgramType) < 0 || PyModule_AddIntConstant(m, "WORDS", WORDS) < 0 ||
         PyModule_AddIntMacro(m, UNARY_LOOP) < 0 || PyModule_AddIntMacro(m, BINARY_LOOP) < 0 || PyModule_AddIntMacro(m, MATMUL) < 0 ||
-        PyModule_AddIntMacro(m, SUM) < 0 || PyModule_AddIntMacro(m, COPY) < 0 ||
+        PyModule_AddIntMacro(m, SUM) < 0 || PyModule_AddIntMacro(m, SOFTMAX) < 0 || PyModule_AddIntMacro(m, COPY) < 0 ||
         add_names(m, "UNARY", UNARY_NAMES, UNARIES) < 0 || add_names(m, "BINARY", BINARY_NAMES, BINARIES) < 0) {
         Py_DECREF(m);
         return NULL;

@@ -64,7 +64,6 @@ from stoker._src.ops.math_unary import is_inf as is_inf
 from stoker._src.ops.math_unary import is_nan as is_nan
 from stoker._src.ops.math_unary import log as log
 from stoker._src.ops.math_unary import log1p as log1p
-from stoker._src.ops.math_unary import log_sigmoid as log_sigmoid
 from stoker._src.ops.math_unary import negative as negative
 from stoker._src.ops.math_unary import real as real
 from stoker._src.ops.math_unary import reciprocal as reciprocal
@@ -79,6 +78,7 @@ from stoker._src.ops.math_unary import sqrt as sqrt
 from stoker._src.ops.math_unary import square as square
 from stoker._src.ops.math_unary import tan as tan
 from stoker._src.ops.math_unary import tanh as tanh
+from stoker._src.ops.nn.activations import log_sigmoid as log_sigmoid
 from stoker._src.ops.nn.activations import softplus as softplus
 from stoker._src.ops.nn.activations import softsign as softsign
 from stoker._src.ops.nn.bias import zero_fraction as zero_fraction
