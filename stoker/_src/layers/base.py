@@ -570,7 +570,7 @@ def checked_padding(padding: str, allowed: tuple[str, ...] = ("valid", "same")) 
     Raises:
         ValueError: an unknown one.
     """
-    plain = padding.lower()
+    plain = padding.lower() if isinstance(padding, str) else ""
     if plain not in allowed:
         raise ValueError(f"The `padding` argument must be one of {', '.join(map(repr, allowed))}. Received: {padding}")
     return plain

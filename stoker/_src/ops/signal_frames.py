@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
@@ -73,6 +75,9 @@ def frame(
     with name_scope(name, "frame", [signal, frame_length, frame_step]):
         x = convert_to_tensor(signal, name="signal")
         width, step = _whole(frame_length, "frame_length"), _whole(frame_step, "frame_step")
+        if isinstance(step, int) and step == 0:
+            text = "frame_step must not be 0."
+            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
         rank = x.static_shape.rank
         if rank is None:
             return ranges.along_axis(x, axis, lambda flat: frame(flat, width, step, pad_end, pad_value, 1))
