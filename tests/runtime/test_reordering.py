@@ -47,6 +47,16 @@ def test_both_steps_may_be_fetched():
         np.testing.assert_array_equal(other.ravel(), [0, 0, 0, 0])
 
 
+def test_maxima_may_be_fed():
+    """What is fed for the maxima says nothing of the image."""
+    image = np.array([1.0, 2.0], "f").reshape(1, 1, 2, 1)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, image.shape)
+        y = tf.nn.max_pool(tf.nn.relu(x), [1, 1, 2, 1], [1, 1, 2, 1], "VALID")
+        gradient = tf.gradients(y, x)[0]
+        np.testing.assert_array_equal(session.run(gradient, {x: image, y: [[[[-1.0]]]]}).ravel(), [0, 1])
+
+
 def test_maxima_of_another_pooling_are_not_trusted():
     """The gradient op takes any tensor for the maxima: positions come from the image alone."""
     with tf.Graph().as_default(), tf.Session() as session:

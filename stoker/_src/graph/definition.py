@@ -213,6 +213,7 @@ class OpDefinition:
     in_place_fn: Kernel | None = None
     in_place_position: int = 0
     lower_fn: Callable[..., Any] | None = None
+    exchanges: dict[OpDefinition, Callable[..., Any]] = field(default_factory=dict)
     numbers_fn: Callable[[Any], Sequence[Any] | None] | None = None
     of_shapes: bool = False  # the result depends on the shapes of the inputs alone
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also takes as tensors of a GPU
@@ -407,6 +408,19 @@ class OpDefinition:
         """
         self.lower_fn = function
         return self
+
+    def exchange(self, maker: OpDefinition) -> Callable[[Kernel], Kernel]:
+        """Registers when this op may come before `maker`, whose result is its first input, instead of after it.
+
+        `rule(op, made_by)` returns which inputs of the maker this op takes then, instead of its own: its result replaces the
+        first of them. None where the result would not be the same.
+        """
+
+        def register(rule: Kernel) -> Kernel:
+            self.exchanges[maker] = rule
+            return rule
+
+        return register
 
     def batch(self, key: Callable[..., Any]) -> Callable[[Kernel], Kernel]:
         """Registers a kernel for many nodes of this op at once, as optimizer updates are.
