@@ -337,9 +337,8 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
         _check_branches(bodies, rule, [f"branch {i}" for i in range(len(bodies))])
         passed, captured = _with_captures(bodies)
         made = [_branch(body, inputs) for body, inputs in zip(bodies, captured)]
-        stateful = any(function.stateful for function in made)
         with control_dependencies(_waits(bodies)):
-            results = (functional.CASE if stateful else functional.STATELESS_CASE)(
+            results = functional.CASE(  # 1.15 does not know StatelessCase
                 index,
                 passed,
                 Tout=[tensor.dtype.base_dtype for tensor in made[0].outputs],

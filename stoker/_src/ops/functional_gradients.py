@@ -180,8 +180,7 @@ def case_grad(op: Operation, *grads: Any) -> list[Any]:
         _note_outputs(op)
     if not positions:
         return [None] * len(op._inputs)
-    definition = functional.CASE if any(f.stateful for f in made) else functional.STATELESS_CASE
-    results = definition(
+    results = functional.CASE(
         op._inputs[0],
         passed,
         Tout=[t.dtype.base_dtype for t in made[0].outputs],
