@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -56,6 +57,7 @@ from stoker._src.base.shapes import Shape  # noqa: E402
 from stoker._src.graph import context  # noqa: E402
 from stoker._src.graph.definition import OpDefinition, Trait, all_definitions, find_definition  # noqa: E402
 
+PATIENCE = 90  # seconds for one case
 ORACLE = ROOT / "scripts" / "op_comparison" / "oracle.py"
 
 
@@ -63,7 +65,7 @@ ORACLE = ROOT / "scripts" / "op_comparison" / "oracle.py"
 
 
 def run_oracle(python: str, cases: list[Case], folder: Path) -> list[dict[str, Any]]:
-    """TensorFlow's results. Where a case ends its process, another goes on after it."""
+    """TensorFlow's results. Where a case ends its process, or does not end itself, another goes on after it."""
     writer = Writer()
     writer.save(folder / "cases", [writer.pack(as_message(case)) for case in cases])
     environment = dict(
@@ -71,16 +73,12 @@ def run_oracle(python: str, cases: list[Case], folder: Path) -> list[dict[str, A
     )
     fatal: list[str] = []
     while True:
-        done = subprocess.run(
-            [python, str(ORACLE), str(folder / "cases"), str(folder), *fatal],
-            env=environment, capture_output=True, text=True, timeout=1800,
-        )  # fmt: skip
-        lines = done.stdout.split()
-        if lines and lines[-1] == "done":
+        last = last_line([python, str(ORACLE), str(folder / "cases"), str(folder), *fatal], environment)
+        if last == "done":
             break
-        if not lines or lines[-1] in fatal:
-            raise SystemExit(f"{python} failed with status {done.returncode}: {done.stderr[-2000:]}")
-        fatal.append(lines[-1])
+        if not last or last in fatal:
+            raise SystemExit(f"{python} {ORACLE} failed, see above")
+        fatal.append(last)
     results = []
     for path in sorted(folder.glob("results_*.json"), key=lambda path: int(path.stem.split("_")[1])):
         reader = Reader(path.with_suffix(""), tf)
@@ -89,6 +87,22 @@ def run_oracle(python: str, cases: list[Case], folder: Path) -> list[dict[str, A
                 result["values"] = [reader.unpack(value) for value in result["values"]]
             results.append(result)
     return results
+
+
+def last_line(command: list[str], environment: dict[str, str]) -> str:
+    """What a process printed last; it is ended where it prints nothing for a long time."""
+    last = ""
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        while True:
+            watch = threading.Timer(PATIENCE, process.kill)
+            watch.start()
+            line = process.stdout.readline()
+            watch.cancel()
+            watch.join()
+            if not line:
+                return last
+            last = line.strip()
 
 
 def oracle_version(python: str) -> str:

@@ -156,6 +156,7 @@ from stoker._src.ops.control_flow import switch_case as switch_case
 from stoker._src.ops.control_flow import while_loop_v2 as while_loop
 from stoker._src.ops.counting import histogram_fixed_width as histogram_fixed_width
 from stoker._src.ops.counting import histogram_fixed_width_bins as histogram_fixed_width_bins
+from stoker._src.ops.critical_section import CriticalSection as CriticalSection
 from stoker._src.ops.custom_gradients import custom_gradient as custom_gradient
 from stoker._src.ops.custom_gradients import grad_pass_through as grad_pass_through
 from stoker._src.ops.custom_gradients import recompute_grad as recompute_grad

@@ -7,7 +7,7 @@ import os
 import pytest
 
 import stoker.compat.v1  # noqa: F401  (loads every op)
-from stoker._src.base import shapes
+from stoker._src.base import settings, shapes
 from stoker._src.graph import context
 from stoker._src.runtime import devices
 
@@ -40,3 +40,9 @@ def eager():
     with context.enter_eager():
         yield
     shapes.set_v2_tensorshape(False)
+
+
+@pytest.fixture
+def equality(monkeypatch):
+    """`==` of tensors compares their values, as in 2.x."""
+    monkeypatch.setattr(settings, "tensor_equality", True)

@@ -16,7 +16,8 @@ import numpy as np
 from op_comparison.exchange import Variable
 from op_comparison.programs import PROGRAMS
 from stoker._src.base.dtypes import DType, as_dtype
-from stoker._src.graph.definition import Arg, OpDefinition, Trait, broadcasting, find_definition, unchanged
+from stoker._src.graph.definition import OpDefinition, Trait, broadcasting, find_definition, unchanged
+from stoker._src.graph.op_arguments import Arg
 
 OPS = "stoker._src.ops."
 ROOT = Path(__file__).resolve().parent.parent.parent

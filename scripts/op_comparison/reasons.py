@@ -16,6 +16,7 @@ _WAVES = (64.0, "phases of large arguments; measured against 1")
 _TAILS = (8192.0, "far tails: TensorFlow's series are cut off earlier")
 
 TOLERANCES: dict[str, tuple[float, str]] = {
+    "TanhGrad": (64.0, "1 - y * y is rounded once, by TensorFlow twice"),
     **dict.fromkeys(("BesselI1", "BesselI1e", "BesselK0", "BesselK0e", "BesselI0e", "BesselK1", "Lgamma", "Spence"), _SPECIAL),
     **dict.fromkeys(("RandomGammaGrad", "Zeta", "Polygamma", "Erfc", "Expint", "Dawsn"), _SPECIAL),
     **dict.fromkeys(("Digamma", "IgammaGradA"), (64.0, "near zeros and in far tails digits cancel; measured against 1")),
@@ -66,7 +67,12 @@ DELIBERATE: dict[str, tuple[str, str]] = {
     ),
     "ParallelConcat": ("^empty .*TensorFlow raises", "empty parts are allowed"),
     "MaxPoolGradWithArgmax": ("^empty .*TensorFlow raises", "empty tensors of any rank are allowed"),
-    "Cholesky": ("stoker raises InvalidArgumentError: Cholesky", "a matrix that is not positive definite raises InvalidArgumentError; TensorFlow 2.21 returns NaN beside unset memory"),
+    "Cholesky": ("nan instead of", "a matrix that is not positive definite gives NaN; TensorFlow 2.21 gives NaN beside unset memory, or zeros"),
+    **dict.fromkeys(
+        ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
+        ("^empty", "of no images nothing is known: the reserve spaces are zero; TensorFlow leaves them unset"),
+    ),
+    "RandomGammaGrad": ("^NaN, inf.*-inf instead of nan", "the limit at infinite samples; TensorFlow gives NaN"),
     "ArgMax": ("^int16 .*TensorFlow raises", "an axis of dtype int16 works; TensorFlow raises for valid ones"),
     "SegmentMin": ("^NaN, inf.*: nan instead of", _NAN),
     "SegmentMax": ("^NaN, inf.*: nan instead of", _NAN),
@@ -93,7 +99,7 @@ DELIBERATE_DERIVATIVES: dict[str, tuple[str, str]] = {
     "SqrtGrad": ("nan instead of", "complex division by zero gives NaN in both parts"),
     "MulNoNan": ("nan instead of inf", "complex overflow gives NaN in both parts"),
     "Pow": ("complex128", "on the branch cut of complex powers"),
-    "Cholesky": ("stoker raises InvalidArgumentError", "a matrix that is not positive definite raises"),
+    "Cholesky": ("nan instead of", "of a matrix that is not positive definite it is NaN"),
     **dict.fromkeys(("Qr", "Svd", "Eig"), (" units$", "the order of eigenvalues and the phases of vectors are free; and singular values are real, whatever the gradient's imaginary part")),
     "UnsortedSegmentProd": ("instead of nan$", "of a segment with a zero: the derivative, where TensorFlow gives NaN"),
     "Dawsn": (" units$", "1 - 2 x D(x) cancels for large x"),

@@ -6,6 +6,7 @@ from stoker._src.ops.random_generator import create_rng_state as create_rng_stat
 from stoker._src.ops.random_generator import Generator as Generator
 from stoker._src.ops.random_generator import get_global_generator as get_global_generator
 from stoker._src.ops.random_generator import set_global_generator as set_global_generator
+from stoker._src.ops.random_indices import index_shuffle as index_shuffle
 from stoker._src.ops.random_stateless import Algorithm as Algorithm
 from stoker._src.ops.random_stateless import fold_in as stateless_fold_in
 from stoker._src.ops.random_stateless import split as stateless_split

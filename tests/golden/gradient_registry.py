@@ -45,7 +45,7 @@ def record(names: list[str]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "names":
-        import stoker.compat.v1  # noqa: F401
+        import stoker._src.ops  # noqa: F401
         from stoker._src.graph.definition import all_definitions
 
         print(*sorted(all_definitions()), sep="\n")

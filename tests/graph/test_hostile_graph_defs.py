@@ -239,6 +239,19 @@ def test_stated_shapes_make_static_shapes_precise():
         op.get_attr("_output_shapes")
 
 
+def test_stated_shapes_of_handles_count_for_nothing():
+    """TensorFlow's meta graphs state [2] for handles of stacks, arrays and queues of 1.x, whose shapes nobody uses."""
+    pair = "list { shape { dim { size: 2 } } }"
+    text = (
+        node("size", "Const", dtype="type: DT_INT32", value="tensor { dtype: DT_INT32 tensor_shape {} int_val: 3 }")
+        + node("s", "StackV2", "size", elem_type=T, stack_name='s: ""', _output_shapes=pair)
+        + node("a", "TensorArrayV3", "size", dtype=T, _output_shapes="list { shape { dim { size: 2 } } shape { } }")
+        + node("q", "FIFOQueue", component_types="list { type: DT_FLOAT }", _output_shapes=pair)
+    )
+    tf.import_graph_def(graph_def(text), name="")
+    assert tf.get_default_graph().get_tensor_by_name("a:1").shape.as_list() == []
+
+
 CONSTANTS = {
     "too_many": ("DT_FLOAT", "", "float_val: [1, 2, 3]", np.float32(1)),
     "too_many_strings": ("DT_STRING", "", 'string_val: "a" string_val: "b"', b"a"),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stoker.compat.v1 as tf
+from tests.running import run_initialized
 
 X = np.random.RandomState(0).randn(3, 4, 2).astype(np.float32)
 cells = tf.nn.rnn_cell
@@ -33,16 +34,10 @@ class Pair(cells.RNNCell):
         return total, (total, state[1] + tf.expand_dims(total, 1))
 
 
-def _run(fetches):
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        return session.run(fetches)
-
-
 def test_user_written_cell():
     """A cell needs call, state_size and output_size only; its variables lie under its name in the loop's scope."""
     lengths = [1, 4, 0]
-    outputs, (first, second) = _run(tf.nn.dynamic_rnn(Pair(3), X, sequence_length=lengths, dtype=tf.float32))
+    outputs, (first, second) = run_initialized(tf.nn.dynamic_rnn(Pair(3), X, sequence_length=lengths, dtype=tf.float32))
     assert [variable.name for variable in tf.global_variables()] == ["rnn/pair/kernel:0"]
     sums = np.cumsum(X.sum(2), 1)
     for row, length in enumerate(lengths):
@@ -66,7 +61,7 @@ def test_initial_state_of_inputs():
 
 def test_activations_by_name():
     """Cells take activations by name, as layers do."""
-    outputs, _ = _run(tf.nn.dynamic_rnn(cells.BasicRNNCell(2, activation="relu"), X, dtype=tf.float32))
+    outputs, _ = run_initialized(tf.nn.dynamic_rnn(cells.BasicRNNCell(2, activation="relu"), X, dtype=tf.float32))
     assert outputs.min() == 0
     with pytest.raises(ValueError, match="Unknown activation"):
         cells.LSTMCell(2, activation="nope")
@@ -151,7 +146,7 @@ def test_the_visitor_is_asked_down_to_the_tensors(visitor, dropped):
     cell = cells.DropoutWrapper(Ones(), state_keep_prob=0.5, dropout_state_filter_visitor=visitor)
     ones = tf.ones([1, 40])
     _, state = cell(ones, cells.LSTMStateTuple(ones, ones))
-    assert tuple(not np.all(part == 1) for part in _run([state.c, state.h])) == dropped
+    assert tuple(not np.all(part == 1) for part in run_initialized([state.c, state.h])) == dropped
 
 
 def test_weights_in_parts():
@@ -165,4 +160,4 @@ def test_weights_in_parts():
         ("rnn/lstm_cell/bias", [16]),
         ("rnn/lstm_cell/projection/kernel/part_0", [4, 4]),
     ]
-    assert np.isfinite(_run(outputs)).all()
+    assert np.isfinite(run_initialized(outputs)).all()

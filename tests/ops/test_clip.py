@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 
 import stoker.compat.v1 as tf
+from tests.running import run
 
 X = np.array([[3.0, -4.0, 0.0], [0.3, 0.4, -0.1]], np.float32)
-
-
-def _run(tensor):
-    with tf.Session() as session:
-        return session.run(tensor)
 
 
 def _norm(x):
@@ -21,10 +17,10 @@ def _norm(x):
 
 def test_clip_by_value():
     """Values outside of the bounds become the bounds; bounds may have the tensor's shape."""
-    np.testing.assert_array_equal(_run(tf.clip_by_value(X, -1.0, 0.35)), np.clip(X, -1, 0.35))
+    np.testing.assert_array_equal(run(tf.clip_by_value(X, -1.0, 0.35)), np.clip(X, -1, 0.35))
     low = np.full([2, 3], -0.2, np.float32)
-    np.testing.assert_array_equal(_run(tf.clip_by_value(X, low, 0.35)), np.clip(X, low, 0.35))
-    np.testing.assert_array_equal(_run(tf.clip_by_value([1, 5, 9], 2, 6)), [2, 5, 6])
+    np.testing.assert_array_equal(run(tf.clip_by_value(X, low, 0.35)), np.clip(X, low, 0.35))
+    np.testing.assert_array_equal(run(tf.clip_by_value([1, 5, 9], 2, 6)), [2, 5, 6])
 
 
 def test_clip_by_value_names():
@@ -47,21 +43,21 @@ def test_clip_by_value_of_slices():
     slices = tf.IndexedSlices(tf.constant([1.0, 5.0]), tf.constant([1, 4]), tf.constant([6]))
     clipped = tf.clip_by_value(slices, 0.0, 2.0)
     assert clipped.indices is slices.indices and clipped.dense_shape is slices.dense_shape
-    np.testing.assert_array_equal(_run(clipped.values), [1.0, 2.0])
+    np.testing.assert_array_equal(run(clipped.values), [1.0, 2.0])
 
 
 @pytest.mark.parametrize("limit", [0.5, 5.0, 100.0])
 def test_clip_by_norm(limit):
     """A tensor longer than the limit is scaled down to it; a shorter one is left as it is."""
-    np.testing.assert_allclose(_run(tf.clip_by_norm(X, limit)), X * min(1, limit / _norm(X)), rtol=1e-6)
+    np.testing.assert_allclose(run(tf.clip_by_norm(X, limit)), X * min(1, limit / _norm(X)), rtol=1e-6)
 
 
 def test_clip_by_norm_of_slices_along_axes():
     """With axes each slice is clipped by itself; those inside of the limit stay unchanged."""
-    found = _run(tf.clip_by_norm(X, 1.0, axes=[1]))
+    found = run(tf.clip_by_norm(X, 1.0, axes=[1]))
     np.testing.assert_allclose(found[0], X[0] / 5, rtol=1e-6)
     np.testing.assert_array_equal(found[1], X[1])
-    np.testing.assert_allclose(_run(tf.clip_by_norm(X, 1.0, axes=[-1])), found)
+    np.testing.assert_allclose(run(tf.clip_by_norm(X, 1.0, axes=[-1])), found)
 
 
 def test_clip_by_norm_of_zeros_has_a_gradient():
@@ -76,7 +72,7 @@ def test_clip_by_norm_of_zeros_has_a_gradient():
 def test_clip_by_average_norm(limit):
     """The norm divided by the number of elements is what is clipped."""
     average = _norm(X) / X.size
-    np.testing.assert_allclose(_run(tf.clip_by_average_norm(X, limit)), X * min(1, limit / average), rtol=1e-6)
+    np.testing.assert_allclose(run(tf.clip_by_average_norm(X, limit)), X * min(1, limit / average), rtol=1e-6)
 
 
 def test_global_norm():
@@ -84,8 +80,8 @@ def test_global_norm():
     slices = tf.IndexedSlices(tf.constant([[1.0, 2.0]]), tf.constant([3]))
     norm = tf.global_norm([tf.constant(X), None, slices])
     assert norm.name == "global_norm/global_norm:0" and norm.shape == ()
-    np.testing.assert_allclose(_run(norm), np.sqrt(_norm(X) ** 2 + 5), rtol=1e-6)
-    assert _run(tf.global_norm([None])) == 0
+    np.testing.assert_allclose(run(norm), np.sqrt(_norm(X) ** 2 + 5), rtol=1e-6)
+    assert run(tf.global_norm([None])) == 0
 
 
 @pytest.mark.parametrize("limit", [1.0, 50.0])
@@ -96,7 +92,7 @@ def test_clip_by_global_norm(limit):
     assert clipped[1] is None
     expected = np.sqrt(_norm(X) ** 2 + 5)
     factor = min(1, limit / expected)
-    first, last, found = _run([clipped[0], clipped[2], norm])
+    first, last, found = run([clipped[0], clipped[2], norm])
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     np.testing.assert_allclose(first, X * factor, rtol=1e-6)
     np.testing.assert_allclose(last, y * factor, rtol=1e-6)
@@ -107,13 +103,13 @@ def test_clip_by_global_norm_with_a_given_norm():
     given = tf.constant(10.0)
     (clipped,), norm = tf.clip_by_global_norm([tf.constant(X)], 1.0, use_norm=given)
     assert norm is given
-    np.testing.assert_allclose(_run(clipped), X / 10, rtol=1e-6)
+    np.testing.assert_allclose(run(clipped), X / 10, rtol=1e-6)
 
 
 def test_clip_by_global_norm_of_what_is_not_finite():
     """An infinite norm makes everything NaN, so that the failure is seen."""
     (clipped, other), _ = tf.clip_by_global_norm([tf.constant([np.inf]), tf.constant([1.0])], 1.0)
-    assert np.isnan(_run(clipped)).all() and np.isnan(_run(other)).all()
+    assert np.isnan(run(clipped)).all() and np.isnan(run(other)).all()
 
 
 @pytest.mark.parametrize("bad", ["abc", 3.0])

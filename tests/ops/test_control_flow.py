@@ -5,14 +5,9 @@ import pytest
 
 import stoker as tf2
 import stoker.compat.v1 as tf
+from tests.running import run_initialized
 
 X = np.array([1.5, -0.5, 2.0], np.float32)
-
-
-def run(fetches, feeds=None):
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        return session.run(fetches, feeds)
 
 
 # ---- cond -------------------------------------------------------------------------------------------------------
@@ -38,7 +33,7 @@ def test_cond_structure_and_names():
     assert y[0].op.name == "cond/Identity" and y[1]["k"][1] is None
     assert y[0].op.inputs[0].op.name == "cond" and y[0].op.inputs[0].op.type == "StatelessIf"
     assert y[0].shape.as_list() == [3]
-    a, b = run([y[0], y[1]["k"][0]], {x: X})
+    a, b = run_initialized([y[0], y[1]["k"][0]], {x: X})
     np.testing.assert_array_equal(a, X)
     np.testing.assert_array_equal(b, 2 * X)
 
@@ -50,7 +45,7 @@ def test_cond_unpacks_a_single_result_unless_strict():
     strict = tf.cond(p, lambda: [tf.constant(1)], lambda: [tf.constant(2)], strict=True)
     newer = tf2.cond(p, lambda: [tf.constant(1)], lambda: [tf.constant(2)])
     assert isinstance(loose, tf.Tensor) and isinstance(strict, list) and isinstance(newer, list)
-    assert run([loose, strict, newer], {p: False}) == [2, [2], [2]]
+    assert run_initialized([loose, strict, newer], {p: False}) == [2, [2], [2]]
 
 
 def test_cond_of_operations():
@@ -69,7 +64,7 @@ def test_cond_of_operations():
 def test_cond_old_argument_names():
     """fn1 and fn2 are true_fn and false_fn; giving both is an error."""
     p = tf.constant(True)
-    assert run(tf.cond(p, fn1=lambda: tf.constant(1), fn2=lambda: tf.constant(2))) == 1
+    assert run_initialized(tf.cond(p, fn1=lambda: tf.constant(1), fn2=lambda: tf.constant(2))) == 1
     with pytest.raises(TypeError, match="fn1"):
         tf.cond(p, lambda: tf.constant(1), lambda: tf.constant(2), fn1=lambda: tf.constant(1))
 
@@ -101,7 +96,7 @@ def test_cond_gradient_of_each_side():
     first = tf.gradients(y, x)[0]
     second = tf.gradients(first, x)[0]
     for value in (X, -X):
-        a, b = run([first, second], {x: value})
+        a, b = run_initialized([first, second], {x: value})
         positive = value.sum() > 0
         np.testing.assert_allclose(a, np.exp(value) * (1 + value) if positive else 2 * value, rtol=1e-5)
         np.testing.assert_allclose(b, np.exp(value) * (2 + value) if positive else 2 + 0 * value, rtol=1e-5)
@@ -113,8 +108,8 @@ def test_cond_gradient_of_resource_variables():
     v = tf.get_variable("v", [], initializer=tf.constant_initializer(3.0), use_resource=True)
     y = tf.cond(p, lambda: v * v, lambda: 2.0 * v)
     gradient = tf.gradients(y, v)[0]
-    assert run(gradient, {p: True}) == 6.0
-    assert run(gradient, {p: False}) == 2.0
+    assert run_initialized(gradient, {p: True}) == 6.0
+    assert run_initialized(gradient, {p: False}) == 2.0
 
 
 def test_variable_made_inside_of_a_branch_belongs_to_the_graph():
@@ -122,7 +117,7 @@ def test_variable_made_inside_of_a_branch_belongs_to_the_graph():
     p = tf.placeholder(tf.bool, [])
     y = tf.cond(p, lambda: tf.get_variable("inside", [], initializer=tf.constant_initializer(7.0)) + 0.0, lambda: 0.0)
     assert [v.op.name for v in tf.global_variables()] == ["inside"]
-    assert run(y, {p: True}) == 7.0
+    assert run_initialized(y, {p: True}) == 7.0
 
 
 def test_error_inside_of_a_branch_names_the_node():
@@ -130,7 +125,7 @@ def test_error_inside_of_a_branch_names_the_node():
     x = tf.placeholder(tf.float32, [None])
     y = tf.cond(x[0] > 0, lambda: tf.reshape(x, [2, 2], name="culprit"), lambda: tf.zeros([2, 2]))
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
-        run(y, {x: [1.0, 2.0, 3.0]})
+        run_initialized(y, {x: [1.0, 2.0, 3.0]})
     assert caught.value.op.name == "culprit"
 
 
@@ -141,7 +136,7 @@ def test_case_takes_the_first_true_predicate():
     """The first true predicate wins; without one the default runs."""
     x = tf.placeholder(tf.float32, [])
     y = tf.case([(x > 2, lambda: tf.constant(1)), (x > 1, lambda: tf.constant(2))], default=lambda: tf.constant(3))
-    assert [run(y, {x: v}) for v in (3.0, 1.5, 0.0)] == [1, 2, 3]
+    assert [run_initialized(y, {x: v}) for v in (3.0, 1.5, 0.0)] == [1, 2, 3]
 
 
 def test_case_without_default_or_exclusive_asserts():
@@ -149,9 +144,9 @@ def test_case_without_default_or_exclusive_asserts():
     x = tf.placeholder(tf.float32, [])
     pairs = [(x > 2, lambda: tf.constant(1)), (x > 1, lambda: tf.constant(2))]
     with pytest.raises(tf.errors.InvalidArgumentError, match="None of conditions"):
-        run(tf.case(pairs), {x: 0.0})
+        run_initialized(tf.case(pairs), {x: 0.0})
     with pytest.raises(tf.errors.InvalidArgumentError, match="more than 1"):
-        run(tf.case(pairs, exclusive=True, default=lambda: tf.constant(0)), {x: 3.0})
+        run_initialized(tf.case(pairs, exclusive=True, default=lambda: tf.constant(0)), {x: 3.0})
 
 
 def test_switch_case():
@@ -161,9 +156,9 @@ def test_switch_case():
     y = tf.switch_case(i, [lambda: x * 2, lambda: x * x], default=lambda: -x)
     z = tf.switch_case(i, {0: lambda: x, 1: lambda: x * 10})
     gradient = tf.gradients(y, x)[0]
-    assert [run(y, {i: n, x: 3.0}) for n in (0, 1, 2, -1)] == [6, 9, -3, -3]
-    assert [run(gradient, {i: n, x: 3.0}) for n in (0, 1, 7)] == [2, 6, -1]
-    assert run(z, {i: 5, x: 3.0}) == 30
+    assert [run_initialized(y, {i: n, x: 3.0}) for n in (0, 1, 2, -1)] == [6, 9, -3, -3]
+    assert [run_initialized(gradient, {i: n, x: 3.0}) for n in (0, 1, 7)] == [2, 6, -1]
+    assert run_initialized(z, {i: 5, x: 3.0}) == 30
     with pytest.raises(ValueError, match="contiguous"):
         tf.switch_case(i, {0: lambda: x, 2: lambda: x})
 
@@ -177,14 +172,14 @@ def test_while_loop_counts_and_names():
         lambda i, v: i < 5, lambda i, v: (i + 1, (v[0] + 1.0, {"k": v[1]["k"] * 2.0})), (0, (0.0, {"k": 1.0}))
     )
     assert i.op.inputs[0].op.name == "while" and i.op.inputs[0].op.type == "StatelessWhile"
-    assert run([i, s, d["k"]]) == [5, 5.0, 32.0]
+    assert run_initialized([i, s, d["k"]]) == [5, 5.0, 32.0]
 
 
 def test_while_loop_single_variable():
     """One variable in a list comes back as a tensor, in the same structure when asked or in 2.x."""
     assert isinstance(tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0]), tf.Tensor)
     assert isinstance(tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0], return_same_structure=True), list)
-    assert run(tf2.while_loop(lambda i: i < 3, lambda i: [i + 1], [0])) == [3]
+    assert run_initialized(tf2.while_loop(lambda i: i < 3, lambda i: [i + 1], [0])) == [3]
 
 
 def test_while_loop_maximum_iterations():
@@ -192,7 +187,7 @@ def test_while_loop_maximum_iterations():
     limit = tf.placeholder(tf.int32, [])
     a = tf.while_loop(lambda i: i < 10, lambda i: i + 1, [0], maximum_iterations=4)
     b = tf.while_loop(lambda i: True, lambda i: i + 1, [0], maximum_iterations=limit)
-    assert run([a, b], {limit: 7}) == [4, 7]
+    assert run_initialized([a, b], {limit: 7}) == [4, 7]
 
 
 def test_while_loop_shape_invariants():
@@ -205,7 +200,7 @@ def test_while_loop_shape_invariants():
         lambda i, x: i < 3, body, [0, start], shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 2])]
     )
     assert x.shape.as_list() == [None, 2]
-    assert run(x).shape == (8, 2)
+    assert run_initialized(x).shape == (8, 2)
     with pytest.raises(ValueError, match="invariant"):
         tf.while_loop(
             lambda i, x: i < 3, body, [0, start], shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 3])]
@@ -242,7 +237,7 @@ def test_while_loop_writes_variables():
         _, s = tf.while_loop(lambda i, s: i < 3, body, [0, tf.zeros([2])])
     with tf.control_dependencies([s]):
         after = v.read_value()
-    a, b, c = run([before, s, after])
+    a, b, c = run_initialized([before, s, after])
     np.testing.assert_array_equal(a, [0, 0])
     np.testing.assert_array_equal(b, [6, 12])
     np.testing.assert_array_equal(c, [3, 6])
@@ -258,7 +253,7 @@ def test_while_gradient_with_trip_count_known_only_when_run():
     third = tf.gradients(second, x)[0]
     for count in (0, 1, 2, 5):
         k = count + 1
-        found = run([y, first, second, third], {n: count, x: 1.5})
+        found = run_initialized([y, first, second, third], {n: count, x: 1.5})
         expected = [
             1.5**k,
             k * 1.5 ** (k - 1),
@@ -292,8 +287,8 @@ def test_loop_inside_of_cond_gradient():
     x = tf.placeholder(tf.float32, [])
     y = tf.cond(x > 0, lambda: tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s * x), [0, x])[1], lambda: -x)
     gradient = tf.gradients(y, x)[0]
-    assert run(gradient, {x: 2.0}) == 32.0
-    assert run(gradient, {x: -2.0}) == -1.0
+    assert run_initialized(gradient, {x: 2.0}) == 32.0
+    assert run_initialized(gradient, {x: -2.0}) == -1.0
 
 
 def test_back_prop_false_stops_gradients():
@@ -309,7 +304,7 @@ def test_loop_graph_goes_out_and_back():
     body = lambda i, s: (i + 1, tf.cond(tf.equal(i % 2, 0), lambda: s * x, lambda: s + x))  # noqa: E731
     _, y = tf.while_loop(lambda i, s: i < 4, body, [0, x])
     gradient = tf.gradients(y, x)[0]
-    expected = run([y, gradient], {x: X})
+    expected = run_initialized([y, gradient], {x: X})
     graph_def = tf.get_default_graph().as_graph_def()
     with tf.Graph().as_default(), tf.Session() as session:
         found = session.run(
@@ -326,9 +321,9 @@ def test_assert_shows_its_data():
     """A false condition fails the run with the data, shortened."""
     x = tf.placeholder(tf.float32, [4])
     check = tf.Assert(x[0] > 0, ["x is", x], summarize=2)
-    run(check, {x: [1, 2, 3, 4]})
+    run_initialized(check, {x: [1, 2, 3, 4]})
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"assertion failed: \[x is\] \[-1 2...\]"):
-        run(check, {x: [-1, 2, 3, 4]})
+        run_initialized(check, {x: [-1, 2, 3, 4]})
 
 
 # ---- loops over rows --------------------------------------------------------------------------------------------
@@ -346,7 +341,7 @@ def test_map_scan_fold():
     ]
     assert [t.shape.as_list() for t in results[:3]] == [[None, 2]] * 3
     value = np.array([[1.0, 2.0], [3.0, 4.0], [0.5, 1.5]])
-    found = run(results, {x: value})
+    found = run_initialized(results, {x: value})
     expected = [
         value**2,
         np.cumprod(value, 0),
@@ -356,8 +351,8 @@ def test_map_scan_fold():
     ]
     for a, b in zip(found, expected):
         np.testing.assert_allclose(a, b)
-    np.testing.assert_allclose(run(tf.gradients(results[0], x)[0], {x: value}), 2 * value)
-    np.testing.assert_allclose(run(tf.gradients(results[3], x)[0], {x: value}), value.prod(0) / value)
+    np.testing.assert_allclose(run_initialized(tf.gradients(results[0], x)[0], {x: value}), 2 * value)
+    np.testing.assert_allclose(run_initialized(tf.gradients(results[3], x)[0], {x: value}), value.prod(0) / value)
 
 
 def test_map_fn_of_structures_and_dtypes():
@@ -365,7 +360,7 @@ def test_map_fn_of_structures_and_dtypes():
     x, y = tf.constant([1, 2, 3]), tf.constant([[1.0], [2.0], [3.0]])
     a, b = tf.map_fn(lambda r: (tf.cast(r[0], tf.float32), r[1] * 2.0), (x, y), dtype=(tf.float32, tf.float32))
     assert a.shape.as_list() == [3] and b.shape.as_list() == [3, 1]
-    np.testing.assert_array_equal(run(a), [1, 2, 3])
+    np.testing.assert_array_equal(run_initialized(a), [1, 2, 3])
     with pytest.raises(TypeError, match="fn_output_signature"):
         tf.map_fn(lambda r: tf.cast(r, tf.float32), x)
     with pytest.raises(ValueError, match="scalar"):
@@ -381,7 +376,7 @@ def test_gradient_of_a_loop_whose_condition_has_no_part_in_it():
         return i + 1, x * w + tf.cond(i >= 2, lambda: tf.zeros([2]), lambda: rows[i] * 0.5)
 
     _, y = tf.while_loop(lambda i, x: i < 3, body, [0, tf.zeros([2])])
-    found, from_rows = run([tf.gradients(y, w)[0], tf.gradients(y, rows)[0]])
+    found, from_rows = run_initialized([tf.gradients(y, w)[0], tf.gradients(y, rows)[0]])
     np.testing.assert_allclose(found, [1.0 * 0.5 * 2 + 3 * 0.5, 2 * 0.5 * 2 * 2 + 4 * 0.5])
     np.testing.assert_allclose(from_rows, [[0.5, 2.0], [0.5, 1.0], [0.0, 0.0]])
 

@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 
 import stoker.compat.v1 as tf
+from tests.running import run
 
 X = np.random.RandomState(0).randn(2, 3, 4).astype(np.float32)
-
-
-def _run(fetches, feeds=None):
-    with tf.Session() as session:
-        return session.run(fetches, feeds)
 
 
 def _sparse():
@@ -21,7 +17,7 @@ def _sparse():
 def test_functions_that_keep_zero_take_sparse_tensors(name):
     """They are taken of the values; the places and the shape stay."""
     function = getattr(tf, name)
-    found, of_values = _run([function(_sparse()), function(tf.constant([1.0, -4.0, 9.0]))])
+    found, of_values = run([function(_sparse()), function(tf.constant([1.0, -4.0, 9.0]))])
     np.testing.assert_array_equal(found.values, of_values)
     np.testing.assert_array_equal(found.indices, [[0, 1], [1, 0], [1, 2]])
     np.testing.assert_array_equal(found.dense_shape, [2, 3])
@@ -30,7 +26,7 @@ def test_functions_that_keep_zero_take_sparse_tensors(name):
 def test_what_a_sparse_tensor_would_be_when_dense():
     """Size, rank and zeros are those of the dense tensor; identity and tuple give sparse tensors."""
     sparse = _sparse()
-    size, rank, zeros, same, grouped, times = _run(
+    size, rank, zeros, same, grouped, times = run(
         [
             tf.size(sparse),
             tf.rank(sparse),
@@ -49,7 +45,7 @@ def test_what_a_sparse_tensor_would_be_when_dense():
 def test_a_threshold_is_for_sums():
     """What stands in one operand alone stays in the sum of sparse tensors, however small."""
     other = tf.SparseTensor([[0, 0], [1, 0], [1, 2]], [0.5, 4.0, 1.0], [2, 3])
-    found = _run(tf.sparse_add(_sparse(), other, threshold=2.0))
+    found = run(tf.sparse_add(_sparse(), other, threshold=2.0))
     np.testing.assert_array_equal(found.indices, [[0, 0], [0, 1], [1, 2]])
     np.testing.assert_array_equal(found.values, [0.5, 1, 10])
 
@@ -60,7 +56,7 @@ def test_sums_of_embeddings_count_negative_weights():
     weights = tf.SparseTensor([[0, 0], [0, 1]], [2.0, -1.0], [1, 2])
     table = np.arange(6.0, dtype=np.float32).reshape(3, 2)
     found = [tf.nn.safe_embedding_lookup_sparse(table, ids, weights, combiner=how) for how in ("sum", "mean")]
-    np.testing.assert_allclose(_run(found), [[2 * table[1] - table[2]], [table[1]]])
+    np.testing.assert_allclose(run(found), [[2 * table[1] - table[2]], [table[1]]])
 
 
 def test_sparse_tensors_of_unknown_rank_grow_when_joined():
@@ -69,7 +65,7 @@ def test_sparse_tensors_of_unknown_rank_grow_when_joined():
     part = tf.SparseTensor(tf.placeholder_with_default(np.array([[1, 2]]), [None, None]), [5.0], shape)
     wide = tf.SparseTensor([[0, 4]], [7.0], [1, 5])
     for axis, size in ((0, [3, 5]), (-2, [3, 5]), (1, [2, 8]), (-1, [2, 8])):
-        assert _run(tf.sparse_concat(axis, [part, wide], expand_nonconcat_dim=True)).dense_shape.tolist() == size
+        assert run(tf.sparse_concat(axis, [part, wide], expand_nonconcat_dim=True)).dense_shape.tolist() == size
 
 
 @pytest.mark.parametrize("shape", [None, [None] * 3, [2, 3, 4]])
@@ -79,8 +75,8 @@ def test_gradients_of_lookups_need_no_rank(shape, axis, batch_dims):
     x = tf.placeholder_with_default(X, shape)
     indices = np.array([[0, 2, 2], [1, 0, 1]])
     found = tf.gather(x, indices, axis=axis, batch_dims=batch_dims)
-    weights = np.random.RandomState(1).randn(*_run(tf.shape(found)))
-    gradient = _run(tf.gradients(found * weights.astype(np.float32), x)[0])
+    weights = np.random.RandomState(1).randn(*run(tf.shape(found)))
+    gradient = run(tf.gradients(found * weights.astype(np.float32), x)[0])
     step = np.zeros_like(X)
     step[1, 2, 1] = 1.0
     with tf.Session() as session:
@@ -92,8 +88,8 @@ def test_gradients_of_lookups_need_no_rank(shape, axis, batch_dims):
 def test_tensors_of_unknown_rank_are_sorted(axis):
     """Along any axis, which the tensor may not yet be known to have."""
     x = tf.placeholder_with_default(X, None)
-    np.testing.assert_array_equal(_run(tf.sort(x, axis=axis)), np.sort(X, axis))
-    np.testing.assert_array_equal(_run(tf.argsort(x, axis=axis)), np.argsort(X, axis, kind="stable"))
+    np.testing.assert_array_equal(run(tf.sort(x, axis=axis)), np.sort(X, axis))
+    np.testing.assert_array_equal(run(tf.argsort(x, axis=axis)), np.argsort(X, axis, kind="stable"))
 
 
 @pytest.mark.parametrize("shape", [None, []])
@@ -101,20 +97,20 @@ def test_evenly_spaced_numbers_have_a_gradient(shape):
     """Both ends of linspace get their share of each number's gradient."""
     start, stop = (tf.placeholder_with_default(np.float32(value), shape) for value in (1, 3))
     numbers = tf.linspace(start, stop, 5)
-    values, gradients = _run([numbers, tf.gradients(numbers * [1.0, 10.0, 100.0, 1000.0, 10000.0], [start, stop])])
+    values, gradients = run([numbers, tf.gradients(numbers * [1.0, 10.0, 100.0, 1000.0, 10000.0], [start, stop])])
     np.testing.assert_allclose(values, [1, 1.5, 2, 2.5, 3])
     np.testing.assert_allclose(gradients, [308.5, 10802.5])
 
 
 def test_evenly_spaced_columns():
     """Ends of different shapes broadcast before the numbers get a dimension of their own."""
-    found = _run(tf.linspace(tf.zeros([2, 3]), [1.0, 2.0, 4.0], 3, axis=1))
+    found = run(tf.linspace(tf.zeros([2, 3]), [1.0, 2.0, 4.0], 3, axis=1))
     np.testing.assert_array_equal(found, np.tile([[0, 0, 0], [0.5, 1, 2], [1, 2, 4]], (2, 1, 1)))
 
 
 def test_text_of_what_is_no_number():
     """Zeros fill up numbers only, as C's printf does it."""
-    found = _run(tf.as_string([1.5, np.inf, -np.inf, np.nan], precision=1, width=6, fill="0"))
+    found = run(tf.as_string([1.5, np.inf, -np.inf, np.nan], precision=1, width=6, fill="0"))
     assert found.tolist() == [b"0001.5", b"   inf", b"  -inf", b"   nan"]
 
 
@@ -157,7 +153,7 @@ def test_cosine_transforms_of_unknown_length():
     """They, and cepstral coefficients, are the same whether the length is known or not."""
     x, unknown = tf.constant(X), tf.placeholder_with_default(X, [None] * 3)
     for function in (tf.signal.dct, tf.signal.mfccs_from_log_mel_spectrograms, lambda x: tf.signal.idct(x, type=4)):
-        np.testing.assert_allclose(*_run([function(x), function(unknown)]), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(*run([function(x), function(unknown)]), rtol=1e-6, atol=1e-6)
 
 
 def test_direction_of_complex_numbers_has_a_gradient():
@@ -196,7 +192,7 @@ def _lookup(ids, **options):
 def test_no_rank_is_needed(call, value):
     """What a function computes of a tensor of unknown rank is what it computes of a constant."""
     unknown = tf.placeholder_with_default(value, None)
-    found, expected = _run([call(unknown), call(tf.constant(value))])
+    found, expected = run([call(unknown), call(tf.constant(value))])
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -205,5 +201,5 @@ def test_rows_of_ids_of_unknown_rank():
     table = np.arange(6.0, dtype=np.float32).reshape(3, 2)
     places = tf.placeholder_with_default(np.array([[0, 1, 0], [1, 0, 1]]), None)
     ids = tf.SparseTensor(places, tf.constant([1, 2], tf.int64), tf.placeholder_with_default(np.array([2, 2, 2]), None))
-    found = _run(tf.nn.safe_embedding_lookup_sparse(table, ids))
+    found = run(tf.nn.safe_embedding_lookup_sparse(table, ids))
     np.testing.assert_array_equal(found, [[[0, 0], [2, 3]], [[4, 5], [0, 0]]])

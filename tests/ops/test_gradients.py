@@ -5,19 +5,14 @@ import pytest
 
 import stoker as tf2
 import stoker.compat.v1 as tf
-
-
-def run(fetches):
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        return session.run(fetches)
+from tests.running import run_initialized
 
 
 def test_paths_behind_a_stop_do_not_count():
     """A source is reached past stop_gradients even where it also lies behind them."""
     w = tf.Variable(2.0)
     h = tf.sin(w) * 4.0
-    assert np.allclose(run(tf.gradients(h * w, w, stop_gradients=h)[0]), np.sin(2.0) * 4.0)
+    assert np.allclose(run_initialized(tf.gradients(h * w, w, stop_gradients=h)[0]), np.sin(2.0) * 4.0)
 
 
 def test_gated_gradients_keep_their_kind_and_names():
@@ -40,7 +35,7 @@ def test_bodies_differentiate_by_what_is_outside():
         [(x * x + 6) * 4 * cos + 3 * 4 * sin, 2 * 4 * sin, (x * x + 6) * sin, x * x + 6, 2 * x * 4 * sin]
         for x in (1.0, 3.0)
     ]
-    assert np.allclose(run(found), expected, rtol=1e-5)
+    assert np.allclose(run_initialized(found), expected, rtol=1e-5)
 
 
 def test_branches_differentiate_by_what_is_outside():
@@ -52,7 +47,7 @@ def test_branches_differentiate_by_what_is_outside():
         return tf.cond(x > 1.5, lambda: tf.gradients(x * h, w)[0], lambda: tf.gradients(x * x * w, w)[0])
 
     rows = tf.map_fn(row, tf.constant([1.0, 3.0]))
-    values, second = run([rows, tf.gradients(rows, w)[0]])
+    values, second = run_initialized([rows, tf.gradients(rows, w)[0]])
     assert np.allclose(values, [1.0, 12.0]) and np.allclose(second, 6.0)
 
 

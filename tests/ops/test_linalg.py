@@ -10,6 +10,7 @@ import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.definition import find_definition
 from tests.ops.samples import Sample, c128, check_sample, f32, f64, i32, samples
+from tests.running import run_built
 
 
 def spd(*shape: int) -> np.ndarray:
@@ -99,11 +100,6 @@ def test_sample(sample: Sample) -> None:
     check_sample(sample)
 
 
-def run(build):
-    with tf.Graph().as_default(), tf.Session() as session:
-        return session.run(build())
-
-
 def check_gradient(build, x: np.ndarray) -> None:
     """tf.gradients of a scalar against central differences."""
     with tf.Graph().as_default(), tf.Session() as session:
@@ -122,12 +118,12 @@ def check_gradient(build, x: np.ndarray) -> None:
 def test_matmul_arguments() -> None:
     """Adjoints conjugate, ranks above two broadcast, contradictory flags are refused."""
     a, b = c128(2, 3), c128(2, 4)
-    assert np.allclose(run(lambda: tf.matmul(a, b, adjoint_a=True)), a.conj().T @ b)
-    assert np.allclose(run(lambda: tf.matmul(a, b, transpose_a=True)), a.T @ b)
+    assert np.allclose(run_built(lambda: tf.matmul(a, b, adjoint_a=True)), a.conj().T @ b)
+    assert np.allclose(run_built(lambda: tf.matmul(a, b, transpose_a=True)), a.T @ b)
     x, y = c128(2, 3, 2), c128(4, 2)
-    assert np.allclose(run(lambda: tf.matmul(x, y, transpose_b=True)), x @ y.T)
-    assert np.allclose(run(lambda: tf.linalg.matvec(x.real, np.ones(2))), x.real.sum(-1))
-    assert run(lambda: tf.matmul(np.int8([[100]]), np.int8([[100]]), output_type=tf.int32)).tolist() == [[10000]]
+    assert np.allclose(run_built(lambda: tf.matmul(x, y, transpose_b=True)), x @ y.T)
+    assert np.allclose(run_built(lambda: tf.linalg.matvec(x.real, np.ones(2))), x.real.sum(-1))
+    assert run_built(lambda: tf.matmul(np.int8([[100]]), np.int8([[100]]), output_type=tf.int32)).tolist() == [[10000]]
     with pytest.raises(ValueError, match="Only one of"):
         tf.matmul(a, b, transpose_a=True, adjoint_a=True)
     with tf.Graph().as_default():
@@ -139,29 +135,29 @@ def test_matmul_arguments() -> None:
 def test_factorisations_multiply_back() -> None:
     """Factors multiply to the matrix they came from, and vectors are orthonormal."""
     x = f64(2, 4, 3)
-    q, r = run(lambda: tf.qr(x))
+    q, r = run_built(lambda: tf.qr(x))
     assert np.allclose(q @ r, x) and np.allclose(T(q) @ q, np.eye(3))
-    q, r = run(lambda: tf.qr(x, full_matrices=True))
+    q, r = run_built(lambda: tf.qr(x, full_matrices=True))
     assert q.shape == (2, 4, 4) and np.allclose(q @ r, x)
-    s, u, v = run(lambda: tf.svd(x))
+    s, u, v = run_built(lambda: tf.svd(x))
     assert np.allclose(u * s[:, None, :] @ T(v), x)
-    assert np.allclose(run(lambda: tf.svd(x, compute_uv=False)), s)
+    assert np.allclose(run_built(lambda: tf.svd(x, compute_uv=False)), s)
     m = spd(3, 3)
-    e, v = run(lambda: tf.self_adjoint_eig(m))
+    e, v = run_built(lambda: tf.self_adjoint_eig(m))
     assert np.allclose(v * e @ v.T, m) and (np.diff(e) > 0).all()
     f = m + np.triu(np.ones((3, 3)))
-    e, v = run(lambda: tf2.linalg.eig(f))
+    e, v = run_built(lambda: tf2.linalg.eig(f))
     assert np.allclose(v * e @ np.linalg.inv(v), f)
-    packed, order = run(lambda: tf.linalg.lu(x[:, :3]))
+    packed, order = run_built(lambda: tf.linalg.lu(x[:, :3]))
     assert np.allclose(
         (np.tril(packed, -1) + np.eye(3)) @ np.triu(packed), np.stack([a[o] for a, o in zip(x[:, :3], order)])
     )
-    root = run(lambda: tf.linalg.sqrtm(m))
+    root = run_built(lambda: tf.linalg.sqrtm(m))
     assert np.allclose(root @ root, m)
-    assert np.allclose(run(lambda: tf.linalg.expm(np.zeros((2, 2)))), np.eye(2))
-    assert np.allclose(run(lambda: tf.linalg.logdet(m)), np.log(np.linalg.det(m)))
+    assert np.allclose(run_built(lambda: tf.linalg.expm(np.zeros((2, 2)))), np.eye(2))
+    assert np.allclose(run_built(lambda: tf.linalg.logdet(m)), np.log(np.linalg.det(m)))
     chol = np.linalg.cholesky(m)
-    assert np.allclose(run(lambda: tf.cholesky_solve(chol, B)), np.linalg.solve(m, B))
+    assert np.allclose(run_built(lambda: tf.cholesky_solve(chol, B)), np.linalg.solve(m, B))
 
 
 @pytest.mark.parametrize(
@@ -197,22 +193,22 @@ def test_qr_and_svd_gradients_of_tall_matrices() -> None:
 
 def test_eye_trace_and_norms() -> None:
     """eye has rows, columns and batches; norms are those of vectors or matrices."""
-    assert run(lambda: tf.eye(2, 3)).tolist() == np.eye(2, 3).tolist()
-    assert run(lambda: tf.eye(3, batch_shape=[2], dtype=tf.int32)).tolist() == [np.eye(3).tolist()] * 2
-    assert run(lambda: tf.eye(tf.constant(2))).tolist() == np.eye(2).tolist()
+    assert run_built(lambda: tf.eye(2, 3)).tolist() == np.eye(2, 3).tolist()
+    assert run_built(lambda: tf.eye(3, batch_shape=[2], dtype=tf.int32)).tolist() == [np.eye(3).tolist()] * 2
+    assert run_built(lambda: tf.eye(tf.constant(2))).tolist() == np.eye(2).tolist()
     x = f64(2, 3, 4)
-    assert np.allclose(run(lambda: tf.trace(x)), np.trace(x, axis1=1, axis2=2))
-    assert np.allclose(run(lambda: tf.norm(x)), np.sqrt((x**2).sum()))
-    assert np.allclose(run(lambda: tf.norm(x, 1, 1)), np.abs(x).sum(1))
+    assert np.allclose(run_built(lambda: tf.trace(x)), np.trace(x, axis1=1, axis2=2))
+    assert np.allclose(run_built(lambda: tf.norm(x)), np.sqrt((x**2).sum()))
+    assert np.allclose(run_built(lambda: tf.norm(x, 1, 1)), np.abs(x).sum(1))
     assert np.allclose(
-        run(lambda: tf.norm(x, 3, -1, keepdims=True)), (np.abs(x) ** 3).sum(-1, keepdims=True) ** (1 / 3)
+        run_built(lambda: tf.norm(x, 3, -1, keepdims=True)), (np.abs(x) ** 3).sum(-1, keepdims=True) ** (1 / 3)
     )
-    assert np.allclose(run(lambda: tf.norm(x, np.inf, 2)), np.abs(x).max(2))
+    assert np.allclose(run_built(lambda: tf.norm(x, np.inf, 2)), np.abs(x).max(2))
     for order in ("fro", 1, 2, np.inf):
         expected = [np.linalg.norm(m, order) for m in x]
-        assert np.allclose(run(lambda order=order: tf.norm(x, order, [1, 2])), expected)
+        assert np.allclose(run_built(lambda order=order: tf.norm(x, order, [1, 2])), expected)
     z = c128(3)
-    assert np.allclose(run(lambda: tf.norm(z)), np.linalg.norm(z))
+    assert np.allclose(run_built(lambda: tf.norm(z)), np.linalg.norm(z))
     with pytest.raises(ValueError, match="ord"):
         tf.norm(x, "fro", 1)
     with pytest.raises(ValueError, match="axis"):
@@ -222,8 +218,8 @@ def test_eye_trace_and_norms() -> None:
 def test_functions_of_factorisations() -> None:
     """Pseudo-inverse, rank, and what an LU factorisation serves for."""
     x = f64(2, 4, 3)
-    assert np.allclose(run(lambda: tf.linalg.pinv(x)), np.linalg.pinv(x))
-    assert run(lambda: tf.linalg.matrix_rank(np.array([[1.0, 2.0], [2.0, 4.0]]))) == 1
+    assert np.allclose(run_built(lambda: tf.linalg.pinv(x)), np.linalg.pinv(x))
+    assert run_built(lambda: tf.linalg.matrix_rank(np.array([[1.0, 2.0], [2.0, 4.0]]))) == 1
     for m in (spd(3, 3), x[:, :3]):
         right = f64(*m.shape[:-1], 2)
 
@@ -234,9 +230,9 @@ def test_functions_of_factorisations() -> None:
             assert np.allclose(session.run(tf.linalg.lu_matrix_inverse(*factors)), np.linalg.inv(m))
     alpha, beta = np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.25])
     dense = np.diag(alpha) + np.diag(beta, 1) + np.diag(beta, -1)
-    assert np.allclose(run(lambda: tf.linalg.eigh_tridiagonal(alpha, beta)), np.linalg.eigvalsh(dense))
+    assert np.allclose(run_built(lambda: tf.linalg.eigh_tridiagonal(alpha, beta)), np.linalg.eigvalsh(dense))
     assert np.allclose(
-        run(lambda: tf.linalg.eigh_tridiagonal(alpha, beta, select="i", select_range=(1, 2))),
+        run_built(lambda: tf.linalg.eigh_tridiagonal(alpha, beta, select="i", select_range=(1, 2))),
         np.linalg.eigvalsh(dense)[1:],
     )
 
@@ -246,22 +242,24 @@ def test_banded_and_tridiagonal_functions() -> None:
     right = f64(3, 2)
     dense = np.array([[4.0, 1, 0], [1, 5, 2], [0, 2, 6]])
     compact = np.array([[1.0, 2, 0], [4, 5, 6], [0, 1, 2]])
-    assert np.allclose(run(lambda: tf.linalg.tridiagonal_solve(compact, right)), np.linalg.solve(dense, right))
+    assert np.allclose(run_built(lambda: tf.linalg.tridiagonal_solve(compact, right)), np.linalg.solve(dense, right))
     assert np.allclose(
-        run(lambda: tf.linalg.tridiagonal_solve(compact, right[:, 0])), np.linalg.solve(dense, right[:, 0])
+        run_built(lambda: tf.linalg.tridiagonal_solve(compact, right[:, 0])), np.linalg.solve(dense, right[:, 0])
     )
-    assert np.allclose(run(lambda: tf.linalg.tridiagonal_solve(dense, right, "matrix")), np.linalg.solve(dense, right))
+    assert np.allclose(
+        run_built(lambda: tf.linalg.tridiagonal_solve(dense, right, "matrix")), np.linalg.solve(dense, right)
+    )
     parts = [np.array([1.0, 2]), np.array([4.0, 5, 6]), np.array([1.0, 2])]
     assert np.allclose(
-        run(lambda: tf.linalg.tridiagonal_solve(parts, right, "sequence")), np.linalg.solve(dense, right)
+        run_built(lambda: tf.linalg.tridiagonal_solve(parts, right, "sequence")), np.linalg.solve(dense, right)
     )
-    assert np.allclose(run(lambda: tf.linalg.tridiagonal_matmul(compact, right)), dense @ right)
+    assert np.allclose(run_built(lambda: tf.linalg.tridiagonal_matmul(compact, right)), dense @ right)
     lower_bands = np.array([[2.0, 3, 4], [9, 1, 5]])
     lower_dense = np.array([[2.0, 0, 0], [1, 3, 0], [0, 5, 4]])
     upper_bands, upper_dense = np.array([[1.0, 5, 9], [2, 3, 4]]), lower_dense.T
     solve = find_definition("BandedTriangularSolve")
-    assert np.allclose(run(lambda: solve(lower_bands, right)), np.linalg.solve(lower_dense, right))
-    assert np.allclose(run(lambda: solve(upper_bands, right, lower=False)), np.linalg.solve(upper_dense, right))
+    assert np.allclose(run_built(lambda: solve(lower_bands, right)), np.linalg.solve(lower_dense, right))
+    assert np.allclose(run_built(lambda: solve(upper_bands, right, lower=False)), np.linalg.solve(upper_dense, right))
 
 
 def test_attributes_younger_than_1_15_are_left_out_of_graph_defs() -> None:

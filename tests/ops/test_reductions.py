@@ -8,6 +8,7 @@ import pytest
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
 from tests.ops.samples import Sample, booleans, c128, check_sample, f32, f64, i32, i64, samples
+from tests.running import run_built
 
 TIES = np.array([[1.0, 3.0, 3.0], [2.0, 2.0, 0.0]])
 ZEROS = np.array([[2.0, 0.0, 3.0], [0.0, 0.0, 4.0]])
@@ -93,11 +94,6 @@ def test_sample(sample: Sample) -> None:
     check_sample(sample)
 
 
-def run(build):
-    with tf.Graph().as_default(), tf.Session() as session:
-        return session.run(build())
-
-
 def gradient(build, x: np.ndarray, shape=None) -> np.ndarray:
     """The gradient of a scalar function at x, with a placeholder of `shape`."""
     with tf.Graph().as_default(), tf.Session() as session:
@@ -140,8 +136,8 @@ def test_gradient_with_axes_known_at_run_time() -> None:
 def test_older_argument_names() -> None:
     """reduction_indices and keep_dims are accepted; two spellings at once are not."""
     x = f32(2, 3)
-    assert run(lambda: tf.reduce_sum(x, reduction_indices=[1], keep_dims=True)).shape == (2, 1)
-    assert run(lambda: tf.argmax(x, dimension=1)).shape == (2,)
+    assert run_built(lambda: tf.reduce_sum(x, reduction_indices=[1], keep_dims=True)).shape == (2, 1)
+    assert run_built(lambda: tf.argmax(x, dimension=1)).shape == (2,)
     with pytest.raises(ValueError, match="both"):
         tf.reduce_sum(x, axis=0, reduction_indices=0)
     with pytest.raises(ValueError, match="both"):
@@ -151,29 +147,29 @@ def test_older_argument_names() -> None:
 def test_variance_std_and_euclidean_norm() -> None:
     """Moments are those of the whole population; integers are refused."""
     x = f64(3, 4)
-    assert np.allclose(run(lambda: tf.math.reduce_variance(x, 1)), x.var(1))
-    assert np.allclose(run(lambda: tf.math.reduce_std(x, 0, keepdims=True)), x.std(0, keepdims=True))
+    assert np.allclose(run_built(lambda: tf.math.reduce_variance(x, 1)), x.var(1))
+    assert np.allclose(run_built(lambda: tf.math.reduce_std(x, 0, keepdims=True)), x.std(0, keepdims=True))
     z = c128(4)
-    assert np.allclose(run(lambda: tf.math.reduce_variance(z)), z.var())
-    assert np.allclose(run(lambda: tf.math.reduce_euclidean_norm(x)), np.sqrt((x * x).sum()))
+    assert np.allclose(run_built(lambda: tf.math.reduce_variance(z)), z.var())
+    assert np.allclose(run_built(lambda: tf.math.reduce_euclidean_norm(x)), np.sqrt((x * x).sum()))
     with pytest.raises(TypeError, match="integer"):
         tf.math.reduce_variance([1, 2])
 
 
 def test_counts() -> None:
     """count_nonzero counts numbers and strings; bincount sizes itself; zero_fraction is a share."""
-    assert run(lambda: tf.count_nonzero([[0, 1, 2], [0, 0, 3]], 1)).tolist() == [2, 1]
-    assert run(lambda: tf.count_nonzero(["", "a", " "])) == 2
-    assert run(lambda: tf.count_nonzero(input=[0.0, 1.0], keep_dims=True, dtype=tf.int32)).tolist() == [1]
-    assert run(lambda: tf.bincount([1, 1, 4])).tolist() == [0, 2, 0, 0, 1]
-    assert run(lambda: tf.bincount([1, 1, 4], weights=[0.5, 1.0, 2.0], maxlength=3)).tolist() == [0, 1.5, 0]
-    assert run(lambda: tf.bincount([1], minlength=4)).tolist() == [0, 1, 0, 0]
-    assert run(lambda: tf.bincount(tf.constant([], tf.int32))).tolist() == []
-    assert run(lambda: tf.nn.zero_fraction([0.0, 0.0, 1.0, 2.0])) == 0.5
-    assert run(lambda: tf.histogram_fixed_width([0.0, 0.5, 9.0], [0.0, 1.0], nbins=2)).tolist() == [1, 2]
+    assert run_built(lambda: tf.count_nonzero([[0, 1, 2], [0, 0, 3]], 1)).tolist() == [2, 1]
+    assert run_built(lambda: tf.count_nonzero(["", "a", " "])) == 2
+    assert run_built(lambda: tf.count_nonzero(input=[0.0, 1.0], keep_dims=True, dtype=tf.int32)).tolist() == [1]
+    assert run_built(lambda: tf.bincount([1, 1, 4])).tolist() == [0, 2, 0, 0, 1]
+    assert run_built(lambda: tf.bincount([1, 1, 4], weights=[0.5, 1.0, 2.0], maxlength=3)).tolist() == [0, 1.5, 0]
+    assert run_built(lambda: tf.bincount([1], minlength=4)).tolist() == [0, 1, 0, 0]
+    assert run_built(lambda: tf.bincount(tf.constant([], tf.int32))).tolist() == []
+    assert run_built(lambda: tf.nn.zero_fraction([0.0, 0.0, 1.0, 2.0])) == 0.5
+    assert run_built(lambda: tf.histogram_fixed_width([0.0, 0.5, 9.0], [0.0, 1.0], nbins=2)).tolist() == [1, 2]
 
 
 def test_cumulative_logsumexp_does_not_overflow() -> None:
     """Large numbers stay finite, and the exclusive form begins with minus infinity."""
-    found = run(lambda: tf.math.cumulative_logsumexp(np.float64([1000.0, 1000.0, 0.0]), exclusive=True))
+    found = run_built(lambda: tf.math.cumulative_logsumexp(np.float64([1000.0, 1000.0, 0.0]), exclusive=True))
     assert found[0] == -np.inf and np.allclose(found[1:], [1000, 1000 + np.log(2)])

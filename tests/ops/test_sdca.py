@@ -77,6 +77,28 @@ def test_logistic_regression():
     np.testing.assert_allclose(gradient, 0, atol=1e-3)
 
 
+@pytest.mark.parametrize("loss", ["hinge_loss", "smooth_hinge_loss"])
+def test_adaptive_calls_do_not_get_stuck(loss):
+    """Calls of one adaptive pass each reach the weights of least loss, also when a pass finds nothing to do for its draws."""
+    random = np.random.RandomState(5)
+    x = random.uniform(-1, 1, [24, 3])
+    y = (x @ [1.0, -2.0, 0.5] > 0).astype(np.float64)
+
+    def objective(w):
+        margin = 1 - (2 * y - 1) * (x @ w)
+        smooth = np.where(margin <= 0, 0, np.where(margin >= 1, margin - 0.5, 0.5 * margin**2))
+        return np.sum(np.maximum(margin, 0) if loss == "hinge_loss" else smooth) + 0.5 * w @ w
+
+    found = []
+    for adaptative in (False, True):
+        w, state = np.zeros(3), np.zeros([24, 4])
+        for _ in range(100):
+            state, delta = _step(x, y, w, state, loss, 0.0, 1.0, adaptative=adaptative)
+            w = w + delta
+        found.append(objective(w))
+    assert found[1] == pytest.approx(found[0], rel=1e-4)
+
+
 def test_sparse_features_equal_dense_ones():
     """Sparse groups, with values or without (then 1), do what the dense matrix they stand for does."""
     matrix = np.array([[1, 0, 1], [0, 1, 0], [0, 1, 1]], np.float32)
@@ -282,7 +304,9 @@ def test_adaptive_draws_follow_the_gaps():
     """An example with all of the duality gap gets half of the draws and its even share of the rest."""
     gaps = np.zeros(50)
     gaps[7] = 3.0
-    draws = np.concatenate([sdca_solver.drawn(np.random.RandomState(seed), gaps) for seed in range(100)])
+    passes = [sdca_solver.drawn(np.random.RandomState(seed), gaps) for seed in range(100)]
+    assert all(set(order) == set(range(50)) for order in passes)  # those that were not drawn come at the end
+    draws = np.concatenate([order[:50] for order in passes])
     shares = np.bincount(draws, minlength=50) / len(draws)
     assert shares[7] == pytest.approx(0.51, abs=0.03) and np.delete(shares, 7) == pytest.approx(
         np.full(49, 0.01), abs=0.006

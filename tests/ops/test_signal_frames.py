@@ -9,13 +9,9 @@ import scipy.signal
 
 import stoker.compat.v1 as tf
 from tests.ops.samples import f64
+from tests.running import run_built
 
 X = f64(2, 40)
-
-
-def run(build):
-    with tf.Graph().as_default(), tf.Session() as session:
-        return session.run(build())
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 8])
@@ -25,30 +21,30 @@ def test_windows(length) -> None:
     for name in ("hann", "hamming"):
         made = getattr(tf.signal, f"{name}_window")
         expected = scipy.signal.get_window(name, length, fftbins=periodic)
-        assert np.allclose(run(lambda made=made: made(length)), expected, atol=1e-6)
+        assert np.allclose(run_built(lambda made=made: made(length)), expected, atol=1e-6)
         symmetric = scipy.signal.get_window(name, length, fftbins=False)
-        assert np.allclose(run(lambda made=made: made(length, periodic=False, dtype=tf.float64)), symmetric)
-    assert np.allclose(run(lambda: tf.signal.kaiser_window(length, dtype=tf.float64)), np.kaiser(length, 12.0))
+        assert np.allclose(run_built(lambda made=made: made(length, periodic=False, dtype=tf.float64)), symmetric)
+    assert np.allclose(run_built(lambda: tf.signal.kaiser_window(length, dtype=tf.float64)), np.kaiser(length, 12.0))
     k = np.arange(length)
     vorbis = np.sin(np.pi / 2 * np.sin(np.pi * (k + 0.5) / length) ** 2)
-    assert np.allclose(run(lambda: tf.signal.vorbis_window(length, dtype=tf.float64)), vorbis)
+    assert np.allclose(run_built(lambda: tf.signal.vorbis_window(length, dtype=tf.float64)), vorbis)
 
 
 def test_kaiser_bessel_derived_window() -> None:
     """Squares of a power-complementary window and of itself moved by half add up to one."""
-    window = run(lambda: tf.signal.kaiser_bessel_derived_window(8, dtype=tf.float64))
+    window = run_built(lambda: tf.signal.kaiser_bessel_derived_window(8, dtype=tf.float64))
     assert np.allclose(window[:4] ** 2 + window[4:] ** 2, 1)
 
 
 def test_frame_and_overlap_and_add() -> None:
     """Frames overlap; without padding, incomplete ones are left out."""
     x = np.arange(10.0)
-    assert run(lambda: tf.signal.frame(x, 4, 3)).tolist() == [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]
-    padded = run(lambda: tf.signal.frame(x, 4, 4, pad_end=True, pad_value=-1))
+    assert run_built(lambda: tf.signal.frame(x, 4, 3)).tolist() == [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]
+    padded = run_built(lambda: tf.signal.frame(x, 4, 4, pad_end=True, pad_value=-1))
     assert padded.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, -1, -1]]
-    assert run(lambda: tf.signal.frame(X.T, 4, 4, axis=0)).shape == (10, 4, 2)
-    assert run(lambda: tf.signal.frame(x, 20, 3)).shape == (0, 20)
-    assert run(lambda: tf.signal.overlap_and_add(np.ones((2, 3)), 2)).tolist() == [1, 1, 2, 1, 1]
+    assert run_built(lambda: tf.signal.frame(X.T, 4, 4, axis=0)).shape == (10, 4, 2)
+    assert run_built(lambda: tf.signal.frame(x, 20, 3)).shape == (0, 20)
+    assert run_built(lambda: tf.signal.overlap_and_add(np.ones((2, 3)), 2)).tolist() == [1, 1, 2, 1, 1]
     with pytest.raises(ValueError, match="at least 2"):
         tf.signal.overlap_and_add(x, 2)
     with tf.Graph().as_default(), tf.Session() as session:
@@ -58,11 +54,11 @@ def test_frame_and_overlap_and_add() -> None:
 
 def test_stft_and_back() -> None:
     """Transforms of windowed frames, and the signal they came from (away from its ends)."""
-    found = run(lambda: tf.signal.stft(X, 8, 4, 16))
+    found = run_built(lambda: tf.signal.stft(X, 8, 4, 16))
     frames = np.stack([X[:, i : i + 8] for i in range(0, 33, 4)], 1)
     expected = np.fft.rfft(frames * scipy.signal.get_window("hann", 8), 16)
     assert np.allclose(found, expected)
-    back = run(
+    back = run_built(
         lambda: tf.signal.inverse_stft(
             tf.signal.stft(tf.constant(X), 8, 2), 8, 2, window_fn=tf.signal.inverse_stft_window_fn(2)
         )
@@ -79,15 +75,17 @@ def test_dct(type, norm) -> None:
             tf.signal.dct(X, 1, norm=norm)
         return
     for n in (None, 6, 50):
-        assert np.allclose(run(lambda n=n: tf.signal.dct(X, type, n, norm=norm)), scipy.fft.dct(X, type, n, norm=norm))
+        assert np.allclose(
+            run_built(lambda n=n: tf.signal.dct(X, type, n, norm=norm)), scipy.fft.dct(X, type, n, norm=norm)
+        )
     if norm:
-        assert np.allclose(run(lambda: tf.signal.idct(tf.signal.dct(X, type, norm=norm), type, norm=norm)), X)
+        assert np.allclose(run_built(lambda: tf.signal.idct(tf.signal.dct(X, type, norm=norm), type, norm=norm)), X)
 
 
 def test_mdct_and_back() -> None:
     """The inverse gives back the signal between the first and last half frame."""
     for norm in (None, "ortho"):
-        back = run(lambda norm=norm: tf.signal.inverse_mdct(tf.signal.mdct(X, 8, norm=norm), norm=norm))
+        back = run_built(lambda norm=norm: tf.signal.inverse_mdct(tf.signal.mdct(X, 8, norm=norm), norm=norm))
         assert np.allclose(back[:, 4:-4], X[:, 4:-4])
     with pytest.raises(ValueError, match="multiple of 4"):
         tf.signal.mdct(X, 6)
@@ -95,15 +93,15 @@ def test_mdct_and_back() -> None:
 
 def test_mel_matrix_and_cepstral_coefficients() -> None:
     """Each mel band is a triangle with its top at one of the edges; coefficients are scaled cosine transforms."""
-    weights = run(lambda: tf.signal.linear_to_mel_weight_matrix(10, 65, 16000, 80.0, 7600.0, tf.float64))
+    weights = run_built(lambda: tf.signal.linear_to_mel_weight_matrix(10, 65, 16000, 80.0, 7600.0, tf.float64))
     assert weights.shape == (65, 10) and (weights[0] == 0).all() and (weights >= 0).all() and weights.max() <= 1
     expected = scipy.fft.dct(X) / np.sqrt(2 * 40)
-    assert np.allclose(run(lambda: tf.signal.mfccs_from_log_mel_spectrograms(X)), expected)
+    assert np.allclose(run_built(lambda: tf.signal.mfccs_from_log_mel_spectrograms(X)), expected)
     with pytest.raises(ValueError, match="lower_edge"):
         tf.signal.linear_to_mel_weight_matrix(lower_edge_hertz=5000.0)
 
 
 def test_shifts() -> None:
     """fftshift and ifftshift are NumPy's, for odd sizes too."""
-    assert (run(lambda: tf.signal.fftshift(X[:, :7])) == np.fft.fftshift(X[:, :7])).all()
-    assert (run(lambda: tf.signal.ifftshift(X[:, :7], 1)) == np.fft.ifftshift(X[:, :7], 1)).all()
+    assert (run_built(lambda: tf.signal.fftshift(X[:, :7])) == np.fft.fftshift(X[:, :7])).all()
+    assert (run_built(lambda: tf.signal.ifftshift(X[:, :7], 1)) == np.fft.ifftshift(X[:, :7], 1)).all()

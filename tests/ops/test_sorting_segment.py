@@ -8,6 +8,7 @@ import pytest
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
 from tests.ops.samples import Sample, check_sample, f32, f64, i32, samples
+from tests.running import run_built
 
 TIES = np.array([[1.0, 3.0, 3.0, 2.0], [5.0, 5.0, 5.0, 0.0]])
 U64 = np.array([3, 2**63 + 1, 5, 2**63], np.uint64)
@@ -86,19 +87,14 @@ def test_sample(sample: Sample) -> None:
     check_sample(sample)
 
 
-def run(build):
-    with tf.Graph().as_default(), tf.Session() as session:
-        return session.run(build())
-
-
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int8", "uint8", "uint64"])
 @pytest.mark.parametrize("axis", [-1, 0, 1])
 def test_sort_and_argsort(dtype, axis) -> None:
     """Any dimension of any type sorts both ways, and equal elements keep their order."""
     x = np.random.RandomState(1).randint(0, 5, (4, 5)).astype(dtype)
-    assert (run(lambda: tf.sort(x, axis)) == np.sort(x, axis)).all()
-    assert (run(lambda: tf.argsort(x, axis, stable=True)) == np.argsort(x, axis, kind="stable")).all()
-    assert (run(lambda: tf.sort(x, axis, "DESCENDING")) == -np.sort(-x.astype(float), axis)).all()
+    assert (run_built(lambda: tf.sort(x, axis)) == np.sort(x, axis)).all()
+    assert (run_built(lambda: tf.argsort(x, axis, stable=True)) == np.argsort(x, axis, kind="stable")).all()
+    assert (run_built(lambda: tf.sort(x, axis, "DESCENDING")) == -np.sort(-x.astype(float), axis)).all()
     with pytest.raises(ValueError, match="direction"):
         tf.sort(x, direction="UP")
 
@@ -109,7 +105,7 @@ def test_searchsorted() -> None:
     values = np.array([[[2, 5]], [[0, 1]]])
     for side in ("left", "right"):
         expected = [[[np.searchsorted(rows[i, 0], v, side) for v in values[i, 0]]] for i in range(2)]
-        assert run(lambda side=side: tf.searchsorted(rows, values, side)).tolist() == expected
+        assert run_built(lambda side=side: tf.searchsorted(rows, values, side)).tolist() == expected
     with pytest.raises(ValueError, match="side"):
         tf.searchsorted(rows, values, "middle")
 
@@ -117,12 +113,15 @@ def test_searchsorted() -> None:
 def test_segment_functions() -> None:
     """Means and root means of unsorted segments divide by the number of rows, at least one."""
     ids = [2, -1, 2]
-    assert run(lambda: tf.unsorted_segment_mean(D, ids, 3)).tolist() == [[0, 0], [0, 0], [3, 4]]
-    assert np.allclose(run(lambda: tf.unsorted_segment_sqrt_n(D, ids, 3))[2], (D[0] + D[2]) / np.sqrt(2))
-    assert run(lambda: tf.sparse_segment_sum(D, [0, 1], [0, 0], num_segments=2)).tolist() == [[4, 6], [0, 0]]
-    assert run(lambda: tf.confusion_matrix([1, 2, 4], [2, 2, 4])).sum() == 3
-    assert run(lambda: tf.confusion_matrix([0, 1], [1, 1], num_classes=2, weights=[2, 3])).tolist() == [[0, 2], [0, 3]]
-    assert run(lambda: tf.nn.in_top_k(np.float32([[0.1, 0.9]]), [1], 1)).tolist() == [True]
+    assert run_built(lambda: tf.unsorted_segment_mean(D, ids, 3)).tolist() == [[0, 0], [0, 0], [3, 4]]
+    assert np.allclose(run_built(lambda: tf.unsorted_segment_sqrt_n(D, ids, 3))[2], (D[0] + D[2]) / np.sqrt(2))
+    assert run_built(lambda: tf.sparse_segment_sum(D, [0, 1], [0, 0], num_segments=2)).tolist() == [[4, 6], [0, 0]]
+    assert run_built(lambda: tf.confusion_matrix([1, 2, 4], [2, 2, 4])).sum() == 3
+    assert run_built(lambda: tf.confusion_matrix([0, 1], [1, 1], num_classes=2, weights=[2, 3])).tolist() == [
+        [0, 2],
+        [0, 3],
+    ]
+    assert run_built(lambda: tf.nn.in_top_k(np.float32([[0.1, 0.9]]), [1], 1)).tolist() == [True]
 
 
 def test_gradient_of_top_k() -> None:
@@ -139,5 +138,5 @@ def test_top_k_of_wide_rows(ties) -> None:
     """Wide rows give the same values and places as narrow ones, with ties and without."""
     rng = np.random.RandomState(2)
     x = (rng.randint(0, 50, (3, 1000)) if ties else rng.rand(3, 1000)).astype(np.float32)
-    values, places = run(lambda: tf.nn.top_k(x, 20))
+    values, places = run_built(lambda: tf.nn.top_k(x, 20))
     assert (places == top(x, 20)[1]).all() and (values == top(x, 20)[0]).all()

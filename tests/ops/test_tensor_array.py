@@ -8,12 +8,8 @@ import stoker.compat.v1 as tf
 from stoker._src.base import dtypes
 from stoker._src.base.shapes import Shape
 from stoker._src.ops import tensor_array_v3 as v3
-from stoker._src.ops.tensor_lists import TensorList
-
-
-def run(fetches, feeds=None):
-    with tf.Session() as session:
-        return session.run(fetches, feeds)
+from stoker._src.ops.tensor_list_values import TensorList
+from tests.running import run
 
 
 def test_write_read_stack_in_a_graph():

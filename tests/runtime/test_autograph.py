@@ -13,12 +13,6 @@ from stoker._src.base import settings as choices
 pytestmark = pytest.mark.usefixtures("eager", "equality")
 
 
-@pytest.fixture
-def equality(monkeypatch):
-    """`==` of tensors compares their values, as in 2.x."""
-    monkeypatch.setattr(choices, "tensor_equality", True)
-
-
 # ---- what loops go over -----------------------------------------------------------------------------------------
 
 

@@ -21,16 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stoker as tf
-from stoker._src.base import settings as choices
 from stoker._src.runtime.autograph import convert
 
 pytestmark = pytest.mark.usefixtures("eager", "equality")
-
-
-@pytest.fixture
-def equality(monkeypatch):
-    """`==` of tensors compares their values, as in 2.x."""
-    monkeypatch.setattr(choices, "tensor_equality", True)
 
 
 # ---- programs of numbers ----------------------------------------------------------------------------------------

@@ -205,3 +205,12 @@ def test_a_fixed_scale_adds_no_ops():
     step = scaled.minimize(tf.reduce_sum(variable * variable))
     assert step.name == "Momentum"
     assert [op.name for op in step.control_inputs] == ["Momentum/update_v/ApplyMomentum"]
+
+
+def test_names_in_checkpoints():
+    """Adam's powers have the names that TensorFlow's branch gives them."""
+    w = tf.Variable([1.0], name="w")
+    tf.mixed_precision.MixedPrecisionLossScaleOptimizer(tf.train.AdamOptimizer(), "dynamic").minimize(w * w)
+    assert sorted(v.op.name for v in tf.global_variables()) == [
+        "cond_1/beta1_power", "cond_1/beta2_power", "current_loss_scale", "good_steps", "w", "w/Adam", "w/Adam_1",
+    ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.train.moving_averages import assign_moving_average
 
@@ -197,3 +198,18 @@ def test_eager_variables_to_restore(eager):
     average = tf.train.ExponentialMovingAverage(0.5)
     average.apply([variable])
     assert average.variables_to_restore() == {"v/ExponentialMovingAverage": variable}
+
+
+def test_shadows_made_inside_of_a_function(eager):
+    """The first call of a function makes the shadows, outside of it; every call updates them once."""
+    v = tf2.Variable([1.0, 2.0])
+    ema = tf.train.ExponentialMovingAverage(0.9)
+
+    @tf2.function
+    def step():
+        v.assign_add([1.0, 1.0])
+        ema.apply([v])
+
+    for _ in range(3):
+        step()
+    np.testing.assert_allclose(ema.average(v).numpy(), [1.561, 2.561], rtol=1e-6)

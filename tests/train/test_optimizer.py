@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -604,3 +606,68 @@ def test_functions_train_eager_variables(eager, kind):
     assert np.allclose(inside.numpy(), outside.numpy(), rtol=1e-6)
     names = [variable.name for variable in optimizers[0].variables()]
     assert f"v/{kind}:0" in names and names == [variable.name for variable in optimizers[1].variables()]
+
+
+def test_gradients_in_a_branch_of_a_function(eager):
+    """A tape of a function gives gradients of variables inside of a branch or loop, where an optimizer applies them."""
+    variable = tf2.Variable([1.0, 2.0])
+    optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
+    optimizer._create_slots([variable])
+
+    @tf2.function
+    def train(steps):
+        for _ in tf2.range(steps):
+            with tf2.GradientTape() as tape:
+                loss = tf2.reduce_sum(variable * variable)
+            if loss > 0.5:
+                optimizer.apply_gradients([(tape.gradient(loss, variable), variable)])
+
+    train(tf2.constant(10))
+    value, momentum = np.array([1.0, 2.0]), np.zeros(2)
+    for _ in range(10):
+        if np.sum(value**2) > 0.5:
+            momentum = 0.9 * momentum + 2 * value
+            value = value - 0.1 * momentum
+    np.testing.assert_allclose(variable.numpy(), value, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["Adam", "Adagrad", "RMSProp", "Adadelta"])
+def test_slots_of_a_variable_of_unknown_shape(kind):
+    """The slots of a variable whose shape is known only when it is initialized take that shape."""
+    v = tf.Variable(tf.placeholder_with_default(np.ones([3, 2], np.float32), [None, 2]), validate_shape=False)
+    optimizer = getattr(tf.train, f"{kind}Optimizer")(0.1)
+    train = optimizer.minimize(tf.reduce_sum(v * v))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(train)
+        assert session.run(v).shape == (3, 2)
+        shapes = {
+            session.run(slot).shape for name in optimizer.get_slot_names() for slot in [optimizer.get_slot(v, name)]
+        }
+        assert shapes == {(3, 2)}
+
+
+def test_copies():
+    """An optimizer that has made no variables can be copied; one that has cannot."""
+    optimizer = tf.train.MomentumOptimizer(0.1, 0.9, name="mine")
+    assert copy.deepcopy(optimizer).get_name() == "mine"
+    optimizer.minimize(tf.square(tf.Variable(1.0)))
+    with pytest.raises(TypeError, match="cannot be copied"):
+        copy.deepcopy(optimizer)
+
+
+@pytest.mark.parametrize("slot", [False, True])
+def test_variables_of_another_dtype_are_refused(slot):
+    """An update op of resource variables wants them, and their slots, in its own dtype."""
+    first = tf.Variable(np.ones(2, np.float32 if slot else np.float64), use_resource=True)
+    second = tf.Variable(np.ones(2, np.float64), use_resource=True)
+    ones = tf.ones([2])
+    update = tf.raw_ops.ResourceApplyMomentum(var=first.handle, accum=second.handle, lr=0.1, grad=ones, momentum=0.9)
+    rows = tf.raw_ops.ResourceSparseApplyMomentum(
+        var=first.handle, accum=second.handle, lr=0.1, grad=ones, indices=[0, 1], momentum=0.9
+    )
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for op in (update, rows):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="float64"):
+                session.run(op)

@@ -13,11 +13,18 @@ import stoker.compat.v1 as tf
 from stoker._src.graph.definition import find_definition
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "train"
-_spec = importlib.util.spec_from_file_location("trajectories", GOLDEN / "trajectories.py")
-assert _spec is not None and _spec.loader is not None
-trajectories = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(trajectories)
 
+
+def _script(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, GOLDEN / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+trajectories, update_edges = _script("trajectories"), _script("update_edges")
+EDGES = np.load(GOLDEN / "update_edges.npz")
 OPS = np.load(GOLDEN / "ops.npz")
 OPTIMIZERS = {version: np.load(GOLDEN / f"optimizers_{version}.npz") for version in ("115", "221")}
 
@@ -62,3 +69,17 @@ def test_optimizer_follows_tensorflow(case):
         # 1.15 multiplies rows of resource variables by the learning rate in their own dtype, later versions by its float32.
         coarse = version == "115" and name == "gradient_descent" and sparse and resource
         _assert_close(values, golden[key], "float32" if coarse and dtype == "float64" else dtype)
+
+
+@pytest.mark.parametrize("case", list(update_edges.cases()), ids=lambda case: case[0])
+def test_op_at_the_edges(case):
+    """With zero, negative, infinite and NaN numbers a training op leaves, or refuses, what TensorFlow's does."""
+    for step, found in enumerate(update_edges.run(tf, _raw, *case)):
+        expected = EDGES[f"{case[0]}-{step}"]
+        if isinstance(found, str) or expected.dtype.kind == "U":
+            assert found == str(expected), f"step {step}"
+            continue
+        finite = np.abs(expected[np.isfinite(expected)])
+        np.testing.assert_allclose(
+            found, expected, rtol=4e-6, atol=1e-6 * finite.max(initial=1.0), err_msg=f"step {step}"
+        )

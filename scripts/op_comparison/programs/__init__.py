@@ -132,9 +132,8 @@ def age_graph(tf: Any, producer: int) -> None:
 
 
 def _ops_in(graph: Any) -> set[str]:
-    graph_def = graph.as_graph_def()
-    nodes = [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
-    return {node.op for node in nodes}
+    library = graph.as_graph_def().library.function
+    return {op.type for op in graph.get_operations()}.union(node.op for each in library for node in each.node_def)
 
 
 def _plain(made: Any) -> Any:

@@ -38,6 +38,18 @@ def export(*names: str, v1: Names = (), v2: Names = ()) -> Callable[[Object], Ob
     return attach
 
 
+def named(name: str, doc: str | None = None) -> Callable[[Object], Object]:
+    """Names a function that another one makes as if it were written out, and describes it."""
+
+    def attach(item: Object) -> Object:
+        item.__name__ = item.__qualname__ = name
+        if doc is not None:
+            item.__doc__ = doc
+        return item
+
+    return attach
+
+
 def export_constant(module: str, attribute: str, *names: str, v1: Names = (), v2: Names = ()) -> None:
     """Gives attribute `attribute` of `module` its public names."""
     for name in (*names, *_names(v1)):

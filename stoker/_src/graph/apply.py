@@ -22,14 +22,12 @@ from stoker._src.graph.tensor import Tensor
 
 def apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
     """`_apply_op`, with the errors that TensorFlow's eager mode raises where a graph raises TypeError and ValueError."""
+    if definition.by_reference and context.executing_eagerly():
+        raise RuntimeError(f"{definition.name} does not support eager execution: it takes a reference to a variable.")
     try:
         return _apply_op(definition, args, kwargs, name)
     except (DTypeNotAllowedError, ValueNotAllowedError) as error:
         if context.executing_eagerly():
-            if definition.by_reference:
-                raise RuntimeError(
-                    f"{definition.name} does not support eager execution: it takes a reference to a variable."
-                ) from error
             raise InvalidArgumentError(None, None, str(error)) from error
         plain = TypeError if isinstance(error, TypeError) else ValueError
         raise plain(str(error)) from error
@@ -53,6 +51,8 @@ def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str,
         if value is not None or definition.attrs[key].kind == "shape":
             attrs[key] = definition.check_attr(key, value)
     tensor_type = target.tensor_type
+    # Eager mode looks at what an op takes when all its inputs are tensors, a graph as they come.
+    unchecked: list[str] | None = [] if context.executing_eagerly() else None
     inputs: list[Tensor] = []
     for arg, value in zip(definition.inputs, bound):
         if type(value) is tensor_type and not arg.is_list and not arg.is_ref:
@@ -60,14 +60,16 @@ def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str,
             expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
             if expected is None:
                 attr = arg.type_attr or ""
-                attrs[attr] = definition.check_attr(attr, dtype)
+                attrs[attr] = _taken(definition, attr, dtype, unchecked)
             elif expected is not dtype:
                 raise _mismatch(definition, arg, dtype, expected)
             inputs.append(value)
         elif arg.is_list:
             inputs.extend(_convert_list(definition, arg, value, attrs, target, unique))
         else:
-            inputs.append(_convert(definition, arg, value, attrs, target, unique, bound))
+            inputs.append(_convert(definition, arg, value, attrs, target, unique, bound, unchecked))
+    for attr in unchecked or ():
+        definition.check_attr(attr, attrs[attr])
     for key, spec in definition.attrs.items():
         if key not in attrs:
             if spec.default is MISSING:
@@ -83,6 +85,14 @@ def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str,
     if definition.single:
         return op.outputs[0]
     return definition.pack_outputs(op.outputs, attrs)
+
+
+def _taken(definition: OpDefinition, attr: str, dtype: DType, unchecked: list[str] | None) -> DType:
+    """The dtype that an input gives to a type attribute; in eager mode noted, to be checked."""
+    if unchecked is None:
+        return definition.check_attr(attr, dtype)
+    unchecked.append(attr)
+    return dtype
 
 
 def _bind(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -135,23 +145,27 @@ def _convert(
     target: Any,
     unique: str,
     bound: list[Any],
+    unchecked: list[str] | None,
 ) -> Tensor:
     expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
     hint = None
     if expected is None and context.executing_eagerly():  # tensors decide, also those that come later
         expected = _dtype_of_tensors(definition, arg, bound)
         if expected is not None:
-            attrs[arg.type_attr or ""] = definition.check_attr(arg.type_attr or "", expected)
+            attrs[arg.type_attr or ""] = _taken(definition, arg.type_attr or "", expected, unchecked)
     if expected is None and arg.type_attr is not None:
         spec = definition.attrs[arg.type_attr]
         own = _own_dtype(value, spec.default)
         # The attribute's default is for values that have no dtype of their own, or none that the op takes.
         if spec.default is not MISSING and (own is None or (spec.allowed and own not in spec.allowed)):
-            hint = spec.default
+            # Whole numbers are int32 in a graph, whatever the default says.
+            hint = dtypes.int32 if spec.default is dtypes.int64 and not context.executing_eagerly() else spec.default
+            if isinstance(value, float) and hint.is_integer and context.executing_eagerly():
+                raise TypeError(f"Cannot convert {value} to EagerTensor of dtype {hint.name}")
     tensor = _tensor(definition, arg, value, expected, hint, target, unique, arg.name)
     dtype = tensor.dtype.base_dtype
     if expected is None:
-        attrs[arg.type_attr] = definition.check_attr(arg.type_attr, dtype)  # type: ignore[index,arg-type]
+        attrs[arg.type_attr] = _taken(definition, arg.type_attr, dtype, unchecked)  # type: ignore[index,arg-type]
     elif dtype is not expected:
         raise _mismatch(definition, arg, dtype, expected)
     if arg.is_ref and not tensor.dtype._is_ref_dtype:
@@ -232,7 +246,9 @@ def _convert_list(
         )
     attrs[arg.number_attr] = definition.check_attr(arg.number_attr, len(values))  # type: ignore[index,arg-type]
     expected = arg.dtype if arg.dtype is not None else attrs.get(arg.type_attr or "")
-    if expected is None:  # whoever brings a dtype decides for the plain values beside it
+    if expected is None:  # a tensor decides for the values beside it, else whoever brings a dtype for the plain ones
+        expected = next((value.dtype.base_dtype for value in values if isinstance(value, Tensor)), None)
+    if expected is None:
         expected = next((dtype for value in values if (dtype := dtype_of(value)) is not None), None)
     for i, value in enumerate(values):
         tensor = _tensor(definition, arg, value, expected, None, target, unique, f"{arg.name}_{i}")

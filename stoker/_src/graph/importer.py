@@ -11,8 +11,9 @@ import re
 from contextlib import nullcontext
 from typing import Any
 
+from stoker._src.base import dtypes
 from stoker._src.base.devices import DeviceSpec
-from stoker._src.base.dtypes import as_dtype, resource
+from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.errors import OpError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import as_shape
@@ -435,8 +436,16 @@ def _take_shapes(op: Operation, shapes: Any) -> None:
             f"it has {len(op.outputs)} outputs but the _output_shapes attribute specifies shapes for {len(shapes)} outputs."
         )
     for tensor, shape in zip(op.outputs, shapes):
-        if tensor.dtype is not resource:  # of some handles TensorFlow states the shape they had as pairs of strings
+        if not _is_handle(tensor):
             tensor.set_shape(as_shape(shape))
+
+
+def _is_handle(tensor: Any) -> bool:
+    """Whether it stands for a stack, an array, a queue and the like: TensorFlow says [2] of the shapes of many of them."""
+    dtype = tensor.dtype
+    return dtype.base_dtype is dtypes.resource or (
+        dtype.is_ref and dtype.base_dtype is dtypes.string and not tensor.op.type.startswith("Variable")
+    )
 
 
 def _is_default_like(proto: Any) -> bool:

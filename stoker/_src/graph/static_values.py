@@ -40,6 +40,8 @@ def constant_value(tensor: Any, partial: bool = False) -> Any:
     static = getattr(tensor, "static_array", None)  # an eager tensor
     if static is not None:
         return static()
+    if not isinstance(tensor, Tensor):
+        return None
     value = _value_of(tensor.op, 0)
     if value is _UNKNOWN:
         if partial and tensor.op.type == "Pack":

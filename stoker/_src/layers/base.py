@@ -448,14 +448,14 @@ class Layer:
 
 
 def called_once(layer: type[Layer], arguments: dict[str, Any]) -> Any:
-    """What a new layer makes of `inputs`.
+    """What a new layer makes of `inputs`: the functions of `tf.layers`.
 
     Args:
         layer: its class.
-        arguments: those of the layer, by name, and `inputs`; perhaps `training`, which the call takes, and `reuse`, of the
-            variable scope `name`.
+        arguments: the `locals()` of the function: the layer's arguments and `inputs`; perhaps `training`, which the call
+            takes, `reuse`, of the variable scope `name`, and the class itself.
     """
-    given = dict(arguments)
+    given = {name: value for name, value in arguments.items() if value is not layer}
     inputs = given.pop("inputs")
     chosen = {"training": given.pop("training")} if "training" in given else {}
     if "reuse" in given:
@@ -503,6 +503,8 @@ def as_regularizer(regularizer: Any) -> Any:
     """A regularizer from itself or its name ("l2")."""
     if isinstance(regularizer, str):
         return _named("regularizer", f"keras.regularizers.{regularizer.lower()}", regularizer)()
+    if regularizer is not None and not callable(regularizer):
+        raise ValueError(f"Could not interpret regularizer identifier: {regularizer}")
     return regularizer
 
 
@@ -568,7 +570,7 @@ def checked_padding(padding: str, allowed: tuple[str, ...] = ("valid", "same")) 
     Raises:
         ValueError: an unknown one.
     """
-    plain = padding.lower()
+    plain = padding.lower() if isinstance(padding, str) else ""
     if plain not in allowed:
         raise ValueError(f"The `padding` argument must be one of {', '.join(map(repr, allowed))}. Received: {padding}")
     return plain

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.tensor import Tensor
@@ -184,63 +185,11 @@ class Conv1D(_Convolution):
     dimensions = 1
 
 
-@export(v1="layers.conv1d")
-def conv1d(
-    inputs: Any,
-    filters: int,
-    kernel_size: Any,
-    strides: Any = 1,
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    dilation_rate: Any = 1,
-    activation: Any = None,
-    use_bias: bool = True,
-    kernel_initializer: Any = None,
-    bias_initializer: Any = ZEROS,
-    kernel_regularizer: Any = None,
-    bias_regularizer: Any = None,
-    activity_regularizer: Any = None,
-    kernel_constraint: Any = None,
-    bias_constraint: Any = None,
-    trainable: bool = True,
-    name: str | None = None,
-    reuse: Any = None,
-) -> Tensor:
-    """A convolution of sequences: a `Conv1D` layer, called once."""
-    return called_once(Conv1D, locals())
-
-
 @export(v1="layers.Conv2D")
 class Conv2D(_Convolution):
     """A convolution of images."""
 
     dimensions = 2
-
-
-@export(v1="layers.conv2d")
-def conv2d(
-    inputs: Any,
-    filters: int,
-    kernel_size: Any,
-    strides: Any = (1, 1),
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    dilation_rate: Any = (1, 1),
-    activation: Any = None,
-    use_bias: bool = True,
-    kernel_initializer: Any = None,
-    bias_initializer: Any = ZEROS,
-    kernel_regularizer: Any = None,
-    bias_regularizer: Any = None,
-    activity_regularizer: Any = None,
-    kernel_constraint: Any = None,
-    bias_constraint: Any = None,
-    trainable: bool = True,
-    name: str | None = None,
-    reuse: Any = None,
-) -> Tensor:
-    """A convolution of images: a `Conv2D` layer, called once."""
-    return called_once(Conv2D, locals())
 
 
 @export(v1="layers.Conv3D")
@@ -250,30 +199,40 @@ class Conv3D(_Convolution):
     dimensions = 3
 
 
-@export(v1="layers.conv3d")
-def conv3d(
-    inputs: Any,
-    filters: int,
-    kernel_size: Any,
-    strides: Any = (1, 1, 1),
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    dilation_rate: Any = (1, 1, 1),
-    activation: Any = None,
-    use_bias: bool = True,
-    kernel_initializer: Any = None,
-    bias_initializer: Any = ZEROS,
-    kernel_regularizer: Any = None,
-    bias_regularizer: Any = None,
-    activity_regularizer: Any = None,
-    kernel_constraint: Any = None,
-    bias_constraint: Any = None,
-    trainable: bool = True,
-    name: str | None = None,
-    reuse: Any = None,
-) -> Tensor:
-    """A convolution of volumes: a `Conv3D` layer, called once."""
-    return called_once(Conv3D, locals())
+def _convolution(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:
+    """`tf.layers.<name>`: a convolution, called once."""
+
+    @export(v1=f"layers.{name}")
+    @named(name, f"{str(layer.__doc__)[:-1]}: a `{layer.__name__}` layer, called once.")
+    def convolve(
+        inputs: Any,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = ones,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        dilation_rate: Any = ones,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        reuse: Any = None,
+    ) -> Tensor:
+        return called_once(layer, locals())
+
+    return convolve
+
+
+conv1d = _convolution(Conv1D, "conv1d", 1)
+conv2d = _convolution(Conv2D, "conv2d", (1, 1))
+conv3d = _convolution(Conv3D, "conv3d", (1, 1, 1))
 
 
 # -- separable ---------------------------------------------------------------------------------------------------
@@ -392,36 +351,6 @@ class SeparableConv1D(_Separable):
         return outputs if self.activation is None else self.activation(outputs)
 
 
-@export(v1="layers.separable_conv1d")
-def separable_conv1d(
-    inputs: Any,
-    filters: int,
-    kernel_size: Any,
-    strides: Any = 1,
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    dilation_rate: Any = 1,
-    depth_multiplier: int = 1,
-    activation: Any = None,
-    use_bias: bool = True,
-    depthwise_initializer: Any = None,
-    pointwise_initializer: Any = None,
-    bias_initializer: Any = ZEROS,
-    depthwise_regularizer: Any = None,
-    pointwise_regularizer: Any = None,
-    bias_regularizer: Any = None,
-    activity_regularizer: Any = None,
-    depthwise_constraint: Any = None,
-    pointwise_constraint: Any = None,
-    bias_constraint: Any = None,
-    trainable: bool = True,
-    name: str | None = None,
-    reuse: Any = None,
-) -> Tensor:
-    """A separable convolution of sequences: a `SeparableConv1D` layer, called once."""
-    return called_once(SeparableConv1D, locals())
-
-
 @export(v1="layers.SeparableConv2D")
 class SeparableConv2D(_Separable):
     """A separable convolution of images."""
@@ -434,34 +363,43 @@ class SeparableConv2D(_Separable):
         )
 
 
-@export(v1="layers.separable_conv2d")
-def separable_conv2d(
-    inputs: Any,
-    filters: int,
-    kernel_size: Any,
-    strides: Any = (1, 1),
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    dilation_rate: Any = (1, 1),
-    depth_multiplier: int = 1,
-    activation: Any = None,
-    use_bias: bool = True,
-    depthwise_initializer: Any = None,
-    pointwise_initializer: Any = None,
-    bias_initializer: Any = ZEROS,
-    depthwise_regularizer: Any = None,
-    pointwise_regularizer: Any = None,
-    bias_regularizer: Any = None,
-    activity_regularizer: Any = None,
-    depthwise_constraint: Any = None,
-    pointwise_constraint: Any = None,
-    bias_constraint: Any = None,
-    trainable: bool = True,
-    name: str | None = None,
-    reuse: Any = None,
-) -> Tensor:
-    """A separable convolution of images: a `SeparableConv2D` layer, called once."""
-    return called_once(SeparableConv2D, locals())
+def _separable(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:
+    """`tf.layers.<name>`: a separable convolution, called once."""
+
+    @export(v1=f"layers.{name}")
+    @named(name, f"{str(layer.__doc__)[:-1]}: a `{layer.__name__}` layer, called once.")
+    def convolve(
+        inputs: Any,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = ones,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        dilation_rate: Any = ones,
+        depth_multiplier: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        depthwise_initializer: Any = None,
+        pointwise_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        depthwise_regularizer: Any = None,
+        pointwise_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        depthwise_constraint: Any = None,
+        pointwise_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        reuse: Any = None,
+    ) -> Tensor:
+        return called_once(layer, locals())
+
+    return convolve
+
+
+separable_conv1d = _separable(SeparableConv1D, "separable_conv1d", 1)
+separable_conv2d = _separable(SeparableConv2D, "separable_conv2d", (1, 1))
 
 
 # -- transposed --------------------------------------------------------------------------------------------------
@@ -560,31 +498,6 @@ class Conv2DTranspose(_Transposed):
     dimensions = 2
 
 
-@export(v1="layers.conv2d_transpose")
-def conv2d_transpose(
-    inputs: Any,
-    filters: int,
-    kernel_size: Any,
-    strides: Any = (1, 1),
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    activation: Any = None,
-    use_bias: bool = True,
-    kernel_initializer: Any = None,
-    bias_initializer: Any = ZEROS,
-    kernel_regularizer: Any = None,
-    bias_regularizer: Any = None,
-    activity_regularizer: Any = None,
-    kernel_constraint: Any = None,
-    bias_constraint: Any = None,
-    trainable: bool = True,
-    name: str | None = None,
-    reuse: Any = None,
-) -> Tensor:
-    """The transpose of a convolution of images: a `Conv2DTranspose` layer, called once."""
-    return called_once(Conv2DTranspose, locals())
-
-
 @export(v1="layers.Conv3DTranspose")
 class Conv3DTranspose(_Transposed):
     """The transpose of a convolution of volumes."""
@@ -592,26 +505,35 @@ class Conv3DTranspose(_Transposed):
     dimensions = 3
 
 
-@export(v1="layers.conv3d_transpose")
-def conv3d_transpose(
-    inputs: Any,
-    filters: int,
-    kernel_size: Any,
-    strides: Any = (1, 1, 1),
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    activation: Any = None,
-    use_bias: bool = True,
-    kernel_initializer: Any = None,
-    bias_initializer: Any = ZEROS,
-    kernel_regularizer: Any = None,
-    bias_regularizer: Any = None,
-    activity_regularizer: Any = None,
-    kernel_constraint: Any = None,
-    bias_constraint: Any = None,
-    trainable: bool = True,
-    name: str | None = None,
-    reuse: Any = None,
-) -> Tensor:
-    """The transpose of a convolution of volumes: a `Conv3DTranspose` layer, called once."""
-    return called_once(Conv3DTranspose, locals())
+def _transposed(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:
+    """`tf.layers.<name>`: a transposed convolution, called once."""
+
+    @export(v1=f"layers.{name}")
+    @named(name, f"{str(layer.__doc__)[:-1]}: a `{layer.__name__}` layer, called once.")
+    def convolve(
+        inputs: Any,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = ones,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        reuse: Any = None,
+    ) -> Tensor:
+        return called_once(layer, locals())
+
+    return convolve
+
+
+conv2d_transpose = _transposed(Conv2DTranspose, "conv2d_transpose", (1, 1))
+conv3d_transpose = _transposed(Conv3DTranspose, "conv3d_transpose", (1, 1, 1))

@@ -164,16 +164,19 @@ def compute_weighted_loss(
         return loss
 
 
+def _required(**given: Any) -> None:
+    for name, value in given.items():
+        if value is None:
+            raise ValueError(f"{name} must not be None.")
+
+
 def _same_shape(labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:
     """Both as float32, with shapes that must agree.
 
     Raises:
         ValueError: a missing argument, or shapes that do not agree.
     """
-    if labels is None:
-        raise ValueError("labels must not be None.")
-    if predictions is None:
-        raise ValueError("predictions must not be None.")
+    _required(labels=labels, predictions=predictions)
     predictions = casting.cast(predictions, dtypes.float32)
     labels = casting.cast(labels, dtypes.float32)
     predictions.shape.assert_is_compatible_with(labels.shape)
@@ -262,10 +265,7 @@ def hinge_loss(
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """max(0, 1 - y * logits), where y is -1 or 1 for labels 0 or 1, weighted and reduced."""
-    if labels is None:
-        raise ValueError("labels must not be None.")
-    if logits is None:
-        raise ValueError("logits must not be None.")
+    _required(labels=labels, logits=logits)
     with name_scope(scope, "hinge_loss", [logits, labels, weights]) as opened:
         labels, logits = _same_shape(labels, logits)
         signs = math.subtract(2 * labels, array.ones_like(labels))  # type: ignore[operator]
@@ -346,10 +346,7 @@ def sigmoid_cross_entropy(
 
     Labels are moved towards 1/2 by `label_smoothing`.
     """
-    if multi_class_labels is None:
-        raise ValueError("multi_class_labels must not be None.")
-    if logits is None:
-        raise ValueError("logits must not be None.")
+    _required(multi_class_labels=multi_class_labels, logits=logits)
     with name_scope(scope, "sigmoid_cross_entropy_loss", [logits, multi_class_labels, weights]) as opened:
         logits = convert_to_tensor(logits)
         labels: Any = casting.cast(multi_class_labels, logits.dtype.base_dtype)
@@ -374,10 +371,7 @@ def softmax_cross_entropy(
 
     Labels are moved towards the even distribution by `label_smoothing`.
     """
-    if onehot_labels is None:
-        raise ValueError("onehot_labels must not be None.")
-    if logits is None:
-        raise ValueError("logits must not be None.")
+    _required(onehot_labels=onehot_labels, logits=logits)
     with name_scope(scope, "softmax_cross_entropy_loss", [logits, onehot_labels, weights]) as opened:
         logits = convert_to_tensor(logits)
         labels: Any = casting.cast(onehot_labels, logits.dtype.base_dtype)
@@ -400,10 +394,7 @@ def sparse_softmax_cross_entropy(
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """The cross entropy of softmax(logits) with the classes `labels`, weighted and reduced."""
-    if labels is None:
-        raise ValueError("labels must not be None.")
-    if logits is None:
-        raise ValueError("logits must not be None.")
+    _required(labels=labels, logits=logits)
     with name_scope(scope, "sparse_softmax_cross_entropy_loss", [logits, labels, weights]) as opened:
         labels, logits = convert_to_tensor(labels), convert_to_tensor(logits)
         labels, weights = without_last_one(labels, logits, weights)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from stoker._src.base import dtypes
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.keys import GraphKeys
@@ -299,76 +299,42 @@ _BINARY = {
 }
 
 
-def _count(kind: str, labels: Any, predictions: Any, weights: Any, name: Any) -> Metric:
-    """The weighted count of one kind of answer. Variable: `count`."""
-    with variable_scope.variable_scope(name, kind, (predictions, labels, weights)):
-        predictions, labels, weights = matched(
-            casting.cast(predictions, dtypes.bool_), casting.cast(labels, dtypes.bool_), weights
-        )
-        of_label, of_prediction = _BINARY[kind]
-        hit = comparison.logical_and(comparison.equal(labels, of_label), comparison.equal(predictions, of_prediction))
-        count = metric_variable([], dtypes.float32, "count")
-        values = casting.cast(hit, dtypes.float32)
-        if weights is not None:
-            with control_dependencies(check_weights(weights, values)):
-                values = math.multiply(values, casting.cast(weights, dtypes.float32))
-        return array.identity(count), count.assign_add(reductions.reduce_sum(values))
+def _counting(kind: str, doc: str) -> Callable[..., Metric]:
+    """`tf.metrics.<kind>`: the weighted count of one kind of answer. Variable: `count`."""
+
+    @export(v1=f"metrics.{kind}")
+    @metric
+    @named(kind, doc)
+    def count(
+        labels: Any,
+        predictions: Any,
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> Metric:
+        with variable_scope.variable_scope(name, kind, (predictions, labels, weights)):
+            predictions, labels, weights = matched(
+                casting.cast(predictions, dtypes.bool_), casting.cast(labels, dtypes.bool_), weights
+            )
+            of_label, of_prediction = _BINARY[kind]
+            hit = comparison.logical_and(
+                comparison.equal(labels, of_label), comparison.equal(predictions, of_prediction)
+            )
+            total = metric_variable([], dtypes.float32, "count")
+            values = casting.cast(hit, dtypes.float32)
+            if weights is not None:
+                with control_dependencies(check_weights(weights, values)):
+                    values = math.multiply(values, casting.cast(weights, dtypes.float32))
+            return array.identity(total), total.assign_add(reductions.reduce_sum(values))
+
+    return count
 
 
-@export(v1="metrics.true_positives")
-@metric
-def true_positives(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """The weighted count of true labels that were predicted."""
-    return _count("true_positives", labels, predictions, weights, name)
-
-
-@export(v1="metrics.true_negatives")
-@metric
-def true_negatives(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """The weighted count of false labels that were predicted."""
-    return _count("true_negatives", labels, predictions, weights, name)
-
-
-@export(v1="metrics.false_positives")
-@metric
-def false_positives(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """The weighted count of false labels predicted to be true."""
-    return _count("false_positives", labels, predictions, weights, name)
-
-
-@export(v1="metrics.false_negatives")
-@metric
-def false_negatives(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """The weighted count of true labels predicted to be false."""
-    return _count("false_negatives", labels, predictions, weights, name)
+true_positives = _counting("true_positives", "The weighted count of true labels that were predicted.")
+true_negatives = _counting("true_negatives", "The weighted count of false labels that were predicted.")
+false_positives = _counting("false_positives", "The weighted count of false labels predicted to be true.")
+false_negatives = _counting("false_negatives", "The weighted count of true labels predicted to be false.")
 
 
 def _ratio(other: Callable[..., Metric], labels: Any, predictions: Any, weights: Any) -> Metric:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base import dtypes
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
@@ -228,112 +229,69 @@ def specificity_at_sensitivity(
     return _rate_at_rate("specificity_at_sensitivity", ("tp", "fn"), ("tn", "fp"), sensitivity, arguments)
 
 
-def _count_at(kind: str, labels: Any, predictions: Any, thresholds: Any, weights: Any, name: str | None) -> Metric:
-    with variable_scope.variable_scope(name, kind, (predictions, labels, weights)):
-        values, updates = _confusion(labels, predictions, list(thresholds), weights, (kind,))
-        value = array.identity(values[_SHORT[kind]])
-        return value, updates[_SHORT[kind]]
+def _counting(kind: str, doc: str) -> Callable[..., Metric]:
+    """`tf.metrics.<kind>_at_thresholds`: one of the counts."""
+
+    @export(v1=f"metrics.{kind}_at_thresholds")
+    @metric
+    @named(f"{kind}_at_thresholds", doc)
+    def count(
+        labels: Any,
+        predictions: Any,
+        thresholds: Any,
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> Metric:
+        with variable_scope.variable_scope(name, kind, (predictions, labels, weights)):
+            values, updates = _confusion(labels, predictions, list(thresholds), weights, (kind,))
+            return array.identity(values[_SHORT[kind]]), updates[_SHORT[kind]]
+
+    return count
 
 
-@export(v1="metrics.true_positives_at_thresholds")
-@metric
-def true_positives_at_thresholds(
-    labels: Any,
-    predictions: Any,
-    thresholds: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """The weighted count of true labels whose score is above each threshold."""
-    return _count_at("true_positives", labels, predictions, thresholds, weights, name)
+true_positives_at_thresholds = _counting(
+    "true_positives", "The weighted count of true labels whose score is above each threshold."
+)
+true_negatives_at_thresholds = _counting(
+    "true_negatives", "The weighted count of false labels whose score is not above each threshold."
+)
+false_positives_at_thresholds = _counting(
+    "false_positives", "The weighted count of false labels whose score is above each threshold."
+)
+false_negatives_at_thresholds = _counting(
+    "false_negatives", "The weighted count of true labels whose score is not above each threshold."
+)
 
 
-@export(v1="metrics.true_negatives_at_thresholds")
-@metric
-def true_negatives_at_thresholds(
-    labels: Any,
-    predictions: Any,
-    thresholds: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """The weighted count of false labels whose score is not above each threshold."""
-    return _count_at("true_negatives", labels, predictions, thresholds, weights, name)
+def _hit_rate(label: str, other: str) -> Callable[..., Metric]:
+    """`tf.metrics.<label>_at_thresholds`: true positives as a part of them and of another count."""
+
+    @export(v1=f"metrics.{label}_at_thresholds")
+    @metric
+    @named(f"{label}_at_thresholds", f"{label.capitalize()} at each threshold.")
+    def rate(
+        labels: Any,
+        predictions: Any,
+        thresholds: Any,
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> Metric:
+        with variable_scope.variable_scope(name, f"{label}_at_thresholds", (predictions, labels, weights)):
+            kinds = ("true_positives", other)
+            values, updates = _confusion(labels, predictions, list(thresholds), weights, kinds)
+
+            def ratio(counts: dict[str, Any], ending: str) -> Tensor:
+                hits, misses = counts["tp"], counts[_SHORT[other]]
+                return math.divide(hits, _EDGE + hits + misses, name=f"{label}_{ending}")
+
+            return ratio(values, "value"), ratio(updates, "update_op")
+
+    return rate
 
 
-@export(v1="metrics.false_positives_at_thresholds")
-@metric
-def false_positives_at_thresholds(
-    labels: Any,
-    predictions: Any,
-    thresholds: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """The weighted count of false labels whose score is above each threshold."""
-    return _count_at("false_positives", labels, predictions, thresholds, weights, name)
-
-
-@export(v1="metrics.false_negatives_at_thresholds")
-@metric
-def false_negatives_at_thresholds(
-    labels: Any,
-    predictions: Any,
-    thresholds: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """The weighted count of true labels whose score is not above each threshold."""
-    return _count_at("false_negatives", labels, predictions, thresholds, weights, name)
-
-
-def _ratio_at(
-    label: str, other: str, labels: Any, predictions: Any, thresholds: Any, weights: Any, name: str | None
-) -> Metric:
-    with variable_scope.variable_scope(name, f"{label}_at_thresholds", (predictions, labels, weights)):
-        kinds = ("true_positives", other)
-        values, updates = _confusion(labels, predictions, list(thresholds), weights, kinds)
-
-        def ratio(counts: dict[str, Any], ending: str) -> Tensor:
-            hits, misses = counts["tp"], counts[_SHORT[other]]
-            return math.divide(hits, _EDGE + hits + misses, name=f"{label}_{ending}")
-
-        return ratio(values, "value"), ratio(updates, "update_op")
-
-
-@export(v1="metrics.precision_at_thresholds")
-@metric
-def precision_at_thresholds(
-    labels: Any,
-    predictions: Any,
-    thresholds: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """Precision at each threshold."""
-    return _ratio_at("precision", "false_positives", labels, predictions, thresholds, weights, name)
-
-
-@export(v1="metrics.recall_at_thresholds")
-@metric
-def recall_at_thresholds(
-    labels: Any,
-    predictions: Any,
-    thresholds: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """Recall at each threshold."""
-    return _ratio_at("recall", "false_negatives", labels, predictions, thresholds, weights, name)
+precision_at_thresholds = _hit_rate("precision", "false_positives")
+recall_at_thresholds = _hit_rate("recall", "false_negatives")

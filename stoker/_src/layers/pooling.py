@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.base import (
     InputSpec,
@@ -125,79 +126,27 @@ class AveragePooling3D(_Pooling):
     dimensions, average = 3, True
 
 
-@export(v1="layers.max_pooling1d")
-def max_pooling1d(
-    inputs: Any,
-    pool_size: Any,
-    strides: Any,
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    name: Any = None,
-) -> Tensor:
-    """The largest number of each window of a sequence."""
-    return MaxPooling1D(pool_size, strides, padding, data_format, name).apply(inputs)
+def _function(layer: type[_Pooling], name: str) -> Callable[..., Tensor]:
+    """`tf.layers.<name>`: a layer, called once."""
+
+    @export(v1=f"layers.{name}")
+    @named(name, layer.__doc__)
+    def pooling(
+        inputs: Any,
+        pool_size: Any,
+        strides: Any,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        name: Any = None,
+    ) -> Tensor:
+        return layer(pool_size, strides, padding, data_format, name).apply(inputs)
+
+    return pooling
 
 
-@export(v1="layers.max_pooling2d")
-def max_pooling2d(
-    inputs: Any,
-    pool_size: Any,
-    strides: Any,
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    name: Any = None,
-) -> Tensor:
-    """The largest number of each window of an image."""
-    return MaxPooling2D(pool_size, strides, padding, data_format, name).apply(inputs)
-
-
-@export(v1="layers.max_pooling3d")
-def max_pooling3d(
-    inputs: Any,
-    pool_size: Any,
-    strides: Any,
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    name: Any = None,
-) -> Tensor:
-    """The largest number of each window of a volume."""
-    return MaxPooling3D(pool_size, strides, padding, data_format, name).apply(inputs)
-
-
-@export(v1="layers.average_pooling1d")
-def average_pooling1d(
-    inputs: Any,
-    pool_size: Any,
-    strides: Any,
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    name: Any = None,
-) -> Tensor:
-    """The mean of each window of a sequence."""
-    return AveragePooling1D(pool_size, strides, padding, data_format, name).apply(inputs)
-
-
-@export(v1="layers.average_pooling2d")
-def average_pooling2d(
-    inputs: Any,
-    pool_size: Any,
-    strides: Any,
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    name: Any = None,
-) -> Tensor:
-    """The mean of each window of an image."""
-    return AveragePooling2D(pool_size, strides, padding, data_format, name).apply(inputs)
-
-
-@export(v1="layers.average_pooling3d")
-def average_pooling3d(
-    inputs: Any,
-    pool_size: Any,
-    strides: Any,
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    name: Any = None,
-) -> Tensor:
-    """The mean of each window of a volume."""
-    return AveragePooling3D(pool_size, strides, padding, data_format, name).apply(inputs)
+max_pooling1d = _function(MaxPooling1D, "max_pooling1d")
+max_pooling2d = _function(MaxPooling2D, "max_pooling2d")
+max_pooling3d = _function(MaxPooling3D, "max_pooling3d")
+average_pooling1d = _function(AveragePooling1D, "average_pooling1d")
+average_pooling2d = _function(AveragePooling2D, "average_pooling2d")
+average_pooling3d = _function(AveragePooling3D, "average_pooling3d")

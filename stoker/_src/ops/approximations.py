@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import FLOATS, REAL, DType, DTypeSet, as_dtype
+from stoker._src.base.dtypes import FLOATS, REAL, DType, DTypeSet
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import INT, OpDefinition, define, one_of
@@ -163,42 +164,30 @@ def approx_top_k_grad(op: Operation, g: Tensor, _: Any) -> Tensor:
     return scattering.scatter_nd(where, g, array.shape(x))
 
 
-def _approximate(operand: Any, k: int, is_max_k: bool, name: str | None, **how: Any) -> Any:
-    return APPROX_TOP_K(operand, k=k, is_max_k=is_max_k, name=name, **how)
+def _approximate(name: str, which: str, is_max_k: bool) -> Callable[..., Any]:
+    @export(f"math.{name}", f"nn.{name}")
+    @named(
+        name, f"The `k` {which} elements along a dimension, and their places. All of them are found: the recall is 1."
+    )
+    def top(
+        operand: Any,
+        k: int,
+        reduction_dimension: int = -1,
+        recall_target: float = 0.95,
+        reduction_input_size_override: int = -1,
+        aggregate_to_topk: bool = True,
+        name: str | None = None,
+    ) -> Any:
+        return APPROX_TOP_K(
+            operand, k=k, is_max_k=is_max_k, reduction_dimension=reduction_dimension, recall_target=recall_target,
+            reduction_input_size_override=reduction_input_size_override, aggregate_to_topk=aggregate_to_topk, name=name,
+        )  # fmt: skip
+
+    return top
 
 
-@export("math.approx_max_k", "nn.approx_max_k")
-def approx_max_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-    name: str | None = None,
-) -> Any:
-    """The `k` largest elements along a dimension, and their places. All of them are found: the recall is 1."""
-    return _approximate(
-        operand, k, True, name, reduction_dimension=reduction_dimension, recall_target=recall_target,
-        reduction_input_size_override=reduction_input_size_override, aggregate_to_topk=aggregate_to_topk,
-    )  # fmt: skip
-
-
-@export("math.approx_min_k", "nn.approx_min_k")
-def approx_min_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-    name: str | None = None,
-) -> Any:
-    """The `k` smallest elements along a dimension, and their places. All of them are found: the recall is 1."""
-    return _approximate(
-        operand, k, False, name, reduction_dimension=reduction_dimension, recall_target=recall_target,
-        reduction_input_size_override=reduction_input_size_override, aggregate_to_topk=aggregate_to_topk,
-    )  # fmt: skip
+approx_max_k = _approximate("approx_max_k", "largest", True)
+approx_min_k = _approximate("approx_min_k", "smallest", False)
 
 
 # ---- SobolSample ------------------------------------------------------------------------------------------------
@@ -239,7 +228,7 @@ def sobol_sample(
 ) -> Tensor:
     """`num_results` points of the Sobol sequence of the unit cube of `dim` dimensions, without the first `skip`."""
     with name_scope(name, "sobol", [dim, num_results, skip]):
-        return SOBOL_SAMPLE(dim, num_results, skip, dtype=as_dtype(dtype))
+        return SOBOL_SAMPLE(dim, num_results, skip, dtype=dtype)
 
 
 # ---- transforms over any axes -----------------------------------------------------------------------------------

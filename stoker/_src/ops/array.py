@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base import dtypes, nest
+from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, as_shape
 from stoker._src.graph import context
-from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor, register_tensor_conversion_function
+from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, INT, INTS, PASSES, STATEFUL, TYPES, VIEW, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
@@ -73,8 +73,8 @@ def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
 
 @export("guarantee_const")
 def guarantee_const(input: Any, name: str | None = None) -> Tensor:
-    """The same value. (TensorFlow only took a promise here that the value does not change.)"""
-    return identity(input, name)
+    """The same value. (TensorFlow only took a promise here that the value does not change.) It has no gradient."""
+    return GUARANTEE_CONST(input, name=name)
 
 
 @export("stop_gradient")
@@ -140,7 +140,7 @@ SHAPE_READERS["ShapeN"] = lambda op, index: op._inputs[index].static_shape
 @export("shape_n")
 def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
     """The sizes of each of several tensors."""
-    return SHAPE_N(input, out_type=as_dtype(out_type), name=name)
+    return SHAPE_N(input, out_type=out_type, name=name)
 
 
 @export(v1="shape")
@@ -515,9 +515,14 @@ PACK = define("Pack(values: N * T) -> (output: T)", N=INT(minimum=1), T=ANY, axi
 
 @PACK.kernel
 def pack_kernel(values: list[Any], *, axis: int) -> Any:
+    if isinstance(values[0], torch.Tensor):
+        return torch.stack(values, axis)
     if isinstance(values[0], np.ndarray):
         return np.stack(values, axis)
-    return torch.stack(values, axis)
+    packed = np.empty(len(values), dtype=object)  # variants, which are scalars
+    for i, value in enumerate(values):
+        packed[i] = value
+    return packed
 
 
 @PACK.shape
@@ -548,44 +553,6 @@ SHAPE_READERS["Pack"] = _packed_shape
 def pack_grad(op: Operation, g: Tensor) -> list[Tensor]:
     return array_joining.UNPACK(g, num=len(op.inputs), axis=op.attr("axis"))
 
-
-def _packed(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
-    """A list with tensors in it (at any depth), as one tensor."""
-    if not _holds_tensors(value):
-        return NotImplemented
-    found = next((found for item in _leaves(value) if is_tensor(item) and (found := dtype_of(item)) is not None), None)
-    if dtype is not None and found is not dtype:
-        value = nest.map_structure(lambda item: math.cast(item, dtype) if is_tensor(item) else item, value)
-        found = dtype
-    return _packed_level(value, found, name or "packed")
-
-
-def _packed_level(items: Any, dtype: DType | None, name: str) -> Any:
-    """One level of nested lists as a tensor, or as it was where no tensor is in it. Plain items are named by position."""
-    with name_scope(name) as scope:
-        parts = [
-            _packed_level(item, dtype, str(i)) if isinstance(item, (list, tuple)) else item
-            for i, item in enumerate(items)
-        ]
-        if not any(is_tensor(part) for part in parts):
-            return items
-        parts = [convert_to_tensor(part, None if is_tensor(part) else dtype, str(i)) for i, part in enumerate(parts)]
-        return PACK(parts, name=scope)
-
-
-def _leaves(value: Any) -> Any:
-    for item in value:
-        if isinstance(item, (list, tuple)):
-            yield from _leaves(item)
-        else:
-            yield item
-
-
-def _holds_tensors(value: Any) -> bool:
-    return any(is_tensor(item) for item in _leaves(value))
-
-
-register_tensor_conversion_function((list, tuple), _packed, 99)
 
 # ---- ConcatV2 ---------------------------------------------------------------------------------------------------
 
@@ -686,10 +653,12 @@ def concat(values: Any = None, axis: Any = None, name: str = "concat", concat_di
     elif isinstance(values, (int, np.integer)) and isinstance(axis, (list, tuple)):
         values, axis = axis, values
     if values is None or axis is None:
-        raise TypeError("concat() needs `values` and `axis`.")
+        raise ValueError(f"concat() needs `values` and `axis`, got {values!r} and {axis!r}.")
     if not isinstance(values, (list, tuple)):
         values = [values]
     if len(values) == 1:
+        if not isinstance(axis, int):
+            convert_to_tensor(axis, dtypes.int32, name="concat_dim").shape.assert_has_rank(0)
         return identity(values[0], name=name)
     return CONCAT_V2(list(values), axis, name=name)
 
@@ -820,4 +789,4 @@ def squeeze_v2(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
         axis = ()
     elif not isinstance(axis, (list, tuple)):
         axis = [axis]
-    return SQUEEZE(input, squeeze_dims=[int(each) for each in axis], name=name)
+    return SQUEEZE(input, squeeze_dims=list(axis), name=name)

@@ -10,9 +10,25 @@ from stoker._src.base.dtypes import FLOATS
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, as_shape
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, STRING, VIEW, OpDefinition, define, unchanged
 from stoker._src.graph.tensor import Operation, Tensor
+
+
+def static_axis(x: Tensor, axis: int) -> int:
+    """`axis` of a tensor of known rank, counted from the front.
+
+    Raises:
+        ValueError: there is no such axis (InvalidArgumentError in eager mode).
+    """
+    try:
+        return x.static_shape.normalize_axis(axis)
+    except InvalidArgumentError as error:
+        if context.executing_eagerly():
+            raise
+        raise ValueError(error.message) from None
+
 
 # ---- EnsureShape ------------------------------------------------------------------------------------------------
 

@@ -79,3 +79,10 @@ def empty_kernel(shape: list[int], *, dtype: DType) -> Any:
     if dtype.name == "string":
         return np.full(sizes, b"", object)
     return torch.zeros(sizes, dtype=torch_dtype(dtype))
+
+
+# ---- DeepCopy ---------------------------------------------------------------------------------------------------
+
+DEEP_COPY = define("DeepCopy(x: T) -> (y: T)", STATEFUL, T=ANY)
+DEEP_COPY.kernel(lambda x: x.clone() if isinstance(x, torch.Tensor) else x.copy() if isinstance(x, np.ndarray) else x)
+DEEP_COPY.shape(unchanged)

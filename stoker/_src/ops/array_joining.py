@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base import dtypes
-from stoker._src.base.dtypes import INDEX
+from stoker._src.base import dtypes, nest
+from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape
 from stoker._src.graph import context
-from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor, register_tensor_conversion_function
 from stoker._src.graph.definition import ANY, INT, SHAPE, VIEW, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, reductions, slicing
+from stoker._src.ops import array, casting, reductions, slicing
 from stoker._src.ops.array_movement import allocatable, itemsize, rearranges
 
 # ---- Pack, Unpack -----------------------------------------------------------------------------------------------
@@ -97,7 +97,8 @@ def unpack_kernel(value: Any, *, num: int, axis: int) -> Any:
             None, None, f"Input shape axis {axis} must equal {num}, got shape {Shape(value.shape)}"
         )
     if isinstance(value, np.ndarray):
-        return [part.squeeze(axis) for part in np.split(value, max(num, 1), axis)][:num]
+        parts = [part.squeeze(axis) for part in np.split(value, max(num, 1), axis)][:num]
+        return [part if part.ndim or isinstance(part.item(), bytes) else part.item() for part in parts]
     return value.unbind(axis)
 
 
@@ -151,6 +152,44 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unst
             raise ValueError(f"Cannot infer argument `num` from shape {value.shape}")
     return UNPACK(value, num=num, axis=axis, name=name)
 
+
+def _packed(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+    """A list with tensors in it (at any depth), as one tensor."""
+    if not _holds_tensors(value):
+        return NotImplemented
+    found = next((found for item in _leaves(value) if is_tensor(item) and (found := dtype_of(item)) is not None), None)
+    if dtype is not None and found is not dtype:
+        value = nest.map_structure(lambda item: casting.cast(item, dtype) if is_tensor(item) else item, value)
+        found = dtype
+    return _packed_level(value, found, name or "packed")
+
+
+def _packed_level(items: Any, dtype: DType | None, name: str) -> Any:
+    """One level of nested lists as a tensor, or as it was where no tensor is in it. Plain items are named by position."""
+    with name_scope(name) as scope:
+        parts = [
+            _packed_level(item, dtype, str(i)) if isinstance(item, (list, tuple)) else item
+            for i, item in enumerate(items)
+        ]
+        if not any(is_tensor(part) for part in parts):
+            return items
+        parts = [convert_to_tensor(part, None if is_tensor(part) else dtype, str(i)) for i, part in enumerate(parts)]
+        return array.PACK(parts, name=scope)
+
+
+def _leaves(value: Any) -> Any:
+    for item in value:
+        if isinstance(item, (list, tuple)):
+            yield from _leaves(item)
+        else:
+            yield item
+
+
+def _holds_tensors(value: Any) -> bool:
+    return any(is_tensor(item) for item in _leaves(value))
+
+
+register_tensor_conversion_function((list, tuple), _packed, 99)
 
 # ---- Concat, ConcatOffset ---------------------------------------------------------------------------------------
 

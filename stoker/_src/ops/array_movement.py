@@ -55,12 +55,13 @@ def _looked_up(strings: np.ndarray, positions: Any) -> Any:
         return [_looked_up(strings, each) for each in positions]
     result = np.empty(tuple(positions.shape), dtype=object)
     result[...] = strings.reshape(-1)[positions.numpy()]
-    return result
+    # A single variant is itself; a single string stays an array of rank 0.
+    return result if result.ndim or isinstance(result.item(), bytes) else result.item()
 
 
-def element(strings: Any) -> np.ndarray:
-    """What indexing an array of strings gave, as an array also when it is a single string."""
-    if isinstance(strings, np.ndarray):
+def element(strings: Any) -> Any:
+    """What indexing an array of strings (or variants) gave, as an array also when it is a single string."""
+    if not isinstance(strings, bytes):
         return strings
     single = np.empty((), dtype=object)
     single[()] = strings

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from stoker._src.base.dtypes import FLOATS, INTS, NUMERIC, bool_
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Dim, Shape
 from stoker._src.graph.definition import INTS as INTS_ATTR
@@ -64,13 +64,25 @@ def _patches(
 
 
 def _checked(name: str, values: Sequence[int], length: int) -> Sequence[int]:
-    if len(values) != length or values[0] != 1 or values[-1] != 1 or any(value < 1 for value in values):
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"{name} must be {length} positive numbers with 1 for the batch and the channels, got {list(values)}.",
-        )
+    wanted = f"{name} must be {length} positive numbers with 1 for the batch and the channels, got {list(values)}."
+    if len(values) != length:
+        raise InvalidArgumentError(None, None, wanted)
+    if values[0] != 1 or values[-1] != 1:
+        raise UnimplementedError(None, None, wanted)
+    if any(value < 1 for value in values):
+        raise OutOfRangeError(None, None, wanted)
     return values[1:-1]
+
+
+def _sizes_seen(length: int, *attrs: Sequence[int]) -> list[Sequence[int]]:
+    """Windows, strides and rates along the spatial dimensions, as far as they are checked while a graph is built."""
+    for values in attrs:
+        if len(values) != length:
+            raise InvalidArgumentError(None, None, f"expected {length} sizes, got {list(values)}.")
+    for step in attrs[1][1:-1]:
+        if step < 1:
+            raise InvalidArgumentError(None, None, f"Stride must be > 0, but got {step} of {list(attrs[1])}.")
+    return [values[1:-1] for values in attrs]
 
 
 def _patches_shape(
@@ -78,7 +90,9 @@ def _patches_shape(
 ) -> Shape:
     dims: Any = x.of_rank(len(windows) + 2).dims
     inner: list[Dim] = [
-        None if size is None else _geometry(size, windows[i], strides[i], rates[i], padding)[0]
+        None
+        if size is None or min(windows[i], rates[i]) < 1
+        else _geometry(size, windows[i], strides[i], rates[i], padding)[0]
         for i, size in enumerate(dims[1:-1])
     ]
     depth = None if dims[-1] is None else dims[-1] * int(np.prod(windows))
@@ -130,8 +144,7 @@ def extract_image_patches_kernel(
 
 @EXTRACT_IMAGE_PATCHES.shape
 def extract_image_patches_shape(images: Shape, *, ksizes: Any, strides: Any, rates: Any, padding: str) -> Shape:
-    windows, steps, gaps = _image_arguments(ksizes, strides, rates)
-    return _patches_shape(images, windows, steps, gaps, padding)
+    return _patches_shape(images, *_sizes_seen(4, ksizes, strides, rates), padding=padding)
 
 
 @EXTRACT_IMAGE_PATCHES.grad
@@ -196,7 +209,7 @@ def extract_volume_patches_kernel(input: torch.Tensor, *, ksizes: Any, strides: 
 
 @EXTRACT_VOLUME_PATCHES.shape
 def extract_volume_patches_shape(input: Shape, *, ksizes: Any, strides: Any, padding: str) -> Shape:
-    return _patches_shape(input, *_volume_arguments(ksizes, strides), padding=padding)
+    return _patches_shape(input, *_sizes_seen(5, ksizes, strides, (1,) * 5), padding=padding)
 
 
 @EXTRACT_VOLUME_PATCHES.grad

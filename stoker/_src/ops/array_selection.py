@@ -12,7 +12,7 @@ from stoker._src.base.dtypes import COMPLEX, FLOATS, INDEX, INTS, NUMERIC, as_dt
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, broadcast
-from stoker._src.graph.conversion import convert_to_tensor, dtype_of
+from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, INT, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
@@ -107,14 +107,6 @@ def select_v2_grad(op: Operation, g: Tensor) -> Any:
     return None, of_t, of_e
 
 
-def _both(x: Any, y: Any) -> tuple[Any, Any]:
-    """The two as tensors of one dtype: a plain value takes the dtype of the other."""
-    x_kind, y_kind = dtype_of(x), dtype_of(y)
-    x = convert_to_tensor(x, name="t", dtype_hint=y_kind)
-    hint = x.dtype.base_dtype if x_kind is not None or y_kind is None else None
-    return x, convert_to_tensor(y, name="e", dtype_hint=hint)
-
-
 @export(v1=("where", "select"))
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
     """Where a condition holds: the coordinates of its true elements, or elements of `x` there and of `y` elsewhere.
@@ -130,8 +122,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
         with name_scope(name, "Where", [condition]) as scope:
             condition = convert_to_tensor(condition, dtype_hint=dtypes.bool_, name="condition")
             return WHERE(condition, name=scope)
-    with name_scope(name, "Select", [condition, x, y]) as scope:
-        return SELECT(convert_to_tensor(condition, dtypes.bool_, "condition"), *_both(x, y), name=scope)
+    return SELECT(condition, x, y, name=name)
 
 
 @export(v1="where_v2", v2="where")
@@ -147,8 +138,7 @@ def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = No
         raise ValueError("x and y must both be non-None or both be None.")
     if x is None:
         return where(condition, name=name)
-    with name_scope(name, "SelectV2", [condition, x, y]) as scope:
-        return SELECT_V2(convert_to_tensor(condition, dtypes.bool_, "condition"), *_both(x, y), name=scope)
+    return SELECT_V2(condition, x, y, name=name)
 
 
 # ---- masks ------------------------------------------------------------------------------------------------------
@@ -171,7 +161,10 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
             )
         if mask_shape.rank == 0:
             raise ValueError("mask cannot be scalar.")
-        at = 0 if axis is None else int(constant_value(axis) if isinstance(axis, Tensor) else axis)
+        at = 0 if axis is None else constant_value(axis) if isinstance(axis, Tensor) else axis
+        if not isinstance(at, (int, np.integer)) and getattr(at, "shape", None) != ():
+            raise TypeError(f"axis must be an integer that is known when the graph is built, got {axis!r}.")
+        at = int(at)
         if at < 0:
             at += len(shape)
         end = at + mask_shape.rank
@@ -537,4 +530,4 @@ def list_diff_shape(x: Shape, y: Shape) -> tuple[Shape, Shape]:
 @export(v1=("setdiff1d", "listdiff"))
 def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> Any:
     """The elements of the vector `x` that are not in `y`, in order, and where they stand in `x`."""
-    return LIST_DIFF(x, y, out_idx=as_dtype(index_dtype), name=name)
+    return LIST_DIFF(x, y, out_idx=index_dtype, name=name)

@@ -12,7 +12,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import STATEFUL, TYPES, define
 from stoker._src.graph.scopes import name_scope
-from stoker._src.ops.number_text import float_text
+from stoker._src.ops.number_text import float_text, question_marks
 from stoker._src.ops.values import to_numpy
 
 ASSERT = define(
@@ -31,6 +31,8 @@ def summary(array: np.ndarray, limit: int) -> str:
     """The first `limit` elements (all for -1), a bracket round each row but the outermost."""
     array = np.asarray(array)
     limit = 3 if limit == 0 else limit
+    if np.iscomplexobj(array):
+        return question_marks(array.size, limit)
     count = array.size if limit < 0 else min(limit, array.size)
     if not array.size:
         return ""

@@ -10,7 +10,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INTS, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, define, unchanged
@@ -85,12 +85,12 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
         value = convert_to_tensor(value, name="value")
         wanted = as_dtype(dtype).base_dtype
         source = value.dtype.base_dtype
-        if source is dtypes.bool_:
-            raise TypeError("Cannot find minimum value of bool: saturate_cast takes numbers.")
+        if dtypes.bool_ in (source, wanted):
+            raise TypeError(f"Cannot find minimum value of bool: saturate_cast from {source.name} to {wanted.name}.")
         if source.is_complex and not wanted.is_complex:
             value = cast(value, source.real_dtype)
             source = source.real_dtype
-        if not source.is_complex and not wanted.is_complex and wanted is not dtypes.bool_:
+        if not source.is_complex and not wanted.is_complex:
             low, high = _limits_within(source, wanted)
             if low != source.min or high != source.max:
                 value = math.CLIP_BY_VALUE(value, constant(low, source), constant(high, source), name="clamp")
@@ -116,12 +116,12 @@ def _limits_within(source: DType, wanted: DType) -> tuple[Any, Any]:
 
 
 def _converter(dtype: DType, python_name: str, node_name: str) -> Any:
+    @export(v1=python_name)
+    @named(python_name, f"`tf.cast(x, tf.{dtype.name})`, the spelling of 1.x.")
     def convert(x: Any, name: str = node_name) -> Any:
         return cast(x, dtype, name=name)
 
-    convert.__name__ = convert.__qualname__ = python_name
-    convert.__doc__ = f"`tf.cast(x, tf.{dtype.name})`, the spelling of 1.x."
-    return export(v1=python_name)(convert)
+    return convert
 
 
 to_float = _converter(dtypes.float32, "to_float", "ToFloat")
@@ -159,7 +159,7 @@ def bitcast_kernel(input: torch.Tensor, *, type: DType) -> torch.Tensor:
         raise InvalidArgumentError(
             None,
             None,
-            f"Cannot bitcast from {input.dtype} to {type.name}: "
+            f"Cannot bitcast from {str(input.dtype).removeprefix('torch.')} to {type.name}: "
             f"shape {list(input.shape)} does not end in {after // before}.",
         )
     if not input.numel():

@@ -58,20 +58,25 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
 
     Args:
         t: a tensor or IndexedSlices.
-        clip_norm: the largest norm to leave, positive.
+        clip_norm: the largest norm to leave; less than zero counts as zero.
         axes: dimensions to take the norm over, so that each slice is clipped by itself; all by default.
         name: the name of the op.
     """
     with name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
         values = _values(t)
+        if isinstance(clip_norm, (int, float)):  # no node for what is known
+            clip_norm = max(clip_norm, 0.0)
+        else:
+            clip_norm = math.MAXIMUM(convert_to_tensor(clip_norm, values.dtype.base_dtype), 0)
         squares = reductions.reduce_sum(values * values, axes, keepdims=True)  # type: ignore[operator]
         # The square root has no gradient at 0: keep it away from there on both ways.
         positive = squares > 0  # type: ignore[operator]
         safe = array_selection.SELECT(positive, squares, array.ones_like(squares))
         norm = array_selection.SELECT(positive, math.sqrt(safe), squares)
-        scaled = values * clip_norm  # type: ignore[operator]
+        limit = math.cast(convert_to_tensor(clip_norm, dtype_hint=values.dtype.base_dtype), values.dtype.base_dtype)
+        scaled = values * limit  # type: ignore[operator]
         _check_not_larger(values, scaled)
-        clipped = scaled / math.MAXIMUM(norm, clip_norm)
+        clipped = scaled / math.MAXIMUM(norm, limit)
         return _like(t, array.identity(clipped, name=scope))
 
 

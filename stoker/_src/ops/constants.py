@@ -17,6 +17,7 @@ from stoker._src.graph.conversion import is_tensor, register_tensor_conversion_f
 from stoker._src.graph.definition import ANY, PASSES, SHAPE, STATEFUL, TENSOR, TYPE, define
 from stoker._src.graph.static_values import VALUE_READERS
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops import array_movement
 from stoker._src.ops.values import from_numpy, to_numpy, torch_dtype
 
 # ---- Const ------------------------------------------------------------------------------------------------------
@@ -330,6 +331,8 @@ def constant(
     """
     if not context.executing_eagerly() and is_tensor(value):
         raise TypeError(f"Expected any non-tensor type, but got a tensor instead: {value!r}.")
+    if isinstance(value, Tensor) and shape is not None:
+        value = value.numpy()  # type: ignore[attr-defined]
     array, found = to_array(value, None if dtype is None else as_dtype(dtype).base_dtype)
     if shape is not None:
         array = _reshaped(array, as_shape(shape), verify_shape)
@@ -342,8 +345,17 @@ def constant(
 
 @export(v2="constant")
 def constant_v2(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
-    """A constant tensor; a single element fills `shape`."""
-    return constant(value, dtype, shape, name)
+    """A constant tensor; a single element fills `shape`.
+
+    Raises:
+        TypeError: several elements, and not as many as `shape` holds.
+    """
+    wanted = None if shape is None else as_shape(shape)
+    if wanted is not None and wanted.known and not is_tensor(value):
+        array, _ = to_array(value, None if dtype is None else as_dtype(dtype).base_dtype)
+        if array.size not in (1, wanted.size):
+            raise TypeError(f"Expected Tensor's shape: {TensorShape(wanted)}, but got {array.shape}.")
+    return constant(value, dtype, wanted, name)
 
 
 def constant_of(array: np.ndarray, dtype: DType, name: str | None = "Const") -> Tensor:
@@ -369,8 +381,9 @@ def _reshaped(array: np.ndarray, shape: Shape, verify_shape: bool) -> np.ndarray
         return array.reshape(-1)[:0].reshape(wanted)  # type: ignore[arg-type]
     if array.size > shape.size:  # type: ignore[operator]
         raise ValueError(f"Too many elements provided. Needed at most {shape.size}, but received {array.size}")
-    if array.size == 0:
-        raise ValueError(f"A constant of shape {shape} cannot be filled from no elements.")
+    if array.size == 0:  # TensorFlow 1 takes what is missing for zeros
+        array = np.zeros(1, array.dtype) if array.dtype != object else np.array([b""], object)
+    array_movement.allocatable([int(size) for size in shape], array.itemsize)  # type: ignore[arg-type]
     # As in TensorFlow 1, the last element repeats.
     flat = np.concatenate([array.ravel(), np.repeat(array.ravel()[-1:], shape.size - array.size)])  # type: ignore[operator]
     return flat.reshape(wanted)  # type: ignore[arg-type]

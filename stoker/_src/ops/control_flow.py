@@ -161,20 +161,16 @@ def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str | None, mismatch: ty
             for label, function in (("true", true_fn), ("false", false_fn))
         ]
         _check_branches(bodies, _STRUCTURE, ("true_fn", "false_fn"), mismatch)
-        passed, captured = _with_captures(bodies)
-        functions = [_branch(body, inputs) for body, inputs in zip(bodies, captured)]
-        stateful = any(function.stateful for function in functions)
-        with control_dependencies(_waits(bodies)):
-            results = (functional.IF if stateful else functional.STATELESS_IF)(
-                pred,
-                passed,
-                Tout=[tensor.dtype.base_dtype for tensor in functions[0].outputs],
-                then_branch=functions[0].ref,
-                else_branch=functions[1].ref,
-                output_shapes=functional.agreed_shapes(functions),
-                name=scope,
-            )
-        return _packed(bodies[0], results)
+        return _called(functional.if_of, pred, bodies, scope)
+
+
+def _called(branching: Callable[..., Any], chooser: Any, bodies: list[Traced], scope: str) -> Any:
+    """What the chosen one of `bodies` returns, by a node named `scope`."""
+    passed, captured = _with_captures(bodies)
+    functions = [_branch(body, inputs) for body, inputs in zip(bodies, captured)]
+    with control_dependencies(_waits(bodies)):
+        results = branching(chooser, passed, functions, scope)
+    return _packed(bodies[0], results)
 
 
 def _branch(body: Traced, inputs: list[Tensor]) -> Function:
@@ -335,18 +331,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
         bodies = [trace(FuncGraph(f"{scope}branch{i}"), function) for i, function in enumerate(every)]
         rule = "branch_fns arguments to tf.switch_case must have the same number, type, and overall structure of return values."
         _check_branches(bodies, rule, [f"branch {i}" for i in range(len(bodies))])
-        passed, captured = _with_captures(bodies)
-        made = [_branch(body, inputs) for body, inputs in zip(bodies, captured)]
-        with control_dependencies(_waits(bodies)):
-            results = functional.CASE(  # 1.15 does not know StatelessCase
-                index,
-                passed,
-                Tout=[tensor.dtype.base_dtype for tensor in made[0].outputs],
-                branches=[function.ref for function in made],
-                output_shapes=functional.agreed_shapes(made),
-                name=scope,
-            )
-        return _packed(bodies[0], results)
+        return _called(functional.case_of, index, bodies, scope)
 
 
 def _numbered(branch_fns: Any) -> list[Any]:

@@ -245,7 +245,7 @@ def histogram_fixed_width(
     with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
         values = convert_to_tensor(values, name="values")
         value_range = convert_to_tensor(value_range, values.dtype.base_dtype, name="value_range")
-        return HISTOGRAM_FIXED_WIDTH(values, value_range, nbins, dtype=as_dtype(dtype), name=scope)
+        return HISTOGRAM_FIXED_WIDTH(values, value_range, nbins, dtype=dtype, name=scope)
 
 
 @export("histogram_fixed_width_bins")

@@ -301,7 +301,8 @@ def sparse_bincount(
         if weights is not None and not isinstance(weights, (SparseTensor, RaggedTensor)):
             weights = convert_to_tensor(weights, name="weights")
         flat = _values_of(values)
-        amounts = array.zeros([0], dtypes.int32) if weights is None else _values_of(weights)
+        counts = flat.dtype.base_dtype if flat.dtype.base_dtype in INDEX else dtypes.int32
+        amounts = array.zeros([0], counts) if weights is None else _values_of(weights)
         if axis != -1:
             flat = array.reshape(flat, [-1])
             amounts = amounts if weights is None else array.reshape(amounts, [-1])

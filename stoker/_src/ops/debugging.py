@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from stoker._src.base import dtypes
@@ -233,8 +234,6 @@ def assert_near(
 
 
 def _epsilon(dtype: DType) -> float:
-    import ml_dtypes
-
     return float(ml_dtypes.finfo(dtype.base_dtype.as_numpy_dtype).eps) * 10
 
 

@@ -497,7 +497,9 @@ def eye(
         is_square = num_columns is None
         columns = num_rows if is_square else num_columns
         for size in (num_rows, columns):
-            if isinstance(size, (bool, float, complex, str, bytes)):
+            if not isinstance(size, Tensor) and (
+                isinstance(size, bool) or not isinstance(size, (int, np.number, np.ndarray))
+            ):
                 raise TypeError(
                     "Arguments `num_rows` and `num_columns` must be positive integer values. "
                     f"Received: num_rows={num_rows}, num_columns={num_columns}"

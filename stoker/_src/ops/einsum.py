@@ -14,12 +14,21 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, merge_dims
 from stoker._src.base.shapes import broadcast as broadcast_shapes
-from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import ANY, INT, STRING, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, array_selection, broadcasting, gathering, linalg, math, ranges, reductions
-from stoker._src.ops.unsigned import SIGNED_TWIN
+from stoker._src.ops import (
+    array,
+    array_checks,
+    array_selection,
+    broadcasting,
+    gathering,
+    linalg,
+    math,
+    ranges,
+    reductions,
+)
 
 # ---- Einsum -----------------------------------------------------------------------------------------------------
 
@@ -51,9 +60,12 @@ def einsum_kernel(inputs: list[torch.Tensor], *, equation: str) -> torch.Tensor:
             None, None, f"Expected {len(parts)} inputs for equation {equation} but got: {len(inputs)}"
         )
     einsum_shape([Shape(each.shape) for each in inputs], equation=equation)
-    twin = SIGNED_TWIN.get(inputs[0].dtype)
-    if twin is not None:
-        return torch.einsum(equation, *[each.view(twin) for each in inputs]).contiguous().view(inputs[0].dtype)
+    kind = inputs[0].dtype
+    if not (kind.is_floating_point or kind.is_complex or kind in (torch.bool, torch.int64)):
+        # torch widens some sums of integers and not others: all are taken in 64 bits.
+        wide = [each.view(torch.int64) if kind is torch.uint64 else each.long() for each in inputs]
+        result = torch.einsum(equation, *wide).contiguous()
+        return result.view(kind) if kind is torch.uint64 else result.to(kind)
     result = torch.einsum(equation, *inputs)
     # A permutation or diagonal alone is a view of the input.
     return result.clone() if len(inputs) == 1 else result
@@ -118,20 +130,15 @@ def _input_gradient(g: Tensor, output: str, labels: str, x: Tensor, others: list
     available = set(output.replace("...", "")) | {label for other, _ in others for label in other}
     found = [label for label in distinct if label in available]
     lost = [label for label in distinct if label not in available]
-    spread_rank = 0
     wide = "..." in output or any("..." in other for other, _ in others)
-    if dots or wide:
-        if x.static_shape.rank is None:
-            raise NotImplementedError("The gradient of an Einsum op with '...' over tensors of unknown rank.")
-        spread_rank = len(x.static_shape) - len(plain) if dots else 0
     target = ("..." if wide else "") + "".join(found)
     equation = ",".join([output, *(other for other, _ in others)]) + "->" + target
     operands = [g, *(math.conj(tensor) for _, tensor in others)]
     gradient = EINSUM(operands, equation=equation)
     sizes = array.shape(x)
-    positions = _positions(labels, x)
+    positions = _positions(labels)
     if wide:
-        gradient = _unspread(gradient, x, labels, len(found), spread_rank)
+        gradient = _unspread(gradient, x, labels, len(found))
     if lost:
         # Repeating along labels that only this input has: new dimensions at the end, stretched to its sizes.
         count = len(lost)
@@ -147,7 +154,7 @@ def _input_gradient(g: Tensor, output: str, labels: str, x: Tensor, others: list
     return gradient
 
 
-def _positions(labels: str, x: Tensor) -> dict[str, int]:
+def _positions(labels: str) -> dict[str, int]:
     """The dimension of each label, counted from the front (or from the end, after '...')."""
     head, _, tail = labels.partition("...")
     places = {label: i for i, label in enumerate(head)}
@@ -155,17 +162,19 @@ def _positions(labels: str, x: Tensor) -> dict[str, int]:
     return places
 
 
-def _unspread(gradient: Tensor, x: Tensor, labels: str, named: int, spread_rank: int) -> Tensor:
+def _unspread(gradient: Tensor, x: Tensor, labels: str, named: int) -> Tensor:
     """Broadcast dimensions (those of '...', in front) summed to the sizes this input has there."""
     head, dots, tail = labels.partition("...")
-    rank = len(x.static_shape)
     sizes = array.shape(x)
-    begin, end = len(head), rank - len(tail)
+    begin, end = len(head), -len(tail) or None
     own = sizes[begin:end] if dots else sizes[:0]
     now = array.shape(gradient)
     count = gradient.static_shape.rank
     front = now[: count - named] if count is not None else now[: array.shape(now)[0] - named]
-    known_own = x.static_shape[begin:end] if dots else Shape(())
+    if not dots:
+        known_own = Shape(())
+    else:
+        known_own = UNKNOWN_SHAPE if x.static_shape.rank is None else x.static_shape[begin:end]
     known_now = gradient.static_shape[: count - named] if count is not None else UNKNOWN_SHAPE
     if known_own.known and known_own == known_now:
         return gradient
@@ -181,9 +190,9 @@ def _put_diagonal(gradient: Tensor, order: str, labels: str, x: Tensor) -> Tenso
     seen: set[str] = set()
     current, target = order, ""
     sizes = array.shape(x)
-    if "..." in labels:
-        raise NotImplementedError("The gradient of an Einsum op with '...' and a repeated label.")
-    for i, label in enumerate(labels):
+    head, dots, tail = labels.partition("...")
+    places = [*enumerate(head), *([(0, dots)] if dots else []), *zip(range(-len(tail), 0), tail)]
+    for i, label in places:
         if label not in seen:
             seen.add(label)
             target += label
@@ -227,7 +236,8 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     if kwargs:
         raise TypeError(f"Invalid keyword arguments for einsum: {', '.join(kwargs)}. Valid arguments: name, optimize")
     with name_scope(name, "einsum", [*inputs]):
-        tensors = [convert_to_tensor(each) for each in inputs]
+        kind = next((each.dtype.base_dtype for each in inputs if isinstance(each, Tensor)), None)
+        tensors = [convert_to_tensor(each, None if isinstance(each, Tensor) else kind) for each in inputs]
         full = _with_output(equation)
         try:
             parts, output = _parts(full)
@@ -265,7 +275,7 @@ def _label_size(label: str, term: tuple[str, Tensor]) -> int | None:
     labels, tensor = term
     if label not in labels or tensor.static_shape.rank is None:
         return None
-    return tensor.static_shape[_positions(labels, tensor)[label]]
+    return tensor.static_shape[_positions(labels)[label]]
 
 
 # ---- tensordot --------------------------------------------------------------------------------------------------
@@ -311,7 +321,7 @@ def _as_matrix(x: Tensor, axes: Any, last: bool) -> tuple[Tensor, Any, Shape]:
     """x as a matrix with the contracted dimensions last (or first), and the sizes of the others."""
     shape = x.static_shape
     if shape.rank is not None and isinstance(axes, (list, tuple)):
-        inner = [shape.normalize_axis(int(axis)) for axis in axes]
+        inner = [array_checks.static_axis(x, int(axis)) for axis in axes]
         free = [i for i in range(len(shape)) if i not in inner]
         order = free + inner if last else inner + free
         turned = x if order == list(range(len(order))) else array.transpose(x, order)
@@ -328,7 +338,7 @@ def _as_matrix(x: Tensor, axes: Any, last: bool) -> tuple[Tensor, Any, Shape]:
         return flat, free_sizes, free_shape
     count = ranges.rank(x)
     inner_axes = convert_to_tensor(axes, dtypes.int32, name="axes")
-    inner_axes = math.floormod(inner_axes, count)
+    inner_axes = array_selection.SELECT_V2(math.less(inner_axes, 0), math.add(inner_axes, count), inner_axes)
     every = ranges.range(0, count)
     is_free = math.logical_not(reductions.reduce_any(math.equal(array.reshape(inner_axes, [-1, 1]), every), 0))
     free = array_selection.boolean_mask(every, is_free)
@@ -356,7 +366,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     """
     with name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a = convert_to_tensor(a, name="a")
-        b = convert_to_tensor(b, a.dtype.base_dtype, name="b")
+        b = convert_to_tensor(b, dtype_hint=a.dtype.base_dtype if dtype_of(b) is None else None, name="b")
         axes_a, axes_b = _contracted(axes, a, b)
         left, free_a, shape_a = _as_matrix(a, axes_a, True)
         right, free_b, shape_b = _as_matrix(b, axes_b, False)

@@ -12,9 +12,23 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
+from stoker._src.base.dtypes import REAL, DType
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.attr_values import FunctionRef
-from stoker._src.graph.definition import ANY, FUNC, FUNCS, SHAPE, SHAPES, STATEFUL, TYPE, VIEW, OpDefinition, define
+from stoker._src.graph.definition import (
+    ANY,
+    FUNC,
+    FUNCS,
+    SHAPE,
+    SHAPES,
+    STATEFUL,
+    TYPE,
+    VIEW,
+    OpDefinition,
+    define,
+    scalar,
+)
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.values import torch_dtype
 
@@ -184,9 +198,45 @@ def fake_param_shape(*, shape: Shape) -> Shape:
     return shape
 
 
+def _of_outputs(functions: list[Any]) -> dict[str, Any]:
+    return {
+        "Tout": [tensor.dtype.base_dtype for tensor in functions[0].outputs],
+        "output_shapes": agreed_shapes(functions),
+    }
+
+
+def if_of(pred: Any, passed: list[Any], functions: list[Any], name: str | None = None) -> Any:
+    """Calls the first of two functions of `passed` where `pred` holds, else the second."""
+    definition = IF if any(function.stateful for function in functions) else STATELESS_IF
+    branches = {"then_branch": functions[0].ref, "else_branch": functions[1].ref}
+    return definition(pred, passed, name=name, **branches, **_of_outputs(functions))
+
+
+def case_of(index: Any, passed: list[Any], functions: list[Any], name: str | None = None) -> Any:
+    """Calls the function of `passed` at a place in the list. (StatelessCase is younger than 1.15, which is to read it.)"""
+    branches = [function.ref for function in functions]
+    return CASE(index, passed, name=name, branches=branches, **_of_outputs(functions))
+
+
 def agreed_shapes(functions: list[Any]) -> list[Shape]:
     """What the outputs of all functions have in common."""
     shapes = [tensor.static_shape for tensor in functions[0].outputs]
     for function in functions[1:]:
         shapes = [_common(shape, tensor.static_shape) for shape, tensor in zip(shapes, function.outputs)]
     return shapes
+
+
+# ---- ToBool -----------------------------------------------------------------------------------------------------
+
+TO_BOOL = define("ToBool(input: T) -> (output: bool)", T=ANY)
+TO_BOOL.shape(scalar)
+_WITH_TRUTH = (*REAL, dtypes.bool_, dtypes.string)
+_NARROW = (dtypes.float16, dtypes.bfloat16)
+
+
+@TO_BOOL.kernel
+def to_bool_kernel(input: Any, *, T: DType) -> torch.Tensor:
+    """What a condition of If and While makes of a tensor: whether a scalar is not zero (or empty), others have elements."""
+    if T not in _WITH_TRUTH or T in _NARROW:
+        raise InvalidArgumentError(None, None, f"{T.name} cannot be converted to a boolean")
+    return torch.tensor(_truth(input))

@@ -21,8 +21,6 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, functional, gradients, math, state, tensor_lists
 from stoker._src.ops.constants import constant
 
-_HANDLES = (dtypes.resource, dtypes.variant)
-
 
 def _dense(gradient: Any) -> Any:
     return None if gradient is None else convert_to_tensor(gradient)
@@ -157,15 +155,7 @@ def if_grad(op: Operation, *grads: Any) -> list[Any]:
         _note_outputs(op)
     if not positions:
         return [None] * len(op._inputs)
-    definition = functional.IF if any(f.stateful for f in made) else functional.STATELESS_IF
-    results = definition(
-        op._inputs[0],
-        passed,
-        Tout=[t.dtype.base_dtype for t in made[0].outputs],
-        then_branch=made[0].ref,
-        else_branch=made[1].ref,
-        output_shapes=functional.agreed_shapes(made),
-    )
+    results = functional.if_of(op._inputs[0], passed, made)
     return _scatter(len(op._inputs), [i + 1 for i in positions], [array.identity(t) for t in results])
 
 
@@ -180,13 +170,7 @@ def case_grad(op: Operation, *grads: Any) -> list[Any]:
         _note_outputs(op)
     if not positions:
         return [None] * len(op._inputs)
-    results = functional.CASE(
-        op._inputs[0],
-        passed,
-        Tout=[t.dtype.base_dtype for t in made[0].outputs],
-        branches=[function.ref for function in made],
-        output_shapes=functional.agreed_shapes(made),
-    )
+    results = functional.case_of(op._inputs[0], passed, made)
     return _scatter(len(op._inputs), [i + 1 for i in positions], [array.identity(t) for t in results])
 
 

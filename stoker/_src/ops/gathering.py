@@ -14,6 +14,7 @@ from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from stoker._src.graph.definition import ANY, READS, STATEFUL, TYPE, define, find_definition
 from stoker._src.graph.indexed_slices import IndexedSlices
@@ -100,6 +101,11 @@ def _take_batched(params: Any, indices: torch.Tensor, axis: int, batch_dims: int
             f"params.shape[:{batch_dims}]: {list(batch)} should be equal to indices.shape[:{batch_dims}]: {list(indices.shape[:batch_dims])}",
         )
     size, count = params.shape[axis], numbers.prod(batch)
+    if isinstance(params, np.ndarray):
+        if indices.numel() and (int(indices.min()) < 0 or int(indices.max()) >= size):
+            raise first_bad_index(indices, size)
+        places = np.arange(params.size).reshape(params.shape)
+        return params.ravel()[_take_batched(torch.from_numpy(places), indices, axis, batch_dims).numpy()]
     if indices.numel() and not params.is_cuda and (int(indices.min()) < 0 or int(indices.max()) >= size):
         raise first_bad_index(indices, size)
     front = params.movedim(axis, batch_dims)
@@ -293,13 +299,7 @@ def gather(
     if axis is None:
         axis = batch_dims
     known = constant_value(axis) if isinstance(axis, Tensor) else axis
-    if (
-        known is not None
-        and np.ndim(known) == 0
-        and int(known) == 0
-        and batch_dims == 0
-        and hasattr(params, "sparse_read")
-    ):
+    if known is not None and np.ndim(known) == 0 and known == 0 and batch_dims == 0 and hasattr(params, "sparse_read"):
         # A resource variable is read where it stands, without a copy of the whole.
         return params.sparse_read(indices, name=name)
     return GATHER_V2(params, indices, axis, batch_dims=batch_dims, name=name)
@@ -352,6 +352,10 @@ def gather_nd_kernel(params: Any, indices: torch.Tensor, *, bad_indices_policy: 
     flat, bad = scattering.flat_index(
         indices, params.shape[:depth], bad_indices_policy, f"does not index into param shape {Shape(params.shape)}"
     )
+    if numbers.prod(outer) and not numbers.prod(params.shape):
+        raise InvalidArgumentError(
+            None, None, f"Requested more than 0 entries, but params is empty: {Shape(params.shape)}"
+        )
     if not numbers.prod(inner) or not numbers.prod(outer):
         return params.reshape(-1)[:0].reshape((*outer, *inner))
     rows = params.reshape(numbers.prod(params.shape[:depth]), numbers.prod(inner))
@@ -403,6 +407,15 @@ def gather_nd(
         batch_dims: the number of leading dimensions that `params` and `indices` share.
         bad_indices_policy: "ERROR" (or "") raises for coordinates outside; "IGNORE" gives zeros there.
     """
+    if isinstance(batch_dims, Tensor):
+        batch_dims = constant_value(batch_dims)  # type: ignore[assignment]
+    if not isinstance(batch_dims, (int, np.integer)) and np.shape(batch_dims) != ():
+        raise TypeError(f"Argument `batch_dims` must be an int; got {batch_dims!r}")
+    if isinstance(batch_dims, (str, bytes)) or batch_dims is None:
+        raise TypeError(
+            f"Argument `batch_dims` must be an int that is known when the graph is built; got {batch_dims!r}"
+        )
+    batch_dims = int(batch_dims)
     if batch_dims == 0:
         return GATHER_ND(params, indices, bad_indices_policy=bad_indices_policy, name=name)
     with name_scope(name, "BatchGatherND", [params, indices]):
@@ -410,6 +423,10 @@ def gather_nd(
         rank = indices.static_shape.rank
         if rank is None or batch_dims >= rank or batch_dims < 0:
             raise ValueError(f"batch_dims = {batch_dims} must be at least 0 and less than rank(indices) = {rank}")
+        shared = [x.static_shape[:batch_dims] for x in (params, indices) if x.static_shape.rank is not None]
+        if len(shared) == 2 and not shared[0].compatible(shared[1]):
+            text = f"The first {batch_dims} dimensions of params and indices differ: {shared[0]} and {shared[1]}."
+            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
         # The batch's own coordinates are put before those given.
         sizes = array.shape(indices, out_type=indices.dtype.base_dtype)
         parts = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stoker._src.base import nest
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
@@ -35,8 +36,6 @@ def group(*inputs: Any, **kwargs: Any) -> Any:
         ValueError: keyword arguments other than `name`.
         TypeError: an input that is neither.
     """
-    from stoker._src.base import nest
-
     name = kwargs.pop("name", None)
     if kwargs:
         raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}")

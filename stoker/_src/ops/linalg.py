@@ -352,7 +352,9 @@ def _multiply(
     transpose_a, transpose_b, adjoint_a, adjoint_b = transposes
     rank_a, rank_b = a.static_shape.rank, b.static_shape.rank
     wider = output_type is not None and output_type is not a.dtype.base_dtype
-    if rank_a is None or rank_a > 2 or rank_b is None or rank_b > 2 or wider or a.dtype != b.dtype:
+    by_zeros = any(sparse) and {a.dtype.base_dtype, b.dtype.base_dtype} <= {dtypes.float32, dtypes.bfloat16}
+    batches = rank_a is None or rank_a > 2 or rank_b is None or rank_b > 2
+    if not by_zeros and (batches or wider or a.dtype != b.dtype):
         # The batch op conjugates when it transposes; a plain transpose is undone by conjugating before.
         if transpose_a:
             a, adjoint_a = math.conj(a), True
@@ -366,8 +368,7 @@ def _multiply(
         a, transpose_a = math.conj(a), True
     if adjoint_b:
         b, transpose_b = math.conj(b), True
-    kinds = (dtypes.float32, dtypes.bfloat16)
-    if any(sparse) and a.dtype.base_dtype in kinds and b.dtype.base_dtype in kinds:
+    if by_zeros:
         product = SPARSE_MATMUL(
             a,
             b,
@@ -423,9 +424,14 @@ def matmul(
                 raise ValueError(f"Only one of `transpose_{which}` and `adjoint_{which}` can be True.")
         a = convert_to_tensor(a, name="a")
         b = convert_to_tensor(b, name="b", dtype_hint=a.dtype.base_dtype)
-        mixed = a_is_sparse or b_is_sparse or output_type is not None
+        kinds = {a.dtype.base_dtype, b.dtype.base_dtype}
+        by_zeros = (a_is_sparse or b_is_sparse) and kinds <= {dtypes.float32, dtypes.bfloat16}
+        mixed = by_zeros or output_type is not None
         if not mixed and a.dtype.base_dtype is not b.dtype.base_dtype:
             return MATMUL(a, b, name=scope)  # which refuses them
+        for hint, which in ((a_is_sparse, "a"), (b_is_sparse, "b")):
+            if hint is not None and not isinstance(hint, bool):
+                raise TypeError(f"Expected bool for argument '{which}_is_sparse' not {hint!r}.")
         return _multiply(
             a,
             b,

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import COMPLEX, INDEX, DType, as_dtype
+from stoker._src.base.dtypes import COMPLEX, INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, merge_dims
@@ -552,4 +552,4 @@ def lu_shape(input: Shape) -> tuple[Shape, Shape]:
 @export("linalg.lu")
 def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> Any:
     """L (unit diagonal, left out) and U in one matrix, and the order p of rows: L U = input[p]; (lu, p)."""
-    return LU(input, output_idx_type=as_dtype(output_idx_type), name=name)
+    return LU(input, output_idx_type=output_idx_type, name=name)

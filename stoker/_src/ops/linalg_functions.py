@@ -8,7 +8,7 @@ import numpy as np
 
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
-from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import (
@@ -139,7 +139,9 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
     with name_scope(name, "lu_solve"):
         packed = _matrix(lower_upper, validate_args, "lower_upper")
         order = _order(perm, packed)
-        right = convert_to_tensor(rhs, packed.dtype.base_dtype, name="rhs")
+        right = convert_to_tensor(
+            rhs, dtype_hint=packed.dtype.base_dtype if dtype_of(rhs) is None else None, name="rhs"
+        )
         sizes = packed.static_shape[-1], (right.static_shape[-2] if (right.static_shape.rank or 0) > 1 else None)
         if None not in sizes and sizes[0] != sizes[1]:
             raise ValueError(f"`lower_upper.shape[-1]` must equal `rhs.shape[-2]`: {sizes[0]} and {sizes[1]}.")

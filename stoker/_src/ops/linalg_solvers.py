@@ -12,7 +12,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, merge_dims
 from stoker._src.base.shapes import broadcast as broadcast_shapes
-from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
@@ -268,14 +268,14 @@ def matrix_solve_ls(
     """
     with name_scope(name, "matrix_solve_ls", [matrix, rhs, l2_regularizer]):
         matrix = convert_to_tensor(matrix)
-        rhs = convert_to_tensor(rhs, matrix.dtype.base_dtype)
+        rhs = convert_to_tensor(rhs, dtype_hint=matrix.dtype.base_dtype if dtype_of(rhs) is None else None)
         weight = convert_to_tensor(l2_regularizer, dtypes.float64 if not isinstance(l2_regularizer, Tensor) else None)
         matrix.shape.with_rank_at_least(2)
         rows, cols = matrix.static_shape[-2], matrix.static_shape[-1]
         if not fast or rows is None or cols is None:
             return MATRIX_SOLVE_LS(matrix, rhs, math.cast(weight, dtypes.float64), fast=fast)
         known = constant_value(weight)
-        weight = None if known is not None and float(known) == 0 else weight
+        weight = None if known is not None and not known.any() else weight
         factor = _regularized(matrix, rows >= cols, weight)
         if rows >= cols:
             return cholesky_solve(factor, linalg.matmul(matrix, rhs, adjoint_a=True))

@@ -490,9 +490,7 @@ class StaticVocabularyTable(_VocabularyTable):
             raise ValueError(f"oov_buckets must be > 0; use StaticHashTable instead. Received: {num_oov_buckets}")
         wanted = None if lookup_key_dtype is None else as_dtype(lookup_key_dtype)
         if initializer is None:
-            if wanted is None:
-                raise ValueError("lookup_key_dtype must be given when there is no initializer.")
-            table = None
+            table, wanted = None, wanted or dtypes.string
         else:
             if initializer.value_dtype is not dtypes.int64:
                 raise TypeError(f"Invalid `value_dtype`, expected {dtypes.int64} but got {initializer.value_dtype}.")

@@ -13,7 +13,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INEXACT, NUMERIC, REAL, SIGNED_INTS, DType
 from stoker._src.base.errors import FailedPreconditionError, InternalError, InvalidArgumentError, OpError
 from stoker._src.base.export import export
-from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import (
@@ -146,7 +146,7 @@ def mul_grad(op: Operation, g: Tensor) -> Gradients:
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x + y, element by element; strings are joined."""
     with name_scope(name, "Add", [x]) as scope:
-        x = convert_to_tensor(x, dtype_hint=_tensor_dtype(y), name="x")
+        x = convert_to_tensor(x, dtype_hint=_hint_for(x, y), name="x")
         definition = ADD if x.dtype.base_dtype is dtypes.string else ADD_V2
         return definition(x, convert_to_tensor(y, dtype_hint=x.dtype.base_dtype, name="y"), name=scope)
 
@@ -332,9 +332,14 @@ def _tensor_dtype(value: Any) -> dtypes.DType | None:
     return None if isinstance(value, (np.ndarray, np.generic)) else dtype_of(value)
 
 
+def _hint_for(x: Any, y: Any) -> dtypes.DType | None:
+    """The dtype that a tensor `y` suggests for a first operand without one; arrays have their own."""
+    return None if dtype_of(x) is not None else _tensor_dtype(y)
+
+
 def _same_dtype(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """Two operands as tensors of one dtype; a plain value takes the other's."""
-    x = convert_to_tensor(x, dtype_hint=_tensor_dtype(y), name="x")
+    x = convert_to_tensor(x, dtype_hint=_hint_for(x, y), name="x")
     y = convert_to_tensor(y, dtype_hint=x.dtype.base_dtype, name="y")
     if x.dtype.base_dtype is not y.dtype.base_dtype:
         raise TypeError(f"`x` and `y` must have the same dtype, got {x.dtype!r} != {y.dtype!r}.")
@@ -366,7 +371,8 @@ def divide(x: Any, y: Any, name: str | None = None) -> Any:
 def div(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y by the rules of Python 2: integers give the quotient rounded down."""
     with name_scope(name, "div", [x, y]) as scope:
-        x, y = _same_dtype(x, y)
+        x = convert_to_tensor(x, dtype_hint=_hint_for(x, y), name="x")
+        y = convert_to_tensor(y, x.dtype.base_dtype, name="y")
         inexact = x.dtype.is_floating or x.dtype.is_complex
         return (REAL_DIV if inexact else FLOOR_DIV)(x, y, name=scope)
 
@@ -665,6 +671,8 @@ def _check_alike(inputs: list[torch.Tensor]) -> None:
 
 @ADD_N.lower
 def add_n_lower(build: Any, op: Operation, inputs: list[Any]) -> Any:
+    if any(each.shape != inputs[0].shape for each in inputs):
+        return None  # the kernel refuses them
     total = inputs[0] if len(inputs) > 1 else None
     for each in inputs[1:]:
         total = build.binary("add", total, each)
@@ -722,6 +730,14 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
     if not isinstance(inputs, (list, tuple)):
         raise ValueError("inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape")
     tensors = [convert_to_tensor(item) for item in _add_n_inputs(inputs)]
+    found = {tensor.dtype.base_dtype.name for tensor in tensors}
+    if len(found) > 1:
+        raise ValueError(
+            f"inputs must be a list of at least one Tensor with the same dtype and shape, found {sorted(found)}"
+        )
+    together = TensorShape(shape)
+    for tensor in tensors:
+        together = together.merge_with(tensor.static_shape)
     if tensor_dtype is not None and dtypes.as_dtype(tensor_dtype) != tensors[0].dtype.base_dtype:
         raise TypeError(
             f"The `tensor_dtype` argument is {tensor_dtype}, but `input` is of type {tensors[0].dtype.base_dtype}. "
@@ -733,7 +749,7 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
         else (array.identity(tensors[0], name=name) if len(tensors) == 1 else ADD_N(tensors, name=name))
     )
     if shape is not None:
-        total.set_shape(shape)
+        total.set_shape(together)
     return total
 
 

@@ -9,7 +9,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import COMPLEX, FLOATS, INEXACT, NUMERIC, SIGNED_INTS, DType, DTypeSet
-from stoker._src.base.export import Names, export
+from stoker._src.base.export import Names, export, named
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, unchanged
 from stoker._src.graph.definition import broadcasting as broadcast_rule
@@ -39,13 +39,12 @@ def unary(name: str, kernel: Callable[..., Any], allowed: tuple[DType, ...], gra
 def function(definition: OpDefinition, python_name: str, doc: str, *names: str, v1: Names = (), v2: Names = ()) -> Any:
     """The public function `python_name(x, name=None)` of an op."""
 
+    @export(*names, v1=v1, v2=v2)
+    @named(python_name, doc)
     def apply(x: Any, name: str | None = None) -> Tensor:
         return definition(x, name=name)
 
-    apply.__name__ = apply.__qualname__ = python_name
-    apply.__module__ = __name__
-    apply.__doc__ = doc
-    return export(*names, v1=v1, v2=v2)(apply)
+    return apply
 
 
 def _times(g: Tensor, slope: Any) -> Tensor:
@@ -135,7 +134,7 @@ def _part_dtype(x: Tensor) -> DType:
 @export("math.conj", v1="conj")
 def conj(x: Any, name: str | None = None) -> Tensor:
     """The complex conjugate; real tensors are returned as they are."""
-    if isinstance(x, Tensor) and not x.dtype.is_complex:
+    if isinstance(x, Tensor) and (x.dtype.is_floating or x.dtype.is_integer):
         return x
     with name_scope(name, "Conj", [x]) as scope:
         x = convert_to_tensor(x, name="x")
@@ -274,17 +273,17 @@ def _zero_stays(dy: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
 
 
 def sqrt_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    return _zero_stays(dy, dy * 0.5 / torch.conj_physical(y))
+    return _zero_stays(dy, dy * (0.5 / torch.conj_physical(y)))
 
 
 def rsqrt_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
     y = torch.conj_physical(y)
-    return _zero_stays(dy, dy * -0.5 * y * y * y)
+    return _zero_stays(dy, dy * -0.5 * y * (y * y))
 
 
 def reciprocal_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
     y = torch.conj_physical(y)
-    return _zero_stays(dy, -dy * y * y)
+    return _zero_stays(dy, -dy * (y * y))
 
 
 SQRT_GRAD = _slope("SqrtGrad", sqrt_grad_kernel)
@@ -356,20 +355,29 @@ SIGMOID = unary("Sigmoid", sigmoid_kernel, INEXACT, lambda op, g: SIGMOID_GRAD(_
 TANH = unary("Tanh", torch.tanh, INEXACT, lambda op, g: TANH_GRAD(_y(op), g))
 
 
+_WIDE = (torch.float32, torch.float64)  # in 16 bits TensorFlow rounds, and overflows, after every operation
+
+
 def sigmoid_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    return dy * (1 - y) * y if y.is_complex() else torch.ops.aten.sigmoid_backward(dy, y)
+    return torch.ops.aten.sigmoid_backward(dy, y) if y.dtype in _WIDE else dy * (y * (1 - y))
 
 
 def tanh_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    return dy * (1 - y * y) if y.is_complex() else torch.ops.aten.tanh_backward(dy, y)
+    return torch.ops.aten.tanh_backward(dy, y) if y.dtype in _WIDE else dy * (1 - y * y)
 
 
 def sigmoid_grad_(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    return torch.ops.aten.sigmoid_backward.grad_input(dy, y, grad_input=dy)
+    return (
+        torch.ops.aten.sigmoid_backward.grad_input(dy, y, grad_input=dy)
+        if y.dtype in _WIDE
+        else sigmoid_grad_kernel(y, dy)
+    )
 
 
 def tanh_grad_(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    return torch.ops.aten.tanh_backward.grad_input(dy, y, grad_input=dy)
+    return (
+        torch.ops.aten.tanh_backward.grad_input(dy, y, grad_input=dy) if y.dtype in _WIDE else tanh_grad_kernel(y, dy)
+    )
 
 
 SIGMOID_GRAD = _slope("SigmoidGrad", sigmoid_grad_kernel).in_place(1, sigmoid_grad_)

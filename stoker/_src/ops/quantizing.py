@@ -244,5 +244,5 @@ def dequantize(
     """The values that quantized integers stand for (see `quantize`), as float32 or bfloat16."""
     x = convert_to_tensor(input, name="input")
     return DEQUANTIZE(
-        x, min_range, max_range, mode=mode, narrow_range=narrow_range, axis=_settled(axis, x), dtype=as_dtype(dtype), name=name
+        x, min_range, max_range, mode=mode, narrow_range=narrow_range, axis=_settled(axis, x), dtype=dtype, name=name
     )  # fmt: skip

@@ -115,14 +115,22 @@ def split(
                 input = array.expand_dims(input, 0)
         if result_type == "RaggedTensor":
             return _split_each(input, sep, maxsplit)
-        if isinstance(input, RaggedTensor):
+        if isinstance(input, RaggedTensor) or (input.static_shape.rank or 1) > 1:
             return _split_each(input, sep, maxsplit).to_sparse()
         return SparseTensor(*strings.STRING_SPLIT_V2(input, "" if sep is None else sep, maxsplit=maxsplit))
 
 
 def _split_each(input: Any, sep: Any, maxsplit: int) -> Any:
     mark = "" if sep is None else sep
-    return _each(input, lambda text: _rows(strings.STRING_SPLIT_V2(text, mark, maxsplit=maxsplit)))
+
+    def parts(text: Tensor) -> RaggedTensor:
+        return _rows(strings.STRING_SPLIT_V2(text, mark, maxsplit=maxsplit))
+
+    if not isinstance(input, RaggedTensor):
+        input = convert_to_tensor(input, dtypes.string, name="input")
+        if input.static_shape.rank is None:  # taken for a vector, as TensorFlow does
+            return parts(input)
+    return _each(input, parts)
 
 
 @export(v2="strings.split")

@@ -10,7 +10,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX, REAL, DType, as_dtype
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, broadcast
 from stoker._src.graph.conversion import convert_to_tensor
@@ -22,6 +22,7 @@ from stoker._src.ops import array, math, random, ranges, reductions, slicing
 from stoker._src.ops.random import checked_count, generator, op_seed_attrs, shape_tensor
 from stoker._src.ops.random_bits import bounded_normal, choices, rejection
 from stoker._src.ops.random_bits.gamma_derivative import gamma_derivative
+from stoker._src.ops.random_bits.philox import bits
 from stoker._src.ops.values import from_numpy, to_numpy, torch_dtype
 
 HALF_TO_DOUBLE = (dtypes.float16, dtypes.float32, dtypes.float64)
@@ -306,7 +307,44 @@ def random_poisson_v2(
 ) -> Tensor:
     """Numbers from Poisson distributions of rates `lam`: [*shape, *lam.shape]."""
     with name_scope(name, "random_poisson", [lam, shape]):
-        return RANDOM_POISSON_V2(shape_tensor(shape), lam, dtype=as_dtype(dtype), **op_seed_attrs(seed))
+        return RANDOM_POISSON_V2(shape_tensor(shape), lam, dtype=dtype, **op_seed_attrs(seed))
+
+
+# ---- RandomCrop -------------------------------------------------------------------------------------------------
+
+RANDOM_CROP = define(
+    "RandomCrop(image: rank=3 T, size: vector host int64) -> (output: T)",
+    STATEFUL,
+    T=(dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64),
+    seed=0,
+    seed2=0,
+).not_differentiable()
+
+
+@RANDOM_CROP.kernel
+def random_crop_kernel(image: torch.Tensor, size: list[int], *, seed: int, seed2: int, ctx: Any) -> torch.Tensor:
+    """The op of GraphDefs before version 8. The column is drawn first, and only where there is a choice."""
+    if len(size) != 2 or min(size) < 0:
+        raise InvalidArgumentError(None, None, f"size must have two elements that are not negative, got {size}")
+    words = iter(bits(generator(ctx, seed, seed2).reserve(1), 4).tolist())
+    begin = [0, 0]
+    for axis, label in ((1, "width"), (0, "height")):
+        room = image.shape[axis] - size[axis]
+        if room < 0:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"{label} must be >= target_{label}: {label} = {image.shape[axis]}, target_{label} = {size[axis]}",
+            )
+        if room:
+            begin[axis] = next(words) % (room + 1)
+    return image[begin[0] : begin[0] + size[0], begin[1] : begin[1] + size[1]].clone()
+
+
+@RANDOM_CROP.shape(values=["size"])
+def random_crop_shape(image: Shape, size: Any) -> Shape:
+    height, width = (None, None) if size is None or len(size) != 2 else (int(each) for each in size)
+    return Shape((height, width, image.of_rank(3)[2]))
 
 
 @export("image.random_crop", v1="random_crop")

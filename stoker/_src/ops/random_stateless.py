@@ -496,7 +496,7 @@ def stateless_binomial(
         sizes = shape_tensor(shape)
         probs = convert_to_tensor(probs, dtype_hint=dtypes.float32, name="probs")
         counts = convert_to_tensor(counts, probs.dtype.base_dtype, "counts")
-        return BINOMIAL(sizes, seed, counts, probs, dtype=as_dtype(output_dtype))
+        return BINOMIAL(sizes, seed, counts, probs, dtype=output_dtype)
 
 
 @export("random.stateless_gamma")
@@ -515,7 +515,7 @@ def stateless_gamma(
 def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None) -> Tensor:
     """Numbers from Poisson distributions; `shape` ends in the shape of `lam`."""
     with name_scope(name, "stateless_random_poisson", [shape, seed, lam]):
-        return POISSON(shape_tensor(shape), seed, lam, dtype=as_dtype(dtype))
+        return POISSON(shape_tensor(shape), seed, lam, dtype=dtype)
 
 
 @export("random.stateless_parameterized_truncated_normal")

@@ -14,6 +14,7 @@ from stoker._src.base.dtypes import FLOATS, INDEX, INTS, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape, as_shape, broadcast
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, define, one_of, scalar
 from stoker._src.graph.scopes import name_scope
@@ -77,7 +78,7 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
     known = tensor.static_shape.size
     if known is not None:
         return constant(known, as_dtype(out_type), name=name or "Size")
-    return SIZE(tensor, out_type=as_dtype(out_type), name=name)
+    return SIZE(tensor, out_type=out_type, name=name)
 
 
 @export(v2="size")
@@ -270,8 +271,12 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
                 array.expand_dims(start, axis)  # says what is wrong with it
             return LIN_SPACE(start, stop, num, name=scope)
         # Of ops that have gradients, which LinSpace has not.
-        known = constant_value(num) if isinstance(num, Tensor) else num
-        if known is not None and int(known) <= 0:
+        num = convert_to_tensor(num, name="num")
+        if not num.dtype.is_integer:
+            raise TypeError(f"Argument `tensor` (name: num) must be of type integer. Received `tensor` = {num!r}.")
+        num = math.cast(num, dtypes.int32)
+        known = constant_value(num)
+        if known is not None and (known <= 0).any():
             raise InvalidArgumentError(None, None, f"Requires num > 0: {known}")
         if start.dtype.base_dtype.is_integer:
             start, stop = math.cast(start, dtypes.float64), math.cast(stop, dtypes.float64)
@@ -290,7 +295,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
             form = [1] * dims
             form[axis % dims] = -1
         steps = array.reshape(range(num), form)
-        count = math.maximum(convert_to_tensor(num, dtypes.int32) - 1, 1)  # type: ignore[operator]
+        count = math.maximum(num - 1, 1)  # type: ignore[operator]
         inner = first + (last - first) * math.cast(steps, kind) / math.cast(count, kind)  # type: ignore[operator]
         # The end is exact, whatever rounding the steps have.
         ends = math.cast(math.GREATER_EQUAL(steps, count), dtypes.bool_)
@@ -321,6 +326,10 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     with name_scope(name, "meshgrid", args):
         count = len(args)
         vectors = [convert_to_tensor(each) for each in args]
+        kinds = [vector.dtype.base_dtype.name for vector in vectors]
+        if len(set(kinds)) > 1:
+            text = f"The vectors of meshgrid must be of one dtype, found {kinds}."
+            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else TypeError(text)
         grid, sizes = [], [size(each) for each in vectors]
         order = list(builtin_range(count))
         if indexing == "xy" and count > 1:
@@ -332,6 +341,14 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
             form[position] = -1
             grid.append(broadcast_to(array.reshape(vector, form), target))
         return grid
+
+
+def _check_counts(counts: Shape, length: int | None) -> None:
+    """Raises ValueError unless there is one count for all, or one for each."""
+    if counts.rank is not None and counts.rank > 1:
+        raise ValueError(f"Shape {TensorShape(counts)} must have rank at most 1: `repeats`")
+    if counts.rank == 1 and None not in (counts[0], length) and counts[0] not in (1, length):
+        raise ValueError(f"Dimensions {length} and {counts[0]} are not compatible: `input` along axis, and `repeats`")
 
 
 def along_axis(x: Tensor, axis: int, function: Callable[[Tensor], Tensor]) -> Tensor:
@@ -355,6 +372,8 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         if axis is None:
             data, axis = array.reshape(data, [-1]), 0
         counts = convert_to_tensor(repeats, name="repeats")
+        if not isinstance(axis, (int, np.integer)):
+            raise TypeError(f"Argument `axis` must be an int. Received `axis` = {axis!r} of type {type(axis).__name__}")
         rank = data.static_shape.rank
         if not counts.dtype.is_integer:
             raise TypeError(f"Argument `tensor` (name: repeats) must be of type integer. Received {counts}")
@@ -365,6 +384,7 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
             at = axis % rank if rank else 0
             if rank == 0:
                 data, at = array.reshape(data, [1]), 0
+            _check_counts(counts.static_shape, data.static_shape[at])
         counts = math.cast(counts, dtypes.int32)
         length = array.shape(data)[at]  # type: ignore[index]
         if rank is not None and counts.static_shape.rank == 0:

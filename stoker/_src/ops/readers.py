@@ -25,7 +25,7 @@ from stoker._src.graph import context
 from stoker._src.graph.definition import BLOCKING, INT, SOURCE, STATEFUL, OpDefinition, define, scalar, with_references
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import decoding
-from stoker._src.ops.queues import Queue
+from stoker._src.ops.queue_resources import Queue
 
 Record = tuple[bytes, bytes]
 _CHUNK = 1 << 18

@@ -11,7 +11,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, NUMERIC, REAL, DType
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, one_of
@@ -358,7 +358,10 @@ def older_arguments(axis: Any, keepdims: Any, reduction_indices: Any, keep_dims:
 
 def _reduce(definition: OpDefinition, python_name: str, doc: str) -> Any:
     """`tf.reduce_x` in its 1.x form, which also takes the 2.x arguments."""
+    doc = f"{doc} over `axis` (all dimensions for None).\n\n`reduction_indices` and `keep_dims` are older names."
 
+    @export(python_name, f"math.{python_name}")
+    @named(python_name, doc)
     def reduce(
         input_tensor: Any,
         axis: Any = None,
@@ -375,11 +378,7 @@ def _reduce(definition: OpDefinition, python_name: str, doc: str) -> Any:
             result.set_shape([])
         return result
 
-    reduce.__name__ = reduce.__qualname__ = python_name
-    reduce.__doc__ = (
-        f"{doc} over `axis` (all dimensions for None).\n\n`reduction_indices` and `keep_dims` are older names."
-    )
-    return export(python_name, f"math.{python_name}")(reduce)
+    return reduce
 
 
 reduce_sum = _reduce(SUM, "reduce_sum", "The sum")
@@ -397,7 +396,10 @@ def reduce_euclidean_norm(
 ) -> Tensor:
     """The square root of the sum of squares over `axis` (all dimensions for None)."""
     x = convert_to_tensor(input_tensor)
-    return EUCLIDEAN_NORM(x, reduction_axes(x, axis), keep_dims=bool(keepdims), name=name)
+    norm = EUCLIDEAN_NORM(x, reduction_axes(x, axis), keep_dims=bool(keepdims), name=name)
+    if axis is None and not keepdims:
+        norm.set_shape(())
+    return norm
 
 
 @export("reduce_logsumexp", "math.reduce_logsumexp")

@@ -150,29 +150,44 @@ class L1L2(KerasRegularizer):
         self.l1, self.l2 = float(l1 or 0.0), float(l2 or 0.0)
 
     def __call__(self, x: Any) -> Any:
-        parts = []
+        # From zero on, as TensorFlow adds them up: the names of nodes depend on it.
+        total = constants.constant(0.0, convert_to_tensor(x).dtype.base_dtype)
         if self.l1:
-            parts.append(self.l1 * reductions.reduce_sum(math_unary.abs(x)))  # type: ignore[operator]
+            total = total + self.l1 * reductions.reduce_sum(math_unary.abs(x))  # type: ignore[operator]
         if self.l2:
-            parts.append(2.0 * self.l2 * bias.l2_loss(x))  # type: ignore[operator]
-        if not parts:
-            return constants.constant(0.0)
-        return parts[0] if len(parts) == 1 else parts[0] + parts[1]  # type: ignore[operator]
+            total = total + 2.0 * self.l2 * bias.l2_loss(x)  # type: ignore[operator]
+        return total
 
     def get_config(self) -> dict[str, Any]:
         return {"l1": self.l1, "l2": self.l2}
 
 
-@export("keras.regularizers.l1", v2="keras.regularizers.L1")
-def l1(l1: float = 0.01) -> L1L2:
+@export("keras.regularizers.l1", "keras.regularizers.L1")
+class L1(KerasRegularizer):
     """l1 * sum(|x|)."""
-    return L1L2(l1=l1)
+
+    def __init__(self, l1: float = 0.01) -> None:
+        self.l1 = float(l1)
+
+    def __call__(self, x: Any) -> Any:
+        return self.l1 * reductions.reduce_sum(math_unary.abs(x))  # type: ignore[operator]
+
+    def get_config(self) -> dict[str, Any]:
+        return {"l1": self.l1}
 
 
-@export("keras.regularizers.l2", v2="keras.regularizers.L2")
-def l2(l2: float = 0.01) -> L1L2:
+@export("keras.regularizers.l2", "keras.regularizers.L2")
+class L2(KerasRegularizer):
     """l2 * sum(x * x): twice what `tf.contrib.layers.l2_regularizer` gives."""
-    return L1L2(l2=l2)
+
+    def __init__(self, l2: float = 0.01) -> None:
+        self.l2 = float(l2)
+
+    def __call__(self, x: Any) -> Any:
+        return 2.0 * self.l2 * bias.l2_loss(x)  # type: ignore[operator]
+
+    def get_config(self) -> dict[str, Any]:
+        return {"l2": self.l2}
 
 
 @export("keras.regularizers.l1_l2")

@@ -14,7 +14,8 @@ from stoker._src.base.dtypes import FLOATS, INDEX, NUMERIC, REAL, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
-from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
@@ -26,7 +27,7 @@ from stoker._src.ops.values import torch_dtype
 
 
 def scan_shape(x: Shape, axis: np.ndarray | None) -> Shape:
-    if axis is not None and x.dims is not None:
+    if axis is not None and axis.ndim == 0 and x.dims is not None:
         x.normalize_axis(int(axis))
     return x
 
@@ -191,7 +192,13 @@ def _older_axis(axis: Any, dimension: Any) -> Any:
         if axis is not None:
             raise ValueError("Cannot specify both 'axis' and 'dimension'.")
         axis = dimension
-    return 0 if axis is None else axis
+    if axis is None:
+        return 0
+    kind = dtype_of(axis)
+    is_whole = isinstance(axis, int) and not isinstance(axis, bool) if kind is None else kind.is_integer
+    if not is_whole and context.executing_eagerly():
+        raise TypeError(f"axis must be int or Tensor with integer datatype, got {axis!r}.")
+    return axis
 
 
 @export(v1=("argmax", "math.argmax", "arg_max"))
@@ -199,7 +206,10 @@ def argmax(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
     """The place of the largest element along `axis` (0 for None); the first of equals. `dimension` is an older name."""
-    return ARG_MAX(input, _older_axis(axis, dimension), output_type=output_type, name=name)
+    axis = _older_axis(axis, dimension)
+    if isinstance(axis, (list, tuple)):
+        raise TypeError(f"axis must be int or Tensor with integer datatype, not {axis}")
+    return ARG_MAX(input, axis, output_type=output_type, name=name)
 
 
 @export(v1=("argmin", "math.argmin", "arg_min"))

@@ -219,7 +219,8 @@ def _losses(problem: Problem, loss: Loss, predictions: np.ndarray) -> tuple[np.n
 
 
 def drawn(random: np.random.RandomState, gaps: np.ndarray) -> np.ndarray:
-    """The examples of an adaptive pass: half of the draws even, half by the examples' share in the duality gap.
+    """The examples of an adaptive pass: half of the draws even, half by the examples' share in the duality gap; then those that
+    were not drawn, for a pass that changes nothing is followed by the same draws and must be the last one that is needed.
 
     Primal and dual loss of an example differ from minus its gap by x . w * dual, which sums to l2 |w|^2 over all examples; so
     what is left of the sum is what the example has to gain.
@@ -228,7 +229,8 @@ def drawn(random: np.random.RandomState, gaps: np.ndarray) -> np.ndarray:
     total = gaps.sum()
     if count < 2 or not 0 < total < math.inf:
         return random.permutation(count)
-    return random.choice(count, count, p=(1 - _UNIFORM_SHARE) * gaps / total + _UNIFORM_SHARE / count)
+    order = random.choice(count, count, p=(1 - _UNIFORM_SHARE) * gaps / total + _UNIFORM_SHARE / count)
+    return np.concatenate([order, random.permutation(np.setdiff1d(np.arange(count), order))])
 
 
 def _pass(problem: Problem, loss: Loss, l2: float, partitions: float, order: np.ndarray, products: np.ndarray) -> None:

@@ -10,7 +10,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX, REAL, DType
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.indexed_slices import IndexedSlices
@@ -203,6 +203,10 @@ def _apply(how: str, data: Any, indices: Any, ids: Any, name: str | None, count:
 
 
 def _functions(how: str, suffix: str, doc: str) -> tuple[Any, Any]:
+    doc = f"{doc} of the rows `data[indices]` of each segment; segments without rows are 0."
+
+    @export(v1=(f"sparse_segment_{suffix}", f"sparse.segment_{suffix}"))
+    @named(f"sparse_segment_{suffix}", doc)
     def first(
         data: Any,
         indices: Any,
@@ -213,6 +217,8 @@ def _functions(how: str, suffix: str, doc: str) -> tuple[Any, Any]:
     ) -> Tensor:
         return _apply(how, data, indices, segment_ids, name, num_segments, sparse_gradient)
 
+    @export(v2=f"sparse.segment_{suffix}")
+    @named(f"sparse_segment_{suffix}_v2", doc)
     def second(
         data: Any,
         indices: Any,
@@ -223,11 +229,6 @@ def _functions(how: str, suffix: str, doc: str) -> tuple[Any, Any]:
     ) -> Tensor:
         return _apply(how, data, indices, segment_ids, name, num_segments, sparse_gradient)
 
-    for each, python_name in ((first, f"sparse_segment_{suffix}"), (second, f"sparse_segment_{suffix}_v2")):
-        each.__name__ = each.__qualname__ = python_name
-        each.__doc__ = f"{doc} of the rows `data[indices]` of each segment; segments without rows are 0."
-    export(v1=(f"sparse_segment_{suffix}", f"sparse.segment_{suffix}"))(first)
-    export(v2=f"sparse.segment_{suffix}")(second)
     return first, second
 
 

@@ -11,7 +11,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, DTypeSet
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, unchanged
@@ -239,16 +239,15 @@ for _rank in (1, 2):  # TensorFlow registers none for three dimensions
 
 def _complex_function(rank: int, inverse: bool) -> Any:
     definition = (IFFTS if inverse else FFTS)[rank]
+    python_name = f"{'i' if inverse else ''}fft{_NAMES[rank]}"
+    doc = f"The {'inverse ' if inverse else ''}discrete Fourier transform over the last {rank} dimension(s)."
 
+    @export(f"signal.{python_name}", v1=(python_name, f"spectral.{python_name}"))
+    @named(python_name, doc)
     def transform(input: Any, name: str | None = None) -> Tensor:
         return definition(input, name=name)
 
-    python_name = f"{'i' if inverse else ''}fft{_NAMES[rank]}"
-    transform.__name__ = transform.__qualname__ = python_name
-    transform.__doc__ = (
-        f"The {'inverse ' if inverse else ''}discrete Fourier transform over the last {rank} dimension(s)."
-    )
-    return export(f"signal.{python_name}", v1=(python_name, f"spectral.{python_name}"))(transform)
+    return transform
 
 
 fft, fft2d, fft3d = (_complex_function(rank, False) for rank in (1, 2, 3))
@@ -273,7 +272,14 @@ def _sizes_of(x: Tensor, rank: int, inverse: bool) -> Any:
 def _real_function(rank: int, inverse: bool) -> Any:
     definition = (IRFFTS if inverse else RFFTS)[rank]
     python_name = f"{'i' if inverse else ''}rfft{_NAMES[rank]}"
+    kind = "inverse of the transform of real numbers" if inverse else "discrete Fourier transform of real numbers"
+    doc = (
+        f"The {kind} over the last {rank} dimension(s): only half of the last one is held, the rest mirrors it.\n\n"
+        "Input is cut or filled up with zeros to `fft_length`, its own sizes if that is None."
+    )
 
+    @export(f"signal.{python_name}", v1=(python_name, f"spectral.{python_name}"))
+    @named(python_name, doc)
     def transform(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
         with name_scope(name, python_name, [input_tensor, fft_length]) as scope:
             if inverse:
@@ -292,13 +298,7 @@ def _real_function(rank: int, inverse: bool) -> Any:
                 return definition(x, lengths, Treal=dtypes.float64 if wide else dtypes.float32, name=scope)
             return definition(x, lengths, Tcomplex=dtypes.complex128 if wide else dtypes.complex64, name=scope)
 
-    transform.__name__ = transform.__qualname__ = python_name
-    kind = "inverse of the transform of real numbers" if inverse else "discrete Fourier transform of real numbers"
-    transform.__doc__ = (
-        f"The {kind} over the last {rank} dimension(s): only half of the last one is held, the rest mirrors it.\n\n"
-        "Input is cut or filled up with zeros to `fft_length`, its own sizes if that is None."
-    )
-    return export(f"signal.{python_name}", v1=(python_name, f"spectral.{python_name}"))(transform)
+    return transform
 
 
 def _grown(x: Tensor, lengths: Tensor, rank: int, inverse: bool) -> Tensor:

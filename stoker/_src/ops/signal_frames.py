@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
@@ -73,6 +75,9 @@ def frame(
     with name_scope(name, "frame", [signal, frame_length, frame_step]):
         x = convert_to_tensor(signal, name="signal")
         width, step = _whole(frame_length, "frame_length"), _whole(frame_step, "frame_step")
+        if isinstance(step, int) and step == 0:
+            text = "frame_step must not be 0."
+            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
         rank = x.static_shape.rank
         if rank is None:
             return ranges.along_axis(x, axis, lambda flat: frame(flat, width, step, pad_end, pad_value, 1))
@@ -85,8 +90,7 @@ def frame(
             count = -(-total // step)
             missing = (count - 1) * step + width - total
             missing = max(0, missing) if isinstance(missing, int) else math.maximum(missing, 0)
-            paddings: list[Any] = [[0, 0] for _ in range(rank)]
-            paddings[axis] = [0, missing]
+            paddings: Any = [[0, missing if i == axis else 0] for i in range(rank)]
             x = array_padding.pad(
                 x, paddings, constant_values=math.cast(convert_to_tensor(pad_value), x.dtype.base_dtype)
             )
@@ -120,10 +124,10 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
         total = (frames - 1) * step + width
         starts = array.reshape(math.multiply(ranges.range(0, frames), step), [-1, 1])
         places = math.add(starts, array.reshape(ranges.range(0, width), [1, -1]))
-        front = [rank - 2, rank - 1, *range(rank - 2)]
-        rows = x if rank == 2 else array.transpose(x, front)
-        added = segment.UNSORTED_SEGMENT_SUM(rows, places, total)
-        return added if rank == 2 else array.transpose(added, [*range(1, rank - 1), 0])
+        if rank == 2:
+            return segment.UNSORTED_SEGMENT_SUM(x, places, total)
+        frames_first = array.transpose(x, [rank - 2, rank - 1, *range(rank - 2)])
+        return array.transpose(segment.UNSORTED_SEGMENT_SUM(frames_first, places, total), [*range(1, rank - 1), 0])
 
 
 # ---- short-time Fourier transform -------------------------------------------------------------------------------
@@ -200,8 +204,7 @@ def inverse_stft(
         frames = signal_ops.irfft(spectra, [size])
         frames = frames[..., :width]
         if isinstance(width, int) and isinstance(size, int) and width > size:
-            rank = len(frames.static_shape)
-            frames = array_padding.pad(frames, [[0, 0]] * (rank - 1) + [[0, width - size]])
+            frames = _sized(frames, width)
         if window_fn is not None:
             frames = math.multiply(frames, window_fn(width, dtype=frames.dtype))
         return overlap_and_add(frames, step)

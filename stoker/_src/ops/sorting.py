@@ -18,7 +18,7 @@ from stoker._src.graph.definition import ANY, INT, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, array_joining, math, ranges, reductions, segment
+from stoker._src.ops import array, array_checks, array_joining, math, ranges, reductions, segment
 from stoker._src.ops.unsigned import ordered
 from stoker._src.ops.values import from_numpy, torch_dtype
 
@@ -144,7 +144,7 @@ def _turned(x: Tensor, axis: Any) -> tuple[Tensor, Callable[[Tensor], Tensor] | 
         form = array_joining.stack([-1, middle, reductions.reduce_prod(following)])
         turned = array.transpose(array.reshape(x, form), [0, 2, 1])
         return turned, lambda result: array.reshape(array.transpose(result, [0, 2, 1]), sizes)
-    if rank is None or x.static_shape.normalize_axis(at) == rank - 1:
+    if rank is None or array_checks.static_axis(x, at) == rank - 1:
         return x, None
     order = list(range(rank))
     order[at], order[-1] = order[-1], order[at]
@@ -378,13 +378,13 @@ def unique_with_counts_v2_shape(x: Shape, axis: np.ndarray | None) -> tuple[Shap
 @export("unique")
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
     """The distinct elements of a vector in order of appearance, and each element's place among them: (y, idx)."""
-    return UNIQUE(x, out_idx=as_dtype(out_idx), name=name)
+    return UNIQUE(x, out_idx=out_idx, name=name)
 
 
 @export("unique_with_counts")
 def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
     """As `unique`, with how often each element appears: (y, idx, count)."""
-    return UNIQUE_WITH_COUNTS(x, out_idx=as_dtype(out_idx), name=name)
+    return UNIQUE_WITH_COUNTS(x, out_idx=out_idx, name=name)
 
 
 # ---- InTopK -----------------------------------------------------------------------------------------------------
@@ -496,7 +496,7 @@ for _definition in (LOWER_BOUND, UPPER_BOUND):
 def _row_count(sizes: Tensor) -> int:
     """How many rows there are where they are empty (`reshape` could not tell), else -1."""
     known = constant_value(sizes)
-    return -1 if known is None or known[-1] else int(np.prod(known[:-1]))
+    return -1 if known is None or not known.size or known[-1] else int(np.prod(known[:-1]))
 
 
 @export("searchsorted")

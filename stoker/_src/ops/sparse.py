@@ -12,6 +12,7 @@ from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import OpDefinition
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue, is_sparse
@@ -27,6 +28,7 @@ from stoker._src.ops import (
     reductions,
     sparse_ops,
     sparse_reductions,
+    sparse_with_dense,
 )
 from stoker._src.ops.constants import constant, placeholder
 
@@ -467,7 +469,7 @@ def add_v2(a: Any, b: Any, threshold: Any = 0) -> Any:
     if is_sparse(b):
         a, b = b, a
     x = as_sparse(a)
-    return sparse_ops.SPARSE_TENSOR_DENSE_ADD(x.indices, x.values, x.dense_shape, b)
+    return sparse_with_dense.SPARSE_TENSOR_DENSE_ADD(x.indices, x.values, x.dense_shape, b)
 
 
 @export("sparse.sparse_dense_matmul", v1=("sparse_tensor_dense_matmul", "sparse.matmul"))
@@ -482,7 +484,7 @@ def sparse_dense_matmul(
     sparse = as_sparse(sp_a)
     with name_scope(name, "SparseTensorDenseMatMul"):
         b = convert_to_tensor(b, name="b")
-        return sparse_ops.SPARSE_TENSOR_DENSE_MAT_MUL(
+        return sparse_with_dense.SPARSE_TENSOR_DENSE_MAT_MUL(
             sparse.indices, sparse.values, sparse.dense_shape, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b
         )
 
@@ -528,12 +530,11 @@ def _older_arguments(axis: Any, keepdims: Any, reduction_axes: Any, keep_dims: A
     return axis, False if keep is None else keep
 
 
-def _reduce(how: str, sp_input: Any, axis: Any, keepdims: bool, sparse_result: bool, name: str | None = None) -> Any:
+def _reduce(definition: OpDefinition, sp_input: Any, axis: Any, keepdims: bool, name: str | None = None) -> Any:
     sparse = as_sparse(sp_input)
     axes = _reduction_axes(sparse, axis)
-    definition = sparse_ops.find(f"SparseReduce{how}{'Sparse' if sparse_result else ''}")
     found = definition(sparse.indices, sparse.values, sparse.dense_shape, axes, keep_dims=keepdims, name=name)
-    return SparseTensor(*found) if sparse_result else found
+    return SparseTensor(*found) if len(definition.outputs) == 3 else found
 
 
 @export(v1=("sparse_reduce_sum", "sparse.reduce_sum"))
@@ -542,7 +543,7 @@ def reduce_sum(
 ) -> Tensor:
     """The sum over `axis` (all dimensions for None), as a dense tensor."""
     axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
-    return _reduce("Sum", sp_input, axis, keep, False)
+    return _reduce(sparse_reductions.SPARSE_REDUCE_SUM, sp_input, axis, keep)
 
 
 @export(v1=("sparse_reduce_sum_sparse", "sparse.reduce_sum_sparse"))
@@ -551,7 +552,7 @@ def reduce_sum_sparse(
 ) -> SparseTensor:
     """The sum over `axis` (all dimensions for None), as a SparseTensor."""
     axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
-    return _reduce("Sum", sp_input, axis, keep, True)
+    return _reduce(sparse_reductions.SPARSE_REDUCE_SUM_SPARSE, sp_input, axis, keep)
 
 
 @export(v1=("sparse_reduce_max", "sparse.reduce_max"))
@@ -560,7 +561,7 @@ def reduce_max(
 ) -> Tensor:
     """The largest of the elements that are there (zero where none is), as a dense tensor."""
     axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
-    return _reduce("Max", sp_input, axis, keep, False)
+    return _reduce(sparse_reductions.SPARSE_REDUCE_MAX, sp_input, axis, keep)
 
 
 @export(v1=("sparse_reduce_max_sparse", "sparse.reduce_max_sparse"))
@@ -569,7 +570,7 @@ def reduce_max_sparse(
 ) -> SparseTensor:
     """The largest of the elements that are there, as a SparseTensor."""
     axis, keep = _older_arguments(axis, keepdims, reduction_axes, keep_dims)
-    return _reduce("Max", sp_input, axis, keep, True)
+    return _reduce(sparse_reductions.SPARSE_REDUCE_MAX_SPARSE, sp_input, axis, keep)
 
 
 @export(v2="sparse.reduce_sum")
@@ -577,7 +578,8 @@ def reduce_sum_v2(
     sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: str | None = None
 ) -> Any:
     """The sum over `axis` (all dimensions for None), dense or sparse."""
-    return _reduce("Sum", sp_input, axis, False if keepdims is None else keepdims, output_is_sparse, name)
+    definitions = sparse_reductions.SPARSE_REDUCE_SUM, sparse_reductions.SPARSE_REDUCE_SUM_SPARSE
+    return _reduce(definitions[bool(output_is_sparse)], sp_input, axis, bool(keepdims), name)
 
 
 @export(v2="sparse.reduce_max")
@@ -585,7 +587,8 @@ def reduce_max_v2(
     sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: str | None = None
 ) -> Any:
     """The largest of the elements that are there, dense or sparse."""
-    return _reduce("Max", sp_input, axis, False if keepdims is None else keepdims, output_is_sparse, name)
+    definitions = sparse_reductions.SPARSE_REDUCE_MAX, sparse_reductions.SPARSE_REDUCE_MAX_SPARSE
+    return _reduce(definitions[bool(output_is_sparse)], sp_input, axis, bool(keepdims), name)
 
 
 @export(v2="sparse.map_values")
@@ -625,6 +628,6 @@ def _dense_times(self: SparseTensor, other: Any) -> Any:
 
 
 SparseTensor.__rmul__ = _dense_times  # type: ignore[attr-defined]
-SparseTensor.__mul__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_MUL, "mul")  # type: ignore[attr-defined]
-SparseTensor.__truediv__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_DIV, "truediv")  # type: ignore[attr-defined]
-SparseTensor.__div__ = _operator(sparse_ops.SPARSE_DENSE_CWISE_DIV, "div")  # type: ignore[attr-defined]
+SparseTensor.__mul__ = _operator(sparse_with_dense.SPARSE_DENSE_CWISE_MUL, "mul")  # type: ignore[attr-defined]
+SparseTensor.__truediv__ = _operator(sparse_with_dense.SPARSE_DENSE_CWISE_DIV, "truediv")  # type: ignore[attr-defined]
+SparseTensor.__div__ = _operator(sparse_with_dense.SPARSE_DENSE_CWISE_DIV, "div")  # type: ignore[attr-defined]

@@ -46,6 +46,15 @@ SPARSE_CROSS_V2 = define(
 )
 
 
+SPARSE_CROSS_HASHED = define(
+    "SparseCrossHashed(indices: N * int64, values: [sparse_types], shapes: N * int64, dense_inputs: any/matrix [dense_types], "
+    "num_buckets: any/scalar host int64, strong_hash: any/scalar host bool, salt: any/vector host int64) -> "
+    "(output_indices: int64, output_values: int64, output_shape: int64)",
+    N=INT(minimum=0),
+    **_KINDS,
+)
+
+
 def _columns(
     indices: list[torch.Tensor], values: list[Any], shapes: list[torch.Tensor], dense_inputs: list[Any]
 ) -> list[list[list[Any]]]:
@@ -126,12 +135,34 @@ def sparse_cross_v2_kernel(
     return places, joined_features(combinations, sep.item()), shape
 
 
+@SPARSE_CROSS_HASHED.kernel
+def sparse_cross_hashed_kernel(
+    indices: list[torch.Tensor], values: list[Any], shapes: list[torch.Tensor], dense_inputs: list[Any],
+    num_buckets: int, strong_hash: bool, salt: list[int],
+) -> Any:  # fmt: skip
+    if len(salt) != 2:
+        raise InvalidArgumentError(None, None, f'Input "salt" must have length 2 but has length {len(salt)}')
+    places, combinations, shape = crossed(_columns(indices, values, shapes, dense_inputs))
+    if not combinations:
+        return places, torch.zeros(0, dtype=torch.int64), shape
+    parts = []
+    for column in zip(*combinations):
+        # Of integers TensorFlow hashes the lower four bytes.
+        texts = [each if isinstance(each, bytes) else (each & 0xFFFFFFFF).to_bytes(4, "little") for each in column]
+        parts.append(hashing.siphash64_many(texts, salt) if strong_hash else hashing.fingerprint64_many(texts))
+    hashed = parts[0]
+    for part in parts[1:]:
+        hashed = hashing.fingerprint_cat64(hashed, part)
+    return places, torch.from_numpy(hashing.buckets(hashed, num_buckets if num_buckets > 0 else 2**63 - 1)), shape
+
+
 def _cross_shape(*_: Any) -> tuple[Shape, Shape, Shape]:
     return Shape((None, 2)), Shape((None,)), Shape((2,))
 
 
 SPARSE_CROSS.shape(_cross_shape)
 SPARSE_CROSS_V2.shape(_cross_shape)
+SPARSE_CROSS_HASHED.shape(_cross_shape)
 
 
 def _features(inputs: Any) -> tuple[list[Any], list[Any], list[Any], list[Any]]:

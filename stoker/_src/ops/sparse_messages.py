@@ -165,7 +165,7 @@ def serialize_sparse(sp_input: Any, out_type: Any = dtypes.string, name: str | N
         TypeError: `sp_input` is not a SparseTensor.
     """
     sparse = _sparse(sp_input)
-    return SERIALIZE_SPARSE(sparse.indices, sparse.values, sparse.dense_shape, out_type=as_dtype(out_type), name=name)
+    return SERIALIZE_SPARSE(sparse.indices, sparse.values, sparse.dense_shape, out_type=out_type, name=name)
 
 
 @export(v1=("serialize_sparse", "io.serialize_sparse"))
@@ -182,9 +182,7 @@ def serialize_many_sparse(sp_input: Any, out_type: Any = dtypes.string, name: st
         TypeError: `sp_input` is not a SparseTensor.
     """
     sparse = _sparse(sp_input)
-    return SERIALIZE_MANY_SPARSE(
-        sparse.indices, sparse.values, sparse.dense_shape, out_type=as_dtype(out_type), name=name
-    )
+    return SERIALIZE_MANY_SPARSE(sparse.indices, sparse.values, sparse.dense_shape, out_type=out_type, name=name)
 
 
 @export(v1=("serialize_many_sparse", "io.serialize_many_sparse"))

@@ -15,10 +15,9 @@ from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import ANY, OpDefinition, define
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, gathering, math, reductions
+from stoker._src.ops import array, gathering, math, reductions, sparse_with_dense
 from stoker._src.ops.array_movement import allocatable, itemsize, signed
 from stoker._src.ops.sparse_ops import (
-    SPARSE_DENSE_CWISE_ADD,
     check_parts,
     distinct,
     flat_positions,
@@ -65,7 +64,8 @@ def _largest_of_groups(values: torch.Tensor, groups: torch.Tensor, count: int) -
     return values.new_zeros(count).scatter_reduce_(0, groups, values, "amax", include_self=False)
 
 
-def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:
+def _reduction(name: str, how: str, kinds: Any) -> tuple[OpDefinition, OpDefinition]:
+    """The op that gives a dense result, and the one that gives a sparse one."""
     dense = define(f"SparseReduce{name}({_REDUCED}) -> (output: T)", keep_dims=False, T=kinds)
     sparse = define(
         f"SparseReduce{name}Sparse({_REDUCED}) -> (output_indices: int64, output_values: T, output_shape: int64)",
@@ -127,11 +127,11 @@ def _reduction(name: str, how: str, kinds: Any) -> OpDefinition:
         return reductions.reduced_shape(sizes, reduction_axes, keep_dims=keep_dims)
 
     sparse.shape(lambda *_: (_MATRIX, _VECTOR, _VECTOR))
-    return dense
+    return dense, sparse
 
 
-SPARSE_REDUCE_SUM = _reduction("Sum", "sum", NUMERIC)
-SPARSE_REDUCE_MAX = _reduction("Max", "max", REAL)
+SPARSE_REDUCE_SUM, SPARSE_REDUCE_SUM_SPARSE = _reduction("Sum", "sum", NUMERIC)
+SPARSE_REDUCE_MAX, SPARSE_REDUCE_MAX_SPARSE = _reduction("Max", "max", REAL)
 
 
 @SPARSE_REDUCE_SUM.grad
@@ -173,7 +173,7 @@ def sparse_softmax_kernel(sp_indices: torch.Tensor, sp_values: torch.Tensor, sp_
 
 @SPARSE_SOFTMAX.shape
 def sparse_softmax_shape(sp_indices: Shape, sp_values: Shape, sp_shape: Shape) -> Shape:
-    return sp_values
+    return sp_values.of_rank(1)
 
 
 @SPARSE_SOFTMAX.grad
@@ -184,7 +184,11 @@ def sparse_softmax_grad(op: Operation, g: Tensor) -> Any:
     rank = shape.static_shape.of_rank(1)[0]
     last: Any = np.array([-1], np.int32) if rank is None else np.array([rank - 1], np.int32)
     sums = SPARSE_REDUCE_SUM(indices, weighted, shape, last, keep_dims=True)
-    return None, math.multiply(y, SPARSE_DENSE_CWISE_ADD(indices, g, shape, math.negative(sums))), None
+    return (
+        None,
+        math.multiply(y, sparse_with_dense.SPARSE_DENSE_CWISE_ADD(indices, g, shape, math.negative(sums))),
+        None,
+    )
 
 
 # ---- SparseFillEmptyRows ----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import torch
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INEXACT, DType
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.base.export import Names, export
+from stoker._src.base.export import Names, export, named
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define
@@ -50,15 +50,15 @@ def _public(
 ) -> Any:
     """The function of an op of one operand; with `scope`, the op keeps its own name inside a scope of that name."""
 
+    @export(*names, v1=v1, v2=v2)
+    @named(python_name, doc)
     def apply(x: Any, name: str | None = None) -> Tensor:
         if not scope:
             return definition(x, name=name)
         with name_scope(name, scope, [x]):
             return definition(x)
 
-    apply.__name__ = apply.__qualname__ = python_name
-    apply.__doc__ = doc
-    return export(*names, v1=v1, v2=v2)(apply)
+    return apply
 
 
 # ---- error functions --------------------------------------------------------------------------------------------

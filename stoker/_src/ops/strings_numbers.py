@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import NUMERIC, DType, as_dtype
+from stoker._src.base.dtypes import NUMERIC, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape
@@ -20,7 +20,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, TYPES, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array_movement import allocatable
-from stoker._src.ops.number_text import float_text
+from stoker._src.ops.number_text import float_text, question_marks
 from stoker._src.ops.strings import each
 from stoker._src.ops.values import to_numpy
 
@@ -85,7 +85,7 @@ def string_to_number(
     string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None
 ) -> Tensor:
     """The number that each string spells."""
-    return STRING_TO_NUMBER(input if string_tensor is None else string_tensor, out_type=as_dtype(out_type), name=name)
+    return STRING_TO_NUMBER(input if string_tensor is None else string_tensor, out_type=out_type, name=name)
 
 
 @export(v2="strings.to_number")
@@ -203,11 +203,14 @@ def _shown(value: Any, kind: DType) -> str:
         return float_text(value, double=kind is dtypes.float64)
     if kind is dtypes.bool_:
         return "1" if value else "0"
-    return "?" if kind.is_complex else str(value)  # TensorFlow does not spell complex numbers
+    return str(value)
 
 
 def summarized(array_: np.ndarray, kind: DType, summarize: int, indent: int = 0) -> str:
     """An array as TensorFlow prints it: the first and last `summarize` of every dimension (all for -1)."""
+    if kind.is_complex:  # which TensorFlow does not spell
+        text = question_marks(array_.size, summarize)
+        return f"[{text}]" if array_.ndim else text
     if array_.ndim > 1 and len(array_) and (summarize == 0 or not array_.size):
         return "[" + "\n" * (array_.ndim - 1) + " ...]"
     if array_.ndim == 0:

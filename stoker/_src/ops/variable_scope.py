@@ -338,11 +338,11 @@ def _initial_value(
             raise ValueError(
                 f"Shape of a new variable ({name}) must be fully defined, but instead was {'<unknown>' if shape is None else TensorShape(shape)}."
             )
+    if not _takes_shape(initializer):
+        return initializer
     sizes = list(shape)
     named = any(parameter.name == "partition_info" for parameter in _parameters(initializer))
     extra = {"partition_info": partition_info} if named else {}
-    if not _takes_shape(initializer):
-        return initializer
     if _accepts(initializer, "dtype"):
         return lambda: initializer(sizes, dtype=dtype, **extra)
     return lambda: initializer(sizes, **extra)

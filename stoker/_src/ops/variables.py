@@ -23,7 +23,7 @@ from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conv
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, device, init_scope, name_scope
 from stoker._src.graph.tensor import Operation, Tensor, TensorReference
-from stoker._src.ops import array, gathering, scatter_state, slicing, state
+from stoker._src.ops import array, control_flow, gathering, scatter_state, slicing, state
 from stoker._src.ops.partitioned import SaveSliceInfo
 from stoker._src.ops.state import ANONYMOUS
 from stoker._src.ops.values import array_text
@@ -113,8 +113,6 @@ class _Later:
 
 def _initialized_by_function(kwargs: dict[str, Any]) -> ResourceVariable:
     """A variable of eager mode whose initial value is a tensor of the function being traced: its first call assigns it."""
-    from stoker._src.ops import control_flow
-
     dtype = kwargs.get("dtype")
     initial = convert_to_tensor(kwargs["initial_value"], None if dtype is None else as_dtype(dtype).base_dtype)
     with init_scope():
@@ -292,8 +290,6 @@ class Variable(PartialUpdates, metaclass=_VariableType):
     def initialized_value(self) -> Tensor:
         """The value once it is initialized, else the initial value: for initializing one variable from another."""
         with control_dependencies(None):
-            from stoker._src.ops import control_flow
-
             return control_flow.cond(self.is_initialized(), self.read_value, lambda: self._initial_value)
 
     def is_initialized(self, name: str | None = None) -> Tensor:
@@ -407,7 +403,7 @@ class Variable(PartialUpdates, metaclass=_VariableType):
 
     def __repr__(self) -> str:
         described = f"<tf.Variable '{self.name}' shape={self.shape} dtype={self._dtype.name}"
-        if getattr(self._element, "is_eager", False):
+        if getattr(self._element, "is_eager", False) and context.executing_eagerly():
             return f"{described}, numpy={array_text(self.numpy())}>"
         return described + ">"
 

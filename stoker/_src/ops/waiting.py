@@ -22,6 +22,7 @@ class RunState:
         self.cancelled = False
         self._lock = threading.Lock()
         self._waiting: set[threading.Condition] = set()
+        self.at_end: list[Callable[[], None]] = []  # what to give back, however the run ends
 
     def cancel(self) -> None:
         """Wakes everything that waits for this run; it raises CancelledError."""
@@ -47,6 +48,10 @@ class _Current(threading.local):
 
 
 _current = _Current()
+
+
+def current_run() -> RunState | None:
+    return _current.state
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from stoker._src.base.devices import canonical_name
 from stoker._src.base.dtypes import DType
 from stoker._src.base.shapes import Shape, TensorShape
 from stoker._src.graph import context, placement_log
+from stoker._src.graph.attr_values import public_value
 from stoker._src.graph.definition import OpDefinition, Trait
 from stoker._src.graph.function_library import function_refs
 from stoker._src.graph.source_lines import describe, user_frames
@@ -224,8 +225,6 @@ class EagerOperation:
         return self.attrs[name]
 
     def get_attr(self, name: str) -> Any:
-        from stoker._src.graph.attr_values import public_value
-
         return public_value(self.attrs[name])
 
 

@@ -137,6 +137,9 @@ class Holding:
                 self.state.cancel()
             for task in self.tasks:
                 task.join()
+        if self.state is not None:
+            for give_back in self.state.at_end:
+                give_back()
 
     def resume(self) -> None:
         if not self._touches:

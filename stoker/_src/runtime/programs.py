@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
 from stoker._src.graph.tensor import Tensor
@@ -28,11 +29,7 @@ from stoker._src.ops.values import host_value
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
 
-native: Any
-try:
-    from stoker._src.runtime.native import program as native  # type: ignore[attr-defined]
-except ImportError:  # built without a compiler: every op runs by its own kernel
-    native = None
+native = extension("stoker._src.runtime.native.program")  # without it every op runs by its own kernel
 
 ShapeOf = Callable[[Tensor], Shape]
 _LARGEST = 1 << 15  # elements of a small tensor; torch shares larger ones among threads

@@ -206,7 +206,7 @@ class GradientTape:
             self._pop()
         flat_sources = nest.flatten(sources)
         starts = None if output_gradients is None else nest.flatten(output_gradients)
-        found = self._walk(nest.flatten(target), [_source(source) for source in flat_sources], starts)
+        found = self._walk(nest.flatten(target), [self._recorded(_source(source)) for source in flat_sources], starts)
         if unconnected_gradients == UnconnectedGradients.ZERO:
             found = [array.zeros_like(_part(source)) if g is None else g for source, g in zip(flat_sources, found)]
         if not self._persistent:
@@ -238,6 +238,20 @@ class GradientTape:
             if any(g is not None for g in incoming):
                 self._through(record, incoming, terms)
         return [_sum(terms, id(source), keep=True) if id(source) in self._tracked else None for source in sources]
+
+    def _recorded(self, source: Any) -> Any:
+        """The tensor that was recorded for a source.
+
+        In a branch or loop body a variable has another handle than in the function around it, where it was recorded.
+        """
+        variable = getattr(source, "variable", None)
+        if variable is None or id(source) in self._tracked or not context.target().building_function:
+            return source
+        for tensor in self._tracked.values():
+            other = getattr(tensor, "variable", None) if tensor.dtype is dtypes.resource else None
+            if other is not None and other() is variable():
+                return tensor
+        return source
 
     def _through(self, record: Any, incoming: list[Any], terms: dict[int, list[Any]]) -> None:
         results = record_gradient(record, incoming)

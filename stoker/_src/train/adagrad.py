@@ -9,6 +9,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.ops import array, constants, initializers, math
 from stoker._src.ops.training import UpdateOps
 from stoker._src.ops.training_rules import ADADELTA, ADAGRAD, ADAGRAD_DA, PROXIMAL_ADAGRAD
+from stoker._src.train import slot_creator
 from stoker._src.train.optimizer import Optimizer, beside
 from stoker._src.train.rule_optimizer import Number, RuleOptimizer
 
@@ -63,22 +64,11 @@ class AdagradOptimizer(RuleOptimizer):
     def _create_slots(self, var_list: list[Any]) -> None:
         for var in var_list:
             dtype = var.dtype.base_dtype
-            if var.static_shape.known:
-                initializer: Any = initializers.Constant(self._initial_accumulator_value, dtype=dtype)
-            else:
-                initializer = self._filled_like(var)
+            number = self._initial_accumulator_value
+            initializer = slot_creator.filled_with(number, var, initializers.Constant(number, dtype=dtype))
             self._get_or_make_slot_with_initializer(
                 var, initializer, var.static_shape, dtype, "accumulator", self._name
             )
-
-    def _filled_like(self, var: Any) -> Any:
-        """An initializer for a variable whose shape is known only when it runs."""
-
-        def initial(*_: Any, **__: Any) -> Any:
-            number = convert_to_tensor(self._initial_accumulator_value, var.dtype.base_dtype)
-            return array.fill(array.shape(var), number)
-
-        return initial
 
 
 @export(v1="train.ProximalAdagradOptimizer")

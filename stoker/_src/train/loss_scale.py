@@ -10,6 +10,7 @@ from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, array_selection, comparison, constants, grouping, math, math_unary, reductions
 from stoker._src.ops.variables import Variable
@@ -155,20 +156,21 @@ class DynamicLossScale(LossScale):
         """Counts a good step, or shrinks the scale; says to apply when all gradients are finite."""
         scale, good = self._state()
         finite = _all_finite(grads)
-        select = array_selection.SELECT
-        now: Any = scale.value()
-        count = math.ADD_V2(good.value(), constants.constant(1, dtypes.int64))
-        full = comparison.GREATER_EQUAL(count, constants.constant(self._increment_period, dtypes.int64))
-        grown = now * self._multiplier
-        grown = select(comparison.LOGICAL_AND(full, math_unary.IS_FINITE(grown)), grown, now)
-        shrunk = math.MAXIMUM(now / self._multiplier, constants.constant(1.0))
-        zero = constants.constant(0, dtypes.int64)
-        ops = [
-            scale.assign(select(finite, grown, shrunk), read_value=False),
-            good.assign(
-                select(comparison.LOGICAL_AND(finite, comparison.LOGICAL_NOT(full)), count, zero), read_value=False
-            ),
-        ]
+        with name_scope(None, "cond"):  # what TensorFlow does in a branch
+            select = array_selection.SELECT
+            now: Any = scale.value()
+            count = math.ADD_V2(good.value(), constants.constant(1, dtypes.int64))
+            full = comparison.GREATER_EQUAL(count, constants.constant(self._increment_period, dtypes.int64))
+            grown = now * self._multiplier
+            grown = select(comparison.LOGICAL_AND(full, math_unary.IS_FINITE(grown)), grown, now)
+            shrunk = math.MAXIMUM(now / self._multiplier, constants.constant(1.0))
+            zero = constants.constant(0, dtypes.int64)
+            ops = [
+                scale.assign(select(finite, grown, shrunk), read_value=False),
+                good.assign(
+                    select(comparison.LOGICAL_AND(finite, comparison.LOGICAL_NOT(full)), count, zero), read_value=False
+                ),
+            ]
         return (None if context.executing_eagerly() else grouping.group(*ops)), finite
 
     def get_config(self) -> dict[str, Any]:

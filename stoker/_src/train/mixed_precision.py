@@ -8,6 +8,7 @@ from stoker._src.base import settings, tf_logging
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import control_flow, grouping, math
 from stoker._src.ops.variables import Variable
@@ -91,9 +92,11 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
                 apply()
             return None
         else:
-            # Slots are made outside of the branch, where everybody finds them.
-            self._optimizer._create_slots([variable for gradient, variable in pairs if gradient is not None])
-            applied = control_flow.cond(should_apply, lambda: grouping.group(apply()), grouping.no_op)
+            # Slots are made outside of the branch, where everybody finds them, but named as by TensorFlow, which makes them in it:
+            # Adam's powers are cond_1/beta1_power and cond_1/beta2_power in its checkpoints.
+            with name_scope(None, "cond"):
+                self._optimizer._create_slots([variable for gradient, variable in pairs if gradient is not None])
+                applied = control_flow.cond(should_apply, lambda: grouping.group(apply()), grouping.no_op)
         if context.executing_eagerly():
             return None
         return grouping.group(applied, updated, name=name or self._name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from stoker._src.base import dtypes
@@ -9,7 +10,7 @@ from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.keys import GraphKeys
-from stoker._src.graph.scopes import control_dependencies, name_scope
+from stoker._src.graph.scopes import control_dependencies, init_scope, name_scope
 from stoker._src.ops import grouping, initializers, math, variable_functions, variable_scope
 from stoker._src.ops.partitioned import PartitionedVariable
 from stoker._src.ops.variables import ResourceVariable, Variable
@@ -162,7 +163,9 @@ class ExponentialMovingAverage:
             if var.dtype.base_dtype not in _AVERAGED:
                 raise TypeError(f"The variables must be half, float, or double: {getattr(var, 'name', var)}")
             if var.ref() not in self._averages:
-                self._make_shadow(var)
+                # Inside of a function that is being built, shadows belong to the program around it.
+                with init_scope() if isinstance(var, Variable) and slot_creator.is_eager(var) else nullcontext():
+                    self._make_shadow(var)
         with name_scope(self._name) as scope:
             decay = self._effective_decay()
             updates = []

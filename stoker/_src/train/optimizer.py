@@ -379,6 +379,8 @@ class Optimizer:
         return param() if callable(param) and not isinstance(param, (Tensor, Variable)) else param
 
     def __getstate__(self) -> Any:
+        if not self._slots and not self._non_slot_dict:
+            return self.__dict__
         raise TypeError(
             f"{type(self).__name__} holds variables of a graph or of eager mode and cannot be copied or pickled."
         )

@@ -8,6 +8,7 @@ from stoker._src.base.export import export
 from stoker._src.ops import initializers
 from stoker._src.ops.training import UpdateOps
 from stoker._src.ops.training_rules import CENTERED_RMS_PROP, RMS_PROP
+from stoker._src.train import slot_creator
 from stoker._src.train.rule_optimizer import Number, RuleOptimizer
 
 
@@ -64,7 +65,7 @@ class RMSPropOptimizer(RuleOptimizer):
     def _create_slots(self, var_list: list[Any]) -> None:
         for var in var_list:
             dtype = var.dtype.base_dtype
-            ones: Any = initializers.Ones(dtype=dtype)
+            ones = slot_creator.filled_with(1.0, var, initializers.Ones(dtype=dtype))
             self._get_or_make_slot_with_initializer(var, ones, var.static_shape, dtype, "rms", self._name)
             if self._centered:
                 self._zeros_slot(var, "mg", self._name)

@@ -11,6 +11,7 @@ from typing import Any
 
 from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.shapes import as_shape
+from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import colocate_with
 from stoker._src.ops import array, initializers, variable_scope
 from stoker._src.ops.partitioned import SaveSliceInfo
@@ -42,6 +43,15 @@ def create_slot_with_initializer(
         shape=shape,
         dtype=as_dtype(dtype),
         validate_shape=shape.known,
+    )
+
+
+def filled_with(number: float, primary: Any, initializer: Any) -> Any:
+    """`initializer`, or a function that fills with `number` where the shape is known only when `primary` is initialized."""
+    if primary.static_shape.known:
+        return initializer
+    return lambda: array.fill(
+        array.shape(primary.initialized_value()), convert_to_tensor(number, primary.dtype.base_dtype)
     )
 
 

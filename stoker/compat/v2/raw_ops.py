@@ -143,6 +143,7 @@ from stoker._src.runtime.raw_ops import ConditionalAccumulator as ConditionalAcc
 from stoker._src.runtime.raw_ops import Conj as Conj
 from stoker._src.runtime.raw_ops import ConjugateTranspose as ConjugateTranspose
 from stoker._src.runtime.raw_ops import Const as Const
+from stoker._src.runtime.raw_ops import ConsumeMutexLock as ConsumeMutexLock
 from stoker._src.runtime.raw_ops import ControlTrigger as ControlTrigger
 from stoker._src.runtime.raw_ops import Conv2D as Conv2D
 from stoker._src.runtime.raw_ops import Conv2DBackpropFilter as Conv2DBackpropFilter
@@ -180,6 +181,7 @@ from stoker._src.runtime.raw_ops import DecodePng as DecodePng
 from stoker._src.runtime.raw_ops import DecodeProtoV2 as DecodeProtoV2
 from stoker._src.runtime.raw_ops import DecodeRaw as DecodeRaw
 from stoker._src.runtime.raw_ops import DecodeWav as DecodeWav
+from stoker._src.runtime.raw_ops import DeepCopy as DeepCopy
 from stoker._src.runtime.raw_ops import DeleteSessionTensor as DeleteSessionTensor
 from stoker._src.runtime.raw_ops import DenseBincount as DenseBincount
 from stoker._src.runtime.raw_ops import DenseCountSparseOutput as DenseCountSparseOutput
@@ -213,6 +215,7 @@ from stoker._src.runtime.raw_ops import Elu as Elu
 from stoker._src.runtime.raw_ops import EluGrad as EluGrad
 from stoker._src.runtime.raw_ops import Empty as Empty
 from stoker._src.runtime.raw_ops import EmptyTensorList as EmptyTensorList
+from stoker._src.runtime.raw_ops import EmptyTensorMap as EmptyTensorMap
 from stoker._src.runtime.raw_ops import EncodeBase64 as EncodeBase64
 from stoker._src.runtime.raw_ops import EncodeJpeg as EncodeJpeg
 from stoker._src.runtime.raw_ops import EncodeJpegVariableQuality as EncodeJpegVariableQuality
@@ -407,6 +410,8 @@ from stoker._src.runtime.raw_ops import MutableHashTable as MutableHashTable
 from stoker._src.runtime.raw_ops import MutableHashTableOfTensors as MutableHashTableOfTensors
 from stoker._src.runtime.raw_ops import MutableHashTableOfTensorsV2 as MutableHashTableOfTensorsV2
 from stoker._src.runtime.raw_ops import MutableHashTableV2 as MutableHashTableV2
+from stoker._src.runtime.raw_ops import MutexLock as MutexLock
+from stoker._src.runtime.raw_ops import MutexV2 as MutexV2
 from stoker._src.runtime.raw_ops import Ndtri as Ndtri
 from stoker._src.runtime.raw_ops import Neg as Neg
 from stoker._src.runtime.raw_ops import NextAfter as NextAfter
@@ -505,8 +510,10 @@ from stoker._src.runtime.raw_ops import RaggedTensorToSparse as RaggedTensorToSp
 from stoker._src.runtime.raw_ops import RaggedTensorToTensor as RaggedTensorToTensor
 from stoker._src.runtime.raw_ops import RaggedTensorToVariant as RaggedTensorToVariant
 from stoker._src.runtime.raw_ops import RaggedTensorToVariantGradient as RaggedTensorToVariantGradient
+from stoker._src.runtime.raw_ops import RandomCrop as RandomCrop
 from stoker._src.runtime.raw_ops import RandomGamma as RandomGamma
 from stoker._src.runtime.raw_ops import RandomGammaGrad as RandomGammaGrad
+from stoker._src.runtime.raw_ops import RandomIndexShuffle as RandomIndexShuffle
 from stoker._src.runtime.raw_ops import RandomPoisson as RandomPoisson
 from stoker._src.runtime.raw_ops import RandomPoissonV2 as RandomPoissonV2
 from stoker._src.runtime.raw_ops import RandomShuffle as RandomShuffle
@@ -691,6 +698,7 @@ from stoker._src.runtime.raw_ops import SparseConcat as SparseConcat
 from stoker._src.runtime.raw_ops import SparseConditionalAccumulator as SparseConditionalAccumulator
 from stoker._src.runtime.raw_ops import SparseCountSparseOutput as SparseCountSparseOutput
 from stoker._src.runtime.raw_ops import SparseCross as SparseCross
+from stoker._src.runtime.raw_ops import SparseCrossHashed as SparseCrossHashed
 from stoker._src.runtime.raw_ops import SparseCrossV2 as SparseCrossV2
 from stoker._src.runtime.raw_ops import SparseDenseCwiseAdd as SparseDenseCwiseAdd
 from stoker._src.runtime.raw_ops import SparseDenseCwiseDiv as SparseDenseCwiseDiv
@@ -849,6 +857,7 @@ from stoker._src.runtime.raw_ops import TensorListGetItem as TensorListGetItem
 from stoker._src.runtime.raw_ops import TensorListLength as TensorListLength
 from stoker._src.runtime.raw_ops import TensorListPopBack as TensorListPopBack
 from stoker._src.runtime.raw_ops import TensorListPushBack as TensorListPushBack
+from stoker._src.runtime.raw_ops import TensorListPushBackBatch as TensorListPushBackBatch
 from stoker._src.runtime.raw_ops import TensorListReserve as TensorListReserve
 from stoker._src.runtime.raw_ops import TensorListResize as TensorListResize
 from stoker._src.runtime.raw_ops import TensorListScatter as TensorListScatter
@@ -857,6 +866,12 @@ from stoker._src.runtime.raw_ops import TensorListScatterV2 as TensorListScatter
 from stoker._src.runtime.raw_ops import TensorListSetItem as TensorListSetItem
 from stoker._src.runtime.raw_ops import TensorListSplit as TensorListSplit
 from stoker._src.runtime.raw_ops import TensorListStack as TensorListStack
+from stoker._src.runtime.raw_ops import TensorMapErase as TensorMapErase
+from stoker._src.runtime.raw_ops import TensorMapHasKey as TensorMapHasKey
+from stoker._src.runtime.raw_ops import TensorMapInsert as TensorMapInsert
+from stoker._src.runtime.raw_ops import TensorMapLookup as TensorMapLookup
+from stoker._src.runtime.raw_ops import TensorMapSize as TensorMapSize
+from stoker._src.runtime.raw_ops import TensorMapStackKeys as TensorMapStackKeys
 from stoker._src.runtime.raw_ops import TensorScatterAdd as TensorScatterAdd
 from stoker._src.runtime.raw_ops import TensorScatterMax as TensorScatterMax
 from stoker._src.runtime.raw_ops import TensorScatterMin as TensorScatterMin
@@ -870,6 +885,7 @@ from stoker._src.runtime.raw_ops import TFRecordReaderV2 as TFRecordReaderV2
 from stoker._src.runtime.raw_ops import ThreadUnsafeUnigramCandidateSampler as ThreadUnsafeUnigramCandidateSampler
 from stoker._src.runtime.raw_ops import Tile as Tile
 from stoker._src.runtime.raw_ops import Timestamp as Timestamp
+from stoker._src.runtime.raw_ops import ToBool as ToBool
 from stoker._src.runtime.raw_ops import TopK as TopK
 from stoker._src.runtime.raw_ops import TopKV2 as TopKV2
 from stoker._src.runtime.raw_ops import Transpose as Transpose

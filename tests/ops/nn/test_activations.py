@@ -9,6 +9,7 @@ import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
 from tests.ops.samples import Sample, check_sample, f32, f64, i32, i64, samples
+from tests.running import run
 
 SCALE, SCALE_ALPHA = 1.0507009873554805, 1.7580993408473766
 
@@ -74,11 +75,6 @@ SAMPLES = [
 def test_sample(sample: Sample) -> None:
     """The op does what its reference does, in every mode; the gradients of the gradient ops are right too."""
     check_sample(sample)
-
-
-def run(fetch):
-    with tf.Session() as session:
-        return session.run(fetch)
 
 
 def test_crelu_doubles_the_channels() -> None:

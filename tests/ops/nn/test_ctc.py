@@ -8,6 +8,7 @@ import pytest
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError
 from stoker._src.graph.definition import find_definition
+from tests.running import run
 
 LOGITS = np.random.RandomState(7).randn(4, 2, 3)
 
@@ -39,11 +40,6 @@ def sparse(rows):
         np.array([v for row in rows for v in row], np.int32),
         [len(rows), max(map(len, rows))],
     )
-
-
-def run(fetch):
-    with tf.Session() as session:
-        return session.run(fetch)
 
 
 @pytest.mark.parametrize("merge", [True, False])

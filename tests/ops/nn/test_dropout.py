@@ -5,11 +5,7 @@ import pytest
 
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
-
-
-def run(fetch):
-    with tf.Session() as session:
-        return session.run(fetch)
+from tests.running import run
 
 
 def test_dropout_draws_tensorflows_numbers() -> None:

@@ -10,6 +10,7 @@ import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.ops.nn import cross_entropy
 from tests.ops.samples import Sample, check_sample, f32, f64, i32, positive, samples
+from tests.running import run
 
 
 def softmax(x, axis=-1):
@@ -63,11 +64,6 @@ SAMPLES = [
 def test_sample(sample: Sample) -> None:
     """The op does what its reference does, in every mode."""
     check_sample(sample)
-
-
-def run(fetch):
-    with tf.Session() as session:
-        return session.run(fetch)
 
 
 def differences(function, x, step=1e-6):

@@ -7,6 +7,7 @@ import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
 from tests.ops.nn.references import output_sizes, paddings, to_front
 from tests.ops.samples import Sample, check_sample, f32, f64, positive, samples
+from tests.running import run
 
 
 def batch_norm(x, scale, offset, epsilon, axes=(0, 1, 2)):
@@ -122,11 +123,6 @@ SAMPLES = [
 def test_sample(sample: Sample) -> None:
     """The op does what its reference does, in every mode."""
     check_sample(sample)
-
-
-def run(fetch):
-    with tf.Session() as session:
-        return session.run(fetch)
 
 
 def _differences(session, total, place, value, step=1e-5):

@@ -22,6 +22,7 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, array_selection, assertions, comparison, grouping, math, math_unary, reductions
 from stoker._src.ops.constants import constant
+from stoker._src.ops.distributions import divergence
 from stoker._src.ops.nn import softmax
 
 
@@ -406,15 +407,11 @@ class Distribution:
 
     def cross_entropy(self, other: Distribution, name: str = "cross_entropy") -> Tensor:
         """The entropy plus the divergence to `other`."""
-        from stoker._src.ops.distributions import divergence
-
         with self._scope(name):
             return self.entropy() + divergence.kl_divergence(self, other)  # type: ignore[operator]
 
     def kl_divergence(self, other: Distribution, name: str = "kl_divergence") -> Tensor:
         """The Kullback-Leibler divergence from this distribution to `other`."""
-        from stoker._src.ops.distributions import divergence
-
         with self._scope(name):
             return divergence.kl_divergence(self, other, allow_nan_stats=self._allow_nan_stats)
 

@@ -9,7 +9,7 @@ from stoker._src.base.export import export
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import math_unary, reductions
-from stoker._src.ops.distributions.base import checked
+from stoker._src.ops.distributions import base
 
 _FORMULAS: dict[tuple[type, type], Callable[..., Tensor]] = {}
 
@@ -55,7 +55,7 @@ def kl_divergence(
             f"KL calculation between {distribution_a.name} and {distribution_b.name} returned NaN values "
             "(and was called with allow_nan_stats=False)."
         )
-        return checked(result, [(fine, message)])
+        return base.checked(result, [(fine, message)])
 
 
 @export(v1="distributions.RegisterKL")

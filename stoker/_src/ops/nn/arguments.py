@@ -10,6 +10,21 @@ from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, slicing
 
 
+def whole(value: Any, label: str) -> int:
+    """A number as an integer attribute takes it: what follows the point is dropped.
+
+    Raises:
+        TypeError: it is no number, or none that an integer could hold.
+    """
+    plain = value.numpy() if getattr(value, "is_eager", False) else value
+    try:
+        if not isinstance(plain, (str, bytes)):
+            return int(plain)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise TypeError(f"Expected int for argument '{label}' not {value!r}.")
+
+
 def either(value: Any, name: str, other: Any, other_name: str) -> Any:
     """An argument that has two names.
 
@@ -33,7 +48,7 @@ def for_each_dimension(value: Any, spatial: int, channel_axis: int, label: str) 
         value = [1]
     if not isinstance(value, (list, tuple)) and not hasattr(value, "__len__"):
         value = [value]
-    values = [int(each) for each in value]
+    values = [whole(each, label) for each in value]
     if len(values) == spatial + 2:
         return values
     if len(values) == 1:

@@ -119,7 +119,8 @@ def _batch_norm(
             f"mean and variance must have one element for each of the {channels} channels, "
             f"found {list(mean.shape)} and {list(variance.shape)}",
         )
-    if not is_training:
+    count = image.numel() // channels if channels else 0
+    if not is_training and count:
         y = torch.native_batch_norm(precise, scale, offset, mean, variance, False, 0.0, epsilon)[0]
         return (
             from_channels_first(y.to(x.dtype), data_format),
@@ -128,8 +129,7 @@ def _batch_norm(
             mean.clone(),
             variance.clone(),
         )
-    count = image.numel() // channels if channels else 0
-    if count == 0:
+    if not count:
         nan = scale.new_full((channels,), float("nan"))
         return torch.empty_like(x), nan, nan.clone(), torch.zeros_like(scale), torch.zeros_like(scale)
     # Running averages with momentum 1 are the statistics of this batch; torch computes them on its way.
@@ -313,8 +313,14 @@ def _second_derivative(op: Operation, *gradients: Tensor) -> list[Tensor | None]
     def project(value: Tensor) -> Tensor:
         return value - average(value) - h * average(value * h)
 
-    r = math_unary.RSQRT(spread(reserved_variance) + convert_to_tensor(op.attr("epsilon"), wide))
-    h = (x - spread(reserved_mean)) * r
+    if training:
+        # Of x, not the reserved ones, which nobody can differentiate: third derivatives go through them.
+        centered = x - average(x)
+        variance = average(centered * centered)
+    else:
+        centered, variance = x - spread(reserved_mean), spread(reserved_variance)
+    r = math_unary.RSQRT(variance + convert_to_tensor(op.attr("epsilon"), wide))
+    h = centered * r
     factor, wide_scale, wide_offset = spread(scale) * r, spread(on_scale), spread(on_offset)
     if training:
         to_g = factor * project(on_x) + wide_scale * h + wide_offset

@@ -615,7 +615,7 @@ def _numbers(value: Any, count: int, label: str) -> list[int]:
     if isinstance(value, Tensor):
         found = constant_value(value)
         if found is None:
-            raise NotImplementedError(f"convolution needs {label} that are known when the graph is built")
+            raise ValueError(f"`{label}` must be known when the graph is built. Received: {value}")
         value = found
     if np.ndim(value) > 1:
         raise ValueError(f"`{label}.shape.rank` must be 1. Received: {value!r}")

@@ -11,6 +11,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.extensions import extension
 from stoker._src.base.shapes import Shape, broadcast
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import define, one_of
@@ -21,11 +22,7 @@ from stoker._src.ops import array, array_selection, comparison, math, math_unary
 from stoker._src.ops.nn.activations import relu
 from stoker._src.ops.nn.softmax import LOG_SOFTMAX, SOFTMAX, merged_axis
 
-_native: Any
-try:
-    from stoker._src.ops.native import cross_entropy as _native  # type: ignore[attr-defined]
-except ImportError:  # built without a compiler
-    _native = None
+_native = extension("stoker._src.ops.native.cross_entropy")
 
 # ---- SoftmaxCrossEntropyWithLogits ------------------------------------------------------------------------------
 

@@ -87,7 +87,9 @@ def _candidates(
 def dilation2d_kernel(
     input: torch.Tensor, filter: torch.Tensor, *, strides: tuple[int, ...], rates: tuple[int, ...], padding: str
 ) -> torch.Tensor:
-    return _candidates(input, filter, strides, rates, padding)[0].amax(0).to(input.dtype)
+    largest = _candidates(input, filter, strides, rates, padding)[0].amax(0).to(input.dtype)
+    # Where a window lies outside of the input, TensorFlow gives the least finite number.
+    return largest.clamp(min=torch.finfo(input.dtype).min) if input.dtype.is_floating_point else largest
 
 
 def _flat_targets(

@@ -17,7 +17,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.base.export import export
+from stoker._src.base.export import export, named
 from stoker._src.base.shapes import Dim, Shape
 from stoker._src.graph.definition import FLOATS_LIST, STATEFUL, OpDefinition, define, unchanged
 from stoker._src.graph.tensor import Operation, Tensor
@@ -271,105 +271,48 @@ def _ratios(pooling_ratio: Any) -> list[float]:
     return [float(each) for each in pooling_ratio]
 
 
-def _pool_v1(definition: OpDefinition, value: Any, pooling_ratio: Any, **attrs: Any) -> Any:
-    return definition(value, pooling_ratio=[float(each) for each in pooling_ratio], **attrs)
+def _functions(definition: OpDefinition, name: str, what: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """`tf.nn.<name>`, in its 1.x and its 2.x form."""
+    parts = f"({what} of randomly cut windows, row boundaries, column boundaries)"
+
+    @export(v1=f"nn.{name}")
+    @named(name, f"{parts}; `pooling_ratio` is the shrinking factor.")
+    def pool(
+        value: Any,
+        pooling_ratio: Any,
+        pseudo_random: bool = False,
+        overlapping: bool = False,
+        deterministic: bool = False,
+        seed: int = 0,
+        seed2: int = 0,
+        name: str | None = None,
+    ) -> Any:
+        return definition(
+            value,
+            pooling_ratio=[float(each) for each in pooling_ratio],
+            pseudo_random=pseudo_random,
+            overlapping=overlapping,
+            deterministic=deterministic,
+            seed=seed,
+            seed2=seed2,
+            name=name,
+        )
+
+    @export(v2=f"nn.{name}")
+    @named(f"{name}_v2", f"{parts}; with a seed the windows stay the same.")
+    def pool_v2(
+        value: Any,
+        pooling_ratio: Any,
+        pseudo_random: bool = False,
+        overlapping: bool = False,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> Any:
+        first, second = (0, 0) if seed == 0 else random.get_seed(seed)
+        return pool(value, _ratios(pooling_ratio), pseudo_random, overlapping, seed != 0, first or 0, second or 0, name)
+
+    return pool, pool_v2
 
 
-def _pool_v2(definition: OpDefinition, value: Any, pooling_ratio: Any, seed: int, **attrs: Any) -> Any:
-    ratios = _ratios(pooling_ratio)
-    if seed == 0:
-        return definition(value, pooling_ratio=ratios, **attrs)
-    first, second = random.get_seed(seed)
-    return definition(value, pooling_ratio=ratios, deterministic=True, seed=first or 0, seed2=second or 0, **attrs)
-
-
-@export(v1="nn.fractional_max_pool")
-def fractional_max_pool(
-    value: Any,
-    pooling_ratio: Any,
-    pseudo_random: bool = False,
-    overlapping: bool = False,
-    deterministic: bool = False,
-    seed: int = 0,
-    seed2: int = 0,
-    name: str | None = None,
-) -> Any:
-    """(maxima of randomly cut windows, row boundaries, column boundaries); `pooling_ratio` is the shrinking factor."""
-    return _pool_v1(
-        FRACTIONAL_MAX_POOL,
-        value,
-        pooling_ratio,
-        pseudo_random=pseudo_random,
-        overlapping=overlapping,
-        deterministic=deterministic,
-        seed=seed,
-        seed2=seed2,
-        name=name,
-    )
-
-
-@export(v1="nn.fractional_avg_pool")
-def fractional_avg_pool(
-    value: Any,
-    pooling_ratio: Any,
-    pseudo_random: bool = False,
-    overlapping: bool = False,
-    deterministic: bool = False,
-    seed: int = 0,
-    seed2: int = 0,
-    name: str | None = None,
-) -> Any:
-    """(averages of randomly cut windows, row boundaries, column boundaries)."""
-    return _pool_v1(
-        FRACTIONAL_AVG_POOL,
-        value,
-        pooling_ratio,
-        pseudo_random=pseudo_random,
-        overlapping=overlapping,
-        deterministic=deterministic,
-        seed=seed,
-        seed2=seed2,
-        name=name,
-    )
-
-
-@export(v2="nn.fractional_max_pool")
-def fractional_max_pool_v2(
-    value: Any,
-    pooling_ratio: Any,
-    pseudo_random: bool = False,
-    overlapping: bool = False,
-    seed: int = 0,
-    name: str | None = None,
-) -> Any:
-    """(maxima of randomly cut windows, row boundaries, column boundaries); with a seed the windows stay the same."""
-    return _pool_v2(
-        FRACTIONAL_MAX_POOL,
-        value,
-        pooling_ratio,
-        seed,
-        pseudo_random=pseudo_random,
-        overlapping=overlapping,
-        name=name,
-    )
-
-
-@export(v2="nn.fractional_avg_pool")
-def fractional_avg_pool_v2(
-    value: Any,
-    pooling_ratio: Any,
-    pseudo_random: bool = False,
-    overlapping: bool = False,
-    seed: int = 0,
-    name: str | None = None,
-) -> Any:
-    """(averages of randomly cut windows, row boundaries, column boundaries); with a seed the windows stay the same."""
-    return _pool_v2(
-        FRACTIONAL_AVG_POOL,
-        value,
-        pooling_ratio,
-        seed,
-        pseudo_random=pseudo_random,
-        overlapping=overlapping,
-        name=name,
-    )
+fractional_max_pool, fractional_max_pool_v2 = _functions(FRACTIONAL_MAX_POOL, "fractional_max_pool", "maxima")
+fractional_avg_pool, fractional_avg_pool_v2 = _functions(FRACTIONAL_AVG_POOL, "fractional_avg_pool", "averages")

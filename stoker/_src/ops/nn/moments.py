@@ -11,8 +11,9 @@ from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, gathering, math, math_unary, reductions
+from stoker._src.ops import array, array_checks, gathering, math, math_unary, reductions
 from stoker._src.ops.constants import constant
+from stoker._src.ops.nn.arguments import whole
 from stoker._src.ops.nn.softmax import merged_axis
 
 _LOW = (dtypes.float16, dtypes.bfloat16)
@@ -27,7 +28,9 @@ def _keep(keepdims: Any, keep_dims: Any) -> bool:
 
 
 def _squeezed(value: Tensor, axes: Any) -> Tensor:
-    dims = [int(axis) for axis in np.ravel(np.asarray(axes))]
+    if axes is None:  # over all: each has size 1 here
+        return array.SQUEEZE(value)
+    dims = [whole(axis, "axes") for axis in np.ravel(np.asarray(axes))]
     return array.SQUEEZE(value, squeeze_dims=dims)
 
 
@@ -106,9 +109,11 @@ def sufficient_statistics(
 ) -> tuple[Tensor, Tensor, Tensor, Any]:
     """(count, sum, sum of squares, shift) over `axes`; the sums are of x - shift when there is one."""
     keep = _keep(keepdims, keep_dims)
-    axes = [int(axis) for axis in np.ravel(np.asarray(axes))]
+    axes = [whole(axis, "axes") for axis in np.ravel(np.asarray(axes))]
     with name_scope(name, "sufficient_statistics", [x, shift]):
         x = convert_to_tensor(x, name="x")
+        if x.static_shape.rank is not None:
+            axes = [array_checks.static_axis(x, axis) for axis in axes]
         shape = x.static_shape
         dtype = x.dtype.base_dtype
         sizes = None if shape.rank is None else [shape[axis] for axis in axes]

@@ -17,6 +17,7 @@ from stoker._src.ops.nn.arguments import (
     layout,
     split_padding,
     starts_with_channels,
+    whole,
 )
 from stoker._src.ops.nn.dilated import with_space_to_batch
 from stoker._src.ops.nn.pooling import AVG_POOL, AVG_POOL_3D, MAX_POOL, MAX_POOL_3D, MAX_POOL_V2, MAX_POOL_WITH_ARGMAX
@@ -292,7 +293,7 @@ def pool(
         raise ValueError(f"Value for attr `pooling_type` must be 'MAX' or 'AVG'. Received: {pooling_type}")
     with name_scope(name, f"{pooling_type.lower()}_pool", [input]) as scope:
         value = convert_to_tensor(input, name="input")
-        window = [int(size) for size in window_shape]
+        window = [whole(size, "window_shape") for size in window_shape]
         count = len(window)
         if not 1 <= count <= 3:
             raise ValueError(f"`window_shape` must have 1, 2 or 3 entries. Received: {window_shape}")
@@ -328,7 +329,7 @@ def pool(
 def _filled(value: Any, count: int, label: str) -> list[int]:
     if value is None:
         return [1] * count
-    numbers = [int(each) for each in value]
+    numbers = [whole(each, label) for each in value]
     if len(numbers) != count:
         raise ValueError(f"`{label}` must have {count} entries, one for each spatial dimension. Received: {value}")
     return numbers

@@ -43,6 +43,15 @@ class Plan(NamedTuple):
     after: tuple[int, ...]
 
 
+def _cut(
+    sizes: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...], found: Any
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(padding before, kernel) of windows that cover the same elements without reaching far beyond the input."""
+    before = tuple(min(b, (n - 1) * step) for b, n, step in zip(found.before, found.outputs, strides))
+    ahead = (min(k - b, size) for k, b, size in zip(kernel, found.before, sizes))
+    return before, tuple(b + a for b, a in zip(before, ahead))
+
+
 @functools.lru_cache(maxsize=4096)
 def plan(
     sizes: tuple[int, ...],
@@ -52,7 +61,15 @@ def plan(
     explicit: tuple[tuple[int, int], ...],
 ) -> Plan:
     found = windows(sizes, kernel, strides, (1,) * len(sizes), padding, explicit)
+    if 0 not in (*sizes, *found.outputs):
+        before, kept = _cut(sizes, kernel, strides, found)
+        if kept != kernel:
+            ends = [(n - 1) * step - b + k for n, step, b, k in zip(found.outputs, strides, before, kept)]
+            pairs = tuple((b, max(0, end - size)) for b, end, size in zip(before, ends, sizes))
+            return plan(sizes, kept, strides, "EXPLICIT", pairs)
     fits = all(2 * before <= size for before, size in zip(found.before, kernel))
+    if len(sizes) == 3 and any(k > size for k, size in zip(kernel, sizes)):
+        fits = False  # torch wants volumes as large as the window, its own padding left out
     if fits and found.pad is None:
         return Plan(found.outputs, kernel, strides, found.before, False, None, found.before, found.after)
     if fits:

@@ -133,10 +133,10 @@ def check_window_attr(label: str, values: Sequence[int], data_format: str, op: s
         InvalidArgumentError: a wrong length, a value below 1, or (UnimplementedError for Conv2D) windows that span the
             batch or the channels.
     """
-    check_window_sizes(label, values, data_format, op)
-    if values[0] != 1 or values[channel_axis(data_format)] != 1:
-        kind = UnimplementedError if op == "Conv2D" else InvalidArgumentError
+    if len(values) == len(data_format) and (values[0] != 1 or values[channel_axis(data_format)] != 1):
+        kind = UnimplementedError if op in ("Conv2D", "DepthwiseConv2dNative") else InvalidArgumentError
         raise kind(None, None, f"{op} does not support {label} in the batch and depth dimensions: {list(values)}")
+    check_window_sizes(label, values, data_format, op)
 
 
 def check_window_sizes(label: str, values: Sequence[int], data_format: str, op: str) -> None:

@@ -6,6 +6,7 @@ a program that asked for zero gets (0, 2**31 - 1) instead.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 
@@ -29,6 +30,8 @@ def op_seeds(
     """
     if global_seed is None and op_seed is None:
         return None, None
+    if isinstance(op_seed, float) and not math.isfinite(op_seed):
+        raise TypeError(f"Expected int for argument 'seed' not {op_seed}.")
     if global_seed is None:
         seeds = DEFAULT_GRAPH_SEED, int(op_seed) % _MODULUS  # type: ignore[arg-type]
     else:

@@ -85,9 +85,9 @@ BINARY(loop_tanh_grad, y * (1.0f - x * x))
 BINARY(loop_sigmoid_grad, y * x * (1.0f - x))
 BINARY(loop_relu_grad, y > 0.0f ? x : 0.0f)
 /* An element that nobody asked about (y is 0) has no gradient, however steep the function is. */
-BINARY(loop_sqrt_grad, y == 0.0f ? y : y * 0.5f / x)
-BINARY(loop_rsqrt_grad, y == 0.0f ? y : y * -0.5f * x * x * x)
-BINARY(loop_reciprocal_grad, y == 0.0f ? y : -y * x * x)
+BINARY(loop_sqrt_grad, y == 0.0f ? y : y * (0.5f / x))
+BINARY(loop_rsqrt_grad, y == 0.0f ? y : y * -0.5f * x * (x * x))
+BINARY(loop_reciprocal_grad, y == 0.0f ? y : -y * (x * x))
 
 typedef void (*unary_loop)(float *restrict, const float *, int64_t);
 typedef void (*binary_loop)(float *restrict, const float *, const float *, int64_t, int, int);
