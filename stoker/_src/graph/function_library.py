@@ -156,7 +156,7 @@ def function_def_of(function: Function) -> Any:
         node.input.extend("^" + control.name for control in op._control_inputs if control not in inputs)
         if "_class" in node.attr:
             del node.attr["_class"]
-        proto.node_def.extend(in_older_form(node, in_function=True))
+        proto.node_def.extend(in_older_form(node, op, in_function=True))
     for tensor in function.outputs:
         arg = signature.output_arg.add(name=names.unique(tensor.op.name), type=tensor.dtype.base_dtype.as_datatype_enum)
         proto.ret[arg.name] = values[tensor]
@@ -222,16 +222,24 @@ class Library:
     def __contains__(self, name: str) -> bool:
         return name in self.protos
 
-    def resolve(self, ref: FunctionRef) -> FunctionRef:
-        """The reference with the function it names.
+    def resolve(self, ref: FunctionRef, *, is_call: bool) -> FunctionRef:
+        """The reference with the function it names; `is_call` as for `function`.
 
         Raises:
             ValueError: no such function, or one that calls itself.
         """
-        function = self.function(ref.name, ref.attrs)
+        function = self.function(ref.name, ref.attrs, is_call=is_call)
         return FunctionRef(function.name, ref.attrs, function)
 
-    def function(self, name: str, attrs: dict[str, Any]) -> Function:
+    def function(self, name: str, attrs: dict[str, Any], *, is_call: bool) -> Function:
+        """A function by its name.
+
+        Args:
+            name: of the function.
+            attrs: what it is instantiated with.
+            is_call: whether an op calls it by its name. Everything in it that does something then runs, if it does not
+                say what should; of a branch or a loop's body TensorFlow runs what the outputs need.
+        """
         if name in self.bodies:
             if name not in self._built:
                 self._built[name] = self._build_body(self.bodies[name])
@@ -239,7 +247,8 @@ class Library:
         proto = self.protos.get(name)
         if proto is None:
             raise UnknownNameError(None, None, f"Function '{name}' is not defined in the library of the GraphDef.")
-        key = (name, tuple(sorted((k, repr(v)) for k, v in attrs.items()))) if proto.signature.attr else name
+        given = tuple(sorted((k, repr(v)) for k, v in attrs.items())) if proto.signature.attr else ()
+        key = (name, given, is_call and not proto.signature.control_output)
         found = self._built.get(key)
         if found is None:
             if name in self._building:
@@ -247,14 +256,14 @@ class Library:
                 raise ValueError(f"Function '{name}' calls itself ({cycle}): recursive functions cannot be run.")
             self._building.append(name)
             try:
-                found = self._built[key] = self._build(proto, attrs)
+                found = self._built[key] = self._build(proto, attrs, is_call)
             finally:
                 self._building.pop()
             if name in self.gradients:
-                found.gradient = self.function(self.gradients[name], attrs)
+                found.gradient = self.function(self.gradients[name], attrs, is_call=is_call)
         return found
 
-    def _build(self, proto: Any, attrs: dict[str, Any]) -> Function:
+    def _build(self, proto: Any, attrs: dict[str, Any], is_call: bool) -> Function:
         from stoker._src.graph.importer import Importer
 
         name = proto.signature.name
@@ -303,7 +312,7 @@ class Library:
             if node_name not in importer.ops:
                 raise ValueError(f"Function '{name}' has no node '{node_name}', which its control outputs name.")
             controls.append(importer.ops[node_name])
-        if not proto.signature.control_output:  # older writers meant: every stateful node runs
+        if is_call and not proto.signature.control_output:
             controls = [op for op in graph.stateful_ops() if op not in {t.op for t in graph.inputs}]
         unique = name if self._is_ours(name) else unique_function_name(name)
         return Function(unique, graph, list(graph.inputs), outputs, controls)

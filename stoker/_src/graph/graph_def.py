@@ -53,7 +53,7 @@ def graph_def_of(graph: Graph, *, from_version: int | None = None, add_shapes: b
         if add_shapes and op.outputs:
             shapes = node.attr["_output_shapes"].list
             shapes.shape.extend(TensorShape(tensor.static_shape).as_proto() for tensor in op.outputs)
-        proto.node.extend(in_older_form(node, in_function=False))
+        proto.node.extend(in_older_form(node, op, in_function=False))
     plain = [op for op in graph._ops if not takes_references(op)]
     if lowering.renamed:
         for node in proto.node:

@@ -38,6 +38,7 @@ from stoker._src.graph.raise_control_flow import CONTROL_FLOW, raise_control_flo
 from stoker._src.graph.tensor import Operation, Tensor
 
 CONSUMER_VERSION = 2500
+_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*")
 
 
@@ -314,7 +315,7 @@ class Importer:
         """A node whose op is a function of the library (as 1.x wrote calls) becomes an op that calls it."""
         assert self.library is not None
         given = {key: from_attr_value(value) for key, value in node.attr.items() if not key.startswith("_")}
-        function = self.library.function(node.op, given)
+        function = self.library.function(node.op, given, is_call=True)
         stateful = is_stateful_signature(self.library.protos[node.op])
         definition = find_definition("StatefulPartitionedCall" if stateful else "PartitionedCall")
         assert definition is not None
@@ -327,6 +328,7 @@ class Importer:
 
     def _attrs(self, definition: OpDefinition, node: Any) -> dict[str, Any]:
         attrs: dict[str, Any] = {}
+        is_call = definition.name in _CALLS
         for key, proto in node.attr.items():
             spec = definition.attrs.get(key)
             if spec is None:
@@ -339,9 +341,9 @@ class Importer:
                 continue
             value = typed_attr_value(proto, spec.kind, key)
             if spec.kind == "func":
-                value = self.library.resolve(value)  # type: ignore[union-attr]
+                value = self.library.resolve(value, is_call=is_call)  # type: ignore[union-attr]
             elif spec.kind == "list(func)":
-                value = tuple(self.library.resolve(item) for item in value)  # type: ignore[union-attr]
+                value = tuple(self.library.resolve(item, is_call=is_call) for item in value)  # type: ignore[union-attr]
             attrs[key] = definition.check_attr(key, value)
         for key, spec in definition.attrs.items():
             if key not in attrs:

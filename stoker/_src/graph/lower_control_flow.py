@@ -104,7 +104,7 @@ class Lowering:
                 del node.attr["_class"]
             for position, tensor in enumerate(op.outputs):
                 place.values[tensor] = f"{node.name}:{position}" if position else node.name
-            self._nodes.extend(in_older_form(node, in_function=False))
+            self._nodes.extend(in_older_form(node, op, in_function=False))
             self.inlined.append(op)
         return [place.wait(op) for op in function.control_outputs]
 

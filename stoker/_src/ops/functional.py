@@ -213,10 +213,9 @@ def if_of(pred: Any, passed: list[Any], functions: list[Any], name: str | None =
 
 
 def case_of(index: Any, passed: list[Any], functions: list[Any], name: str | None = None) -> Any:
-    """Calls the function of `passed` at a place in the list."""
-    definition = CASE if any(function.stateful for function in functions) else STATELESS_CASE
+    """Calls the function of `passed` at a place in the list. (StatelessCase is younger than 1.15, which is to read it.)"""
     branches = [function.ref for function in functions]
-    return definition(index, passed, name=name, branches=branches, **_of_outputs(functions))
+    return CASE(index, passed, name=name, branches=branches, **_of_outputs(functions))
 
 
 def agreed_shapes(functions: list[Any]) -> list[Shape]:

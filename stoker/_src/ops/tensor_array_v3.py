@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
@@ -26,7 +27,16 @@ class ArrayState:
     """The elements of one array in one run, and the arrays of their gradients by source."""
 
     def __init__(
-        self, dtype: DType, size: int, shape: Shape, *, dynamic: bool, clear: bool, adds: bool = False, name: str = ""
+        self,
+        dtype: DType,
+        size: int,
+        shape: Shape,
+        *,
+        dynamic: bool,
+        clear: bool,
+        adds: bool = False,
+        alike: bool = False,
+        name: str = "",
     ) -> None:
         self.dtype = dtype
         self.items: list[Any] = [None] * size
@@ -34,6 +44,7 @@ class ArrayState:
         self.dynamic = dynamic
         self.clear = clear
         self.adds = adds  # a gradient's array: what is written twice adds up
+        self.alike = alike  # all elements have one shape, which the first one written settles
         self.name = name
         self.gradients: dict[str, ArrayState] = {}
         self.sizes: list[tuple[int, ...] | None] = [None] * size
@@ -68,6 +79,8 @@ class ArrayState:
             value = before + value
         self.items[index] = value
         self.sizes[index] = tuple(value.shape)
+        if self.alike:
+            self.shape = Shape(value.shape)
 
     def read(self) -> ArrayState:
         """What a reference to the array holds: the array, where an op takes its handle as a value."""
@@ -102,15 +115,19 @@ class ArrayState:
         return item
 
     def _unwritten(self, index: int) -> Any:
-        sizes = self.sizes[index]
+        """Zeros in the place of what nobody wrote, where the shape is known."""
+        sizes: Any = self.sizes[index]
+        was_read = sizes is not None and not self.adds
         if sizes is None and self.shape.known:
-            sizes = tuple(self.shape.dims or ())  # type: ignore[arg-type]
-        if sizes is None or not self.adds:
+            sizes = self.shape.dims
+        if sizes is None or was_read:
             raise InvalidArgumentError(
                 None,
                 None,
                 f"TensorArray {self.name}: Could not read from TensorArray index {index}: it was not written (or was read before, and clear_after_read is set).",
             )
+        if self.dtype.base_dtype is dtypes.string:
+            return np.full(sizes, b"", dtype=object)
         return torch.zeros(allocatable(sizes, self.dtype.size), dtype=torch_dtype(self.dtype))  # type: ignore[arg-type]
 
     def gradient(self, source: str, prepended: tuple[int, ...] = ()) -> ArrayState:
@@ -148,11 +165,26 @@ TENSOR_ARRAY_V3 = define(
 
 @TENSOR_ARRAY_V3.kernel
 def tensor_array_kernel(
-    size: int, *, dtype: DType, element_shape: Shape, dynamic_size: bool, clear_after_read: bool, tensor_array_name: str
+    size: int,
+    *,
+    dtype: DType,
+    element_shape: Shape,
+    dynamic_size: bool,
+    clear_after_read: bool,
+    tensor_array_name: str,
+    identical_element_shapes: bool = False,
 ) -> tuple[ArrayState, torch.Tensor]:
     if size < 0:
         raise InvalidArgumentError(None, None, f"Size should be >= 0, got {size}")
-    state = ArrayState(dtype, size, element_shape, dynamic=dynamic_size, clear=clear_after_read, name=tensor_array_name)
+    state = ArrayState(
+        dtype,
+        size,
+        element_shape,
+        dynamic=dynamic_size,
+        clear=clear_after_read,
+        alike=identical_element_shapes,
+        name=tensor_array_name,
+    )
     return state, _FLOW
 
 

@@ -104,8 +104,8 @@ class TensorList:
 
     def _check(self, item: Any) -> None:
         dims = self.shape.dims
-        # A list within a list is a single handle, whatever the shape of its own items.
-        found = () if isinstance(item, TensorList) else getattr(item, "shape", ())
+        # A list within a list, or an array, is a single handle, whatever the shape of its own items.
+        found = item.shape if isinstance(item, (torch.Tensor, np.ndarray)) else ()
         if dims is None or dims == found:
             return
         if not self.shape.compatible(Shape(found)):

@@ -404,6 +404,49 @@ def numbered_branches(tf):
     return [([y, gradient], {x: _data(2), k: number}) for number in (0, 1, 5)]
 
 
+def rows_beyond_every_sequence(tf):
+    """The loop ends with the longest sequence: rows after it are read and were never written."""
+    x, lengths = tf.placeholder(tf.float32, [3, None, 2], name="x"), tf.placeholder(tf.int32, [3], name="lengths")
+    with tf.variable_scope("cells", initializer=tf.constant_initializer(0.2)):
+        outputs, state = tf.nn.dynamic_rnn(tf.nn.rnn_cell.GRUCell(2), x, lengths, dtype=tf.float32)
+    (gradient,) = tf.gradients(tf.reduce_sum(outputs * outputs) + tf.reduce_sum(state), [x])
+    runs = [([tf.global_variables_initializer()], {})]
+    return runs + [
+        ([outputs, gradient], {x: _data(3, 4, 2), lengths: np.int32(each)}) for each in ([4, 2, 1], [1, 2, 1])
+    ]
+
+
+def effects_nobody_waits_for(tf):
+    """Of a branch or a loop's body only what its results need runs."""
+    x = tf.placeholder(tf.float32, [], name="x")
+    v = tf.get_variable("v", initializer=1.0, use_resource=True)
+
+    def branch():
+        v.assign_add(100.0)
+        with tf.control_dependencies([v.assign_add(x, read_value=False)]):
+            return tf.identity(v.read_value())
+
+    def body(i):
+        v.assign_add(1000.0)
+        with tf.control_dependencies([v.assign_sub(0.25, read_value=False)]):
+            return i + 1
+
+    y = tf.cond(x > 0, branch, lambda: x)
+    steps = tf.while_loop(lambda i: i < 3, body, [0])
+    runs = [([tf.global_variables_initializer()], {}), ([y], {x: np.float32(2)}), ([y], {x: np.float32(-1)})]
+    return runs + [([tf.identity(steps)], {}), ([y], {x: np.float32(1)})]
+
+
+def sums_of_looked_up_rows(tf):
+    table = tf.Variable(_data(5, 2), name="table")
+    ids = tf.SparseTensor(np.array([[0, 0], [0, 1], [2, 0]], np.int64), np.array([1, 2, 1], np.int64), [3, 4])
+    found = tf.nn.embedding_lookup_sparse(table, ids, None, combiner="sum")
+    scaled = tf.matmul(found, tf.matrix_set_diag(tf.matrix_diag([2.0, 3.0]), [4.0, 5.0]))
+    loss = tf.reduce_sum(tf.square(scaled)) + tf.trace(tf.matmul(found, found, transpose_a=True))
+    train = tf.train.AdagradOptimizer(0.1).minimize(loss)
+    return [([tf.global_variables_initializer()], {})] + [([loss], {}), ([train], {})] * 2 + [([table, found], {})]
+
+
 PROGRAMS = {
     function.__name__: function
     for function in (
@@ -444,5 +487,8 @@ PROGRAMS = {
         gradients_applied_now_and_then,
         growing_array,
         numbered_branches,
+        rows_beyond_every_sequence,
+        effects_nobody_waits_for,
+        sums_of_looked_up_rows,
     )
 }
