@@ -328,7 +328,8 @@ def max_pool_3d_grad(
     _check_output(grad, orig_input, p, data_format, "grad")
     if grad.numel() == 0:
         return torch.zeros_like(orig_input)
-    x, y, g = (channels_first(each, data_format) for each in (orig_input, orig_output, grad))
+    x, g = channels_first(orig_input, data_format), channels_first(grad, data_format)
+    y = _max_with_indices(orig_input, p, data_format)[1].to(x.dtype)
     sizes = x.shape[2:]
     ends = [(n - 1) * step + k for n, step, k in zip(p.outputs, p.strides, p.kernel)]
     margins = [(b, max(0, end - b - size)) for b, end, size in zip(p.before, ends, sizes)]
