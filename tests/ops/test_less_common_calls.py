@@ -238,3 +238,11 @@ def test_vocabulary_table_of_buckets_alone(session):
     """Without a vocabulary, keys are strings unless stated."""
     found = tf.lookup.StaticVocabularyTable(None, 5).lookup(tf.constant(["a", "z"]))
     assert all(0 <= bucket < 5 for bucket in session.run(found))
+
+
+def test_equal_maxima_of_volumes_share_no_gradient(session):
+    """The gradient of 3-D max pooling goes whole to every element that equals the maximum."""
+    x = tf.ones([1, 1, 1, 4, 1])
+    largest = tf.nn.max_pool3d(x, [1, 1, 1, 2, 1], [1, 1, 1, 1, 1], "VALID")
+    gradient = tf.gradients(largest, x, tf.reshape(tf.constant([1.0, 2.0, 3.0]), [1, 1, 1, 3, 1]))[0]
+    assert session.run(gradient).ravel().tolist() == [1.0, 3.0, 5.0, 3.0]

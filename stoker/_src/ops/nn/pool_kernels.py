@@ -7,6 +7,7 @@ last window may reach over the end, gives the same windows without a copy in mos
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import weakref
 from collections.abc import Sequence
@@ -310,6 +311,38 @@ def max_pool_grad(
     result = _MAX_BACKWARD[len(p.kernel)](g, x, p.kernel, p.strides, p.fold, ones, p.ceil, indices)
     result = _without_padding(result, p, spatial(orig_input.shape, data_format))
     return from_channels_first(result, data_format).to(grad.dtype)
+
+
+def max_pool_3d_grad(
+    orig_input: torch.Tensor,
+    orig_output: torch.Tensor,
+    grad: torch.Tensor,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str,
+) -> torch.Tensor:
+    """The gradient of volumes: unlike in images, each output's gradient goes to every element that equals it."""
+    p = plan_for(orig_input.shape, ksize, strides, padding, (), data_format)
+    _check_output(orig_output, orig_input, p, data_format, "orig_output")
+    _check_output(grad, orig_input, p, data_format, "grad")
+    if grad.numel() == 0:
+        return torch.zeros_like(orig_input)
+    x, g = channels_first(orig_input, data_format), channels_first(grad, data_format)
+    y = _max_with_indices(orig_input, p, data_format)[1].to(x.dtype)
+    sizes = x.shape[2:]
+    ends = [(n - 1) * step + k for n, step, k in zip(p.outputs, p.strides, p.kernel)]
+    margins = [(b, max(0, end - b - size)) for b, end, size in zip(p.before, ends, sizes)]
+    padded = F.pad(x, [amount for pair in reversed(margins) for amount in pair], value=_lowest(x.dtype))
+    result = torch.zeros_like(padded, dtype=g.dtype)
+    for offset in itertools.product(*map(range, p.kernel)):
+        window = (
+            ...,
+            *(slice(o, o + (n - 1) * step + 1, step) for o, n, step in zip(offset, p.outputs, p.strides)),
+        )
+        result[window] += torch.where(padded[window] == y, g, 0)
+    inner = (..., *(slice(b, b + size) for (b, _), size in zip(margins, sizes)))
+    return from_channels_first(result[inner].contiguous(), data_format).to(grad.dtype)
 
 
 def max_pool_grad_grad(

@@ -473,7 +473,7 @@ def max_pool_3d_grad_kernel(
     padding: str,
     data_format: str,
 ) -> torch.Tensor:
-    return pool_kernels.max_pool_grad(orig_input, orig_output, grad, ksize, strides, padding, (), data_format)
+    return pool_kernels.max_pool_3d_grad(orig_input, orig_output, grad, ksize, strides, padding, data_format)
 
 
 @MAX_POOL_3D_GRAD_GRAD.kernel
