@@ -675,7 +675,8 @@ def add_n_lower(build: Any, op: Operation, inputs: list[Any]) -> Any:
         return None  # the kernel refuses them
     total = inputs[0] if len(inputs) > 1 else None
     for each in inputs[1:]:
-        total = build.binary("add", total, each)
+        if total is not None:
+            total = build.binary("add", total, each)
     return total
 
 

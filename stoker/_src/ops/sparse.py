@@ -263,7 +263,7 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Spa
     sparse = as_sparse(sp_input)
     rank = sparse.static_shape.rank
     if rank is None:
-        raise NotImplementedError("tf.sparse.expand_dims needs the rank of the SparseTensor.")
+        raise ValueError("tf.sparse.expand_dims needs the rank of the SparseTensor.")
     with name_scope(name, "expand_dims"):
         at = -1 if axis is None else int(axis)
         if not -rank - 1 <= at <= rank:

@@ -80,7 +80,10 @@ class Builder:
 
     def binary(self, name: str, x: Buffer, y: Buffer) -> Buffer | None:
         """With broadcasting; None where it has more dimensions than the loops."""
-        shape = tuple(np.broadcast_shapes(x.shape, y.shape))
+        try:
+            shape = tuple(np.broadcast_shapes(x.shape, y.shape))
+        except ValueError:  # they do not fit, or are too large: the op's kernel says so
+            return None
         collapsed = _collapsed(shape, _steps(x.shape, shape), _steps(y.shape, shape))
         if collapsed is None:
             return None

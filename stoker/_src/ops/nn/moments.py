@@ -10,6 +10,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, array_checks, gathering, math, math_unary, reductions
 from stoker._src.ops.constants import constant
@@ -27,7 +28,22 @@ def _keep(keepdims: Any, keep_dims: Any) -> bool:
     return bool(keepdims)
 
 
+def _known_axes(axes: Any) -> Any:
+    """Axes as numbers, also those that a constant tensor holds.
+
+    Raises:
+        TypeError: a tensor whose value is not known when the graph is built.
+    """
+    if not isinstance(axes, Tensor):
+        return axes
+    known = constant_value(axes)
+    if known is None:
+        raise TypeError(f"The axes of moments must be known when the graph is built, got {axes!r}.")
+    return known
+
+
 def _squeezed(value: Tensor, axes: Any) -> Tensor:
+    axes = _known_axes(axes)
     if axes is None:  # over all: each has size 1 here
         return array.SQUEEZE(value)
     dims = [whole(axis, "axes") for axis in np.ravel(np.asarray(axes))]
@@ -109,7 +125,7 @@ def sufficient_statistics(
 ) -> tuple[Tensor, Tensor, Tensor, Any]:
     """(count, sum, sum of squares, shift) over `axes`; the sums are of x - shift when there is one."""
     keep = _keep(keepdims, keep_dims)
-    axes = [whole(axis, "axes") for axis in np.ravel(np.asarray(axes))]
+    axes = [whole(axis, "axes") for axis in np.ravel(np.asarray(_known_axes(axes)))]
     with name_scope(name, "sufficient_statistics", [x, shift]):
         x = convert_to_tensor(x, name="x")
         if x.static_shape.rank is not None:
