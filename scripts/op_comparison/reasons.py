@@ -168,7 +168,7 @@ NOT_COMPARED: dict[str, str] = {
             "TensorMapStackKeys",
         ),
         "takes or makes handles, maps or lists: driven by tests of its own",
-    ),  # fmt: skip
+    ),
     **dict.fromkeys(
         ("SparseConditionalAccumulator", "SparseAccumulatorTakeGradient"),
         "waits for gradients: driven by tests of its own",
