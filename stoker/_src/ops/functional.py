@@ -237,6 +237,6 @@ _NARROW = (dtypes.float16, dtypes.bfloat16)
 @TO_BOOL.kernel
 def to_bool_kernel(input: Any, *, T: DType) -> torch.Tensor:
     """What a condition of If and While makes of a tensor: whether a scalar is not zero (or empty), others have elements."""
-    if T not in _WITH_TRUTH or T in _NARROW:
+    if not input.ndim and (T not in _WITH_TRUTH or T in _NARROW):
         raise InvalidArgumentError(None, None, f"{T.name} cannot be converted to a boolean")
     return torch.tensor(_truth(input))
