@@ -190,3 +190,17 @@ def test_mixed_precision_multiplies_in_float16():
             assert ("Cast" in source) == on
     np.testing.assert_allclose(*results, rtol=2e-2)
     assert not np.array_equal(*results)
+
+
+def test_sequences_shorter_than_the_batch_allows():
+    """Rows of a TensorArray that no step wrote are zeros beside those that were written, on the same device."""
+    inputs = np.random.RandomState(0).randn(2, 5, 3).astype("f")
+    outputs = []
+    for device in (None, "/cpu:0"):
+        with tf.Graph().as_default(), tf.device(device), tf.Session() as session:
+            cell = tf.nn.rnn_cell.BasicRNNCell(4, kernel_initializer=tf.random_normal_initializer(seed=1))
+            output, _ = tf.nn.dynamic_rnn(cell, tf.constant(inputs), [2, 3], dtype=tf.float32)
+            session.run(tf.global_variables_initializer())
+            outputs.append(session.run(output))
+    np.testing.assert_allclose(*outputs, rtol=2e-3, atol=2e-3)
+    assert not outputs[0][:, 3:].any()

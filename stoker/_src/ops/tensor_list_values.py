@@ -154,7 +154,8 @@ class TensorList:
         allocatable(sizes, 8 if self.dtype is dtypes.string else self.dtype.size)
         if self.dtype is dtypes.string:
             return np.full(sizes, b"", dtype=object)
-        return torch.zeros(sizes, dtype=torch_dtype(self.dtype))
+        device = next((item.device for item in self.items() if isinstance(item, torch.Tensor)), None)
+        return torch.zeros(sizes, dtype=torch_dtype(self.dtype), device=device)  # beside what was written
 
     def all_items(self, shape: Shape, indices: list[int] | None = None) -> list[Any]:
         return [self.item(i, shape) for i in (range(len(self.items())) if indices is None else indices)]

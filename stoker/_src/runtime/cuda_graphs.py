@@ -132,8 +132,12 @@ class _Recording:
         self._graph = torch.cuda.CUDAGraph()
         self._kept = recording.kept = []
         try:
-            with torch.cuda.graph(self._graph, capture_error_mode="relaxed"):
-                self._results = on_device(None, *self._inputs)
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore"
+                )  # torch warns of the empty graph that a step which cannot be recorded leaves
+                with torch.cuda.graph(self._graph, capture_error_mode="relaxed"):
+                    self._results = on_device(None, *self._inputs)
         finally:
             recording.kept = None
             moved = [(state, value) for state, value in self._variables if state.value is not value]
