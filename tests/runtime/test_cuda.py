@@ -197,8 +197,9 @@ def test_sequences_shorter_than_the_batch_allows():
     inputs = np.random.RandomState(0).randn(2, 5, 3).astype("f")
     outputs = []
     for device in (None, "/cpu:0"):
-        with tf.Graph().as_default(), tf.device(device), tf.Session() as session:
-            cell = tf.nn.rnn_cell.BasicRNNCell(4, kernel_initializer=tf.random_normal_initializer(seed=1))
+        scope = tf.variable_scope("rnn", initializer=tf.random_normal_initializer(seed=1))
+        with tf.Graph().as_default(), tf.device(device), tf.Session() as session, scope:
+            cell = tf.nn.rnn_cell.BasicRNNCell(4)
             output, _ = tf.nn.dynamic_rnn(cell, tf.constant(inputs), [2, 3], dtype=tf.float32)
             session.run(tf.global_variables_initializer())
             outputs.append(session.run(output))

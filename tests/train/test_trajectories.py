@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ OPTIMIZERS = {version: np.load(GOLDEN / f"optimizers_{version}.npz") for version
 
 # Relative to the largest number of a trajectory.
 TOLERANCE = {"float64": 1e-12, "float32": 1e-6, "complex64": 2e-6, "float16": 4e-3, "bfloat16": 2e-2}
+ON_GPU = os.environ.get("STOKER_TEST_DEVICE") == "gpu"
 # Of the ops on 16-bit numbers, TensorFlow rounds these differently at the end of an array, where its vectors do not fit.
 BY_VECTORS = ("ApplyAdagrad", "ApplyAdadelta")
 
@@ -49,11 +51,11 @@ def _raw(name: str, **inputs: Any) -> Any:
 def test_op_follows_tensorflow(case):
     """A training op applied to random gradients (sparse ones with repeated rows) leaves what TensorFlow leaves.
 
-    In 16 bits every operation is rounded where TensorFlow rounds it, to the bit.
+    In 16 bits every operation is rounded where TensorFlow's CPU kernels round it, to the bit.
     """
     key, name, variables, others, dtype, setting = case
     found = trajectories.run_op(tf, _raw, name, variables, others, dtype, setting)
-    if dtype in ("float16", "bfloat16") and name.removeprefix("Resource") not in BY_VECTORS:
+    if dtype in ("float16", "bfloat16") and name.removeprefix("Resource") not in BY_VECTORS and not ON_GPU:
         np.testing.assert_array_equal(found, OPS[key])
     else:
         _assert_close(found, OPS[key], dtype)
