@@ -467,9 +467,9 @@ class _Runs:
 
     def add(self, instruction: Instruction) -> None:
         arguments = set(values_of(instruction.arguments))
+        changes = bool(instruction.traits & (Trait.WRITES | Trait.BLOCKING) or instruction.steps)
         large = _is_large(instruction, self.shape_of)
         if large is None:
-            changes = bool(instruction.traits & (Trait.WRITES | Trait.BLOCKING) or instruction.steps)
             if changes or not self.large.made.isdisjoint(arguments):
                 self.end(self.large)
         elif large or not self.large.made.isdisjoint(arguments):
@@ -486,11 +486,7 @@ class _Runs:
                 return
         if large is False and self.small.add(instruction):
             return
-        if (
-            instruction.traits & (Trait.WRITES | Trait.BLOCKING)
-            or instruction.steps
-            or not arguments.isdisjoint(self.small.buffers)
-        ):
+        if changes or not arguments.isdisjoint(self.small.buffers):
             self.end(self.small)
         self.ended.append(instruction)
 
