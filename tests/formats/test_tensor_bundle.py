@@ -142,7 +142,7 @@ def test_old_format():
             np.testing.assert_array_equal(value, expected(name))
             assert reader.info(name).slices == ()
         assert len(reader.keys()) == len(NAMES) - 4
-        with pytest.raises(errors.NotFoundError, match="nothing.* not found in checkpoint files"):
+        with pytest.raises(errors.NotFoundError, match=r"nothing.* not found in checkpoint files"):
             reader.read("nothing")
     with SliceReader(str(GOLDEN / "v1_sliced")) as reader:
         np.testing.assert_array_equal(reader.read("p"), PART)
