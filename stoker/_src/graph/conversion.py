@@ -116,6 +116,21 @@ def convert_n_to_tensor(
     ]
 
 
+def is_uneven(value: Any) -> bool:
+    """Whether a nested list has rows of several lengths or depths."""
+    return isinstance(value, (list, tuple)) and _list_shape(value) is None
+
+
+def _list_shape(value: Any) -> tuple[int, ...] | None:
+    """The sizes of a nested list, of what is in it no more than NumPy's shapes; None where it is uneven."""
+    if not isinstance(value, (list, tuple)):
+        return getattr(value, "shape", ()) if isinstance(value, np.ndarray) else ()
+    inner = {_list_shape(item) for item in value}
+    if None in inner or len(inner) > 1:
+        return None
+    return (len(value), *next(iter(inner), ()))
+
+
 def is_tensor(x: Any) -> bool:
     """Whether `x` is a tensor or stands for one or more (a variable, SparseTensor, RaggedTensor)."""
     return isinstance(x, Tensor) or bool(getattr(x, "is_tensor_like", False))
