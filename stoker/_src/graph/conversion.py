@@ -125,10 +125,9 @@ def _list_shape(value: Any) -> tuple[int, ...] | None:
     """The sizes of a nested list, of what is in it no more than NumPy's shapes; None where it is uneven."""
     if not isinstance(value, (list, tuple)):
         return getattr(value, "shape", ()) if isinstance(value, np.ndarray) else ()
-    inner = {_list_shape(item) for item in value}
-    if None in inner or len(inner) > 1:
-        return None
-    return (len(value), *next(iter(inner), ()))
+    inner = {_list_shape(item) for item in value} or {()}
+    shape = inner.pop()
+    return None if inner or shape is None else (len(value), *shape)
 
 
 def is_tensor(x: Any) -> bool:
