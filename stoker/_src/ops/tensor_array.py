@@ -95,7 +95,7 @@ class TensorArray:
             return
         with name_scope(name, "TensorArrayV2" if name is None else name, [size]):
             if context.executing_eagerly():
-                size = max(0, operator.index(size))
+                size = max(0, operator.index(cast(Any, size)))
             elif not isinstance(size, Tensor):
                 size = convert_to_tensor(size, dtypes.int32)
             if isinstance(size, Tensor) and size.static_shape.rank not in (None, 0):
@@ -321,6 +321,8 @@ class _Lists:
         )
 
     def stack(self, ta: TensorArray, name: str | None) -> Tensor:
+        if ta._count == 0 and not ta._static.known and context.executing_eagerly():
+            return constant([], ta._dtype)  # of nothing whose shape could be known
         with name_scope(name, "TensorArrayV2Stack", [ta._flow]):
             return tensor_lists.TENSOR_LIST_STACK(
                 ta._flow,
