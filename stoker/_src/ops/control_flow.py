@@ -334,7 +334,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
     if context.executing_eagerly():
         if not branch_index.dtype.is_integer:
             raise TypeError(f"'branch_index' must be an integer Tensor, got {branch_index.dtype!r}")
-        index = operator.index(branch_index)
+        index = operator.index(cast(Any, branch_index))
         return functions[index]() if 0 <= index < len(functions) else last()
     every = [*functions, *([last] if default is not None else [])]
     with name_scope(name, "switch_case", [branch_index]) as scope:
