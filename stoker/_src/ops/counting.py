@@ -15,11 +15,11 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import FLOATS_LIST, define, one_of, unchanged
-from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, array_joining, counting_sparse, math, ranges, reductions, scattering
+from stoker._src.ops import array, array_joining, assertions, counting_sparse, math, ranges, reductions, scattering
 from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.ragged_tensor import RaggedTensor
 from stoker._src.ops.values import torch_dtype
@@ -260,10 +260,12 @@ def histogram_fixed_width_bins(
         flat = array.reshape(values, [-1])
         limits = convert_to_tensor(value_range, name="value_range")
         count = convert_to_tensor(nbins, dtypes.int32, name="nbins")
-        wide = math.cast(count, values.dtype.base_dtype)
+        positive = assertions.assert_op(math.GREATER(count, 0), ["nbins must be positive, found", count])
+        with control_dependencies([] if positive is None else [positive]):
+            wide = math.cast(count, values.dtype.base_dtype)
         low, high = limits[0], limits[1]
         scaled = math.truediv(math.subtract(flat, low), math.subtract(high, low))
-        wide = math.cast(count, scaled.dtype.base_dtype)
+        wide = math.cast(wide, scaled.dtype.base_dtype)
         places = math.floor(math.multiply(wide, scaled))
         inside = math.maximum(math.minimum(places, math.subtract(wide, 1)), math.number(0, places))
         return array.reshape(math.cast(inside, as_dtype(dtype)), sizes)
