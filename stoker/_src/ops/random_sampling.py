@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math as numbers
+import operator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from stoker._src.base.dtypes import FLOATS, INDEX, REAL, DType, as_dtype
 from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, broadcast
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, STATEFUL, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
@@ -252,6 +254,8 @@ def categorical(
 def _categorical(logits: Any, num_samples: Any, dtype: Any, seed: int | None) -> Tensor:
     logits = convert_to_tensor(logits, name="logits")
     kind = dtypes.int64 if dtype is None else as_dtype(dtype)
+    if kind not in INDEX:
+        raise ValueError(f"Argument `dtype` got invalid value {kind!r}. Accepted dtypes are (tf.int32, tf.int64).")
     return MULTINOMIAL(logits, num_samples, output_dtype=kind, **op_seed_attrs(seed))
 
 
@@ -360,8 +364,9 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
         size = convert_to_tensor(size, dtypes.int32, "size")
         shape = array.shape(value)
         whole, part = value.static_shape, constant_value(size)
-        if whole.known and part is not None and any(has < needs for has, needs in zip(whole, part.tolist())):
-            raise ValueError(f"Need value.shape >= size, got {whole} and {part.tolist()}")
+        if whole.known and part is not None and part.ndim == 1 and any(map(operator.lt, whole, part.tolist())):
+            text = f"Need value.shape >= size, got {whole} and {part.tolist()}"
+            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
         limit = math.add(math.subtract(shape, size), 1)
         offset = math.floormod(
             random.random_uniform(array.shape(shape), maxval=dtypes.int32.max, dtype=dtypes.int32, seed=seed), limit

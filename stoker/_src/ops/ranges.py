@@ -139,11 +139,14 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         start, limit = 0, start
     with name_scope(name, "Range", [start, limit, delta]) as scope:
         wanted = None if dtype is None else as_dtype(dtype)
-        parts = [convert_to_tensor(v, wanted, n) for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))]
+        given = ((start, "start"), (limit, "limit"), (delta, "delta"))
+        parts = [v if isinstance(v, Tensor) else convert_to_tensor(v, wanted, n) for v, n in given]
         if wanted is None:  # the widest of the three decides
             found = [part.dtype.base_dtype for part in parts]
-            widest = max(found, key=lambda each: _ORDER.index(each) if each in _ORDER else 0)
-            parts = [math.cast(part, widest) for part in parts]
+            if unranked := [each.name for each in found if each not in _ORDER]:
+                raise TypeError(f"range() needs a `dtype` for numbers of type {', '.join(unranked)}.")
+            wanted = max(found, key=_ORDER.index)
+        parts = [math.cast(part, wanted) for part in parts]
         return RANGE(*parts, name=scope)
 
 

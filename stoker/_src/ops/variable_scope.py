@@ -415,11 +415,15 @@ def _get_partitioned(
     **kwargs: Any,
 ) -> Any:
     initial_is_tensor = initializer is not None and not callable(initializer)
-    if initial_is_tensor:
-        initializer = convert_to_tensor(initializer)
-        shape = initializer.static_shape
-        dtype = dtype or initializer.dtype
     full = None if shape is None else as_shape(shape)
+    if initial_is_tensor:
+        own = hasattr(initializer, "dtype")  # which counts more than the one that is asked for
+        initializer = convert_to_tensor(initializer, None if own or dtype is None else as_dtype(dtype).base_dtype)
+        dtype = initializer.dtype
+        if full is None or not full.known:
+            full = initializer.static_shape
+        elif not full.compatible(initializer.static_shape):
+            raise ValueError(f"Shapes {TensorShape(full)} and {initializer.shape} are not compatible")
     if name in store.partitioned:
         found = store.partitioned[name]
         _check_shared(found, name, full, dtype, reuse)
@@ -435,7 +439,7 @@ def _get_partitioned(
         )
     if full is None or not full.known:
         raise ValueError(
-            f"Shape of a new partitioned variable ({name}) must be fully defined, but instead was {TensorShape(shape)}."
+            f"Shape of a new partitioned variable ({name}) must be fully defined, but instead was {TensorShape(full)}."
         )
     made_dtype = dtypes.float32 if dtype is None else as_dtype(dtype).base_dtype
     sizes: list[int] = list(full)  # type: ignore[arg-type]
@@ -698,18 +702,17 @@ def create_partitioned_variables(
     Raises:
         ValueError: `shape` and `slicing` differ in length, or more than one dimension is cut.
     """
-    sizes, counts = list(shape), list(slicing)
-    if len(sizes) != len(counts):
+    if len(shape) != len(slicing):
         raise ValueError(
             "The 'shape' and 'slicing' of a partitioned Variable must have the length: "
-            f"shape: {sizes}, slicing: {counts}"
+            f"shape: {shape}, slicing: {slicing}"
         )
     with variable_scope(name, "PartitionedVariable", reuse=reuse) as scope:
         made = _get_partitioned(
             variable_store(),
             scope.name,
-            lambda **_: counts,
-            sizes,
+            lambda **_: slicing,
+            shape,
             dtype,
             initializer,
             scope.reuse,
