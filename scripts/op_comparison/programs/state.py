@@ -188,7 +188,7 @@ def vocabularies(run: Run) -> None:
                 num_new_vocab=count,
                 old_vocab_size=size,
             )
-        )  # noqa: B023
+        )
     path = run.file("saved")
     matrix = np.arange(6, dtype=np.float32).reshape(3, 2)
     run.do(raw.SaveV2(prefix=path, tensor_names=["m", "v"], shape_and_slices=["", ""], tensors=[matrix, matrix[0]]))
