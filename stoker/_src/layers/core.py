@@ -204,7 +204,7 @@ class Flatten(Layer):
     def call(self, inputs: Any) -> Tensor:
         if self.data_format == "channels_first" and (inputs.static_shape.rank or 0) > 1:
             inputs = array.transpose(inputs, [0, *range(2, inputs.static_shape.rank), 1])
-        sizes = list(inputs.static_shape) if inputs.static_shape.rank is not None else [None, None]
+        sizes: list[Any] = list(inputs.static_shape) if inputs.static_shape.rank is not None else [None, None]
         if len(sizes) == 1:
             return array.expand_dims(inputs, 1)
         if None not in sizes[1:] and not context.executing_eagerly():

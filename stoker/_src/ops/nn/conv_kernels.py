@@ -157,11 +157,12 @@ def conv_backprop_input(
     explicit_paddings: tuple[int, ...],
     data_format: str,
     dilations: tuple[int, ...],
+    op: str = "convolution",
 ) -> torch.Tensor:
     rank = len(data_format)
     _check_rank(rank, filter=filter, out_backprop=out_backprop)
     found, steps, rates, groups = _geometry(
-        input_sizes, filter.shape, strides, padding, explicit_paddings, data_format, dilations
+        input_sizes, filter.shape, strides, padding, explicit_paddings, data_format, dilations, op
     )
     _check_gradient(out_backprop, input_sizes, found, filter.shape, data_format)
     allocatable(input_sizes, itemsize(out_backprop))
