@@ -201,7 +201,7 @@ def conv2d_transpose_v2(
 @export("nn.atrous_conv2d")
 def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: str | None = None) -> Tensor:
     """The 2-D convolution with filters whose elements lie `rate` apart."""
-    return _convolution(value, filters, None, padding, None, [rate, rate], name)
+    return _convolution(value, filters, None, padding, None, np.broadcast_to(rate, (2,)), name)
 
 
 @export("nn.atrous_conv2d_transpose")
