@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod as product
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,10 @@ def reshape_kernel(tensor: Any, shape: list[int]) -> Any:
             raise ValueError
         return tensor.reshape(shape)
     except (RuntimeError, ValueError, TypeError, OverflowError):
+        if 0 in tensor.shape and 0 in shape and shape.count(-1) == 1 and min(shape) == -1:
+            # Any size would do: the one that the sizes other than 0 leave is taken.
+            kept, wanted = (product([size for size in each if size > 0]) for each in (tensor.shape, shape))
+            return tensor.reshape([kept // wanted if size == -1 else size for size in shape])
         raise _misfit(tensor, shape) from None
 
 

@@ -265,9 +265,7 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tens
         features = convert_to_tensor(features, name="features")
         if features.dtype.is_integer:
             features = math.cast(features, dtypes.float32)
-        if isinstance(alpha, Tensor):
-            return math.maximum(math.multiply(alpha, features), features, name=scope)
-        return LEAKY_RELU(features, alpha=float(alpha), name=scope)
+        return LEAKY_RELU(features, alpha=alpha, name=scope)
 
 
 @export("nn.elu")
