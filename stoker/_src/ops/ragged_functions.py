@@ -536,7 +536,13 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
         data.shape[:rank].assert_is_compatible_with(ids.shape)
         low = debugging.assert_non_negative(ids, message="partitions must be non-negative.")
         high = debugging.assert_less(ids, count, message="partitions must be less than num_partitions")
-        with control_dependencies([check for check in (low, high) if check is not None]):
+        known = data.static_shape[:rank] if data.static_shape.rank is not None else None
+        same = None
+        if rank and not (known and known.known and ids.static_shape.known):
+            sizes = [data.nrows()] if isinstance(data, RaggedTensor) else array.SHAPE_OP(data)[:rank]
+            sizes = casting.cast(sizes, dtypes.int32)
+            same = debugging.assert_equal(sizes, array.SHAPE_OP(ids)[: 1 if isinstance(data, RaggedTensor) else rank])
+        with control_dependencies([check for check in (low, high, same) if check is not None]):
             ids = array.identity(ids)
         if rank == 0:
             return stack_dynamic_partitions(expand_dims(data, 0), array.expand_dims(ids, 0), count)
