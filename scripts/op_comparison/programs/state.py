@@ -112,6 +112,52 @@ def files(run: Run) -> None:
         run.note(np.array([os.path.relpath(each, os.fsencode(root)) for each in found], object))
 
 
+@program("Save", "SaveSlices", "SaveV2", "Restore", "RestoreSlice", "RestoreV2", "MergeV2Checkpoints", eager=True)
+def checkpoints(run: Run) -> None:
+    raw, float32 = run.raw, run.tf.float32
+    whole = {"tensor_names": ["rows", "words"], "tensors": [ROWS, np.array([b"a", b""], object)]}
+    run.do(raw.SaveV2(prefix=run.file("new"), shape_and_slices=["", ""], **whole))
+    run.do(raw.Save(filename=run.file("old"), tensor_names=["rows"], data=[ROWS]))
+    size = f"{2 * len(ROWS)} {ROWS.shape[1]}"
+    halves = [f"{size} 0,{len(ROWS)}:-", f"{size} {len(ROWS)},{len(ROWS)}:-"]
+    run.do(
+        raw.SaveSlices(
+            filename=run.file("halves"), tensor_names=["v"] * 2, shapes_and_slices=halves, data=[ROWS, -ROWS]
+        )
+    )
+    for number, half in enumerate(halves):
+        run.do(
+            raw.SaveV2(
+                prefix=run.file(f"part{number}"), tensor_names=["v"], shape_and_slices=[half], tensors=[ROWS + number]
+            )
+        )
+    parts = [run.file("part0"), run.file("part1")]
+    run.do(raw.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=run.file("merged")))
+    for name in ("new.index", "new.data-00000-of-00001", "old", "halves", "merged.index", "merged.data-00001-of-00002"):
+        run.note((run.folder / name).read_bytes())
+
+    def read(name: str, tensor: str, cut: str, dtype: Any) -> Any:
+        return raw.RestoreV2(prefix=run.file(name), tensor_names=[tensor], shape_and_slices=[cut], dtypes=[dtype])
+
+    across = f"{size} {len(ROWS) - 1},2:-"
+    for name, tensor, cut in (
+        ("new", "rows", ""),
+        ("old", "rows", ""),
+        ("halves", "v", across),
+        ("merged", "v", across),
+    ):
+        run.get(read(name, tensor, cut, float32))
+    run.get(read("new", "words", "", run.tf.string))
+    run.get(raw.Restore(file_pattern=run.file("old"), tensor_name="rows", dt=float32))
+    run.get(raw.RestoreSlice(file_pattern=run.file("halves"), tensor_name="v", shape_and_slice=across, dt=float32))
+    for name, tensor, cut, dtype in (
+        ("none", "rows", "", float32), ("new", "none", "", float32), ("old", "none", "", float32),
+        ("new", "rows", "", run.tf.int32), ("merged", "v", "9 9 0,1:-", float32), ("new", "rows", "junk", float32),
+    ):  # fmt: skip
+        run.fails(lambda: read(name, tensor, cut, dtype))  # noqa: B023
+    run.fails(lambda: raw.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=run.file("again")))
+
+
 @program("PrintV2", "StringFormat", eager=True)
 def printing_to_a_file(run: Run) -> None:
     raw = run.raw
