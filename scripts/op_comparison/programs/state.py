@@ -174,21 +174,14 @@ def vocabularies(run: Run) -> None:
             )
         )
     run.get(remap(new_vocab_file=twice, old_vocab_file=old, new_vocab_offset=0, num_new_vocab=2))
-    for first, second, count, size in (
-        (new, old, 9, -1),
-        (new, twice, 4, -1),
-        (run.file("none"), old, 2, -1),
-        (new, old, 4, 9),
+    for files, count, size in (
+        ((new, old), 9, -1),
+        ((new, twice), 4, -1),
+        ((run.file("none"), old), 2, -1),
+        ((new, old), 4, 9),
     ):
-        run.fails(
-            lambda: remap(
-                new_vocab_file=first,
-                old_vocab_file=second,
-                new_vocab_offset=0,
-                num_new_vocab=count,
-                old_vocab_size=size,
-            )
-        )
+        named = {"new_vocab_file": files[0], "old_vocab_file": files[1], "num_new_vocab": count, "old_vocab_size": size}
+        run.fails(lambda: remap(new_vocab_offset=0, **named))  # noqa: B023
     path = run.file("saved")
     matrix = np.arange(6, dtype=np.float32).reshape(3, 2)
     run.do(raw.SaveV2(prefix=path, tensor_names=["m", "v"], shape_and_slices=["", ""], tensors=[matrix, matrix[0]]))
