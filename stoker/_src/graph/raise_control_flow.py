@@ -32,6 +32,7 @@ class Body:
     nodes: list[Any] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     controls: list[str] = field(default_factory=list)  # nodes that run whatever is returned
+    variables: int = 0  # arguments before those that are from outside and stay as they are
 
 
 def split(text: str) -> tuple[str, int]:
@@ -97,6 +98,7 @@ class _Raiser:
         loop.fill(condition, [loop.condition_input], loop.merge_values)
         loop.fill(body, loop.next_values, loop.body_values, loop.next_controls)
         body.outputs.extend(loop.invariant_arguments())
+        body.variables = loop.count
         for made in (condition, body):
             nested = self._branches({n.name: n for n in made.nodes}, {a: (t, r) for a, t, r in made.arguments})
             nested.keep = [*[split(text)[0] for text in made.outputs], *made.controls]
