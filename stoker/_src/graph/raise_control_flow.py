@@ -404,6 +404,12 @@ class _Branches:
             raise ValueError(f"Node '{node.name}': a Merge of {len(states)} inputs is neither a branch nor a loop.")
         apart = [p for p in states[0] if p in states[1] and states[0][p] != states[1][p]]
         if not apart:
+            # Gradients also merge what one side computes with a constant for the other: the shape of a looked-up table.
+            sided = [(k, p) for k in (0, 1) for p in states[k] if p not in states[1 - k]]
+            for k, predicate in sided[-1:]:
+                states[1 - k][predicate] = 1 - states[k][predicate]
+                apart.append(predicate)
+        if not apart:
             raise ValueError(f"Node '{node.name}': the inputs of this Merge are not two sides of one Switch.")
         predicate = apart[-1]
         self.predicates[node.name] = (predicate, 0 if states[0][predicate] == 1 else 1)
