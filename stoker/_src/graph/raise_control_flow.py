@@ -407,7 +407,7 @@ class _Branches:
             # Gradients also merge what one side computes with a constant for the other: the shape of a looked-up table.
             sided = [(k, p) for k in (0, 1) for p in states[k] if p not in states[1 - k]]
             for k, predicate in sided[-1:]:
-                states[1 - k][predicate] = 1 - states[k][predicate]
+                states[1 - k] = {**states[k], predicate: 1 - states[k][predicate]}
                 apart.append(predicate)
         if not apart:
             raise ValueError(f"Node '{node.name}': the inputs of this Merge are not two sides of one Switch.")

@@ -18,7 +18,7 @@ from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import FUNC, VIEW, define
-from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
+from stoker._src.graph.function_graph import FuncGraph, Function, note_handle, unique_function_name
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
@@ -118,6 +118,13 @@ class BodyGradient:
             return _all_rows(found, index_dtype)
 
 
+def _note_handles(given: list[Tensor], inputs: list[Tensor]) -> None:
+    """Says of handles in a body which variables they are of: bodies that were read from a file may not know."""
+    for outer, inner in zip(given, inputs):
+        if outer.dtype.base_dtype is dtypes.resource and state.handle_dtype(inner) is None:
+            note_handle(inner, outer)
+
+
 @contextmanager
 def _within(graph: Any):
     """Adds to a graph that is finished, apart from the scopes that are open in it."""
@@ -173,6 +180,8 @@ class _BranchesGradient:
 
     def __init__(self, op: Operation, functions: list[Function], offset: int, grads: tuple[Any, ...]) -> None:
         self.op, self.offset = op, offset
+        for function in functions:
+            _note_handles(op._inputs[offset:], function.inputs)
         starts = [i for i, g in enumerate(grads) if g is not None]
         if functions[0].captures is None:  # TensorFlow's functions are given zeros, branches of 1.x nothing
             starts = [i for i, tensor in enumerate(op.outputs) if i in starts or gradients.has_zeros(tensor)]
@@ -334,6 +343,7 @@ class _LoopGradient:
         self.grads = list(grads)
         self.trips = self._trip_count()
         self.condition, self.body = op.attrs["cond"].target, op.attrs["body"].target
+        _note_handles(op._inputs, self.body.inputs)
         self.grads += [None] * (len(op.outputs) - len(self.grads))
         self.invariant = {
             i

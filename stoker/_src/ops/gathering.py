@@ -382,11 +382,15 @@ def gather_nd_shape(params: Shape, indices: Shape) -> Shape:
 GATHER_ND.shape(gather_nd_shape)
 
 
+def _size_dtype(indices: Tensor) -> DType:
+    return dtypes.int64 if indices.dtype.base_dtype is dtypes.int64 else dtypes.int32
+
+
 @GATHER_ND.grad
 def gather_nd_grad(op: Operation, g: Tensor) -> Any:
     params, indices = op.inputs
     if indices.static_shape.rank == 2 and indices.static_shape[-1] == 1:
-        sizes = array.shape(params, out_type=dtypes.int64)
+        sizes = array.shape(params, out_type=_size_dtype(indices))
         return IndexedSlices(convert_to_tensor(g), array.squeeze(indices, [-1]), sizes), None
     if indices.dtype.base_dtype is dtypes.int16:
         indices = math.cast(indices, dtypes.int32)
@@ -518,6 +522,9 @@ def resource_gather_grad(op: Operation, g: Tensor) -> Any:
 @RESOURCE_GATHER_ND.grad
 def resource_gather_nd_grad(op: Operation, g: Tensor) -> Any:
     indices = op.inputs[1]
+    if indices.static_shape.rank == 2 and indices.static_shape[-1] == 1:
+        sizes = convert_to_tensor(variable_sizes(op.inputs[0], _size_dtype(indices)))
+        return IndexedSlices(convert_to_tensor(g), array.squeeze(indices, [-1]), sizes), None
     sizes = convert_to_tensor(variable_sizes(op.inputs[0], indices.dtype.base_dtype))
     return scattering.SCATTER_ND(indices, g, sizes), None
 
