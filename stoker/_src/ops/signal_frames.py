@@ -373,7 +373,8 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
         if not isinstance(count, Tensor) and count == 0:
             raise ValueError("num_mel_bins must be nonzero for MFCCs.")
         transformed = dct(x, 2)
-        return math.multiply(transformed, math.cast(_root(0.5) / _root(count), transformed.dtype.base_dtype))
+        factor = math.cast(_root(0.5) / _root(count), transformed.dtype.base_dtype)
+        return math.multiply(transformed, factor, name="mul_1")
 
 
 # ---- modified cosine transform ----------------------------------------------------------------------------------

@@ -320,7 +320,8 @@ def swish(features: Any, beta: Any = 1.0) -> Tensor:
     with name_scope(None, "swish", [features]):
         features = convert_to_tensor(features, name="features")
         beta = math.cast(convert_to_tensor(beta, name="beta"), features.dtype.base_dtype)
-        return math.multiply(features, math_unary.SIGMOID(math.multiply(beta, features)))
+        product = math.multiply(features, math_unary.SIGMOID(math.multiply(beta, features)))
+    return array.identity(product, name="IdentityN")  # TensorFlow's name for what has a custom gradient
 
 
 @export(v2="nn.gelu")
