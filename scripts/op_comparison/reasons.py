@@ -149,10 +149,6 @@ NOT_COMPARED: dict[str, str] = {
     "Abort": "ends the process",
     "CompareAndBitpack": "TensorFlow 2 does not have it",
     "FixedLengthRecordReader": "TensorFlow 2 has no kernel for it",
-    **dict.fromkeys(
-        ("FFTND", "IFFTND", "IRFFTND", "RFFTND", "MaxPoolGradGradWithArgmax", "QuantizedReluX"),
-        "TensorFlow has no CPU kernel for it",
-    ),
-    "SymbolicGradient": "its function cannot be passed to tf.raw_ops: driven by graphs that TensorFlow 1.15 wrote",
+    "QuantizedReluX": "TensorFlow has no CPU kernel for it",
     "MutableDenseHashTable": "TensorFlow's kernel asks for an input that the op does not have",
 }
