@@ -52,7 +52,6 @@ _NAN = "where numbers are compared with NaN TensorFlow's answer depends on their
 # does not match is reported as unexplained.
 DELIBERATE: dict[str, tuple[str, str]] = {
     "ReluGrad": (": 0 instead of nan$", "an infinite or NaN gradient of an inactive unit gives 0 instead of NaN (one pass over memory)"),
-    "Relu6Grad": (": 0 instead of nan$", "an infinite or NaN gradient of an inactive unit gives 0 instead of NaN (one pass over memory)"),
     "Sign": (r"complex\d+\[.*nan instead of", "a complex NaN gives NaN in both parts; TensorFlow by the length of the tensor"),
     "Reciprocal": ("complex128.*inf instead of nan$", "of complex zero: TensorFlow gives inf or NaN by the length of the tensor"),
     "Round": (r"\(int(32|64)\[.*instead of 0$", "integers are returned as they are; TensorFlow's kernel gives 0 for them"),
