@@ -268,3 +268,21 @@ def outside_the_program(run: Run) -> None:
         drawn = run.do(run.raw.NonDeterministicInts(shape=np.array([3, 50], np.int32), dtype=dtype))
         run.note(np.zeros_like(drawn))
         run.note(len(np.unique(drawn)) > 140)
+
+
+@program("MutexV2", "MutexLock", "ConsumeMutexLock")
+def mutexes(run: Run) -> None:
+    raw, tf = run.raw, run.tf
+    mutex = raw.MutexV2(shared_name="mutex")
+    counter = raw.VarHandleOp(dtype=tf.int32, shape=[], shared_name="counter")
+    run.do(raw.AssignVariableOp(resource=counter, value=np.int32(0)))
+    steps = []
+    for _ in range(5):  # without the lock, reads and writes of one could go between those of another
+        lock = raw.MutexLock(mutex=mutex)
+        with tf.control_dependencies([lock]):
+            read = raw.ReadVariableOp(resource=counter, dtype=tf.int32)
+            written = raw.AssignVariableOp(resource=counter, value=2 * read + 1)
+        with tf.control_dependencies([written]):
+            steps.append(raw.ConsumeMutexLock(mutex_lock=lock))
+    run.do(steps)
+    run.get(raw.ReadVariableOp(resource=counter, dtype=tf.int32))
