@@ -19,7 +19,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array_joining, math, ranges, reductions
-from stoker._src.ops.array_movement import allocatable, itemsize
+from stoker._src.ops.array_movement import allocatable, inferred_sizes, itemsize, misfit
 from stoker._src.ops.constants import constant, constant_of
 from stoker._src.ops.lowering import reshaped
 from stoker._src.ops.values import torch_dtype
@@ -176,48 +176,22 @@ RESHAPE.lower(reshaped)
 
 
 @RESHAPE.kernel
-def reshape_kernel(tensor: Any, shape: list[int]) -> Any:
+def reshape_kernel(tensor: Any, shape: Any) -> Any:
+    if type(shape) is not list:
+        shape = [shape]
+    elif 0 in shape and -1 in shape and 0 in tensor.shape:
+        shape = inferred_sizes(tensor.shape, shape)
     try:
         if len(shape) > 1 and min(shape) < -1:  # NumPy takes any negative number for -1
             raise ValueError
         return tensor.reshape(shape)
     except (RuntimeError, ValueError, TypeError, OverflowError):
-        raise _misfit(tensor, shape) from None
-
-
-def _misfit(tensor: Any, shape: Any) -> InvalidArgumentError:
-    """Why `tensor` cannot have `shape`, in TensorFlow's words."""
-    count = tensor.numel() if isinstance(tensor, torch.Tensor) else tensor.size
-    known = 1
-    for axis, size in enumerate(shape):
-        if size < -1:
-            return InvalidArgumentError(None, None, f"Size {axis} must be non-negative, not {size}")
-        known *= 1 if size == -1 else size
-    if shape.count(-1) > 1:
-        first = shape.index(-1)
-        second = shape.index(-1, first + 1)
-        return InvalidArgumentError(None, None, f"Only one input size may be -1, not both {first} and {second}")
-    if -1 not in shape:
-        return InvalidArgumentError(
-            None,
-            None,
-            f"Input to reshape is a tensor with {count} values, but the requested shape has {known}: {shape}",
-        )
-    if known == 0:
-        return InvalidArgumentError(
-            None,
-            None,
-            f"reshape cannot infer the missing input size for an empty tensor unless all specified input sizes are non-zero: {shape}",
-        )
-    return InvalidArgumentError(
-        None,
-        None,
-        f"Input to reshape is a tensor with {count} values, but the requested shape requires a multiple of {known}: {shape}",
-    )
+        raise misfit(tensor, shape) from None
 
 
 @RESHAPE.shape(as_shapes=["shape"], values=[])
-def reshape_shape(tensor: Shape, shape: Shape) -> Shape:
+def reshape_shape(tensor: Shape, shape: Shape, *, op: Any) -> Shape:
+    op._inputs[1].static_shape.of_rank(1)
     if shape.dims is None:
         return UNKNOWN_SHAPE
     missing = [i for i, size in enumerate(shape.dims) if size is None]
