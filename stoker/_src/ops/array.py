@@ -154,7 +154,7 @@ def shape(input: Any, name: str | None = None, out_type: Any = None, optimize: b
             return shape(convert_to_tensor(input), scope, out_type, optimize)
     tensor = convert_to_tensor(input)
     known = tensor.static_shape
-    if optimize and known.known:
+    if optimize and known.known and (out_type in dtypes.INDEX or not context.executing_eagerly()):
         return constant(list(known), as_dtype(out_type), name=name or "Shape", shape=[len(known)])
     return SHAPE_OP(tensor, out_type=as_dtype(out_type), name=name)
 
@@ -190,8 +190,9 @@ def reshape_kernel(tensor: Any, shape: Any) -> Any:
 
 
 @RESHAPE.shape(as_shapes=["shape"], values=[])
-def reshape_shape(tensor: Shape, shape: Shape, *, op: Any) -> Shape:
-    op._inputs[1].static_shape.of_rank(1)
+def reshape_shape(tensor: Shape, shape: Shape, *, op: Any = None) -> Shape:
+    if op is not None:
+        op._inputs[1].static_shape.of_rank(1)
     if shape.dims is None:
         return UNKNOWN_SHAPE
     missing = [i for i, size in enumerate(shape.dims) if size is None]
@@ -593,8 +594,9 @@ def _not_joined(values: list[Any], axis: int) -> InvalidArgumentError:
 def concat_shape(values: list[Shape], axis: np.ndarray | None) -> Shape:
     merged = UNKNOWN_SHAPE
     if axis is None:
-        ranks = {each.rank for each in values if each.rank is not None}
-        return Shape((None,) * ranks.pop()) if len(ranks) == 1 else UNKNOWN_SHAPE
+        for each in values:
+            merged = merged.merge(UNKNOWN_SHAPE if each.rank is None else Shape((None,) * each.rank))
+        return merged
     for each in values:
         if each.dims is not None:
             at = each.normalize_axis(int(axis))

@@ -170,6 +170,8 @@ def broadcast_to_lower(build: Any, op: Operation, input: Any, shape: list[int]) 
 
 @BROADCAST_TO.shape(as_shapes=["shape"])
 def broadcast_to_shape(input: Shape, shape: Shape) -> Shape:
+    if None not in (input.rank, shape.rank) and input.rank > shape.rank:  # type: ignore[operator]
+        raise InvalidArgumentError(None, None, f"Shape must be at most rank {shape.rank} but is rank {input.rank}.")
     if shape.known and input.known:
         if broadcast(input, shape).dims != shape.dims:
             raise InvalidArgumentError(None, None, f"Incompatible shapes: {input} does not broadcast to {shape}.")
