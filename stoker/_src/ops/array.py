@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod as product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array_joining, math, ranges, reductions
-from stoker._src.ops.array_movement import allocatable, inferred_sizes, itemsize, misfit
+from stoker._src.ops.array_movement import allocatable, itemsize, misfit
 from stoker._src.ops.constants import constant, constant_of
 from stoker._src.ops.lowering import reshaped
 from stoker._src.ops.values import torch_dtype
@@ -179,13 +180,15 @@ RESHAPE.lower(reshaped)
 def reshape_kernel(tensor: Any, shape: Any) -> Any:
     if type(shape) is not list:
         shape = [shape]
-    elif 0 in shape and -1 in shape and 0 in tensor.shape:
-        shape = inferred_sizes(tensor.shape, shape)
     try:
         if len(shape) > 1 and min(shape) < -1:  # NumPy takes any negative number for -1
             raise ValueError
         return tensor.reshape(shape)
     except (RuntimeError, ValueError, TypeError, OverflowError):
+        if 0 in tensor.shape and 0 in shape and shape.count(-1) == 1 and min(shape) == -1:
+            # Any size would do: the one that the sizes other than 0 leave is taken.
+            kept, wanted = (product([size for size in each if size > 0]) for each in (tensor.shape, shape))
+            return tensor.reshape([kept // wanted if size == -1 else size for size in shape])
         raise misfit(tensor, shape) from None
 
 

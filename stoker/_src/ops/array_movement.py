@@ -81,7 +81,8 @@ def checked_sizes(sizes: Sequence[int]) -> list[int]:
             raise InvalidArgumentError(
                 None, None, f"Dimensions must be >= 0: size {size} of dimension {axis} in {list(sizes)}."
             )
-    count = numbers.prod(sizes)
+    # Where a size is zero, the others still make the strides, of at most 16 bytes for an element.
+    count = numbers.prod(size or 16 for size in sizes)
     if count > _LARGEST:
         raise InvalidArgumentError(None, None, f"The shape {list(sizes)} has too many elements (more than 2**63 - 1).")
     return list(sizes)
@@ -103,12 +104,6 @@ def allocatable(sizes: Sequence[int], itemsize: int) -> list[int]:
             None, None, f"OOM when allocating tensor with shape {sizes}: it needs {needed} bytes."
         )
     return sizes
-
-
-def inferred_sizes(found: Any, shape: list[int]) -> list[int]:
-    """The shape for an empty tensor: where a size is left open, the sizes that are not zero decide."""
-    there, wanted = (numbers.prod(size for size in sizes if size > 0) for sizes in (found, shape))
-    return [there // wanted if size == -1 else size for size in shape] if shape.count(-1) == 1 else shape
 
 
 def misfit(tensor: Any, shape: Any) -> InvalidArgumentError:

@@ -34,7 +34,12 @@ class Traced:
         self.tensors = tensors
 
     def function(self, inputs: list[Tensor], outputs: list[Tensor]) -> Function:
-        return Function(unique_function_name(self.graph.name), self.graph, inputs, outputs, control_outputs(self.graph))
+        graph = self.graph
+        made = Function(unique_function_name(graph.name), graph, inputs, outputs, control_outputs(graph))
+        if graph.part_of_outer:
+            captured = {inner for _, inner in graph.captures}
+            made.captures = frozenset(i for i, tensor in enumerate(inputs) if tensor in captured)
+        return made
 
 
 def control_outputs(graph: FuncGraph) -> list[Operation]:
@@ -341,7 +346,9 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
         index = convert_to_tensor(branch_index, name="branch_index")
         if index.dtype.base_dtype is not dtypes.int32:
             raise TypeError(f"branch_index must be a Tensor of type int32, found {index.dtype.name}.")
-        bodies = [trace(FuncGraph(f"{scope}branch{i}"), function) for i, function in enumerate(every)]
+        bodies = [
+            trace(FuncGraph(f"{scope}branch{i}", always_function=True), function) for i, function in enumerate(every)
+        ]
         rule = "branch_fns arguments to tf.switch_case must have the same number, type, and overall structure of return values."
         _check_branches(bodies, rule, [f"branch {i}" for i in range(len(bodies))])
         return _called(functional.case_of, index, bodies, scope)

@@ -19,9 +19,18 @@ from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, array_joining, assertions, counting_sparse, math, ranges, reductions, scattering
+from stoker._src.ops import (
+    array,
+    array_joining,
+    assertions,
+    counting_sparse,
+    math,
+    ragged_tensor,
+    ranges,
+    reductions,
+    scattering,
+)
 from stoker._src.ops.array_movement import allocatable, itemsize
-from stoker._src.ops.ragged_tensor import RaggedTensor
 from stoker._src.ops.values import torch_dtype
 
 _COUNTED = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
@@ -149,7 +158,7 @@ def bincount(
         ValueError: another axis, or both weights and `binary_output`.
     """
     with name_scope(name, "bincount"):
-        if isinstance(arr, (SparseTensor, RaggedTensor)):
+        if isinstance(arr, (SparseTensor, ragged_tensor.RaggedTensor)):
             if axis == -1:
                 return _rows_of_parts(arr, weights, minlength, maxlength, as_dtype(dtype), binary_output)
             arr = arr.values if isinstance(arr, SparseTensor) else arr.flat_values

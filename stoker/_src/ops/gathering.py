@@ -392,11 +392,15 @@ def gather_nd_shape(params: Shape, indices: Shape) -> Shape:
 GATHER_ND.shape(gather_nd_shape)
 
 
+def _size_dtype(indices: Tensor) -> DType:
+    return dtypes.int64 if indices.dtype.base_dtype is dtypes.int64 else dtypes.int32
+
+
 @GATHER_ND.grad
 def gather_nd_grad(op: Operation, g: Tensor) -> Any:
     params, indices = op.inputs
     if indices.static_shape.rank == 2 and indices.static_shape[-1] == 1:
-        sizes = array.shape(params, out_type=dtypes.int64)
+        sizes = array.shape(params, out_type=_size_dtype(indices))
         return IndexedSlices(convert_to_tensor(g), array.squeeze(indices, [-1]), sizes), None
     if indices.dtype.base_dtype is dtypes.int16:
         indices = math.cast(indices, dtypes.int32)
@@ -502,17 +506,18 @@ def resource_gather_nd_shape(resource: Shape, indices: Shape, *, op: Operation) 
     return gather_nd_shape(handle_shape(op._inputs[0]), indices)
 
 
-def _variable_sizes(op: Operation, kind: DType) -> Any:
-    """The sizes of the variable behind a handle: known from its op, or asked of it when running."""
-    handle = op.inputs[0]
-    made_by = getattr(handle, "op", None) if not getattr(handle, "is_eager", False) else None
-    if made_by is not None and made_by.type == "VarHandleOp" and made_by.attrs["shape"].known:
-        return np.array(list(made_by.attrs["shape"]), kind.as_numpy_dtype)
-    if made_by is None:
-        return np.array(handle._value.read().shape, kind.as_numpy_dtype)  # type: ignore[attr-defined]
+def variable_sizes(handle: Any, kind: DType) -> Any:
+    """The sizes of the variable behind a handle: known from the graph, or asked of it when running."""
+    if getattr(handle, "is_eager", False):
+        return np.array(handle._value.read().shape, kind.as_numpy_dtype)
+    known = handle_shape(handle)
+    if known.known:
+        return np.array(list(known), kind.as_numpy_dtype)
     definition = find_definition("VariableShape")
     if definition is None:
-        raise NotImplementedError(f"The gradient of '{op.name}' needs VariableShape, which is not defined.")
+        raise NotImplementedError(
+            f"The gradient of a lookup in '{handle.name}' needs VariableShape, which is not defined."
+        )
     return definition(handle, out_type=kind)
 
 
@@ -520,7 +525,7 @@ def _variable_sizes(op: Operation, kind: DType) -> Any:
 def resource_gather_grad(op: Operation, g: Tensor) -> Any:
     if op.attr("batch_dims"):
         raise NotImplementedError("The gradient of ResourceGather with batch_dims is not supported.")
-    sizes = convert_to_tensor(_variable_sizes(op, dtypes.int32))
+    sizes = convert_to_tensor(variable_sizes(op.inputs[0], dtypes.int32))
     values_shape = array.concat([[-1], sizes[1:]], 0)  # type: ignore[index]
     rows = array.reshape(g, values_shape)
     return IndexedSlices(rows, array.reshape(op.inputs[1], [-1]), sizes), None
@@ -529,7 +534,10 @@ def resource_gather_grad(op: Operation, g: Tensor) -> Any:
 @RESOURCE_GATHER_ND.grad
 def resource_gather_nd_grad(op: Operation, g: Tensor) -> Any:
     indices = op.inputs[1]
-    sizes = convert_to_tensor(_variable_sizes(op, indices.dtype.base_dtype))
+    if indices.static_shape.rank == 2 and indices.static_shape[-1] == 1:
+        sizes = convert_to_tensor(variable_sizes(op.inputs[0], _size_dtype(indices)))
+        return IndexedSlices(convert_to_tensor(g), array.squeeze(indices, [-1]), sizes), None
+    sizes = convert_to_tensor(variable_sizes(op.inputs[0], indices.dtype.base_dtype))
     return scattering.SCATTER_ND(indices, g, sizes), None
 
 

@@ -372,13 +372,13 @@ def _check_counts(counts: Shape, length: int | None) -> None:
         raise ValueError(f"Dimensions {length} and {counts[0]} are not compatible: `input` along axis, and `repeats`")
 
 
-def along_axis(x: Tensor, axis: int, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """`function` along `axis` of a tensor whose rank is not known.
+def along_axis(x: Tensor, axis: Any, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """`function` along `axis` of a tensor whose rank is not known, or along one that is not (a tensor, not below 0).
 
     It receives [before, along, behind] and may put any number of dimensions in the place of the middle one.
     """
     sizes: Any = array.SHAPE_OP(x)
-    before, behind = sizes[:axis], sizes[axis + 1 :] if axis != -1 else sizes[:0]
+    before, behind = sizes[:axis], sizes[:0] if type(axis) is int and axis == -1 else sizes[axis + 1 :]
     outer, inner = (reductions.reduce_prod(part) for part in (before, behind))
     done = function(array.reshape(x, gathering.joined_sizes([outer, sizes[axis], inner])))
     along: Any = array.SHAPE_OP(done)

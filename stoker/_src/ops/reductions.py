@@ -462,16 +462,27 @@ def _euclidean(x: Tensor, axis: Any) -> Tensor:
     return math.sqrt(reduce_sum(x * math.conj(x), axis, True))
 
 
+def _moved_last(x: Tensor, axes: list[int]) -> tuple[Any, Any]:
+    """The order of dimensions that has `axes` last, and the one that undoes it."""
+    rank = x.static_shape.rank
+    if rank is None:
+        count = ranges.rank(x)
+        chosen = math.floormod(convert_to_tensor(axes), count)
+        order = array.concat([array_selection.LIST_DIFF(ranges.range(count), chosen)[0], chosen], 0)
+        return order, array.invert_permutation(order)
+    last = [axis % rank for axis in axes]
+    order = [axis for axis in builtin_range(rank) if axis not in last] + last
+    return order, np.argsort(order).tolist()
+
+
 def _matrix_or_vector_norm(x: Tensor, ord: Any, axis: Any, matrix: bool) -> Tensor:
     if ord in ("fro", "euclidean", 2, 2.0):
         if matrix and ord in (2, 2.0):
-            rank = len(x.static_shape)
-            axes = [a % rank for a in axis]
-            rest = [a for a in builtin_range(rank) if a not in axes]
-            moved = array.transpose(x, rest + axes)
+            order, back = _moved_last(x, axis)
+            moved = array.transpose(x, order)
             largest = reduce_max(linalg_decompositions.svd(moved, compute_uv=False), -1, True)
             largest = array.reshape(largest, array.concat([array.shape(largest), [1]], 0))
-            return array.transpose(largest, np.argsort(rest + axes).tolist())
+            return array.transpose(largest, back)
         return _euclidean(x, axis)
     size = math.abs(x)
     if matrix and ord in (1, 1.0, np.inf):

@@ -61,7 +61,8 @@ class VariableStore:
         return f"{prefix}_{index}"
 
 
-def _store() -> VariableStore:
+def variable_store() -> VariableStore:
+    """The variables that `get_variable` made in the current graph."""
     graph = program_graph()
     store = getattr(graph, "variable_store", None)
     if store is None:
@@ -490,10 +491,10 @@ def _sliced(tensor: Any, offset: list[int], part: list[int]) -> Any:
 @export(v1="get_variable_scope")
 def get_variable_scope() -> VariableScope:
     """The current variable scope."""
-    return _store().current
+    return variable_store().current
 
 
-variables.scope_use_resource = lambda: _store().current.use_resource
+variables.scope_use_resource = lambda: variable_store().current.use_resource
 
 
 @export(v1="get_variable")
@@ -532,7 +533,7 @@ def get_variable(
         ValueError: it exists and reuse is off, does not exist and reuse is on, or has another shape or dtype.
     """
     return get_variable_scope().get_variable(
-        _store(), name, shape, dtype, initializer, regularizer, None, trainable, collections, caching_device, partitioner,
+        variable_store(), name, shape, dtype, initializer, regularizer, None, trainable, collections, caching_device, partitioner,
         validate_shape, use_resource, custom_getter, constraint, synchronization, aggregation,
     )  # fmt: skip
 
@@ -613,7 +614,7 @@ class variable_scope:
 
     @contextmanager
     def _entered(self) -> Iterator[VariableScope]:
-        store = _store()
+        store = variable_store()
         outer, counts = store.current, None
         given = self._name_or_scope
         if isinstance(given, VariableScope):
@@ -710,7 +711,7 @@ def create_partitioned_variables(
         )
     with variable_scope(name, "PartitionedVariable", reuse=reuse) as scope:
         made = _get_partitioned(
-            _store(),
+            variable_store(),
             scope.name,
             lambda **_: slicing,
             shape,
