@@ -417,7 +417,7 @@ def _get_partitioned(
     initial_is_tensor = initializer is not None and not callable(initializer)
     full = None if shape is None else as_shape(shape)
     if initial_is_tensor:
-        own = hasattr(initializer, "dtype")  # which counts more than the one that is asked for
+        own = isinstance(initializer, Tensor)  # whose dtype counts more than the one that is asked for
         initializer = convert_to_tensor(initializer, None if own or dtype is None else as_dtype(dtype).base_dtype)
         dtype = initializer.dtype
         if full is None or not full.known:
@@ -480,7 +480,9 @@ def _partitions(partitioner: Any, shape: TensorShape, dtype: Any, name: str) -> 
 
 
 def _sliced(tensor: Any, offset: list[int], part: list[int]) -> Any:
-    return tensor[tuple(slice(begin, begin + size) for begin, size in zip(offset, part))]  # type: ignore[index]
+    result = tensor[tuple(slice(begin, begin + size) for begin, size in zip(offset, part))]  # type: ignore[index]
+    result.set_shape(part)
+    return result
 
 
 # -- the public functions ----------------------------------------------------------------------------------------
