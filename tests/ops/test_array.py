@@ -50,6 +50,9 @@ SAMPLES = [
     Sample("InvertPermutation", [np.array([2, 0, 1], "i4")], reference=lambda x: np.argsort(x), gradient=False),
     Sample("InvertPermutation", [np.array([2, 0, 0], "i4")], raises=(InvalidArgumentError, "permutation")),
     Sample("Reshape", [f64(2, 3), [4, -1]], raises=(InvalidArgumentError, "6")),
+    # Of an empty tensor the missing size is what the sizes other than 0 leave.
+    Sample("Reshape", [f64(0, 3, 4), [0, -1]], reference=lambda x, s: np.zeros((0, 12)), gradient=False, static=False),
+    Sample("Reshape", [f64(2, 3, 0), [-1, 0]], reference=lambda x, s: np.zeros((6, 0)), gradient=False, static=False),
     Sample("Reshape", [text(2, 3), [3, 2]], reference=lambda x, s: x.reshape(3, 2), gradient=False),
     Sample("Fill", [[2, 0], u()], reference=lambda d, v: np.full((2, 0), v), gradient=False),
     Sample("Fill", [[-1, 3], f64()], raises=(InvalidArgumentError, "-1")),
