@@ -414,6 +414,8 @@ class Layer:
             if not context.executing_eagerly():
                 self._seen.extend(flat)
             outputs = self.call(inputs, *args, **kwargs)
+            if not context.executing_eagerly():
+                variable_scope.program_graph().get_collection_ref(GraphKeys.UPDATE_OPS)  # is there, if only empty
             if self._activity_regularizer is not None:
                 self._regularize_outputs(inputs, outputs)
             return outputs

@@ -89,7 +89,8 @@ def mean_per_class_accuracy(
 ) -> Metric:
     """The mean over classes of how often their examples are predicted right.
 
-    The update op returns the accuracy of every class, as in TensorFlow. Variables: `total`, `count`.
+    The update op returns the accuracy of every class, as in TensorFlow. Variables: `total`, the examples of each class, and
+    `count`, those predicted right.
     """
     with variable_scope.variable_scope(name, "mean_accuracy", (predictions, labels, weights)):
         labels, predictions, weights = _flat(labels, predictions, weights)
@@ -100,11 +101,11 @@ def mean_per_class_accuracy(
         if weights is not None:
             weights = casting.cast(weights, dtypes.float32)
             right, ones = math.multiply(right, weights), math.multiply(ones, weights)
-        new_count = scatter_state.scatter_add(count, labels, ones)
-        new_total = scatter_state.scatter_add(total, labels, right)
-        by_class = math.divide_no_nan(total, math.maximum(count, 0.0))
+        new_total = scatter_state.scatter_add(total, labels, ones)
+        new_count = scatter_state.scatter_add(count, labels, right)
+        by_class = math.divide_no_nan(count, math.maximum(total, 0.0))
         value = reductions.reduce_mean(by_class, name="mean_accuracy")
-        update = math.divide_no_nan(new_total, math.maximum(new_count, 0.0), name="update_op")
+        update = math.divide_no_nan(new_count, math.maximum(new_total, 0.0), name="update_op")
         return value, update
 
 
@@ -152,7 +153,7 @@ def _is_sparse(labels: Any) -> bool:
 
 
 def _first_of_its_kind(labels: Tensor) -> Tensor:
-    """Which labels were not named before in their row: a label named twice counts once."""
+    """Which classes were not named before in their row: one named twice counts once."""
     count = array.shape(labels)[-1]  # type: ignore[index]
     same = comparison.equal(array.expand_dims(labels, -1), array.expand_dims(labels, -2))
     places = ranges.range(count)
@@ -181,9 +182,9 @@ def _positives(labels: Tensor, chosen: Tensor, class_id: Any) -> tuple[Tensor, T
             _as_double(comparison.logical_and(called, comparison.logical_not(named))),
             _as_double(comparison.logical_and(named, comparison.logical_not(called))),
         )
-    hits = _as_double(_hits(labels, chosen))
-    found = reductions.reduce_sum(hits, -1)
-    wrong = reductions.reduce_sum(math.subtract(array.ones_like(hits), hits), -1)
+    hits, once = _hits(labels, chosen), _first_of_its_kind(chosen)
+    found = reductions.reduce_sum(_as_double(comparison.logical_and(once, hits)), -1)
+    wrong = reductions.reduce_sum(_as_double(comparison.logical_and(once, comparison.logical_not(hits))), -1)
     fresh = comparison.logical_and(_first_of_its_kind(labels), comparison.greater_equal(labels, 0))
     missed = comparison.logical_and(fresh, comparison.logical_not(_hits(chosen, labels)))
     return found, wrong, reductions.reduce_sum(_as_double(missed), -1)

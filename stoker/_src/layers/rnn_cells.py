@@ -85,7 +85,8 @@ class RNNCell(Layer):
         if scope is not None:
             with variable_scope.variable_scope(scope) as opened:
                 return super().__call__(inputs, state, scope=opened)
-        return super().__call__(inputs, state)
+        with variable_scope.variable_scope(variable_scope.get_variable_scope()):  # names its ops `rnn/rnn/my_cell/...`
+            return super().__call__(inputs, state)
 
     @property
     def state_size(self) -> Any:

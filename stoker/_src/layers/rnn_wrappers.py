@@ -12,6 +12,7 @@ from stoker._src.base import nest
 from stoker._src.base.export import export
 from stoker._src.base.shapes import as_shape
 from stoker._src.graph.scopes import device as placed_on
+from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.rnn_cells import LSTMStateTuple, RNNCell, check_cell
@@ -52,7 +53,8 @@ class _Wrapper(RNNCell):
     trainable_variables = trainable_weights
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
-        return self._cell.zero_state(batch_size, dtype)
+        with name_scope(type(self).__name__ + "ZeroState"):
+            return self._cell.zero_state(batch_size, dtype)
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
         return self._wrapped(inputs, state, scope)

@@ -315,6 +315,8 @@ def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: st
         if number:
             raise TypeError(f"Expected string, but got {number} of type 'int': there are no ones of strings.")
         blank = b""
+    elif dtype in (dtypes.resource, dtypes.variant):
+        raise TypeError(f"`dtype` {dtype!r} is not compatible with {number} of dtype int64.")
     with name_scope(name, default, [shape]) as scope:
         if not isinstance(shape, Tensor):
             try:
@@ -324,7 +326,11 @@ def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: st
             if known.known and (known.size or 0) < 1000:
                 array = np.full(tuple(known), blank, dtype=dtype.as_numpy_dtype)  # type: ignore[arg-type]
                 return constant_of(array, dtype, scope)
-            shape = convert_to_tensor(known, name="shape_as_tensor") if known.known else convert_to_tensor(shape)
+            if known.known:
+                shape = convert_to_tensor(known, name="shape_as_tensor")
+            else:
+                packed = isinstance(shape, (list, tuple)) and any(isinstance(size, Tensor) for size in shape)
+                shape = convert_to_tensor(shape, None if packed else dtypes.int32)
         if shape.static_shape.rank == 0:
             shape = reshape(shape, [-1])
         return fill(shape, constant(blank, dtype), name=scope)

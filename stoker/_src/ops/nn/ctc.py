@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -253,14 +254,15 @@ def ctc_loss_v2(
     Raises:
         ValueError: sparse labels without `blank_index`, or a blank that is no class.
     """
-    with name_scope(name, "ctc_loss", [labels, logits]):
+    is_sparse = isinstance(labels, SparseTensor)
+    # As in TensorFlow, whose sparse form is one op that no name is given to.
+    with nullcontext() if is_sparse else name_scope(name, "ctc_loss_dense", [labels, logits]):
         logits = convert_to_tensor(logits, name="logits")
         kind = logits.dtype.base_dtype
         if kind in (dtypes.float16, dtypes.bfloat16):
             logits = math.cast(logits, dtypes.float32)
         if not logits_time_major:
             logits = array.transpose(logits, [1, 0, 2])
-        is_sparse = isinstance(labels, SparseTensor)
         if is_sparse and blank_index is None:
             raise ValueError("Argument `blank_index` must be provided when labels is a SparseTensor.")
         classes: Any = logits.static_shape.of_rank(3)[2]
@@ -282,7 +284,8 @@ def ctc_loss_v2(
             raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
         if not labels.dtype.is_integer:
             raise TypeError(f"Labels are integers, not {labels.dtype!r}.")
-        return math.cast(_dense_loss(math.cast(labels, dtypes.int32), logits, label_length, logit_length, blank), kind)
+        losses = _dense_loss(math.cast(labels, dtypes.int32), logits, label_length, logit_length, blank)
+        return array.identity(math.cast(losses, kind), name="IdentityN")
 
 
 _IMPOSSIBLE = 706.8936  # -log(1e-307), what TensorFlow gives where no path fits
@@ -386,7 +389,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         width = array.reshape(reductions.MAX(counts, [0]), [1])
         shape = array.concat([slicing.SLICE(sizes, [0], [1]), width], 0)
         collapsed = scattering.SCATTER_ND(target, gathering.GATHER_ND(labels, indices), shape)
-        return collapsed, math.cast(counts, lengths.dtype.base_dtype)
+        return array.identity(collapsed, name="Reshape_3"), math.cast(counts, lengths.dtype.base_dtype)
 
 
 @export("nn.ctc_unique_labels")
