@@ -573,11 +573,9 @@ def checked_count(value: Any, name: str) -> int | None:
     """
     if value is None:
         return None
-    if isinstance(value, float):
-        value = int(value)
-    elif isinstance(value, bool) or not hasattr(value, "__index__"):
+    if not isinstance(value, float) and not hasattr(value, "__index__"):
         raise TypeError(f"The `{name}` argument must be an integer. Received: {value!r}")
-    count = operator.index(value)
+    count = value if isinstance(value, int) else int(value) if isinstance(value, float) else operator.index(value)
     if count <= 0:
         raise ValueError(
             f"Invalid value for argument `{name}`. Expected a strictly positive value. Received {name}={count}."
