@@ -326,7 +326,17 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
         rank = indices.static_shape.rank
         if rank is None:
             raise ValueError("batch_gather does not allow indices with unknown shape.")
+        params = convert_to_tensor(params, name="params")
+        _check_batch_dims(rank - 1, params, indices)
         return GATHER_V2(params, indices, rank - 1, batch_dims=rank - 1)
+
+
+def _check_batch_dims(batch_dims: int, params: Tensor, indices: Tensor) -> None:
+    """Raises ValueError unless there are that many dimensions before the last one of both, as far as that is known."""
+    for label, tensor in (("indices", indices), ("params", params)):
+        rank = tensor.static_shape.rank
+        if rank is not None and not 0 <= batch_dims < rank:
+            raise ValueError(f"Argument `batch_dims` = {batch_dims} must be less than rank(`{label}`) = {rank}")
 
 
 # ---- GatherNd ---------------------------------------------------------------------------------------------------
@@ -415,7 +425,7 @@ def gather_nd(
         batch_dims = constant_value(batch_dims)  # type: ignore[assignment]
     if not isinstance(batch_dims, (int, np.integer)) and np.shape(batch_dims) != ():
         raise TypeError(f"Argument `batch_dims` must be an int; got {batch_dims!r}")
-    if isinstance(batch_dims, (str, bytes)) or batch_dims is None:
+    if batch_dims is None:
         raise TypeError(
             f"Argument `batch_dims` must be an int that is known when the graph is built; got {batch_dims!r}"
         )
@@ -425,20 +435,22 @@ def gather_nd(
     with name_scope(name, "BatchGatherND", [params, indices]):
         params, indices = convert_to_tensor(params), convert_to_tensor(indices)
         rank = indices.static_shape.rank
-        if rank is None or batch_dims >= rank or batch_dims < 0:
-            raise ValueError(f"batch_dims = {batch_dims} must be at least 0 and less than rank(indices) = {rank}")
+        if rank is None:
+            raise ValueError("tf.gather_nd does not allow indices with unknown shape.")
+        _check_batch_dims(batch_dims, params, indices)
         shared = [x.static_shape[:batch_dims] for x in (params, indices) if x.static_shape.rank is not None]
         if len(shared) == 2 and not shared[0].compatible(shared[1]):
             text = f"The first {batch_dims} dimensions of params and indices differ: {shared[0]} and {shared[1]}."
             raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
-        # The batch's own coordinates are put before those given.
+        # The batch's own coordinates are put before those given: where the two differ in their batch, they cannot be joined.
         sizes = array.shape(indices, out_type=indices.dtype.base_dtype)
+        batch = array.shape(params, out_type=indices.dtype.base_dtype)
         parts = []
         for axis in range(batch_dims):
-            steps = ranges.range(math.cast(sizes[axis], indices.dtype.base_dtype))  # type: ignore[index]
+            steps = ranges.range(math.cast(batch[axis], indices.dtype.base_dtype))  # type: ignore[index]
             form = [1] * rank
             form[axis] = -1
-            ones = joined_sizes([*[sizes[i] for i in range(rank - 1)], 1])  # type: ignore[index]
+            ones = joined_sizes([*[(batch if i < batch_dims else sizes)[i] for i in range(rank - 1)], 1])  # type: ignore[index]
             parts.append(ranges.broadcast_to(array.reshape(steps, form), ones))
         return GATHER_ND(params, array.concat([*parts, indices], -1), bad_indices_policy=bad_indices_policy)
 
