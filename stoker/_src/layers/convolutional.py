@@ -29,9 +29,9 @@ _LAYOUTS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
 
 class _Convolution(Layer):
-    """A convolution over `dimensions` spatial dimensions. Variables: `kernel` [*size, inputs, filters], `bias`."""
+    """A convolution over `rank` spatial dimensions. Variables: `kernel` [*size, inputs, filters], `bias`."""
 
-    dimensions: int
+    rank: int
 
     def __init__(
         self,
@@ -61,14 +61,12 @@ class _Convolution(Layer):
                 "Invalid value for argument `filters`. Expected a strictly positive value. "
                 f"Received filters={self.filters}."
             )
-        self.kernel_size = spatial_tuple(kernel_size, self.dimensions, "kernel_size")
-        self.strides = spatial_tuple(strides, self.dimensions, "strides")
-        self.dilation_rate = spatial_tuple(dilation_rate, self.dimensions, "dilation_rate")
-        self.padding = checked_padding(
-            padding, ("valid", "same", "causal") if self.dimensions == 1 else ("valid", "same")
-        )
+        self.kernel_size = spatial_tuple(kernel_size, self.rank, "kernel_size")
+        self.strides = spatial_tuple(strides, self.rank, "strides")
+        self.dilation_rate = spatial_tuple(dilation_rate, self.rank, "dilation_rate")
+        self.padding = checked_padding(padding, ("valid", "same", "causal") if self.rank == 1 else ("valid", "same"))
         self.data_format = data_format
-        self._channels = channels_axis(data_format, self.dimensions + 2)
+        self._channels = channels_axis(data_format, self.rank + 2)
         if max(self.strides) > 1 and max(self.dilation_rate) > 1:
             raise ValueError(
                 f"`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: strides={self.strides} and dilation_rate={self.dilation_rate}"
@@ -83,15 +81,15 @@ class _Convolution(Layer):
 
     @property
     def layout(self) -> str:
-        return _LAYOUTS[self.dimensions][1 if self._channels == 1 else 0]
+        return _LAYOUTS[self.rank][1 if self._channels == 1 else 0]
 
     def _spec(self, axes: dict[int, int] | None = None) -> InputSpec:
         """Any number of batch dimensions."""
-        return InputSpec(min_ndim=self.dimensions + 2, axes=axes)
+        return InputSpec(min_ndim=self.rank + 2, axes=axes)
 
     def _input_channels(self, input_shape: Any) -> int:
         shape = as_shape(input_shape)
-        axis = self._channels - self.dimensions - 2
+        axis = self._channels - self.rank - 2
         count = None if shape.rank is None else shape[axis]
         if count is None:
             raise ValueError(
@@ -130,12 +128,12 @@ class _Convolution(Layer):
         """With bias and activation."""
         if self.use_bias:
             outputs = bias.bias_add(outputs, self.bias, "NCHW" if self._channels == 1 else "NHWC")
-        return outputs if self.activation is None else self.activation(outputs)
+        return self.activation(outputs)
 
     def call(self, inputs: Any) -> Tensor:
         inputs = convert_to_tensor(inputs)
         shape = inputs.static_shape
-        batches = None if shape.rank is None else shape.rank - self.dimensions - 1
+        batches = None if shape.rank is None else shape.rank - self.rank - 1
         if batches is None or batches == 1:
             return self._finished(self._convolved(inputs))
         sizes = array.shape(inputs)
@@ -156,7 +154,7 @@ class _Convolution(Layer):
             padding.upper(),
             self.strides,
             self.dilation_rate,
-            f"Conv{self.dimensions}D",
+            f"Conv{self.rank}D",
             self.layout,
         )
 
@@ -168,7 +166,7 @@ class _Convolution(Layer):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         sizes = dims(input_shape)
-        batches = len(sizes) - self.dimensions - 1
+        batches = len(sizes) - self.rank - 1
         first = batches + 1 if self._channels == 1 else batches
         for i, window in enumerate(self.kernel_size):
             sizes[first + i] = output_length(
@@ -182,21 +180,21 @@ class _Convolution(Layer):
 class Conv1D(_Convolution):
     """A convolution of sequences."""
 
-    dimensions = 1
+    rank = 1
 
 
 @export(v1="layers.Conv2D")
 class Conv2D(_Convolution):
     """A convolution of images."""
 
-    dimensions = 2
+    rank = 2
 
 
 @export(v1="layers.Conv3D")
 class Conv3D(_Convolution):
     """A convolution of volumes."""
 
-    dimensions = 3
+    rank = 3
 
 
 def _convolution(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:
@@ -242,7 +240,7 @@ class _OneBatch(_Convolution):
     """A convolution whose inputs have one batch dimension."""
 
     def _spec(self, axes: dict[int, int] | None = None) -> InputSpec:
-        return InputSpec(ndim=self.dimensions + 2, axes=axes)
+        return InputSpec(ndim=self.rank + 2, axes=axes)
 
 
 class _Separable(_OneBatch):
@@ -308,12 +306,13 @@ class _Separable(_OneBatch):
         )
         self.pointwise_kernel = self.add_weight(
             "pointwise_kernel",
-            [*[1] * self.dimensions, self.depth_multiplier * channels, self.filters],
+            [*[1] * self.rank, self.depth_multiplier * channels, self.filters],
             initializer=self.pointwise_initializer,
             regularizer=self.pointwise_regularizer,
             constraint=self.pointwise_constraint,
         )
         self._build_bias()
+        self.built = True
 
     def _separable(self, inputs: Any, depthwise: Any, pointwise: Any, strides: Any, rates: Any) -> Tensor:
         first = self._channels == 1
@@ -332,7 +331,7 @@ class _Separable(_OneBatch):
 class SeparableConv1D(_Separable):
     """A separable convolution of sequences."""
 
-    dimensions = 1
+    rank = 1
 
     def call(self, inputs: Any) -> Tensor:
         if self.padding == "causal":
@@ -348,14 +347,14 @@ class SeparableConv1D(_Separable):
         if self.use_bias:
             outputs = bias.bias_add(outputs, self.bias, "NCHW" if self._channels == 1 else "NHWC")
         outputs = array.squeeze(outputs, [extra])
-        return outputs if self.activation is None else self.activation(outputs)
+        return self.activation(outputs)
 
 
 @export(v1="layers.SeparableConv2D")
 class SeparableConv2D(_Separable):
     """A separable convolution of images."""
 
-    dimensions = 2
+    rank = 2
 
     def call(self, inputs: Any) -> Tensor:
         return self._finished(
@@ -465,11 +464,11 @@ class _Transposed(_OneBatch):
         sizes = array.shape(inputs)
         spatial = [
             self._grown(sizes[first + i] if known[first + i] is None else known[first + i], i)  # type: ignore[index]
-            for i in range(self.dimensions)
+            for i in range(self.rank)
         ]
         batch = sizes[0]  # type: ignore[index]
         whole = [batch, self.filters, *spatial] if first == 2 else [batch, *spatial, self.filters]
-        function = conv_api.conv2d_transpose if self.dimensions == 2 else conv_api.conv3d_transpose
+        function = conv_api.conv2d_transpose if self.rank == 2 else conv_api.conv3d_transpose
         outputs = function(
             inputs,
             self.kernel,
@@ -484,7 +483,7 @@ class _Transposed(_OneBatch):
     def compute_output_shape(self, input_shape: Any) -> Any:
         sizes = dims(input_shape)
         first = 2 if self._channels == 1 else 1
-        for i in range(self.dimensions):
+        for i in range(self.rank):
             size = sizes[first + i]
             sizes[first + i] = None if size is None else self._grown(size, i)
         sizes[self._channels] = self.filters
@@ -495,14 +494,14 @@ class _Transposed(_OneBatch):
 class Conv2DTranspose(_Transposed):
     """The transpose of a convolution of images."""
 
-    dimensions = 2
+    rank = 2
 
 
 @export(v1="layers.Conv3DTranspose")
 class Conv3DTranspose(_Transposed):
     """The transpose of a convolution of volumes."""
 
-    dimensions = 3
+    rank = 3
 
 
 def _transposed(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:
