@@ -180,6 +180,8 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
                 covered = shape[at:end]
                 tensor.set_shape(Shape((*(shape.dims or ())[:at], covered.size, *(shape.dims or ())[end:])))
             mask = array.reshape(mask, [-1])
+        elif at == 0:
+            tensor = array.reshape(tensor, array.shape(tensor))  # whose gradient is dense
         positions = array.squeeze(WHERE(mask), [1])
         return gathering.GATHER_V2(tensor, positions, at)
 
@@ -207,7 +209,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, n
         steps = ranges.range(convert_to_tensor(0, kind), maxlen, convert_to_tensor(1, kind))
         result = math.LESS(steps, array.expand_dims(lengths, -1))
         wanted = as_dtype(dtype).base_dtype
-        return result if wanted is dtypes.bool_ else math.cast(result, wanted)
+        return result if wanted is dtypes.bool_ else math.cast(result, wanted, name="Cast_1")
 
 
 # ---- OneHot -----------------------------------------------------------------------------------------------------

@@ -170,7 +170,10 @@ def broadcast_to_shape(input: Shape, shape: Shape) -> Shape:
     if shape.known and input.known:
         if broadcast(input, shape).dims != shape.dims:
             raise InvalidArgumentError(None, None, f"Incompatible shapes: {input} does not broadcast to {shape}.")
-    return shape
+    if shape.dims is None or input.dims is None or len(input) > len(shape):
+        return shape
+    kept = (None,) * (len(shape) - len(input)) + tuple(None if size == 1 else size for size in input.dims)
+    return Shape(own if size is None else size for size, own in zip(shape.dims, kept))
 
 
 @BROADCAST_TO.grad
@@ -266,6 +269,8 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         given = isinstance(start, Tensor) or isinstance(stop, Tensor)
         start = convert_to_tensor(start, name="start")
         stop = convert_to_tensor(stop, start.dtype.base_dtype, name="stop")
+        if start.dtype.base_dtype.is_integer:
+            start, stop = math.cast(start, dtypes.float64), math.cast(stop, dtypes.float64)
         if not given and start.static_shape.rank == 0 and stop.static_shape.rank == 0:
             if axis not in (0, -1):
                 array.expand_dims(start, axis)  # says what is wrong with it
@@ -278,8 +283,6 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         known = constant_value(num)
         if known is not None and (known <= 0).any():
             raise InvalidArgumentError(None, None, f"Requires num > 0: {known}")
-        if start.dtype.base_dtype.is_integer:
-            start, stop = math.cast(start, dtypes.float64), math.cast(stop, dtypes.float64)
         kind = start.dtype.base_dtype
         if start.static_shape != stop.static_shape or not start.static_shape.known:
             zeros = array.zeros_like(start + stop)  # type: ignore[operator]
@@ -403,6 +406,8 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         known_counts = constant_value(counts)
         if known_counts is not None:
             places.set_shape([int(np.maximum(known_counts, 0).sum())])
+        if at == 0:
+            data = array.reshape(data, array.shape(data))  # whose gradient is dense
         return gathering.GATHER_V2(data, places, at)
 
 
@@ -443,11 +448,11 @@ def unravel_index_kernel(indices: torch.Tensor, dims: list[int]) -> torch.Tensor
     return torch.stack(coordinates[::-1])
 
 
-@UNRAVEL_INDEX.shape(values=["dims"])
-def unravel_index_shape(indices: Shape, dims: np.ndarray | None) -> Shape:
+@UNRAVEL_INDEX.shape
+def unravel_index_shape(indices: Shape, dims: Shape) -> Shape:
     if indices.dims is None or len(indices) > 1:
         return UNKNOWN_SHAPE
-    return Shape((None if dims is None else len(dims),)).concat(indices)
+    return dims.of_rank(1).concat(indices)
 
 
 @export("unravel_index")
