@@ -342,7 +342,7 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
             )
         half = _number(0.5, x) * x
         if approximate:
-            cube = x * x * x
+            cube = math.power(x, _number(3, x))
             inner = _number(scalars.sqrt(2 / scalars.pi), x) * (x + _number(_single(0.044715), x) * cube)
             return half * (_number(1, x) + math.tanh(inner))
         # By way of erfc, which keeps its digits where x is very negative.

@@ -53,7 +53,7 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
         if known is None or not bool(known):
             check = assertions.assert_op(fits, ["global_batch_size must be non-negative.", size])
             size = size if check is None else grouping.with_dependencies([check], size)
-    return math.DIV_NO_NAN(reductions.reduce_sum(losses), casting.cast(size, kind))
+    return math.divide_no_nan(reductions.reduce_sum(losses), casting.cast(size, kind))
 
 
 @export("nn.scale_regularization_loss")
