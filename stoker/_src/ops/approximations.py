@@ -309,9 +309,16 @@ def _function(name: str, definition: OpDefinition, text: str) -> Any:
             if rank is None:
                 raise ValueError("A transform over all axes needs an input of known rank.")
             axes = list(range(rank))
+        fft_length, axes = (
+            convert_to_tensor(each, dtypes.int32) if isinstance(each, Tensor) else each for each in (fft_length, axes)
+        )
+        x.shape.with_rank_at_least(len(axes) if isinstance(axes, list) else 0)
         if fft_length is None:
             sizes = array.shape(x)
-            picked = gathering.gather(sizes, [axis % rank for axis in axes] if rank is not None else axes)
+            picked = gathering.gather(
+                sizes,
+                axes if rank is None else np.mod(axes, rank) if isinstance(axes, list) else math.floormod(axes, rank),
+            )
             if definition is IRFFTND:
                 last = math.multiply(picked[-1:] - 1, 2)  # type: ignore[index]
                 picked = array.concat([picked[:-1], math.maximum(last, 1)], 0)  # type: ignore[index]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod as product
 from typing import Any
 
 import numpy as np
@@ -183,15 +184,11 @@ def reshape_kernel(tensor: Any, shape: list[int]) -> Any:
             raise ValueError
         return tensor.reshape(shape)
     except (RuntimeError, ValueError, TypeError, OverflowError):
-        if shape.count(-1) == 1 and 0 in shape and 0 in tensor.shape and min(shape) >= -1:
-            return tensor.reshape(_of_nothing(tensor.shape, shape))
+        if 0 in tensor.shape and 0 in shape and shape.count(-1) == 1 and min(shape) == -1:
+            # Any size would do: the one that the sizes other than 0 leave is taken.
+            kept, wanted = (product([size for size in each if size > 0]) for each in (tensor.shape, shape))
+            return tensor.reshape([kept // wanted if size == -1 else size for size in shape])
         raise _misfit(tensor, shape) from None
-
-
-def _of_nothing(old: Any, new: list[int]) -> list[int]:
-    """The sizes `new` for an empty tensor, in which zeros say nothing of the one that is missing: the others do."""
-    rest, known = (int(np.prod([size for size in sizes if size > 0], dtype=np.int64)) for sizes in (old, new))
-    return [rest // known if size == -1 else size for size in new]
 
 
 def _misfit(tensor: Any, shape: Any) -> InvalidArgumentError:
@@ -319,6 +316,8 @@ def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: st
         if number:
             raise TypeError(f"Expected string, but got {number} of type 'int': there are no ones of strings.")
         blank = b""
+    elif dtype in (dtypes.resource, dtypes.variant):
+        raise TypeError(f"`dtype` {dtype!r} is not compatible with {number} of dtype int64.")
     with name_scope(name, default, [shape]) as scope:
         if not isinstance(shape, Tensor):
             try:
@@ -328,7 +327,11 @@ def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: st
             if known.known and (known.size or 0) < 1000:
                 array = np.full(tuple(known), blank, dtype=dtype.as_numpy_dtype)  # type: ignore[arg-type]
                 return constant_of(array, dtype, scope)
-            shape = convert_to_tensor(known, name="shape_as_tensor") if known.known else convert_to_tensor(shape)
+            if known.known:
+                shape = convert_to_tensor(known, name="shape_as_tensor")
+            else:
+                packed = isinstance(shape, (list, tuple)) and any(isinstance(size, Tensor) for size in shape)
+                shape = convert_to_tensor(shape, None if packed else dtypes.int32)
         if shape.static_shape.rank == 0:
             shape = reshape(shape, [-1])
         return fill(shape, constant(blank, dtype), name=scope)

@@ -81,7 +81,8 @@ def checked_sizes(sizes: Sequence[int]) -> list[int]:
             raise InvalidArgumentError(
                 None, None, f"Dimensions must be >= 0: size {size} of dimension {axis} in {list(sizes)}."
             )
-    count = numbers.prod(sizes)
+    # Where a size is zero, the others still make the strides, of at most 16 bytes for an element.
+    count = numbers.prod(size or 16 for size in sizes)
     if count > _LARGEST:
         raise InvalidArgumentError(None, None, f"The shape {list(sizes)} has too many elements (more than 2**63 - 1).")
     return list(sizes)

@@ -397,11 +397,13 @@ def _blocked(input: Shape, count: int | None, block_shape: Any, margins: Any, *,
 
 
 def _block_count(op: Any) -> int | None:
-    """How many blocks there are. TensorFlow wants to know when building that they are a vector."""
-    blocks = op._inputs[1].static_shape
-    if blocks.rank != 1:
-        raise InvalidArgumentError(None, None, f"block_shape must have rank 1, found the shape {blocks}.")
-    return blocks[0]
+    """How many blocks there are. TensorFlow wants to know when building that they are a vector, and of what size."""
+    found = op._inputs[1].static_shape
+    if found.rank != 1:
+        raise InvalidArgumentError(None, None, f"block_shape must have rank 1, found the shape {found}.")
+    if not found.known:
+        raise InvalidArgumentError(None, None, f"block_shape must have known size, found the shape {found}.")
+    return found[0]
 
 
 @SPACE_TO_BATCH_ND.shape(values=["block_shape", "paddings"])
@@ -470,7 +472,7 @@ def _block_argument(block_size: Any, block_shape: Any) -> np.ndarray | Any:
     if block_size is not None and block_shape is not None:
         raise ValueError("Cannot specify both 'block_size' and 'block_shape'.")
     block: Any = block_shape if block_size is None else block_size
-    return np.array([int(block)] * 2) if np.ndim(block) == 0 and not isinstance(block, Tensor) else block
+    return np.array([block, block], dtype=np.int64)
 
 
 @export(v1=("space_to_batch", "nn.space_to_batch"))
@@ -479,7 +481,7 @@ def space_to_batch(
 ) -> Tensor:
     """Square blocks of an image's padded height and width moved into the batch dimension."""
     made = SPACE_TO_BATCH_ND(input, _block_argument(block_size, block_shape), paddings, name=name)
-    made.set_shape(made.static_shape.of_rank(4))
+    made.set_shape(made.shape.with_rank(4))
     return made
 
 
@@ -492,9 +494,8 @@ def space_to_batch_v2(input: Any, block_shape: Any, paddings: Any, name: str | N
 @export(v1="batch_to_space")
 def batch_to_space(input: Any, crops: Any, block_size: Any, name: str | None = None, block_shape: Any = None) -> Tensor:
     """The inverse of `space_to_batch`."""
-    block = _block_argument(None if block_shape is not None else block_size, block_shape)
-    made = BATCH_TO_SPACE_ND(input, block, crops, name=name or "BatchToSpace")
-    made.set_shape(made.static_shape.of_rank(4))
+    made = BATCH_TO_SPACE_ND(input, _block_argument(block_size, block_shape), crops, name=name or "BatchToSpace")
+    made.set_shape(made.shape.with_rank(4))
     return made
 
 
@@ -516,7 +517,12 @@ def required_space_to_batch_paddings(
     with name_scope(name, "required_space_to_batch_paddings", [input_shape, block_shape]):
         sizes = convert_to_tensor(input_shape, dtypes.int32, name="input_shape")
         blocks = convert_to_tensor(block_shape, dtypes.int32, name="block_shape")
-        count = blocks.static_shape.of_rank(1)[0]
+        blocks.shape.assert_is_fully_defined()
+        blocks.shape.assert_has_rank(1)
+        count = blocks.static_shape[0]
+        if not count:
+            empty = np.zeros((0, 2), np.int32)
+            return constant(empty, name="paddings"), constant(empty, name="crops")
         base = np.zeros((count, 2), np.int32) if base_paddings is None else base_paddings
         base = convert_to_tensor(base, dtypes.int32, name="base_paddings")
         for each, wanted in ((sizes, Shape((count,))), (base, Shape((count, 2)))):

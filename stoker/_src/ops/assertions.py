@@ -12,7 +12,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import STATEFUL, TYPES, define
 from stoker._src.graph.scopes import name_scope
-from stoker._src.ops.number_text import float_text, question_marks
+from stoker._src.ops.number_text import float_text, question_marks, string_text
 from stoker._src.ops.values import to_numpy
 
 ASSERT = define(
@@ -24,20 +24,20 @@ ASSERT = define(
 def assert_kernel(condition: bool, data: list[Any], *, summarize: int) -> None:
     if condition is not True:
         shown = " ".join(f"[{summary(to_numpy(value), summarize)}]" for value in data)
+        shown = shown.encode(errors="surrogateescape").decode(errors="backslashreplace")
         raise InvalidArgumentError(None, None, f"assertion failed: {shown}")
 
 
 def summary(array: np.ndarray, limit: int) -> str:
-    """The first `limit` elements (all for -1), a bracket round each row but the outermost."""
+    """The first `limit` elements (all for -1), a bracket round each row but the outermost; surrogates for what is no UTF-8."""
     array = np.asarray(array)
-    limit = 3 if limit == 0 else limit
     if np.iscomplexobj(array):
         return question_marks(array.size, limit)
     count = array.size if limit < 0 else min(limit, array.size)
-    if not array.size:
+    if not array.size or (limit == 0 and array.dtype == np.bool_):  # TensorFlow leaves out the dots of booleans
         return ""
     flat = [_text(item) for item in array.reshape(-1)[:count]]
-    return _rows(flat, array.shape, 0)[0] + ("..." if array.ndim and array.size > count else "")
+    return _rows(flat, array.shape, 0)[0] + ("..." if array.size > count else "")
 
 
 def _rows(flat: list[str], shape: tuple[int, ...], at: int) -> tuple[str, int]:
@@ -57,7 +57,7 @@ def _rows(flat: list[str], shape: tuple[int, ...], at: int) -> tuple[str, int]:
 
 def _text(item: Any) -> str:
     if isinstance(item, bytes):
-        return item.decode("utf-8", "backslashreplace")
+        return string_text(item)
     if isinstance(item, (bool, np.bool_)):
         return str(int(item))
     if isinstance(item, (float, np.floating)) or type(item).__name__ == "bfloat16":

@@ -182,6 +182,7 @@ def matrix_determinant_grad(op: Operation, g: Tensor) -> Tensor:
 def log_matrix_determinant_kernel(input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     check_square(input)
     sign, logarithm = torch.linalg.slogdet(wide(input))
+    sign = torch.where(torch.isnan(logarithm), torch.nan, sign)
     return sign.to(input.dtype), logarithm.to(input.dtype)
 
 

@@ -87,11 +87,11 @@ def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "matrix_exponential", [input]):
         x = convert_to_tensor(input, name="matrix")
         part = x.dtype.base_dtype.real_dtype
-        if not part.is_floating:
-            raise ValueError(f"tf.linalg.expm does not support matrices of type {x.dtype.name}")
         # The order and the norm up to which it is exact to the last bits of double or single precision.
         order, limit = (13, 5.371920351148152) if part is dtypes.float64 else (7, 3.925724783138660)
         norms = reductions.reduce_max(reductions.reduce_sum(math_unary.abs(x), -2), -1)
+        if not part.is_floating:
+            raise ValueError(f"tf.linalg.expm does not support matrices of type {x.dtype.name}")
         ratio = math.realdiv(norms, math.number(limit, norms))
         doublings = math.maximum(
             math_unary.ceil(math.realdiv(math_unary.log(ratio), math.number(numbers.log(2), norms))),

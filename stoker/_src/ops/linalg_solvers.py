@@ -471,19 +471,38 @@ def tridiagonal_solve(
         right = array.reshape(right, array.concat([array.shape(right), [1]], 0))
     elif transpose_rhs:
         right = linalg.transposed(right)
+    _check_systems(diags.static_shape, right.static_shape)
     solution = TRIDIAGONAL_SOLVE(diags, right, partial_pivoting=partial_pivoting, name=name)
     if vector:
         return array.reshape(solution, array.shape(solution)[:-1])
     return linalg.transposed(solution) if transpose_rhs else solution
 
 
+def _check_systems(diags: Shape, rhs: Shape) -> None:
+    """Raises ValueError for diagonals [..., 3, M] and right-hand sides [..., M, K] that are known not to fit."""
+    if diags.rank is None or rhs.rank is None or diags.rank < 2:
+        return
+    if diags.rank != rhs.rank:
+        raise ValueError(f"Expected the rank of rhs to be {diags.rank - 1} or {diags.rank}, got {rhs.rank}")
+    if any(None not in pair and pair[0] != pair[1] for pair in zip(diags[:-2], rhs[:-2])):
+        raise ValueError(f"Batch shapes {diags[:-2]} and {rhs[:-2]} are incompatible")
+    if diags[-2] not in (3, None):
+        raise ValueError(f"Expected 3 diagonals got {diags[-2]}")
+    if None not in (diags[-1], rhs[-2]) and diags[-1] != rhs[-2]:
+        raise ValueError(
+            f"Expected number of left-hand sided and right-hand sides to be equal, got {diags[-1]} and {rhs[-2]}"
+        )
+
+
 @export("linalg.tridiagonal_matmul")
 def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
     """The product of tridiagonal matrices with `rhs` [..., M, K]; the diagonals as in `tridiagonal_solve`."""
-    right = convert_to_tensor(rhs)
-    size = right.static_shape[-2] if (right.static_shape.rank or 0) > 1 else None
+    size = None
+    if diagonals_format == "sequence":
+        rhs = convert_to_tensor(rhs)
+        size = rhs.static_shape[-2] if (rhs.static_shape.rank or 0) > 1 else None
     diags = _compact(diagonals, diagonals_format, size)
-    return TRIDIAGONAL_MATMUL(diags[..., 0:1, :], diags[..., 1:2, :], diags[..., 2:3, :], right, name=name)
+    return TRIDIAGONAL_MATMUL(diags[..., 0:1, :], diags[..., 1:2, :], diags[..., 2:3, :], rhs, name=name)
 
 
 BANDED_TRIANGULAR_SOLVE = define(

@@ -139,11 +139,14 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         start, limit = 0, start
     with name_scope(name, "Range", [start, limit, delta]) as scope:
         wanted = None if dtype is None else as_dtype(dtype)
-        parts = [convert_to_tensor(v, wanted, n) for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))]
+        given = ((start, "start"), (limit, "limit"), (delta, "delta"))
+        parts = [v if isinstance(v, Tensor) else convert_to_tensor(v, wanted, n) for v, n in given]
         if wanted is None:  # the widest of the three decides
             found = [part.dtype.base_dtype for part in parts]
-            widest = max(found, key=lambda each: _ORDER.index(each) if each in _ORDER else 0)
-            parts = [math.cast(part, widest) for part in parts]
+            if unranked := [each.name for each in found if each not in _ORDER]:
+                raise TypeError(f"range() needs a `dtype` for numbers of type {', '.join(unranked)}.")
+            wanted = max(found, key=_ORDER.index)
+        parts = [math.cast(part, wanted) for part in parts]
         return RANGE(*parts, name=scope)
 
 
@@ -354,13 +357,13 @@ def _check_counts(counts: Shape, length: int | None) -> None:
         raise ValueError(f"Dimensions {length} and {counts[0]} are not compatible: `input` along axis, and `repeats`")
 
 
-def along_axis(x: Tensor, axis: int, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """`function` along `axis` of a tensor whose rank is not known.
+def along_axis(x: Tensor, axis: Any, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """`function` along `axis` of a tensor whose rank is not known, or along one that is not (a tensor, not below 0).
 
     It receives [before, along, behind] and may put any number of dimensions in the place of the middle one.
     """
     sizes: Any = array.SHAPE_OP(x)
-    before, behind = sizes[:axis], sizes[axis + 1 :] if axis != -1 else sizes[:0]
+    before, behind = sizes[:axis], sizes[:0] if type(axis) is int and axis == -1 else sizes[axis + 1 :]
     outer, inner = (reductions.reduce_prod(part) for part in (before, behind))
     done = function(array.reshape(x, gathering.joined_sizes([outer, sizes[axis], inner])))
     along: Any = array.SHAPE_OP(done)

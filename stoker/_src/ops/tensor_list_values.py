@@ -164,9 +164,9 @@ class TensorList:
 
     def zeros_like(self) -> TensorList:
         def zero(item: Any) -> Any:
-            if item is None or not isinstance(item, (torch.Tensor, TensorList)):
-                return None
-            return item.zeros_like() if isinstance(item, TensorList) else torch.zeros_like(item)
+            if isinstance(item, torch.Tensor):
+                return torch.zeros_like(item)
+            return item.zeros_like() if hasattr(item, "zeros_like") else None  # lists and optionals have them
 
         return self.replaced([zero(item) for item in self.items()])
 
@@ -186,7 +186,7 @@ class TensorList:
                     if before is None:
                         total[i] = item
                     else:
-                        total[i] = before.sum_with([item]) if isinstance(item, TensorList) else before + item
+                        total[i] = before.sum_with([item]) if hasattr(item, "sum_with") else before + item
         return self.replaced(total)
 
     def __repr__(self) -> str:

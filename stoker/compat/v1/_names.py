@@ -13,6 +13,7 @@ from stoker.compat.v1 import debugging as debugging
 from stoker.compat.v1 import distributions as distributions
 from stoker.compat.v1 import dtypes as dtypes
 from stoker.compat.v1 import errors as errors
+from stoker.compat.v1 import estimator as estimator
 from stoker.compat.v1 import experimental as experimental
 from stoker.compat.v1 import flags as flags
 from stoker.compat.v1 import gfile as gfile

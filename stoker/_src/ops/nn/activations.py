@@ -271,9 +271,7 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tens
         features = convert_to_tensor(features, name="features")
         if features.dtype.is_integer:
             features = math.cast(features, dtypes.float32)
-        if isinstance(alpha, Tensor):
-            return math.maximum(math.multiply(alpha, features), features, name=scope)
-        return LEAKY_RELU(features, alpha=float(alpha), name=scope)
+        return LEAKY_RELU(features, alpha=alpha, name=scope)
 
 
 @export("nn.elu")
@@ -328,7 +326,8 @@ def swish(features: Any, beta: Any = 1.0) -> Tensor:
     with name_scope(None, "swish", [features]):
         features = convert_to_tensor(features, name="features")
         beta = math.cast(convert_to_tensor(beta, name="beta"), features.dtype.base_dtype)
-        return math.multiply(features, math_unary.SIGMOID(math.multiply(beta, features)))
+        product = math.multiply(features, math_unary.SIGMOID(math.multiply(beta, features)))
+    return array.identity(product, name="IdentityN")  # TensorFlow's name for what has a custom gradient
 
 
 @export(v2="nn.gelu")

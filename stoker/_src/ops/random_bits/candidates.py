@@ -97,7 +97,7 @@ class UnigramTable:
         self.total = np.add.accumulate(self.weights, dtype=np.float32)[-1] if self.weights.size else np.float32(0)
         if not self.total > 0:
             raise InvalidArgumentError(None, None, "FixedUnigramCandidateSampler: no class has a positive weight.")
-        self._keep, self._other = self._alias_table(self.weights.tolist())
+        self._keep, self._other = map(np.asarray, self._alias_table(self.weights.tolist()))
 
     @staticmethod
     def _alias_table(weights: list[float]) -> tuple[list[float], list[int]]:
@@ -115,16 +115,13 @@ class UnigramTable:
             keep[place] = 1.0
         return keep, other
 
-    def draw(self, stream: Stream, first: int, count: int) -> list[int]:
+    def draw(self, stream: Stream, first: int, count: int) -> np.ndarray:
         """Draws `first` to `first + count`: a word that decides between the two classes, then one for the place."""
         skipped, odd = divmod(first, 2)
         words = bits(stream.skip(skipped), 2 * (count + odd))[2 * odd :]
-        decisions = uniform(stream.skip(skipped), 2 * (count + odd), torch.float32).numpy()[2 * odd :: 2].tolist()
-        places = (words[1::2] % np.uint32(len(self._keep))).tolist()
-        return [
-            place if decision < self._keep[place] else self._other[place]
-            for decision, place in zip(decisions, places, strict=True)
-        ]
+        decisions = uniform(stream.skip(skipped), 2 * (count + odd), torch.float32).numpy()[2 * odd :: 2]
+        places = words[1::2] % np.uint32(len(self._keep))
+        return np.where(decisions < self._keep[places], places, self._other[places])
 
 
 def fixed_unigram_candidates(
@@ -136,7 +133,12 @@ def fixed_unigram_candidates(
             None, None, f"range is {range_max} must be equal to weights size  {table.weights.size}"
         )
 
-    def draw(first: int, count: int) -> list[int]:
+    if unique and np.count_nonzero(table.weights) < num_sampled:
+        raise InvalidArgumentError(
+            None, None, f"{num_sampled} unique candidates of {np.count_nonzero(table.weights)} classes with a weight."
+        )
+
+    def draw(first: int, count: int) -> np.ndarray:
         return table.draw(stream, first, count)
 
     def probability(classes: np.ndarray) -> np.ndarray:
@@ -194,7 +196,7 @@ def accidental_hits(true_classes: np.ndarray, sampled: np.ndarray) -> tuple[np.n
 
 
 def _candidates(
-    draw: Callable[[int, int], list[int]],
+    draw: Callable[[int, int], Sequence[int] | np.ndarray],
     probability: Callable[[np.ndarray], np.ndarray],
     true_classes: np.ndarray,
     num_sampled: int,
@@ -228,17 +230,18 @@ def _check_range(true_classes: np.ndarray, range_max: int) -> None:
         )
 
 
-def _distinct(draw: Callable[[int, int], list[int]], wanted: int) -> tuple[list[int], int]:
+def _distinct(draw: Callable[[int, int], Sequence[int] | np.ndarray], wanted: int) -> tuple[list[int], int]:
     """The first `wanted` different classes in the order drawn, and how many draws that took."""
     chosen: dict[int, None] = {}
     tries = 0
-    while len(chosen) < wanted:
-        for candidate in draw(tries, max(wanted, tries)):
-            tries += 1
+    while True:
+        drawn = np.asarray(draw(tries, max(wanted, tries)), np.int64)
+        classes, places = np.unique(drawn, return_index=True)
+        for place, candidate in sorted(zip(places.tolist(), classes.tolist())):
             chosen.setdefault(candidate)
             if len(chosen) == wanted:
-                break
-    return list(chosen), tries
+                return list(chosen), tries + place + 1
+        tries += drawn.size
 
 
 def _expected_count(probability: np.ndarray, num_sampled: int, tries: int) -> np.ndarray:
