@@ -130,6 +130,7 @@ def frame(
             count = max(0, count) if isinstance(count, int) else math.maximum(count, 0)
         starts = array.reshape(math.multiply(ranges.range(0, count), step), [-1, 1])
         places = math.add(starts, array.reshape(ranges.range(0, width), [1, -1]))
+        x = array.reshape(x, array.shape(x))  # whose gradient is dense
         return gathering.GATHER_V2(x, places, axis)
 
 
