@@ -95,37 +95,45 @@ class ReferenceVariableSaveable(SaveableObject):
 class ResourceVariableSaveable(SaveableObject):
     """A variable behind a handle, or a slice of a partitioned one."""
 
-    def __init__(self, variable: ResourceVariable, slice_spec: str, name: str) -> None:
-        self._variable = variable
-        if context.executing_eagerly():
-            value: Any = variable.read_value
-        else:
-            value = self._read_on_host if slice_spec else variable._as_graph_element()
-        spec = SaveSpec(value, slice_spec, name, variable.dtype, variable.device)
-        super().__init__(variable.handle, [spec], name)
-
-    def _read_on_host(self) -> Tensor:
-        value = self._variable.read_value()
-        with device("/device:CPU:0"):
-            return array.identity(value)
+    def __init__(self, handle: Tensor, value: Any, slice_spec: str, name: str, dtype: Any) -> None:
+        self._handle = handle
+        self._place = "" if context.executing_eagerly() else handle.device
+        super().__init__(handle, [SaveSpec(value, slice_spec, name, dtype, self._place)], name)
 
     def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Any:
         restored = restored_tensors[0]
         if restored_shapes is not None:
             restored = array.reshape(restored, restored_shapes[0])
-        with device(None if context.executing_eagerly() else self._variable.device):
-            return state.ASSIGN_VARIABLE_OP(self._variable.handle, array.identity(restored))
+        with device(self._place or None):
+            return state.ASSIGN_VARIABLE_OP(self._handle, array.identity(restored))
+
+
+def _resource_saveable(variable: ResourceVariable, slice_spec: str, name: str) -> SaveableObject:
+    def read_on_host() -> Tensor:
+        value = variable.read_value()
+        with device("/device:CPU:0"):
+            return array.identity(value)
+
+    if context.executing_eagerly():
+        value: Any = variable.read_value
+    else:
+        value = read_on_host if slice_spec else variable._as_graph_element()
+    return ResourceVariableSaveable(variable.handle, value, slice_spec, name, variable.dtype)
 
 
 def _is_reference(value: Any) -> bool:
     return isinstance(value, Tensor) and value.dtype._is_ref_dtype
 
 
+def _is_handle(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.op is not None and value.op.type == "VarHandleOp"
+
+
 def _saveable_of(variable: Variable, name: str) -> SaveableObject:
     info = variable._get_save_slice_info()
     slice_spec = "" if info is None else info.spec
     if isinstance(variable, ResourceVariable):
-        return ResourceVariableSaveable(variable, slice_spec, name)
+        return _resource_saveable(variable, slice_spec, name)
     reference = variable._as_graph_element()
     return ReferenceVariableSaveable(reference, variable.value() if slice_spec else reference, slice_spec, name)
 
@@ -150,6 +158,9 @@ def saveables_of(value: Any, name: str) -> list[SaveableObject]:
         return [_saveable_of(value, name)]
     if _is_reference(value):
         return [ReferenceVariableSaveable(value, value, "", name)]
+    if _is_handle(value):
+        dtype = value.op.attr("dtype")
+        return [ResourceVariableSaveable(value, state.READ_VARIABLE_OP(value, dtype=dtype), "", name, dtype)]
     raise TypeError(f"Variable to save is not a Variable: {value}")
 
 
@@ -175,7 +186,7 @@ def named_saveables(var_list: Any) -> dict[str, Any]:
             name = value.name
         elif isinstance(value, Variable):
             name = value._shared_name
-        elif _is_reference(value):
+        elif _is_reference(value) or _is_handle(value):
             name = value.op.name
         else:
             raise TypeError(f"Variable to save is not a Variable: {value}")

@@ -194,6 +194,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.util.tf_inspect": (_UTIL,),
     "python.util.tf_should_use": (_UTIL,),
     # -- tools, saved_model and what is not under python
+    "python.tools.freeze_graph": (f"{_HERE}.freeze_graph",),
     "python.tools.strip_unused_lib": (f"{_HERE}.strip_unused",),
     "python.pywrap_tensorflow": ("train",),
     "python.saved_model.builder": ("saved_model.builder", "saved_model"),
