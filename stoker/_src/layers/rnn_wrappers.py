@@ -81,6 +81,8 @@ def _probability(name: str, value: Any) -> Any:
         TypeError: no number.
         ValueError: a number outside [0, 1].
     """
+    if value is None:
+        raise ValueError(f"Parameter {name}_keep_prob must be a number, not None")
     known = constant_value(value) if isinstance(value, Tensor) else value
     if known is None or isinstance(known, Variable):
         return value

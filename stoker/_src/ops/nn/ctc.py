@@ -295,9 +295,8 @@ def _dense_loss(labels: Tensor, logits: Tensor, label_length: Any, logit_length:
     """The losses of dense labels. Those without labels or time enough, which the op refuses, it computes for others."""
     width, time = _size(labels, 1), _size(logits, 0)
     zero, one = convert_to_tensor(0), convert_to_tensor(1)
-    counts = math.cast(convert_to_tensor(label_length, dtype_hint=dtypes.int32, name="label_length"), dtypes.int32)
-    steps = math.cast(convert_to_tensor(logit_length, dtype_hint=dtypes.int32, name="logit_length"), dtypes.int32)
-    steps = math.minimum(steps, time)
+    counts = _lengths(label_length, "label_length")
+    steps = math.minimum(_lengths(logit_length, "logit_length"), time)
     inside = comparison.LESS(ranges.RANGE(zero, width, one), array.EXPAND_DIMS(counts, 1))
     same = math.equal(labels[:, 1:], labels[:, :-1])  # type: ignore[index]
     repeated = comparison.LOGICAL_AND(same, inside[:, 1:])
@@ -316,6 +315,16 @@ def _dense_loss(labels: Tensor, logits: Tensor, label_length: Any, logit_length:
     of_blanks = reductions.SUM(math.multiply(blanks, math.cast(before, dtype)), [0])
     impossible = convert_to_tensor(_IMPOSSIBLE, dtype)
     return array_selection.SELECT_V2(fits, losses, array_selection.SELECT_V2(empty, of_blanks, impossible))
+
+
+def _lengths(given: Any, name: str) -> Tensor:
+    lengths = convert_to_tensor(given, dtype_hint=dtypes.int32, name=name)
+    if not lengths.dtype.is_integer:
+        raise TypeError(f"Lengths are integers, not {lengths.dtype!r}: {name}")
+    if lengths.static_shape.rank not in (1, None):
+        text = f"Shape must be rank 1 but is rank {lengths.static_shape.rank}: {name}"
+        raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
+    return math.cast(lengths, dtypes.int32)
 
 
 def _size(x: Tensor, axis: int) -> Tensor:
@@ -372,9 +381,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         labels = convert_to_tensor(labels, name="labels")
         lengths = convert_to_tensor(seq_length, dtype_hint=dtypes.int32, name="seq_length")
         sizes = array.shape(labels)
-        first = slicing.SLICE(labels, [0, 0], [-1, 1])
-        rest = slicing.SLICE(labels, [0, 1], [-1, -1])
-        before = slicing.SLICE(labels, [0, 0], array.concat([[-1], slicing.SLICE(sizes, [1], [1]) - 1], 0))
+        first, rest, before = labels[:, :1], labels[:, 1:], labels[:, :-1]  # type: ignore[index]
         changes = array.concat([array.FILL(array.shape(first), True), comparison.NOT_EQUAL(rest, before)], 1)
         position = ranges.RANGE(0, _size(labels, 1), 1)
         inside = comparison.LESS(math.cast(position, lengths.dtype.base_dtype), array.EXPAND_DIMS(lengths, -1))

@@ -9,7 +9,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX, REAL, DType
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import INTS, STRING, OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
@@ -364,6 +364,8 @@ def max_pool_with_argmax_kernel(
     Targmax: DType,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     p = pool_kernels.plan_for(input.shape, ksize, strides, padding, (), "NHWC")
+    if ksize[3] != 1:
+        raise UnimplementedError(None, None, f"MaxPoolWithArgmax does not pool across depth: ksize is {list(ksize)}")
     if not input.numel():
         raise InvalidArgumentError(None, None, f"tensor_in must not be empty: {Shape(input.shape)}")
     values, positions = pool_kernels.argmax_positions(input, p, include_batch_in_index)
