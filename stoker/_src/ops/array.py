@@ -149,7 +149,8 @@ def shape(input: Any, name: str | None = None, out_type: Any = None, optimize: b
     """The sizes of `input` as a vector; a constant when they are known and `optimize` is set."""
     out_type = dtypes.int32 if out_type is None else out_type
     if hasattr(input, "dense_shape"):  # a SparseTensor knows its own
-        return math.cast(input.dense_shape, out_type, name=name)
+        with name_scope(name, "Shape"):
+            return math.cast(input.dense_shape, out_type)
     if not isinstance(input, Tensor):
         with name_scope(name, "Shape") as scope:
             return shape(convert_to_tensor(input), scope, out_type, optimize)
@@ -451,7 +452,7 @@ def conjugate_transpose_grad(op: Operation, g: Tensor) -> Any:
 INVERT_PERMUTATION = define(
     "InvertPermutation(x: vector T) -> (y: T)", T=one_of(*INDEX, default=dtypes.int32)
 ).not_differentiable()
-INVERT_PERMUTATION.shape(unchanged)
+INVERT_PERMUTATION.shape(lambda x: x.of_rank(1))
 
 
 @INVERT_PERMUTATION.kernel
@@ -642,9 +643,10 @@ def concat(values: Any = None, axis: Any = None, name: str = "concat", concat_di
     if not isinstance(values, (list, tuple)):
         values = [values]
     if len(values) == 1:
-        if not isinstance(axis, int):
-            convert_to_tensor(axis, dtypes.int32, name="concat_dim").shape.assert_has_rank(0)
-        return identity(values[0], name=name)
+        with name_scope(name):
+            if not isinstance(axis, int):
+                convert_to_tensor(axis, dtypes.int32, name="concat_dim").shape.assert_has_rank(0)
+            return identity(values[0], name=name)
     return CONCAT_V2(list(values), axis, name=name)
 
 

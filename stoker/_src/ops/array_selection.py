@@ -180,6 +180,8 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
                 covered = shape[at:end]
                 tensor.set_shape(Shape((*(shape.dims or ())[:at], covered.size, *(shape.dims or ())[end:])))
             mask = array.reshape(mask, [-1])
+        elif at == 0:
+            tensor = array.reshape(tensor, array.shape(tensor))  # whose gradient is dense
         positions = array.squeeze(WHERE(mask), [1])
         return gathering.GATHER_V2(tensor, positions, at)
 

@@ -185,7 +185,10 @@ def broadcast_to_shape(input: Shape, shape: Shape) -> Shape:
     if shape.known and input.known:
         if broadcast(input, shape).dims != shape.dims:
             raise InvalidArgumentError(None, None, f"Incompatible shapes: {input} does not broadcast to {shape}.")
-    return shape
+    if shape.dims is None or input.dims is None or len(input) > len(shape):
+        return shape
+    kept = (None,) * (len(shape) - len(input)) + tuple(None if size == 1 else size for size in input.dims)
+    return Shape(own if size is None else size for size, own in zip(shape.dims, kept))
 
 
 @BROADCAST_TO.grad
@@ -434,6 +437,8 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         known_counts = constant_value(counts)
         if known_counts is not None:
             places.set_shape([int(np.maximum(known_counts, 0).sum())])
+        if at == 0:
+            data = array.reshape(data, array.shape(data))  # whose gradient is dense
         return gathering.GATHER_V2(data, places, at)
 
 
@@ -474,11 +479,11 @@ def unravel_index_kernel(indices: torch.Tensor, dims: list[int]) -> torch.Tensor
     return torch.stack(coordinates[::-1])
 
 
-@UNRAVEL_INDEX.shape(values=["dims"])
-def unravel_index_shape(indices: Shape, dims: np.ndarray | None) -> Shape:
+@UNRAVEL_INDEX.shape
+def unravel_index_shape(indices: Shape, dims: Shape) -> Shape:
     if indices.dims is None or len(indices) > 1:
         return UNKNOWN_SHAPE
-    return Shape((None if dims is None else len(dims),)).concat(indices)
+    return dims.of_rank(1).concat(indices)
 
 
 @export("unravel_index")

@@ -16,7 +16,7 @@ from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.keys import GraphKeys
-from stoker._src.graph.scopes import colocate_with, graph_of, name_scope
+from stoker._src.graph.scopes import colocate_with, graph_of, init_scope, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import initializers, slicing, variables
 from stoker._src.ops.partitioned import PartitionedVariable, PartitionInfo, SaveSliceInfo, partition_offsets
@@ -398,10 +398,12 @@ def _beside(variable: Any) -> Any:
 
 
 def _regularize(variable: Any, name: str, regularizer: Any) -> None:
-    with _beside(variable), name_scope(name + "/Regularizer/"):
+    # The loss of a variable made in a branch or a loop is, like the variable, the program's.
+    lifted = not context.executing_eagerly() and context.get_default_graph() is not program_graph()
+    with init_scope() if lifted else nullcontext(), _beside(variable), name_scope(name + "/Regularizer/"):
         loss = regularizer(variable)
     if loss is not None and not context.executing_eagerly():
-        context.get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
+        program_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
 
 
 def _get_partitioned(
