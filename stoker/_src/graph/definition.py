@@ -169,7 +169,7 @@ _INT32_ATTRS = frozenset(
     (
         "axis", "beam_width", "begin_mask", "blank_index", "block_size", "channels", "dct_coefficient_count", "depth_radius",
         "desired_channels", "desired_samples", "dilations", "ellipsis_mask", "end_mask", "filterbank_channel_count", "k",
-        "ksize", "maxsplit", "new_axis_mask", "num_elements", "num_sampled", "num_true", "pad_width", "precision", "quality", "rates", "ratio",
+        "ksize", "ksizes", "maxsplit", "new_axis_mask", "num_elements", "num_sampled", "num_true", "pad_width", "precision", "quality", "rates", "ratio",
         "shrink_axis_mask", "skip_header_lines", "stride", "strides", "summarize", "width", "window_size", "x_density", "y_density",
     )
 )  # fmt: skip

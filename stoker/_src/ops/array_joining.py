@@ -272,7 +272,7 @@ def cut_like(joined: Any, axis: Tensor, parts: list[Tensor]) -> list[Tensor]:
 # ---- Split, SplitV ----------------------------------------------------------------------------------------------
 
 SPLIT = define(
-    "Split(split_dim: host int32, value: T) -> (output: num_split * T)", VIEW, num_split=INT(minimum=1), T=ANY
+    "Split(split_dim: scalar host int32, value: T) -> (output: num_split * T)", VIEW, num_split=INT(minimum=1), T=ANY
 )
 
 

@@ -77,6 +77,8 @@ def checked_sizes(sizes: Sequence[int]) -> list[int]:
     if not isinstance(sizes, (list, tuple)):
         raise InvalidArgumentError(None, None, f"The sizes of a tensor must be a vector, got the number {sizes}.")
     for axis, size in enumerate(sizes):
+        if isinstance(size, list):
+            raise InvalidArgumentError(None, None, f"The sizes of a tensor must be a vector, got {sizes}.")
         if size < 0:
             raise InvalidArgumentError(
                 None, None, f"Dimensions must be >= 0: size {size} of dimension {axis} in {list(sizes)}."
@@ -111,6 +113,8 @@ def misfit(tensor: Any, shape: Any) -> InvalidArgumentError:
     count = tensor.numel() if isinstance(tensor, torch.Tensor) else tensor.size
     known = 1
     for axis, size in enumerate(shape):
+        if isinstance(size, list):
+            return InvalidArgumentError(None, None, f"sizes input must be 1-D, got {shape}")
         if size < -1:
             return InvalidArgumentError(None, None, f"Size {axis} must be non-negative, not {size}")
         known *= 1 if size == -1 else size

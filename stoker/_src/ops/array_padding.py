@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod as product
 from typing import Any
 
 import numpy as np
@@ -327,7 +328,7 @@ def space_to_batch_nd_kernel(input: torch.Tensor, block_shape: list[int], paddin
     moved = padded.reshape(*split, *sizes[1 + count :]).permute(
         *blocks, 0, *outer, *range(1 + 2 * count, 1 + 2 * count + rest)
     )
-    final = [sizes[0] * int(np.prod(block_shape)), *(split[i] for i in outer), *sizes[1 + count :]]
+    final = [sizes[0] * product(int(block) for block in block_shape), *(split[i] for i in outer), *sizes[1 + count :]]
     result = moved.reshape(final)
     return fresh(result, input)
 
@@ -336,7 +337,7 @@ def space_to_batch_nd_kernel(input: torch.Tensor, block_shape: list[int], paddin
 def batch_to_space_nd_kernel(input: torch.Tensor, block_shape: list[int], crops: Any) -> torch.Tensor:
     _check_blocks(input.ndim, block_shape, crops, "crops")
     count = len(block_shape)
-    total = int(np.prod(block_shape))
+    total = product(int(block) for block in block_shape)
     sizes = input.shape
     if sizes[0] % total:
         raise InvalidArgumentError(
@@ -368,7 +369,7 @@ def _blocked(input: Shape, count: int | None, block_shape: Any, margins: Any, *,
         moved = len(input) if count is None else min(count + 1, len(input))
         return Shape((None,) * moved + input.dims[moved:])
     dims: list[Dim] = list(input.dims)
-    total = int(np.prod(block_shape))
+    total = product(int(block) for block in block_shape)
     if dims[0] is not None:
         if not into_batch and dims[0] % total:
             raise InvalidArgumentError(

@@ -101,7 +101,7 @@ def range_kernel(start: torch.Tensor, limit: torch.Tensor, delta: torch.Tensor) 
     first, last, step = start.item(), limit.item(), delta.item()
     _check_range(first, last, step)
     if start.dtype.is_floating_point:
-        count = max(0, int(np.ceil((last - first) / step)))
+        count = _steps(first, last, step)
         allocatable([count], start.element_size())
         return start + torch.arange(count, dtype=start.dtype) * delta
     allocatable([max(0, int(-((first - last) // step)))], start.element_size())
@@ -111,11 +111,21 @@ def range_kernel(start: torch.Tensor, limit: torch.Tensor, delta: torch.Tensor) 
 def _check_range(first: float, last: float, step: float) -> None:
     if step == 0:
         raise InvalidArgumentError(None, None, "Requires delta != 0: 0")
-    if (step > 0 and first > last) or (step < 0 and first < last):
+    if not (first <= last if step > 0 else first >= last):  # also where one is not a number
         order = "<=" if step > 0 else ">="
         raise InvalidArgumentError(
             None, None, f"Requires start {order} limit when delta {'>' if step > 0 else '<'} 0: {first}/{last}"
         )
+
+
+def _steps(first: float, last: float, step: float) -> int:
+    """How many floating point numbers a range holds."""
+    count = np.ceil((last - first) / step)
+    if not count < 2.0**63:
+        raise InvalidArgumentError(
+            None, None, f"Requires ((limit - start) / delta) <= {2**63 - 1}: ({last} - {first}) / {step}"
+        )
+    return max(0, int(count))
 
 
 @RANGE.shape(values=["start", "limit", "delta"])
@@ -125,7 +135,7 @@ def range_shape(start: Any, limit: Any, delta: Any) -> Shape:
     _check_range(start, limit, delta)
     if np.issubdtype(start.dtype, np.integer):
         return Shape((len(builtin_range(int(start), int(limit), int(delta))),))
-    return Shape((max(0, int(np.ceil((limit - start) / delta))),))
+    return Shape((_steps(float(start), float(limit), float(delta)),))
 
 
 builtin_range = range

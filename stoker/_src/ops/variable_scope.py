@@ -18,7 +18,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import colocate_with, graph_of, init_scope, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import initializers, variables
+from stoker._src.ops import initializers, slicing, variables
 from stoker._src.ops.partitioned import PartitionedVariable, PartitionInfo, SaveSliceInfo, partition_offsets
 
 
@@ -482,7 +482,7 @@ def _partitions(partitioner: Any, shape: TensorShape, dtype: Any, name: str) -> 
 
 
 def _sliced(tensor: Any, offset: list[int], part: list[int]) -> Any:
-    result = tensor[tuple(slice(begin, begin + size) for begin, size in zip(offset, part))]  # type: ignore[index]
+    result = slicing.slice(tensor, offset, part)
     result.set_shape(part)
     return result
 
