@@ -273,6 +273,7 @@ from stoker._src.runtime.raw_ops import FusedPadConv2D as FusedPadConv2D
 from stoker._src.runtime.raw_ops import Gather as Gather
 from stoker._src.runtime.raw_ops import GatherNd as GatherNd
 from stoker._src.runtime.raw_ops import GatherV2 as GatherV2
+from stoker._src.runtime.raw_ops import GenerateVocabRemapping as GenerateVocabRemapping
 from stoker._src.runtime.raw_ops import GetSessionHandle as GetSessionHandle
 from stoker._src.runtime.raw_ops import GetSessionTensor as GetSessionTensor
 from stoker._src.runtime.raw_ops import Greater as Greater
@@ -328,6 +329,7 @@ from stoker._src.runtime.raw_ops import LessEqual as LessEqual
 from stoker._src.runtime.raw_ops import Lgamma as Lgamma
 from stoker._src.runtime.raw_ops import LinSpace as LinSpace
 from stoker._src.runtime.raw_ops import ListDiff as ListDiff
+from stoker._src.runtime.raw_ops import LoadAndRemapMatrix as LoadAndRemapMatrix
 from stoker._src.runtime.raw_ops import Log as Log
 from stoker._src.runtime.raw_ops import Log1p as Log1p
 from stoker._src.runtime.raw_ops import LogicalAnd as LogicalAnd

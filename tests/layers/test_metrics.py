@@ -121,3 +121,32 @@ def test_shapes_that_are_known_late_are_matched_when_it_runs(labels, predictions
                 session.run(update, feeds)
         else:
             assert session.run(update, feeds) == pytest.approx(expected)
+
+
+def test_classes_chosen_twice_count_once():
+    """Classes that `predictions_idx` names twice in a row are one true or false positive."""
+    labels, chosen = tf.constant([[1], [2]], tf.int64), tf.constant([[1, 1, 0], [3, 3, 3]], tf.int64)
+    metrics = [tf.metrics.precision_at_top_k(labels, chosen)[1], tf.metrics.recall_at_top_k(labels, chosen)[1]]
+    with tf.Session() as session:
+        session.run(tf.local_variables_initializer())
+        assert session.run(metrics) == [1 / 3, 1 / 2]
+
+
+def test_state_of_mean_per_class_accuracy():
+    """`total` holds the examples of each class, `count` those predicted right, weighted."""
+    _, update = tf.metrics.mean_per_class_accuracy([0, 1, 1, 1], [0, 1, 1, 0], 3, weights=[1.0, 2.0, 3.0, 4.0])
+    with tf.Session() as session:
+        session.run(tf.local_variables_initializer())
+        np.testing.assert_allclose(session.run(update), [1, 5 / 9, 0])
+        found = {variable.op.name: session.run(variable).tolist() for variable in tf.local_variables()}
+    assert found == {"mean_accuracy/total": [1, 9, 0], "mean_accuracy/count": [1, 5, 0]}
+
+
+@pytest.mark.parametrize("weights", [0.5, np.float32(0.5), (0.5, 0.5, 0.5)])
+def test_one_weight_serves_all_of_mean_iou(weights):
+    """A scalar weight counts for every example."""
+    value, update = tf.metrics.mean_iou([0, 1, 2], [0, 1, 1], 3, weights=weights)
+    with tf.Session() as session:
+        session.run(tf.local_variables_initializer())
+        np.testing.assert_allclose(session.run(update), [[0.5, 0, 0], [0, 0.5, 0], [0, 0.5, 0]])
+        assert session.run(value) == pytest.approx(0.5)

@@ -161,3 +161,19 @@ def test_weights_in_parts():
         ("rnn/lstm_cell/projection/kernel/part_0", [4, 4]),
     ]
     assert np.isfinite(run_initialized(outputs)).all()
+
+
+def test_names_around_cells():
+    """A cell without variables of its own opens the scope it stands in once more; wrappers have scopes for zero states."""
+    cell = cells.MultiRNNCell([cells.DropoutWrapper(cells.GRUCell(3), output_keep_prob=0.5), cells.BasicRNNCell(2)])
+    outputs, _ = tf.nn.static_rnn(cell, [tf.ones([2, 4])], dtype=tf.float32)
+    assert outputs[0].name == "rnn/rnn/multi_rnn_cell/cell_1/basic_rnn_cell/Tanh:0"
+    zeros = cell.zero_state(2, tf.float32)
+    assert zeros[0].name == "MultiRNNCellZeroState/DropoutWrapperZeroState/GRUCellZeroState/zeros:0"
+
+
+def test_every_layer_makes_the_collection_of_updates():
+    """UPDATE_OPS is there once a layer was called, also in a loop, though it may be empty."""
+    tf.nn.dynamic_rnn(cells.GRUCell(3), X, dtype=tf.float32)
+    assert "update_ops" in tf.get_default_graph().get_all_collection_keys()
+    assert tf.get_collection(tf.GraphKeys.UPDATE_OPS) == []

@@ -106,3 +106,27 @@ def test_containers_hold_every_kind_of_state():
     assert [op.get_attr("container") for op in made] == [b"shelf"] * 4
     assert own.get_attr("container") == b"own"
     assert tf.Variable(1.0).op.get_attr("container") == b""
+
+
+@pytest.mark.parametrize(
+    ("default_id", "weighted", "name"),
+    [(None, False, "look/Reshape_2:0"), (1, False, "look/Reshape_1:0"), (None, True, "look/Reshape_5:0")],
+)
+@pytest.mark.parametrize("shape", [[2, 3], [2, 2, 3]])
+def test_safe_lookup_is_named_after_its_last_reshape(shape, default_id, weighted, name):
+    """The result of a safe lookup bears the number of the reshapes before it, whether it needs them or not."""
+    ids = tf.SparseTensor([[0] * len(shape)], tf.constant([1], tf.int64), shape)
+    weights = tf.SparseTensor(ids.indices, [0.5], shape) if weighted else None
+    result = tf.nn.safe_embedding_lookup_sparse(tf.ones([4, 2]), ids, weights, default_id=default_id, name="look")
+    assert result.name == name
+
+
+def test_results_with_custom_gradients_are_called_identity_n():
+    """`swish` and the dense CTC loss return nodes called IdentityN; the sparse loss is the plain op without a scope."""
+    x = tf.ones([5, 2, 4])
+    dense, lengths = tf.ones([2, 3], tf.int32), tf.constant([3, 3])
+    assert tf.nn.swish(x).name == "IdentityN:0"
+    assert tf.nn.ctc_loss_v2(dense, x, lengths, lengths).name == "ctc_loss_dense/IdentityN:0"
+    sparse = tf.SparseTensor([[0, 0]], [1], [2, 3])
+    assert tf.nn.ctc_loss_v2(sparse, x, None, lengths, blank_index=0, name="unused").name == "CTCLoss:0"
+    assert tf.nn.collapse_repeated(dense, lengths)[0].name == "collapse_repeated_labels/Reshape_3:0"

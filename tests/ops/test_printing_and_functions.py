@@ -124,3 +124,34 @@ def test_functions_in_eager_mode(eager):
         tf2.numpy_function(_raise(ValueError("oops")), [1.0], tf2.float32)
     with pytest.raises(tf.errors.InvalidArgumentError, match="oops"):
         tf2.py_function(_raise(ValueError("oops")), [1.0], tf2.float32)
+
+
+@pytest.mark.parametrize(
+    ("value", "summarize", "printed", "formatted"),
+    [
+        ([b"a\nb", b"\"q'\\\t"], -1, "a\\nb \\\"q\\'\\\\\\t", '["a\\nb" "\\"q\\\'\\\\\\t"]'),
+        (2.5, 0, "...", "..."),
+        ([1, 2], 0, "...", "[ ...]"),
+        ([[1], [2]], 0, "...", "[\n ...]"),
+        ([True], 0, "", ""),
+        (np.zeros([0, 2], np.float32), 0, "", "[]"),
+    ],
+)
+def test_strings_are_escaped_and_nothing_is_dots(capfd, value, summarize, printed, formatted):
+    """`Print`, `Assert` and `print` spell strings as C does, and show dots for values of which they may show nothing."""
+    tensor = tf.constant(value)
+    with tf.Session() as session:
+        session.run(tf.Print(0, [tensor], "M", summarize=summarize))
+        assert capfd.readouterr().err == f"M[{printed}]\n"
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            session.run(tf.Assert(tf.placeholder_with_default(False, []), [tensor], summarize=summarize))
+        assert f"assertion failed: [{printed}]" in str(caught.value)
+        session.run(tf.print(tensor, summarize=summarize))
+        assert capfd.readouterr().err == f"{formatted}\n"
+
+
+def test_bytes_that_are_no_text_are_printed_as_they_are(capfdbinary):
+    """What is no UTF-8 goes to standard error unchanged."""
+    with tf.Session() as session:
+        session.run([tf.Print(0, [b"\xff"]), tf.print(tf.constant([b"\xfe"]))])
+    assert sorted(capfdbinary.readouterr().err.split()) == [b'["\xfe"]', b"[\xff]"]

@@ -18,9 +18,9 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 
 
-@pytest.mark.parametrize("name", ["graphs", "saving", "state"])
+@pytest.mark.parametrize("name", ["graphs", "saving", "starting", "state"])
 def test_a_program_prints_what_it_prints_under_tensorflow(name, tmp_path):
-    """Nodes, files, states, values and errors of savers, line by line."""
+    """Nodes, files, states, values and errors of savers and of what starts with saved values, line by line."""
     arguments = [str(tmp_path / "new"), str(GOLDEN / "checkpoints" / "written")]
     done = subprocess.run(
         [sys.executable, "-m", "stoker", "run", str(GOLDEN / "saver" / f"{name}.py"), *arguments],

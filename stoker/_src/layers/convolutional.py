@@ -16,6 +16,8 @@ from stoker._src.layers.base import (
     as_public,
     called_once,
     channels_axis,
+    checked_count,
+    checked_format,
     checked_padding,
     dims,
     output_length,
@@ -29,9 +31,9 @@ _LAYOUTS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
 
 class _Convolution(Layer):
-    """A convolution over `dimensions` spatial dimensions. Variables: `kernel` [*size, inputs, filters], `bias`."""
+    """A convolution over `rank` spatial dimensions. Variables: `kernel` [*size, inputs, filters], `bias`."""
 
-    dimensions: int
+    rank: int
 
     def __init__(
         self,
@@ -55,20 +57,13 @@ class _Convolution(Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
-        self.filters = int(filters)
-        if self.filters <= 0:
-            raise ValueError(
-                "Invalid value for argument `filters`. Expected a strictly positive value. "
-                f"Received filters={self.filters}."
-            )
-        self.kernel_size = spatial_tuple(kernel_size, self.dimensions, "kernel_size")
-        self.strides = spatial_tuple(strides, self.dimensions, "strides")
-        self.dilation_rate = spatial_tuple(dilation_rate, self.dimensions, "dilation_rate")
-        self.padding = checked_padding(
-            padding, ("valid", "same", "causal") if self.dimensions == 1 else ("valid", "same")
-        )
-        self.data_format = data_format
-        self._channels = channels_axis(data_format, self.dimensions + 2)
+        self.filters: Any = checked_count(filters, "filters")
+        self.kernel_size = spatial_tuple(kernel_size, self.rank, "kernel_size")
+        self.strides = spatial_tuple(strides, self.rank, "strides")
+        self.dilation_rate = spatial_tuple(dilation_rate, self.rank, "dilation_rate")
+        self.padding = checked_padding(padding, ("valid", "same", "causal") if self.rank == 1 else ("valid", "same"))
+        self.data_format = checked_format(data_format)
+        self._channels = channels_axis(self.data_format, self.rank + 2)
         if max(self.strides) > 1 and max(self.dilation_rate) > 1:
             raise ValueError(
                 f"`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: strides={self.strides} and dilation_rate={self.dilation_rate}"
@@ -83,15 +78,15 @@ class _Convolution(Layer):
 
     @property
     def layout(self) -> str:
-        return _LAYOUTS[self.dimensions][1 if self._channels == 1 else 0]
+        return _LAYOUTS[self.rank][1 if self._channels == 1 else 0]
 
     def _spec(self, axes: dict[int, int] | None = None) -> InputSpec:
         """Any number of batch dimensions."""
-        return InputSpec(min_ndim=self.dimensions + 2, axes=axes)
+        return InputSpec(min_ndim=self.rank + 2, axes=axes)
 
     def _input_channels(self, input_shape: Any) -> int:
         shape = as_shape(input_shape)
-        axis = self._channels - self.dimensions - 2
+        axis = self._channels - self.rank - 2
         count = None if shape.rank is None else shape[axis]
         if count is None:
             raise ValueError(
@@ -103,6 +98,7 @@ class _Convolution(Layer):
 
     def build(self, input_shape: Any) -> None:
         channels = self._input_channels(input_shape)
+        self._check_windows(input_shape)
         self.kernel = self.add_weight(
             "kernel",
             self._kernel_shape(channels),
@@ -112,6 +108,14 @@ class _Convolution(Layer):
         )
         self._build_bias()
         super().build(input_shape)
+
+    def _check_windows(self, input_shape: Any) -> None:
+        """Raises ValueError for inputs smaller than a window."""
+        if any(size is not None and size <= 0 for size in self._lengths(dims(input_shape))) and self.padding == "valid":
+            raise ValueError(
+                f"One of the dimensions in the output is <= 0 due to downsampling in {self.name}: the input of shape "
+                f"{as_shape(input_shape)} is smaller than windows of {self.kernel_size}, dilated by {self.dilation_rate}."
+            )
 
     def _build_bias(self) -> None:
         if self.use_bias:
@@ -130,12 +134,12 @@ class _Convolution(Layer):
         """With bias and activation."""
         if self.use_bias:
             outputs = bias.bias_add(outputs, self.bias, "NCHW" if self._channels == 1 else "NHWC")
-        return outputs if self.activation is None else self.activation(outputs)
+        return self.activation(outputs)
 
     def call(self, inputs: Any) -> Tensor:
         inputs = convert_to_tensor(inputs)
         shape = inputs.static_shape
-        batches = None if shape.rank is None else shape.rank - self.dimensions - 1
+        batches = None if shape.rank is None else shape.rank - self.rank - 1
         if batches is None or batches == 1:
             return self._finished(self._convolved(inputs))
         sizes = array.shape(inputs)
@@ -156,7 +160,7 @@ class _Convolution(Layer):
             padding.upper(),
             self.strides,
             self.dilation_rate,
-            f"Conv{self.dimensions}D",
+            f"Conv{self.rank}D",
             self.layout,
         )
 
@@ -168,35 +172,39 @@ class _Convolution(Layer):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         sizes = dims(input_shape)
-        batches = len(sizes) - self.dimensions - 1
-        first = batches + 1 if self._channels == 1 else batches
-        for i, window in enumerate(self.kernel_size):
-            sizes[first + i] = output_length(
-                sizes[first + i], window, self.padding, self.strides[i], self.dilation_rate[i]
-            )
-        sizes[self._channels + batches - 1] = self.filters
-        return as_public(sizes)
+        batches = len(sizes) - self.rank - 1
+        spatial = self._lengths(sizes)
+        channels_first = self._channels == 1
+        return as_public(sizes[:batches] + ([self.filters, *spatial] if channels_first else [*spatial, self.filters]))
+
+    def _lengths(self, sizes: list[Any]) -> list[Any]:
+        """The spatial sizes of the output."""
+        spatial = sizes[-self.rank :] if self._channels == 1 else sizes[-self.rank - 1 : -1]
+        return [
+            output_length(size, window, self.padding, stride, dilation)
+            for size, window, stride, dilation in zip(spatial, self.kernel_size, self.strides, self.dilation_rate)
+        ]
 
 
 @export(v1="layers.Conv1D")
 class Conv1D(_Convolution):
     """A convolution of sequences."""
 
-    dimensions = 1
+    rank = 1
 
 
 @export(v1="layers.Conv2D")
 class Conv2D(_Convolution):
     """A convolution of images."""
 
-    dimensions = 2
+    rank = 2
 
 
 @export(v1="layers.Conv3D")
 class Conv3D(_Convolution):
     """A convolution of volumes."""
 
-    dimensions = 3
+    rank = 3
 
 
 def _convolution(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:
@@ -238,14 +246,7 @@ conv3d = _convolution(Conv3D, "conv3d", (1, 1, 1))
 # -- separable ---------------------------------------------------------------------------------------------------
 
 
-class _OneBatch(_Convolution):
-    """A convolution whose inputs have one batch dimension."""
-
-    def _spec(self, axes: dict[int, int] | None = None) -> InputSpec:
-        return InputSpec(ndim=self.dimensions + 2, axes=axes)
-
-
-class _Separable(_OneBatch):
+class _Separable(_Convolution):
     """A convolution of each channel alone, then one that mixes channels. Variables: `depthwise_kernel`, `pointwise_kernel`, `bias`."""
 
     def __init__(
@@ -308,12 +309,13 @@ class _Separable(_OneBatch):
         )
         self.pointwise_kernel = self.add_weight(
             "pointwise_kernel",
-            [*[1] * self.dimensions, self.depth_multiplier * channels, self.filters],
+            [*[1] * self.rank, self.depth_multiplier * channels, self.filters],
             initializer=self.pointwise_initializer,
             regularizer=self.pointwise_regularizer,
             constraint=self.pointwise_constraint,
         )
         self._build_bias()
+        self.built = True
 
     def _separable(self, inputs: Any, depthwise: Any, pointwise: Any, strides: Any, rates: Any) -> Tensor:
         first = self._channels == 1
@@ -332,7 +334,7 @@ class _Separable(_OneBatch):
 class SeparableConv1D(_Separable):
     """A separable convolution of sequences."""
 
-    dimensions = 1
+    rank = 1
 
     def call(self, inputs: Any) -> Tensor:
         if self.padding == "causal":
@@ -348,14 +350,14 @@ class SeparableConv1D(_Separable):
         if self.use_bias:
             outputs = bias.bias_add(outputs, self.bias, "NCHW" if self._channels == 1 else "NHWC")
         outputs = array.squeeze(outputs, [extra])
-        return outputs if self.activation is None else self.activation(outputs)
+        return self.activation(outputs)
 
 
 @export(v1="layers.SeparableConv2D")
 class SeparableConv2D(_Separable):
     """A separable convolution of images."""
 
-    dimensions = 2
+    rank = 2
 
     def call(self, inputs: Any) -> Tensor:
         return self._finished(
@@ -405,7 +407,7 @@ separable_conv2d = _separable(SeparableConv2D, "separable_conv2d", (1, 1))
 # -- transposed --------------------------------------------------------------------------------------------------
 
 
-class _Transposed(_OneBatch):
+class _Transposed(_Convolution):
     """The transpose (gradient) of a convolution. Variables: `kernel` [*size, filters, inputs], `bias`."""
 
     def __init__(
@@ -449,6 +451,13 @@ class _Transposed(_OneBatch):
             **kwargs,
         )
 
+    def _spec(self, axes: dict[int, int] | None = None) -> InputSpec:
+        """One batch dimension."""
+        return InputSpec(ndim=self.rank + 2, axes=axes)
+
+    def _check_windows(self, input_shape: Any) -> None:
+        """The output is larger than the input."""
+
     def _kernel_shape(self, channels: int) -> list[int]:
         return [*self.kernel_size, self.filters, channels]
 
@@ -465,11 +474,11 @@ class _Transposed(_OneBatch):
         sizes = array.shape(inputs)
         spatial = [
             self._grown(sizes[first + i] if known[first + i] is None else known[first + i], i)  # type: ignore[index]
-            for i in range(self.dimensions)
+            for i in range(self.rank)
         ]
         batch = sizes[0]  # type: ignore[index]
         whole = [batch, self.filters, *spatial] if first == 2 else [batch, *spatial, self.filters]
-        function = conv_api.conv2d_transpose if self.dimensions == 2 else conv_api.conv3d_transpose
+        function = conv_api.conv2d_transpose if self.rank == 2 else conv_api.conv3d_transpose
         outputs = function(
             inputs,
             self.kernel,
@@ -484,7 +493,7 @@ class _Transposed(_OneBatch):
     def compute_output_shape(self, input_shape: Any) -> Any:
         sizes = dims(input_shape)
         first = 2 if self._channels == 1 else 1
-        for i in range(self.dimensions):
+        for i in range(self.rank):
             size = sizes[first + i]
             sizes[first + i] = None if size is None else self._grown(size, i)
         sizes[self._channels] = self.filters
@@ -495,14 +504,14 @@ class _Transposed(_OneBatch):
 class Conv2DTranspose(_Transposed):
     """The transpose of a convolution of images."""
 
-    dimensions = 2
+    rank = 2
 
 
 @export(v1="layers.Conv3DTranspose")
 class Conv3DTranspose(_Transposed):
     """The transpose of a convolution of volumes."""
 
-    dimensions = 3
+    rank = 3
 
 
 def _transposed(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:

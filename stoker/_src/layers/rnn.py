@@ -14,6 +14,7 @@ from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.rnn_cells import check_cell, zero_tensors
 from stoker._src.ops import (
     array,
+    array_joining,
     array_selection,
     assertions,
     casting,
@@ -265,6 +266,8 @@ def static_rnn(
         raise ValueError("inputs must not be empty")
     with variable_scope.variable_scope(scope or "rnn") as opened:
         first = convert_to_tensor(nest.flatten(inputs[0])[0])
+        if first.static_shape.rank == 0:
+            raise ValueError(f"The inputs of a step must have a batch dimension, got {first}.")
         known = first.static_shape[0]
         batch_size = array.shape(first)[0] if known is None else known  # type: ignore[index]
         state = _initial_state(cell, initial_state, batch_size, dtype)
@@ -373,9 +376,9 @@ def _reversed_steps(steps: Any, lengths: Any) -> list[Any]:
         return list(reversed(steps))
     columns = []
     for column in zip(*[nest.flatten(step) for step in steps]):
-        whole = array.PACK(list(column), axis=0)
+        whole = array_joining.stack(list(column))
         turned = array_selection.reverse_sequence(whole, seq_lengths=lengths, seq_axis=0, batch_axis=1)
-        columns.append([turned[i] for i in range(len(column))])  # type: ignore[index]
+        columns.append(array_joining.unstack(turned))
     return [nest.pack_sequence_as(steps[0], list(row)) for row in zip(*columns)]
 
 

@@ -6,49 +6,55 @@ import hashlib
 import itertools
 from typing import Any
 
+import numpy as np
+
 from stoker._src.base import nest
 from stoker._src.base.export import export
 from stoker._src.base.shapes import as_shape
 from stoker._src.graph.scopes import device as placed_on
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.rnn_cells import LSTMStateTuple, RNNCell, check_cell
 from stoker._src.ops import math_unary, random
 from stoker._src.ops.nn import dropout
 from stoker._src.ops.tensor_array import TensorArray
+from stoker._src.ops.variables import Variable
 
 
 class _Wrapper(RNNCell):
-    """A cell that changes what goes into or comes out of another; it has no scope of its own."""
+    """A cell that changes what goes into or comes out of another, `cell`; it has no scope of its own."""
 
     def __init__(self, cell: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._cell = cell
+        self.cell = cell
 
     @property
     def wrapped_cell(self) -> Any:
-        return self._cell
+        return self.cell
 
     @property
     def state_size(self) -> Any:
-        return self._cell.state_size
+        return self.cell.state_size
 
     @property
     def output_size(self) -> Any:
-        return self._cell.output_size
+        return self.cell.output_size
 
     @property
     def weights(self) -> list[Any]:
-        return self._cell.weights
+        return self.cell.weights
 
     @property
     def trainable_weights(self) -> list[Any]:
-        return self._cell.trainable_weights
+        return self.cell.trainable_weights
 
     variables = weights
     trainable_variables = trainable_weights
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
-        return self._cell.zero_state(batch_size, dtype)
+        with name_scope(type(self).__name__ + "ZeroState"):
+            return self.cell.zero_state(batch_size, dtype)
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
         return self._wrapped(inputs, state, scope)
@@ -66,6 +72,23 @@ def _default_filter(state: Any) -> Any:
 
 def _always(_: Any) -> bool:
     return True
+
+
+def _probability(name: str, value: Any) -> Any:
+    """A probability as a number, or as the tensor that holds it where its value is not known yet.
+
+    Raises:
+        TypeError: no number.
+        ValueError: a number outside [0, 1].
+    """
+    known = constant_value(value) if isinstance(value, Tensor) else value
+    if known is None or isinstance(known, Variable):
+        return value
+    if isinstance(known, (str, bytes)) or np.ndim(known):
+        raise TypeError(f"Parameter {name}_keep_prob must be a number, not {value!r}")
+    if known < 0 or known > 1:
+        raise ValueError(f"Parameter {name}_keep_prob must be between 0 and 1: {known}")
+    return float(known)
 
 
 @export(v1="nn.rnn_cell.DropoutWrapper")
@@ -106,12 +129,8 @@ class DropoutWrapper(_Wrapper):
         if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
             raise TypeError("dropout_state_filter_visitor must be callable")
         self._filter = dropout_state_filter_visitor or _default_filter
-        self._keep = {"input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob}
-        for name, value in self._keep.items():
-            if isinstance(value, str):
-                raise TypeError(f"Parameter {name}_keep_prob must be a number, not {value!r}")
-            if isinstance(value, (int, float)) and not 0.0 < value <= 1.0:
-                raise ValueError(f"Parameter {name}_keep_prob must be between 0 and 1: {value}")
+        given = {"input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob}
+        self._keep = {name: _probability(name, value) for name, value in given.items()}
         self._seed, self._variational = seed, variational_recurrent
         self._noise: dict[str, Any] = {}
         if variational_recurrent:
@@ -133,7 +152,7 @@ class DropoutWrapper(_Wrapper):
             raise ValueError("When variational_recurrent=True, dtype must be provided")
         if self._active("input") and input_size is None:
             raise ValueError("When variational_recurrent=True and input_keep_prob < 1.0 or is unknown, input_size must be provided")  # fmt: skip
-        sizes = {"input": input_size, "state": self._cell.state_size, "output": self._cell.output_size}
+        sizes = {"input": input_size, "state": self.cell.state_size, "output": self.cell.output_size}
         for name, size in sizes.items():
             if not self._active(name):
                 continue
@@ -165,7 +184,7 @@ class DropoutWrapper(_Wrapper):
     def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
         if self._active("input"):
             inputs = self._dropped("input", inputs, nest.map_structure(_always, inputs))
-        output, new_state = self._cell(inputs, state, scope=scope)
+        output, new_state = self.cell(inputs, state, scope=scope)
         if self._active("state"):
             flags = nest.get_traverse_shallow_structure(self._filter, new_state)
             new_state = self._dropped("state", new_state, flags)
@@ -187,7 +206,7 @@ class ResidualWrapper(_Wrapper):
         self._residual_fn = residual_fn
 
     def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
-        outputs, new_state = self._cell(inputs, state, scope=scope)
+        outputs, new_state = self.cell(inputs, state, scope=scope)
 
         def added(into: Tensor, out: Tensor) -> Any:
             into.shape.assert_is_compatible_with(out.shape)
@@ -213,4 +232,4 @@ class DeviceWrapper(_Wrapper):
 
     def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
         with placed_on(self._device):
-            return self._cell(inputs, state, scope=scope)
+            return self.cell(inputs, state, scope=scope)

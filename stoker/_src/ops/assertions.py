@@ -12,7 +12,8 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import STATEFUL, TYPES, define
 from stoker._src.graph.scopes import name_scope
-from stoker._src.ops.number_text import float_text, question_marks
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.number_text import float_text, question_marks, string_text
 from stoker._src.ops.values import to_numpy
 
 ASSERT = define(
@@ -24,20 +25,20 @@ ASSERT = define(
 def assert_kernel(condition: bool, data: list[Any], *, summarize: int) -> None:
     if condition is not True:
         shown = " ".join(f"[{summary(to_numpy(value), summarize)}]" for value in data)
+        shown = shown.encode(errors="surrogateescape").decode(errors="backslashreplace")
         raise InvalidArgumentError(None, None, f"assertion failed: {shown}")
 
 
 def summary(array: np.ndarray, limit: int) -> str:
-    """The first `limit` elements (all for -1), a bracket round each row but the outermost."""
+    """The first `limit` elements (all for -1), a bracket round each row but the outermost; surrogates for what is no UTF-8."""
     array = np.asarray(array)
-    limit = 3 if limit == 0 else limit
     if np.iscomplexobj(array):
         return question_marks(array.size, limit)
     count = array.size if limit < 0 else min(limit, array.size)
-    if not array.size:
+    if not array.size or (limit == 0 and array.dtype == np.bool_):  # TensorFlow leaves out the dots of booleans
         return ""
     flat = [_text(item) for item in array.reshape(-1)[:count]]
-    return _rows(flat, array.shape, 0)[0] + ("..." if array.ndim and array.size > count else "")
+    return _rows(flat, array.shape, 0)[0] + ("..." if array.size > count else "")
 
 
 def _rows(flat: list[str], shape: tuple[int, ...], at: int) -> tuple[str, int]:
@@ -57,7 +58,7 @@ def _rows(flat: list[str], shape: tuple[int, ...], at: int) -> tuple[str, int]:
 
 def _text(item: Any) -> str:
     if isinstance(item, bytes):
-        return item.decode("utf-8", "backslashreplace")
+        return string_text(item)
     if isinstance(item, (bool, np.bool_)):
         return str(int(item))
     if isinstance(item, (float, np.floating)) or type(item).__name__ == "bfloat16":
@@ -96,5 +97,9 @@ def assert_op(condition: Any, data: Any, summarize: int | None = None, name: str
     if isinstance(data, (str, bytes)):
         raise TypeError(f"Expected list for 'data' argument to 'Assert' Op, not {data}.")
     with name_scope(name, "Assert", [condition, *data]):
+        if not isinstance(condition, Tensor):
+            condition = convert_to_tensor(condition, name="Condition")
+        if condition.static_shape.rank not in (None, 0):
+            raise ValueError(f"Shape must be rank 0 but is {condition.shape}: the condition of an assertion")
         data = [convert_to_tensor(item) for item in data]
         return ASSERT(condition, data, summarize=summarize, name="Assert")

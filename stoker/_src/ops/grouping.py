@@ -96,10 +96,10 @@ def with_dependencies(dependencies: Any, output_tensor: Any, name: str | None = 
     if context.executing_eagerly():
         return output_tensor
     scoped = name_scope(name, "control_dependency", [*dependencies, output_tensor])
-    with scoped as scope, colocate_with(output_tensor), control_dependencies(dependencies):
-        if isinstance(output_tensor, IndexedSlices):
-            values = array.identity(output_tensor.values, name=scope)
-            return IndexedSlices(values, output_tensor.indices, output_tensor.dense_shape)
-        if isinstance(output_tensor, SparseTensor):
-            return output_tensor.with_values(array.identity(output_tensor.values, name=scope))
-        return array.identity(output_tensor, name=scope)
+    sparse = isinstance(output_tensor, (IndexedSlices, SparseTensor))
+    values = output_tensor.values if sparse else output_tensor
+    with scoped as scope, colocate_with(values), control_dependencies(dependencies):
+        late = array.identity(values, name=scope)
+    if isinstance(output_tensor, SparseTensor):
+        return output_tensor.with_values(late)
+    return IndexedSlices(late, output_tensor.indices, output_tensor.dense_shape) if sparse else late

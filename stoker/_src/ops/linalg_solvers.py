@@ -269,14 +269,15 @@ def matrix_solve_ls(
     `fast` goes by the normal equations and has gradients; otherwise an orthogonal decomposition also serves matrices
     without full rank.
     """
-    with name_scope(name, "matrix_solve_ls", [matrix, rhs, l2_regularizer]):
+    with name_scope(name, "matrix_solve_ls", [matrix, rhs, l2_regularizer]) as scope:
         matrix = convert_to_tensor(matrix)
         rhs = convert_to_tensor(rhs, dtype_hint=matrix.dtype.base_dtype if dtype_of(rhs) is None else None)
         weight = convert_to_tensor(l2_regularizer, dtypes.float64 if not isinstance(l2_regularizer, Tensor) else None)
         matrix.shape.with_rank_at_least(2)
         rows, cols = matrix.static_shape[-2], matrix.static_shape[-1]
         if not fast or rows is None or cols is None:
-            return MATRIX_SOLVE_LS(matrix, rhs, math.cast(weight, dtypes.float64), fast=fast)
+            weight = math.cast(weight, dtypes.float64)
+            return MATRIX_SOLVE_LS(matrix, rhs, weight, fast=fast, name=None if fast else scope)
         known = constant_value(weight)
         weight = None if known is not None and not known.any() else weight
         factor = _regularized(matrix, rows >= cols, weight)

@@ -431,7 +431,7 @@ class _VocabularyTable(LookupInterface):
         """The number of ids: those of the vocabulary and the buckets."""
         with name_scope(name, f"{self._name}_Size"):
             known = convert_to_tensor(0, dtypes.int64) if self._table is None else self._table.size()
-            return math.add(known, np.int64(self._num_oov_buckets))
+            return math.add(known, np.int64(self._num_oov_buckets), name="add")
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         """The id of each key; sparse for a SparseTensor of keys.

@@ -1,8 +1,14 @@
-"""Floating point numbers as TensorFlow prints them."""
+"""Numbers and strings as TensorFlow prints them."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
+
+# Bytes from 128 on stand for themselves.
+_UNPRINTED = re.compile(rb"[\x00-\x1f\x7f\"'\\]")
+_LETTERS = {b"\n": b"\\n", b"\r": b"\\r", b"\t": b"\\t", b'"': b'\\"', b"'": b"\\'", b"\\": b"\\\\"}
 
 
 def float_text(value: float, *, double: bool = False) -> str:
@@ -18,3 +24,12 @@ def question_marks(count: int, limit: int) -> str:
     """What TensorFlow shows of `count` elements that it does not spell (complex ones): at most `limit`, all for -1."""
     shown = count if limit < 0 else min(limit, count)
     return " ".join("?" * shown) + ("..." if shown < count else "")
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return _LETTERS.get(found[0]) or b"\\%03o" % ord(found[0])
+
+
+def string_text(value: bytes) -> str:
+    """A string as C spells it; what is no UTF-8 becomes surrogates."""
+    return _UNPRINTED.sub(_escaped, value).decode(errors="surrogateescape")

@@ -38,8 +38,21 @@ def print_kernel(input: Any, data: list[Any], *, message: str, first_n: int, sum
         if ctx.state > first_n:
             return input
     shown = "".join(f"[{assertions.summary(to_numpy(value), summarize)}]" for value in data)
-    print(message + shown, file=sys.stderr, flush=True)
+    _write(sys.stderr, f"{message}{shown}\n".encode(errors="surrogateescape"))
     return input
+
+
+def _write(stream: Any, text: bytes) -> None:
+    """Writes to standard output or error, as it is what is no UTF-8, where the stream takes bytes."""
+    try:
+        stream.write(text.decode())
+    except UnicodeDecodeError:
+        if not hasattr(stream, "buffer"):
+            stream.write(text.decode(errors="backslashreplace"))
+        else:
+            stream.flush()
+            stream.buffer.write(text)
+    stream.flush()
 
 
 PRINT.shape(lambda input, data: input)
@@ -83,14 +96,14 @@ _LEVELS = {"log(info)": logging.INFO, "log(warning)": logging.WARNING, "log(erro
 def print_v2_kernel(input: np.ndarray, *, output_stream: str, end: str) -> None:
     if input.ndim:
         raise InvalidArgumentError(None, None, f"Input is expected to be scalar, but got {list(input.shape)}")
-    text = input.item().decode(errors="backslashreplace")
+    text = input.item()
     if output_stream in ("stdout", "stderr"):
-        print(text, end=end, file=sys.stdout if output_stream == "stdout" else sys.stderr, flush=True)
+        _write(sys.stdout if output_stream == "stdout" else sys.stderr, text + end.encode())
     elif output_stream in _LEVELS:
-        _log.log(_LEVELS[output_stream], "%s", text)
+        _log.log(_LEVELS[output_stream], "%s", text.decode(errors="backslashreplace"))
     elif output_stream.startswith("file://"):
         with gfile.GFile(output_stream.removeprefix("file://"), "ab") as file:
-            file.write(text.encode() + end.encode())
+            file.write(text + end.encode())
     else:
         raise InvalidArgumentError(None, None, f"Unknown output stream {output_stream!r}")
 

@@ -506,15 +506,12 @@ def _norm(tensor: Any, ord: Any, axis: Any, keepdims: bool, name: str | None) ->
         if ord not in allowed:
             raise ValueError(f"'ord' must be a supported matrix norm in {allowed}, got {ord}")
     else:
-        if isinstance(axis, (tuple, list)):
-            if len(axis) != 1 or not isinstance(axis[0], (int, np.integer)):
-                raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
-            axis = axis[0]
         if not (axis is None or isinstance(axis, (int, np.integer))):
             raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
-        if not (isinstance(ord, (int, float)) and not isinstance(ord, bool)) and ord != "euclidean":
-            raise ValueError(f"'ord' must be a supported vector norm, got {ord}")
-        if isinstance(ord, (int, float)) and ord <= 0:
+        if not isinstance(ord, (str, bytes, int, float)):
+            np.asarray(ord)  # says so of symbolic tensors and uneven lists
+            raise TypeError(f"'ord' must be a number or the name of a norm, got {ord!r}")
+        if ord != "euclidean" if isinstance(ord, (str, bytes)) else ord <= 0:
             raise ValueError(f"'ord' must be a supported vector norm, got {ord}")
     with name_scope(name, "norm", [tensor]):
         x = convert_to_tensor(tensor)

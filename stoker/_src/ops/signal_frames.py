@@ -130,6 +130,7 @@ def frame(
             count = max(0, count) if isinstance(count, int) else math.maximum(count, 0)
         starts = array.reshape(math.multiply(ranges.range(0, count), step), [-1, 1])
         places = math.add(starts, array.reshape(ranges.range(0, width), [1, -1]))
+        x = array.reshape(x, array.shape(x))  # whose gradient is dense
         return gathering.GATHER_V2(x, places, axis)
 
 
@@ -375,7 +376,8 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
         if not isinstance(count, Tensor) and count == 0:
             raise ValueError("num_mel_bins must be nonzero for MFCCs.")
         transformed = dct(x, 2)
-        return math.multiply(transformed, math.cast(_root(0.5) / _root(count), transformed.dtype.base_dtype))
+        factor = math.cast(_root(0.5) / _root(count), transformed.dtype.base_dtype)
+        return math.multiply(transformed, factor, name="mul_1")
 
 
 # ---- modified cosine transform ----------------------------------------------------------------------------------

@@ -40,7 +40,10 @@ def _raised_cosine(
         span = math.maximum(span, math.number(1, span))
         count = math.cast(ranges.range(0, length), kind)
         angle = math.realdiv(math.multiply(count, math.number(2 * numbers.pi, count)), span)
-        window = math.subtract(math.number(a, angle), math.multiply(math.number(b, angle), math.cos(angle)))
+        wave = math.multiply(math.number(b, angle), math.cos(angle))
+        window = math.subtract(math.number(a, angle), wave, name="sub_2")
+        if constant_value(length) not in (None, 1):
+            return window
         return array_selection.SELECT_V2(math.equal(length, 1), array.ones_like(window), window)
 
 
@@ -144,7 +147,7 @@ def linear_to_mel_weight_matrix(
         )
     if not as_dtype(dtype).is_floating:
         raise ValueError(f"dtype must be a floating point type. Got: {dtype}")
-    with name_scope(name, "linear_to_mel_weight_matrix"):
+    with name_scope(name, "linear_to_mel_weight_matrix") as scope:
         kind = as_dtype(dtype)
         whole = math.cast(convert_to_tensor(sample_rate, name="sample_rate"), kind)
         nyquist = math.realdiv(whole, math.number(2.0, whole))
@@ -157,4 +160,4 @@ def linear_to_mel_weight_matrix(
         rising = math.realdiv(math.subtract(bins, left), math.subtract(centre, left))
         falling = math.realdiv(math.subtract(right, bins), math.subtract(right, centre))
         weights = math.maximum(math.number(0, rising), math.minimum(rising, falling))
-        return array_padding.pad(weights, [[1, 0], [0, 0]])
+        return array_padding.pad(weights, [[1, 0], [0, 0]], name=scope)

@@ -273,7 +273,7 @@ def safe_embedding_lookup_sparse(
                 keep = math.logical_and(keep, math.greater(weights.values, array.zeros_like(weights.values)))
             weights = sparse.retain(weights, keep)
         ids = sparse.retain(ids, keep)
-        fallback = convert_to_tensor(0 if default_id is None else default_id, ids.dtype.base_dtype)
+        fallback = convert_to_tensor(default_id or 0, ids.dtype.base_dtype)
         ids, empty = sparse.fill_empty_rows(ids, fallback)
         if weights is not None:
             weights, _ = sparse.fill_empty_rows(weights, 1.0)
@@ -290,9 +290,15 @@ def safe_embedding_lookup_sparse(
         if default_id is None:
             # Rows that were empty hold the row of id 0 so far.
             result = array_selection.SELECT_V2(_tall(empty, result), array.zeros_like(result), result, name=scope)
+        # TensorFlow names its result after the reshapes before it: one for each tensor retained, some more around them.
+        retained = 1 if weights is None else 2 if combiner == "sum" else 4
+        last = f"Reshape_{retained + (default_id is None or weights is not None)}"
         if rank is None or rank > 2:
             sizes = math.cast(original[:-1], dtypes.int32)  # type: ignore[index]
-            result = array.reshape(result, array.concat([sizes, array.shape(result)[1:]], 0))  # type: ignore[index]
+            sizes = array.concat([sizes, array.shape(result)[1:]], 0)  # type: ignore[index]
+            result = array.reshape(result, sizes, name=last)
+        else:
+            result = array.identity(result, name=last)
         if known_lead is not None and result.static_shape.rank is not None and not getattr(result, "is_eager", False):
             result.set_shape(known_lead.concat(result.static_shape[known_lead.rank :]))
         return result

@@ -20,7 +20,7 @@ from stoker._src.graph.conversion import convert_to_tensor, is_tensor
 from stoker._src.graph.definition import ANY, TYPES, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array_movement import allocatable
-from stoker._src.ops.number_text import float_text, question_marks
+from stoker._src.ops.number_text import float_text, question_marks, string_text
 from stoker._src.ops.strings import each
 from stoker._src.ops.values import to_numpy
 
@@ -186,19 +186,10 @@ STRING_FORMAT = define(
 )
 
 
-# As C spells them: bytes from 128 on stand for themselves.
-_UNPRINTED = re.compile(rb"[\x00-\x1f\x7f\"'\\]")
-_LETTERS = {b"\n": b"\\n", b"\r": b"\\r", b"\t": b"\\t", b'"': b'\\"', b"'": b"\\'", b"\\": b"\\\\"}
-
-
-def _escaped(found: re.Match[bytes]) -> bytes:
-    return _LETTERS.get(found[0]) or b"\\%03o" % ord(found[0])
-
-
 def _shown(value: Any, kind: DType) -> str:
     """One element as TensorFlow prints it: as few digits as spell it, and strings as they stand in C."""
     if isinstance(value, bytes):
-        return '"' + _UNPRINTED.sub(_escaped, value).decode(errors="surrogateescape") + '"'
+        return f'"{string_text(value)}"'
     if kind.is_floating:
         return float_text(value, double=kind is dtypes.float64)
     if kind is dtypes.bool_:
@@ -211,10 +202,12 @@ def summarized(array_: np.ndarray, kind: DType, summarize: int, indent: int = 0)
     if kind.is_complex:  # which TensorFlow does not spell
         text = question_marks(array_.size, summarize)
         return f"[{text}]" if array_.ndim else text
-    if array_.ndim > 1 and len(array_) and (summarize == 0 or not array_.size):
+    if kind is dtypes.bool_ and summarize == 0:
+        return ""
+    if array_.ndim and len(array_) and (summarize == 0 or not array_.size):
         return "[" + "\n" * (array_.ndim - 1) + " ...]"
-    if summarize == 0 and array_.size:
-        return "[ ...]" if array_.ndim else "..."
+    if array_.ndim == 0 and summarize == 0:
+        return "..."
     if array_.ndim == 0:
         return _shown(array_.tolist() if array_.dtype != object else array_[()], kind)
     size = len(array_)

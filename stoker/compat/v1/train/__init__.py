@@ -26,6 +26,9 @@ from stoker._src.train.adagrad import AdagradDAOptimizer as AdagradDAOptimizer
 from stoker._src.train.adagrad import AdagradOptimizer as AdagradOptimizer
 from stoker._src.train.adagrad import ProximalAdagradOptimizer as ProximalAdagradOptimizer
 from stoker._src.train.adam import AdamOptimizer as AdamOptimizer
+from stoker._src.train.checkpoint_initializers import init_from_checkpoint as init_from_checkpoint
+from stoker._src.train.checkpoint_initializers import VocabInfo as VocabInfo
+from stoker._src.train.checkpoint_initializers import warm_start as warm_start
 from stoker._src.train.checkpoint_reader import CheckpointReader as NewCheckpointReader
 from stoker._src.train.checkpoint_reader import list_variables as list_variables
 from stoker._src.train.checkpoint_reader import load_checkpoint as load_checkpoint
