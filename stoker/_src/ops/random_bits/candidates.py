@@ -135,12 +135,9 @@ def fixed_unigram_candidates(
         raise InvalidArgumentError(
             None, None, f"range is {range_max} must be equal to weights size  {table.weights.size}"
         )
-    there = int(np.count_nonzero(table.weights))
-    if unique and there < num_sampled:  # TensorFlow draws for ever
+    if unique and np.count_nonzero(table.weights) < num_sampled:  # TensorFlow draws for ever
         raise InvalidArgumentError(
-            None,
-            None,
-            f"Sampler's range is too small: {num_sampled} unique candidates of {there} classes with a weight.",
+            None, None, f"Fewer than {num_sampled} classes have a weight: there are no {num_sampled} unique candidates."
         )
 
     def draw(first: int, count: int) -> Draws:
