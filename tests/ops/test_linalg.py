@@ -292,3 +292,44 @@ def test_large_products(transposed):
     exact = a.astype("d") @ b.astype("d")
     np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(views, exact, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("hole", [np.nan, np.inf])
+def test_matrices_that_are_not_finite(hole, eager):
+    """NaN passes through inverses and solutions; eigenvalues of what is not finite are refused, and logarithms are NaN."""
+    matrix = np.eye(3, dtype=np.float32)
+    matrix[0, 1] = hole
+    for function in (tf2.linalg.eigvals, tf2.linalg.eig):
+        with pytest.raises(InvalidArgumentError, match="Eigen decomposition was not successful"):
+            function(matrix)
+    assert np.isnan(tf2.linalg.logm(matrix.astype(np.complex64)).numpy()).all()
+    if np.isnan(hole):
+        assert np.isnan(tf2.linalg.inv(matrix).numpy()).all()
+        pair = tf2.linalg.solve(np.stack([np.eye(3, dtype=np.float32), matrix]), np.ones((2, 3, 1), np.float32)).numpy()
+        assert (pair[0] == 1).all() and np.isnan(pair[1]).all()
+        matrix[0, 0] = hole
+        with pytest.raises(InvalidArgumentError, match="not invertible"):
+            tf2.linalg.inv(matrix)
+
+
+def test_spectral_norms_of_unknown_rank() -> None:
+    """The largest singular value, over axes that are counted when it runs."""
+    value = f64(2, 3, 4)
+    fed = tf.placeholder(tf.float64)
+    with tf.Session() as session:
+        for axes in ([0, 1], [-2, -1], [2, 0]):
+            found = session.run(tf.norm(fed, 2, axes), {fed: value})
+            np.testing.assert_allclose(found, np.linalg.norm(value, 2, tuple(axes)))
+
+
+def test_factors_of_unknown_rank_are_checked() -> None:
+    """`validate_args` looks at ranks when it runs, and permutations of many matrices must be some."""
+    packed, order = tf.placeholder(tf.float64), tf.placeholder(tf.int32)
+    whole = tf.linalg.lu_reconstruct(packed, order, validate_args=True)
+    matrices = spd(2, 3, 3)
+    with tf.Session() as session:
+        factors, places = session.run(tf.linalg.lu(matrices))
+        np.testing.assert_allclose(session.run(whole, {packed: factors, order: places}), matrices)
+        for wrong in (places[0], np.array([[0, 1, 7], [0, 1, 2]])):
+            with pytest.raises(InvalidArgumentError):
+                session.run(whole, {packed: factors, order: wrong})

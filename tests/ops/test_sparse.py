@@ -283,3 +283,24 @@ def test_reorder_takes_any_coordinates(eager):
     assert values.numpy().tolist() == [3.0, 2.0, 1.0]
     with pytest.raises(tf.errors.InvalidArgumentError, match="shape"):
         tf.raw_ops.SparseReorder(input_indices=[[0, 5]], input_values=[1.0], input_shape=[1, 4, 4])
+
+
+def test_messages_of_strings(eager):
+    """Strings of serialized sparse tensors are content: the lengths of all, then their bytes."""
+    sparse = tf2.SparseTensor([[0, 0], [0, 2], [1, 1]], ["ab", "", "c"], [2, 3])
+    many = tf2.io.serialize_many_sparse(sparse)
+    assert many.numpy()[0, 1] == b'\x08\x07\x12\x04\x12\x02\x08\x02"\x04\x02\x00ab'
+    assert tf2.io.serialize_sparse(sparse).numpy()[1] == b'\x08\x07\x12\x04\x12\x02\x08\x03"\x06\x02\x00\x01abc'
+    assert tf2.io.deserialize_many_sparse(many, tf2.string).values.numpy().tolist() == [b"ab", b"", b"c"]
+
+
+def test_new_dimensions_of_unknown_rank():
+    """expand_dims takes axes and tensors whose ranks are known when it runs."""
+    fed, axis = tf.sparse_placeholder(tf.float64), tf.placeholder(tf.int32, [])
+    wide = tf.sparse.to_dense(tf.sparse.expand_dims(fed, axis))
+    with tf.Session() as session:
+        for at in (0, 1, 2, -1, -3):
+            found = session.run(wide, {fed: tf.SparseTensorValue(*A), axis: at})
+            np.testing.assert_array_equal(found, np.expand_dims(DENSE, at))
+        with pytest.raises(InvalidArgumentError):
+            session.run(wide, {fed: tf.SparseTensorValue(*A), axis: 3})

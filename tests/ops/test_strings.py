@@ -204,3 +204,13 @@ def test_zeros_at_the_end_of_bytes_stay(eager):
         "python": b"a\0",
     }
     assert [type(item) for item in found["array"].numpy()] == [bytes, bytes]
+
+
+def test_first_words_and_the_rest(eager):
+    """Splits at white space stop after `maxsplit` words; what is left follows, also where it is empty."""
+    split = tf2.strings.split
+    assert split(" a b  c ", maxsplit=2).numpy().tolist() == [b"a", b"b", b"c "]
+    assert split(" a b  c ", maxsplit=3).numpy().tolist() == [b"a", b"b", b"c", b""]
+    assert split(" a b  c ", maxsplit=4).numpy().tolist() == [b"a", b"b", b"c"]
+    assert split(" a ", maxsplit=0).numpy().tolist() == [b" a "]
+    assert split("  ", maxsplit=1).numpy().tolist() == []

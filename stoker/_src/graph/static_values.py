@@ -13,6 +13,7 @@ from stoker._src.graph.definition import STATEFUL
 from stoker._src.graph.tensor import Operation, Tensor
 
 _UNKNOWN: Any = object()
+_MOST_DIMENSIONS = 254
 _LIMIT = 4096  # elements: what is worth computing while a graph is built
 
 # Runs a pure kernel on arrays: (op, arrays) -> arrays or None. Set by the ops room.
@@ -111,7 +112,8 @@ def constant_value_as_shape(tensor: Any, value_of: Callable[[Any], np.ndarray | 
     if reader is not None:
         return reader(tensor.op, tensor.value_index)
     length = tensor.static_shape.of_rank(1)[0]
-    return UNKNOWN_SHAPE if length is None else Shape((None,) * length)
+    # What has more elements than a shape may have is none, and is not spelled.
+    return UNKNOWN_SHAPE if length is None or length > _MOST_DIMENSIONS else Shape((None,) * length)
 
 
 def public_constant_value_as_shape(tensor: Any) -> TensorShape:

@@ -436,6 +436,8 @@ def decode_image_kernel(contents: np.ndarray, *, channels: int, dtype: DType, ex
 
 @DECODE_IMAGE.shape
 def decode_image_shape(contents: Shape, *, channels: int, expand_animations: bool) -> Shape:
+    if channels not in (0, 1, 3, 4):
+        raise InvalidArgumentError(None, None, f"`channels` must be 0, 1, 3 or 4 but got {channels}")
     pixels = _pixels(contents, channels)
     return UNKNOWN_SHAPE if expand_animations else pixels
 
@@ -458,14 +460,14 @@ def decode_image(
         expand_animations: a GIF gives [frames, height, width, 3]; with False its first frame, and the rank is known.
 
     Raises:
-        ValueError: `channels` is none of those.
+        ValueError, InvalidArgumentError: `channels` is none of those, in a graph or eagerly.
     """
-    if channels not in (None, 0, 1, 3, 4):
-        raise ValueError(f"channels must be in (None, 0, 1, 3, 4), got {channels}.")
     wanted = as_dtype(dtype)
     with name_scope(name, "decode_image", None):
         read_as = wanted if wanted in _DECODED else dtypes.uint16
-        image = DECODE_IMAGE(contents, channels=channels or 0, dtype=read_as, expand_animations=expand_animations)
+        image = DECODE_IMAGE(
+            contents, channels=0 if channels is None else channels, dtype=read_as, expand_animations=expand_animations
+        )
         return image if wanted is read_as else _from_uint16(image, wanted)
 
 

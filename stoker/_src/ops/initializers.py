@@ -360,11 +360,11 @@ class Identity(Initializer):
                 f"The tensor to initialize, specified by argument `shape` must be at least two-dimensional. Received shape={shape}"
             )
         kind = self.dtype if dtype is None else as_dtype(dtype)
-        matrix = np.eye(whole[0], whole[1]) * self.gain
+        matrix = diagonals.eye(whole[0], whole[1], dtype=kind)
         if partition_info is not None:
             rows, columns = (slice(o, o + n) for o, n in zip(partition_info.var_offset, _sizes(shape)))
             matrix = matrix[rows, columns]
-        return constants.constant(matrix.astype(kind.as_numpy_dtype))
+        return self.gain * matrix  # type: ignore[operator]
 
     def get_config(self) -> dict[str, Any]:
         return {"gain": self.gain, "dtype": self.dtype.name}

@@ -12,7 +12,7 @@ from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.export import export
 from stoker._src.base.shapes import as_shape
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, constants, random, random_stateless
+from stoker._src.ops import array, constants, diagonals, random, random_stateless
 from stoker._src.ops import math as arithmetic
 from stoker._src.ops.initializers import Initializer, fans, orthogonal_columns
 
@@ -284,7 +284,7 @@ class IdentityV2(InitializerV2):
         sizes: list[int] = list(as_shape(self._slice(shape, kwargs)))  # type: ignore[arg-type]
         if len(sizes) != 2:
             raise ValueError(f"Identity matrix initializer can only be used for 2D matrices. Received: shape={shape} of rank {len(sizes)}.")  # fmt: skip
-        return constants.constant((np.eye(sizes[0], sizes[1]) * self.gain).astype(_floating(dtype).as_numpy_dtype))
+        return self.gain * diagonals.eye(sizes[0], sizes[1], dtype=_floating(dtype))  # type: ignore[operator]
 
     def get_config(self) -> dict[str, Any]:
         return {"gain": self.gain}

@@ -133,6 +133,8 @@ def _cross(inputs: Any, name: str | None, **how: Any) -> RaggedTensor:
             order += "D"
 
     def feature(tensor: Any) -> Any:
+        if not (tensor.dtype.is_integer or tensor.dtype.base_dtype is dtypes.string):
+            raise ValueError(f"Unexpected dtype for inputs: {tensor.dtype!r}")
         return tensor if tensor.dtype.base_dtype is dtypes.string else math.cast(tensor, dtypes.int64)
 
     splits = [each.row_splits for each in ragged]

@@ -363,21 +363,28 @@ def _with_flat(outer: RaggedTensor, inner: RaggedTensor) -> RaggedTensor:
 
 def concat(values: Any, axis: Any, name: str | None = None) -> Any:
     """Ragged (and dense) tensors joined along `axis`."""
-    at = constant_value(axis) if isinstance(axis, Tensor) else axis
-    if at is None:
-        raise ValueError("tf.concat of RaggedTensors needs a constant axis.")
     with name_scope(name, "RaggedConcat", None):
         parts = _as_ragged(list(values))
-        return _joined(parts, _settled_axis(int(at), parts[0]))
+        return _joined(parts, _settled_axis(axis, parts[0]))
 
 
-def _settled_axis(axis: int, value: Any, extra: int = 0) -> int:
-    if axis >= 0:
-        return axis
-    rank = value.static_shape.rank
-    if rank is None:
-        raise ValueError(f"axis={axis} needs the rank of the RaggedTensor.")
-    return axis + rank + extra
+def _settled_axis(axis: Any, value: Any, extra: int = 0) -> int:
+    """The axis counted from the front.
+
+    Raises:
+        TypeError: it is no Python integer.
+        ValueError: it is out of range, or counted from the end of a tensor of unknown rank.
+    """
+    if not isinstance(axis, (int, np.integer)):
+        raise TypeError(f"axis must be an int; got {type(axis).__name__}")
+    if value.static_shape.rank is None:
+        if axis < 0:
+            raise ValueError(f"axis={axis} may only be negative if ndims is statically known.")
+        return int(axis)
+    rank = value.static_shape.rank + extra
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis={axis} out of bounds: expected {-rank}<=axis<{rank}")
+    return int(axis) % rank
 
 
 def _joined(parts: list[Any], axis: int) -> Any:
@@ -429,23 +436,18 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
             values = [values]
         if not values:
             raise ValueError("rt_inputs may not be empty.")
-        if not isinstance(axis, int):
-            raise TypeError(f"axis must be an int; got {type(axis).__name__}")
         parts = [each if isinstance(each, RaggedTensor) else convert_to_tensor(each) for each in values]
-        rank = next((each.static_shape.rank for each in parts if each.static_shape.rank is not None), None)
+        known = next((each for each in parts if each.static_shape.rank is not None), parts[0])
+        rank, at = known.static_shape.rank, _settled_axis(axis, known, 1)
         if rank is not None:
             for each in parts:
                 each.shape.with_rank(rank)
-            if not -rank - 1 <= axis <= rank:
-                raise ValueError(f"axis={axis} out of bounds: expected {-rank - 1}<=axis<{rank + 1}")
-            axis += rank + 1 if axis < 0 else 0
         if not any(isinstance(each, RaggedTensor) for each in parts):
-            if rank == 1 and axis == 0:
+            if rank == 1 and at == 0:
                 lengths = array.concat([array.SHAPE_OP(each) for each in parts], 0)
                 return RaggedTensor.from_row_lengths(array.concat(parts, 0), lengths, validate=False)
-            if rank == 0 or axis > 0:
-                return array_joining.stack(parts, axis)
-        at = _settled_axis(axis, parts[0], 1)
+            if rank == 0 or at > 0:
+                return array_joining.stack(parts, at)
         wide = [expand_dims(each, at) for each in parts]
         if not any(isinstance(each, RaggedTensor) for each in wide):
             rank = wide[0].static_shape.rank
@@ -582,7 +584,8 @@ def reduce(dense: Any, combine: Any, input: Any, axis: Any, keepdims: bool) -> A
         if known is None:
             raise ValueError("Reducing a RaggedTensor needs a constant axis.")
         axis = known.tolist()
-    axes = sorted({_settled_axis(int(each), input) for each in np.atleast_1d(axis)}, reverse=True)
+    given = axis if isinstance(axis, (list, tuple)) else [axis]
+    axes = sorted({_settled_axis(each, input) for each in given}, reverse=True)
     result = input
     for each in axes:
         result = _reduced(dense, combine, result, each)

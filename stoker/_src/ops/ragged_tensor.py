@@ -48,7 +48,7 @@ def _splits_tensor(value: Any, name: str, dtype: DType | None = None) -> Tensor:
     if isinstance(value, (Tensor, np.ndarray)) or hasattr(value, "dtype"):
         tensor = convert_to_tensor(value, name=name)
         if dtype is not None:
-            tensor = casting.cast(tensor, dtype)
+            tensor = casting.cast(_whole_numbers(tensor, dtype, name), dtype)
     else:
         tensor = convert_to_tensor(value, dtype, name=name, dtype_hint=dtypes.int64)
     if tensor.dtype.base_dtype not in _SPLIT_TYPES:
@@ -205,7 +205,10 @@ class RaggedTensor:
             kind = ids.dtype.base_dtype
             if not values.shape[:1].is_compatible_with(ids.shape[:1]):
                 raise ValueError(f"Shapes {values.shape[:1]} and {ids.shape[:1]} are incompatible")
-            known, given = constant_value(ids), constant_value(nrows) if isinstance(nrows, Tensor) else nrows
+            if nrows is not None:
+                nrows = convert_to_tensor(nrows, kind, "nrows")
+                nrows.shape.with_rank(0)
+            known, given = constant_value(ids), None if nrows is None else constant_value(nrows)
             if given is not None and int(given) < 0:
                 raise ValueError(f"Expected nrows >= 0; got {int(given)}")
             if given is not None and known is not None and len(known) and int(given) <= int(known[-1]):
@@ -238,9 +241,13 @@ class RaggedTensor:
         with name_scope(name, "RaggedFromUniformRowLength", [values, uniform_row_length, nrows]):
             values = _as_values(values)
             kind = values.row_splits.dtype.base_dtype if isinstance(values, RaggedTensor) else dtypes.int64
+            length = convert_to_tensor(uniform_row_length, name="uniform_row_length")
+            if length.dtype.base_dtype not in _SPLIT_TYPES:
+                raise ValueError("uniform_row_length must have dtype int32 or int64")
+            length.shape.with_rank(0)
             if hasattr(uniform_row_length, "dtype") and not isinstance(values, RaggedTensor):
-                kind = convert_to_tensor(uniform_row_length).dtype.base_dtype
-            length = casting.cast(convert_to_tensor(uniform_row_length, name="uniform_row_length"), kind)
+                kind = length.dtype.base_dtype
+            length = casting.cast(length, kind)
             count = _count(values, kind)
             size, total = constant_value(length), constant_value(count)
             if nrows is None:

@@ -350,7 +350,13 @@ class Generator:
         return array_joining.stack([keys, array.zeros_like(keys)])
 
     def split(self, count: int = 1) -> list[Generator]:
-        """`count` generators, unrelated to this one and to each other."""
+        """`count` generators, unrelated to this one and to each other.
+
+        Raises:
+            ValueError: more of them than a program can hold.
+        """
+        if count > 2**20:
+            raise ValueError(f"Number of outputs is too big: {count}")
         keys = self.uniform_full_int([count], dtypes.int64)
         zero = constants.constant([0, 0], dtypes.int64)
         return [

@@ -47,7 +47,7 @@ class _Boxed(NamedTuple):
 def _three(indices: Any, values: Any, shape: Any, dtype: DType, out_type: DType) -> list[Any]:
     parts = ((indices, dtypes.int64), (values, dtype), (shape, dtypes.int64))
     if out_type is dtypes.string:
-        return [tensor_bytes(value, kind) for value, kind in parts]
+        return [tensor_bytes(value, kind, strings_as_content=True) for value, kind in parts]
     return [_Boxed(np.array(to_numpy(value)), kind) for value, kind in parts]
 
 

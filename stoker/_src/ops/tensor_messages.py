@@ -9,24 +9,33 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE
 from stoker._src.formats import protos, tensor_proto
+from stoker._src.formats.sstable import encode_varint
 from stoker._src.graph.definition import ANY, TYPE, define, scalar
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.constants import message_sizes, to_array
 from stoker._src.ops.values import from_numpy, to_numpy
 
 
-def tensor_bytes(value: Any, dtype: DType) -> bytes:
-    """A kernel's value as the bytes of a TensorProto; numbers always travel as raw content, as TensorFlow's kernels write them."""
+def tensor_bytes(value: Any, dtype: DType, *, strings_as_content: bool = False) -> bytes:
+    """A kernel's value as the bytes of a TensorProto; numbers always travel as raw content, as TensorFlow's kernels write them.
+
+    So do strings where it is asked for: the lengths of all, then their bytes.
+    """
     array = np.asarray(to_numpy(value))
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and not (strings_as_content and dtype is dtypes.string):
         return tensor_proto.to_tensor_proto(array, dtype).SerializeToString()
     message = protos.TensorProto(dtype=dtype.as_datatype_enum, tensor_shape=tensor_proto.shape_proto(array.shape))
-    message.tensor_content = np.ascontiguousarray(array).tobytes()
+    if dtype is dtypes.string:
+        texts = array.ravel().tolist()
+        message.tensor_content = b"".join([encode_varint(len(text)) for text in texts] + texts)
+    else:
+        message.tensor_content = np.ascontiguousarray(array).tobytes()
     return message.SerializeToString()
 
 

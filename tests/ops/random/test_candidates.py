@@ -89,3 +89,12 @@ def test_bad_requests_are_refused():
         candidates.UnigramTable([1.0, 2.0], num_shards=2, shard=2)
     with pytest.raises(InvalidArgumentError, match="no class has a positive weight"):
         candidates.UnigramTable([], num_reserved_ids=3)
+
+
+def test_classes_that_are_hardly_ever_drawn():
+    """A unique sample goes on until it has its classes."""
+    stream = Stream.from_seeds(SEED, SEED2)
+    none = np.zeros((1, 1), np.int64)
+    heavy = candidates.UnigramTable([1.0, 2.0, 1e5])
+    found = candidates.fixed_unigram_candidates(stream, none, 3, True, 3, heavy)
+    assert sorted(found.sampled_candidates.tolist()) == [0, 1, 2]
