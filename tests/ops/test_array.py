@@ -424,3 +424,12 @@ def test_a_placeholder_with_default_has_no_static_value():
     """What a run may feed is not known before: conditions on it keep both branches."""
     flag = tf.placeholder_with_default(True, [])
     assert tf.get_static_value(flag) is None and tf.get_static_value(tf.logical_not(flag)) is None
+
+
+def test_static_value_of_eager_tensors_and_of_others(eager):
+    """An eager tensor's static value is what `numpy()` gives, a variable has none, what is no tensor stays as it is."""
+    assert type(tf2.get_static_value(tf2.constant(3))) is np.int32
+    assert tf2.get_static_value(tf2.constant("a")) == b"a"
+    np.testing.assert_array_equal(tf2.get_static_value(tf2.constant([1, 2])), [1, 2])
+    assert tf2.get_static_value(tf2.Variable(1.0)) is None
+    assert tf2.get_static_value(3) == 3 and tf2.get_static_value([1]) == [1] and tf2.get_static_value(None) is None
