@@ -433,3 +433,13 @@ def test_static_value_of_eager_tensors_and_of_others(eager):
     np.testing.assert_array_equal(tf2.get_static_value(tf2.constant([1, 2])), [1, 2])
     assert tf2.get_static_value(tf2.Variable(1.0)) is None
     assert tf2.get_static_value(3) == 3 and tf2.get_static_value([1]) == [1] and tf2.get_static_value(None) is None
+
+
+@pytest.mark.parametrize(("sizes", "wanted", "expected"), [((0, 3, 4), [0, -1], (0, 12)), ((2, 3, 0), [-1, 0], (6, 0))])
+def test_the_missing_size_of_an_empty_tensor(sizes, wanted, expected):
+    """Where any size would do, it is what the sizes other than 0 leave."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32)
+        assert session.run(tf.reshape(x, wanted), {x: np.zeros(sizes)}).shape == expected
+        with pytest.raises(InvalidArgumentError, match="reshape"):
+            session.run(tf.reshape(x, wanted), {x: np.zeros((2, 3))})

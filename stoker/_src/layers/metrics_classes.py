@@ -59,6 +59,8 @@ def mean_iou(
     with variable_scope.variable_scope(name, "mean_iou", (predictions, labels, weights)):
         labels, predictions, weights = _flat(labels, predictions, weights)
         total = metric_variable([num_classes, num_classes], dtypes.float64, "total_confusion_matrix")
+        if weights is not None:  # one weight may serve all
+            weights = math.multiply(casting.cast(weights, dtypes.float64), array.ones_like(labels, dtypes.float64))
         found = counting.confusion_matrix(labels, predictions, num_classes, dtypes.float64, weights=weights)
         update = total.assign_add(found)
         rows = casting.cast(reductions.reduce_sum(total, 0), dtypes.float32)

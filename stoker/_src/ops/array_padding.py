@@ -358,14 +358,15 @@ def batch_to_space_nd_kernel(input: torch.Tensor, block_shape: list[int], crops:
     return fresh(result.contiguous(), input)
 
 
-def _blocked(input: Shape, block_shape: Any, margins: Any, *, into_batch: bool) -> Shape:
+def _blocked(input: Shape, count: int | None, block_shape: Any, margins: Any, *, into_batch: bool) -> Shape:
     if block_shape is not None and margins is not None:
         label = "paddings" if into_batch else "crops"
         _check_blocks(None if input.dims is None else len(input), list(block_shape), margins.tolist(), label)
     if input.dims is None:
         return UNKNOWN_SHAPE
     if block_shape is None:
-        return Shape((None,) * len(input))
+        moved = len(input) if count is None else min(count + 1, len(input))
+        return Shape((None,) * moved + input.dims[moved:])
     dims: list[Dim] = list(input.dims)
     total = int(np.prod(block_shape))
     if dims[0] is not None:
@@ -395,25 +396,24 @@ def _blocked(input: Shape, block_shape: Any, margins: Any, *, into_batch: bool) 
     return Shape(dims)
 
 
-def _require_vector(op: Any) -> None:
-    """TensorFlow wants to know when building that the blocks are a vector, and of what size."""
+def _block_count(op: Any) -> int | None:
+    """How many blocks there are. TensorFlow wants to know when building that they are a vector, and of what size."""
     found = op._inputs[1].static_shape
     if found.rank != 1:
         raise InvalidArgumentError(None, None, f"block_shape must have rank 1, found the shape {found}.")
     if not found.known:
         raise InvalidArgumentError(None, None, f"block_shape must have known size, found the shape {found}.")
+    return found[0]
 
 
 @SPACE_TO_BATCH_ND.shape(values=["block_shape", "paddings"])
 def space_to_batch_nd_shape(input: Shape, block_shape: Any, paddings: Any, *, op: Any) -> Shape:
-    _require_vector(op)
-    return _blocked(input, block_shape, paddings, into_batch=True)
+    return _blocked(input, _block_count(op), block_shape, paddings, into_batch=True)
 
 
 @BATCH_TO_SPACE_ND.shape(values=["block_shape", "crops"])
 def batch_to_space_nd_shape(input: Shape, block_shape: Any, crops: Any, *, op: Any) -> Shape:
-    _require_vector(op)
-    return _blocked(input, block_shape, crops, into_batch=False)
+    return _blocked(input, _block_count(op), block_shape, crops, into_batch=False)
 
 
 @SPACE_TO_BATCH_ND.grad
@@ -438,12 +438,12 @@ def batch_to_space_kernel(input: Any, crops: Any, *, block_size: int) -> Any:
 
 @SPACE_TO_BATCH.shape(values=["paddings"])
 def space_to_batch_shape(input: Shape, paddings: Any, *, block_size: int) -> Shape:
-    return _blocked(input.of_rank(4), [block_size] * 2, paddings, into_batch=True)
+    return _blocked(input.of_rank(4), 2, [block_size] * 2, paddings, into_batch=True)
 
 
 @BATCH_TO_SPACE.shape(values=["crops"])
 def batch_to_space_shape(input: Shape, crops: Any, *, block_size: int) -> Shape:
-    return _blocked(input.of_rank(4), [block_size] * 2, crops, into_batch=False)
+    return _blocked(input.of_rank(4), 2, [block_size] * 2, crops, into_batch=False)
 
 
 @SPACE_TO_BATCH.grad

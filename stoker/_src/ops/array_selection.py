@@ -180,6 +180,8 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
                 covered = shape[at:end]
                 tensor.set_shape(Shape((*(shape.dims or ())[:at], covered.size, *(shape.dims or ())[end:])))
             mask = array.reshape(mask, [-1])
+        elif at == 0:
+            tensor = array.reshape(tensor, array.shape(tensor))  # whose gradient is dense
         positions = array.squeeze(WHERE(mask), [1])
         return gathering.GATHER_V2(tensor, positions, at)
 
@@ -466,8 +468,8 @@ ROLL = define(
 def roll_kernel(input: torch.Tensor, shift: Any, axis: Any) -> torch.Tensor:
     shifts = shift if type(shift) is list else [shift]
     axes = axis if type(axis) is list else [axis]
-    if len(shifts) != len(axes):
-        raise InvalidArgumentError(None, None, f"shift and axis must have the same size, got {shifts} and {axes}")
+    if len(shifts) != len(axes) or type(shift) is not type(axis):
+        raise InvalidArgumentError(None, None, f"shift and axis must have the same size, got {shift} and {axis}")
     if not input.ndim:
         raise InvalidArgumentError(None, None, "input must be 1-D or higher")
     for each in axes:

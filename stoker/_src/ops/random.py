@@ -204,4 +204,6 @@ def random_uniform(
         if kind.is_integer:
             return RANDOM_UNIFORM_INT(sizes, low, high, name=scope, **op_seed_attrs(seed))
         drawn = RANDOM_UNIFORM(sizes, dtype=kind, **op_seed_attrs(seed))
+        if type(minval) in (int, float) and type(maxval) in (int, float) and (minval, maxval) == (0, 1):
+            return drawn
         return math.ADD_V2(drawn * (high - low), low, name=scope)  # type: ignore[operator]

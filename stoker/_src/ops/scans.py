@@ -195,7 +195,7 @@ def _older_axis(axis: Any, dimension: Any) -> Any:
     return 0 if axis is None else axis
 
 
-@export(v1=("argmax", "math.argmax", "arg_max"))
+@export(v1=("argmax", "math.argmax"))
 def argmax(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
@@ -208,12 +208,24 @@ def argmax(
     return ARG_MAX(input, axis, output_type=output_type, name=name)
 
 
-@export(v1=("argmin", "math.argmin", "arg_min"))
+@export(v1=("argmin", "math.argmin"))
 def argmin(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
     """The place of the smallest element along `axis` (0 for None); the first of equals. `dimension` is an older name."""
     return ARG_MIN(input, _older_axis(axis, dimension), output_type=output_type, name=name)
+
+
+@export(v1="arg_max")
+def arg_max(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+    """The place of the largest element along `dimension`, as `argmax`."""
+    return ARG_MAX(input, dimension, output_type=output_type, name=name)
+
+
+@export(v1="arg_min")
+def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+    """The place of the smallest element along `dimension`, as `argmin`."""
+    return ARG_MIN(input, dimension, output_type=output_type, name=name)
 
 
 @export(v2=("argmax", "math.argmax"))

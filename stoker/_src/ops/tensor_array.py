@@ -311,9 +311,8 @@ class _Lists:
     handle = None
 
     def read(self, ta: TensorArray, index: Any, name: str | None) -> Tensor:
-        return tensor_lists.TENSOR_LIST_GET_ITEM(
-            ta._flow, index, _sizes(ta._static), element_dtype=ta._dtype, name=name
-        )
+        with name_scope(name, "TensorArrayV2Read", [ta._flow, index]):
+            return tensor_lists.TENSOR_LIST_GET_ITEM(ta._flow, index, _sizes(ta._static), element_dtype=ta._dtype)
 
     def write(self, ta: TensorArray, index: Any, value: Tensor, name: str | None) -> Tensor:
         return tensor_lists.TENSOR_LIST_SET_ITEM(

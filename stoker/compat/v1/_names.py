@@ -493,9 +493,9 @@ from stoker._src.ops.reductions import reduce_mean as reduce_mean
 from stoker._src.ops.reductions import reduce_min as reduce_min
 from stoker._src.ops.reductions import reduce_prod as reduce_prod
 from stoker._src.ops.reductions import reduce_sum as reduce_sum
-from stoker._src.ops.scans import argmax as arg_max
+from stoker._src.ops.scans import arg_max as arg_max
+from stoker._src.ops.scans import arg_min as arg_min
 from stoker._src.ops.scans import argmax as argmax
-from stoker._src.ops.scans import argmin as arg_min
 from stoker._src.ops.scans import argmin as argmin
 from stoker._src.ops.scans import cumprod as cumprod
 from stoker._src.ops.scans import cumsum as cumsum

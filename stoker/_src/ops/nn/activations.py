@@ -5,6 +5,7 @@ from __future__ import annotations
 import math as scalars
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -340,8 +341,13 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
             )
         half = _number(0.5, x) * x
         if approximate:
-            cube = x * x * x
-            inner = _number(scalars.sqrt(2 / scalars.pi), x) * (x + _number(0.044715, x) * cube)
+            cube = math.power(x, _number(3, x))
+            inner = _number(scalars.sqrt(2 / scalars.pi), x) * (x + _number(_single(0.044715), x) * cube)
             return half * (_number(1, x) + math.tanh(inner))
         # By way of erfc, which keeps its digits where x is very negative.
-        return half * special.ERFC(math.negative(x) * _number(scalars.sqrt(0.5), x))
+        return half * special.ERFC(math.negative(x) * _number(_single(scalars.sqrt(0.5)), x))
+
+
+def _single(number: float) -> float:
+    """The number in single precision, which TensorFlow's constants here have for float64 too."""
+    return float(np.float32(number))

@@ -62,7 +62,7 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
     if kind.is_integer:
         kind = dtypes.float64 if kind.size > 2 else dtypes.float32
         total = casting.cast(total, kind)
-    return math.DIV_NO_NAN(total, casting.cast(size, kind))
+    return math.divide_no_nan(total, casting.cast(size, kind))
 
 
 def _beside(losses: Tensor, weights: Tensor) -> Tensor:

@@ -84,11 +84,11 @@ def weighted_moments(
         total = reductions.reduce_sum(
             math.add(weights, array.zeros_like(wide)), axes, keepdims=True, name="sum_of_weights"
         )
-        mean = math.DIV_NO_NAN(weighted, total)
+        mean = math.divide_no_nan(weighted, total)
         distance = reductions.reduce_sum(
             math.multiply(weights, math.SQUARED_DIFFERENCE(wide, mean)), axes, keepdims=True, name="weighted_distsq"
         )
-        variance = math.DIV_NO_NAN(distance, total)
+        variance = math.divide_no_nan(distance, total)
         if not keep:
             mean, variance = _squeezed(mean, axes), _squeezed(variance, axes)
         if low:

@@ -236,7 +236,7 @@ def avg_pool_v2(
     """The average of each window, over one, two or three spatial dimensions as the input has."""
     value = convert_to_tensor(input)
     count = _spatial_count(value, data_format)
-    make = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}[count]
+    make = {1: avg_pool1d, 2: avg_pool, 3: avg_pool3d}[count]
     return make(value, ksize, strides, padding, data_format or {1: "NWC", 2: "NHWC", 3: "NDHWC"}[count], name)
 
 
@@ -254,7 +254,8 @@ def avg_pool2d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
     """The average of each window of an image; padding does not count."""
-    return avg_pool(input, ksize, strides, padding, data_format, name)
+    with name_scope(name, "AvgPool2D", [input]) as scope:
+        return avg_pool(input, ksize, strides, padding, data_format, scope)
 
 
 @export("nn.avg_pool3d")
