@@ -43,15 +43,21 @@ def test_imported_functions_are_written_again(name):
     _check(name)
 
 
-def test_gradient_of_an_imported_loop():
-    """A loop read from a file can be differentiated, though nothing here built it."""
-    tf.import_graph_def(_read("loop"), name="")
-    graph = tf.get_default_graph()
-    x, y = graph.get_tensor_by_name("x:0"), graph.get_tensor_by_name(RECORDED["programs"]["loop"]["fetches"][0])
-    gradient = tf.gradients(y, x)[0]
+@pytest.mark.parametrize("name", [name for name in RECORDED["programs"] if "second" in RECORDED["programs"][name]])
+def test_gradients_of_imported_control_flow(name):
+    """What was read from a file can be differentiated anew, and its gradient once more, though nothing here built it."""
+    tf.import_graph_def(_read(name), name="")
+    graph, program = tf.get_default_graph(), RECORDED["programs"][name]
+    x = graph.get_tensor_by_name("x:0")
+    y, gradient = map(graph.get_tensor_by_name, program["fetches"])
+    (anew,) = tf.gradients(y, x)
+    seconds = [tf.gradients(first, x)[0] for first in (gradient, anew)]
     with tf.Session() as session:
-        for feed, expected in zip(RECORDED["feeds"], RECORDED["programs"]["loop"]["values"]):
-            np.testing.assert_allclose(session.run(gradient, {x: feed}), expected[1], rtol=2e-5, atol=1e-6)
+        for feed, expected, second in zip(RECORDED["feeds"], program["values"], program["second"]):
+            first, *found = session.run([anew, *seconds], {x: feed})
+            np.testing.assert_allclose(first, expected[1], rtol=2e-5, atol=1e-6)
+            for each in found:
+                np.testing.assert_allclose(each, second, rtol=1e-4, atol=1e-5)
 
 
 def test_function_that_is_not_there_is_reported():

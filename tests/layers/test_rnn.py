@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import stoker as tf2
 import stoker.compat.v1 as tf
 from tests.running import run_initialized
 
@@ -177,3 +178,51 @@ def test_every_layer_makes_the_collection_of_updates():
     tf.nn.dynamic_rnn(cells.GRUCell(3), X, dtype=tf.float32)
     assert "update_ops" in tf.get_default_graph().get_all_collection_keys()
     assert tf.get_collection(tf.GraphKeys.UPDATE_OPS) == []
+
+
+# What TensorFlow 2.21 gives for a GRUCell(3) with kernels of 0.1, inputs linspace(-1, 1, 6) and states of one.
+_NEWER = {
+    "none": ([[0.7653] * 3, [0.8889] * 3], [[0.7653] * 3, [0.8889] * 3]),
+    "input": ([[0.7383] * 3, [0.9200] * 3], [[0.7383] * 3, [0.9200] * 3]),
+    "output": ([[1.5307, 0.0, 1.5307], [1.7777, 0.0, 0.0]], [[0.7653] * 3, [0.8889] * 3]),
+    "state": ([[0.7653] * 3, [0.8889] * 3], [[0.0] * 3, [0.0] * 3]),
+}
+
+
+@pytest.mark.parametrize("dropped", _NEWER)
+def test_dropout_wrapper_of_2_x(eager, dropped):
+    """The 2.x wrapper drops what TensorFlow's drops for the same seeds."""
+    tf2.random.set_seed(5)
+    cell = tf.nn.rnn_cell.GRUCell(3, kernel_initializer=tf.constant_initializer(0.1))
+    options = {} if dropped == "none" else {f"{dropped}_keep_prob": 0.5}
+    wrapper = tf2.nn.RNNCellDropoutWrapper(cell, seed=3, **options)
+    inputs = np.linspace(-1, 1, 6).reshape(2, 3).astype(np.float32)
+    output, state = wrapper(tf2.constant(inputs), tf2.ones([2, 3]))
+    np.testing.assert_allclose(output.numpy(), _NEWER[dropped][0], atol=1e-4)
+    np.testing.assert_allclose(state.numpy(), _NEWER[dropped][1], atol=1e-4)
+    assert wrapper.wrapped_cell is cell and len(wrapper.variables) == 4
+
+
+def test_residual_and_device_wrappers_of_2_x(eager):
+    """They take any callable cell and hand arguments on to it; what is no cell is refused."""
+
+    class Cell:
+        state_size = output_size = 3
+
+        def __call__(self, inputs, state, scale=1.0):
+            return inputs * scale, state + 1.0
+
+        def zero_state(self, batch_size, dtype):
+            return tf2.zeros([batch_size, 3], dtype)
+
+    ones = tf2.ones([2, 3])
+    output, state = tf2.nn.RNNCellResidualWrapper(Cell())(ones, ones, scale=3.0)
+    assert output.numpy().tolist() == [[4.0] * 3] * 2 and state.numpy().tolist() == [[2.0] * 3] * 2
+    joined = tf2.nn.RNNCellResidualWrapper(Cell(), residual_fn=lambda a, b: a - b)(ones, ones)[0]
+    assert joined.numpy().tolist() == [[0.0] * 3] * 2
+    placed = tf2.nn.RNNCellDeviceWrapper(Cell(), "/cpu:0")
+    assert placed(ones, ones)[0].numpy().tolist() == [[1.0] * 3] * 2
+    assert placed.zero_state(2, tf2.float32).shape == [2, 3] and placed.output_size == 3
+    for wrapper in (tf2.nn.RNNCellResidualWrapper, tf2.nn.RNNCellDropoutWrapper):
+        with pytest.raises(TypeError, match="is not an RNNCell"):
+            wrapper(3)

@@ -426,6 +426,15 @@ def test_a_placeholder_with_default_has_no_static_value():
     assert tf.get_static_value(flag) is None and tf.get_static_value(tf.logical_not(flag)) is None
 
 
+def test_static_value_of_eager_tensors_and_of_others(eager):
+    """An eager tensor's static value is what `numpy()` gives, a variable has none, what is no tensor stays as it is."""
+    assert type(tf2.get_static_value(tf2.constant(3))) is np.int32
+    assert tf2.get_static_value(tf2.constant("a")) == b"a"
+    np.testing.assert_array_equal(tf2.get_static_value(tf2.constant([1, 2])), [1, 2])
+    assert tf2.get_static_value(tf2.Variable(1.0)) is None
+    assert tf2.get_static_value(3) == 3 and tf2.get_static_value([1]) == [1] and tf2.get_static_value(None) is None
+
+
 @pytest.mark.parametrize(("sizes", "wanted", "expected"), [((0, 3, 4), [0, -1], (0, 12)), ((2, 3, 0), [-1, 0], (6, 0))])
 def test_the_missing_size_of_an_empty_tensor(sizes, wanted, expected):
     """Where any size would do, it is what the sizes other than 0 leave."""

@@ -44,7 +44,6 @@ export_constant(context.__name__, "reset_default_graph", v1="reset_default_graph
 export_constant(conversion.__name__, "convert_to_tensor", v1="convert_to_tensor")
 export_constant(conversion.__name__, "register_tensor_conversion_function", "register_tensor_conversion_function")
 export_constant(conversion.__name__, "is_tensor", "is_tensor", v1="contrib.framework.is_tensor")
-export_constant(static_values.__name__, "constant_value", "get_static_value", v1="contrib.util.constant_value")
 
 newaxis = None
 export_constant(__name__, "newaxis", "newaxis")
@@ -54,6 +53,21 @@ export_constant(__name__, "newaxis", "newaxis")
 def convert_to_tensor_v2(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
     """A tensor with the value."""
     return conversion.convert_to_tensor(value, dtype, name, dtype_hint=dtype_hint)
+
+
+@export("get_static_value", v1="contrib.util.constant_value")
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """The value of a tensor if it can be known without running, else None; what is no tensor is returned as it is.
+
+    Args:
+        tensor: an eager tensor, of which the value is what `numpy()` gives, or one of a graph, of which it is an array.
+        partial: of a stack whose elements are known in part, give an object array with None for the others.
+    """
+    if getattr(tensor, "is_eager", False):
+        return tensor.numpy()
+    if isinstance(tensor, Tensor):
+        return static_values.constant_value(tensor, partial)
+    return None if hasattr(tensor, "read_value") else tensor  # a variable's value may change
 
 
 @export("is_symbolic_tensor")

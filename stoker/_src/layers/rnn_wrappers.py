@@ -62,8 +62,11 @@ class _Wrapper(RNNCell):
     def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
         raise NotImplementedError
 
+    def _step(self, inputs: Any, state: Any, scope: Any) -> Any:
+        return self.cell(inputs, state, scope=scope)
 
-def _default_filter(state: Any) -> Any:
+
+def _all_but_memory(state: Any) -> Any:
     """Dropout on every state but an LSTM's c, and on no TensorArray."""
     if isinstance(state, LSTMStateTuple):
         return LSTMStateTuple(c=False, h=True)
@@ -113,6 +116,8 @@ class DropoutWrapper(_Wrapper):
         ValueError: a probability outside of (0, 1], or missing arguments of the variational form.
     """
 
+    _default_filter = staticmethod(_all_but_memory)
+
     def __init__(
         self,
         cell: Any,
@@ -130,7 +135,7 @@ class DropoutWrapper(_Wrapper):
         check_cell(cell)
         if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
             raise TypeError("dropout_state_filter_visitor must be callable")
-        self._filter = dropout_state_filter_visitor or _default_filter
+        self._filter = dropout_state_filter_visitor or self._default_filter
         given = {"input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob}
         self._keep = {name: _probability(name, value) for name, value in given.items()}
         self._seed, self._variational = seed, variational_recurrent
@@ -186,7 +191,7 @@ class DropoutWrapper(_Wrapper):
     def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
         if self._active("input"):
             inputs = self._dropped("input", inputs, nest.map_structure(_always, inputs))
-        output, new_state = self.cell(inputs, state, scope=scope)
+        output, new_state = self._step(inputs, state, scope)
         if self._active("state"):
             flags = nest.get_traverse_shallow_structure(self._filter, new_state)
             new_state = self._dropped("state", new_state, flags)
@@ -208,7 +213,7 @@ class ResidualWrapper(_Wrapper):
         self._residual_fn = residual_fn
 
     def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
-        outputs, new_state = self.cell(inputs, state, scope=scope)
+        outputs, new_state = self._step(inputs, state, scope)
 
         def added(into: Tensor, out: Tensor) -> Any:
             into.shape.assert_is_compatible_with(out.shape)
@@ -234,4 +239,39 @@ class DeviceWrapper(_Wrapper):
 
     def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
         with placed_on(self._device):
-            return self.cell(inputs, state, scope=scope)
+            return self._step(inputs, state, scope)
+
+
+class _NewerWrapper(_Wrapper):
+    """The 2.x form: it takes no scope, but hands other arguments on to any cell that can be called."""
+
+    def __init__(self, cell: Any, *args: Any, **kwargs: Any) -> None:
+        check_cell(cell)
+        super().__init__(cell, *args, **kwargs)
+
+    def __call__(self, inputs: Any, state: Any, **kwargs: Any) -> Any:
+        return self._wrapped(inputs, state, kwargs)
+
+    def _step(self, inputs: Any, state: Any, scope: Any) -> Any:
+        return self.cell(inputs, state, **scope)
+
+
+def _not_an_array(state: Any) -> bool:
+    return not isinstance(state, TensorArray)
+
+
+@export(v2="nn.RNNCellDropoutWrapper")
+class RNNCellDropoutWrapper(_NewerWrapper, DropoutWrapper):
+    """Dropout on a cell's inputs, outputs and states, as `DropoutWrapper`; by default on all states, an LSTM's c too."""
+
+    _default_filter = staticmethod(_not_an_array)
+
+
+@export(v2="nn.RNNCellResidualWrapper")
+class RNNCellResidualWrapper(_NewerWrapper, ResidualWrapper):
+    """Adds a cell's inputs to its outputs, or joins them by `residual_fn(inputs, outputs)`."""
+
+
+@export(v2="nn.RNNCellDeviceWrapper")
+class RNNCellDeviceWrapper(_NewerWrapper, DeviceWrapper):
+    """A cell whose ops are placed on a device."""

@@ -334,6 +334,8 @@ ONES_LIKE.shape(unchanged)
 def zeros_like_kernel(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         return np.full(x.shape, b"", dtype=object)
+    if x is None:  # of a branch that was not taken
+        return None
     return torch.zeros_like(x) if isinstance(x, torch.Tensor) else x.zeros_like()
 
 

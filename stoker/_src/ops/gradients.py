@@ -296,7 +296,7 @@ class _Walk:
                 if self.gate and sum(g is not None for g in results) > 1:
                     results = grouping.tuple_v1(results)
         for tensor, g in zip(op._inputs, results):
-            if g is not None:
+            if g is not None and is_trainable(tensor):
                 self._check(tensor, g, op)
                 self.gradients.setdefault(tensor, []).append(g)
 

@@ -638,8 +638,9 @@ ADD_N.shape(all_merged)
 
 @ADD_N.kernel
 def add_n_kernel(inputs: list[Any]) -> Any:
-    if not isinstance(inputs[0], torch.Tensor):
-        return inputs[0].sum_with(inputs[1:])  # lists
+    if not isinstance(inputs[0], torch.Tensor):  # lists and optionals, or None of a branch that was not taken
+        held = [each for each in inputs if each is not None]
+        return held[0].sum_with(held[1:]) if held else None
     if len(inputs) == 1:
         return inputs[0].clone()
     if inputs[0].dtype in SIGNED_TWIN:

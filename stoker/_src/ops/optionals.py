@@ -10,7 +10,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph.definition import SHAPES, TYPES, VIEW, define
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math
+from stoker._src.ops import array, gradients, math
 
 
 class Optional:
@@ -84,9 +84,10 @@ def optional_get_value_shape(optional: Shape, *, output_types: Any, output_shape
 def optional_from_value_grad(op: Operation, g: Tensor) -> Any:
     """The gradient of an optional is an optional with the gradients of its components."""
     shapes = [tensor.static_shape for tensor in op.inputs]
-    return list(OPTIONAL_GET_VALUE(g, output_types=op.attr("Toutput_types"), output_shapes=shapes))
+    found = OPTIONAL_GET_VALUE(g, output_types=op.attr("Toutput_types"), output_shapes=shapes)
+    return [each if gradients.is_trainable(each) else None for each in found]
 
 
 @OPTIONAL_GET_VALUE.grad
-def optional_get_value_grad(op: Operation, *gradients: Tensor) -> Any:
-    return OPTIONAL_FROM_VALUE(list(gradients))
+def optional_get_value_grad(op: Operation, *grads: Tensor | None) -> Any:
+    return OPTIONAL_FROM_VALUE([array.zeros_like(y) if g is None else g for y, g in zip(op.outputs, grads)])

@@ -156,6 +156,7 @@ from stoker._src.graph.public import add_to_collection as add_to_collection
 from stoker._src.graph.public import add_to_collections as add_to_collections
 from stoker._src.graph.public import get_collection as get_collection
 from stoker._src.graph.public import get_collection_ref as get_collection_ref
+from stoker._src.graph.public import get_static_value as get_static_value
 from stoker._src.graph.public import is_symbolic_tensor as is_symbolic_tensor
 from stoker._src.graph.public import newaxis as newaxis
 from stoker._src.graph.scopes import colocate_with as colocate_with
@@ -167,7 +168,6 @@ from stoker._src.graph.scopes import NameScope as name_scope
 from stoker._src.graph.sparse_tensor import convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor
 from stoker._src.graph.sparse_tensor import SparseTensor as SparseTensor
 from stoker._src.graph.sparse_tensor import SparseTensorValue as SparseTensorValue
-from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
 from stoker._src.graph.tensor_spec import IndexedSlicesSpec as IndexedSlicesSpec

@@ -82,6 +82,7 @@ from stoker._src.graph.importer import import_graph_def as import_graph_def
 from stoker._src.graph.indexed_slices import IndexedSlices as IndexedSlices
 from stoker._src.graph.public import convert_to_tensor_v2 as convert_to_tensor
 from stoker._src.graph.public import get_current_name_scope as get_current_name_scope
+from stoker._src.graph.public import get_static_value as get_static_value
 from stoker._src.graph.public import inside_function as inside_function
 from stoker._src.graph.public import is_symbolic_tensor as is_symbolic_tensor
 from stoker._src.graph.public import newaxis as newaxis
@@ -90,7 +91,6 @@ from stoker._src.graph.scopes import device_v2 as device
 from stoker._src.graph.scopes import init_scope as init_scope
 from stoker._src.graph.scopes import NameScopeV2 as name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor as SparseTensor
-from stoker._src.graph.static_values import constant_value as get_static_value
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
 from stoker._src.graph.tensor_spec import IndexedSlicesSpec as IndexedSlicesSpec

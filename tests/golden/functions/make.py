@@ -54,7 +54,27 @@ def symbolic(x):
     return [y, z, tf.gradients(y + 2.0 * z, x)[0]]
 
 
-PROGRAMS = [cond, loop, switch, call, array, symbolic]
+def branch_in_map(x):
+    y = tf.map_fn(lambda v: tf.cond(v > 0, lambda: v * v * tf.reduce_sum(x), lambda: tf.sin(v)), x)
+    return [y, tf.gradients(y, x)[0]]
+
+
+def branches_in_loops(x):
+    def inner(j, z):
+        return j + 1, z * tf.cos(x) + tf.cond(j > 0, lambda: z * z, lambda: x)
+
+    def outer(i, s):
+        def looped():
+            return tf.while_loop(lambda j, z: j < 2, inner, [0, s])[1]
+
+        return i + 1, tf.cond(tf.equal(i, 1), looped, lambda: s * x)
+
+    _, y = tf.while_loop(lambda i, s: i < 3, outer, [0, x])
+    return [y, tf.gradients(y, x)[0]]
+
+
+PROGRAMS = [cond, loop, switch, call, array, symbolic, branch_in_map, branches_in_loops]
+TWICE = [cond, loop, branch_in_map, branches_in_loops]  # those whose second derivatives are recorded, not written
 FEEDS = [[1.5, 2.0, 0.5], [-1.0, 0.25, -2.0], [0.5, 4.0, 1.0]]
 
 
@@ -64,10 +84,12 @@ def main(folder):
         with tf.Graph().as_default() as graph, tf.Session() as session:
             x = tf.placeholder(tf.float32, [3], name="x")
             fetches = program(x)
-            runs = [[np.asarray(f).tolist() for f in session.run(fetches, {x: feed})] for feed in FEEDS]
             with open(os.path.join(folder, program.__name__ + ".pb"), "wb") as f:
                 f.write(graph.as_graph_def().SerializeToString())
-            values[program.__name__] = {"fetches": [f.name for f in fetches], "values": runs}
+            second = tf.gradients(fetches[1], x) if program in TWICE else []
+            runs = [[np.asarray(f).tolist() for f in session.run(fetches + second, {x: feed})] for feed in FEEDS]
+            entry = {"fetches": [f.name for f in fetches], "values": [run[: len(fetches)] for run in runs]}
+            values[program.__name__] = dict(entry, second=[run[-1] for run in runs]) if second else entry
     with open(os.path.join(folder, "values.json"), "w") as f:
         json.dump({"feeds": FEEDS, "programs": values}, f, indent=1)
         f.write("\n")

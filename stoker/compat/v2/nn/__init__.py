@@ -3,6 +3,9 @@
 # Written by scripts/api_gen.py.
 # fmt: off
 from stoker.compat.v2.nn import experimental as experimental
+from stoker._src.layers.rnn_wrappers import RNNCellDeviceWrapper as RNNCellDeviceWrapper
+from stoker._src.layers.rnn_wrappers import RNNCellDropoutWrapper as RNNCellDropoutWrapper
+from stoker._src.layers.rnn_wrappers import RNNCellResidualWrapper as RNNCellResidualWrapper
 from stoker._src.ops.approximations import approx_max_k as approx_max_k
 from stoker._src.ops.approximations import approx_min_k as approx_min_k
 from stoker._src.ops.approximations import isotonic_regression as isotonic_regression
