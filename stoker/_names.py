@@ -150,7 +150,7 @@ from stoker._src.ops.comparison import logical_not as logical_not
 from stoker._src.ops.comparison import logical_or as logical_or
 from stoker._src.ops.comparison import not_equal as not_equal
 from stoker._src.ops.constants import constant_v2 as constant
-from stoker._src.ops.control_flow import case as case
+from stoker._src.ops.control_flow import case_v2 as case
 from stoker._src.ops.control_flow import cond_v2 as cond
 from stoker._src.ops.control_flow import switch_case as switch_case
 from stoker._src.ops.control_flow import while_loop_v2 as while_loop

@@ -70,10 +70,43 @@ def ctc_loss_with_first_blank(tf: Any, inputs: dict[str, Any], attrs: dict[str, 
     return [loss.numpy(), np.roll(gradient.numpy(), 1, -1)]
 
 
+def over_axes(name: str) -> Callable[..., list[np.ndarray]]:
+    """The transform `name` over the last axes, of one to three, for one over any: cut or filled up, and turned."""
+
+    def run(tf: Any, inputs: dict[str, Any], attrs: dict[str, Any]) -> list[np.ndarray]:
+        x, lengths, axes = inputs["input"], inputs["fft_length"].tolist(), inputs["axes"].tolist()
+        sizes = [
+            length // 2 + 1 if name == "IRFFT" and axis == axes[-1] else length for axis, length in zip(axes, lengths)
+        ]
+        if len(axes) != len(lengths) or not 1 <= len(axes) <= 3 or not all(-x.ndim <= axis < x.ndim for axis in axes):
+            raise tf.errors.UnimplementedError(None, None, "no transform stands for this one")
+        x = np.moveaxis(x, axes, range(-len(axes), 0))
+        for place, size in enumerate(sizes, -len(axes)):
+            x = np.moveaxis(x, place, 0)[:size]
+            x = np.moveaxis(np.concatenate([x, np.zeros((size - len(x), *x.shape[1:]), x.dtype)]), 0, place)
+        transform = getattr(tf.raw_ops, name + {1: "", 2: "2D", 3: "3D"}[len(axes)])
+        kinds = {"fft_length": np.array(lengths, np.int32), **attrs} if "RFFT" in name else {}
+        return [np.moveaxis(transform(input=convert(tf, x), **kinds).numpy(), range(-len(axes), 0), axes)]
+
+    return run
+
+
+def places_of(tf: Any, inputs: dict[str, Any], attrs: dict[str, Any]) -> list[np.ndarray]:
+    """What stands at the places of the largest elements, of each image where the places do not count the images."""
+    grad, places = inputs["grad"], inputs["argmax"].astype(np.int64)
+    if len(grad) != len(places):
+        raise tf.errors.InvalidArgumentError(None, None, f"{len(grad)} images, but places in {len(places)}")
+    if not attrs.get("include_batch_in_index", False):
+        places = places + np.arange(len(grad)).reshape(-1, 1, 1, 1) * grad[0].size
+    return [tf.gather(grad.ravel(), places).numpy()]
+
+
 # Ops for which TensorFlow 2 has no CPU kernel, or one that it cannot find: what stands for them.
 STAND_INS = {
     **{f"Batch{name}": stands_in(name) for name in ("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D")},
     **{f"Segment{name}V2": stands_in(f"UnsortedSegment{name}") for name in ("Sum", "Prod", "Min", "Max")},
+    **{f"{name}ND": over_axes(name) for name in ("FFT", "IFFT", "RFFT", "IRFFT")},
+    "MaxPoolGradGradWithArgmax": places_of,
     "CTCLossV2": ctc_loss_with_first_blank,
     "TopK": top_k,
 }

@@ -361,7 +361,7 @@ def test_map_fn_of_structures_and_dtypes():
     a, b = tf.map_fn(lambda r: (tf.cast(r[0], tf.float32), r[1] * 2.0), (x, y), dtype=(tf.float32, tf.float32))
     assert a.shape.as_list() == [3] and b.shape.as_list() == [3, 1]
     np.testing.assert_array_equal(run_initialized(a), [1, 2, 3])
-    with pytest.raises(TypeError, match="fn_output_signature"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="fn_output_signature"):
         tf.map_fn(lambda r: tf.cast(r, tf.float32), x)
     with pytest.raises(ValueError, match="scalar"):
         tf.map_fn(lambda r: r, tf.constant(1.0))

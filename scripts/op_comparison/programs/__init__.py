@@ -153,4 +153,4 @@ def _as_array(value: Any) -> np.ndarray:
     return np.array(value, object) if isinstance(value, bytes) else np.asarray(value)
 
 
-from . import functions, lists, older, queues, remaining, slopes, state, tables  # noqa: E402, F401 (they register programs)
+from . import functions, lists, older, quantized, queues, remaining, slopes, state, tables  # noqa: E402, F401 (they register programs)

@@ -137,3 +137,14 @@ def calls(run: Run) -> None:
 def stateful_calls(run: Run) -> None:
     node = f'op: "StatefulPartitionedCall" input: "x" {FLOATS} {_name("f", "squared")}'
     _called(run, node, None, [{"x": np.float32(3)}, {"x": np.float32(np.inf)}])
+
+
+@program("SymbolicGradient")
+def gradients_of_functions(run: Run) -> None:
+    kinds = 'attr { key: "Tin" value { list { type: DT_FLOAT type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_FLOAT } } }'
+    for name in ("squared", "twice", "minus_one"):
+        node = f'name: "call" op: "SymbolicGradient" input: "x" input: "dy" {kinds} {_name("f", name)}'
+        text = f"{_placeholder('x', 'DT_FLOAT')} {_placeholder('dy', 'DT_FLOAT')} node {{ {node} }} {LIBRARY}"
+        call, x, dy = run.load(text, ["call:0", "x:0", "dy:0"])
+        for value in (np.float32(3), np.array([1, np.inf, -2], np.float32)):
+            run.get(call, {x: value, dy: 2 * np.ones_like(value)})

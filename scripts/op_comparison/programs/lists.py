@@ -121,6 +121,56 @@ def lists_of_rows(run: Run) -> None:
     )
 
 
+@program("TensorListPushBackBatch", eager=True)
+def lists_that_grow_together(run: Run) -> None:
+    raw, tf = run.raw, run.tf
+    for dtype in (tf.float32, tf.int64, tf.string):
+        rows = ROWS.astype("S").astype(object) if dtype == tf.string else ROWS.astype(dtype.as_numpy_dtype)
+        start = [
+            raw.EmptyTensorList(element_shape=ROW, max_num_elements=np.int32(2), element_dtype=dtype) for _ in range(4)
+        ]
+        handles = tf.stack(start)
+        push = lambda handles, rows: raw.TensorListPushBackBatch(input_handles=handles, tensor=tf.constant(rows, dtype))  # noqa: B023, E731
+        once = push(handles, rows)
+        twice = push(once, rows[::-1].copy())
+        for number, lists in ((1, once), (2, twice)):
+            for each in tf.unstack(lists, 4):
+                run.get(
+                    raw.TensorListStack(input_handle=each, element_shape=ROW, element_dtype=dtype, num_elements=number)
+                )
+        run.fails(lambda: _length(run, tf.unstack(push(handles, rows[:3]), 4)[0]))  # noqa: B023
+        run.fails(lambda: _length(run, tf.unstack(push(handles, rows[:, :2]), 4)[0]))  # noqa: B023
+
+
+@program(
+    "EmptyTensorMap", "TensorMapInsert", "TensorMapLookup", "TensorMapHasKey", "TensorMapSize", "TensorMapErase", "TensorMapStackKeys",
+    eager=True,
+)  # fmt: skip
+def maps_of_tensors(run: Run) -> None:
+    raw, tf = run.raw, run.tf
+    for kind in (tf.float32, tf.int64, tf.string):
+        keys = [
+            tf.constant(b"one" if kind == tf.string else 1, kind),
+            tf.constant(b"two" if kind == tf.string else 2, kind),
+        ]
+        absent = tf.constant(b"three" if kind == tf.string else 3, kind)
+        empty = raw.EmptyTensorMap()
+        one = raw.TensorMapInsert(input_handle=empty, key=keys[0], value=tf.constant(ROWS))
+        two = raw.TensorMapInsert(input_handle=one, key=keys[1], value=tf.constant(ROWS[0]))
+        other = raw.TensorMapInsert(input_handle=two, key=keys[0], value=tf.constant(ROWS[1]))
+        less = raw.TensorMapErase(input_handle=other, key=keys[1], value_dtype=tf.float32)
+        run.get([raw.TensorMapSize(input_handle=each) for each in (empty, one, two, other, less)])
+        for each in (one, two, other, less):
+            run.get(raw.TensorMapLookup(input_handle=each, key=keys[0], value_dtype=tf.float32))
+            run.get([raw.TensorMapHasKey(input_handle=each, key=key) for key in (*keys, absent)])
+        found = run.do(raw.TensorMapStackKeys(input_handle=two, key_dtype=kind))
+        run.note(np.sort(found))  # in the order of a hash table
+        run.get(raw.TensorMapStackKeys(input_handle=one, key_dtype=kind))
+        run.fails(lambda: raw.TensorMapLookup(input_handle=two, key=absent, value_dtype=tf.float32))  # noqa: B023
+        run.fails(lambda: raw.TensorMapErase(input_handle=two, key=absent, value_dtype=tf.float32))  # noqa: B023
+        run.fails(lambda: raw.TensorMapStackKeys(input_handle=empty, key_dtype=kind))  # noqa: B023
+
+
 @program("OptionalFromValue", "OptionalNone", "OptionalHasValue", "OptionalGetValue", eager=True)
 def optional_values(run: Run) -> None:
     raw, tf = run.raw, run.tf

@@ -56,6 +56,41 @@ def resource_accumulator(run: Run) -> None:
     _accumulate(run, "Resource")
 
 
+@program(
+    "SparseConditionalAccumulator", "SparseAccumulatorApplyGradient", "SparseAccumulatorTakeGradient", "AccumulatorNumAccumulated",
+    "AccumulatorSetGlobalStep",
+)  # fmt: skip
+def sparse_accumulator(run: Run) -> None:
+    raw, tf = run.raw, run.tf
+    for dtype in (tf.float32, tf.float64):
+        rows = ROWS.astype(dtype.as_numpy_dtype)
+        for reduction in ("MEAN", "SUM"):
+            named = {"dtype": dtype, "reduction_type": reduction, "shared_name": f"{reduction} of {dtype.name} rows"}
+            handle = raw.SparseConditionalAccumulator(shape=[None, 3], **named)
+            count = raw.AccumulatorNumAccumulated(handle=handle)
+
+            def apply(step: int, indices: Any, values: Any, shape: Any = (4, 3)) -> Any:
+                return raw.SparseAccumulatorApplyGradient(
+                    handle=handle, local_step=np.int64(step), gradient_indices=np.array(indices, np.int64),  # noqa: B023
+                    gradient_values=values, gradient_shape=np.array(shape, np.int64), has_known_shape=True,
+                )  # fmt: skip
+
+            run.get(count)
+            run.do(apply(0, [0, 2], rows[:2]))
+            run.do(apply(0, [2, 3], rows[1:3]))
+            run.do(apply(-1, [1], rows[3:]))  # stale: it is dropped
+            run.do(apply(0, [1, 3], rows[2:]))
+            run.get(count)
+            run.get(list(raw.SparseAccumulatorTakeGradient(handle=handle, num_required=np.int32(2), dtype=dtype)))
+            run.get(count)
+            run.do(raw.AccumulatorSetGlobalStep(handle=handle, new_global_step=np.int64(7)))
+            run.do(apply(3, [1], rows[3:]))  # stale
+            run.do(apply(7, [1], rows[3:]))
+            run.get(list(raw.SparseAccumulatorTakeGradient(handle=handle, num_required=np.int32(1), dtype=dtype)))
+            run.fails(lambda: apply(9, [0, 1], rows[:1]))  # noqa: B023
+            run.fails(lambda: apply(9, [0], rows[:1, :2], (4, 2)))  # noqa: B023
+
+
 # -- barriers ----------------------------------------------------------------------------------------------------
 
 

@@ -83,6 +83,17 @@ def older_poisson(run: Run) -> None:
         _twice(run, run.raw.RandomPoisson(shape=np.array([6], np.int32), rate=rate, **SEEDS))
 
 
+@program("RandomCrop", producer=7)
+def older_crops(run: Run) -> None:
+    image = np.arange(7 * 9 * 2).reshape(7, 9, 2)
+    for dtype in (np.float32, np.float64, np.uint8, np.int8, np.int16, np.int32, np.int64):
+        _twice(run, run.raw.RandomCrop(image=image.astype(dtype), size=np.array([3, 4], np.int64), **SEEDS))
+    for size in ((3, 4), (7, 2), (5, 9), (7, 9)):
+        drawn = run.raw.RandomCrop(image=image, size=np.array(size, np.int64), **SEEDS)
+        run.note(np.concatenate([run.do(drawn).ravel() for _ in range(20)]))
+    run.fails(lambda: run.raw.RandomCrop(image=image, size=np.array([8, 2], np.int64), **SEEDS))
+
+
 @program("QuantizeV2", "Dequantize")
 def quantized_tensors(run: Run) -> None:
     raw, tf = run.raw, run.tf

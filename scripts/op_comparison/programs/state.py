@@ -112,6 +112,97 @@ def files(run: Run) -> None:
         run.note(np.array([os.path.relpath(each, os.fsencode(root)) for each in found], object))
 
 
+@program("Save", "SaveSlices", "SaveV2", "Restore", "RestoreSlice", "RestoreV2", "MergeV2Checkpoints", eager=True)
+def checkpoints(run: Run) -> None:
+    raw, float32 = run.raw, run.tf.float32
+    whole = {"tensor_names": ["rows", "words"], "tensors": [ROWS, np.array([b"a", b""], object)]}
+    run.do(raw.SaveV2(prefix=run.file("new"), shape_and_slices=["", ""], **whole))
+    run.do(raw.Save(filename=run.file("old"), tensor_names=["rows"], data=[ROWS]))
+    size = f"{2 * len(ROWS)} {ROWS.shape[1]}"
+    halves = [f"{size} 0,{len(ROWS)}:-", f"{size} {len(ROWS)},{len(ROWS)}:-"]
+    run.do(
+        raw.SaveSlices(
+            filename=run.file("halves"), tensor_names=["v"] * 2, shapes_and_slices=halves, data=[ROWS, -ROWS]
+        )
+    )
+    for number, half in enumerate(halves):
+        run.do(
+            raw.SaveV2(
+                prefix=run.file(f"part{number}"), tensor_names=["v"], shape_and_slices=[half], tensors=[ROWS + number]
+            )
+        )
+    parts = [run.file("part0"), run.file("part1")]
+    run.do(raw.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=run.file("merged")))
+    for name in ("new.index", "new.data-00000-of-00001", "old", "halves", "merged.index", "merged.data-00001-of-00002"):
+        run.note((run.folder / name).read_bytes())
+
+    def read(name: str, tensor: str, cut: str, dtype: Any) -> Any:
+        return raw.RestoreV2(prefix=run.file(name), tensor_names=[tensor], shape_and_slices=[cut], dtypes=[dtype])
+
+    across = f"{size} {len(ROWS) - 1},2:-"
+    for name, tensor, cut in (
+        ("new", "rows", ""),
+        ("old", "rows", ""),
+        ("halves", "v", across),
+        ("merged", "v", across),
+    ):
+        run.get(read(name, tensor, cut, float32))
+    run.get(read("new", "words", "", run.tf.string))
+    run.get(raw.Restore(file_pattern=run.file("old"), tensor_name="rows", dt=float32))
+    run.get(raw.RestoreSlice(file_pattern=run.file("halves"), tensor_name="v", shape_and_slice=across, dt=float32))
+    for name, tensor, cut, dtype in (
+        ("none", "rows", "", float32), ("new", "none", "", float32), ("old", "none", "", float32),
+        ("new", "rows", "", run.tf.int32), ("merged", "v", "9 9 0,1:-", float32), ("new", "rows", "junk", float32),
+    ):  # fmt: skip
+        run.fails(lambda: read(name, tensor, cut, dtype))  # noqa: B023
+    run.fails(lambda: raw.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=run.file("again")))
+
+
+@program("GenerateVocabRemapping", "LoadAndRemapMatrix", eager=True)
+def vocabularies(run: Run) -> None:
+    raw = run.raw
+    old, new, twice = run.file("old", b"a\nb\nc\n"), run.file("new", b"c\nx\na\ny\n"), run.file("twice", b"a\na\n")
+    remap = raw.GenerateVocabRemapping
+    for offset, count, size in ((0, 4, -1), (1, 2, 2), (0, 0, -1)):
+        run.get(
+            remap(
+                new_vocab_file=new,
+                old_vocab_file=old,
+                new_vocab_offset=offset,
+                num_new_vocab=count,
+                old_vocab_size=size,
+            )
+        )
+    run.get(remap(new_vocab_file=twice, old_vocab_file=old, new_vocab_offset=0, num_new_vocab=2))
+    for files, count, size in (
+        ((new, old), 9, -1),
+        ((new, twice), 4, -1),
+        ((run.file("none"), old), 2, -1),
+        ((new, old), 4, 9),
+    ):
+        named = {"new_vocab_file": files[0], "old_vocab_file": files[1], "num_new_vocab": count, "old_vocab_size": size}
+        run.fails(lambda: remap(new_vocab_offset=0, **named))  # noqa: B023
+    path = run.file("saved")
+    matrix = np.arange(6, dtype=np.float32).reshape(3, 2)
+    run.do(raw.SaveV2(prefix=path, tensor_names=["m", "v"], shape_and_slices=["", ""], tensors=[matrix, matrix[0]]))
+
+    def load(rows: Any, cols: Any = (), values: Any = (), name: str = "m", at_once: int = -1, **sizes: int) -> Any:
+        return raw.LoadAndRemapMatrix(
+            ckpt_path=path, old_tensor_name=name, row_remapping=np.array(rows, np.int64), col_remapping=np.array(cols, np.int64),
+            initializing_values=np.array(values, np.float32), max_rows_in_memory=at_once, **{"num_rows": len(rows), "num_cols": 2, **sizes},
+        )  # fmt: skip
+
+    run.get(load([2, -1, 0], values=[9, 8]))
+    run.get(load([2, -1, 0], values=[9, 8], at_once=1))
+    run.get(load([2, -1, 0], [1, -1, 0], range(5), num_cols=3))
+    run.get(load([-2, 0, 1], values=[9, 8]))
+    for arguments in (
+        {"rows": [2, -1], "values": [9]}, {"rows": [0, 0]}, {"rows": [0], "num_rows": 2}, {"rows": [0], "num_cols": 3},
+        {"rows": [0], "name": "none"}, {"rows": [0], "name": "v"}, {"rows": [[0]]},
+    ):  # fmt: skip
+        run.fails(lambda: load(**arguments))  # noqa: B023
+
+
 @program("PrintV2", "StringFormat", eager=True)
 def printing_to_a_file(run: Run) -> None:
     raw = run.raw
@@ -177,3 +268,21 @@ def outside_the_program(run: Run) -> None:
         drawn = run.do(run.raw.NonDeterministicInts(shape=np.array([3, 50], np.int32), dtype=dtype))
         run.note(np.zeros_like(drawn))
         run.note(len(np.unique(drawn)) > 140)
+
+
+@program("MutexV2", "MutexLock", "ConsumeMutexLock")
+def mutexes(run: Run) -> None:
+    raw, tf = run.raw, run.tf
+    mutex = raw.MutexV2(shared_name="mutex")
+    counter = raw.VarHandleOp(dtype=tf.int32, shape=[], shared_name="counter")
+    run.do(raw.AssignVariableOp(resource=counter, value=np.int32(0)))
+    steps = []
+    for _ in range(5):  # without the lock, reads and writes of one could go between those of another
+        lock = raw.MutexLock(mutex=mutex)
+        with tf.control_dependencies([lock]):
+            read = raw.ReadVariableOp(resource=counter, dtype=tf.int32)
+            written = raw.AssignVariableOp(resource=counter, value=2 * read + 1)
+        with tf.control_dependencies([written]):
+            steps.append(raw.ConsumeMutexLock(mutex_lock=lock))
+    run.do(steps)
+    run.get(raw.ReadVariableOp(resource=counter, dtype=tf.int32))

@@ -1,4 +1,4 @@
-"""Checkpoint files of TensorFlow's V1 format, for reading: each file is one sorted string table of SavedTensorSlices.
+"""Checkpoint files of TensorFlow's V1 format: each file is one sorted string table of SavedTensorSlices.
 
 The empty key holds what the file has (name, shape, dtype and slices of each tensor); every slice, also one that is a
 whole tensor, is under its ordered-code key as a TensorProto. A checkpoint may be several files.
@@ -14,13 +14,21 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from stoker._src.base import dtypes
-from stoker._src.base.errors import DataLossError, NotFoundError, UnimplementedError
+from stoker._src.base.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from stoker._src.formats import gfile, protos
-from stoker._src.formats.filesystems import mapped, resolve
+from stoker._src.formats.filesystems import mapped, replacing, resolve
 from stoker._src.formats.ordered_code import Extent, encode_slice_key
-from stoker._src.formats.sstable import Table
-from stoker._src.formats.tensor_slices import TensorInfo, assemble, cut_shape, slice_from_proto
+from stoker._src.formats.sstable import Table, TableWriter
+from stoker._src.formats.tensor_slices import (
+    TensorInfo,
+    assemble,
+    check_slice,
+    cut_shape,
+    slice_from_proto,
+    slice_to_proto,
+)
 
+_PRODUCER = 1
 # Which repeated field of TensorProto holds a dtype, and what its numbers are before they become the dtype.
 _FIELDS: dict[dtypes.DType, tuple[str, Any]] = {
     dtypes.float32: ("float_val", np.float32),
@@ -41,6 +49,82 @@ _FIELDS: dict[dtypes.DType, tuple[str, Any]] = {
         ("int_val", np.int64),
     ),
 }  # fmt: skip
+
+
+# What TensorFlow neither writes nor reads in this format.
+_NOT_WRITTEN = (dtypes.bfloat16, dtypes.uint32, dtypes.uint64, dtypes.qint16, dtypes.quint16)
+
+
+def _fill(proto: Any, array: np.ndarray, dtype: dtypes.DType) -> None:
+    """Gives a TensorProto the elements of an array."""
+    if dtype is dtypes.string:
+        proto.string_val.extend(each.encode() if isinstance(each, str) else bytes(each) for each in array.flat)
+        return
+    field, stored = _FIELDS[dtype]
+    flat = array.reshape(-1)
+    numbers = flat.view(stored) if stored is np.uint16 or dtype.is_complex else flat.astype(stored)
+    getattr(proto, field).extend(numbers.tolist())
+
+
+class SliceWriter:
+    """Writes a checkpoint of one file. Nothing is written before `finish`, and then the file appears complete.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._tensors: dict[str, Any] = {}  # SavedSliceMeta by name
+        self._data: dict[bytes, bytes] = {}
+
+    def add(self, name: str, array: np.ndarray, dtype: dtypes.DType) -> None:
+        """Adds a whole tensor."""
+        self.add_slice(name, array.shape, [(0, -1)] * array.ndim, array, dtype)
+
+    def add_slice(
+        self, name: str, full_shape: Sequence[int], extents: Sequence[Extent], array: np.ndarray, dtype: dtypes.DType
+    ) -> None:
+        """Adds one slice of a partitioned tensor: (start, length) along each dimension, length -1 is all of it.
+
+        Raises:
+            InvalidArgumentError: the dtype is not for this format, or the slice disagrees with what was added before.
+        """
+        if dtype in _NOT_WRITTEN or (dtype is not dtypes.string and dtype not in _FIELDS):
+            raise InvalidArgumentError(
+                None, None, f"Tensor slice serialization not implemented for dtype {dtype.name} of {name}"
+            )
+        check_slice(name, full_shape, extents, array)
+        meta = self._tensors.get(name)
+        if meta is None:
+            meta = self._tensors[name] = protos.SavedSliceMeta(name=name, type=dtype.as_datatype_enum)
+            meta.shape.SetInParent()
+            for size in full_shape:
+                meta.shape.dim.add(size=size)
+        elif meta.type != dtype.as_datatype_enum or [dim.size for dim in meta.shape.dim] != list(full_shape):
+            raise InvalidArgumentError(
+                None, None, f"Slice {list(extents)} of tensor {name} disagrees with what was added before"
+            )
+        proto = slice_to_proto(extents)
+        meta.slice.append(proto)
+        saved = protos.SavedTensorSlices()
+        saved.data.name = name
+        saved.data.slice.CopyFrom(proto)
+        saved.data.data.SetInParent()
+        _fill(saved.data.data, array, dtype)
+        self._data[encode_slice_key(name, slice_from_proto(proto))] = saved.SerializeToString(deterministic=True)
+
+    def finish(self) -> None:
+        """Writes the file."""
+        described = protos.SavedTensorSlices()
+        described.meta.versions.producer = _PRODUCER
+        described.meta.tensor.extend(self._tensors[name] for name in sorted(self._tensors))
+        with replacing(self._path) as sink:
+            table = TableWriter(sink)
+            table.add(b"", described.SerializeToString(deterministic=True))
+            for key in sorted(self._data):
+                table.add(key, self._data[key])
+            table.finish()
 
 
 def _values(proto: Any, dtype: dtypes.DType) -> np.ndarray:
@@ -77,6 +161,7 @@ class SliceReader:
                 None,
                 f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {pattern}",
             )
+        self._pattern = pattern
         self._sources: list[BinaryIO] = []
         self._infos: dict[str, TensorInfo] = {}
         self._homes: dict[tuple[str, tuple[Extent, ...]], Table] = {}
@@ -127,7 +212,7 @@ class SliceReader:
     def info(self, name: str) -> TensorInfo:
         """Dtype, shape and slices of a tensor; one that is not partitioned has no slices."""
         if name not in self._infos:
-            raise NotFoundError(None, None, f"Key {name} not found in checkpoint")
+            raise NotFoundError(None, None, f'Tensor name "{name}" not found in checkpoint files {self._pattern}')
         info = self._infos[name]
         whole = len(info.slices) == 1 and all(length < 0 for _, length in info.slices[0])
         return info._replace(slices=()) if whole else info

@@ -11,9 +11,11 @@ import errno
 import io
 import os
 import re
+from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
 from stoker._src.base import errors
+from stoker._src.formats import atomic
 
 
 class FileStatistics(NamedTuple):
@@ -292,6 +294,27 @@ def resolve(path: str) -> Location:
         raise_for(error, path)
     inner, bare = str(inner), path.rstrip("/")  # backends drop slashes at the end
     return Location(FsspecFileSystem(backend), inner, bare.removesuffix(inner) if bare.endswith(inner) else prefix)
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """A file for writing that takes its name when the block ends, and never does when the block raises."""
+    location = resolve(path)
+    if location.prefix in ("", "file://"):
+        with mapped(path), atomic.replacing(location.path) as sink:
+            yield sink
+        return
+    # Stores behind fsspec make a file visible when it is closed.
+    sink = location.system.open_write(location.path, append=False)
+    try:
+        yield sink
+    except BaseException:
+        with contextlib.suppress(OSError, errors.OpError):
+            sink.close()
+            location.system.remove(location.path)
+        raise
+    with mapped(path):
+        sink.close()
 
 
 def path_text(path: Any) -> str:

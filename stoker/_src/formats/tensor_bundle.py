@@ -15,7 +15,7 @@ import contextlib
 import math
 import os
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -27,15 +27,14 @@ from stoker._src.base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
-    OpError,
     UnimplementedError,
 )
-from stoker._src.formats import atomic, gfile, protos
-from stoker._src.formats.filesystems import mapped, resolve
+from stoker._src.formats import gfile, protos
+from stoker._src.formats.filesystems import mapped, replacing, resolve
 from stoker._src.formats.framing import crc32c, mask
 from stoker._src.formats.ordered_code import Extent, encode_slice_key
 from stoker._src.formats.sstable import Table, TableWriter, decode_varint, encode_varint
-from stoker._src.formats.tensor_slices import TensorInfo, assemble, box, cut_shape, slice_from_proto, slice_to_proto
+from stoker._src.formats.tensor_slices import TensorInfo, assemble, box, check_slice, slice_from_proto, slice_to_proto
 
 HEADER_KEY = b""
 _PRODUCER = 1
@@ -120,31 +119,10 @@ def _set_shape(entry: Any, shape: Sequence[int]) -> None:
 # ---- files ----
 
 
-@contextlib.contextmanager
-def _replacing(path: str) -> Iterator[BinaryIO]:
-    """A file for writing that takes its name when the block ends, and never does when the block raises."""
-    location = resolve(path)
-    if location.prefix in ("", "file://"):
-        with mapped(path), atomic.replacing(location.path) as sink:
-            yield sink
-        return
-    # Stores behind fsspec make a file visible when it is closed.
-    sink = location.system.open_write(location.path, append=False)
-    try:
-        yield sink
-    except BaseException:
-        with contextlib.suppress(OSError, OpError):
-            sink.close()
-            location.system.remove(location.path)
-        raise
-    with mapped(path):
-        sink.close()
-
-
 def _write_index(prefix: str, num_shards: int, entries: dict[bytes, Any]) -> None:
     header = protos.BundleHeaderProto(num_shards=num_shards)
     header.version.producer = _PRODUCER
-    with _replacing(index_filename(prefix)) as sink:
+    with replacing(index_filename(prefix)) as sink:
         table = TableWriter(sink)
         table.add(HEADER_KEY, header.SerializeToString(deterministic=True))
         for key in sorted(entries):
@@ -160,7 +138,7 @@ class BundleWriter:
     """Writes a bundle of one shard. Use as a context manager: leaving it finishes, an exception discards.
 
     Args:
-        prefix: path of the files without their endings. Its directory is made.
+        prefix: path of the files without their endings. Its directory is made, if the one above it is there.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -168,10 +146,10 @@ class BundleWriter:
         self._entries: dict[bytes, Any] = {}
         self._offset = 0
         directory = os.path.dirname(prefix)
-        if directory:
-            gfile.makedirs(directory)
+        if directory and not gfile.exists(directory):
+            gfile.mkdir(directory)
         self._file = contextlib.ExitStack()
-        self._sink = self._file.enter_context(_replacing(data_filename(prefix, 0, 1)))
+        self._sink = self._file.enter_context(replacing(data_filename(prefix, 0, 1)))
         self._open = True
 
     def add(self, name: str, array: Any, dtype: Any = None) -> None:
@@ -226,15 +204,9 @@ class BundleWriter:
         """
         array = np.asarray(array)
         chosen = _checked_dtype(array, dtype, name)
-        cut = cut_shape(extents, full_shape, name)
+        check_slice(name, full_shape, extents, array)
         # Along a dimension that it covers, TensorFlow stores a slice without numbers only if it was given so.
         normal = tuple((0, -1) if length < 0 else (start, length) for start, length in extents)
-        if array.shape != cut:
-            raise InvalidArgumentError(
-                None,
-                None,
-                f"Slice {list(extents)} of tensor {name} has shape {list(cut)}, its value {list(array.shape)}",
-            )
         if all(length < 0 for _, length in normal):
             self.add(name, array, dtype)  # a slice that is the whole is stored as the whole
             return
@@ -479,15 +451,20 @@ class BundleReader:
         self.close()
 
 
-def merge_bundles(prefixes: Iterable[str], merged_prefix: str) -> None:
+def merge_bundles(prefixes: Iterable[str], merged_prefix: str, allow_missing: bool = False) -> None:
     """Makes one bundle of several: their data files become its shards, and their slices come together.
 
     The data files are renamed, the old index files removed; afterwards only the merged bundle is there.
 
     Raises:
-        InvalidArgumentError: a tensor is whole in more than one of them.
+        InvalidArgumentError: a tensor is whole in more than one of them, or one is not there (all of them are not
+            there, with `allow_missing`).
     """
-    prefixes = list(prefixes)
+    named = list(prefixes)
+    prefixes = [prefix for prefix in named if gfile.exists(index_filename(prefix))]
+    if not prefixes or (len(prefixes) < len(named) and not allow_missing):
+        missing = ", ".join(prefix for prefix in named if prefix not in prefixes)
+        raise InvalidArgumentError(None, None, f"Nothing to merge into {merged_prefix}: no checkpoint at {missing}")
     entries: dict[bytes, Any] = {}
     files: list[str] = []
     for prefix in prefixes:
@@ -503,7 +480,11 @@ def merge_bundles(prefixes: Iterable[str], merged_prefix: str) -> None:
                 elif present.slices and entry.slices:
                     present.slices.extend(entry.slices)
                 else:
-                    raise InvalidArgumentError(None, None, f"Key {key!r} is in more than one of {prefixes}")
+                    raise InvalidArgumentError(
+                        None,
+                        None,
+                        f"Duplicate tensor keyed by {key.decode(errors='replace')}, in more than one of {prefixes}",
+                    )
             files += [data_filename(prefix, shard, reader.num_shards) for shard in range(reader.num_shards)]
     directory = os.path.dirname(merged_prefix)
     if directory:

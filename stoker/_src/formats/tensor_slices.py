@@ -1,15 +1,16 @@
-"""Boxes of tensors: how a partitioned tensor is described in checkpoints, and put together again."""
+"""Boxes of tensors: how a partitioned tensor is described in checkpoints and in save ops, and put together again."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stoker._src.base.dtypes import DType
-from stoker._src.base.errors import DataLossError, InvalidArgumentError, NotFoundError
+from stoker._src.base.errors import DataLossError, InvalidArgumentError
 from stoker._src.formats import protos
 from stoker._src.formats.ordered_code import Extent
 
@@ -37,6 +38,37 @@ def slice_from_proto(proto: Any) -> tuple[Extent, ...]:
     return tuple((e.start, e.length) if e.WhichOneof("has_length") else (0, -1) for e in proto.extent)
 
 
+def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], tuple[Extent, ...]]:
+    """The whole shape and the extents that an op's string spells: "4 3 0,2:-" is rows 0 and 1 of a tensor of [4, 3].
+
+    Raises:
+        InvalidArgumentError: the string spells none.
+    """
+    *sizes, spelled = text.split(" ")
+    if not sizes:
+        raise InvalidArgumentError(None, None, f"Need least two elements in shape_and_slice specification: {text}")
+    if not all(size.isascii() and size.isdecimal() for size in sizes):
+        raise InvalidArgumentError(None, None, f"Non numerical dimension in shape_and_slice: {text}")
+    return tuple(map(int, sizes)), tuple(_parse_extent(each, spelled) for each in spelled.split(":") if spelled)
+
+
+def _parse_extent(text: str, whole: str) -> Extent:
+    if text == "-":
+        return (0, -1)
+    pair = re.fullmatch(r"(-?[0-9]+),(-?[0-9]+)", text)
+    if pair is None:
+        raise InvalidArgumentError(None, None, f"Expected a pair of numbers or '-' but got '{text}': string = {whole}")
+    start, length = map(int, pair.groups())
+    if start < 0 or length <= 0:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Expected non-negative start and positive length but got start = {start}, length = {length}: "
+            f"string = {whole}",
+        )
+    return start, length
+
+
 def cut_shape(extents: Sequence[Extent], shape: Sequence[int], name: str) -> tuple[int, ...]:
     """The shape of the box that extents cut out of a tensor of the given shape.
 
@@ -51,6 +83,18 @@ def cut_shape(extents: Sequence[Extent], shape: Sequence[int], name: str) -> tup
                 None, None, f"Slice {list(extents)} of tensor {name} passes its shape {list(shape)}"
             )
     return tuple(size if length < 0 else length for (_, length), size in zip(extents, shape))
+
+
+def check_slice(name: str, full_shape: Sequence[int], extents: Sequence[Extent], array: np.ndarray) -> None:
+    """Raises InvalidArgumentError unless an array is what extents cut out of a tensor of the given shape."""
+    cut = cut_shape(extents, full_shape, name)
+    if array.shape != cut:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Slice in shape_and_slice specification does not match the shape of the tensor to save: slice "
+            f"{list(extents)} of tensor {name} has shape {list(cut)}, its value {list(array.shape)}",
+        )
 
 
 def box(extents: Sequence[Extent], shape: Sequence[int], name: str) -> tuple[slice, ...]:
@@ -77,7 +121,7 @@ def assemble(
         fetch: reads a slice.
 
     Raises:
-        NotFoundError: the slices do not cover the box.
+        InvalidArgumentError: the slices do not cover the box.
     """
     wanted = box(extents, info.shape, name)
     shape = tuple(each.stop - each.start for each in wanted)
@@ -91,8 +135,11 @@ def assemble(
             here = tuple(slice(c.start - w.start, c.stop - w.start) for c, w in zip(common, wanted))
             overlaps.append((part, there, here))
     held_elements = sum(math.prod(each.stop - each.start for each in here) for _, _, here in overlaps)
+    uncovered = InvalidArgumentError(
+        None, None, f"Does not have sufficient slices for partitioned tensor {name} to restore in {list(extents)}"
+    )
     if held_elements < math.prod(shape):
-        raise NotFoundError(None, None, f"The slices of {name} do not cover {list(extents)}")
+        raise uncovered
     out = np.empty(shape, info.dtype.as_numpy_dtype)
     covered = np.zeros(shape, bool)
     for part, there, here in overlaps:
@@ -102,5 +149,5 @@ def assemble(
         out[here] = value[there]
         covered[here] = True
     if not covered.all():
-        raise NotFoundError(None, None, f"The slices of {name} do not cover {list(extents)}")
+        raise uncovered
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from stoker._src.base import dtypes
@@ -72,9 +73,12 @@ def _apply_op(definition: OpDefinition, args: tuple[Any, ...], kwargs: dict[str,
         definition.check_attr(attr, attrs[attr])
     for key, spec in definition.attrs.items():
         if key not in attrs:
-            if spec.default is MISSING:
+            if spec.default is not MISSING:
+                attrs[key] = spec.default
+            elif key in kwargs and spec.kind.startswith("list(") and context.executing_eagerly():
+                attrs[key] = definition.check_attr(key, ())  # what None means there
+            else:
                 raise TypeError(f"{definition.name}() is missing the attribute {key!r}.")
-            attrs[key] = spec.default
     if definition.by_reference:
         with target.colocate_with(inputs[0].op):  # references do not travel
             op = target.add(definition, inputs, attrs, unique)
@@ -194,6 +198,11 @@ def _tensor(
         with target.name_scope(unique + "/"):
             return convert_to_tensor(value, expected, label, dtype_hint=hint, as_ref=arg.is_ref)
     except (TypeError, ValueError) as error:
+        if arg.is_list and not context.executing_eagerly():
+            raise TypeError(
+                f"Tensors in list passed to '{arg.name}' of '{definition.name}' Op are invalid: {value!r} is not convertible to a "
+                f"tensor. Error: {error}"
+            ) from error
         if expected is None:
             raise
         raise type(error)(f"Tried to convert '{label}' to a tensor and failed. Error: {error}") from error
@@ -226,6 +235,8 @@ def _plain_array(value: Any) -> bool:
 def _convert_list(
     definition: OpDefinition, arg: Arg, values: Any, attrs: dict[str, Any], target: Any, unique: str
 ) -> list[Tensor]:
+    if context.executing_eagerly() and isinstance(values, Iterable):
+        values = list(values)
     if not isinstance(values, (list, tuple)):
         raise TypeError(f"Expected list for '{arg.name}' argument to '{definition.name}' Op, not {values!r}.")
     tensors: list[Tensor] = []

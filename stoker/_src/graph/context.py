@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from stoker._src.base.errors import InvalidArgumentError
+
 _EAGER = "eager"
 
 
@@ -78,6 +80,11 @@ def executing_eagerly() -> bool:
     if stack:
         return stack[-1] is _EAGER
     return _eager_by_default
+
+
+def invalid(text: str) -> Exception:
+    """What an op that refuses its arguments raises: InvalidArgumentError where it runs at once, ValueError in a graph."""
+    return InvalidArgumentError(None, None, text) if executing_eagerly() else ValueError(text)
 
 
 def target() -> Any:

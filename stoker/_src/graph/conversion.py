@@ -116,6 +116,20 @@ def convert_n_to_tensor(
     ]
 
 
+def is_uneven(value: Any) -> bool:
+    """Whether a nested list has rows of several lengths or depths."""
+    return isinstance(value, (list, tuple)) and _list_shape(value) is None
+
+
+def _list_shape(value: Any) -> tuple[int, ...] | None:
+    """The sizes of a nested list, of what is in it no more than NumPy's shapes; None where it is uneven."""
+    if not isinstance(value, (list, tuple)):
+        return getattr(value, "shape", ()) if isinstance(value, np.ndarray) else ()
+    inner = {_list_shape(item) for item in value} or {()}
+    shape = inner.pop()
+    return None if inner or shape is None else (len(value), *shape)
+
+
 def is_tensor(x: Any) -> bool:
     """Whether `x` is a tensor or stands for one or more (a variable, SparseTensor, RaggedTensor)."""
     return isinstance(x, Tensor) or bool(getattr(x, "is_tensor_like", False))

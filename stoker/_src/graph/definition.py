@@ -120,7 +120,7 @@ class _OutOfRangeError(ValueError):
 
 def _as_int(value: Any) -> int:
     """Any number: what follows the point is dropped, as TensorFlow does."""
-    if isinstance(value, (str, bytes)):
+    if isinstance(value, (str, bytes)) or getattr(value, "ndim", 0):
         raise TypeError
     number = int(value)
     if not -(2**63) <= number < 2**63:

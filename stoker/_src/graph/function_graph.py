@@ -44,12 +44,19 @@ class FuncGraph(Graph):
         outer: the graph (or eager executor) that was current when it was made.
         inputs: placeholders, one for each argument and each capture, in the order they were made.
         control_captures: operations of outer graphs that the body's ops were told to wait for.
+        part_of_outer: whether this is a branch or loop of 1.x, whose ops TensorFlow has in the graph around it.
     """
 
     building_function = True
 
     def __init__(
-        self, name: str, outer: Any = None, *, copies_constants: bool = False, automatic: bool = False
+        self,
+        name: str,
+        outer: Any = None,
+        *,
+        copies_constants: bool = False,
+        automatic: bool = False,
+        always_function: bool = False,
     ) -> None:
         """A body called `name`.
 
@@ -58,6 +65,7 @@ class FuncGraph(Graph):
             outer: what captures come from; the current target by default.
             copies_constants: outer constants are copied instead of captured (gradient functions).
             automatic: every stateful op of the body runs, in the order of creation (`tf.function`).
+            always_function: the body is a function of its own in 1.x too (`switch_case`).
         """
         super().__init__()
         self.name = name
@@ -71,11 +79,12 @@ class FuncGraph(Graph):
         self._seed = self.outer.seed
         # Without control flow v2, what a loop or a branch makes counts as made in the graph around it.
         around = self.outer
-        plain = around._counts_outside if isinstance(around, FuncGraph) else isinstance(around, Graph)
-        self._counts_outside: bool = plain and not self.automatic and not settings.control_flow_v2
+        plain = around.part_of_outer if isinstance(around, FuncGraph) else isinstance(around, Graph)
+        functional = self.automatic or always_function or settings.control_flow_v2
+        self.part_of_outer: bool = plain and not functional
 
     def next_random_op(self) -> int:
-        return self.outer.next_random_op() if self._counts_outside else super().next_random_op()
+        return self.outer.next_random_op() if self.part_of_outer else super().next_random_op()
 
     # -- inputs --------------------------------------------------------------------------------------------------
 
@@ -281,6 +290,8 @@ class Function:
         attributes: of its FunctionDef.
         steps: compiled forms, kept by the eager executor.
         accumulators: positions of loop variables that collect values for a gradient.
+        captures: positions of the inputs that a branch or loop of 1.x has from the graph around it, whose gradients may
+            be IndexedSlices; None for control flow of 2.x and calls.
     """
 
     def __init__(
@@ -301,6 +312,7 @@ class Function:
         self.attributes: dict[str, Any] = {}
         self.steps: dict[Any, Any] = {}
         self.accumulators: set[int] = set()
+        self.captures: frozenset[int] | None = None
 
     @property
     def ref(self) -> FunctionRef:
@@ -325,13 +337,15 @@ class Function:
 
     def extended(self, inputs: list[Tensor], outputs: list[Tensor], suffix: str = "rewritten") -> Function:
         """The same body with more inputs and outputs, under a name of its own."""
-        return Function(
+        made = Function(
             unique_function_name(f"{self.name}_{suffix}"),
             self.graph,
             [*self.inputs, *inputs],
             [*self.outputs, *outputs],
             self.control_outputs,
         )
+        made.accumulators, made.captures = set(self.accumulators), self.captures
+        return made
 
     def to_function_def(self) -> Any:
         from stoker._src.graph.function_library import function_def_of

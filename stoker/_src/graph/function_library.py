@@ -336,7 +336,9 @@ class Library:
             node, _, index = text.partition(":")
             outputs.append(given[text] if text in given else importer.ops[node].outputs[int(index or 0)])
         controls = [importer.ops[name] for name in body.controls if name in importer.ops]
-        return Function(unique_function_name(body.name), graph, list(graph.inputs), outputs, controls)
+        made = Function(unique_function_name(body.name), graph, list(graph.inputs), outputs, controls)
+        made.captures = frozenset(range(body.variables, len(body.arguments)))
+        return made
 
     def output_types(self, node: Any) -> list[int]:
         """The dtype numbers of a node's outputs."""

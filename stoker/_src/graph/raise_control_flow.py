@@ -32,6 +32,7 @@ class Body:
     nodes: list[Any] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     controls: list[str] = field(default_factory=list)  # nodes that run whatever is returned
+    variables: int = 0  # arguments before those that are from outside and stay as they are
 
 
 def split(text: str) -> tuple[str, int]:
@@ -97,6 +98,7 @@ class _Raiser:
         loop.fill(condition, [loop.condition_input], loop.merge_values)
         loop.fill(body, loop.next_values, loop.body_values, loop.next_controls)
         body.outputs.extend(loop.invariant_arguments())
+        body.variables = loop.count
         for made in (condition, body):
             nested = self._branches({n.name: n for n in made.nodes}, {a: (t, r) for a, t, r in made.arguments})
             nested.keep = [*[split(text)[0] for text in made.outputs], *made.controls]
@@ -401,6 +403,12 @@ class _Branches:
         if len(states) != 2:
             raise ValueError(f"Node '{node.name}': a Merge of {len(states)} inputs is neither a branch nor a loop.")
         apart = [p for p in states[0] if p in states[1] and states[0][p] != states[1][p]]
+        if not apart:
+            # Gradients also merge what one side computes with a constant for the other: the shape of a looked-up table.
+            sided = [(k, p) for k in (0, 1) for p in states[k] if p not in states[1 - k]]
+            for k, predicate in sided[-1:]:
+                states[1 - k] = {**states[k], predicate: 1 - states[k][predicate]}
+                apart.append(predicate)
         if not apart:
             raise ValueError(f"Node '{node.name}': the inputs of this Merge are not two sides of one Switch.")
         predicate = apart[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -87,7 +88,7 @@ def known_flag(flag: Any) -> bool | None:
     if isinstance(flag, Tensor):
         value = constant_value(flag)
         return None if value is None else bool(value)
-    if flag is not None and not isinstance(flag, (int, float, np.generic)):
+    if flag is not None and not (isinstance(flag, (int, float, np.generic)) and flag in (0, 1)):
         raise TypeError(f"`pred` must be a Tensor, or a Python bool, or 1 or 0. Received: {type(flag)}")
     return bool(flag)
 
@@ -302,6 +303,8 @@ class Layer:
             penalties.append(regularizer(variable))
             return penalties[-1]
 
+        if any(isinstance(size, bool) for size in (shape if isinstance(shape, (list, tuple)) else ())):
+            raise TypeError(f"The sizes of a variable are integers, not bools. Received: shape={shape}")
         if self._current_scope is None:  # `build` was called by hand
             self._find_scope(None)
         opened = nullcontext() if self._current_scope is not None else self._opened()
@@ -390,10 +393,6 @@ class Layer:
             self._scope = captured
 
     def __call__(self, inputs: Any, *args: Any, scope: Any = None, **kwargs: Any) -> Any:
-        if inputs is None:
-            raise TypeError(
-                f"Inputs to a layer should be tensors. Got 'None' (of type <class 'NoneType'>) as input for layer '{self._name}'."
-            )
         inputs = nest.map_structure(_as_tensor, inputs)
         self._find_scope(scope)
         if not context.executing_eagerly():
@@ -405,9 +404,10 @@ class Layer:
             flat = nest.flatten(inputs)
             if not self.built:
                 if self._dtype is None:
-                    self._dtype = flat[0].dtype.base_dtype if flat else dtypes.float32
+                    first = getattr(flat[0], "dtype", None) if flat else None
+                    self._dtype = dtypes.float32 if first is None else first.base_dtype
                 self._check(flat)
-                shapes = nest.map_structure(lambda x: x.shape, inputs)
+                shapes = nest.map_structure(lambda x: getattr(x, "shape", None), inputs)
                 self.build(shapes)
                 self.built = True
             self._check(flat)
@@ -426,6 +426,11 @@ class Layer:
         if self.input_spec is None:
             return
         specs = self.input_spec if isinstance(self.input_spec, (list, tuple)) else [self.input_spec]
+        for each in inputs:
+            if not hasattr(each, "static_shape"):
+                raise TypeError(
+                    f"Inputs to a layer should be tensors. Got {str(each)!r} (of type {type(each)}) as input for layer {self._name!r}."
+                )
         if len(specs) != len(inputs):
             raise ValueError(
                 f'Layer "{self._name}" expects {len(specs)} input(s), but it received {len(inputs)} input tensors. Inputs '
@@ -481,7 +486,8 @@ def _follows(target: Any, sources: Any) -> bool:
 
 
 def _as_tensor(value: Any) -> Any:
-    return value if isinstance(value, (Tensor, Variable)) else convert_to_tensor(value)
+    """Arrays and numbers become tensors; what else a layer takes is its own matter."""
+    return convert_to_tensor(value) if isinstance(value, (np.ndarray, np.generic, int, float)) else value
 
 
 def _unique_layer_name(base: str) -> str:
@@ -548,26 +554,56 @@ def spatial_tuple(value: Any, count: int, name: str, *, allow_zero: bool = False
         ValueError: another count, or numbers that are not positive integers.
     """
     least = 0 if allow_zero else 1
-    values = (value,) * count if isinstance(value, int) else tuple(value) if hasattr(value, "__iter__") else ()
+    many = hasattr(value, "__iter__") and (
+        not isinstance(value, Tensor) or (context.executing_eagerly() and value.ndim)
+    )
+    values = (value,) * count if isinstance(value, int) else tuple(value) if many else ()
     if len(values) != count or any(not isinstance(v, int) or v < least for v in map(_plain_int, values)):
         raise ValueError(f"The `{name}` argument must be a tuple of {count} integers. Received: {value}")
     return tuple(_plain_int(v) for v in values)
 
 
 def _plain_int(value: Any) -> Any:
-    return int(value) if hasattr(value, "__index__") else value
+    """The integer that an array or tensor of integers holds; anything else as it is."""
+    kind = getattr(value, "dtype", None)
+    return operator.index(value) if kind is not None and as_dtype(kind).is_integer and not value.ndim else value
 
 
-def channels_axis(data_format: str, rank: int) -> int:
-    """Where channels are.
+def checked_count(value: Any, name: str) -> int | None:
+    """A number of filters; None, with which no variable can be made, is found there.
 
     Raises:
-        ValueError: an unknown data format.
+        TypeError: no whole number.
+        ValueError: a number that is not positive.
     """
-    if data_format not in ("channels_last", "channels_first"):
+    if value is None:
+        return None
+    if not isinstance(value, float) and not hasattr(value, "__index__"):
+        raise TypeError(f"The `{name}` argument must be an integer. Received: {value!r}")
+    count = value if isinstance(value, int) else int(value) if isinstance(value, float) else operator.index(value)
+    if count <= 0:
+        raise ValueError(
+            f"Invalid value for argument `{name}`. Expected a strictly positive value. Received {name}={count}."
+        )
+    return count
+
+
+def checked_format(data_format: str | None) -> str:
+    """`channels_last`, the default, or `channels_first`.
+
+    Raises:
+        ValueError: another data format.
+    """
+    plain = "channels_last" if data_format is None else str(data_format).lower()
+    if plain not in ("channels_last", "channels_first"):
         raise ValueError(
             f"The `data_format` argument must be one of 'channels_first', 'channels_last'. Received: {data_format}"
         )
+    return plain
+
+
+def channels_axis(data_format: str, rank: int) -> int:
+    """Where channels are."""
     return 1 if data_format == "channels_first" else rank - 1
 
 

@@ -16,6 +16,8 @@ from stoker._src.layers.base import (
     as_public,
     called_once,
     channels_axis,
+    checked_count,
+    checked_format,
     checked_padding,
     dims,
     output_length,
@@ -55,18 +57,13 @@ class _Convolution(Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
-        self.filters = int(filters)
-        if self.filters <= 0:
-            raise ValueError(
-                "Invalid value for argument `filters`. Expected a strictly positive value. "
-                f"Received filters={self.filters}."
-            )
+        self.filters: Any = checked_count(filters, "filters")
         self.kernel_size = spatial_tuple(kernel_size, self.rank, "kernel_size")
         self.strides = spatial_tuple(strides, self.rank, "strides")
         self.dilation_rate = spatial_tuple(dilation_rate, self.rank, "dilation_rate")
         self.padding = checked_padding(padding, ("valid", "same", "causal") if self.rank == 1 else ("valid", "same"))
-        self.data_format = data_format
-        self._channels = channels_axis(data_format, self.rank + 2)
+        self.data_format = checked_format(data_format)
+        self._channels = channels_axis(self.data_format, self.rank + 2)
         if max(self.strides) > 1 and max(self.dilation_rate) > 1:
             raise ValueError(
                 f"`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: strides={self.strides} and dilation_rate={self.dilation_rate}"
@@ -101,6 +98,7 @@ class _Convolution(Layer):
 
     def build(self, input_shape: Any) -> None:
         channels = self._input_channels(input_shape)
+        self._check_windows(input_shape)
         self.kernel = self.add_weight(
             "kernel",
             self._kernel_shape(channels),
@@ -110,6 +108,14 @@ class _Convolution(Layer):
         )
         self._build_bias()
         super().build(input_shape)
+
+    def _check_windows(self, input_shape: Any) -> None:
+        """Raises ValueError for inputs smaller than a window."""
+        if any(size is not None and size <= 0 for size in self._lengths(dims(input_shape))) and self.padding == "valid":
+            raise ValueError(
+                f"One of the dimensions in the output is <= 0 due to downsampling in {self.name}: the input of shape "
+                f"{as_shape(input_shape)} is smaller than windows of {self.kernel_size}, dilated by {self.dilation_rate}."
+            )
 
     def _build_bias(self) -> None:
         if self.use_bias:
@@ -169,13 +175,17 @@ class _Convolution(Layer):
     def compute_output_shape(self, input_shape: Any) -> Any:
         sizes = dims(input_shape)
         batches = len(sizes) - self.rank - 1
-        first = batches + 1 if self._channels == 1 else batches
-        for i, window in enumerate(self.kernel_size):
-            sizes[first + i] = output_length(
-                sizes[first + i], window, self.padding, self.strides[i], self.dilation_rate[i]
-            )
-        sizes[self._channels + batches - 1] = self.filters
-        return as_public(sizes)
+        spatial = self._lengths(sizes)
+        channels_first = self._channels == 1
+        return as_public(sizes[:batches] + ([self.filters, *spatial] if channels_first else [*spatial, self.filters]))
+
+    def _lengths(self, sizes: list[Any]) -> list[Any]:
+        """The spatial sizes of the output."""
+        spatial = sizes[-self.rank :] if self._channels == 1 else sizes[-self.rank - 1 : -1]
+        return [
+            output_length(size, window, self.padding, stride, dilation)
+            for size, window, stride, dilation in zip(spatial, self.kernel_size, self.strides, self.dilation_rate)
+        ]
 
 
 @export(v1="layers.Conv1D")
@@ -238,14 +248,7 @@ conv3d = _convolution(Conv3D, "conv3d", (1, 1, 1))
 # -- separable ---------------------------------------------------------------------------------------------------
 
 
-class _OneBatch(_Convolution):
-    """A convolution whose inputs have one batch dimension."""
-
-    def _spec(self, axes: dict[int, int] | None = None) -> InputSpec:
-        return InputSpec(ndim=self.rank + 2, axes=axes)
-
-
-class _Separable(_OneBatch):
+class _Separable(_Convolution):
     """A convolution of each channel alone, then one that mixes channels. Variables: `depthwise_kernel`, `pointwise_kernel`, `bias`."""
 
     def __init__(
@@ -406,7 +409,7 @@ separable_conv2d = _separable(SeparableConv2D, "separable_conv2d", (1, 1))
 # -- transposed --------------------------------------------------------------------------------------------------
 
 
-class _Transposed(_OneBatch):
+class _Transposed(_Convolution):
     """The transpose (gradient) of a convolution. Variables: `kernel` [*size, filters, inputs], `bias`."""
 
     def __init__(
@@ -449,6 +452,13 @@ class _Transposed(_OneBatch):
             name,
             **kwargs,
         )
+
+    def _spec(self, axes: dict[int, int] | None = None) -> InputSpec:
+        """One batch dimension."""
+        return InputSpec(ndim=self.rank + 2, axes=axes)
+
+    def _check_windows(self, input_shape: Any) -> None:
+        """The output is larger than the input."""
 
     def _kernel_shape(self, channels: int) -> list[int]:
         return [*self.kernel_size, self.filters, channels]

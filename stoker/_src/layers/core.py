@@ -5,8 +5,11 @@ from __future__ import annotations
 import math as numbers
 from typing import Any
 
+import numpy as np
+
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
+from stoker._src.graph import context
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.base import (
@@ -15,11 +18,11 @@ from stoker._src.layers.base import (
     as_activation,
     as_public,
     called_once,
-    channels_axis,
+    checked_format,
     dims,
     smart_cond,
 )
-from stoker._src.ops import array, array_joining, initializers, linalg
+from stoker._src.ops import array, constants, initializers, linalg
 from stoker._src.ops.nn import bias
 from stoker._src.ops.nn import dropout as dropping
 
@@ -51,7 +54,7 @@ class Dense(Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
-        self.units = int(units)
+        self.units = units if isinstance(units, int) else int(units)
         if self.units < 0:
             raise ValueError(
                 f"Received an invalid value for `units`, expected a positive integer. Received: units={units}"
@@ -157,6 +160,9 @@ class Dropout(Layer):
         self.rate, self.noise_shape, self.seed = rate, noise_shape, seed
 
     def call(self, inputs: Any, training: Any = False) -> Tensor:
+        if isinstance(self.rate, (int, float, np.number)) and self.rate == 0:
+            return array.identity(inputs)
+
         def dropped() -> Tensor:
             return dropping.dropout_v2(inputs, self.rate, self._decisions(inputs), self.seed)
 
@@ -192,25 +198,20 @@ class Flatten(Layer):
 
     def __init__(self, data_format: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.data_format = "channels_last" if data_format is None else data_format
-        channels_axis(self.data_format, 4)
+        self.data_format = checked_format(data_format)
         self.input_spec = InputSpec(min_ndim=1)
 
     def call(self, inputs: Any) -> Tensor:
         if self.data_format == "channels_first" and (inputs.static_shape.rank or 0) > 1:
             inputs = array.transpose(inputs, [0, *range(2, inputs.static_shape.rank), 1])
-        if inputs.static_shape.rank is None:
-            inputs = array.reshape(inputs, array.concat([array.shape(inputs)[:1], [-1]], 0))  # type: ignore[index]
-            inputs.set_shape(Shape((None, None)))
-            return inputs
-        sizes = list(inputs.static_shape)
+        sizes: list[Any] = list(inputs.static_shape) if inputs.static_shape.rank is not None else [None, None]
         if len(sizes) == 1:
             return array.expand_dims(inputs, 1)
-        if None not in sizes[1:]:
-            return array.reshape(inputs, [-1 if sizes[0] is None else sizes[0], numbers.prod(sizes[1:])])
+        if None not in sizes[1:] and not context.executing_eagerly():
+            return array.reshape(inputs, constants.constant([-1, numbers.prod(sizes[1:])]))
         if sizes[0] is not None:
-            return array.reshape(inputs, [sizes[0], -1])
-        outputs = array.reshape(inputs, array_joining.stack([array.shape(inputs)[0], -1]))  # type: ignore[index]
+            return array.reshape(inputs, constants.constant([sizes[0], -1]))
+        outputs = array.reshape(inputs, [array.shape(inputs)[0], -1])  # type: ignore[index]
         outputs.set_shape(Shape((None, None)))
         return outputs
 

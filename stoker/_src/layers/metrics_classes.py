@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
@@ -14,16 +16,17 @@ from stoker._src.layers.metrics import Metric, matched, metric, metric_variable
 from stoker._src.layers.weights import broadcast_weights
 from stoker._src.ops import (
     array,
-    array_joining,
     array_selection,
+    assertions,
     casting,
     comparison,
+    counting,
     diagonals,
+    grouping,
     math,
     ranges,
     reductions,
     scatter_state,
-    scattering,
     sorting,
     sparse,
     variable_scope,
@@ -56,12 +59,10 @@ def mean_iou(
     with variable_scope.variable_scope(name, "mean_iou", (predictions, labels, weights)):
         labels, predictions, weights = _flat(labels, predictions, weights)
         total = metric_variable([num_classes, num_classes], dtypes.float64, "total_confusion_matrix")
-        amounts = array.ones_like(labels, dtypes.float64)
-        if weights is not None:
-            amounts = math.multiply(casting.cast(weights, dtypes.float64), amounts)  # one weight may serve all
-        places = array_joining.stack([labels, predictions], axis=1)
-        size = convert_to_tensor([num_classes, num_classes], dtypes.int64)
-        update = total.assign_add(scattering.scatter_nd(places, amounts, size))
+        if weights is not None:  # one weight may serve all
+            weights = math.multiply(casting.cast(weights, dtypes.float64), array.ones_like(labels, dtypes.float64))
+        found = counting.confusion_matrix(labels, predictions, num_classes, dtypes.float64, weights=weights)
+        update = total.assign_add(found)
         rows = casting.cast(reductions.reduce_sum(total, 0), dtypes.float32)
         columns = casting.cast(reductions.reduce_sum(total, 1), dtypes.float32)
         both = casting.cast(diagonals.DIAG_PART(total.value()), dtypes.float32)
@@ -119,15 +120,14 @@ def _dense_labels(labels: Any, predictions: Tensor) -> Tensor:
     Sparse labels are filled up with -1, which is no class.
 
     Raises:
-        TypeError: labels that are no integers.
+        TypeError: labels that are not of int64.
         ValueError: labels for other examples than the predictions are for.
     """
     if _is_sparse(labels):
         labels = sparse.to_dense(sparse.as_sparse(labels), -1)
-    labels = convert_to_tensor(labels, dtype_hint=dtypes.int64)
-    if not labels.dtype.is_integer:
+    labels = convert_to_tensor(labels)
+    if labels.dtype.base_dtype is not dtypes.int64:
         raise TypeError(f"Types don't match, {dtypes.int64} vs {labels.dtype}.")
-    labels = casting.cast(labels, dtypes.int64)
     found, wanted = labels.static_shape, predictions.static_shape
     if found.rank is not None and wanted.rank is not None:
         if found.rank not in (wanted.rank, wanted.rank - 1):
@@ -139,7 +139,15 @@ def _dense_labels(labels: Any, predictions: Tensor) -> Tensor:
             labels = array.expand_dims(labels, -1)
         if not found[: wanted.rank - 1].compatible(wanted[:-1]):
             raise ValueError(f"Labels of shape {labels.shape} are not for predictions of shape {predictions.shape}.")
-    return labels
+        if found.known and wanted.known:
+            return labels
+    examples = array.shape(labels)[:-1], array.shape(predictions)[:-1]  # type: ignore[index]
+    alike = comparison.logical_and(
+        comparison.equal(ranges.rank(labels), ranges.rank(predictions)),
+        reductions.reduce_all(comparison.equal(*examples)),
+    )
+    check = assertions.assert_op(alike, ["labels and predictions are of other examples:", *examples])
+    return labels if check is None else grouping.with_dependencies([check], labels)
 
 
 def _is_sparse(labels: Any) -> bool:
@@ -192,8 +200,21 @@ def _weighted_total(amounts: Tensor, weights: Any) -> Tensor:
 
 
 def _label_at(base: str, k: Any, class_id: Any) -> str:
-    named = f"{base}_at_{k}" if k is not None else f"{base}_at_k"
-    return f"{named}_class{class_id}" if class_id is not None else named
+    named = f"{base}_at_{_whole(k)}" if k is not None else f"{base}_at_k"
+    return f"{named}_class{_whole(class_id)}" if class_id is not None else named
+
+
+def _best(predictions: Any, k: Any) -> Tensor:
+    """The k classes with the highest scores."""
+    if k is not None:
+        _whole(k)
+    return sorting.top_k(predictions, k)[1]
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"`k` and `class_id` are numbers, not {value!r}.")
+    return int(value)
 
 
 def _at_top_k(
@@ -206,8 +227,6 @@ def _at_top_k(
     name: Any,
 ) -> Metric:
     """Precision or recall of chosen classes."""
-    if class_id is not None and isinstance(class_id, (str, bytes, float)):
-        raise TypeError(f"class_id must be an integer, not {class_id!r}.")
     other = "false_positive" if kind == "precision" else "false_negative"
     with name_scope(name, _label_at(kind, k, class_id), (chosen, labels, weights)) as scope:
         chosen = casting.cast(chosen, dtypes.int64)
@@ -253,7 +272,7 @@ def recall_at_k(
     name: str | None = None,
 ) -> Metric:
     """How many of the labels are among the k classes with the highest scores."""
-    chosen = sorting.top_k(predictions, k)[1]
+    chosen = _best(predictions, k)
     return _at_top_k("recall", labels, chosen, k, class_id, weights, name)
 
 
@@ -286,7 +305,7 @@ def precision_at_k(
     name: str | None = None,
 ) -> Metric:
     """How many of the k classes with the highest scores are labels."""
-    chosen = sorting.top_k(predictions, k)[1]
+    chosen = _best(predictions, k)
     return _at_top_k("precision", labels, chosen, k, class_id, weights, name)
 
 
@@ -306,7 +325,7 @@ def average_precision_at_k(
     The average precision of an example is the sum of the precision at each place that holds a label, divided by the
     lesser of k and its number of labels. Variables: `max`, `total`.
     """
-    if k < 1:
+    if _whole(k) < 1:
         raise ValueError(f"Invalid k={k}. `k` should be >= 1.")
     with name_scope(name, f"average_precision_at_{k}", (predictions, labels, weights)) as scope:
         chosen = casting.cast(sorting.top_k(predictions, k)[1], dtypes.int64)

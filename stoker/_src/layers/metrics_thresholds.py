@@ -15,9 +15,9 @@ from stoker._src.layers.weights import broadcast_weights
 from stoker._src.ops import (
     array,
     array_selection,
-    assertions,
     casting,
     comparison,
+    debugging,
     math,
     math_unary,
     reductions,
@@ -34,20 +34,19 @@ def _confusion(
     labels: Any, predictions: Any, thresholds: list[float], weights: Any, kinds: tuple[str, ...] = _ALL
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Counts of each kind at each threshold (a score above it counts as true), and the ops that add to them."""
-    predictions = casting.cast(predictions, dtypes.float32)
+    predictions = convert_to_tensor(predictions)
+    message, kind = "predictions must be in [0, 1]", predictions.dtype.base_dtype
     check = [
-        assertions.assert_op(
-            reductions.reduce_all(comparison.greater_equal(predictions, 0.0)), ["predictions must be in [0, 1]"]
-        ),
-        assertions.assert_op(
-            reductions.reduce_all(comparison.less_equal(predictions, 1.0)), ["predictions must be in [0, 1]"]
-        ),
+        debugging.assert_greater_equal(predictions, casting.cast(0.0, kind), message=message),
+        debugging.assert_less_equal(predictions, casting.cast(1.0, kind), message=message),
     ]
     with control_dependencies([each for each in check if each is not None]):
-        predictions, labels, weights = matched(predictions, casting.cast(labels, dtypes.bool_), weights)
+        predictions, labels, weights = matched(
+            casting.cast(predictions, dtypes.float32), casting.cast(labels, dtypes.bool_), weights
+        )
     scores = array.reshape(predictions, [1, -1])
     truth = array.reshape(labels, [1, -1])
-    levels = convert_to_tensor(thresholds, dtypes.float32)
+    levels = convert_to_tensor(thresholds)
     if levels.static_shape.rank != 1:
         raise ValueError(f"Shape must be rank 1 but is rank {levels.static_shape.rank}: thresholds")
     levels = array.reshape(levels, [-1, 1])

@@ -90,7 +90,7 @@ class BatchNormalization(Layer):
         self.moving_variance_initializer = moving_variance_initializer
         self.beta_regularizer, self.gamma_regularizer = beta_regularizer, gamma_regularizer
         self.beta_constraint, self.gamma_constraint = beta_constraint, gamma_constraint
-        self.fused = fused
+        self.fused = None if fused is None else bool(fused)
         self.gamma: Any = None
         self.beta: Any = None
         self.moving_mean: Any = None

@@ -12,6 +12,7 @@ from stoker._src.layers.base import (
     Layer,
     as_public,
     channels_axis,
+    checked_format,
     checked_padding,
     dims,
     output_length,
@@ -37,11 +38,12 @@ class _Pooling(Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(name=name, **kwargs)
-        strides = pool_size if strides is None else strides
+        if strides is None:
+            raise ValueError("Argument `strides` must not be None.")
         self.pool_size = spatial_tuple(pool_size, self.dimensions, "pool_size")
-        self.strides = spatial_tuple(strides, self.dimensions, "strides")
-        self.padding, self.data_format = checked_padding(padding), data_format
-        self._channels = channels_axis(data_format, self.dimensions + 2)
+        self.strides = spatial_tuple(strides, self.dimensions, "strides", allow_zero=True)
+        self.padding, self.data_format = checked_padding(padding), checked_format(data_format)
+        self._channels = channels_axis(self.data_format, self.dimensions + 2)
         self.input_spec = InputSpec(ndim=self.dimensions + 2)
 
     def _spread(self, values: tuple[int, ...]) -> list[int]:

@@ -266,6 +266,8 @@ def static_rnn(
         raise ValueError("inputs must not be empty")
     with variable_scope.variable_scope(scope or "rnn") as opened:
         first = convert_to_tensor(nest.flatten(inputs[0])[0])
+        if first.static_shape.rank == 0:
+            raise ValueError(f"The inputs of a step must have a batch dimension, got {first}.")
         known = first.static_shape[0]
         batch_size = array.shape(first)[0] if known is None else known  # type: ignore[index]
         state = _initial_state(cell, initial_state, batch_size, dtype)

@@ -129,6 +129,10 @@ class _LayerCell(RNNCell):
     """A cell whose variables are its layer's."""
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        for part in nest.flatten(state):
+            kind = as_dtype(part.dtype if hasattr(part, "dtype") else convert_to_tensor(part).dtype)
+            if not (kind.is_floating or kind.is_complex):
+                raise ValueError(f"RNN cell only supports floating point inputs, but received dtype: {kind}")
         return Layer.__call__(self, inputs, state, scope=scope)
 
     def _input_size(self, input_shape: Any) -> int:
@@ -351,12 +355,13 @@ class LSTMCell(_LayerCell):
         self._unit_parts, self._projection_parts = _parts(num_unit_shards), _parts(num_proj_shards)
         self._num_units, self._use_peepholes, self._cell_clip = num_units, use_peepholes, cell_clip
         self._initializer, self._num_proj, self._proj_clip = initializer, num_proj, proj_clip
+        self._output_size = num_proj or num_units
         self._forget_bias, self._state_is_tuple = forget_bias, state_is_tuple
         self._activation = math_unary.tanh if activation is None else as_activation(activation)
 
     @property
     def output_size(self) -> int:
-        return self._num_proj or self._num_units
+        return self._output_size
 
     @property
     def state_size(self) -> Any:

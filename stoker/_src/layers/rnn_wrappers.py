@@ -6,16 +6,20 @@ import hashlib
 import itertools
 from typing import Any
 
+import numpy as np
+
 from stoker._src.base import nest
 from stoker._src.base.export import export
 from stoker._src.base.shapes import as_shape
 from stoker._src.graph.scopes import device as placed_on
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.rnn_cells import LSTMStateTuple, RNNCell, check_cell
 from stoker._src.ops import math_unary, random
 from stoker._src.ops.nn import dropout
 from stoker._src.ops.tensor_array import TensorArray
+from stoker._src.ops.variables import Variable
 
 
 class _Wrapper(RNNCell):
@@ -70,6 +74,23 @@ def _always(_: Any) -> bool:
     return True
 
 
+def _probability(name: str, value: Any) -> Any:
+    """A probability as a number, or as the tensor that holds it where its value is not known yet.
+
+    Raises:
+        TypeError: no number.
+        ValueError: a number outside [0, 1].
+    """
+    known = constant_value(value) if isinstance(value, Tensor) else value
+    if known is None or isinstance(known, Variable):
+        return value
+    if isinstance(known, (str, bytes)) or np.ndim(known):
+        raise TypeError(f"Parameter {name}_keep_prob must be a number, not {value!r}")
+    if known < 0 or known > 1:
+        raise ValueError(f"Parameter {name}_keep_prob must be between 0 and 1: {known}")
+    return float(known)
+
+
 @export(v1="nn.rnn_cell.DropoutWrapper")
 class DropoutWrapper(_Wrapper):
     """Dropout on a cell's inputs, outputs and states.
@@ -108,12 +129,8 @@ class DropoutWrapper(_Wrapper):
         if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
             raise TypeError("dropout_state_filter_visitor must be callable")
         self._filter = dropout_state_filter_visitor or _default_filter
-        self._keep = {"input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob}
-        for name, value in self._keep.items():
-            if isinstance(value, str):
-                raise TypeError(f"Parameter {name}_keep_prob must be a number, not {value!r}")
-            if isinstance(value, (int, float)) and not 0.0 < value <= 1.0:
-                raise ValueError(f"Parameter {name}_keep_prob must be between 0 and 1: {value}")
+        given = {"input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob}
+        self._keep = {name: _probability(name, value) for name, value in given.items()}
         self._seed, self._variational = seed, variational_recurrent
         self._noise: dict[str, Any] = {}
         if variational_recurrent:

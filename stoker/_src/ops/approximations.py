@@ -254,12 +254,22 @@ def _transform(name: str, function: Any, *, real_in: bool = False, real_out: boo
         if any(length < 1 for length in fft_length):
             raise _invalid(f"{name}: fft_length must be positive, got {fft_length}")
 
+    def sizes_after(sizes: Any, fft_length: list[int], axes: list[int]) -> list[Any]:
+        found = list(sizes)
+        for axis, length in zip(axes, fft_length):
+            found[axis] = length
+        if real_in and axes:
+            found[axes[-1]] = fft_length[-1] // 2 + 1
+        return found
+
     def kernel(input: torch.Tensor, fft_length: list[int], axes: list[int], **attrs: DType) -> torch.Tensor:
         check(input.ndim, fft_length, axes)
         kind = torch_dtype(attrs[kind_out])
         if not axes:
             return input.to(kind)
         allocatable([*input.shape, *fft_length], 16) if max(fft_length) > max(input.shape, default=0) else None
+        if not input.numel():  # which torch refuses, of no rows of some length too
+            return input.new_zeros(sizes_after(input.shape, fft_length, axes), dtype=kind)
         return function(input, fft_length, axes).to(kind)
 
     def shape(input: Shape, fft_length: Any, axes: Any) -> Shape:
@@ -269,12 +279,7 @@ def _transform(name: str, function: Any, *, real_in: bool = False, real_out: boo
             return Shape((None,) * len(input))
         lengths, places = fft_length.tolist(), axes.tolist()
         check(len(input), lengths, places)
-        sizes = list(input.dims)
-        for axis, length in zip(places, lengths):
-            sizes[axis] = length
-        if real_in and places:
-            sizes[places[-1]] = lengths[-1] // 2 + 1
-        return Shape(sizes)
+        return Shape(sizes_after(input.dims, lengths, places))
 
     definition.kernel(kernel)
     definition.kernel_attrs = (kind_out,)
@@ -304,9 +309,16 @@ def _function(name: str, definition: OpDefinition, text: str) -> Any:
             if rank is None:
                 raise ValueError("A transform over all axes needs an input of known rank.")
             axes = list(range(rank))
+        fft_length, axes = (
+            convert_to_tensor(each, dtypes.int32) if isinstance(each, Tensor) else each for each in (fft_length, axes)
+        )
+        x.shape.with_rank_at_least(len(axes) if isinstance(axes, list) else 0)
         if fft_length is None:
             sizes = array.shape(x)
-            picked = gathering.gather(sizes, [axis % rank for axis in axes] if rank is not None else axes)
+            picked = gathering.gather(
+                sizes,
+                axes if rank is None else np.mod(axes, rank) if isinstance(axes, list) else math.floormod(axes, rank),
+            )
             if definition is IRFFTND:
                 last = math.multiply(picked[-1:] - 1, 2)  # type: ignore[index]
                 picked = array.concat([picked[:-1], math.maximum(last, 1)], 0)  # type: ignore[index]

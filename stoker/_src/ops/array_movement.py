@@ -81,7 +81,8 @@ def checked_sizes(sizes: Sequence[int]) -> list[int]:
             raise InvalidArgumentError(
                 None, None, f"Dimensions must be >= 0: size {size} of dimension {axis} in {list(sizes)}."
             )
-    count = numbers.prod(sizes)
+    # Where a size is zero, the others still make the strides, of at most 16 bytes for an element.
+    count = numbers.prod(size or 16 for size in sizes)
     if count > _LARGEST:
         raise InvalidArgumentError(None, None, f"The shape {list(sizes)} has too many elements (more than 2**63 - 1).")
     return list(sizes)
@@ -103,6 +104,37 @@ def allocatable(sizes: Sequence[int], itemsize: int) -> list[int]:
             None, None, f"OOM when allocating tensor with shape {sizes}: it needs {needed} bytes."
         )
     return sizes
+
+
+def misfit(tensor: Any, shape: Any) -> InvalidArgumentError:
+    """Why `tensor` cannot have `shape`, in TensorFlow's words."""
+    count = tensor.numel() if isinstance(tensor, torch.Tensor) else tensor.size
+    known = 1
+    for axis, size in enumerate(shape):
+        if size < -1:
+            return InvalidArgumentError(None, None, f"Size {axis} must be non-negative, not {size}")
+        known *= 1 if size == -1 else size
+    if shape.count(-1) > 1:
+        first = shape.index(-1)
+        second = shape.index(-1, first + 1)
+        return InvalidArgumentError(None, None, f"Only one input size may be -1, not both {first} and {second}")
+    if -1 not in shape:
+        return InvalidArgumentError(
+            None,
+            None,
+            f"Input to reshape is a tensor with {count} values, but the requested shape has {known}: {shape}",
+        )
+    if known == 0:
+        return InvalidArgumentError(
+            None,
+            None,
+            f"reshape cannot infer the missing input size for an empty tensor unless all specified input sizes are non-zero: {shape}",
+        )
+    return InvalidArgumentError(
+        None,
+        None,
+        f"Input to reshape is a tensor with {count} values, but the requested shape requires a multiple of {known}: {shape}",
+    )
 
 
 @functools.cache

@@ -358,14 +358,15 @@ def batch_to_space_nd_kernel(input: torch.Tensor, block_shape: list[int], crops:
     return fresh(result.contiguous(), input)
 
 
-def _blocked(input: Shape, block_shape: Any, margins: Any, *, into_batch: bool) -> Shape:
+def _blocked(input: Shape, count: int | None, block_shape: Any, margins: Any, *, into_batch: bool) -> Shape:
     if block_shape is not None and margins is not None:
         label = "paddings" if into_batch else "crops"
         _check_blocks(None if input.dims is None else len(input), list(block_shape), margins.tolist(), label)
     if input.dims is None:
         return UNKNOWN_SHAPE
     if block_shape is None:
-        return Shape((None,) * len(input))
+        moved = len(input) if count is None else min(count + 1, len(input))
+        return Shape((None,) * moved + input.dims[moved:])
     dims: list[Dim] = list(input.dims)
     total = int(np.prod(block_shape))
     if dims[0] is not None:
@@ -395,24 +396,24 @@ def _blocked(input: Shape, block_shape: Any, margins: Any, *, into_batch: bool) 
     return Shape(dims)
 
 
-def _require_vector(op: Any) -> None:
-    """TensorFlow wants to know when building that the blocks are a vector."""
-    if op._inputs[1].static_shape.rank != 1:
-        raise InvalidArgumentError(
-            None, None, f"block_shape must have rank 1, found the shape {op._inputs[1].static_shape}."
-        )
+def _block_count(op: Any) -> int | None:
+    """How many blocks there are. TensorFlow wants to know when building that they are a vector, and of what size."""
+    found = op._inputs[1].static_shape
+    if found.rank != 1:
+        raise InvalidArgumentError(None, None, f"block_shape must have rank 1, found the shape {found}.")
+    if not found.known:
+        raise InvalidArgumentError(None, None, f"block_shape must have known size, found the shape {found}.")
+    return found[0]
 
 
 @SPACE_TO_BATCH_ND.shape(values=["block_shape", "paddings"])
 def space_to_batch_nd_shape(input: Shape, block_shape: Any, paddings: Any, *, op: Any) -> Shape:
-    _require_vector(op)
-    return _blocked(input, block_shape, paddings, into_batch=True)
+    return _blocked(input, _block_count(op), block_shape, paddings, into_batch=True)
 
 
 @BATCH_TO_SPACE_ND.shape(values=["block_shape", "crops"])
 def batch_to_space_nd_shape(input: Shape, block_shape: Any, crops: Any, *, op: Any) -> Shape:
-    _require_vector(op)
-    return _blocked(input, block_shape, crops, into_batch=False)
+    return _blocked(input, _block_count(op), block_shape, crops, into_batch=False)
 
 
 @SPACE_TO_BATCH_ND.grad
@@ -437,12 +438,12 @@ def batch_to_space_kernel(input: Any, crops: Any, *, block_size: int) -> Any:
 
 @SPACE_TO_BATCH.shape(values=["paddings"])
 def space_to_batch_shape(input: Shape, paddings: Any, *, block_size: int) -> Shape:
-    return _blocked(input.of_rank(4), [block_size] * 2, paddings, into_batch=True)
+    return _blocked(input.of_rank(4), 2, [block_size] * 2, paddings, into_batch=True)
 
 
 @BATCH_TO_SPACE.shape(values=["crops"])
 def batch_to_space_shape(input: Shape, crops: Any, *, block_size: int) -> Shape:
-    return _blocked(input.of_rank(4), [block_size] * 2, crops, into_batch=False)
+    return _blocked(input.of_rank(4), 2, [block_size] * 2, crops, into_batch=False)
 
 
 @SPACE_TO_BATCH.grad
@@ -471,7 +472,7 @@ def _block_argument(block_size: Any, block_shape: Any) -> np.ndarray | Any:
     if block_size is not None and block_shape is not None:
         raise ValueError("Cannot specify both 'block_size' and 'block_shape'.")
     block: Any = block_shape if block_size is None else block_size
-    return np.array([int(block)] * 2) if np.ndim(block) == 0 and not isinstance(block, Tensor) else block
+    return np.array([block, block], dtype=np.int64)
 
 
 @export(v1=("space_to_batch", "nn.space_to_batch"))
@@ -480,7 +481,7 @@ def space_to_batch(
 ) -> Tensor:
     """Square blocks of an image's padded height and width moved into the batch dimension."""
     made = SPACE_TO_BATCH_ND(input, _block_argument(block_size, block_shape), paddings, name=name)
-    made.set_shape(made.static_shape.of_rank(4))
+    made.set_shape(made.shape.with_rank(4))
     return made
 
 
@@ -493,9 +494,8 @@ def space_to_batch_v2(input: Any, block_shape: Any, paddings: Any, name: str | N
 @export(v1="batch_to_space")
 def batch_to_space(input: Any, crops: Any, block_size: Any, name: str | None = None, block_shape: Any = None) -> Tensor:
     """The inverse of `space_to_batch`."""
-    block = _block_argument(None if block_shape is not None else block_size, block_shape)
-    made = BATCH_TO_SPACE_ND(input, block, crops, name=name or "BatchToSpace")
-    made.set_shape(made.static_shape.of_rank(4))
+    made = BATCH_TO_SPACE_ND(input, _block_argument(block_size, block_shape), crops, name=name or "BatchToSpace")
+    made.set_shape(made.shape.with_rank(4))
     return made
 
 
@@ -517,7 +517,12 @@ def required_space_to_batch_paddings(
     with name_scope(name, "required_space_to_batch_paddings", [input_shape, block_shape]):
         sizes = convert_to_tensor(input_shape, dtypes.int32, name="input_shape")
         blocks = convert_to_tensor(block_shape, dtypes.int32, name="block_shape")
-        count = blocks.static_shape.of_rank(1)[0]
+        blocks.shape.assert_is_fully_defined()
+        blocks.shape.assert_has_rank(1)
+        count = blocks.static_shape[0]
+        if not count:
+            empty = np.zeros((0, 2), np.int32)
+            return constant(empty, name="paddings"), constant(empty, name="crops")
         base = np.zeros((count, 2), np.int32) if base_paddings is None else base_paddings
         base = convert_to_tensor(base, dtypes.int32, name="base_paddings")
         for each, wanted in ((sizes, Shape((count,))), (base, Shape((count, 2)))):

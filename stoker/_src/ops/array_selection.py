@@ -180,6 +180,8 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
                 covered = shape[at:end]
                 tensor.set_shape(Shape((*(shape.dims or ())[:at], covered.size, *(shape.dims or ())[end:])))
             mask = array.reshape(mask, [-1])
+        elif at == 0:
+            tensor = array.reshape(tensor, array.shape(tensor))  # whose gradient is dense
         positions = array.squeeze(WHERE(mask), [1])
         return gathering.GATHER_V2(tensor, positions, at)
 
@@ -195,19 +197,17 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, n
     """For each length a row of `maxlen` elements (the largest length by default), true for the first `length` of them."""
     with name_scope(name, "SequenceMask", [lengths, maxlen]):
         lengths = convert_to_tensor(lengths)
-        kind = lengths.dtype.base_dtype
         if maxlen is None:
-            maxlen = math.maximum(convert_to_tensor(0, kind), reductions.reduce_max(lengths))
+            largest = reductions.reduce_max(lengths)
+            maxlen = math.maximum(convert_to_tensor(0, lengths.dtype.base_dtype), largest)
         else:
             maxlen = convert_to_tensor(maxlen)
         if maxlen.static_shape.rank not in (None, 0):
             raise ValueError(f"Argument `maxlen` must be scalar, got shape {maxlen.shape}")
-        if maxlen.dtype.base_dtype is not kind:
-            maxlen = math.cast(maxlen, kind)
-        steps = ranges.range(convert_to_tensor(0, kind), maxlen, convert_to_tensor(1, kind))
-        result = math.LESS(steps, array.expand_dims(lengths, -1))
-        wanted = as_dtype(dtype).base_dtype
-        return result if wanted is dtypes.bool_ else math.cast(result, wanted)
+        kind = maxlen.dtype.base_dtype
+        steps = ranges.RANGE(convert_to_tensor(0, kind), maxlen, convert_to_tensor(1, kind))
+        result = math.LESS(steps, math.CAST(array.expand_dims(lengths, -1), DstT=kind))
+        return result if dtype in (None, dtypes.bool_) else math.cast(result, as_dtype(dtype).base_dtype)
 
 
 # ---- OneHot -----------------------------------------------------------------------------------------------------
@@ -468,8 +468,8 @@ ROLL = define(
 def roll_kernel(input: torch.Tensor, shift: Any, axis: Any) -> torch.Tensor:
     shifts = shift if type(shift) is list else [shift]
     axes = axis if type(axis) is list else [axis]
-    if len(shifts) != len(axes):
-        raise InvalidArgumentError(None, None, f"shift and axis must have the same size, got {shifts} and {axes}")
+    if len(shifts) != len(axes) or type(shift) is not type(axis):
+        raise InvalidArgumentError(None, None, f"shift and axis must have the same size, got {shift} and {axis}")
     if not input.ndim:
         raise InvalidArgumentError(None, None, "input must be 1-D or higher")
     for each in axes:

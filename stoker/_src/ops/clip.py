@@ -67,7 +67,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         if isinstance(clip_norm, (int, float)):  # no node for what is known
             clip_norm = max(clip_norm, 0.0)
         else:
-            clip_norm = math.MAXIMUM(convert_to_tensor(clip_norm, values.dtype.base_dtype), 0)
+            clip_norm = math.MAXIMUM(convert_to_tensor(clip_norm, dtype_hint=values.dtype.base_dtype), 0)
         squares = reductions.reduce_sum(values * values, axes, keepdims=True)  # type: ignore[operator]
         # The square root has no gradient at 0: keep it away from there on both ways.
         positive = squares > 0  # type: ignore[operator]

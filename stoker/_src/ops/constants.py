@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,11 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, ResourceExhaustedError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Dimension, Shape, TensorShape, as_shape
 from stoker._src.graph import context
-from stoker._src.graph.conversion import is_tensor, register_tensor_conversion_function
+from stoker._src.graph.conversion import is_tensor, is_uneven, register_tensor_conversion_function
 from stoker._src.graph.definition import ANY, PASSES, SHAPE, STATEFUL, TENSOR, TYPE, define
 from stoker._src.graph.static_values import VALUE_READERS
 from stoker._src.graph.tensor import Tensor
@@ -202,6 +203,8 @@ def _to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     if dtype is not None:
         _check_elements(value, dtype)
     elif isinstance(value, (list, tuple)) and any(isinstance(item, (str, bytes)) for item in _flat(value)):
+        if is_uneven(value):
+            raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {value!r}.")
         _check_elements(value, dtypes.string)
     guessed = dtype or _python_dtype(value)
     if dtype is None and isinstance(value, (list, tuple)):
@@ -331,11 +334,14 @@ def constant(
     """
     if not context.executing_eagerly() and is_tensor(value):
         raise TypeError(f"Expected any non-tensor type, but got a tensor instead: {value!r}.")
-    if isinstance(value, Tensor) and shape is not None:
+    wanted = None if dtype is None else as_dtype(dtype).base_dtype
+    if isinstance(value, Tensor):
+        if wanted is not None and value.dtype is not wanted:
+            raise TypeError(f"Expected tensor {value} with dtype {wanted!r}, but got dtype {value.dtype!r}.")
         value = value.numpy()  # type: ignore[attr-defined]
-    array, found = to_array(value, None if dtype is None else as_dtype(dtype).base_dtype)
+    array, found = to_array(value, wanted)
     if shape is not None:
-        array = _reshaped(array, as_shape(shape), verify_shape)
+        array = _reshaped(array, _sizes(shape), verify_shape)
     elif isinstance(value, torch.Tensor) and context.executing_eagerly() and value.dtype is torch_dtype(found):
         return context.target().share(value.detach().resolve_conj().resolve_neg(), found)
     if dtype is None and isinstance(value, (np.ndarray, torch.Tensor)) and not context.executing_eagerly():
@@ -350,12 +356,12 @@ def constant_v2(value: Any, dtype: Any = None, shape: Any = None, name: str = "C
     Raises:
         TypeError: several elements, and not as many as `shape` holds.
     """
-    wanted = None if shape is None else as_shape(shape)
-    if wanted is not None and wanted.known and not is_tensor(value):
+    if shape is not None and not is_tensor(value):
         array, _ = to_array(value, None if dtype is None else as_dtype(dtype).base_dtype)
-        if array.size not in (1, wanted.size):
-            raise TypeError(f"Expected Tensor's shape: {TensorShape(wanted)}, but got {array.shape}.")
-    return constant(value, dtype, wanted, name)
+        sizes = _sizes(shape)
+        if array.size != 1 and math.prod(sizes) not in (0, array.size):
+            raise TypeError(f"Expected Tensor's shape: {tuple(sizes)}, but got {array.shape}.")
+    return constant(value, dtype, shape, name)
 
 
 def constant_of(array: np.ndarray, dtype: DType, name: str | None = "Const") -> Tensor:
@@ -364,29 +370,54 @@ def constant_of(array: np.ndarray, dtype: DType, name: str | None = "Const") -> 
     return target.add_constant(array, dtype, name)
 
 
-def _reshaped(array: np.ndarray, shape: Shape, verify_shape: bool) -> np.ndarray:
-    if not shape.known:
-        raise ValueError(f"The shape of a constant must be fully known, got {shape}.")
-    wanted = tuple(shape)
-    if verify_shape and array.shape != wanted:
-        raise TypeError(f"Expected Tensor's shape: {wanted}, got {array.shape}.")
-    if array.size == shape.size:
-        return array.reshape(wanted)  # type: ignore[arg-type]
+def message_sizes(shape: Any) -> list[int]:
+    """The sizes that a TensorProto is given: any numbers, of which it takes what stands before the point.
+
+    Raises:
+        NotImplementedError: a symbolic tensor.
+        TypeError: not a vector of numbers.
+        ValueError: text that is no number.
+    """
+    sizes = np.array(shape if not isinstance(shape, (TensorShape, Shape)) else as_shape(shape).dims)
+    if sizes.ndim != 1 and sizes.dtype.kind != "U":
+        raise TypeError(f"A shape must be a sequence of integers, got {shape!r}.")
+    return [int(size) for size in sizes.reshape(-1).tolist()]
+
+
+def _sizes(shape: Any) -> list[int]:
+    """The sizes of a constant: those of a message in a graph, those of a tensor in eager mode."""
+    if not context.executing_eagerly():
+        return message_sizes(shape)
+    found = as_shape(shape)
+    if not found.known:
+        raise TypeError(f"Eager execution of tf.constant with unsupported shape: {found} is not fully known.")
+    return [int(size) for size in found]  # type: ignore[arg-type]
+
+
+def _reshaped(array: np.ndarray, sizes: list[int], verify_shape: bool) -> np.ndarray:
+    count = math.prod(sizes)
+    if verify_shape and array.shape != tuple(sizes):
+        raise TypeError(f"Expected Tensor's shape: {tuple(sizes)}, got {array.shape}.")
+    if array.size == count:
+        return array.reshape(sizes)
     if context.executing_eagerly() and array.size != 1:
         raise TypeError(
             f"Eager execution of tf.constant with unsupported shape. Tensor {array} has {array.size} elements, but got "
-            f"`shape` {wanted} with {shape.size} elements)."
+            f"`shape` {tuple(sizes)} with {count} elements)."
         )
-    if shape.size == 0:
-        return array.reshape(-1)[:0].reshape(wanted)  # type: ignore[arg-type]
-    if array.size > shape.size:  # type: ignore[operator]
-        raise ValueError(f"Too many elements provided. Needed at most {shape.size}, but received {array.size}")
+    if count == 0:
+        return array.reshape(-1)[:0].reshape(sizes)
+    if array.size > count:
+        raise ValueError(f"Too many elements provided. Needed at most {count}, but received {array.size}")
     if array.size == 0:  # TensorFlow 1 takes what is missing for zeros
         array = np.zeros(1, array.dtype) if array.dtype != object else np.array([b""], object)
-    array_movement.allocatable([int(size) for size in shape], array.itemsize)  # type: ignore[arg-type]
-    # As in TensorFlow 1, the last element repeats.
-    flat = np.concatenate([array.ravel(), np.repeat(array.ravel()[-1:], shape.size - array.size)])  # type: ignore[operator]
-    return flat.reshape(wanted)  # type: ignore[arg-type]
+    array_movement.allocatable(sizes, array.itemsize)
+    try:
+        # As in TensorFlow 1, the last element repeats.
+        flat = np.concatenate([array.ravel(), np.repeat(array.ravel()[-1:], count - array.size)])
+    except MemoryError as error:
+        raise ResourceExhaustedError(None, None, f"OOM when allocating a constant of shape {sizes}: {error}") from None
+    return flat.reshape(sizes)
 
 
 def _convert(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Tensor:

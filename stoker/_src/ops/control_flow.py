@@ -5,9 +5,11 @@ In eager mode they are ordinary Python control flow.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from stoker._src.base import dtypes, nest
 from stoker._src.base.export import export
@@ -33,7 +35,12 @@ class Traced:
         self.tensors = tensors
 
     def function(self, inputs: list[Tensor], outputs: list[Tensor]) -> Function:
-        return Function(unique_function_name(self.graph.name), self.graph, inputs, outputs, control_outputs(self.graph))
+        graph = self.graph
+        made = Function(unique_function_name(graph.name), graph, inputs, outputs, control_outputs(graph))
+        if graph.part_of_outer:
+            captured = {inner for _, inner in graph.captures}
+            made.captures = frozenset(i for i, tensor in enumerate(inputs) if tensor in captured)
+        return made
 
 
 def control_outputs(graph: FuncGraph) -> list[Operation]:
@@ -145,8 +152,8 @@ def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str | None, mismatch: ty
         if not callable(function):
             raise TypeError(f"'{label}' must be callable.")
     if context.executing_eagerly():
-        if pred is None:
-            raise ValueError("Attempt to convert a value (None) with an unsupported type to a Tensor: pred")
+        if not isinstance(pred, bool):
+            pred = convert_to_tensor(pred)
         with name_scope(name, "cond", [pred]):
             return true_fn() if pred else false_fn()
     if isinstance(pred, bool):
@@ -233,7 +240,7 @@ def _check_branches(bodies: list[Traced], rule: str, labels: Any, mismatch: type
 # ---- case, switch_case ------------------------------------------------------------------------------------------
 
 
-@export("case")
+@export(v1="case")
 def case(
     pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False, name: str = "case"
 ) -> Any:
@@ -247,14 +254,27 @@ def case(
         name: the name scope.
 
     Raises:
-        TypeError, ValueError: pairs that are none.
+        TypeError: pairs that are none.
+        ValueError: no pairs, or functions that return different things.
     """
+    return _case(pred_fn_pairs, default, exclusive, strict, name, ValueError)
+
+
+@export(v2="case")
+def case_v2(
+    pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False, name: str = "case"
+) -> Any:
+    """The result of the first function whose predicate is true, else of `default`; see the 1.x form."""
+    return _case(pred_fn_pairs, default, exclusive, strict, name, TypeError)
+
+
+def _case(pred_fn_pairs: Any, default: Any, exclusive: bool, strict: bool, name: str, mismatch: type[Exception]) -> Any:
     pairs = _pairs(pred_fn_pairs)
     if default is not None and not callable(default):
         raise TypeError("default must be callable.")
     preds, functions = [pred for pred, _ in pairs], [function for _, function in pairs]
-    if not pairs and default is None:
-        raise ValueError("pred_fn_pairs is empty and there is no default.")
+    if not pairs:
+        raise ValueError("pred_fn_pairs is empty.")
     with name_scope(name, "case", [pred for pred in preds if isinstance(pred, Tensor)]):
         preds = [convert_to_tensor(pred) for pred in preds]
         waits: list[Any] = []
@@ -265,7 +285,7 @@ def case(
             last = preds.pop()
             waits.append(_at_least_one([*preds, last]))
         with control_dependencies([op for op in waits if op is not None]):
-            return _unpacked(_chain(preds, functions, default), strict)
+            return _unpacked(_chain(preds, functions, default, mismatch), strict)
 
 
 def _pairs(pred_fn_pairs: Any) -> list[tuple[Any, Any]]:
@@ -312,17 +332,13 @@ def _at_least_one(preds: list[Tensor]) -> Any:
     )
 
 
-def _chain(preds: list[Tensor], functions: list[Any], default: Any) -> Any:
+def _chain(preds: list[Tensor], functions: list[Any], default: Any, mismatch: type[Exception]) -> Any:
     """Nested conds: the first predicate is the outermost."""
     result = default
     for position, (pred, function) in enumerate(reversed(list(zip(preds, functions)))):
         label = "cond" if position == len(preds) - 1 else f"cond_{len(preds) - 1 - position}"
-        result = _deferred(pred, function, result, label)
+        result = functools.partial(_cond, pred, function, result, label, mismatch)
     return result()
-
-
-def _deferred(pred: Tensor, function: Any, otherwise: Any, name: str) -> Callable[[], Any]:
-    return lambda: _cond(pred, function, otherwise, name)
 
 
 @export("switch_case")
@@ -339,21 +355,25 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
         TypeError: branches that are no functions, or return different things.
         ValueError: keys that are not 0, 1, 2, ... or come twice.
     """
+    if not isinstance(branch_index, Tensor):
+        raise TypeError(f"'branch_index' must be a Tensor, got {type(branch_index)}")
     functions = _numbered(branch_fns)
     last = default if default is not None else functions[-1]
     if not callable(last):
         raise TypeError("Argument `default` must be callable.")
     if context.executing_eagerly():
-        index = int(branch_index)
+        if not branch_index.dtype.is_integer:
+            raise TypeError(f"'branch_index' must be an integer Tensor, got {branch_index.dtype!r}")
+        index = operator.index(cast(Any, branch_index))
         return functions[index]() if 0 <= index < len(functions) else last()
-    if not isinstance(branch_index, Tensor):
-        raise TypeError(f"'branch_index' must be a Tensor, got {type(branch_index)}")
     every = [*functions, *([last] if default is not None else [])]
     with name_scope(name, "switch_case", [branch_index]) as scope:
         index = convert_to_tensor(branch_index, name="branch_index")
         if index.dtype.base_dtype is not dtypes.int32:
             raise TypeError(f"branch_index must be a Tensor of type int32, found {index.dtype.name}.")
-        bodies = [trace(FuncGraph(f"{scope}branch{i}"), function) for i, function in enumerate(every)]
+        bodies = [
+            trace(FuncGraph(f"{scope}branch{i}", always_function=True), function) for i, function in enumerate(every)
+        ]
         rule = "branch_fns arguments to tf.switch_case must have the same number, type, and overall structure of return values."
         _check_branches(bodies, rule, [f"branch {i}" for i in range(len(bodies))])
         return _called(functional.case_of, index, bodies, scope)
@@ -362,10 +382,10 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
 def _numbered(branch_fns: Any) -> list[Any]:
     if isinstance(branch_fns, dict):
         branch_fns = sorted(branch_fns.items())
-    if not isinstance(branch_fns, (list, tuple)):
-        raise TypeError(f"branch_fns must be a list, tuple, or dict. Received {type(branch_fns)}")
     if not branch_fns:
         raise ValueError("Must provide at least one item in branch_fns.")
+    if not isinstance(branch_fns, (list, tuple)):
+        raise TypeError(f"branch_fns must be a list, tuple, or dict. Received {type(branch_fns)}")
     if not all(callable(item) for item in branch_fns):
         for item in branch_fns:
             if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], int) or not callable(item[1]):
@@ -462,8 +482,10 @@ def _while_loop(
         raise TypeError("'body' must be callable.")
     if parallel_iterations < 1:
         raise TypeError("'parallel_iterations' must be a positive integer.")
-    if not isinstance(parallel_iterations, int):
+    if not isinstance(parallel_iterations, int) and not context.executing_eagerly():
         raise ValueError(f"'parallel_iterations' must be a positive integer: {parallel_iterations}")
+    if loop_vars is None:
+        raise ValueError("'loop_vars' must be provided.")
     if not isinstance(loop_vars, (list, tuple)):
         loop_vars = (loop_vars,)
     if not loop_vars and not same_structure:
@@ -478,10 +500,18 @@ def _while_loop(
 
 def _eager_loop(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any, same_structure: bool) -> Any:
     """The loop as Python runs it; returns what `body` returned last, in its own structure unless `same_structure`."""
-    limit = None if maximum_iterations is None else int(maximum_iterations)
+    limit = None if maximum_iterations is None else convert_to_tensor(maximum_iterations)
+    if limit is not None and limit.static_shape.rank:
+        raise ValueError(f"'maximum_iterations' must be a scalar. Received shape: {limit.shape}")
+    limit = None if limit is None else int(cast(Any, limit))
+
+    def holds(result: Any) -> bool:
+        is_plain = limit is None or isinstance(result, bool)
+        return bool(result if is_plain else convert_to_tensor(result, dtypes.bool_))
+
     structure, values, returned = loop_vars, loop_vars, loop_vars
     trips = 0
-    while (limit is None or trips < limit) and bool(cond(*values)):
+    while (limit is None or trips < limit) and holds(cond(*values)):
         results = returned = body(*values)
         if not isinstance(results, (list, tuple)) or (len(structure) == 1 and len(results) != 1):
             results = (results,)
@@ -513,6 +543,8 @@ class _Loop:
     def _limit(self, limit: Any) -> Tensor:
         if limit is None:
             return constant(-1, dtypes.int32, name="maximum_iterations")
+        if isinstance(limit, Tensor) and limit.dtype.is_integer:
+            limit = math.cast(limit, dtypes.int32)
         limit = convert_to_tensor(limit, dtypes.int32, name="maximum_iterations")
         if limit.static_shape.rank not in (0, None):
             raise ValueError(f"maximum_iterations must be a scalar. Received shape: {limit.shape}")

@@ -15,12 +15,22 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import FLOATS_LIST, define, one_of, unchanged
-from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, counting_sparse, math, ranges, reductions, scattering
+from stoker._src.ops import (
+    array,
+    array_joining,
+    assertions,
+    counting_sparse,
+    math,
+    ragged_tensor,
+    ranges,
+    reductions,
+    scattering,
+)
 from stoker._src.ops.array_movement import allocatable, itemsize
-from stoker._src.ops.ragged_tensor import RaggedTensor
 from stoker._src.ops.values import torch_dtype
 
 _COUNTED = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
@@ -148,13 +158,13 @@ def bincount(
         ValueError: another axis, or both weights and `binary_output`.
     """
     with name_scope(name, "bincount"):
-        if isinstance(arr, (SparseTensor, RaggedTensor)):
+        if isinstance(arr, (SparseTensor, ragged_tensor.RaggedTensor)):
             if axis == -1:
                 return _rows_of_parts(arr, weights, minlength, maxlength, as_dtype(dtype), binary_output)
             arr = arr.values if isinstance(arr, SparseTensor) else arr.flat_values
             weights = getattr(weights, "flat_values", getattr(weights, "values", weights))
         arr = convert_to_tensor(arr, name="arr")
-        if arr.dtype.base_dtype not in INDEX:
+        if not arr.dtype.is_integer:
             arr = math.cast(arr, dtypes.int32)
         if binary_output and weights is not None:
             raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
@@ -259,10 +269,12 @@ def histogram_fixed_width_bins(
         flat = array.reshape(values, [-1])
         limits = convert_to_tensor(value_range, name="value_range")
         count = convert_to_tensor(nbins, dtypes.int32, name="nbins")
-        wide = math.cast(count, values.dtype.base_dtype)
+        positive = assertions.assert_op(math.GREATER(count, 0), ["nbins must be positive, found", count])
+        with control_dependencies([] if positive is None else [positive]):
+            wide = math.cast(count, values.dtype.base_dtype)
         low, high = limits[0], limits[1]
         scaled = math.truediv(math.subtract(flat, low), math.subtract(high, low))
-        wide = math.cast(count, scaled.dtype.base_dtype)
+        wide = math.cast(wide, scaled.dtype.base_dtype)
         places = math.floor(math.multiply(wide, scaled))
         inside = math.maximum(math.minimum(places, math.subtract(wide, 1)), math.number(0, places))
         return array.reshape(math.cast(inside, as_dtype(dtype)), sizes)
@@ -354,20 +366,36 @@ def _confusion_matrix(
             convert_to_tensor(labels, name="labels"), convert_to_tensor(predictions, name="predictions")
         )
         labels, predictions = math.cast(labels, dtypes.int64), math.cast(predictions, dtypes.int64)
+        _check_classes(labels, "labels", None)
+        _check_classes(predictions, "predictions", None)
         if num_classes is None:
             largest = math.maximum(reductions.reduce_max(predictions), reductions.reduce_max(labels))
             count = math.add(largest, math.number(1, largest))
         else:
-            count = convert_to_tensor(num_classes)
-            count = math.cast(count, dtypes.int64)
+            count = math.cast(convert_to_tensor(num_classes), dtypes.int64)
+            _check_classes(labels, "labels", count)
+            _check_classes(predictions, "predictions", count)
         kind = as_dtype(dtype)
-        if weights is None:
-            amounts = array.ones_like(predictions, kind)
-        else:
-            amounts = math.cast(convert_to_tensor(weights), kind)
-            predictions.shape.assert_is_compatible_with(amounts.shape)
-        places = array.PACK([labels, predictions], axis=1)
+        if weights is not None:
+            weights = convert_to_tensor(weights)
+            predictions.shape.assert_is_compatible_with(weights.shape)
+        amounts = array.ones_like(predictions, kind) if weights is None else math.cast(weights, kind)
+        places = array_joining.stack([labels, predictions], axis=1)
         return scattering.SCATTER_ND(places, amounts, array.PACK([count, count]))
+
+
+def _check_classes(classes: Tensor, label: str, count: Tensor | None) -> None:
+    """Refuses classes whose numbers are known not to be in a confusion matrix; others are found when it is filled."""
+    found = constant_value(classes)
+    if found is None or not found.size:
+        return
+    if found.min() < 0:
+        raise InvalidArgumentError(None, None, f"`{label}` contains negative values: {found.tolist()}")
+    limit = None if count is None else constant_value(count)
+    if limit is not None and (found >= limit).any():
+        raise InvalidArgumentError(
+            None, None, f"`{label}` out of bound: {found.tolist()} is not below {limit.tolist()}"
+        )
 
 
 @export(v1=("confusion_matrix", "math.confusion_matrix", "contrib.metrics.confusion_matrix"))

@@ -17,9 +17,8 @@ from stoker._src.graph.definition import BOOL, INT, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, math, sparse_ops
+from stoker._src.ops import array, math, ragged_tensor, sparse_ops
 from stoker._src.ops.array_movement import allocatable, itemsize
-from stoker._src.ops.ragged_tensor import RaggedTensor
 
 _COUNTED = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
 _RESULT = "(output_indices: int64, output_values: output_type, output_dense_shape: int64)"
@@ -287,7 +286,7 @@ def sparse_bincount(
         ValueError: another axis, or both weights and `binary_output`.
     """
     with name_scope(name, "count", [values, weights]):
-        if not isinstance(values, (SparseTensor, RaggedTensor)):
+        if not isinstance(values, (SparseTensor, ragged_tensor.RaggedTensor)):
             values = convert_to_tensor(values, name="values")
         if binary_output and weights is not None:
             raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
@@ -298,7 +297,7 @@ def sparse_bincount(
             "maxlength": -1 if maxlength is None else maxlength,
             "binary_output": binary_output,
         }
-        if weights is not None and not isinstance(weights, (SparseTensor, RaggedTensor)):
+        if weights is not None and not isinstance(weights, (SparseTensor, ragged_tensor.RaggedTensor)):
             weights = convert_to_tensor(weights, name="weights")
         flat = _values_of(values)
         counts = flat.dtype.base_dtype if flat.dtype.base_dtype in INDEX else dtypes.int32
@@ -309,7 +308,7 @@ def sparse_bincount(
             return SparseTensor(*DENSE_COUNT(flat, amounts, **attrs))
         if isinstance(values, SparseTensor):
             found = SPARSE_COUNT(values.indices, flat, values.dense_shape, amounts, **attrs)
-        elif isinstance(values, RaggedTensor):
+        elif isinstance(values, ragged_tensor.RaggedTensor):
             found = RAGGED_COUNT(math.cast(values.row_splits, dtypes.int64), flat, amounts, **attrs)
         else:
             found = DENSE_COUNT(flat, amounts, **attrs)
@@ -317,6 +316,6 @@ def sparse_bincount(
 
 
 def _values_of(value: Any) -> Tensor:
-    if isinstance(value, RaggedTensor):
+    if isinstance(value, ragged_tensor.RaggedTensor):
         return value.flat_values
     return value.values if isinstance(value, SparseTensor) else value

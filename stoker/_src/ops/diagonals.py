@@ -496,29 +496,29 @@ def eye(
     with name_scope(name, "eye", [num_rows, num_columns, batch_shape]):
         is_square = num_columns is None
         columns = num_rows if is_square else num_columns
-        for size in (num_rows, columns):
-            if not isinstance(size, Tensor) and (
-                isinstance(size, bool) or not isinstance(size, (int, np.number, np.ndarray))
-            ):
+        kind = as_dtype(dtype)
+        if not any(isinstance(size, Tensor) for size in (num_rows, columns)):
+            if not all(isinstance(size, (int, np.integer)) for size in (num_rows, columns)):
                 raise TypeError(
                     "Arguments `num_rows` and `num_columns` must be positive integer values. "
                     f"Received: num_rows={num_rows}, num_columns={num_columns}"
                 )
-        kind = as_dtype(dtype)
-        plain = all(isinstance(each, (int, np.integer)) for each in (num_rows, columns))
-        if plain and not isinstance(batch_shape, Tensor):
-            batch = [] if batch_shape is None else [int(each) for each in batch_shape]
-            length: Any = [*batch, min(int(num_rows), int(columns))]
-            full: Any = [*batch, int(num_rows), int(columns)]
-        else:
-            front = convert_to_tensor([] if batch_shape is None else batch_shape, dtypes.int32, name="shape")
-            rows, cols = (math.cast(convert_to_tensor(each), dtypes.int32) for each in (num_rows, columns))
-            length = array.concat([front, array.reshape(math.minimum(rows, cols), [1])], 0)
-            full = array.concat([front, array.PACK([rows, cols])], 0)
+            num_rows, columns = int(num_rows), int(columns)
+        plain = isinstance(num_rows, int) and isinstance(columns, int)
+        least = min(num_rows, columns) if plain else math.minimum(num_rows, columns)
+
+        def shape(*sizes: Any) -> Any:
+            if plain and not isinstance(batch_shape, Tensor):
+                return [*front, *sizes]
+            ints = [size if isinstance(size, int) else math.cast(size, dtypes.int32) for size in sizes]
+            return array.concat([front, ints], 0)
+
+        front = [] if batch_shape is None else batch_shape
+        if not plain or isinstance(batch_shape, Tensor):
+            front = convert_to_tensor(front, dtypes.int32, name="shape")
+        length, full = shape(least), None if is_square else shape(num_rows, columns)
         ones = array.ones(length, dtype=kind)
-        if is_square:
-            return matrix_diag(ones)
-        return matrix_set_diag(array.zeros(full, dtype=kind), ones)
+        return matrix_diag(ones) if full is None else matrix_set_diag(array.zeros(full, dtype=kind), ones)
 
 
 @export("linalg.trace", v1="trace")

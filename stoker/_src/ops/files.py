@@ -12,8 +12,8 @@ from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape
-from stoker._src.formats import atomic, gfile
-from stoker._src.formats.filesystems import mapped, resolve
+from stoker._src.formats import gfile
+from stoker._src.formats.filesystems import replacing, resolve
 from stoker._src.graph import context
 from stoker._src.graph.definition import STATEFUL, define
 from stoker._src.graph.graph import Graph
@@ -135,11 +135,6 @@ def write_graph(graph_or_graph_def: Any, logdir: Any, name: str, as_text: bool =
     gfile.makedirs(logdir)
     path = os.path.join(logdir, name)
     data = text_format.MessageToString(graph_def).encode() if as_text else graph_def.SerializeToString()
-    location = resolve(path)
-    if location.prefix in ("", "file://"):
-        with mapped(path):
-            atomic.write(location.path, data)
-    else:  # stores behind fsspec make a file visible when it is closed
-        with gfile.GFile(path, "wb") as file:
-            file.write(data)
+    with replacing(path) as file:
+        file.write(data)
     return path

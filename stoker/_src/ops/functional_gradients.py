@@ -3,6 +3,9 @@
 The gradient of a body is traced into a graph of its own, whose captures are the values of the forward body that it needs. A
 branch or a call returns those as extra outputs. A loop pushes them, one for each iteration, on a list that the backward loop
 pops; values that do not change in the loop are passed as they are.
+
+Gradients of lookups stay IndexedSlices where TensorFlow's do: through calls and branches, and out of loops of 1.x, which
+collect the rows of each iteration in lists.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import FUNC, VIEW, define
-from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
+from stoker._src.graph.function_graph import FuncGraph, Function, note_handle, unique_function_name
+from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, functional, gradients, math, state, tensor_lists
+from stoker._src.ops import array, functional, gathering, gradients, math, ranges, state, tensor_lists
 from stoker._src.ops.constants import constant
 
 
@@ -43,24 +47,82 @@ def _is_differentiated(tensor: Tensor) -> bool:
     return gradients.is_trainable(tensor)
 
 
+# ---- IndexedSlices that leave a function --------------------------------------------------------------------------
+
+
+def flat_gradients(found: list[Any]) -> list[Tensor]:
+    """Gradients as a function returns them: tensors; of IndexedSlices the values and the indices."""
+    return [part for g in found for part in ((g.values, g.indices) if isinstance(g, IndexedSlices) else (g,))]
+
+
+def packed_gradients(like: list[Any], sources: list[Any], tensors: list[Any]) -> list[Any]:
+    """The gradients of `sources` that a function returned as `tensors`; those `like` which they are knew them inside."""
+    rest = iter(tensors)
+    return [
+        IndexedSlices(next(rest), next(rest), _sizes_of(source)) if isinstance(g, IndexedSlices) else next(rest)
+        for g, source in zip(like, sources)
+    ]
+
+
+def _sizes_of(source: Any) -> Any:
+    if source.dtype.base_dtype is dtypes.resource:
+        return convert_to_tensor(gathering.variable_sizes(source, dtypes.int32))
+    return array.shape(source)
+
+
+def _all_rows(dense: Tensor, index_dtype: Any) -> IndexedSlices:
+    sizes = array.shape(dense)
+    return IndexedSlices(dense, math.cast(ranges.range(sizes[0]), index_dtype), sizes)  # type: ignore[index]
+
+
+def _index_dtype(found: list[Any]) -> Any:
+    kinds = [g.indices.dtype.base_dtype for g in found if isinstance(g, IndexedSlices)]
+    return dtypes.int64 if dtypes.int64 in kinds else kinds[0]
+
+
 class BodyGradient:
     """The gradient of one function: (gradients of outputs) -> (gradients of inputs), with the captures it needs."""
 
-    def __init__(self, function: Function, starts: list[int], like: list[Tensor]) -> None:
-        """Traces the gradient of outputs `starts` of `function`; `like` are tensors of the incoming gradients' types."""
+    def __init__(self, function: Function, starts: list[int], like: list[Any]) -> None:
+        """Traces the gradient of outputs `starts` of `function`; `like` are the incoming gradients, or of their types."""
         self.function = function
         self.graph = FuncGraph(f"{function.name}_grad", function.graph, copies_constants=True)
         with self.graph.as_default():
-            self.incoming = [self.graph.add_input(t.dtype.base_dtype, t.static_shape, "grad_ys") for t in like]
-            sources = [t for t in function.inputs if _is_differentiated(t)]
             outputs = [function.outputs[i] for i in starts]
-            found = gradients.gradients(outputs, sources, list(self.incoming)) if outputs and sources else []
-            by_source = dict(zip(sources, map(_dense, found)))
+            self.incoming = [
+                self.graph.add_input(t.dtype.base_dtype, t.static_shape, "grad_ys") for t in flat_gradients(like)
+            ]
+            sources = [t for t in function.inputs if _is_differentiated(t)]
+            grad_ys = packed_gradients(like, outputs, self.incoming)
+            found = gradients.gradients(outputs, sources, grad_ys) if outputs and sources else []
+            by_source = dict(zip(sources, found))
         self.results: list[Any] = [by_source.get(t) for t in function.inputs]
 
     def captures(self) -> list[tuple[Tensor, Tensor]]:
         """(value of the forward body, input of the gradient that stands for it)."""
         return self.graph.captures
+
+    def dense(self, i: int) -> Any:
+        """The gradient of input `i` as a tensor: zeros where there is none."""
+        with self.graph.as_default():
+            found = self.results[i]
+            return _zeros_for(self.function.inputs[i]) if found is None else _dense(found)
+
+    def rows(self, found: Any, i: int, index_dtype: Any) -> IndexedSlices:
+        """`found` as slices of input `i`: all rows of a tensor, rows of zeros where it is None."""
+        with self.graph.as_default():
+            if found is None:
+                found = _zeros_for(self.function.inputs[i])
+            if isinstance(found, IndexedSlices):
+                return IndexedSlices(found.values, math.cast(found.indices, index_dtype), found.dense_shape)
+            return _all_rows(found, index_dtype)
+
+
+def _note_handles(given: list[Tensor], inputs: list[Tensor]) -> None:
+    """Says of handles in a body which variables they are of: bodies that were read from a file may not know."""
+    for outer, inner in zip(given, inputs):
+        if outer.dtype.base_dtype is dtypes.resource and state.handle_dtype(inner) is None:
+            note_handle(inner, outer)
 
 
 @contextmanager
@@ -85,51 +147,106 @@ def _extend_outputs(op: Operation, tensors: list[Tensor]) -> list[Tensor]:
 # ---- branches and calls -----------------------------------------------------------------------------------------
 
 
-def _branches_gradient(op: Operation, functions: list[Function], offset: int, grads: tuple[Any, ...]) -> Any:
-    """(gradient functions, their inputs, the op's inputs they give gradients for, rewritten forward functions)."""
-    starts = [i for i, g in enumerate(grads) if g is not None]
-    incoming = [_dense(grads[i]) for i in starts]
-    bodies = [BodyGradient(function, starts, incoming) for function in functions]
-    positions = [i for i in range(len(functions[0].inputs)) if any(body.results[i] is not None for body in bodies)]
-    for body in bodies:
-        with body.graph.as_default():
-            for i in positions:
-                if body.results[i] is None:
-                    body.results[i] = _zeros_for(body.function.inputs[i])
-    passed: list[Tensor] = []  # what the gradient op is given beside the incoming gradients
-    arguments: list[list[Tensor]] = [list(body.incoming) for body in bodies]
-    rewritten = list(functions)
-    extra: list[Tensor] = []
-    outer_values: dict[Tensor, Tensor] = {}
-    for number, body in enumerate(bodies):
-        inputs = {tensor: op._inputs[offset + i] for i, tensor in enumerate(body.function.inputs)}
-        outputs = {tensor: op.outputs[i] for i, tensor in enumerate(body.function.outputs)}
-        for value, _ in body.captures():
-            known = inputs.get(value) if value in inputs else outputs.get(value)
-            if known is not None:
-                outer_values[value] = known
-                continue
-            extra.append(value)
-            for other, function in enumerate(rewritten):
-                returned = value
-                if other != number:
-                    with _within(function.graph):
-                        returned = functional.FAKE_PARAM(dtype=value.dtype.base_dtype, shape=value.static_shape)
-                rewritten[other] = function.extended([], [returned])
-    for value, output in zip(extra, _extend_outputs(op, extra)):
-        outer_values[value] = output
-    for number, body in enumerate(bodies):
-        for value, inner in body.captures():
-            passed.append(outer_values[value])
-            for other, each in enumerate(bodies):
-                arguments[other].append(
-                    inner if other == number else each.graph.add_input(value.dtype.base_dtype, value.static_shape)
-                )
-    made = [
-        Function(unique_function_name(body.graph.name), body.graph, arguments[n], [body.results[i] for i in positions])
-        for n, body in enumerate(bodies)
+def _alternatives(bodies: list[BodyGradient], i: int) -> list[list[Any]]:
+    """What the branches give for input `i`: one gradient of each, or several that add up; all dense, or all slices.
+
+    A branch that does not use the input gives zeros. Of branches of 1.x, each that looks up rows gives slices of its own,
+    with zeros for all rows when it is not taken; one dense gradient makes all of them dense. In 2.x, one that is slices
+    makes all of them slices.
+    """
+    found = [body.results[i] for body in bodies]
+    sliced = [isinstance(g, IndexedSlices) for g in found if g is not None]
+    older = bodies[0].function.captures is not None
+    if not any(sliced) or (older and not all(sliced)):
+        return [[body.dense(i) for body in bodies]]
+    kind = _index_dtype(found)
+    if not older:
+        return [[body.rows(g, i, kind) for body, g in zip(bodies, found)]]
+    return [
+        [body.rows(found[taken] if body is bodies[taken] else None, i, kind) for body in bodies]
+        for taken in reversed(range(len(bodies)))
+        if found[taken] is not None
     ]
-    return made, [*incoming, *passed], positions, rewritten, bool(extra)
+
+
+class _BranchesGradient:
+    """The gradient of an op that calls one of several functions, and what becomes of the op.
+
+    Attributes:
+        functions: the gradients of the branches.
+        passed: what they are given.
+        rewritten: the branches, which also return what their gradients need; None if they do as they are.
+    """
+
+    def __init__(self, op: Operation, functions: list[Function], offset: int, grads: tuple[Any, ...]) -> None:
+        self.op, self.offset = op, offset
+        for function in functions:
+            _note_handles(op._inputs[offset:], function.inputs)
+        starts = [i for i, g in enumerate(grads) if g is not None]
+        if functions[0].captures is None:  # TensorFlow's functions are given zeros, branches of 1.x nothing
+            starts = [i for i, tensor in enumerate(op.outputs) if i in starts or gradients.has_zeros(tensor)]
+        incoming = [array.zeros_like(op.outputs[i]) if grads[i] is None else grads[i] for i in starts]
+        bodies = [BodyGradient(function, starts, incoming) for function in functions]
+        count = len(functions[0].inputs)
+        self.positions = [i for i in range(count) if any(body.results[i] is not None for body in bodies)]
+        alternatives = [_alternatives(bodies, i) for i in self.positions]
+        self.like = [[alternative[0] for alternative in given] for given in alternatives]
+        outer_values, rewritten = self._values_for(bodies, functions)
+        self.rewritten = rewritten if rewritten != functions else None
+        arguments: list[list[Tensor]] = [list(body.incoming) for body in bodies]
+        self.passed = flat_gradients(incoming)
+        for number, body in enumerate(bodies):
+            for value, inner in body.captures():
+                self.passed.append(outer_values[value])
+                for other, each in enumerate(bodies):
+                    arguments[other].append(
+                        inner if other == number else each.graph.add_input(value.dtype.base_dtype, value.static_shape)
+                    )
+        self.functions = [
+            Function(
+                unique_function_name(body.graph.name),
+                body.graph,
+                arguments[n],
+                flat_gradients([alternative[n] for given in alternatives for alternative in given]),
+            )
+            for n, body in enumerate(bodies)
+        ]
+
+    def _values_for(
+        self, bodies: list[BodyGradient], functions: list[Function]
+    ) -> tuple[dict[Tensor, Tensor], list[Function]]:
+        """What stands outside for the values that the gradients captured; the functions that return those."""
+        op, rewritten = self.op, list(functions)
+        extra: list[Tensor] = []
+        outer_values: dict[Tensor, Tensor] = {}
+        for number, body in enumerate(bodies):
+            inputs = {tensor: op._inputs[self.offset + i] for i, tensor in enumerate(body.function.inputs)}
+            outputs = {tensor: op.outputs[i] for i, tensor in enumerate(body.function.outputs)}
+            for value, _ in body.captures():
+                known = inputs.get(value) if value in inputs else outputs.get(value)
+                if known is not None:
+                    outer_values[value] = known
+                    continue
+                extra.append(value)
+                for other, function in enumerate(rewritten):
+                    returned = value
+                    if other != number:
+                        with _within(function.graph):
+                            returned = functional.FAKE_PARAM(dtype=value.dtype.base_dtype, shape=value.static_shape)
+                    rewritten[other] = function.extended([], [returned])
+        outer_values.update(zip(extra, _extend_outputs(op, extra)))
+        return outer_values, rewritten
+
+    def gradients(self, results: list[Tensor]) -> list[Any]:
+        """The gradients of the op's inputs, from what the op that calls `functions` returned."""
+        found: list[Any] = [None] * len(self.op._inputs)
+        rest = list(results)
+        for position, like in zip(self.positions, self.like):
+            at = position + self.offset
+            count = len(flat_gradients(like))
+            found[at] = gradients.aggregate(packed_gradients(like, [self.op._inputs[at]] * len(like), rest[:count]))
+            del rest[:count]
+        return found
 
 
 def _note_outputs(op: Operation) -> None:
@@ -138,40 +255,31 @@ def _note_outputs(op: Operation) -> None:
         op.attrs["output_shapes"] = tuple(tensor.static_shape for tensor in op.outputs)
 
 
-def _scatter(count: int, positions: list[int], values: list[Any]) -> list[Any]:
-    result: list[Any] = [None] * count
-    for position, value in zip(positions, values):
-        result[position] = value
-    return result
-
-
 @functional.IF.grad
 @functional.STATELESS_IF.grad
 def if_grad(op: Operation, *grads: Any) -> list[Any]:
     refs = [op.attrs["then_branch"], op.attrs["else_branch"]]
-    made, passed, positions, rewritten, changed = _branches_gradient(op, [r.target for r in refs], 1, grads)
-    if changed:
-        op.attrs["then_branch"], op.attrs["else_branch"] = rewritten[0].ref, rewritten[1].ref
+    made = _BranchesGradient(op, [ref.target for ref in refs], 1, grads)
+    if made.rewritten is not None:
+        op.attrs["then_branch"], op.attrs["else_branch"] = (function.ref for function in made.rewritten)
         _note_outputs(op)
-    if not positions:
+    if not made.positions:
         return [None] * len(op._inputs)
-    results = functional.if_of(op._inputs[0], passed, made)
-    return _scatter(len(op._inputs), [i + 1 for i in positions], [array.identity(t) for t in results])
+    results = functional.if_of(op._inputs[0], made.passed, made.functions)
+    return made.gradients([array.identity(t) for t in results])
 
 
 @functional.CASE.grad
 @functional.STATELESS_CASE.grad
 def case_grad(op: Operation, *grads: Any) -> list[Any]:
-    made, passed, positions, rewritten, changed = _branches_gradient(
-        op, [ref.target for ref in op.attrs["branches"]], 1, grads
-    )
-    if changed:
-        op.attrs["branches"] = tuple(function.ref for function in rewritten)
+    made = _BranchesGradient(op, [ref.target for ref in op.attrs["branches"]], 1, grads)
+    if made.rewritten is not None:
+        op.attrs["branches"] = tuple(function.ref for function in made.rewritten)
         _note_outputs(op)
-    if not positions:
+    if not made.positions:
         return [None] * len(op._inputs)
-    results = functional.case_of(op._inputs[0], passed, made)
-    return _scatter(len(op._inputs), [i + 1 for i in positions], [array.identity(t) for t in results])
+    results = functional.case_of(op._inputs[0], made.passed, made.functions)
+    return made.gradients([array.identity(t) for t in results])
 
 
 @functional.PARTITIONED_CALL.grad
@@ -183,13 +291,13 @@ def call_grad(op: Operation, *grads: Any) -> list[Any]:
         gradient = function.gradient
         results = call(gradient, [*op.inputs, *filled])
         return list(results)[: len(op.inputs)]
-    made, passed, positions, rewritten, changed = _branches_gradient(op, [function], 0, grads)
-    if changed:
-        op.attrs["f"] = rewritten[0].ref
+    made = _BranchesGradient(op, [function], 0, grads)
+    if made.rewritten is not None:
+        op.attrs["f"] = made.rewritten[0].ref
         _note_outputs(op)
-    if not positions:
+    if not made.positions:
         return [None] * len(op._inputs)
-    return _scatter(len(op._inputs), positions, call(made[0], passed))
+    return made.gradients(call(made.functions[0], made.passed))
 
 
 def call(function: Function, values: list[Any], name: str | None = None) -> list[Tensor]:
@@ -235,6 +343,7 @@ class _LoopGradient:
         self.grads = list(grads)
         self.trips = self._trip_count()
         self.condition, self.body = op.attrs["cond"].target, op.attrs["body"].target
+        _note_handles(op._inputs, self.body.inputs)
         self.grads += [None] * (len(op.outputs) - len(self.grads))
         self.invariant = {
             i
@@ -259,9 +368,7 @@ class _LoopGradient:
         op = self.op
         condition, body = op.attrs["cond"].target, op.attrs["body"].target
         unused = [condition.graph.add_input(t.dtype, t.static_shape) for t in inputs]
-        rewritten = body.extended(inputs, outputs)
-        rewritten.accumulators = set(body.accumulators)
-        op.attrs["body"], op.attrs["cond"] = rewritten.ref, condition.extended(unused, []).ref
+        op.attrs["body"], op.attrs["cond"] = body.extended(inputs, outputs).ref, condition.extended(unused, []).ref
         for tensor in starts:
             op._inputs.append(tensor)
             tensor._consumers.append(op)
@@ -272,22 +379,23 @@ class _LoopGradient:
 
     def build(self) -> list[Any]:
         op, body = self.op, self.body
-        carried = [i for i, g in enumerate(self.grads) if i not in self.invariant and g is not None and self._flows(i)]
-        carried += [i for i in self._silent_lists() if i not in carried]
+        carried = self._carried()
         starts = [self._start(i) for i in carried]
         traced = BodyGradient(body, carried, [body.outputs[i] for i in carried])
         graph = traced.graph
-        constants = [i for i in sorted(self.invariant) if traced.results[i] is not None]
         if not carried:
             return [None] * len(op._inputs)
+        constants = [i for i in sorted(self.invariant) if traced.results[i] is not None]
+        collected = {i: _Rows(traced, i, op._inputs[i]) for i in constants if self._stays_sliced(traced, i)}
+        summed = [i for i in constants if i not in collected]
         results: list[Tensor] = []
         with graph.as_default():
             for i, incoming in zip(carried, traced.incoming):
                 found = traced.results[i]
-                results.append(_zeros_for(self._shaped_like(i, incoming)) if found is None else found)
+                results.append(_zeros_for(self._shaped_like(i, incoming)) if found is None else _dense(found))
             sums = []
-            for i in constants:
-                found = traced.results[i]
+            for i in summed:
+                found = _dense(traced.results[i])
                 total = graph.add_input(found.dtype.base_dtype, found.static_shape, "grad_sum")
                 sums.append(total)
                 results.append(math.ADD_N([total, found]))
@@ -295,18 +403,43 @@ class _LoopGradient:
             limit = graph.add_input(dtypes.int32, SCALAR, "maximum_iterations")
             trips = graph.add_input(dtypes.int32, SCALAR, "trip_count")
             following = math.ADD_V2(counter, constant(1, dtypes.int32))
-        starts += [_zeros_for(op._inputs[i]) if self.grads[i] is None else _dense(self.grads[i]) for i in constants]
+        starts += [_zeros_for(op._inputs[i]) if self.grads[i] is None else _dense(self.grads[i]) for i in summed]
+        for rows in collected.values():
+            starts += rows.starts
+            sums += rows.inputs
+            results += rows.outputs
         initial = [constant(0, dtypes.int32, name="grad_counter"), constant(-1, dtypes.int32), self.trips, *starts]
         inputs = [counter, limit, trips, *traced.incoming, *sums]
         outputs = [following, limit, trips, *results]
         self._pass_captures(traced, initial, inputs, outputs)
         function = Function(unique_function_name(graph.name), graph, inputs, outputs)
-        made = run_loop(_counting_condition(function), function, initial)
-        wanted = made[3 : 3 + len(carried) + len(constants)]
-        return _scatter(len(op._inputs), carried + constants, list(wanted))
+        made = iter(run_loop(_counting_condition(function), function, initial)[3:])
+        gradients_of: list[Any] = [None] * len(op._inputs)
+        for i in [*carried, *summed]:
+            gradients_of[i] = next(made)
+        for i, rows in collected.items():
+            gradients_of[i] = rows.joined(next(made), next(made))
+        return gradients_of
 
-    def _flows(self, i: int) -> bool:
-        return _is_differentiated(self.body.inputs[i])
+    def _stays_sliced(self, traced: BodyGradient, i: int) -> bool:
+        """Whether the gradient of an unchanging input is collected as rows, as loops of 1.x do for what they capture."""
+        captures = self.body.captures or ()
+        return i in captures and self.grads[i] is None and isinstance(traced.results[i], IndexedSlices)
+
+    def _carried(self) -> list[int]:
+        """The loop variables that change and whose gradients the backward loop carries.
+
+        In 2.x all that have gradients; in 1.x those that lead to what has one after the loop.
+        """
+        changing = [i for i in range(len(self.body.inputs)) if i not in self.invariant]
+        flowing = [i for i in changing if _is_differentiated(self.body.inputs[i])]
+        carried = [i for i in flowing if self.grads[i] is not None]
+        if self.body.captures is None:
+            carried = [i for i in flowing if i in carried or gradients.has_zeros(self.body.inputs[i])]
+        else:
+            leading = {t for t in _leading_to(self.body, carried) if gradients.has_zeros(t)}
+            carried = [i for i in flowing if i in carried or self.body.inputs[i] in leading]
+        return carried + [i for i in self._silent_lists() if i not in carried]
 
     def _silent_lists(self) -> list[int]:
         """Lists that change in the loop and that nothing after it uses: the body may read what it wrote before."""
@@ -381,7 +514,69 @@ class _LoopGradient:
         return output
 
 
+class _Rows:
+    """The slices that a loop's iterations give for something they look up in, collected in two lists.
+
+    As in TensorFlow they come after a row 0 of zeros, from which optimizers of 1.x see that row as used.
+
+    Attributes:
+        starts: the lists before the first iteration.
+        inputs, outputs: the lists in the backward loop's body, before and after an iteration.
+    """
+
+    def __init__(self, traced: BodyGradient, i: int, source: Tensor) -> None:
+        found: IndexedSlices = traced.results[i]
+        self.source = source
+        sizes = _sizes_of(source)
+        row = _row_shape(source)
+        first = array.zeros([1, *row] if row.known else array.concat([[1], sizes[1:]], 0), found.dtype.base_dtype)  # type: ignore[index]
+        self._parts = [
+            (found.values, first, Shape((None, *row)) if row.dims is not None else Shape(None)),
+            (found.indices, array.zeros([1], found.indices.dtype.base_dtype), Shape((None,))),
+        ]
+        self.starts, self.inputs, self.outputs = [], [], []
+        for part, start, shape in self._parts:
+            empty = tensor_lists.EMPTY_TENSOR_LIST(
+                _sizes(shape), constant(-1, dtypes.int32), element_dtype=part.dtype.base_dtype
+            )
+            self.starts.append(tensor_lists.TENSOR_LIST_PUSH_BACK(empty, start))
+            with traced.graph.as_default():
+                held = traced.graph.add_input(dtypes.variant, SCALAR, "grad_rows")
+                self.inputs.append(held)
+                self.outputs.append(tensor_lists.TENSOR_LIST_PUSH_BACK(held, part))
+
+    def joined(self, *lists: Tensor) -> IndexedSlices:
+        values, indices = (
+            tensor_lists.TENSOR_LIST_CONCAT_V2(
+                rows, _sizes(shape), constant([], dtypes.int64, shape=[0]), element_dtype=part.dtype.base_dtype
+            )[0]
+            for rows, (part, _, shape) in zip(lists, self._parts)
+        )
+        return IndexedSlices(values, indices, _sizes_of(self.source))
+
+
+def _row_shape(source: Tensor) -> Shape:
+    static = state.handle_shape(source) if source.dtype.base_dtype is dtypes.resource else source.static_shape
+    return Shape(None) if static.dims is None else Shape(static.dims[1:])
+
+
 _WRITING = frozenset(("TensorListSetItem", "TensorListPushBack"))
+
+
+def _leading_to(body: Function, carried: list[int]) -> set[Tensor]:
+    """The inputs of a loop's body from which the loop variables `carried` are computed, in any number of iterations."""
+    position_of = {tensor: i for i, tensor in enumerate(body.inputs)}
+    found: set[Tensor] = set()
+    stack = [body.outputs[i] for i in carried]
+    while stack:
+        tensor = stack.pop()
+        if tensor in found or not gradients.is_trainable(tensor):
+            continue
+        found.add(tensor)
+        stack.extend(tensor.op._inputs)
+        if tensor in position_of:
+            stack.append(body.outputs[position_of[tensor]])
+    return found
 
 
 def _hand_on(source: Tensor, target: Tensor) -> None:

@@ -197,7 +197,9 @@ def _fold(
         if initializer is None:
             start, first = rows[last if right else constant(0)], last - 1 if right else constant(1)
         else:
-            start, first = nest.map_structure(convert_to_tensor, initializer), last if right else constant(0)
+            start, first = initializer, last if right else constant(0)
+            if not context.executing_eagerly():
+                start = nest.map_structure(convert_to_tensor, start)
 
         def body(i: Any, accumulated: Any) -> Any:
             return i - 1 if right else i + 1, fn(accumulated, rows[i])

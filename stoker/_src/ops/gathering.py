@@ -326,7 +326,17 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
         rank = indices.static_shape.rank
         if rank is None:
             raise ValueError("batch_gather does not allow indices with unknown shape.")
+        params = convert_to_tensor(params, name="params")
+        _check_batch_dims(rank - 1, params, indices)
         return GATHER_V2(params, indices, rank - 1, batch_dims=rank - 1)
+
+
+def _check_batch_dims(batch_dims: int, params: Tensor, indices: Tensor) -> None:
+    """Raises ValueError unless there are that many dimensions before the last one of both, as far as that is known."""
+    for label, tensor in (("indices", indices), ("params", params)):
+        rank = tensor.static_shape.rank
+        if rank is not None and not 0 <= batch_dims < rank:
+            raise ValueError(f"Argument `batch_dims` = {batch_dims} must be less than rank(`{label}`) = {rank}")
 
 
 # ---- GatherNd ---------------------------------------------------------------------------------------------------
@@ -382,11 +392,15 @@ def gather_nd_shape(params: Shape, indices: Shape) -> Shape:
 GATHER_ND.shape(gather_nd_shape)
 
 
+def _size_dtype(indices: Tensor) -> DType:
+    return dtypes.int64 if indices.dtype.base_dtype is dtypes.int64 else dtypes.int32
+
+
 @GATHER_ND.grad
 def gather_nd_grad(op: Operation, g: Tensor) -> Any:
     params, indices = op.inputs
     if indices.static_shape.rank == 2 and indices.static_shape[-1] == 1:
-        sizes = array.shape(params, out_type=dtypes.int64)
+        sizes = array.shape(params, out_type=_size_dtype(indices))
         return IndexedSlices(convert_to_tensor(g), array.squeeze(indices, [-1]), sizes), None
     if indices.dtype.base_dtype is dtypes.int16:
         indices = math.cast(indices, dtypes.int32)
@@ -411,7 +425,7 @@ def gather_nd(
         batch_dims = constant_value(batch_dims)  # type: ignore[assignment]
     if not isinstance(batch_dims, (int, np.integer)) and np.shape(batch_dims) != ():
         raise TypeError(f"Argument `batch_dims` must be an int; got {batch_dims!r}")
-    if isinstance(batch_dims, (str, bytes)) or batch_dims is None:
+    if batch_dims is None:
         raise TypeError(
             f"Argument `batch_dims` must be an int that is known when the graph is built; got {batch_dims!r}"
         )
@@ -421,20 +435,22 @@ def gather_nd(
     with name_scope(name, "BatchGatherND", [params, indices]):
         params, indices = convert_to_tensor(params), convert_to_tensor(indices)
         rank = indices.static_shape.rank
-        if rank is None or batch_dims >= rank or batch_dims < 0:
-            raise ValueError(f"batch_dims = {batch_dims} must be at least 0 and less than rank(indices) = {rank}")
+        if rank is None:
+            raise ValueError("tf.gather_nd does not allow indices with unknown shape.")
+        _check_batch_dims(batch_dims, params, indices)
         shared = [x.static_shape[:batch_dims] for x in (params, indices) if x.static_shape.rank is not None]
         if len(shared) == 2 and not shared[0].compatible(shared[1]):
             text = f"The first {batch_dims} dimensions of params and indices differ: {shared[0]} and {shared[1]}."
             raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
-        # The batch's own coordinates are put before those given.
+        # The batch's own coordinates are put before those given: where the two differ in their batch, they cannot be joined.
         sizes = array.shape(indices, out_type=indices.dtype.base_dtype)
+        batch = array.shape(params, out_type=indices.dtype.base_dtype)
         parts = []
         for axis in range(batch_dims):
-            steps = ranges.range(math.cast(sizes[axis], indices.dtype.base_dtype))  # type: ignore[index]
+            steps = ranges.range(math.cast(batch[axis], indices.dtype.base_dtype))  # type: ignore[index]
             form = [1] * rank
             form[axis] = -1
-            ones = joined_sizes([*[sizes[i] for i in range(rank - 1)], 1])  # type: ignore[index]
+            ones = joined_sizes([*[(batch if i < batch_dims else sizes)[i] for i in range(rank - 1)], 1])  # type: ignore[index]
             parts.append(ranges.broadcast_to(array.reshape(steps, form), ones))
         return GATHER_ND(params, array.concat([*parts, indices], -1), bad_indices_policy=bad_indices_policy)
 
@@ -490,17 +506,18 @@ def resource_gather_nd_shape(resource: Shape, indices: Shape, *, op: Operation) 
     return gather_nd_shape(handle_shape(op._inputs[0]), indices)
 
 
-def _variable_sizes(op: Operation, kind: DType) -> Any:
-    """The sizes of the variable behind a handle: known from its op, or asked of it when running."""
-    handle = op.inputs[0]
-    made_by = getattr(handle, "op", None) if not getattr(handle, "is_eager", False) else None
-    if made_by is not None and made_by.type == "VarHandleOp" and made_by.attrs["shape"].known:
-        return np.array(list(made_by.attrs["shape"]), kind.as_numpy_dtype)
-    if made_by is None:
-        return np.array(handle._value.read().shape, kind.as_numpy_dtype)  # type: ignore[attr-defined]
+def variable_sizes(handle: Any, kind: DType) -> Any:
+    """The sizes of the variable behind a handle: known from the graph, or asked of it when running."""
+    if getattr(handle, "is_eager", False):
+        return np.array(handle._value.read().shape, kind.as_numpy_dtype)
+    known = handle_shape(handle)
+    if known.known:
+        return np.array(list(known), kind.as_numpy_dtype)
     definition = find_definition("VariableShape")
     if definition is None:
-        raise NotImplementedError(f"The gradient of '{op.name}' needs VariableShape, which is not defined.")
+        raise NotImplementedError(
+            f"The gradient of a lookup in '{handle.name}' needs VariableShape, which is not defined."
+        )
     return definition(handle, out_type=kind)
 
 
@@ -508,7 +525,7 @@ def _variable_sizes(op: Operation, kind: DType) -> Any:
 def resource_gather_grad(op: Operation, g: Tensor) -> Any:
     if op.attr("batch_dims"):
         raise NotImplementedError("The gradient of ResourceGather with batch_dims is not supported.")
-    sizes = convert_to_tensor(_variable_sizes(op, dtypes.int32))
+    sizes = convert_to_tensor(variable_sizes(op.inputs[0], dtypes.int32))
     values_shape = array.concat([[-1], sizes[1:]], 0)  # type: ignore[index]
     rows = array.reshape(g, values_shape)
     return IndexedSlices(rows, array.reshape(op.inputs[1], [-1]), sizes), None
@@ -517,7 +534,10 @@ def resource_gather_grad(op: Operation, g: Tensor) -> Any:
 @RESOURCE_GATHER_ND.grad
 def resource_gather_nd_grad(op: Operation, g: Tensor) -> Any:
     indices = op.inputs[1]
-    sizes = convert_to_tensor(_variable_sizes(op, indices.dtype.base_dtype))
+    if indices.static_shape.rank == 2 and indices.static_shape[-1] == 1:
+        sizes = convert_to_tensor(variable_sizes(op.inputs[0], _size_dtype(indices)))
+        return IndexedSlices(convert_to_tensor(g), array.squeeze(indices, [-1]), sizes), None
+    sizes = convert_to_tensor(variable_sizes(op.inputs[0], indices.dtype.base_dtype))
     return scattering.SCATTER_ND(indices, g, sizes), None
 
 

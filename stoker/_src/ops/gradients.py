@@ -285,13 +285,7 @@ class _Walk:
         if function is None:
             return
         with self._placed(op):
-            for i, g in enumerate(incoming):
-                if (
-                    g is None
-                    and is_trainable(op.outputs[i])
-                    and op.outputs[i].dtype.base_dtype not in (dtypes.resource, dtypes.variant)
-                ):
-                    incoming[i] = array.zeros_like(op.outputs[i])
+            fill_with_zeros(op, incoming)
             with name_scope(op.name + "_grad"):
                 results = function(op, *incoming)
                 results = list(results) if isinstance(results, (list, tuple)) else [results]
@@ -338,6 +332,19 @@ class _Walk:
                 else:
                     terms[:] = [aggregate(terms)]
         return terms[0]
+
+
+def fill_with_zeros(op: Any, incoming: list[Any]) -> None:
+    """Zeros where nothing flows into an output, for gradient functions; those of ops that call functions see None."""
+    if op.definition.calls:
+        return
+    for i, tensor in enumerate(op.outputs):
+        if incoming[i] is None and has_zeros(tensor):
+            incoming[i] = array.zeros_like(tensor)
+
+
+def has_zeros(tensor: Any) -> bool:
+    return is_trainable(tensor) and tensor.dtype.base_dtype not in (dtypes.resource, dtypes.variant)
 
 
 def aggregate(terms: list[Any]) -> Any:

@@ -10,7 +10,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import define
 from stoker._src.graph.indexed_slices import IndexedSlices
-from stoker._src.graph.scopes import control_dependencies, name_scope
+from stoker._src.graph.scopes import colocate_with, control_dependencies, device, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array
@@ -49,8 +49,19 @@ def group(*inputs: Any, **kwargs: Any) -> Any:
                     f"'inputs' should be zero or more (nested) Tensors. Received '{item}' with type '{type(item)}'."
                 )
             ops.append(item)
-        with control_dependencies(ops):
-            return NO_OP(name=scope)
+        by_device: dict[str, list[Any]] = {}
+        for item in ops:
+            by_device.setdefault(item.device, []).append(item)
+        if len(by_device) > 1:  # one op waits on each device, and the last one for those
+            ops = [_wait(by_device[place], place) for place in sorted(by_device)]
+            by_device = {"": ops}
+        place, ops = by_device.popitem() if by_device else ("", [])
+        return _wait(ops, place, scope)
+
+
+def _wait(ops: list[Any], place: str, name: str | None = None) -> Any:
+    with device(place or None), control_dependencies(ops):
+        return NO_OP(name=name)
 
 
 @export(v1="tuple")
@@ -85,10 +96,10 @@ def with_dependencies(dependencies: Any, output_tensor: Any, name: str | None = 
     if context.executing_eagerly():
         return output_tensor
     scoped = name_scope(name, "control_dependency", [*dependencies, output_tensor])
-    with scoped as scope, control_dependencies(dependencies):
-        if isinstance(output_tensor, IndexedSlices):
-            values = array.identity(output_tensor.values, name=scope)
-            return IndexedSlices(values, output_tensor.indices, output_tensor.dense_shape)
-        if isinstance(output_tensor, SparseTensor):
-            return output_tensor.with_values(array.identity(output_tensor.values, name=scope))
-        return array.identity(output_tensor, name=scope)
+    sparse = isinstance(output_tensor, (IndexedSlices, SparseTensor))
+    values = output_tensor.values if sparse else output_tensor
+    with scoped as scope, colocate_with(values), control_dependencies(dependencies):
+        late = array.identity(values, name=scope)
+    if isinstance(output_tensor, SparseTensor):
+        return output_tensor.with_values(late)
+    return IndexedSlices(late, output_tensor.indices, output_tensor.dense_shape) if sparse else late

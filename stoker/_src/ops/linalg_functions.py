@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 
 from stoker._src.base import dtypes
+from stoker._src.base.dtypes import DType
 from stoker._src.base.export import export
-from stoker._src.graph.conversion import convert_to_tensor, dtype_of
-from stoker._src.graph.scopes import name_scope
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import (
     array,
+    array_joining,
     array_selection,
+    debugging,
     diagonals,
     gathering,
     linalg,
@@ -22,24 +26,36 @@ from stoker._src.ops import (
     math,
     ranges,
     reductions,
-    sorting,
 )
 
 
-def _matrix(a: Any, validate_args: bool, name: str) -> Tensor:
-    """`a` as a floating point tensor of rank 2 or more.
+def _matrices(a: Any, hint: DType, name: str) -> Tensor:
+    """`a` as a tensor of rank 2 or more.
 
     Raises:
-        TypeError: another dtype.
-        ValueError: a smaller rank, when asked to look.
+        ValueError: a smaller rank.
     """
-    a = convert_to_tensor(a, name=name)
-    if not (a.dtype.is_floating or a.dtype.is_complex):
-        raise TypeError(f"Input `{name}` must have `float`-like `dtype` (saw {a.dtype.name}).")
+    a = convert_to_tensor(a, dtype_hint=hint, name=name)
     rank = a.static_shape.rank
     if rank is not None and rank < 2:
         raise ValueError(f"Input `{name}` must have at least 2 dimensions (saw: {rank}).")
-    del validate_args  # what can be checked is checked always
+    return a
+
+
+def _real_matrices(a: Any, validate_args: bool, hint: DType | None = None) -> Tensor:
+    """`a` as a floating point tensor of rank 2 or more, looked at when run too where that is asked for.
+
+    Raises:
+        TypeError: another dtype.
+        ValueError: a smaller rank.
+    """
+    a = convert_to_tensor(a, dtype_hint=hint, name="a")
+    if not a.dtype.is_floating:
+        raise TypeError(f"Input `a` must have `float`-like `dtype` (saw {a.dtype.name}).")
+    a = _matrices(a, dtypes.float32, "a")
+    if validate_args and a.static_shape.rank is None:
+        with control_dependencies([debugging.assert_rank_at_least(a, 2)]):
+            return array.identity(a)
     return a
 
 
@@ -58,7 +74,7 @@ def _scale(a: Tensor) -> Tensor:
 def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """How many singular values of each matrix are above `tol` (by default, what rounding could make of zero)."""
     with name_scope(name, "matrix_rank", [a]):
-        a = _matrix(a, validate_args, "a")
+        a = _real_matrices(a, validate_args, dtypes.float32)
         values = linalg_decompositions.svd(a, compute_uv=False)
         if tol is None:
             largest = reductions.reduce_max(values, -1, True)
@@ -70,7 +86,7 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
 def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The Moore-Penrose inverse: singular values at or below `rcond` times the largest count as zero."""
     with name_scope(name, "pinv", [a]):
-        a = _matrix(a, validate_args, "a")
+        a = _real_matrices(a, validate_args)
         kind = a.dtype.base_dtype
         if rcond is None:
             limit = math.multiply(convert_to_tensor(10, kind.real_dtype), _scale(a))
@@ -81,7 +97,11 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
         huge = math.number(float("inf"), s)
         usable = array_selection.SELECT_V2(math.greater(s, array.expand_dims(cutoff, -1)), s, huge)
         scaled = math.realdiv(v, array.expand_dims(math.cast(usable, kind), -2))
-        return linalg.matmul(scaled, u, adjoint_b=True)
+        inverse = linalg.matmul(scaled, u, adjoint_b=True)
+        if a.static_shape.dims is not None:
+            *batch, rows, columns = a.static_shape
+            inverse.set_shape([*batch, columns, rows])
+        return inverse
 
 
 def _unit_lower(lower_upper: Tensor) -> Tensor:
@@ -90,17 +110,24 @@ def _unit_lower(lower_upper: Tensor) -> Tensor:
     return diagonals.matrix_set_diag(lower, array.ones_like(diagonals.matrix_diag_part(lower_upper)))
 
 
-def _order(perm: Any, packed: Tensor) -> Tensor:
-    """The permutation that belongs to factors.
+def _factors(lower_upper: Any, perm: Any, validate_args: bool) -> tuple[Tensor, Tensor]:
+    """The packed factors, and the permutation that belongs to them, looked at when run too where that is asked for.
 
     Raises:
-        ValueError: it is one of matrices of another rank.
+        ValueError: factors that are no square matrices, or a permutation of matrices of another rank.
     """
+    packed = _matrices(lower_upper, dtypes.float32, "lower_upper")
     order = convert_to_tensor(perm, dtype_hint=dtypes.int32, name="perm")
     ranks = packed.static_shape.rank, order.static_shape.rank
     if None not in ranks and ranks[0] != ranks[1] + 1:  # type: ignore[operator]
         raise ValueError(f"`rank(lower_upper)` must equal `rank(perm) + 1`: {ranks[0]} and {ranks[1]}.")
-    return order
+    if ranks[0] is not None and len({*packed.static_shape[-2:]} - {None}) > 1:
+        raise ValueError(f"`lower_upper` must be square, but its shape is {packed.shape}.")
+    if validate_args and None in ranks:
+        same = debugging.assert_equal(ranges.rank(packed), math.add(ranges.rank(order), 1))
+        with control_dependencies([debugging.assert_rank_at_least(packed, 2), same]):
+            return array.identity(packed), array.identity(order)
+    return packed, order
 
 
 def _rows(x: Tensor, order: Tensor) -> Tensor:
@@ -111,8 +138,8 @@ def _rows(x: Tensor, order: Tensor) -> Tensor:
         matrices = array.reshape(x, gathering.joined_sizes([-1, sizes[-2], sizes[-1]]))
         orders = array.reshape(order, gathering.joined_sizes([-1, sizes[-2]]))
         return array.reshape(gathering.GATHER_V2(matrices, orders, 1, batch_dims=1), sizes)
-    if rank == 2:
-        return gathering.GATHER_V2(x, order, 0)
+    if order.static_shape.rank == 1:
+        return gathering.GATHER_V2(x, order, rank - 2)
     return gathering.GATHER_V2(x, order, rank - 2, batch_dims=rank - 2)
 
 
@@ -120,28 +147,31 @@ def _inverse_order(perm: Tensor) -> Tensor:
     from_rank = perm.static_shape.rank
     if from_rank == 1:
         return array.invert_permutation(perm)
-    return math.cast(sorting.argsort(perm), perm.dtype.base_dtype)
+    # Permutations of many matrices, one behind the other, are one permutation.
+    rows = array.reshape(perm, gathering.joined_sizes([-1, array.SHAPE_OP(perm)[-1]]))
+    count, size = (math.cast(each, perm.dtype.base_dtype) for each in array_joining.unstack(array.SHAPE_OP(rows), 2))
+    starts = array.expand_dims(math.multiply(ranges.range(count), size), 1)
+    inverse = array.invert_permutation(array.reshape(math.add(rows, starts), [-1]))
+    return array.reshape(math.subtract(array.reshape(inverse, array.SHAPE_OP(rows)), starts), array.SHAPE_OP(perm))
 
 
 @export("linalg.lu_reconstruct")
 def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The matrices that `tf.linalg.lu` factorised."""
     with name_scope(name, "lu_reconstruct"):
-        packed = _matrix(lower_upper, validate_args, "lower_upper")
-        order = _order(perm, packed)
+        packed, order = _factors(lower_upper, perm, validate_args)
         product = linalg.matmul(_unit_lower(packed), diagonals.matrix_band_part(packed, 0, -1))
-        return _rows(product, _inverse_order(order))
+        whole = _rows(product, _inverse_order(order))
+        whole.set_shape(packed.static_shape)
+        return whole
 
 
 @export("linalg.lu_solve")
 def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The x with A x = rhs, from the factorisation of A by `tf.linalg.lu`."""
     with name_scope(name, "lu_solve"):
-        packed = _matrix(lower_upper, validate_args, "lower_upper")
-        order = _order(perm, packed)
-        right = convert_to_tensor(
-            rhs, dtype_hint=packed.dtype.base_dtype if dtype_of(rhs) is None else None, name="rhs"
-        )
+        packed, order = _factors(lower_upper, perm, validate_args)
+        right = _matrices(rhs, packed.dtype.base_dtype, "rhs")
         sizes = packed.static_shape[-1], (right.static_shape[-2] if (right.static_shape.rank or 0) > 1 else None)
         if None not in sizes and sizes[0] != sizes[1]:
             raise ValueError(f"`lower_upper.shape[-1]` must equal `rhs.shape[-2]`: {sizes[0]} and {sizes[1]}.")
@@ -153,13 +183,13 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
 def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The inverse of the matrices that `tf.linalg.lu` factorised."""
     with name_scope(name, "lu_matrix_inverse"):
-        packed = _matrix(lower_upper, validate_args, "lower_upper")
+        packed, order = _factors(lower_upper, perm, validate_args)
         size = packed.static_shape[-1]
         size = array.shape(packed)[-1] if size is None else size
         eye = diagonals.eye(size, dtype=packed.dtype.base_dtype)
         if packed.static_shape.rank != 2:
             eye = ranges.broadcast_to(eye, array.shape(packed))
-        return lu_solve(packed, perm, eye, validate_args)
+        return lu_solve(packed, order, eye)
 
 
 @export("linalg.eigh_tridiagonal")
@@ -196,8 +226,14 @@ def eigh_tridiagonal(
     if select == "v":
         raise NotImplementedError("eigh_tridiagonal(select='v')")
     with name_scope(name, "eigh_tridiagonal"):
-        alpha = convert_to_tensor(alpha)
-        beta = convert_to_tensor(beta, alpha.dtype.base_dtype)
+        alpha, beta = convert_to_tensor(alpha), convert_to_tensor(beta)
+        if alpha.dtype.base_dtype is not beta.dtype.base_dtype:
+            raise ValueError("'alpha' and 'beta' must have the same type.")
+        sizes = [each.static_shape[-1] if each.static_shape.rank else None for each in (alpha, beta)]
+        if None not in sizes and sizes[0] != sizes[1] + 1:  # type: ignore[operator]
+            raise context.invalid(
+                f"beta must have one element less than alpha, but they have {sizes[1]} and {sizes[0]}."
+            )
         dense = diagonals.matrix_diag(alpha)
         if alpha.static_shape.size != 1:
             dense = dense + diagonals.matrix_diag(beta, k=1) + diagonals.matrix_diag(math.conj(beta), k=-1)  # type: ignore[operator]

@@ -58,8 +58,7 @@ def matrix_solve_kernel(matrix: torch.Tensor, rhs: torch.Tensor, *, adjoint: boo
         )
     a = _wide(matrix)
     solution, info = torch.linalg.solve_ex(a.mH if adjoint else a, _wide(rhs))
-    if bool((info != 0).any()) or bool(torch.isnan(a).any()):
-        raise InvalidArgumentError(None, None, "Input matrix is not invertible.")
+    solution = linalg_decompositions.of_invertible(a, info, solution, "Input matrix is not invertible.")
     return solution.contiguous().to(matrix.dtype)
 
 
@@ -195,7 +194,11 @@ def matrix_solve_ls_kernel(
     rows, cols = a.shape[-2:]
     if not fast:  # the complete orthogonal decomposition takes no regularizer
         driver = "gelsy" if a.device.type == "cpu" else None
-        return torch.linalg.lstsq(a, b, driver=driver).solution.to(matrix.dtype)
+        finite = (torch.isfinite(a).all(-1).all(-1) & torch.isfinite(b).all(-1).all(-1))[..., None, None]
+        if bool(finite.all()):
+            return torch.linalg.lstsq(a, b, driver=driver).solution.to(matrix.dtype)
+        a, b = torch.where(finite, a, 0.0), torch.where(finite, b, 0.0)  # torch refuses what is not finite
+        return torch.where(finite, torch.linalg.lstsq(a, b, driver=driver).solution, torch.nan).to(matrix.dtype)
     tall = rows >= cols
     gram = a.mH @ a if tall else a @ a.mH
     gram = gram + l2_regularizer * torch.eye(gram.shape[-1], dtype=a.dtype, device=a.device)
@@ -266,14 +269,15 @@ def matrix_solve_ls(
     `fast` goes by the normal equations and has gradients; otherwise an orthogonal decomposition also serves matrices
     without full rank.
     """
-    with name_scope(name, "matrix_solve_ls", [matrix, rhs, l2_regularizer]):
+    with name_scope(name, "matrix_solve_ls", [matrix, rhs, l2_regularizer]) as scope:
         matrix = convert_to_tensor(matrix)
         rhs = convert_to_tensor(rhs, dtype_hint=matrix.dtype.base_dtype if dtype_of(rhs) is None else None)
         weight = convert_to_tensor(l2_regularizer, dtypes.float64 if not isinstance(l2_regularizer, Tensor) else None)
         matrix.shape.with_rank_at_least(2)
         rows, cols = matrix.static_shape[-2], matrix.static_shape[-1]
         if not fast or rows is None or cols is None:
-            return MATRIX_SOLVE_LS(matrix, rhs, math.cast(weight, dtypes.float64), fast=fast)
+            weight = math.cast(weight, dtypes.float64)
+            return MATRIX_SOLVE_LS(matrix, rhs, weight, fast=fast, name=None if fast else scope)
         known = constant_value(weight)
         weight = None if known is not None and not known.any() else weight
         factor = _regularized(matrix, rows >= cols, weight)
@@ -471,19 +475,38 @@ def tridiagonal_solve(
         right = array.reshape(right, array.concat([array.shape(right), [1]], 0))
     elif transpose_rhs:
         right = linalg.transposed(right)
+    _check_systems(diags.static_shape, right.static_shape)
     solution = TRIDIAGONAL_SOLVE(diags, right, partial_pivoting=partial_pivoting, name=name)
     if vector:
         return array.reshape(solution, array.shape(solution)[:-1])
     return linalg.transposed(solution) if transpose_rhs else solution
 
 
+def _check_systems(diags: Shape, rhs: Shape) -> None:
+    """Raises ValueError for diagonals [..., 3, M] and right-hand sides [..., M, K] that are known not to fit."""
+    if diags.rank is None or rhs.rank is None or diags.rank < 2:
+        return
+    if diags.rank != rhs.rank:
+        raise ValueError(f"Expected the rank of rhs to be {diags.rank - 1} or {diags.rank}, got {rhs.rank}")
+    if any(None not in pair and pair[0] != pair[1] for pair in zip(diags[:-2], rhs[:-2])):
+        raise ValueError(f"Batch shapes {diags[:-2]} and {rhs[:-2]} are incompatible")
+    if diags[-2] not in (3, None):
+        raise ValueError(f"Expected 3 diagonals got {diags[-2]}")
+    if None not in (diags[-1], rhs[-2]) and diags[-1] != rhs[-2]:
+        raise ValueError(
+            f"Expected number of left-hand sided and right-hand sides to be equal, got {diags[-1]} and {rhs[-2]}"
+        )
+
+
 @export("linalg.tridiagonal_matmul")
 def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
     """The product of tridiagonal matrices with `rhs` [..., M, K]; the diagonals as in `tridiagonal_solve`."""
-    right = convert_to_tensor(rhs)
-    size = right.static_shape[-2] if (right.static_shape.rank or 0) > 1 else None
+    size = None
+    if diagonals_format == "sequence":
+        rhs = convert_to_tensor(rhs)
+        size = rhs.static_shape[-2] if (rhs.static_shape.rank or 0) > 1 else None
     diags = _compact(diagonals, diagonals_format, size)
-    return TRIDIAGONAL_MATMUL(diags[..., 0:1, :], diags[..., 1:2, :], diags[..., 2:3, :], right, name=name)
+    return TRIDIAGONAL_MATMUL(diags[..., 0:1, :], diags[..., 1:2, :], diags[..., 2:3, :], rhs, name=name)
 
 
 BANDED_TRIANGULAR_SOLVE = define(

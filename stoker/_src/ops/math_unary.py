@@ -205,7 +205,11 @@ ABS = unary("Abs", torch.abs, (*FLOATS, *SIGNED_INTS), lambda op, g: _times(g, s
 def _sign(x: torch.Tensor) -> torch.Tensor:
     if x.is_floating_point():
         return torch.where(torch.isnan(x), x, torch.sign(x))  # torch's sign of NaN is 0
-    return torch.sgn(x)
+    if not x.is_complex():
+        return torch.sgn(x)
+    size = torch.abs(x).unsqueeze(-1)
+    parts = torch.view_as_real(x) / size
+    return torch.view_as_complex(torch.where(size < torch.finfo(size.dtype).tiny, 0.0, parts))
 
 
 SIGN = unary("Sign", _sign, SIGNED, lambda op, g: array.zeros_like(op.inputs[0]))

@@ -54,7 +54,10 @@ def _logical_or_bitwise(name: str) -> Callable[..., Tensor]:
     """`&`, `|` and `^`: logic on booleans, bits on integers."""
 
     def apply(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-        return (logical if x.dtype.base_dtype is dtypes.bool_ else bits)(x, y, name=name)
+        if x.dtype.base_dtype is dtypes.bool_:
+            return logical(x, y, name=name)
+        with name_scope(name):
+            return bits(x, y)
 
     logical = getattr(comparison, f"logical_{name}")
     bits = getattr(bitwise, f"bitwise_{name}")

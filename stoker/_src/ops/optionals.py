@@ -10,6 +10,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph.definition import SHAPES, TYPES, VIEW, define
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops import array, math
 
 
 class Optional:
@@ -19,6 +20,20 @@ class Optional:
 
     def __init__(self, values: list[Any] | None) -> None:
         self.values = values
+
+    def zeros_like(self) -> Optional:
+        return Optional(None if self.values is None else [array.zeros_like_kernel(value) for value in self.values])
+
+    def sum_with(self, others: list[Optional]) -> Optional:
+        """Component by component, of optionals that all have values or all have none."""
+        held = [each.values for each in (self, *others) if each.values is not None]
+        if len(held) not in (0, len(others) + 1):
+            raise InvalidArgumentError(
+                None, None, "Cannot add optionals because one has a value and the other doesn't."
+            )
+        if any(len(values) != len(held[0]) for values in held):
+            raise InvalidArgumentError(None, None, "Cannot add optionals because they have different types.")
+        return Optional([math.add_n_kernel(list(column)) for column in zip(*held)] if held else None)
 
 
 OPTIONAL_FROM_VALUE = define(

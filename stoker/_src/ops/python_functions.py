@@ -6,6 +6,7 @@ functions that this process gave the same tokens, or none.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 import weakref
@@ -164,7 +165,7 @@ def _keep(function: _Function, outputs: Any) -> None:
 def _called(definition: OpDefinition, function: _Function, inp: Any, Tout: Any, name: str | None) -> Any:
     """The op's outputs in the structure of `Tout`; without outputs, the op (None in eager mode)."""
     wanted = [as_dtype(dtype) for dtype in nest.flatten(Tout)]
-    outputs = definition([convert_to_tensor(item) for item in inp], token=function.token, Tout=wanted, name=name)
+    outputs = definition(list(inp), token=function.token, Tout=wanted, name=name)
     if not wanted:
         if context.executing_eagerly():
             return None
@@ -178,10 +179,10 @@ def _called(definition: OpDefinition, function: _Function, inp: Any, Tout: Any, 
 def _array_function(func: Any, inp: Any, Tout: Any, stateful: bool, name: str | None) -> Any:
     if context.executing_eagerly():
         returned = func(*[_argument(convert_to_tensor(item)._value) for item in inp])  # type: ignore[attr-defined]
-        wanted = [as_dtype(dtype) for dtype in nest.flatten(Tout)]
-        results = _results(returned, getattr(func, "__name__", "func"), wanted)
-        tensors = [convert_to_tensor(value, dtype) for value, dtype in zip(results, wanted)]
-        return tensors[0] if not nest.is_nested(Tout) else nest.pack_sequence_as(Tout, tensors)
+        if not isinstance(returned, (list, tuple)):
+            return None if returned is None else convert_to_tensor(returned)
+        results = [convert_to_tensor(value) for value in returned]  # their dtypes are what they are, not `Tout`
+        return results[0] if len(results) == 1 else results
     return _called(PY_FUNC if stateful else PY_FUNC_STATELESS, _register(func), inp, Tout, name)
 
 
@@ -206,7 +207,18 @@ def py_func(func: Any, inp: Any, Tout: Any, stateful: bool = True, name: str | N
 def numpy_function(
     func: Any = None, inp: Any = None, Tout: Any = None, stateful: bool = True, name: str | None = None
 ) -> Any:
-    """Calls a Python function on arrays when the op runs; see `py_func`. No gradient flows through it."""
+    """Calls a Python function on arrays when the op runs; see `py_func`. No gradient flows through it.
+
+    Without `func` it is a decorator for one, which needs `Tout`.
+    """
+    if Tout is None:
+        raise TypeError("Missing required argument: 'Tout'.")
+    if func is None:
+        if inp is not None:
+            raise TypeError("Don't set the `inp` argument when using tf.numpy_function as a decorator (`func=None`).")
+        return lambda function: functools.wraps(function)(
+            lambda *args: numpy_function(function, args, Tout, stateful, name)
+        )
     return _array_function(func, inp, Tout, stateful, name)
 
 

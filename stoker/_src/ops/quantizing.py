@@ -94,10 +94,17 @@ def quantize_v2_kernel(
             None,
             f"input_max_range must be larger than input_min_range: {min_range.tolist()} > {max_range.tolist()}",
         )
-    # The range takes in zero and is no narrower than asked for, in proportion to its larger end.
-    low = torch.clamp(min_range, max=0.0)
-    least = torch.clamp(torch.maximum(min_range.abs(), max_range.abs()), min=1.0) * ensure_minimum_range
-    high = torch.clamp(torch.maximum(max_range, low + least), min=0.0)
+    if axis == -1:
+        min_range, max_range = (
+            _along(*each) for each in ((min_range, input, -1, "min_range"), (max_range, input, -1, "max_range"))
+        )
+    # The range takes in zero and is no narrower than asked for, in proportion to its larger end. What is not a number loses
+    # every comparison.
+    low = torch.where(min_range < 0, min_range, 0.0)
+    larger = torch.where(min_range.abs() < max_range.abs(), max_range.abs(), min_range.abs())
+    enough = low + torch.where(larger > 1, larger, 1.0) * ensure_minimum_range
+    high = torch.where(max_range < enough, enough, max_range)
+    high = torch.where(high > 0, high, 0.0)
     if mode == "SCALED":
         low, high, scale = _scaled(low, high, T, narrow_range)
     start, end = (_along(each, input, axis, label) for each, label in ((low, "min_range"), (high, "max_range")))
@@ -217,7 +224,7 @@ def quantize(
     Returns:
         (output, output_min, output_max): the integers and the range that is used.
     """
-    x = convert_to_tensor(input, dtypes.float32, name="input")
+    x = input if isinstance(input, Tensor) else convert_to_tensor(input, dtypes.float32, name="input")
     return QUANTIZE_V2(
         x, min_range, max_range, T=as_dtype(T), mode=mode, round_mode=round_mode, narrow_range=narrow_range,
         axis=_settled(axis, x), ensure_minimum_range=ensure_minimum_range, name=name,

@@ -12,6 +12,7 @@ from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import (
     array,
@@ -82,12 +83,10 @@ def _spread(value: Any, like: RaggedTensor) -> Any:
         tensor = array.expand_dims(tensor, 0)
     places = [None] * outer
     sizes = array.shape(tensor, out_type=like.row_splits.dtype.base_dtype)
-    at: list[Tensor] = [ranges.range(like.nrows())]
+    at = _coordinates(like)
     level: Any = like
     checks: list[tuple[Any, Any]] = [(like.nrows(), 0)]
     while isinstance(level, RaggedTensor):
-        rows = level.value_rowids()
-        at = [gathering.GATHER_V2(each, rows, 0) for each in at] + [_places(level)]
         checks.append((level.row_lengths(), len(checks)))
         level = level.values
     for axis, (lengths, _) in enumerate(checks):
@@ -117,12 +116,47 @@ _UNARY = """
 _BINARY = """
     add subtract multiply divide math.divide_no_nan math.floordiv math.floormod math.mod maximum minimum pow truediv
     math.squared_difference math.atan2 equal not_equal greater greater_equal less less_equal logical_and logical_or
-    math.logical_and math.logical_or math.logical_xor bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor where where_v2
+    math.logical_and math.logical_or math.logical_xor bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor
     squared_difference floordiv floormod mod div logical_xor atan2 div_no_nan realdiv truncatediv truncatemod math.truediv
     math.xlogy math.xdivy math.igamma math.zeta
 """.split()
 for _name in (*_UNARY, *_BINARY):
     _also_ragged(_name, _mapped)
+
+
+def _where(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Elements of two by a condition, or the coordinates of what is true."""
+    if arguments.get("x") is not None or arguments.get("y") is not None:
+        return _mapped(original, arguments)
+    with name_scope(arguments.get("name"), "RaggedWhere"):
+        found = array_selection.WHERE(arguments["condition"].flat_values)
+        at = [casting.cast(each, dtypes.int64) for each in _coordinates(arguments["condition"])]
+        outer = [gathering.GATHER_V2(each, found[:, 0], 0) for each in at]  # type: ignore[index]
+        return array.concat([array_joining.stack(outer, 1), found[:, 1:]], 1)  # type: ignore[index]
+
+
+def _coordinates(ragged: RaggedTensor) -> list[Tensor]:
+    """For each flat value its row, its place in that row, and so on down."""
+    at, level = [ranges.range(ragged.nrows())], ragged
+    while isinstance(level, RaggedTensor):
+        rows = level.value_rowids()
+        at = [gathering.GATHER_V2(each, rows, 0) for each in at] + [_places(level)]
+        level = level.values  # type: ignore[assignment]
+    return at
+
+
+def _joined_text(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Strings of the same rows joined one by one."""
+    shared = ragged_functions.same_rows([each for each in arguments["inputs"] if isinstance(each, RaggedTensor)])
+    flat = [
+        each.flat_values if isinstance(each, RaggedTensor) else _spread(each, shared) for each in arguments["inputs"]
+    ]
+    return shared.with_flat_values(original(**{**arguments, "inputs": flat}))
+
+
+for _name in ("where", "where_v2"):
+    _also_ragged(_name, _where)
+_also_ragged("strings.join", _joined_text, lists=True)
 
 
 # ---- reductions -------------------------------------------------------------------------------------------------

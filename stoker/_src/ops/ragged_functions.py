@@ -12,7 +12,7 @@ from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.export import export
 from stoker._src.base.shapes import as_shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import (
@@ -21,6 +21,7 @@ from stoker._src.ops import (
     array_selection,
     casting,
     constants,
+    debugging,
     gathering,
     math,
     ragged_ops,
@@ -30,7 +31,7 @@ from stoker._src.ops import (
     segment,
     sorting,
 )
-from stoker._src.ops.ragged_tensor import RaggedTensor, RaggedTensorValue, _places, checked
+from stoker._src.ops.ragged_tensor import RaggedTensor, RaggedTensorValue, _merged, _places, checked
 
 # ---- from Python lists ------------------------------------------------------------------------------------------
 
@@ -80,7 +81,7 @@ def _parts(pylist: Any, dtype: Any, ragged_rank: int | None, inner_shape: Any) -
         rank, inner = ragged_rank, None
     else:
         rank, inner = depth - 1, ()
-    if ragged_rank is not None and ragged_rank >= max(depth, 1):
+    if ragged_rank is not None and scalars is not None and ragged_rank >= max(depth, 1):
         raise ValueError(f"Invalid pylist: has max_nesting {depth}, which is less than ragged_rank {ragged_rank} + 1")
     splits: list[list[int]] = []
     flat: list[Any] = list(pylist)
@@ -428,10 +429,22 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
             values = [values]
         if not values:
             raise ValueError("rt_inputs may not be empty.")
+        if not isinstance(axis, int):
+            raise TypeError(f"axis must be an int; got {type(axis).__name__}")
         parts = [each if isinstance(each, RaggedTensor) else convert_to_tensor(each) for each in values]
-        ranks = {each.static_shape.rank for each in parts}
-        if ranks == {0}:
-            return array_joining.stack(parts, axis)
+        rank = next((each.static_shape.rank for each in parts if each.static_shape.rank is not None), None)
+        if rank is not None:
+            for each in parts:
+                each.shape.with_rank(rank)
+            if not -rank - 1 <= axis <= rank:
+                raise ValueError(f"axis={axis} out of bounds: expected {-rank - 1}<=axis<{rank + 1}")
+            axis += rank + 1 if axis < 0 else 0
+        if not any(isinstance(each, RaggedTensor) for each in parts):
+            if rank == 1 and axis == 0:
+                lengths = array.concat([array.SHAPE_OP(each) for each in parts], 0)
+                return RaggedTensor.from_row_lengths(array.concat(parts, 0), lengths, validate=False)
+            if rank == 0 or axis > 0:
+                return array_joining.stack(parts, axis)
         at = _settled_axis(axis, parts[0], 1)
         wide = [expand_dims(each, at) for each in parts]
         if not any(isinstance(each, RaggedTensor) for each in wide):
@@ -505,18 +518,39 @@ def _masked(data: RaggedTensor, mask: RaggedTensor) -> RaggedTensor:
 def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> RaggedTensor:
     """Row i holds the values of `data` whose partition is i, in their order."""
     with name_scope(name, "SegmentStack", None):
-        ids = convert_to_tensor(partitions, name="partitions")
-        if ids.static_shape.rank is None:
+        data, ids = (
+            each if isinstance(each, RaggedTensor) else convert_to_tensor(each, name=label)
+            for each, label in ((data, "data"), (partitions, "partitions"))
+        )
+        count = casting.cast(convert_to_tensor(num_partitions, name="num_partitions"), ids.dtype.base_dtype)
+        count.shape.with_rank(0)
+        if isinstance(ids, RaggedTensor):
+            if not isinstance(data, RaggedTensor) or data.ragged_rank < ids.ragged_rank:
+                raise ValueError("data must be a RaggedTensor if partitions is a RaggedTensor")
+            with control_dependencies([_same_splits(data.row_splits, ids.row_splits)]):
+                inner = casting.cast(array.identity(ids.values), ids.row_splits.dtype.base_dtype)
+                return stack_dynamic_partitions(data.values, inner, num_partitions)
+        rank = ids.static_shape.rank
+        if rank is None:
             raise ValueError("partitions must have known rank.")
-        if ids.static_shape.rank != 1:
-            raise NotImplementedError("stack_dynamic_partitions takes a vector of partitions.")
-        if not isinstance(data, RaggedTensor):
-            data = convert_to_tensor(data, name="data")
-            if not data.static_shape.at_least(1)[:1].compatible(ids.static_shape):
-                raise ValueError(f"Shapes {ids.shape} and {data.shape[:1]} are incompatible")
+        data.shape[:rank].assert_is_compatible_with(ids.shape)
+        low = debugging.assert_non_negative(ids, message="partitions must be non-negative.")
+        high = debugging.assert_less(ids, count, message="partitions must be less than num_partitions")
+        known = data.static_shape[:rank] if data.static_shape.rank is not None else None
+        same = None
+        if rank and not (known and known.known and ids.static_shape.known):
+            sizes = [data.nrows()] if isinstance(data, RaggedTensor) else array.SHAPE_OP(data)[:rank]
+            sizes = casting.cast(sizes, dtypes.int32)
+            same = debugging.assert_equal(sizes, array.SHAPE_OP(ids)[: 1 if isinstance(data, RaggedTensor) else rank])
+        with control_dependencies([check for check in (low, high, same) if check is not None]):
+            ids = array.identity(ids)
+        if rank == 0:
+            return stack_dynamic_partitions(expand_dims(data, 0), array.expand_dims(ids, 0), count)
+        if rank > 1:
+            data, ids = _merged(data, 0, rank - 1), array.reshape(ids, [-1])
         order = sorting.argsort(ids, stable=True)
         rows = gathering.GATHER_V2(ids, order, 0)
-        return RaggedTensor.from_value_rowids(gather_rows(data, order), rows, num_partitions)
+        return RaggedTensor.from_value_rowids(gather_rows(data, order), rows, count, validate=False)
 
 
 # ---- reductions -------------------------------------------------------------------------------------------------

@@ -87,13 +87,16 @@ def ragged_range_kernel(starts: torch.Tensor, limits: torch.Tensor, deltas: torc
         raise _invalid("starts, limits and deltas must be scalars or vectors")
     rows = sizes.pop() if sizes else 1
     first, last, step = (each.expand(rows) for each in (starts, limits, deltas))
-    if bool((step == 0).any()):
+    if bool(((step == 0) | torch.isnan(step)).any()):
         raise _invalid("Requires delta != 0")
+    forward = torch.where(step > 0, first < last, first > last)
+    exact = torch.abs((last.double() - first.double()) / step.double())
+    if bool((forward & (exact >= 2.0**62)).any()):
+        raise _invalid("Requires ((limit - start) / delta) <= 2**62")
     if step.dtype.is_floating_point:
         counts = torch.ceil(torch.abs((last - first) / step)).to(torch.int64)
     else:
-        counts = -((first - last).to(torch.int64) // step)
-    forward = torch.where(step > 0, first < last, first > last)
+        counts = -((first.to(torch.int64) - last.to(torch.int64)) // step)
     counts = torch.where(forward, counts.to(torch.int64), 0)
     splits = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     if int(splits[-1]) > torch.iinfo(torch_dtype(Tsplits)).max:

@@ -248,7 +248,7 @@ def unicode_encode(
 ) -> Any:
     """A string from each row of code points: the last dimension, ragged or not."""
     with name_scope(name, "UnicodeEncode", [input]):
-        points = input if isinstance(input, RaggedTensor) else convert_to_tensor(input, dtypes.int32)
+        points = input if isinstance(input, RaggedTensor) else convert_to_tensor(input)
         rank = points.static_shape.rank
         if rank is None:
             raise ValueError("Rank of input_tensor must be statically known.")
@@ -305,17 +305,18 @@ def ngrams(
         ValueError: a width below 1, or a padding width without pad values.
         TypeError: widths or pad values of the wrong kind.
     """
-    widths = [ngram_width] if isinstance(ngram_width, int) else list(ngram_width)
-    if not widths or not all(isinstance(width, int) for width in widths):
-        raise TypeError(f"All items in `ngram_width` must be ints, got {ngram_width!r}.")
-    if any(width < 1 for width in widths):
-        raise ValueError(f"All ngram_widths must be greater than 0, got {ngram_width!r}.")
-    if padding_width is not None and pad_values is None:
-        raise ValueError("`pad_values` must be provided if `padding_width` is set.")
     if padding_width is not None and padding_width < 1:
         raise ValueError(f"padding_width must be greater than 0, got {padding_width}.")
-    pads = (pad_values, pad_values) if isinstance(pad_values, (str, bytes)) else (pad_values or ("", ""))
-    if len(pads) != 2 or not all(isinstance(pad, (str, bytes)) for pad in pads):
+    if padding_width is not None and pad_values is None:
+        raise ValueError("`pad_values` must be provided if `padding_width` is set.")
+    pads = (
+        (pad_values, pad_values)
+        if isinstance(pad_values, (str, bytes))
+        else ("", "")
+        if pad_values is None
+        else pad_values
+    )
+    if not isinstance(pads, (list, tuple)) or len(pads) != 2 or not all(isinstance(pad, (str, bytes)) for pad in pads):
         raise TypeError("pad_values must be a string, tuple of strings, or None.")
     width = 0 if pad_values is None else (-1 if padding_width is None else padding_width)
     with name_scope(name, "StringNGrams", [data]):
@@ -323,6 +324,12 @@ def ngrams(
         rank = rows.static_shape.rank
         if rank is None:
             raise ValueError("data must have a known rank.")
+        widths = ngram_width if isinstance(ngram_width, (list, tuple)) else [ngram_width]
+        if not widths:
+            raise TypeError("`ngram_width` must not be empty.")
+        for each in widths:
+            if each < 1:
+                raise ValueError(f"All ngram_widths must be greater than 0. Got {each}")
         if not isinstance(rows, RaggedTensor):
             if rank == 0:
                 raise ValueError("Data must have rank>0")

@@ -24,6 +24,7 @@ from stoker._src.ops import (
     assertions,
     casting,
     constants,
+    counting,
     gathering,
     grouping,
     math,
@@ -705,22 +706,33 @@ def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: An
 def segment_ids_to_row_splits(
     segment_ids: Any, num_segments: Any = None, out_type: Any = None, name: str | None = None
 ) -> Tensor:
-    """Where rows are cut, given the row of each value (in rising order): [0, 0, 2] gives [0, 2, 2, 3]."""
+    """Where rows are cut, given the row of each value: [0, 0, 2] gives [0, 2, 2, 3].
+
+    Raises:
+        TypeError: `segment_ids` or `num_segments` are no whole numbers.
+    """
     with name_scope(name, "SegmentIdsToRaggedSplits", [segment_ids]):
-        ids = _splits_tensor(segment_ids, "segment_ids")
+        ids = _whole_numbers(segment_ids, dtypes.int64, "segment_ids")
+        if ids.static_shape.rank not in (None, 1):
+            raise ValueError(f"Shape {ids.shape} must have rank 1")
         own = ids.dtype.base_dtype
         kind = own if out_type is None else as_dtype(out_type)
         if num_segments is None:
             count = math.maximum(reductions.reduce_max(ids) + 1, constants.constant(0, own))  # type: ignore[operator]
             # The largest of no numbers is the least there is; one more is still below zero.
         else:
-            count = convert_to_tensor(num_segments, name="num_segments")
-            if not count.dtype.is_integer:
-                raise TypeError(f"Argument `tensor` (name: num_segments) must be of type integer. Received {count}")
+            count = _whole_numbers(num_segments, own, "num_segments")
+            count.shape.with_rank(0)
             count = casting.cast(count, own)
-        rows = ranges.range(constants.constant(0, own), count + 1)  # type: ignore[operator]
-        found = sorting.LOWER_BOUND(array.expand_dims(ids, 0), array.expand_dims(rows, 0), out_type=kind)
-        return array.squeeze(found, [0])
+        lengths = counting.DENSE_BINCOUNT(ids, count, constants.constant([], kind))
+        return array.concat([constants.constant([0], kind), scans.cumsum(lengths)], 0)
+
+
+def _whole_numbers(value: Any, hint: DType, name: str) -> Tensor:
+    tensor = convert_to_tensor(value, dtype_hint=hint, name=name)
+    if not tensor.dtype.is_integer:
+        raise TypeError(f"Argument `tensor` (name: {name}) must be of type integer. Received `tensor` = {tensor}.")
+    return tensor
 
 
 def _rebuild(instance: RaggedTensor, parts: Any) -> Any:

@@ -14,7 +14,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph import context
-from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.conversion import convert_to_tensor, is_tensor
 from stoker._src.graph.definition import STATEFUL, OpDefinition, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
@@ -132,8 +132,9 @@ def random_uniform_int_shape(shape: Shape, minval: Shape, maxval: Shape) -> Shap
 
 
 def shape_tensor(shape: Any) -> Tensor:
-    """A shape as a tensor of int32, unless it is a tensor already."""
-    hint = None if isinstance(shape, Tensor) else dtypes.int32
+    """A shape as a tensor: numbers of int32, what brings a dtype of its own as it is."""
+    plain = isinstance(shape, (list, tuple)) and not any(is_tensor(each) for each in shape)
+    hint = dtypes.int32 if plain else None
     return convert_to_tensor(shape, dtype_hint=hint, name="shape")
 
 
@@ -203,4 +204,6 @@ def random_uniform(
         if kind.is_integer:
             return RANDOM_UNIFORM_INT(sizes, low, high, name=scope, **op_seed_attrs(seed))
         drawn = RANDOM_UNIFORM(sizes, dtype=kind, **op_seed_attrs(seed))
+        if type(minval) in (int, float) and type(maxval) in (int, float) and (minval, maxval) == (0, 1):
+            return drawn
         return math.ADD_V2(drawn * (high - low), low, name=scope)  # type: ignore[operator]

@@ -10,16 +10,17 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX, REAL, DType, as_dtype
-from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError
+from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, broadcast
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, STATEFUL, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, math, random, ranges, reductions, slicing
-from stoker._src.ops.random import checked_count, generator, op_seed_attrs, shape_tensor
+from stoker._src.ops.random import checked_count, generator, op_seed_attrs
 from stoker._src.ops.random_bits import bounded_normal, choices, rejection
 from stoker._src.ops.random_bits.gamma_derivative import gamma_derivative
 from stoker._src.ops.random_bits.philox import bits
@@ -104,7 +105,7 @@ RANDOM_GAMMA = define(
 
 @RANDOM_GAMMA.kernel
 def random_gamma_kernel(shape: list[int], alpha: torch.Tensor, *, seed: int, seed2: int, ctx: Any) -> torch.Tensor:
-    samples = checked_count(shape)
+    samples = checked_count([*shape, *alpha.shape]) // max(1, alpha.numel())
     stream = generator(ctx, seed, seed2).reserve_outputs(samples * alpha.numel())
     drawn = from_numpy(rejection.gamma(stream, samples, plain(alpha)))
     return drawn.to(alpha.device).reshape([*shape, *alpha.shape])
@@ -171,7 +172,7 @@ RANDOM_POISSON_V2.shape(_joined_shape, as_shapes=["shape"])
 def random_poisson_kernel(
     shape: list[int], rate: torch.Tensor, *, seed: int, seed2: int, dtype: DType, ctx: Any
 ) -> torch.Tensor:
-    samples = checked_count(shape)
+    samples = checked_count([*shape, *rate.shape]) // max(1, rate.numel())
     stream = generator(ctx, seed, seed2).reserve_outputs(samples * rate.numel())
     return placed(rejection.poisson(stream, samples, plain(rate)), dtype, rate).reshape([*shape, *rate.shape])
 
@@ -203,10 +204,13 @@ def parameterized_truncated_normal_kernel(
     dtype: DType,
     ctx: Any,
 ) -> torch.Tensor:
-    checked_count(shape)
+    count = checked_count(shape)
     if not shape:
         raise InvalidArgumentError(None, None, "Input shape should have at least one dimension, got shape []")
     batches, samples = shape[0], numbers.prod(shape[1:])
+    if all(parameter.ndim == 0 for parameter in (means, stdevs, minvals, maxvals)):
+        # Numbers that are all alike are drawn a hundred at a time, whatever their shape.
+        batches, samples = -(-count // 100), 100
     for label, parameter in (("means", means), ("stdevs", stdevs), ("minvals", minvals), ("maxvals", maxvals)):
         if parameter.ndim > 1 or parameter.numel() not in (1, batches):
             raise InvalidArgumentError(
@@ -214,17 +218,18 @@ def parameterized_truncated_normal_kernel(
             )
     stream = generator(ctx, seed, seed2).reserve(bounded_normal.bounded_reserve(batches, samples))
     parameters = [bounded_parameter(p, dtype) for p in (means, stdevs, minvals, maxvals)]
-    return placed(bounded_normal.bounded_normal(stream, batches, samples, *parameters), dtype, means).reshape(shape)
+    drawn = bounded_normal.bounded_normal(stream, batches, samples, *parameters)
+    return placed(drawn.reshape(-1)[:count], dtype, means).reshape(shape)
 
 
 def bounded_parameter(parameter: torch.Tensor, dtype: DType) -> np.ndarray:
     """A parameter of a bounded normal.
 
     Raises:
-        NotImplementedError: half precision, for which there are no numbers equal to TensorFlow's.
+        NotFoundError: bfloat16, which the op names among its dtypes and TensorFlow has no kernel for.
     """
-    if dtype in (dtypes.float16, dtypes.bfloat16):
-        raise NotImplementedError(f"Bounded normals of dtype {dtype.name} are not supported: use float32.")
+    if dtype is dtypes.bfloat16:
+        raise NotFoundError(None, None, "There is no kernel for bounded normals of bfloat16.")
     return to_numpy(parameter).reshape(-1)
 
 
@@ -251,8 +256,19 @@ def categorical(
 
 def _categorical(logits: Any, num_samples: Any, dtype: Any, seed: int | None) -> Tensor:
     logits = convert_to_tensor(logits, name="logits")
+    return MULTINOMIAL(logits, num_samples, output_dtype=class_dtype(dtype), **op_seed_attrs(seed))
+
+
+def class_dtype(dtype: Any) -> DType:
+    """The dtype of drawn classes.
+
+    Raises:
+        ValueError: neither int32 nor int64.
+    """
     kind = dtypes.int64 if dtype is None else as_dtype(dtype)
-    return MULTINOMIAL(logits, num_samples, output_dtype=kind, **op_seed_attrs(seed))
+    if kind not in INDEX:
+        raise ValueError(f"Argument `dtype` got invalid value {kind!r}. Accepted dtypes are (tf.int32, tf.int64).")
+    return kind
 
 
 @export("random.shuffle", v1="random_shuffle")
@@ -272,19 +288,25 @@ def random_gamma(
 ) -> Tensor:
     """Numbers from gamma distributions of shape `alpha` and rate `beta`: [*shape, *broadcast(alpha, beta)]."""
     with name_scope(name, "random_gamma", [shape, alpha, beta]):
-        sizes = shape_tensor(shape)
-        alpha, beta = gamma_parameters(alpha, beta, as_dtype(dtype))
+        sizes = convert_to_tensor(shape, dtypes.int32, "shape")
+        alpha, beta = gamma_parameters(alpha, beta, dtype)
         return scaled_gamma(RANDOM_GAMMA(sizes, alpha, **op_seed_attrs(seed)), beta)
 
 
-def gamma_parameters(alpha: Any, beta: Any, dtype: DType) -> tuple[Tensor, Tensor]:
+def gamma_parameters(alpha: Any, beta: Any, dtype: Any) -> tuple[Tensor, Tensor]:
     """Both as tensors, alpha broadcast with beta."""
+    dtype = None if dtype is None else as_dtype(dtype)
     alpha = convert_to_tensor(alpha, dtype, "alpha")
-    beta = convert_to_tensor(1 if beta is None else beta, dtype, "beta")
-    if alpha.static_shape.known and beta.static_shape.known:
+    beta = convert_to_tensor(1 if beta is None else beta, dtype or alpha.dtype.base_dtype, "beta")
+    if alpha.static_shape.known and beta.static_shape.known and not _clash(alpha.static_shape, beta.static_shape):
         whole = broadcast(alpha.static_shape, beta.static_shape)
         return ranges.broadcast_to(alpha, np.array(list(whole), np.int32)), beta
     return math.multiply(alpha, array.ones_like(beta)), beta
+
+
+def _clash(one: Shape, other: Shape) -> bool:
+    """Whether two shapes do not broadcast."""
+    return any(a != b and 1 not in (a, b) for a, b in zip(reversed(list(one)), reversed(list(other))))
 
 
 def scaled_gamma(drawn: Tensor, beta: Tensor) -> Tensor:
@@ -307,7 +329,9 @@ def random_poisson_v2(
 ) -> Tensor:
     """Numbers from Poisson distributions of rates `lam`: [*shape, *lam.shape]."""
     with name_scope(name, "random_poisson", [lam, shape]):
-        return RANDOM_POISSON_V2(shape_tensor(shape), lam, dtype=dtype, **op_seed_attrs(seed))
+        return RANDOM_POISSON_V2(
+            convert_to_tensor(shape, dtypes.int32, "shape"), lam, dtype=dtype, **op_seed_attrs(seed)
+        )
 
 
 # ---- RandomCrop -------------------------------------------------------------------------------------------------
@@ -360,8 +384,8 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
         size = convert_to_tensor(size, dtypes.int32, "size")
         shape = array.shape(value)
         whole, part = value.static_shape, constant_value(size)
-        if whole.known and part is not None and any(has < needs for has, needs in zip(whole, part.tolist())):
-            raise ValueError(f"Need value.shape >= size, got {whole} and {part.tolist()}")
+        if whole.known and part is not None and part.shape == (len(whole),) and np.any(np.array(whole) < part):
+            raise context.invalid(f"Need value.shape >= size, got {whole} and {part.tolist()}")
         limit = math.add(math.subtract(shape, size), 1)
         offset = math.floormod(
             random.random_uniform(array.shape(shape), maxval=dtypes.int32.max, dtype=dtypes.int32, seed=seed), limit

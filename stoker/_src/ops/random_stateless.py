@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math as numbers
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -208,6 +209,8 @@ def samples_of(shape: list[int], parameters: Any) -> int:
     """How many numbers of each parameter make a tensor of `shape`, which must end in the parameters' shape."""
     inner = list(parameters)
     total = checked_count(shape)
+    if not total:
+        return 0
     if len(inner) > len(shape) or shape[len(shape) - len(inner) :] != inner:
         raise InvalidArgumentError(
             None,
@@ -359,18 +362,21 @@ def algorithm_number(alg: Any) -> int:
     """The number of an algorithm given as an `Algorithm`, a name or a number.
 
     Raises:
-        ValueError: there is no such algorithm.
+        ValueError: there is no algorithm of that name.
+        TypeError: it is none of these.
     """
     if isinstance(alg, Algorithm):
         return alg.value
     if isinstance(alg, str):
-        if alg not in _ALGORITHMS:
+        if alg.lower() not in _ALGORITHMS:
             raise ValueError(
                 f"Argument `alg` got unsupported value {alg}. Supported values are philox for the Philox algorithm, "
                 "threefry for the ThreeFry algorithm, and auto_select for auto-selection."
             )
-        return _ALGORITHMS[alg].value
-    return int(alg)
+        return _ALGORITHMS[alg.lower()].value
+    if not hasattr(type(alg), "__index__"):
+        raise TypeError(f"Can't convert argument `alg` (of value {alg} and type {type(alg)}) to int.")
+    return operator.index(alg)
 
 
 def _position(seed: Any, alg: Any) -> tuple[Tensor, Tensor, Any]:
@@ -483,8 +489,7 @@ def stateless_categorical(
 
 def _classes(logits: Any, num_samples: Any, seed: Any, dtype: Any) -> Tensor:
     logits = convert_to_tensor(logits, name="logits")
-    kind = dtypes.int64 if dtype is None else as_dtype(dtype)
-    return STATELESS_MULTINOMIAL(logits, num_samples, seed, output_dtype=kind)
+    return STATELESS_MULTINOMIAL(logits, num_samples, seed, output_dtype=random_sampling.class_dtype(dtype))
 
 
 @export("random.stateless_binomial")
@@ -495,7 +500,7 @@ def stateless_binomial(
     with name_scope(name, "stateless_random_binomial", [shape, seed, counts, probs]):
         sizes = shape_tensor(shape)
         probs = convert_to_tensor(probs, dtype_hint=dtypes.float32, name="probs")
-        counts = convert_to_tensor(counts, probs.dtype.base_dtype, "counts")
+        counts = convert_to_tensor(counts, dtype_hint=probs.dtype.base_dtype, name="counts")
         return BINOMIAL(sizes, seed, counts, probs, dtype=output_dtype)
 
 
@@ -506,7 +511,7 @@ def stateless_gamma(
     """Numbers from gamma distributions; `shape` ends in the broadcast shape of `alpha` and `beta`."""
     with name_scope(name, "stateless_random_gamma", [shape, seed, alpha, beta]):
         sizes = shape_tensor(shape)
-        alpha, beta = random_sampling.gamma_parameters(alpha, beta, as_dtype(dtype))
+        alpha, beta = random_sampling.gamma_parameters(alpha, beta, dtype)
         key, counter, number = _position(seed, "auto_select")
         return random_sampling.scaled_gamma(GAMMA_V3(sizes, key, counter, number, alpha), beta)
 
@@ -531,10 +536,8 @@ def stateless_parameterized_truncated_normal(
     """Normal numbers between two bounds; `shape` ends in the parameters' broadcast shape."""
     with name_scope(name, "stateless_parameterized_truncated_normal", [shape, seed, means, stddevs, minvals, maxvals]):
         sizes = shape_tensor(shape)
-        parts = []
-        for value, label in ((means, "means"), (stddevs, "stddevs"), (minvals, "minvals"), (maxvals, "maxvals")):
-            parts.append(convert_to_tensor(value, parts[0].dtype.base_dtype if parts else None, label))
-        return STATELESS_BOUNDED(sizes, seed, *parts)
+        named = ((means, "means"), (stddevs, "stddevs"), (minvals, "minvals"), (maxvals, "maxvals"))
+        return STATELESS_BOUNDED(sizes, seed, *(convert_to_tensor(value, name=label) for value, label in named))
 
 
 @export("random.experimental.stateless_shuffle")

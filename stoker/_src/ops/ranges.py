@@ -139,11 +139,14 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         start, limit = 0, start
     with name_scope(name, "Range", [start, limit, delta]) as scope:
         wanted = None if dtype is None else as_dtype(dtype)
-        parts = [convert_to_tensor(v, wanted, n) for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))]
+        given = ((start, "start"), (limit, "limit"), (delta, "delta"))
+        parts = [v if isinstance(v, Tensor) else convert_to_tensor(v, wanted, n) for v, n in given]
         if wanted is None:  # the widest of the three decides
             found = [part.dtype.base_dtype for part in parts]
-            widest = max(found, key=lambda each: _ORDER.index(each) if each in _ORDER else 0)
-            parts = [math.cast(part, widest) for part in parts]
+            if unranked := [each.name for each in found if each not in _ORDER]:
+                raise TypeError(f"range() needs a `dtype` for numbers of type {', '.join(unranked)}.")
+            wanted = max(found, key=_ORDER.index)
+        parts = [math.cast(part, wanted) for part in parts]
         return RANGE(*parts, name=scope)
 
 
@@ -167,10 +170,15 @@ def broadcast_to_lower(build: Any, op: Operation, input: Any, shape: list[int]) 
 
 @BROADCAST_TO.shape(as_shapes=["shape"])
 def broadcast_to_shape(input: Shape, shape: Shape) -> Shape:
+    if None not in (input.rank, shape.rank) and input.rank > shape.rank:  # type: ignore[operator]
+        raise InvalidArgumentError(None, None, f"Shape must be at most rank {shape.rank} but is rank {input.rank}.")
     if shape.known and input.known:
         if broadcast(input, shape).dims != shape.dims:
             raise InvalidArgumentError(None, None, f"Incompatible shapes: {input} does not broadcast to {shape}.")
-    return shape
+    if shape.dims is None or input.dims is None or len(input) > len(shape):
+        return shape
+    kept = (None,) * (len(shape) - len(input)) + tuple(None if size == 1 else size for size in input.dims)
+    return Shape(own if size is None else size for size, own in zip(shape.dims, kept))
 
 
 @BROADCAST_TO.grad
@@ -266,20 +274,23 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         given = isinstance(start, Tensor) or isinstance(stop, Tensor)
         start = convert_to_tensor(start, name="start")
         stop = convert_to_tensor(stop, start.dtype.base_dtype, name="stop")
-        if not given and start.static_shape.rank == 0 and stop.static_shape.rank == 0:
-            if axis not in (0, -1):
-                array.expand_dims(start, axis)  # says what is wrong with it
-            return LIN_SPACE(start, stop, num, name=scope)
-        # Of ops that have gradients, which LinSpace has not.
         num = convert_to_tensor(num, name="num")
-        if not num.dtype.is_integer:
+        if not num.dtype.is_integer and num.dtype.base_dtype is not dtypes.bool_:
             raise TypeError(f"Argument `tensor` (name: num) must be of type integer. Received `tensor` = {num!r}.")
-        num = math.cast(num, dtypes.int32)
-        known = constant_value(num)
-        if known is not None and (known <= 0).any():
-            raise InvalidArgumentError(None, None, f"Requires num > 0: {known}")
         if start.dtype.base_dtype.is_integer:
             start, stop = math.cast(start, dtypes.float64), math.cast(stop, dtypes.float64)
+        axis = _plain_axis(axis, start)
+        ends = [constant_value(each) for each in (start, stop, num)]
+        finite = all(end is not None and end.dtype != object and np.isfinite(end).all() for end in ends)
+        if not given and finite and ends[2].all() and start.static_shape.rank == 0 and stop.static_shape.rank == 0:
+            if axis not in (0, -1):
+                array.expand_dims(start, axis)  # says what is wrong with it
+            return LIN_SPACE(start, stop, num if num.dtype.is_integer else math.cast(num, dtypes.int32), name=scope)
+        # Of ops that have gradients, which LinSpace has not.
+        num = math.cast(num, dtypes.int32)
+        if ends[2] is not None and (ends[2] < 0).any():
+            text = f"Requires num >= 0: {ends[2]}"
+            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
         kind = start.dtype.base_dtype
         if start.static_shape != stop.static_shape or not start.static_shape.known:
             zeros = array.zeros_like(start + stop)  # type: ignore[operator]
@@ -296,10 +307,23 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
             form[axis % dims] = -1
         steps = array.reshape(range(num), form)
         count = math.maximum(num - 1, 1)  # type: ignore[operator]
-        inner = first + (last - first) * math.cast(steps, kind) / math.cast(count, kind)  # type: ignore[operator]
-        # The end is exact, whatever rounding the steps have.
-        ends = math.cast(math.GREATER_EQUAL(steps, count), dtypes.bool_)
-        return array_selection.SELECT_V2(ends, last + array.zeros_like(inner), inner, name=scope)  # type: ignore[operator]
+        inner = first + (last - first) / math.cast(count, kind) * math.cast(steps, kind)  # type: ignore[operator]
+        # The ends are exact, whatever the steps come to. One number is the start.
+        inner = array_selection.SELECT_V2(math.GREATER_EQUAL(steps, count), last, inner)
+        return array_selection.SELECT_V2(math.LESS(steps, 1), first, inner, name=scope)
+
+
+def _plain_axis(axis: Any, x: Tensor) -> int:
+    """An axis for a new dimension of `x`, given as a number or as a tensor whose value is known, or does not matter."""
+    if isinstance(axis, (int, np.integer)) and not isinstance(axis, bool):
+        return int(axis)
+    array.expand_dims(x, axis)  # says what is wrong with others
+    known = constant_value(axis) if isinstance(axis, Tensor) else None
+    if known is None and not (isinstance(axis, Tensor) and x.static_shape.rank == 0):
+        raise TypeError(f"Argument `axis` must be an integer that is known when the graph is built, got {axis!r}.")
+    if known is not None and known.ndim:
+        raise ValueError(f"Shape must be rank 0 but is rank {known.ndim}: axis")
+    return 0 if known is None else int(known)
 
 
 # ---- compositions -----------------------------------------------------------------------------------------------
@@ -351,13 +375,13 @@ def _check_counts(counts: Shape, length: int | None) -> None:
         raise ValueError(f"Dimensions {length} and {counts[0]} are not compatible: `input` along axis, and `repeats`")
 
 
-def along_axis(x: Tensor, axis: int, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """`function` along `axis` of a tensor whose rank is not known.
+def along_axis(x: Tensor, axis: Any, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """`function` along `axis` of a tensor whose rank is not known, or along one that is not (a tensor, not below 0).
 
     It receives [before, along, behind] and may put any number of dimensions in the place of the middle one.
     """
     sizes: Any = array.SHAPE_OP(x)
-    before, behind = sizes[:axis], sizes[axis + 1 :] if axis != -1 else sizes[:0]
+    before, behind = sizes[:axis], sizes[:0] if type(axis) is int and axis == -1 else sizes[axis + 1 :]
     outer, inner = (reductions.reduce_prod(part) for part in (before, behind))
     done = function(array.reshape(x, gathering.joined_sizes([outer, sizes[axis], inner])))
     along: Any = array.SHAPE_OP(done)
@@ -403,6 +427,8 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         known_counts = constant_value(counts)
         if known_counts is not None:
             places.set_shape([int(np.maximum(known_counts, 0).sum())])
+        if at == 0:
+            data = array.reshape(data, array.shape(data))  # whose gradient is dense
         return gathering.GATHER_V2(data, places, at)
 
 
@@ -443,11 +469,11 @@ def unravel_index_kernel(indices: torch.Tensor, dims: list[int]) -> torch.Tensor
     return torch.stack(coordinates[::-1])
 
 
-@UNRAVEL_INDEX.shape(values=["dims"])
-def unravel_index_shape(indices: Shape, dims: np.ndarray | None) -> Shape:
+@UNRAVEL_INDEX.shape
+def unravel_index_shape(indices: Shape, dims: Shape) -> Shape:
     if indices.dims is None or len(indices) > 1:
         return UNKNOWN_SHAPE
-    return Shape((None if dims is None else len(dims),)).concat(indices)
+    return dims.of_rank(1).concat(indices)
 
 
 @export("unravel_index")

@@ -462,16 +462,27 @@ def _euclidean(x: Tensor, axis: Any) -> Tensor:
     return math.sqrt(reduce_sum(x * math.conj(x), axis, True))
 
 
+def _moved_last(x: Tensor, axes: list[int]) -> tuple[Any, Any]:
+    """The order of dimensions that has `axes` last, and the one that undoes it."""
+    rank = x.static_shape.rank
+    if rank is None:
+        count = ranges.rank(x)
+        chosen = math.floormod(convert_to_tensor(axes), count)
+        order = array.concat([array_selection.LIST_DIFF(ranges.range(count), chosen)[0], chosen], 0)
+        return order, array.invert_permutation(order)
+    last = [axis % rank for axis in axes]
+    order = [axis for axis in builtin_range(rank) if axis not in last] + last
+    return order, np.argsort(order).tolist()
+
+
 def _matrix_or_vector_norm(x: Tensor, ord: Any, axis: Any, matrix: bool) -> Tensor:
     if ord in ("fro", "euclidean", 2, 2.0):
         if matrix and ord in (2, 2.0):
-            rank = len(x.static_shape)
-            axes = [a % rank for a in axis]
-            rest = [a for a in builtin_range(rank) if a not in axes]
-            moved = array.transpose(x, rest + axes)
+            order, back = _moved_last(x, axis)
+            moved = array.transpose(x, order)
             largest = reduce_max(linalg_decompositions.svd(moved, compute_uv=False), -1, True)
             largest = array.reshape(largest, array.concat([array.shape(largest), [1]], 0))
-            return array.transpose(largest, np.argsort(rest + axes).tolist())
+            return array.transpose(largest, back)
         return _euclidean(x, axis)
     size = math.abs(x)
     if matrix and ord in (1, 1.0, np.inf):
@@ -495,15 +506,12 @@ def _norm(tensor: Any, ord: Any, axis: Any, keepdims: bool, name: str | None) ->
         if ord not in allowed:
             raise ValueError(f"'ord' must be a supported matrix norm in {allowed}, got {ord}")
     else:
-        if isinstance(axis, (tuple, list)):
-            if len(axis) != 1 or not isinstance(axis[0], (int, np.integer)):
-                raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
-            axis = axis[0]
         if not (axis is None or isinstance(axis, (int, np.integer))):
             raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
-        if not (isinstance(ord, (int, float)) and not isinstance(ord, bool)) and ord != "euclidean":
-            raise ValueError(f"'ord' must be a supported vector norm, got {ord}")
-        if isinstance(ord, (int, float)) and ord <= 0:
+        if not isinstance(ord, (str, bytes, int, float)):
+            np.asarray(ord)  # says so of symbolic tensors and uneven lists
+            raise TypeError(f"'ord' must be a number or the name of a norm, got {ord!r}")
+        if ord != "euclidean" if isinstance(ord, (str, bytes)) else ord <= 0:
             raise ValueError(f"'ord' must be a supported vector norm, got {ord}")
     with name_scope(name, "norm", [tensor]):
         x = convert_to_tensor(tensor)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import as_shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.sparse_tensor import SparseTensor
@@ -87,13 +88,15 @@ class DenseStack:
         """The value that the function returned.
 
         Raises:
-            TypeError: another dtype than stated.
+            InvalidArgumentError: another dtype than stated.
         """
-        value = convert_to_tensor(value)
+        value = convert_to_tensor(value, dtype_hint=self._spec.dtype)
         if value.dtype.base_dtype is not self._spec.dtype:
-            raise TypeError(
+            raise InvalidArgumentError(
+                None,
+                None,
                 f"fn_output_signature says {self._spec.dtype.name} but fn returned {value.dtype.base_dtype.name}: pass "
-                "`fn_output_signature` (or `dtype`) when fn changes the dtype."
+                "`fn_output_signature` (or `dtype`) when fn changes the dtype.",
             )
         return value
 

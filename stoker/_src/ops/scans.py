@@ -192,32 +192,40 @@ def _older_axis(axis: Any, dimension: Any) -> Any:
         if axis is not None:
             raise ValueError("Cannot specify both 'axis' and 'dimension'.")
         axis = dimension
-    if axis is None:
-        return 0
-    kind = dtype_of(axis)
-    is_whole = isinstance(axis, int) and not isinstance(axis, bool) if kind is None else kind.is_integer
-    if not is_whole and context.executing_eagerly():
-        raise TypeError(f"axis must be int or Tensor with integer datatype, got {axis!r}.")
-    return axis
+    return 0 if axis is None else axis
 
 
-@export(v1=("argmax", "math.argmax", "arg_max"))
+@export(v1=("argmax", "math.argmax"))
 def argmax(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
     """The place of the largest element along `axis` (0 for None); the first of equals. `dimension` is an older name."""
     axis = _older_axis(axis, dimension)
-    if isinstance(axis, (list, tuple)):
-        raise TypeError(f"axis must be int or Tensor with integer datatype, not {axis}")
+    kind = dtype_of(axis)
+    is_whole = isinstance(axis, int) if kind is None else kind.is_integer
+    if isinstance(axis, (list, tuple)) or (context.executing_eagerly() and not is_whole):
+        raise TypeError(f"axis must be int or Tensor with integer datatype, not {axis!r}")
     return ARG_MAX(input, axis, output_type=output_type, name=name)
 
 
-@export(v1=("argmin", "math.argmin", "arg_min"))
+@export(v1=("argmin", "math.argmin"))
 def argmin(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
     """The place of the smallest element along `axis` (0 for None); the first of equals. `dimension` is an older name."""
     return ARG_MIN(input, _older_axis(axis, dimension), output_type=output_type, name=name)
+
+
+@export(v1="arg_max")
+def arg_max(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+    """The place of the largest element along `dimension`, as `argmax`."""
+    return ARG_MAX(input, dimension, output_type=output_type, name=name)
+
+
+@export(v1="arg_min")
+def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+    """The place of the smallest element along `dimension`, as `argmin`."""
+    return ARG_MIN(input, dimension, output_type=output_type, name=name)
 
 
 @export(v2=("argmax", "math.argmax"))

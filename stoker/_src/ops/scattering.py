@@ -18,7 +18,7 @@ from stoker._src.graph.definition import ANY, INT, OpDefinition, define
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, gathering, math, ranges
-from stoker._src.ops.array_movement import POLICIES, POLICY, allocatable, itemsize, signed
+from stoker._src.ops.array_movement import POLICIES, POLICY, allocatable, checked_sizes, itemsize, signed
 
 
 def flat_index(
@@ -98,7 +98,7 @@ def places(shape: list[int], indices: torch.Tensor, updates: Any, policy: str) -
 # ---- ScatterNd --------------------------------------------------------------------------------------------------
 
 SCATTER_ND = define(
-    "ScatterNd(indices: rank>0 Tindices, updates: rank>0 T, shape: host Tindices) -> (output: T)",
+    "ScatterNd(indices: rank>0 Tindices, updates: rank>0 T, shape: vector host Tindices) -> (output: T)",
     T=ANY,
     Tindices=(dtypes.int16, *INDEX),
     bad_indices_policy=POLICY,
@@ -107,8 +107,8 @@ SCATTER_ND = define(
 
 @SCATTER_ND.kernel
 def scatter_nd_kernel(indices: torch.Tensor, updates: Any, shape: list[int], *, bad_indices_policy: str) -> Any:
-    shape = allocatable(shape, itemsize(updates))
-    flat, rows, count, width = places(shape, indices, updates, bad_indices_policy)
+    flat, rows, count, width = places(checked_sizes(shape), indices, updates, bad_indices_policy)
+    allocatable(shape, itemsize(updates))
     if isinstance(updates, np.ndarray):
         result: Any = np.full((count, width), b"", dtype=object)
         np.add.at(result, flat.numpy(), rows)

@@ -255,8 +255,7 @@ def set_size(a: Any, validate_indices: bool = True) -> Tensor:
     Raises:
         TypeError: `a` is not sparse, or of another dtype than sets have.
     """
-    if isinstance(a, SparseTensorValue):
-        a = SparseTensor.from_value(a)
+    a = _as_set(a, "a")
     if not isinstance(a, SparseTensor):
         raise TypeError(f"Expected `SparseTensor`, got {a}.")
     _check_dtype(a, "a")

@@ -12,10 +12,11 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, DTypeSet
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export, named
-from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, unchanged
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, array_padding, math, math_unary, ranges, reductions, slicing
 from stoker._src.ops.array_movement import allocatable
@@ -284,15 +285,19 @@ def _real_function(rank: int, inverse: bool) -> Any:
         with name_scope(name, python_name, [input_tensor, fft_length]) as scope:
             if inverse:
                 x = convert_to_tensor(input_tensor, dtype_hint=dtypes.complex64)
-                wide = x.dtype.base_dtype is dtypes.complex128
+                taken, wide = "IRFFT requires tf.complex64 or tf.complex128", x.dtype.base_dtype is dtypes.complex128
             else:
                 x = convert_to_tensor(input_tensor, dtype_hint=dtypes.float32)
-                wide = x.dtype.base_dtype is dtypes.float64
+                taken, wide = "RFFT requires tf.float32 or tf.float64", x.dtype.base_dtype is dtypes.float64
+            if x.dtype.base_dtype not in (_COMPLEX if inverse else _REAL):
+                raise ValueError(f"{taken} inputs, got: {x}")
             x.shape.with_rank_at_least(rank)
             if fft_length is None:
                 lengths = _sizes_of(x, rank, inverse)
             else:
                 lengths = convert_to_tensor(fft_length, dtypes.int32)
+                if (known := constant_value(lengths)) is not None and known.ndim == 1:
+                    TensorShape([None if n == -1 else int(n) for n in known])  # refuses the others below 0
                 x = _grown(x, lengths, rank, inverse)
             if inverse:
                 return definition(x, lengths, Treal=dtypes.float64 if wide else dtypes.float32, name=scope)

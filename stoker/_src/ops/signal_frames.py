@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from stoker._src.base import dtypes
-from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
@@ -36,13 +35,49 @@ def _last(x: Tensor) -> Any:
     return array.SHAPE_OP(x)[-1] if size is None else size
 
 
+def _scalar(value: Any, name: str) -> Tensor:
+    tensor = convert_to_tensor(value, name=name)
+    tensor.shape.with_rank(0)
+    return tensor
+
+
+def _known(scalar: Tensor) -> Any:
+    """A plain number where it is known, else the tensor."""
+    known = constant_value(scalar)
+    return scalar if known is None else int(known)
+
+
 def _whole(value: Any, name: str) -> Any:
-    """A length as a plain number where it is known, else a scalar tensor."""
-    tensor = convert_to_tensor(value, dtypes.int32, name=name)
-    if tensor.static_shape.rank not in (0, None):
-        raise ValueError(f"{name} must be a scalar, but its shape is {tensor.shape}.")
-    known = constant_value(tensor)
-    return tensor if known is None else int(known)
+    """A length as a plain number where it is known, else a scalar tensor.
+
+    Sizes are int32, and are divided by lengths: those of another dtype fail as that division does.
+    """
+    tensor = _scalar(value, name)
+    return _known(tensor if tensor.dtype.base_dtype is dtypes.int32 else math.FLOOR_DIV(tensor, convert_to_tensor(1)))
+
+
+def _fft_length(value: Any) -> Any:
+    """The length of a transform: a number of any dtype."""
+    return _known(math.cast(_scalar(value, "fft_length"), dtypes.int32))
+
+
+def _axis_of(x: Tensor, axis: Any) -> Any:
+    """The place of an axis: a number where it is known, else a scalar tensor, counted from the front.
+
+    Raises:
+        TypeError: it is no whole number.
+        ValueError: it is no scalar, or out of range.
+    """
+    tensor = _scalar(axis, "axis")
+    if not tensor.dtype.is_integer:
+        raise TypeError(f"axis must be a whole number, got {axis!r}.")
+    rank, known = x.static_shape.rank, _known(tensor)
+    if isinstance(known, Tensor):
+        place = math.cast(known, dtypes.int32)
+        return math.select(math.less(place, 0), math.add(place, ranges.rank(x)), place)
+    if rank is not None and not -rank <= known < rank:
+        raise ValueError(f"axis {known} is out of range for a signal of rank {rank}.")
+    return known if rank is None else known % rank
 
 
 # ---- frame, overlap_and_add -------------------------------------------------------------------------------------
@@ -76,14 +111,10 @@ def frame(
         x = convert_to_tensor(signal, name="signal")
         width, step = _whole(frame_length, "frame_length"), _whole(frame_step, "frame_step")
         if isinstance(step, int) and step == 0:
-            text = "frame_step must not be 0."
-            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
-        rank = x.static_shape.rank
-        if rank is None:
+            raise context.invalid("frame_step must not be 0.")
+        rank, axis = x.static_shape.rank, _axis_of(x, axis)
+        if rank is None or isinstance(axis, Tensor):
             return ranges.along_axis(x, axis, lambda flat: frame(flat, width, step, pad_end, pad_value, 1))
-        if not -rank <= axis < rank:
-            raise ValueError(f"axis {axis} is out of range for a signal of rank {rank}.")
-        axis %= rank
         length = x.static_shape[axis]
         total: Any = array.SHAPE_OP(x)[axis] if length is None else length
         if pad_end:
@@ -91,14 +122,15 @@ def frame(
             missing = (count - 1) * step + width - total
             missing = max(0, missing) if isinstance(missing, int) else math.maximum(missing, 0)
             paddings: Any = [[0, missing if i == axis else 0] for i in range(rank)]
-            x = array_padding.pad(
-                x, paddings, constant_values=math.cast(convert_to_tensor(pad_value), x.dtype.base_dtype)
-            )
+            fill = convert_to_tensor(pad_value, x.dtype.base_dtype)
+            fill.shape.with_rank(0)
+            x = array_padding.pad(x, paddings, constant_values=fill)
         else:
             count = 1 + (total - width) // step
-        count = max(0, count) if isinstance(count, int) else math.maximum(count, 0)
+            count = max(0, count) if isinstance(count, int) else math.maximum(count, 0)
         starts = array.reshape(math.multiply(ranges.range(0, count), step), [-1, 1])
         places = math.add(starts, array.reshape(ranges.range(0, width), [1, -1]))
+        x = array.reshape(x, array.shape(x))  # whose gradient is dense
         return gathering.GATHER_V2(x, places, axis)
 
 
@@ -112,11 +144,18 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
     with name_scope(name, "overlap_and_add", [signal, frame_step]):
         x = convert_to_tensor(signal, name="signal")
         rank = x.static_shape.rank
-        step = _whole(frame_step, "frame_step")
+        step = _scalar(frame_step, "frame_step")
+        if not step.dtype.is_integer:
+            raise ValueError(f"frame_step must be an integer. Got {step.dtype}")
+        step = _known(step)
+        step = step if isinstance(step, int) else _whole(step, "frame_step")
+        if isinstance(step, int) and step < 1:
+            raise context.invalid(f"frame_step must be positive, got {step}.")
         sizes: Any = array.SHAPE_OP(x)
         if rank is None:
-            added = overlap_and_add(array.reshape(x, gathering.joined_sizes([-1, sizes[-2], sizes[-1]])), step)
-            return array.reshape(added, array.concat([sizes[:-2], [-1]], 0))
+            outer = reductions.reduce_prod(sizes[:-2])
+            added = overlap_and_add(array.reshape(x, gathering.joined_sizes([outer, sizes[-2], sizes[-1]])), step)
+            return array.reshape(added, array.concat([sizes[:-2], array.SHAPE_OP(added)[-1:]], 0))
         if rank < 2:
             raise ValueError(f"signal must have at least 2 dimensions, but its shape is {x.shape}.")
         frames = sizes[-2] if x.static_shape[-2] is None else x.static_shape[-2]
@@ -133,10 +172,11 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
 # ---- short-time Fourier transform -------------------------------------------------------------------------------
 
 
-def _enclosing_power_of_two(length: Any) -> int:
-    if not isinstance(length, int):
-        raise NotImplementedError("fft_length=None with a frame_length that is not known when the graph is built")
-    return int(2 ** np.ceil(np.log2(length)))
+def _enclosing_power_of_two(length: Any) -> Any:
+    if not isinstance(length, Tensor):
+        return int(2 ** np.ceil(np.log2(length)))
+    exponent = math_unary.ceil(math.divide(math_unary.log(math.cast(length, dtypes.float64)), numbers.log(2.0)))
+    return math.cast(math.power(math.number(2.0, exponent), exponent), dtypes.int32)
 
 
 @export("signal.stft")
@@ -153,7 +193,7 @@ def stft(
     with name_scope(name, "stft", [signals, frame_length, frame_step]):
         x = convert_to_tensor(signals, name="signals")
         width = _whole(frame_length, "frame_length")
-        size = _enclosing_power_of_two(width) if fft_length is None else _whole(fft_length, "fft_length")
+        size = _enclosing_power_of_two(width) if fft_length is None else _fft_length(fft_length)
         framed = frame(x, width, frame_step, pad_end=pad_end)
         if window_fn is not None:
             framed = math.multiply(framed, window_fn(width, dtype=framed.dtype))
@@ -187,6 +227,16 @@ def _tiled_sum(rows: Tensor, times: Any) -> Tensor:
     )
 
 
+def _window_length(value: Any) -> Any:
+    """The length of frames that nothing is divided by: known numbers need only be what a window takes."""
+    tensor = _scalar(value, "frame_length")
+    if constant_value(tensor) is None:
+        return _whole(tensor, "frame_length")
+    if not tensor.dtype.is_integer:
+        raise TypeError(f"frame_length must be a whole number, got {value!r}.")
+    return _known(convert_to_tensor(tensor, dtypes.int32))
+
+
 @export("signal.inverse_stft")
 def inverse_stft(
     stfts: Any,
@@ -199,8 +249,8 @@ def inverse_stft(
     """Signals of short-time Fourier transforms: frames transformed back, windowed, overlapped and added."""
     with name_scope(name, "inverse_stft", [stfts]):
         spectra = convert_to_tensor(stfts, name="stfts")
-        width, step = _whole(frame_length, "frame_length"), _whole(frame_step, "frame_step")
-        size = _enclosing_power_of_two(width) if fft_length is None else _whole(fft_length, "fft_length")
+        width, step = _window_length(frame_length), _scalar(frame_step, "frame_step")
+        size = _enclosing_power_of_two(width) if fft_length is None else _fft_length(fft_length)
         frames = signal_ops.irfft(spectra, [size])
         frames = frames[..., :width]
         if isinstance(width, int) and isinstance(size, int) and width > size:
@@ -261,9 +311,13 @@ def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = No
     _check_dct(type, n, axis, norm)
     with name_scope(name, "dct", [input, type, n, axis, norm]):
         x = convert_to_tensor(input)
+        if x.dtype.base_dtype not in (dtypes.float32, dtypes.float64) and type != 1:
+            raise TypeError(f"dct takes float32 or float64, got {x.dtype.base_dtype.name}.")
         x.shape.with_rank_at_least(1)
         x = _sized(x, n)
         count = _last(x)
+        if not isinstance(count, Tensor) and count == 0 and type != 1:
+            return array.identity(x)
         kind = dtypes.complex128 if x.dtype.base_dtype is dtypes.float64 else dtypes.complex64
         if type == 1:
             if not isinstance(count, Tensor) and count < 2:
@@ -329,13 +383,14 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
 # ---- modified cosine transform ----------------------------------------------------------------------------------
 
 
-def _half(frame_length: Any) -> int:
-    width = _whole(frame_length, "frame_length")
-    if not isinstance(width, int):
-        raise NotImplementedError("mdct with a frame_length that is not known when the graph is built")
-    if width % 4:
-        raise ValueError(f"The frame length must be a multiple of 4, got {width}.")
-    return width // 2
+def _half(frame_length: Any) -> Any:
+    width = _scalar(frame_length, "frame_length")
+    known = constant_value(width)
+    if known is None:
+        return _whole(width, "frame_length") // 2
+    if width.dtype.is_floating or known % 4:
+        raise ValueError(f"The frame length must be a multiple of 4, got {known}.")
+    return _known(convert_to_tensor(width, dtypes.int32)) // 2
 
 
 @export("signal.mdct")
@@ -351,8 +406,11 @@ def mdct(
     with name_scope(name, "mdct", [signals, frame_length]):
         half = _half(frame_length)
         framed = frame(signals, 2 * half, half, pad_end=pad_end)
-        scale = math.number(numbers.sqrt(0.5), framed)
-        window = scale if window_fn is None else window_fn(2 * half, dtype=framed.dtype)
+        if not framed.dtype.is_floating:
+            raise ValueError(f"dtype must be a floating point type. Found {framed.dtype}")
+        window = (
+            math.number(numbers.sqrt(0.5), framed) if window_fn is None else window_fn(2 * half, dtype=framed.dtype)
+        )
         framed = math.multiply(framed, window)
         quarter = half // 2
         a, b = framed[..., :quarter], framed[..., quarter:half]
@@ -367,9 +425,9 @@ def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None, n
     with name_scope(name, "inverse_mdct", [mdcts]):
         x = convert_to_tensor(mdcts, name="mdcts")
         x.shape.with_rank_at_least(2)
-        half = x.static_shape[-1]
-        if half is None:
-            raise NotImplementedError("inverse_mdct of transforms whose length is not known")
+        half = _last(x)
+        if not isinstance(half, Tensor) and half % 2:
+            raise context.invalid(f"The last dimension of mdcts must be even, but is {half}.")
         result = idct(x, 4, norm=norm)
         quarter = half // 2
         first, second = result[..., :quarter], result[..., quarter:]
@@ -377,7 +435,9 @@ def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None, n
             [second, math.negative(second[..., ::-1]), math.negative(first[..., ::-1]), math.negative(first)], -1
         )
         if norm is None:
-            unfolded = math.multiply(unfolded, math.number(0.5 / half, unfolded))
+            count = math.cast(convert_to_tensor(half), unfolded.dtype.base_dtype) if isinstance(half, Tensor) else half
+            scale = 0.5 / count if isinstance(count, Tensor) or count else 0.0
+            unfolded = math.multiply(unfolded, convert_to_tensor(scale, unfolded.dtype.base_dtype))
         window = (
             math.number(numbers.sqrt(0.5), unfolded) if window_fn is None else window_fn(2 * half, dtype=unfolded.dtype)
         )
@@ -391,18 +451,36 @@ def _shifted(x: Any, axes: Any, back: bool, name: str | None, default: str) -> T
     with name_scope(name, default) as scope:
         x = convert_to_tensor(x)
         rank = x.static_shape.rank
-        if axes is None and rank is None:
-            half = math.floordiv(array.SHAPE_OP(x), 2)
-            return array_selection.roll(x, -half if back else half, ranges.range(ranges.rank(x)), name=scope)
-        chosen = list(range(rank or 0)) if axes is None else [axes] if isinstance(axes, int) else list(axes)
-        shifts: list[Any] = []
-        for axis in chosen:
-            if not isinstance(axis, (int, np.integer)):
-                raise TypeError(f"axes must be integers, got {axis!r}.")
-            size = None if rank is None else x.static_shape[x.static_shape.normalize_axis(int(axis))]
-            size = array.SHAPE_OP(x)[axis] if size is None else size
-            shifts.append(-(size // 2) if back else size // 2)
-        return array_selection.roll(x, shifts, chosen, name=scope)
+        if axes is None and rank is not None:
+            axes = list(range(rank))
+        if axes is None:
+            axes = ranges.range(ranges.rank(x))
+            shifts: Any = math.floordiv(array.SHAPE_OP(x), 2)
+        elif isinstance(axes, int):
+            shifts = _size_at(x, axes) // 2
+        elif isinstance(axes, (list, tuple)) and all(_within(x, axis) for axis in axes):
+            shifts = [_size_at(x, axis) // 2 for axis in axes] if axes else np.zeros(0, np.int32)
+            axes = list(axes) if axes else shifts
+        else:
+            axes = convert_to_tensor(axes)
+            places = math.select(math.less(axes, 0), math.add(axes, ranges.rank(x)), axes)
+            shifts = math.floordiv(gathering.gather(array.SHAPE_OP(x), places), 2)
+        if isinstance(shifts, list):
+            shifts = [-shift for shift in shifts] if back else shifts
+        elif back:
+            shifts = -shifts
+        return array_selection.roll(x, shifts, axes, name=scope)
+
+
+def _within(x: Tensor, axis: Any) -> bool:
+    """Whether `axis` is a number, and one of x as far as that is known."""
+    rank = x.static_shape.rank
+    return isinstance(axis, (int, np.integer)) and (rank is None or -rank <= int(axis) < rank)
+
+
+def _size_at(x: Tensor, axis: int) -> Any:
+    size = x.static_shape[int(axis)] if x.static_shape.rank is not None and _within(x, axis) else None
+    return array.SHAPE_OP(x)[axis] if size is None else size
 
 
 @export("signal.fftshift")

@@ -31,7 +31,9 @@ def _raised_cosine(
         raise ValueError(f"dtype must be a floating point type. Found {kind}")
     with name_scope(name, default, [window_length, periodic]):
         length = _length(window_length, default)
-        whole = math.cast(convert_to_tensor(periodic, dtypes.bool_, name="periodic"), dtypes.int32)
+        turns = convert_to_tensor(periodic, dtypes.bool_, name="periodic")
+        turns.shape.with_rank(0)
+        whole = math.cast(turns, dtypes.int32)
         even = math.subtract(1, math.floormod(length, 2))
         span = math.cast(math.subtract(math.add(length, math.multiply(whole, even)), 1), kind)
         # A window of length 1 is 1; the division by zero is avoided, the value chosen at the end.
@@ -125,23 +127,26 @@ def linear_to_mel_weight_matrix(
     Raises:
         ValueError: edges or sizes that make no bands.
     """
-    if isinstance(num_mel_bins, int) and num_mel_bins <= 0:
+    # Plain comparisons: what Python cannot compare, and tensors that have no value yet, are TypeErrors.
+    if num_mel_bins <= 0:
         raise ValueError(f"num_mel_bins must be positive. Got: {num_mel_bins}")
-    rate, low, high = (
-        None if (value := constant_value(each) if isinstance(each, Tensor) else each) is None else float(value)
-        for each in (sample_rate, lower_edge_hertz, upper_edge_hertz)
-    )
-    if rate is not None and rate <= 0.0:
-        raise ValueError(f"sample_rate must be positive. Got: {sample_rate}")
-    if low is not None and low < 0.0:
+    if lower_edge_hertz < 0.0:
         raise ValueError(f"lower_edge_hertz must be non-negative. Got: {lower_edge_hertz}")
-    if low is not None and high is not None and low >= high:
-        raise ValueError(f"lower_edge_hertz {low} >= upper_edge_hertz {high}")
-    if rate is not None and high is not None and high > rate / 2:
+    if lower_edge_hertz >= upper_edge_hertz:
+        raise ValueError(f"lower_edge_hertz {lower_edge_hertz} >= upper_edge_hertz {upper_edge_hertz}")
+    rate: Any = sample_rate
+    if isinstance(sample_rate, Tensor):
+        known = constant_value(sample_rate)
+        rate = numbers.inf if known is None else known
+    if rate <= 0.0:
+        raise ValueError(f"sample_rate must be positive. Got: {sample_rate}")
+    if upper_edge_hertz > rate / 2:
         raise ValueError(
             f"upper_edge_hertz must not be larger than the Nyquist frequency (sample_rate / 2). "
             f"Got {upper_edge_hertz} for sample_rate: {sample_rate}"
         )
+    if not as_dtype(dtype).is_floating:
+        raise ValueError(f"dtype must be a floating point type. Got: {dtype}")
     with name_scope(name, "linear_to_mel_weight_matrix") as scope:
         kind = as_dtype(dtype)
         whole = math.cast(convert_to_tensor(sample_rate, name="sample_rate"), kind)

@@ -163,18 +163,19 @@ def _sorted(values: Any, axis: Any, direction: str, which: int) -> Tensor:
     x = convert_to_tensor(values, name="values")
     turned, back = _turned(x, axis)
     kind = turned.dtype.base_dtype
+    mirror = None
     if direction == "ASCENDING":
         # The largest of mirrored values: -x for floats, -1 - x (no overflow) for integers, the top for unsigned ones.
         if kind.is_integer:
             mirror = math.number(int(kind.max) if kind.is_unsigned else -1, turned)
-            picked = TOP_K_V2(math.subtract(mirror, turned), _width(turned))
-            result = math.subtract(mirror, picked.values) if which == 0 else picked.indices
+            turned = math.SUB(mirror, turned, name="sub")
         else:
-            picked = TOP_K_V2(math.negative(turned), _width(turned))
-            result = math.negative(picked.values) if which == 0 else picked.indices
-    else:
-        result = TOP_K_V2(turned, _width(turned))[which]
-    return result if back is None else back(result)
+            turned = math.negative(turned)
+    result = TOP_K_V2(turned, _width(turned))[which]
+    result = result if back is None else back(result)
+    if direction == "DESCENDING" or which:
+        return result
+    return math.negative(result) if mirror is None else math.SUB(mirror, result, name="sub_1")
 
 
 @export("sort")
@@ -441,7 +442,7 @@ IN_TOP_K_V2.shape(in_top_k_shape)
 def in_top_k(predictions: Any, targets: Any, k: Any, name: str | None = None) -> Tensor:
     """Whether each target is among the `k` largest predictions of its row; ties at the border count as in."""
     with name_scope(name, "in_top_k"):
-        return IN_TOP_K_V2(predictions, targets, k)
+        return IN_TOP_K_V2(predictions, targets, k, name=name)
 
 
 @export(v2=("nn.in_top_k", "math.in_top_k"))
@@ -469,7 +470,12 @@ def _search(sorted_inputs: torch.Tensor, values: torch.Tensor, right: bool, kind
 
     @ordered
     def find(rows: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-        return torch.searchsorted(rows.contiguous(), wanted.contiguous(), right=right, out_int32=True).to(torch.float64)
+        found = torch.searchsorted(rows.contiguous(), wanted.contiguous(), right=right, out_int32=True)
+        if (
+            not right and wanted.dtype.is_floating_point
+        ):  # torch takes NaN for the largest number; no element is less than it
+            found = found.masked_fill(wanted.isnan(), 0)
+        return found.to(torch.float64)
 
     # Through a type that is never one of the unsigned operands', so that `ordered` does not take places for values.
     return find(sorted_inputs, values).to(kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from math import prod
 from typing import Any
 
@@ -11,6 +12,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, as_shape
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition
 from stoker._src.graph.indexed_slices import IndexedSlices
@@ -26,6 +28,7 @@ from stoker._src.ops import (
     math,
     ranges,
     reductions,
+    slicing,
     sparse_ops,
     sparse_reductions,
     sparse_with_dense,
@@ -50,6 +53,12 @@ def _known(sparse: SparseTensor, shape: Any) -> SparseTensor:
     """`sparse`, with what is known of its shape."""
     sparse.set_shape(shape)
     return sparse
+
+
+def _check_whole(value: Any, label: str) -> None:
+    """Raises TypeError for what is neither a tensor nor a whole number."""
+    if not isinstance(value, Tensor) and not hasattr(type(value), "__index__"):
+        raise TypeError(f"{label} must be a Tensor or a Python integer, got {value!r}.")
 
 
 def _settled(sparse: SparseTensor) -> Any:
@@ -88,7 +97,11 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
         shape: the dense shape as sizes, or as an int64 vector that is a tensor.
         name: the prefix of the names of the parts.
     """
+    if context.executing_eagerly():
+        raise RuntimeError("`sparse_placeholder` is not compatible with eager execution.")
     given = isinstance(shape, Tensor)
+    if given:
+        shape.shape.with_rank(1)
     known = constant_value_as_shape(shape) if given else as_shape(shape)
     prefix = None if name is None else f"{name}/"
     if given:
@@ -109,9 +122,8 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
 @export("sparse.eye")
 def eye(num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float32, name: str | None = None) -> SparseTensor:
     """The identity matrix."""
-    for label, size in (("num_rows", num_rows), ("num_columns", num_columns)):
-        if isinstance(size, (float, complex, str, bytes)):
-            raise TypeError(f"{label} must be an integer value, got {size!r}.")
+    _check_whole(num_rows, "num_rows")
+    _check_whole(num_rows if num_columns is None else num_columns, "num_columns")
     with name_scope(name, "eye"):
         rows = math.cast(convert_to_tensor(num_rows), dtypes.int64)
         columns = rows if num_columns is None else math.cast(convert_to_tensor(num_columns), dtypes.int64)
@@ -181,11 +193,13 @@ def merge(
         raise ValueError(
             f"vocab_size must have one entry for each of {len(ids)} SparseTensors of ids, got {len(sizes)}."
         )
+    for size in sizes:
+        _check_whole(size, "vocab_size")
     values = as_sparse(sp_values)
     with name_scope(name, "SparseMerge"):
         columns = [array.expand_dims(math.cast(each.values, dtypes.int64), 1) for each in ids]
         indices = array.concat([ids[0].indices[:, :-1], *columns], 1)  # type: ignore[index]
-        extents = [array.reshape(math.cast(convert_to_tensor(size), dtypes.int64), [1]) for size in sizes]
+        extents = [array.expand_dims(math.cast(convert_to_tensor(size), dtypes.int64), 0) for size in sizes]
         shape = array.concat([ids[0].dense_shape[:-1], *extents], 0)  # type: ignore[index]
         result = SparseTensor(indices, values.values, shape)
         return result if already_sorted else reorder(result)
@@ -248,10 +262,12 @@ def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> Spars
                 if rank is not None
                 else ranges.range(ranges.size(sparse.dense_shape) - 1, -1, -1)
             )  # type: ignore[operator]
-        indices = gathering.GATHER_V2(sparse.indices, perm, 1)
-        result = reorder(SparseTensor(indices, sparse.values, gathering.GATHER_V2(sparse.dense_shape, perm, 0)))
         known = sparse.static_shape
         order = constant_value(perm) if isinstance(perm, Tensor) else np.asarray(perm)
+        if known.dims is not None and order is not None and order.ndim == 1 and len(order) != len(known):
+            raise ValueError(f"perm {order.tolist()} must have as many elements as {known} has dimensions.")
+        indices = gathering.GATHER_V2(sparse.indices, perm, 1)
+        result = reorder(SparseTensor(indices, sparse.values, gathering.GATHER_V2(sparse.dense_shape, perm, 0)))
         if known.dims is not None and order is not None:
             _known(result, Shape(known.dims[int(axis)] for axis in order))
         return result
@@ -262,18 +278,36 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Spa
     """With a dimension of size 1 put in at `axis` (last by default)."""
     sparse = as_sparse(sp_input)
     rank = sparse.static_shape.rank
-    if rank is None:
-        raise ValueError("tf.sparse.expand_dims needs the rank of the SparseTensor.")
+    at: Any = -1 if axis is None else axis
+    if not isinstance(at, Tensor) and not hasattr(type(at), "__index__"):
+        raise TypeError("axis must be an integer value in range [-rank(sp_input) - 1, rank(sp_input)]")
     with name_scope(name, "expand_dims"):
-        at = -1 if axis is None else int(axis)
+        known = constant_value(at) if isinstance(at, Tensor) else at
+        if rank is None or known is None or np.ndim(known):
+            return _expanded(sparse, convert_to_tensor(at))
+        at = int(known)
         if not -rank - 1 <= at <= rank:
-            raise ValueError(f"axis {at} is out of range [{-rank - 1}, {rank}]")
+            raise context.invalid(f"axis {at} is out of range [{-rank - 1}, {rank}]")
         at = at + rank + 1 if at < 0 else at
         zeros = array.zeros_like(sparse.indices[:, :1])  # type: ignore[index]
         indices = array.concat([sparse.indices[:, :at], zeros, sparse.indices[:, at:]], 1)  # type: ignore[index]
         one = convert_to_tensor(np.array([1], np.int64))
         shape = array.concat([sparse.dense_shape[:at], one, sparse.dense_shape[at:]], 0)  # type: ignore[index]
         return SparseTensor(indices, sparse.values, shape)
+
+
+def _expanded(sparse: SparseTensor, axis: Tensor) -> SparseTensor:
+    """`expand_dims` where the axis or the rank is not known before it runs."""
+    rank = math.cast(ranges.size(sparse.dense_shape), axis.dtype.base_dtype)
+    at = math.select(math.less(axis, 0), math.add(math.add(axis, rank), 1), axis)
+    zero, rest = array.zeros_like(at), math.negative(array.ones_like(at))
+    before = slicing.slice(sparse.indices, array.PACK([zero, zero]), array.PACK([rest, at]))
+    after = slicing.slice(sparse.indices, array.PACK([zero, at]), array.PACK([rest, rest]))
+    zeros = array.zeros_like(sparse.indices[:, :1])  # type: ignore[index]
+    first = slicing.slice(sparse.dense_shape, array.PACK([zero]), array.PACK([at]))
+    last = slicing.slice(sparse.dense_shape, array.PACK([at]), array.PACK([rest]))
+    shape = array.concat([first, np.array([1], np.int64), last], 0)
+    return SparseTensor(array.concat([before, zeros, after], 1), sparse.values, shape)
 
 
 @export("sparse.reset_shape", v1="sparse_reset_shape")
@@ -285,7 +319,9 @@ def reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
         return SparseTensor(
             array.identity(sparse.indices), array.identity(sparse.values), math.add(largest, np.int64(1))
         )
-    wanted = math.cast(convert_to_tensor(new_shape), dtypes.int64)
+    wanted = convert_to_tensor(new_shape)
+    wanted.shape.with_rank(1)
+    wanted = math.cast(wanted, dtypes.int64)
     own, asked = constant_value(sparse.dense_shape), constant_value(wanted)
     if own is not None and asked is not None:
         if len(own) != len(asked):
@@ -326,7 +362,9 @@ def concat_v2(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, na
     if len(parts) == 1:
         return parts[0]
     shapes = [part.dense_shape for part in parts]
-    at = int(axis)
+    if isinstance(axis, float) or not hasattr(type(axis), "__index__"):
+        raise TypeError(f"Expected int for argument 'concat_dim' not {axis!r}.")
+    at = operator.index(axis)
     if expand_nonconcat_dims:
         largest = reductions.reduce_max(array.concat([array.reshape(shape, [1, -1]) for shape in shapes], 0), 0)
         after = None if at == -1 else at + 1  # a negative axis counts from the end, whatever the rank
@@ -376,7 +414,7 @@ def split_v2(
         raise ValueError("sp_input, num_split and axis are required")
     sparse = as_sparse(sp_input)
     found = sparse_ops.SPARSE_SPLIT(
-        axis if not isinstance(axis, Tensor) else math.cast(axis, dtypes.int64),
+        axis,
         sparse.indices,
         sparse.values,
         sparse.dense_shape,
@@ -422,9 +460,7 @@ def mask(a: IndexedSlices, mask_indices: Any, name: str | None = None) -> Indexe
     """IndexedSlices without the rows of `mask_indices`."""
     with name_scope(name, "sparse_mask"):
         rows = convert_to_tensor(a.indices)
-        kept, places = array_selection.LIST_DIFF(
-            rows, math.cast(convert_to_tensor(mask_indices), rows.dtype.base_dtype)
-        )
+        kept, places = array_selection.LIST_DIFF(rows, mask_indices)
         return IndexedSlices(gathering.gather(a.values, places, name="sparse_mask"), kept, a.dense_shape)
 
 
@@ -579,7 +615,7 @@ def reduce_sum_v2(
 ) -> Any:
     """The sum over `axis` (all dimensions for None), dense or sparse."""
     definitions = sparse_reductions.SPARSE_REDUCE_SUM, sparse_reductions.SPARSE_REDUCE_SUM_SPARSE
-    return _reduce(definitions[bool(output_is_sparse)], sp_input, axis, bool(keepdims), name)
+    return _reduce(definitions[bool(output_is_sparse)], sp_input, axis, False if keepdims is None else keepdims, name)
 
 
 @export(v2="sparse.reduce_max")
@@ -588,7 +624,7 @@ def reduce_max_v2(
 ) -> Any:
     """The largest of the elements that are there, dense or sparse."""
     definitions = sparse_reductions.SPARSE_REDUCE_MAX, sparse_reductions.SPARSE_REDUCE_MAX_SPARSE
-    return _reduce(definitions[bool(output_is_sparse)], sp_input, axis, bool(keepdims), name)
+    return _reduce(definitions[bool(output_is_sparse)], sp_input, axis, False if keepdims is None else keepdims, name)
 
 
 @export(v2="sparse.map_values")

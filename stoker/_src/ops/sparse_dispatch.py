@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base import dtypes
+from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, casting, dispatching, ranges, reductions
@@ -27,12 +28,14 @@ def _identity(original: Callable[..., Any], arguments: dict[str, Any]) -> Sparse
 
 
 def _size(original: Callable[..., Any], arguments: dict[str, Any]) -> Tensor:
-    sizes = casting.cast(arguments["input"].dense_shape, arguments.get("out_type") or dtypes.int32)
-    return reductions.reduce_prod(sizes, 0, name=arguments.get("name"))
+    with name_scope(arguments.get("name"), "Size") as scope:
+        sizes = casting.cast(arguments["input"].dense_shape, arguments.get("out_type") or dtypes.int32)
+        return reductions.reduce_prod(sizes, 0, name=scope)
 
 
 def _rank(original: Callable[..., Any], arguments: dict[str, Any]) -> Tensor:
-    return ranges.size(arguments["input"].dense_shape, arguments.get("name"))
+    with name_scope(arguments.get("name"), "Rank") as scope:
+        return ranges.size(arguments["input"].dense_shape, scope)
 
 
 def _zeros_like(original: Callable[..., Any], arguments: dict[str, Any]) -> Tensor:

@@ -273,7 +273,7 @@ def safe_embedding_lookup_sparse(
                 keep = math.logical_and(keep, math.greater(weights.values, array.zeros_like(weights.values)))
             weights = sparse.retain(weights, keep)
         ids = sparse.retain(ids, keep)
-        fallback = convert_to_tensor(0 if default_id is None else default_id, ids.dtype.base_dtype)
+        fallback = convert_to_tensor(default_id or 0, ids.dtype.base_dtype)
         ids, empty = sparse.fill_empty_rows(ids, fallback)
         if weights is not None:
             weights, _ = sparse.fill_empty_rows(weights, 1.0)

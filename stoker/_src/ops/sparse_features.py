@@ -167,8 +167,10 @@ SPARSE_CROSS_HASHED.shape(_cross_shape)
 
 def _features(inputs: Any) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
     """Columns as the op takes them: the parts of the sparse ones, and the dense ones."""
-    if not isinstance(inputs, (list, tuple)) or not inputs:
+    if not isinstance(inputs, (list, tuple)):
         raise TypeError("Inputs must be a list")
+    if not all(is_sparse(each) or isinstance(each, Tensor) for each in inputs):
+        raise TypeError("All inputs must be Tensor or SparseTensor.")
     sparse = [as_sparse(each) for each in inputs if is_sparse(each)]
     dense = [convert_to_tensor(each) for each in inputs if not is_sparse(each)]
 

@@ -212,7 +212,7 @@ def sparse_reorder_kernel(input_indices: torch.Tensor, input_values: Any, input_
 
 @SPARSE_REORDER.shape
 def sparse_reorder_shape(input_indices: Shape, input_values: Shape, input_shape: Shape) -> Any:
-    return input_indices, input_values.of_rank(1)
+    return input_indices.of_rank(2), input_values.of_rank(1)
 
 
 @SPARSE_REORDER.grad

@@ -13,9 +13,8 @@ from stoker._src.base.dtypes import FLOATS, NUMERIC, REAL
 from stoker._src.base.errors import InternalError, InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import ANY, OpDefinition, define
-from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, gathering, math, reductions, sparse_with_dense
+from stoker._src.ops import array, array_selection, gathering, math, ranges, reductions, sparse_with_dense
 from stoker._src.ops.array_movement import allocatable, itemsize, signed
 from stoker._src.ops.sparse_ops import (
     check_parts,
@@ -137,17 +136,14 @@ SPARSE_REDUCE_MAX, SPARSE_REDUCE_MAX_SPARSE = _reduction("Max", "max", REAL)
 @SPARSE_REDUCE_SUM.grad
 def sparse_reduce_sum_grad(op: Operation, g: Tensor) -> Any:
     indices, _, shape, axes = op.inputs
-    rank, chosen = shape.static_shape.of_rank(1)[0], constant_value(axes)
-    if rank is None or chosen is None:
-        raise NotImplementedError(
-            f"The gradient of SparseReduceSum '{op.name}' needs the rank of the sparse tensor and constant axes."
-        )
-    dropped = {int(axis) % rank for axis in np.ravel(chosen)}
-    kept = [axis for axis in range(rank) if axis not in dropped]
-    if op.attr("keep_dims"):
-        g = array.squeeze(g, sorted(dropped)) if dropped else g
-    places = gathering.GATHER_V2(indices, np.array(kept, np.int32), 1)
-    return None, gathering.GATHER_ND(g, places), None, None
+    rank = ranges.size(shape)
+    chosen = math.floormod(array.reshape(axes, [-1]), rank)
+    counts = reductions.reduce_sum(array_selection.one_hot(chosen, rank, dtype=dtypes.int64), 0)
+    dropped = math.minimum(counts, array.ones_like(counts))
+    kept = math.subtract(array.ones_like(dropped), dropped)
+    sizes = math.add(math.multiply(shape, kept), dropped)  # 1 in the place of those that were dropped
+    places = math.multiply(indices, kept)
+    return None, gathering.GATHER_ND(array.reshape(g, sizes), places), None, None
 
 
 # ---- SparseSoftmax ----------------------------------------------------------------------------------------------

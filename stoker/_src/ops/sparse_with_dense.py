@@ -13,7 +13,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape, merge_dims
 from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, gathering, math, reductions, scattering
+from stoker._src.ops import array, gathering, math, ranges, reductions, scattering
 from stoker._src.ops.array_movement import allocatable, itemsize, signed
 from stoker._src.ops.sparse_ops import check_parts, flat_positions, sizes_of
 from stoker._src.ops.unsigned import modular_binary
@@ -189,11 +189,8 @@ def _cwise_grad(
     """Gradients of the values and of the dense operand, from the dense elements that took part."""
     indices, _, shape, dense = op.inputs
     own = array.shape(dense, out_type=dtypes.int64)
-    rank = dense.static_shape.rank
-    if rank is None:
-        raise NotImplementedError(f"The gradient of {op.type} needs the rank of the dense operand.")
-    whole = shape[-rank:] if rank else shape[:0]  # type: ignore[index]
-    inner = indices[:, -rank:] if rank else indices[:, :0]  # type: ignore[index]
+    outer = math.subtract(ranges.size(shape), ranges.size(own))
+    whole, inner = shape[outer:], indices[:, outer:]  # type: ignore[index,misc]
     scaled = math.floordiv(inner, math.floordiv(whole, own))
     elements = gathering.GATHER_ND(dense, scaled)
     return None, of_sparse(elements), None, scattering.SCATTER_ND(scaled, of_dense(elements), own)

@@ -161,7 +161,7 @@ def _in_domain(function: Callable[..., torch.Tensor], at_zero: float | None = No
     return kernel
 
 
-IGAMMA = _pair("Igamma(a: T, x: T) -> (z: T)", _in_single(_in_domain(torch.special.gammainc, 0.0)), FLOATS)
+IGAMMA = _pair("Igamma(a: T, x: T) -> (z: T)", in_double(_in_domain(torch.special.gammainc, 0.0)), FLOATS)
 IGAMMAC = _pair("Igammac(a: T, x: T) -> (z: T)", in_double(_in_domain(torch.special.gammaincc)), FLOATS)
 IGAMMA_GRAD_A = _pair("IgammaGradA(a: T, x: T) -> (z: T)", in_double(special_kernels.igamma_grad_a), _WIDE)
 
@@ -468,19 +468,44 @@ def _quarter_turn(x: Tensor) -> Tensor:
 
 
 def _integral(name: str, kernel: Callable[..., Any], slope: Callable[[Operation], Tensor]) -> OpDefinition:
-    return unary(name, in_double(kernel), FLOATS, lambda op, g: math.multiply(g, slope(op)))
+    return unary(name, kernel, FLOATS, lambda op, g: math.multiply(g, slope(op)))
+
+
+def _with_exponential(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Infinite where exp(x) is, which TensorFlow multiplies by 1 / x."""
+
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(torch.isposinf(torch.exp(x)) & ~torch.isposinf(x), numbers.inf, function(x))
+
+    return kernel
+
+
+def _with_inverse(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """NaN from where 1 / x counts as zero, of which TensorFlow takes the logarithm."""
+
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        tiny = torch.finfo(torch.float64 if x.dtype == torch.float64 else torch.float32).tiny
+        return torch.where(x > 1 / tiny, numbers.nan, function(x))
+
+    return kernel
 
 
 DAWSN = _integral(
     "Dawsn",
-    special_kernels.dawson,
+    in_double(special_kernels.dawson),
     lambda op: math.subtract(
         math.number(1, _x(op)), math.multiply(math.multiply(math.number(2, _x(op)), _x(op)), _y(op))
     ),
 )
-FRESNEL_COS = _integral("FresnelCos", special_kernels.fresnel_cos, lambda op: math.cos(_quarter_turn(_x(op))))
-FRESNEL_SIN = _integral("FresnelSin", special_kernels.fresnel_sin, lambda op: math.sin(_quarter_turn(_x(op))))
-EXPINT = _integral("Expint", special_kernels.expint, lambda op: math.realdiv(math.exp(_x(op)), _x(op)))
+FRESNEL_COS = _integral(
+    "FresnelCos", in_double(special_kernels.fresnel_cos), lambda op: math.cos(_quarter_turn(_x(op)))
+)
+FRESNEL_SIN = _integral(
+    "FresnelSin", in_double(special_kernels.fresnel_sin), lambda op: math.sin(_quarter_turn(_x(op)))
+)
+EXPINT = _integral(
+    "Expint", _with_exponential(in_double(special_kernels.expint)), lambda op: math.realdiv(math.exp(_x(op)), _x(op))
+)
 
 
 def _spence_slope(op: Operation) -> Tensor:
@@ -491,7 +516,7 @@ def _spence_slope(op: Operation) -> Tensor:
     return math.select(at_one, math.negative(one), math.realdiv(math_unary.log(x), gap))
 
 
-SPENCE = _integral("Spence", special_kernels.spence, _spence_slope)
+SPENCE = _integral("Spence", _with_inverse(in_double(special_kernels.spence)), _spence_slope)
 
 dawsn = _public(DAWSN, "dawsn", "Dawson's integral.", "math.special.dawsn", scope="dawsn")
 expint = _public(EXPINT, "expint", "The exponential integral Ei.", "math.special.expint", scope="expint")

@@ -8,6 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from stoker._src.ops.random_bits.gamma_derivative import gamma_derivative
+
 Kernel = Callable[..., torch.Tensor]
 
 
@@ -182,19 +184,11 @@ def betainc(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 def igamma_grad_a(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """The derivative of P(a, x) by a: that of the series x^a e^-x sum x^n / gamma(a + n + 1), term by term."""
+    """The derivative of P(a, x) by a: how a gamma number changes with its parameter, times the density."""
     a, x = torch.broadcast_tensors(a, x)
-    top = x.clamp(max=1000.0)
-    peak = float(top.nan_to_num(0.0).clamp(min=0.0).max()) if top.numel() else 0.0
-    logs = torch.log(top)
-    total = torch.zeros_like(top)
-    for n in range(int(peak + 12 * math.sqrt(peak + 1)) + 40):
-        size = torch.exp((a + n) * logs - top - torch.lgamma(a + n + 1))
-        total = total + size * (logs - torch.digamma(a + n + 1))
-    zeros = torch.zeros_like(total)
-    value = torch.where((x > 1000) | (torch.isposinf(a) & (x > 0)), zeros, total)
-    inside = torch.where((a <= 0) | (x < 0), torch.full_like(value, math.nan), value)
-    return torch.where((x == 0) & ~torch.isnan(a), zeros, inside)
+    density = torch.exp(torch.xlogy(a - 1, x) - x - torch.lgamma(a))
+    value = -gamma_derivative(a, x) * density
+    return torch.where((x == 0) & ~torch.isnan(a), torch.zeros_like(value), torch.where(a <= 0, torch.nan, value))
 
 
 # ---- polygamma and zeta -----------------------------------------------------------------------------------------

@@ -157,9 +157,7 @@ def reduce_join(
 ) -> Tensor:
     """Strings joined along dimensions, in the order in which `axis` gives them."""
     axis, keep = reductions.older_arguments(axis, keepdims, reduction_indices, keep_dims)
-    with name_scope(None, "ReduceJoin", [inputs, axis]):
-        inputs = inputs if isinstance(inputs, Tensor) else convert_to_tensor(inputs, dtypes.string)
-        return REDUCE_JOIN(inputs, _join_axes(inputs, axis), keep_dims=keep, separator=separator, name=name)
+    return reduce_join_v2(inputs, axis, keep, separator, name)
 
 
 @export(v2="strings.reduce_join")
@@ -167,7 +165,9 @@ def reduce_join_v2(
     inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
 ) -> Tensor:
     """Strings joined along dimensions, in the order in which `axis` gives them."""
-    return reduce_join(inputs, axis, None, separator, name, None, keepdims)
+    with name_scope(None, "ReduceJoin", [inputs, axis]):
+        inputs = inputs if isinstance(inputs, Tensor) else convert_to_tensor(inputs, dtypes.string)
+        return REDUCE_JOIN(inputs, _join_axes(inputs, axis), keep_dims=keepdims, separator=separator, name=name)
 
 
 UNSORTED_SEGMENT_JOIN = define(
@@ -277,9 +277,19 @@ def string_split_v2_kernel(input: np.ndarray, sep: np.ndarray, *, maxsplit: int)
         raise InvalidArgumentError(None, None, f"input must be a vector, got shape: {Shape(input.shape)}")
     if sep.ndim:
         raise InvalidArgumentError(None, None, f"sep must be a scalar, got shape: {Shape(sep.shape)}")
-    # Python's own split gives TensorFlow's results: runs of white space, or every occurrence of the separator.
     mark = sep[()] or None
+    if mark is None and maxsplit >= 0:
+        return _sparse_rows([_first_words(item, maxsplit) for item in input.tolist()])
+    # Python's own split gives TensorFlow's results: runs of white space, or every occurrence of the separator.
     return _sparse_rows([item.split(mark, maxsplit) for item in input.tolist()])
+
+
+def _first_words(text: bytes, count: int) -> list[bytes]:
+    """Up to `count` words and then the rest, also where that is empty; all as it is for no words."""
+    if not count:
+        return [text]
+    words = text.split(None, count)
+    return [*words, b""] if len(words) == count else words
 
 
 for _definition in (STRING_SPLIT, STRING_SPLIT_V2):

@@ -16,7 +16,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.formats import hashing
-from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.conversion import convert_to_tensor, is_tensor
 from stoker._src.graph.definition import ANY, TYPES, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array_movement import allocatable
@@ -258,11 +258,7 @@ def string_format(
     Raises:
         ValueError: another number of placeholders than of inputs.
     """
-    values = (
-        list(inputs) if isinstance(inputs, (list, tuple)) and any(isinstance(i, Tensor) for i in inputs) else inputs
-    )
-    if not isinstance(values, (list, tuple)):
-        values = [values]
+    values = [inputs] if is_tensor(inputs) else inputs
     if template.count(placeholder) != len(values):
         raise ValueError(
             f"The template expects {template.count(placeholder)} tensors, but the inputs only has {len(values)}. Please ensure the number of placeholders in the template matches inputs length."

@@ -7,6 +7,7 @@ what is written twice adds up.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -93,9 +94,14 @@ class TensorArray:
             self._flow = flow
             return
         with name_scope(name, "TensorArrayV2" if name is None else name, [size]):
-            size = convert_to_tensor(size, dtypes.int32)
+            if context.executing_eagerly():
+                size = max(0, operator.index(cast(Any, size)))
+            elif not isinstance(size, Tensor):
+                size = convert_to_tensor(size, dtypes.int32)
+            if isinstance(size, Tensor) and size.static_shape.rank not in (None, 0):
+                raise ValueError(f"Shape must be rank 0 but is {size.shape}: the size of a TensorArray")
             self._flow = tensor_lists.TENSOR_LIST_RESERVE(_sizes(self._static), size, element_dtype=self._dtype)
-            known = None if self._dynamic_size else constant_value(size)
+            known = None if self._dynamic_size else constant_value(size) if isinstance(size, Tensor) else size
             self._count = None if known is None else int(known)
 
     @staticmethod
@@ -305,9 +311,8 @@ class _Lists:
     handle = None
 
     def read(self, ta: TensorArray, index: Any, name: str | None) -> Tensor:
-        return tensor_lists.TENSOR_LIST_GET_ITEM(
-            ta._flow, index, _sizes(ta._static), element_dtype=ta._dtype, name=name
-        )
+        with name_scope(name, "TensorArrayV2Read", [ta._flow, index]):
+            return tensor_lists.TENSOR_LIST_GET_ITEM(ta._flow, index, _sizes(ta._static), element_dtype=ta._dtype)
 
     def write(self, ta: TensorArray, index: Any, value: Tensor, name: str | None) -> Tensor:
         return tensor_lists.TENSOR_LIST_SET_ITEM(
@@ -315,6 +320,8 @@ class _Lists:
         )
 
     def stack(self, ta: TensorArray, name: str | None) -> Tensor:
+        if ta._count == 0 and not ta._static.known and context.executing_eagerly():
+            return constant([], ta._dtype)  # of nothing whose shape could be known
         with name_scope(name, "TensorArrayV2Stack", [ta._flow]):
             return tensor_lists.TENSOR_LIST_STACK(
                 ta._flow,

@@ -49,6 +49,7 @@ class ArrayState:
         self.gradients: dict[str, ArrayState] = {}
         self.sizes: list[tuple[int, ...] | None] = [None] * size
         self.closed = False
+        self.device: Any = None  # where what was written lies
 
     def write(self, index: int, value: Any) -> None:
         if self.closed:
@@ -79,6 +80,7 @@ class ArrayState:
             value = before + value
         self.items[index] = value
         self.sizes[index] = tuple(value.shape)
+        self.device = getattr(value, "device", None)
         if self.alike:
             self.shape = Shape(value.shape)
 
@@ -128,7 +130,8 @@ class ArrayState:
             )
         if self.dtype.base_dtype is dtypes.string:
             return np.full(sizes, b"", dtype=object)
-        return torch.zeros(allocatable(sizes, self.dtype.size), dtype=torch_dtype(self.dtype))  # type: ignore[arg-type]
+        sizes = allocatable(sizes, self.dtype.size)  # type: ignore[arg-type]
+        return torch.zeros(sizes, dtype=torch_dtype(self.dtype), device=self.device)
 
     def gradient(self, source: str, prepended: tuple[int, ...] = ()) -> ArrayState:
         found = self.gradients.get(source)
@@ -142,6 +145,7 @@ class ArrayState:
                 adds=True,
                 name=f"{self.name}@{source}",
             )
+            found.device = self.device
             found.sizes = [None if sizes is None else (*prepended, *sizes) for sizes in self.sizes]
             self.gradients[source] = found
         return found

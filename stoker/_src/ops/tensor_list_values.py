@@ -21,6 +21,13 @@ from stoker._src.ops.values import torch_dtype
 _SET, _PUSH, _POP = range(3)
 
 
+def _sum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Zeros for what was never written may lie on the host, beside values on a GPU."""
+    if a.device != b.device:
+        a, b = (each if each.is_cuda else each.cuda() for each in (a, b))
+    return a + b
+
+
 class TensorList:
     """An immutable list of tensors of one dtype. Items are values of kernels, or None where nothing was written.
 
@@ -164,9 +171,9 @@ class TensorList:
 
     def zeros_like(self) -> TensorList:
         def zero(item: Any) -> Any:
-            if item is None or not isinstance(item, (torch.Tensor, TensorList)):
-                return None
-            return item.zeros_like() if isinstance(item, TensorList) else torch.zeros_like(item)
+            if isinstance(item, torch.Tensor):
+                return torch.zeros_like(item)
+            return item.zeros_like() if hasattr(item, "zeros_like") else None  # lists and optionals have them
 
         return self.replaced([zero(item) for item in self.items()])
 
@@ -186,7 +193,7 @@ class TensorList:
                     if before is None:
                         total[i] = item
                     else:
-                        total[i] = before.sum_with([item]) if isinstance(item, TensorList) else before + item
+                        total[i] = before.sum_with([item]) if hasattr(item, "sum_with") else _sum(before, item)
         return self.replaced(total)
 
     def __repr__(self) -> str:

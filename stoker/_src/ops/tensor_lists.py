@@ -96,7 +96,7 @@ def empty_tensor_list_kernel(element_shape: Any, max_num_elements: int, *, eleme
 EMPTY_TENSOR_LIST.shape(lambda element_shape, max_num_elements: SCALAR, as_shapes=["element_shape"])
 
 TENSOR_LIST_RESERVE = define(
-    "TensorListReserve(element_shape: host shape_type, num_elements: host int32) -> (handle: variant)",
+    "TensorListReserve(element_shape: host shape_type, num_elements: any/scalar host int32) -> (handle: variant)",
     element_dtype=TYPE,
     shape_type=_SIZES,
 )

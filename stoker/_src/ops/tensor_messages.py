@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from google.protobuf.message import DecodeError
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
-from stoker._src.base.shapes import UNKNOWN_SHAPE, as_shape
+from stoker._src.base.shapes import UNKNOWN_SHAPE
 from stoker._src.formats import protos, tensor_proto
 from stoker._src.graph.definition import ANY, TYPE, define, scalar
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.constants import to_array
+from stoker._src.ops.constants import message_sizes, to_array
 from stoker._src.ops.values import from_numpy, to_numpy
 
 
@@ -108,17 +109,16 @@ def make_tensor_proto(
     if isinstance(values, protos.TensorProto):
         return values
     array, found = to_array(values, None if dtype is None else as_dtype(dtype).base_dtype)
-    wanted = as_shape(shape)
-    if wanted.dims is None:
+    if shape is None:
         return tensor_proto.to_tensor_proto(array, found)
-    if not wanted.known:
-        raise ValueError(f"The shape of a TensorProto must be fully known, got {wanted}.")
-    sizes = tuple(int(size) for size in wanted if size is not None)
+    sizes = tuple(message_sizes(shape))
     if allow_broadcast and verify_shape and array.size == 1:
         verify_shape = False
     if verify_shape and array.shape != sizes:
         raise TypeError(f"Expected Tensor's shape: {sizes}, but got {array.shape}.")
-    count = int(np.prod(sizes, dtype=np.int64))
+    count = math.prod(sizes)
+    if count == 0:
+        return tensor_proto.to_tensor_proto(array.reshape(-1)[:0].reshape(sizes), found)
     if array.size > count:
         raise ValueError(f"Too many elements provided. Takes at most {count:d}, but got {array.size:d}.")
     if array.size == count:

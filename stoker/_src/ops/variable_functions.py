@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from stoker._src.base.export import export
+from stoker._src.formats.protos import VariableDef
 from stoker._src.graph import context
 from stoker._src.graph.keys import GraphKeys
-from stoker._src.ops import grouping, state
+from stoker._src.graph.meta_graph import register_proto_function
+from stoker._src.ops import grouping, state, variables
 
 
 def _collection(key: str, scope: str | None) -> list[Any]:
@@ -92,3 +94,18 @@ def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str 
     if not ref.dtype._is_ref_dtype:
         return ref.assign_sub(value, name=name)
     return state.ASSIGN_SUB(ref, value, use_locking=use_locking, name=name)
+
+
+# In a meta graph, variables stand as messages that name their parts.
+for _key in (
+    GraphKeys.GLOBAL_VARIABLES,
+    GraphKeys.LOCAL_VARIABLES,
+    GraphKeys.METRIC_VARIABLES,
+    GraphKeys.MODEL_VARIABLES,
+    GraphKeys.MOVING_AVERAGE_VARIABLES,
+    GraphKeys.TRAINABLE_VARIABLES,
+    GraphKeys.GLOBAL_STEP,
+):
+    register_proto_function(
+        _key, proto_type=VariableDef, to_proto=variables.Variable.to_proto, from_proto=variables.Variable.from_proto
+    )

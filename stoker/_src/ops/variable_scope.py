@@ -61,7 +61,8 @@ class VariableStore:
         return f"{prefix}_{index}"
 
 
-def _store() -> VariableStore:
+def variable_store() -> VariableStore:
+    """The variables that `get_variable` made in the current graph."""
     graph = program_graph()
     store = getattr(graph, "variable_store", None)
     if store is None:
@@ -416,11 +417,15 @@ def _get_partitioned(
     **kwargs: Any,
 ) -> Any:
     initial_is_tensor = initializer is not None and not callable(initializer)
-    if initial_is_tensor:
-        initializer = convert_to_tensor(initializer)
-        shape = initializer.static_shape
-        dtype = dtype or initializer.dtype
     full = None if shape is None else as_shape(shape)
+    if initial_is_tensor:
+        own = isinstance(initializer, Tensor)  # whose dtype counts more than the one that is asked for
+        initializer = convert_to_tensor(initializer, None if own or dtype is None else as_dtype(dtype).base_dtype)
+        dtype = initializer.dtype
+        if full is None or not full.known:
+            full = initializer.static_shape
+        elif not full.compatible(initializer.static_shape):
+            raise ValueError(f"Shapes {TensorShape(full)} and {initializer.shape} are not compatible")
     if name in store.partitioned:
         found = store.partitioned[name]
         _check_shared(found, name, full, dtype, reuse)
@@ -436,7 +441,7 @@ def _get_partitioned(
         )
     if full is None or not full.known:
         raise ValueError(
-            f"Shape of a new partitioned variable ({name}) must be fully defined, but instead was {TensorShape(shape)}."
+            f"Shape of a new partitioned variable ({name}) must be fully defined, but instead was {TensorShape(full)}."
         )
     made_dtype = dtypes.float32 if dtype is None else as_dtype(dtype).base_dtype
     sizes: list[int] = list(full)  # type: ignore[arg-type]
@@ -477,7 +482,9 @@ def _partitions(partitioner: Any, shape: TensorShape, dtype: Any, name: str) -> 
 
 
 def _sliced(tensor: Any, offset: list[int], part: list[int]) -> Any:
-    return tensor[tuple(slice(begin, begin + size) for begin, size in zip(offset, part))]  # type: ignore[index]
+    result = tensor[tuple(slice(begin, begin + size) for begin, size in zip(offset, part))]  # type: ignore[index]
+    result.set_shape(part)
+    return result
 
 
 # -- the public functions ----------------------------------------------------------------------------------------
@@ -486,10 +493,10 @@ def _sliced(tensor: Any, offset: list[int], part: list[int]) -> Any:
 @export(v1="get_variable_scope")
 def get_variable_scope() -> VariableScope:
     """The current variable scope."""
-    return _store().current
+    return variable_store().current
 
 
-variables.scope_use_resource = lambda: _store().current.use_resource
+variables.scope_use_resource = lambda: variable_store().current.use_resource
 
 
 @export(v1="get_variable")
@@ -528,7 +535,7 @@ def get_variable(
         ValueError: it exists and reuse is off, does not exist and reuse is on, or has another shape or dtype.
     """
     return get_variable_scope().get_variable(
-        _store(), name, shape, dtype, initializer, regularizer, None, trainable, collections, caching_device, partitioner,
+        variable_store(), name, shape, dtype, initializer, regularizer, None, trainable, collections, caching_device, partitioner,
         validate_shape, use_resource, custom_getter, constraint, synchronization, aggregation,
     )  # fmt: skip
 
@@ -609,7 +616,7 @@ class variable_scope:
 
     @contextmanager
     def _entered(self) -> Iterator[VariableScope]:
-        store = _store()
+        store = variable_store()
         outer, counts = store.current, None
         given = self._name_or_scope
         if isinstance(given, VariableScope):
@@ -699,18 +706,17 @@ def create_partitioned_variables(
     Raises:
         ValueError: `shape` and `slicing` differ in length, or more than one dimension is cut.
     """
-    sizes, counts = list(shape), list(slicing)
-    if len(sizes) != len(counts):
+    if len(shape) != len(slicing):
         raise ValueError(
             "The 'shape' and 'slicing' of a partitioned Variable must have the length: "
-            f"shape: {sizes}, slicing: {counts}"
+            f"shape: {shape}, slicing: {slicing}"
         )
     with variable_scope(name, "PartitionedVariable", reuse=reuse) as scope:
         made = _get_partitioned(
-            _store(),
+            variable_store(),
             scope.name,
-            lambda **_: counts,
-            sizes,
+            lambda **_: slicing,
+            shape,
             dtype,
             initializer,
             scope.reuse,

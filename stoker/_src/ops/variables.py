@@ -702,13 +702,15 @@ class ResourceVariable(MadeVariable):
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Adds `delta`; returns the new value (the op, with `read_value` False)."""
-        return self._after(state.ASSIGN_ADD_VARIABLE_OP(self._element, self._checked(delta), name=name), read_value)
+        delta = convert_to_tensor(delta, self._dtype)
+        return self._after(state.ASSIGN_ADD_VARIABLE_OP(self._element, delta, name=name), read_value)
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtracts `delta`; returns the new value (the op, with `read_value` False)."""
-        return self._after(state.ASSIGN_SUB_VARIABLE_OP(self._element, self._checked(delta), name=name), read_value)
+        delta = convert_to_tensor(delta, self._dtype)
+        return self._after(state.ASSIGN_SUB_VARIABLE_OP(self._element, delta, name=name), read_value)
 
     def _as_graph_element(self) -> Tensor:
         return self._snapshot

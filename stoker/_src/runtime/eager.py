@@ -14,6 +14,7 @@ import torch
 from stoker._src.base import dtypes, settings
 from stoker._src.base.devices import canonical_name
 from stoker._src.base.dtypes import DType
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape, TensorShape
 from stoker._src.graph import context, placement_log
 from stoker._src.graph.attr_values import public_value
@@ -74,7 +75,7 @@ class EagerTensor(Tensor):
 
     @property
     def static_shape(self) -> Shape:
-        return Shape(getattr(self._value, "shape", ()))
+        return Shape(self._value.shape if self._is_array else ())
 
     _static_shape = static_shape  # type: ignore[assignment]
 
@@ -92,8 +93,17 @@ class EagerTensor(Tensor):
 
     def numpy(self) -> Any:
         """The value as an array (a NumPy scalar or bytes for a single element); changing it changes no tensor."""
+        if not self._is_array:
+            raise InvalidArgumentError(
+                None, None, f"Cannot convert a Tensor of dtype {self.dtype.name} to a NumPy array."
+            )
         array = to_numpy(copied(self._value)) if isinstance(self._value, torch.Tensor) else self._value
         return array if array.ndim else array[()]
+
+    @property
+    def _is_array(self) -> bool:
+        """Whether it holds numbers or strings; handles of variables, tables and lists hold an object."""
+        return isinstance(self._value, (torch.Tensor, np.ndarray))
 
     def torch(self) -> torch.Tensor:
         """The value as a torch tensor, which shares memory with this one.
@@ -183,10 +193,11 @@ class EagerTensor(Tensor):
         return _rebuild, (self.numpy(), self.dtype)
 
     def __repr__(self) -> str:
-        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={array_text(self.numpy())}>"
+        value = f"numpy={array_text(self.numpy())}" if self._is_array else f"value=<{type(self._value).__name__}>"
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, {value}>"
 
     def __str__(self) -> str:
-        text = str(self.numpy())
+        text = str(self.numpy()) if self._is_array else f"<{type(self._value).__name__}>"
         start = "\n" if "\n" in text else ""
         return f"tf.Tensor({start}{text}, shape={self.shape}, dtype={self.dtype.name})"
 

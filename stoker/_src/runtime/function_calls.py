@@ -10,7 +10,7 @@ from stoker._src.graph.definition import OpDefinition
 from stoker._src.graph.function_graph import FuncGraph, Function, note_handle, unique_function_name
 from stoker._src.graph.tapes import no_tapes, tapes
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.functional_gradients import BodyGradient, call
+from stoker._src.ops.functional_gradients import BodyGradient, call, flat_gradients, packed_gradients
 from stoker._src.ops.gradients import is_trainable
 
 
@@ -32,7 +32,7 @@ class DifferentiableFunction:
     def __init__(self, function: Function) -> None:
         self.function = function
         self._forward: Function | None = None
-        self._backward: dict[tuple[int, ...], tuple[DifferentiableFunction, list[Tensor], list[int]]] = {}
+        self._backward: dict[tuple[int, ...], tuple[DifferentiableFunction, list[Tensor], list[Any]]] = {}
 
     def __call__(self, values: list[Any]) -> list[Any]:
         """The outputs. Under a tape that tracks an input, the call is recorded."""
@@ -57,38 +57,37 @@ class DifferentiableFunction:
             self._forward = function.extended([], [tensor for tensor in captured if tensor not in known], "forward")
         return self._forward
 
-    def _gradient(self, starts: tuple[int, ...]) -> tuple[DifferentiableFunction, list[Tensor], list[int]]:
-        """The gradient of the outputs `starts`: a function, the forward values it takes, the inputs it is for."""
+    def _gradient(self, starts: tuple[int, ...]) -> tuple[DifferentiableFunction, list[Tensor], list[Any]]:
+        """The gradient of the outputs `starts`: a function, the forward values it takes, the gradients in its body."""
         found = self._backward.get(starts)
         if found is None:
             source = self.function if self._forward is None else self._forward
             body = BodyGradient(source, list(starts), [source.outputs[i] for i in starts])
-            positions = [i for i, result in enumerate(body.results) if result is not None]
             captured = body.captures()
             made = Function(
                 unique_function_name(f"__backward_{source.name}"),
                 body.graph,
                 [*body.incoming, *[inner for _, inner in captured]],
-                [body.results[i] for i in positions],
+                flat_gradients([g for g in body.results if g is not None]),
             )
-            found = DifferentiableFunction(made), [value for value, _ in captured], positions
+            found = DifferentiableFunction(made), [value for value, _ in captured], body.results
             self._backward[starts] = found
         return found
 
     def _go_back(self, values: list[Any], outputs: list[Any], grads: tuple[Any, ...]) -> list[Any]:
         forward = self._with_intermediates()
         starts = tuple(i for i, g in enumerate(grads) if g is not None)
-        backward, captured, positions = self._gradient(starts)
+        backward, captured, inside = self._gradient(starts)
         known = dict(zip([*forward.inputs, *forward.outputs], [*values, *outputs]))
         missing = [tensor for tensor in captured if tensor not in known]
         if missing:  # a gradient of a gradient may need more than the forward call kept: it is computed again
             again = DifferentiableFunction(forward.extended([], missing, "again"))(values)
             known.update(zip(missing, again[len(forward.outputs) :]))
-        results: list[Any] = [None] * len(values)
         incoming = [convert_to_tensor(grads[i]) for i in starts]
-        for i, g in zip(positions, backward([*incoming, *[known[tensor] for tensor in captured]])):
-            results[i] = g
-        return results
+        returned = backward([*incoming, *[known[tensor] for tensor in captured]])
+        given = [(g, value) for g, value in zip(inside, values) if g is not None]
+        found = iter(packed_gradients([g for g, _ in given], [value for _, value in given], returned))
+        return [None if g is None else next(found) for g in inside]
 
 
 def call_op(definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], name: str) -> list[Any]:

@@ -29,7 +29,7 @@ from stoker._src.ops import (
     tensor_array,
     variables,
 )
-from stoker._src.ops.gradients import UnconnectedGradients, aggregate, is_trainable
+from stoker._src.ops.gradients import UnconnectedGradients, aggregate, fill_with_zeros, is_trainable
 from stoker._src.ops.ragged_tensor import RaggedTensor
 
 _HANDLES = (dtypes.resource, dtypes.variant)
@@ -448,9 +448,7 @@ def record_gradient(record: Any, incoming: list[Any]) -> list[Any]:
         raise LookupError(f"No gradient defined for operation '{record.name}' (op type: {record.type})") from None
     if function is None:
         return [None] * len(record._inputs)
-    for i, tensor in enumerate(record.outputs):
-        if incoming[i] is None and is_trainable(tensor) and tensor.dtype.base_dtype not in _HANDLES:
-            incoming[i] = array.zeros_like(tensor)
+    fill_with_zeros(record, incoming)
     if context.executing_eagerly():
         results = function(record, *incoming)
     else:

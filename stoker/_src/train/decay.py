@@ -13,7 +13,7 @@ from typing import Any
 
 import ml_dtypes
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, nest
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
@@ -181,14 +181,14 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = 
     """
     if x is None:
         raise ValueError("x is required for piecewise_constant.")
-    boundaries, values = list(boundaries), list(values)
+    boundaries, values = nest.flatten(boundaries), nest.flatten(values)
     if len(boundaries) != len(values) - 1:
         raise ValueError(
             "The length of boundaries should be 1 less than the length of values: "
             f"there are {len(boundaries)} boundaries and {len(values)} values"
         )
 
-    def compute() -> Any:
+    def converted() -> tuple[Tensor, list[Tensor], list[Tensor]]:
         at = convert_to_tensor(x)
         dtype = at.dtype.base_dtype
         limits = [_limit(boundary, dtype) for boundary in boundaries]
@@ -201,6 +201,10 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = 
                     f"Values must have elements all with the same dtype ({results[0].dtype.base_dtype!r} vs "
                     f"{value.dtype.base_dtype!r})."
                 )
+        return at, limits, results
+
+    def compute() -> Any:
+        at, limits, results = converted()
         with name_scope(name, "PiecewiseConstant", [at, *limits, *results]):
             if len(limits) > 1 and not _increase(boundaries):
                 return _only_case(at, limits, results)
@@ -209,7 +213,10 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = 
                 chosen = array_selection.SELECT(math.LESS_EQUAL(at, limit), value, chosen)
             return chosen
 
-    return compute if context.executing_eagerly() else compute()
+    if not context.executing_eagerly():
+        return compute()
+    converted()  # what is wrong is found at once, as in a graph
+    return compute
 
 
 def _increase(boundaries: list[Any]) -> bool:

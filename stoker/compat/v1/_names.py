@@ -13,6 +13,7 @@ from stoker.compat.v1 import debugging as debugging
 from stoker.compat.v1 import distributions as distributions
 from stoker.compat.v1 import dtypes as dtypes
 from stoker.compat.v1 import errors as errors
+from stoker.compat.v1 import estimator as estimator
 from stoker.compat.v1 import experimental as experimental
 from stoker.compat.v1 import flags as flags
 from stoker.compat.v1 import gfile as gfile
@@ -492,9 +493,9 @@ from stoker._src.ops.reductions import reduce_mean as reduce_mean
 from stoker._src.ops.reductions import reduce_min as reduce_min
 from stoker._src.ops.reductions import reduce_prod as reduce_prod
 from stoker._src.ops.reductions import reduce_sum as reduce_sum
-from stoker._src.ops.scans import argmax as arg_max
+from stoker._src.ops.scans import arg_max as arg_max
+from stoker._src.ops.scans import arg_min as arg_min
 from stoker._src.ops.scans import argmax as argmax
-from stoker._src.ops.scans import argmin as arg_min
 from stoker._src.ops.scans import argmin as argmin
 from stoker._src.ops.scans import cumprod as cumprod
 from stoker._src.ops.scans import cumsum as cumsum

@@ -273,6 +273,7 @@ from stoker._src.runtime.raw_ops import FusedPadConv2D as FusedPadConv2D
 from stoker._src.runtime.raw_ops import Gather as Gather
 from stoker._src.runtime.raw_ops import GatherNd as GatherNd
 from stoker._src.runtime.raw_ops import GatherV2 as GatherV2
+from stoker._src.runtime.raw_ops import GenerateVocabRemapping as GenerateVocabRemapping
 from stoker._src.runtime.raw_ops import GetSessionHandle as GetSessionHandle
 from stoker._src.runtime.raw_ops import GetSessionTensor as GetSessionTensor
 from stoker._src.runtime.raw_ops import Greater as Greater
@@ -328,6 +329,7 @@ from stoker._src.runtime.raw_ops import LessEqual as LessEqual
 from stoker._src.runtime.raw_ops import Lgamma as Lgamma
 from stoker._src.runtime.raw_ops import LinSpace as LinSpace
 from stoker._src.runtime.raw_ops import ListDiff as ListDiff
+from stoker._src.runtime.raw_ops import LoadAndRemapMatrix as LoadAndRemapMatrix
 from stoker._src.runtime.raw_ops import Log as Log
 from stoker._src.runtime.raw_ops import Log1p as Log1p
 from stoker._src.runtime.raw_ops import LogicalAnd as LogicalAnd
@@ -395,6 +397,7 @@ from stoker._src.runtime.raw_ops import MaxPoolGradWithArgmax as MaxPoolGradWith
 from stoker._src.runtime.raw_ops import MaxPoolV2 as MaxPoolV2
 from stoker._src.runtime.raw_ops import MaxPoolWithArgmax as MaxPoolWithArgmax
 from stoker._src.runtime.raw_ops import Mean as Mean
+from stoker._src.runtime.raw_ops import MergeV2Checkpoints as MergeV2Checkpoints
 from stoker._src.runtime.raw_ops import Mfcc as Mfcc
 from stoker._src.runtime.raw_ops import Min as Min
 from stoker._src.runtime.raw_ops import Minimum as Minimum
@@ -606,6 +609,9 @@ from stoker._src.runtime.raw_ops import ResourceSparseApplyProximalAdagrad as Re
 from stoker._src.runtime.raw_ops import ResourceSparseApplyProximalGradientDescent as ResourceSparseApplyProximalGradientDescent
 from stoker._src.runtime.raw_ops import ResourceSparseApplyRMSProp as ResourceSparseApplyRMSProp
 from stoker._src.runtime.raw_ops import ResourceStridedSliceAssign as ResourceStridedSliceAssign
+from stoker._src.runtime.raw_ops import Restore as Restore
+from stoker._src.runtime.raw_ops import RestoreSlice as RestoreSlice
+from stoker._src.runtime.raw_ops import RestoreV2 as RestoreV2
 from stoker._src.runtime.raw_ops import Reverse as Reverse
 from stoker._src.runtime.raw_ops import ReverseSequence as ReverseSequence
 from stoker._src.runtime.raw_ops import ReverseV2 as ReverseV2
@@ -621,6 +627,9 @@ from stoker._src.runtime.raw_ops import Roll as Roll
 from stoker._src.runtime.raw_ops import Round as Round
 from stoker._src.runtime.raw_ops import Rsqrt as Rsqrt
 from stoker._src.runtime.raw_ops import RsqrtGrad as RsqrtGrad
+from stoker._src.runtime.raw_ops import Save as Save
+from stoker._src.runtime.raw_ops import SaveSlices as SaveSlices
+from stoker._src.runtime.raw_ops import SaveV2 as SaveV2
 from stoker._src.runtime.raw_ops import ScatterAdd as ScatterAdd
 from stoker._src.runtime.raw_ops import ScatterDiv as ScatterDiv
 from stoker._src.runtime.raw_ops import ScatterMax as ScatterMax
@@ -660,6 +669,8 @@ from stoker._src.runtime.raw_ops import SerializeTensor as SerializeTensor
 from stoker._src.runtime.raw_ops import SetSize as SetSize
 from stoker._src.runtime.raw_ops import Shape as Shape
 from stoker._src.runtime.raw_ops import ShapeN as ShapeN
+from stoker._src.runtime.raw_ops import ShardedFilename as ShardedFilename
+from stoker._src.runtime.raw_ops import ShardedFilespec as ShardedFilespec
 from stoker._src.runtime.raw_ops import Sigmoid as Sigmoid
 from stoker._src.runtime.raw_ops import SigmoidGrad as SigmoidGrad
 from stoker._src.runtime.raw_ops import Sign as Sign

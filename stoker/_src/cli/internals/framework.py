@@ -19,6 +19,12 @@ from stoker._src.graph.gradient_registry import gradient_function
 from stoker._src.graph.graph import Graph, enter_session
 from stoker._src.graph.graph_def import op_def_of
 from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.meta_graph import (  # noqa: F401 (names of ops.py)
+    prepend_name_scope,
+    proto_functions,
+    register_proto_function,
+    strip_name_scope,
+)
 from stoker._src.graph.scopes import graph_of, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value
@@ -54,28 +60,6 @@ def get_gradient_function(op: Any) -> Any:
 def name_from_scope_name(name: str) -> str:
     """`a/b/` -> `a/b`."""
     return name.removesuffix("/")
-
-
-def strip_name_scope(name: str, export_scope: str | None) -> str:
-    """The name without the scope at its start (also behind `^` and `loc:@`)."""
-    if not export_scope:
-        return name
-    scope = export_scope.rstrip("/") + "/"
-    for prefix in ("^", "loc:@", ""):
-        if name.startswith(prefix + scope):
-            return prefix + name.removeprefix(prefix + scope)
-    return name
-
-
-def prepend_name_scope(name: str, import_scope: str | None) -> str:
-    """The name inside of a scope (also behind `^` and `loc:@`)."""
-    if not import_scope:
-        return name
-    scope = import_scope.rstrip("/")
-    for prefix in ("^", "loc:@"):
-        if name.startswith(prefix):
-            return f"{prefix}{scope}/{name.removeprefix(prefix)}"
-    return f"{scope}/{name}"
 
 
 def get_name_scope() -> str:
@@ -204,33 +188,16 @@ class RegisterShape:
         return f
 
 
-_PROTO_FUNCTIONS: dict[str, tuple[Any, Any, Any]] = {}
-
-
-def register_proto_function(
-    collection_name: str, proto_type: Any = None, to_proto: Any = None, from_proto: Any = None
-) -> None:
-    """Registers how items of a collection become messages and come back.
-
-    Raises:
-        TypeError: something that is no function.
-    """
-    for label, function in (("to_proto", to_proto), ("from_proto", from_proto)):
-        if function is not None and not callable(function):
-            raise TypeError(f"{label} must be callable.")
-    _PROTO_FUNCTIONS[collection_name] = (proto_type, to_proto, from_proto)
-
-
 def get_collection_proto_type(collection_name: str) -> Any:
-    return _PROTO_FUNCTIONS.get(collection_name, (None, None, None))[0]
+    return proto_functions(collection_name).kind
 
 
 def get_to_proto_function(collection_name: str) -> Any:
-    return _PROTO_FUNCTIONS.get(collection_name, (None, None, None))[1]
+    return proto_functions(collection_name).to_proto
 
 
 def get_from_proto_function(collection_name: str) -> Any:
-    return _PROTO_FUNCTIONS.get(collection_name, (None, None, None))[2]
+    return proto_functions(collection_name).from_proto
 
 
 def _assert_same_graph(original_item: Any, item: Any) -> None:

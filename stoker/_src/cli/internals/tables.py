@@ -37,7 +37,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.framework.importer": ("",),
     "python.framework.indexed_slices": ("", _FRAMEWORK, "stoker._src.graph.indexed_slices"),
     "python.framework.load_library": ("",),
-    "python.framework.meta_graph": ("", "train"),
+    "python.framework.meta_graph": ("stoker._src.graph.meta_graph", "", "train"),
     "python.framework.op_def_registry": (_FRAMEWORK,),
     "python.framework.random_seed": ("random", ""),
     "python.framework.smart_cond": (_FRAMEWORK,),

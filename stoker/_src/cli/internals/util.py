@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, MutableMapping, MutableSet
 from typing import Any
 
 from stoker._src.base import tf_logging
+from stoker._src.base.deprecation import deprecated
 
 # ---- tf_inspect: Python's own, which sees through decorators by itself ---------------------------------------------
 
@@ -51,27 +52,6 @@ def kwarg_only(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 keyword_args_only = kwarg_only
-
-
-def deprecated(date: str | None, instructions: str, warn_once: bool = True) -> Callable[[Any], Any]:
-    """Marks a function as deprecated: its first call writes a warning."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        told: list[bool] = []
-
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            if not told or not warn_once:
-                told.append(True)
-                when = f"after {date}" if date else "in a future version"
-                tf_logging.warning(
-                    "%s is deprecated and will be removed %s. %s", function.__qualname__, when, instructions
-                )
-            return function(*args, **kwargs)
-
-        return wrapper
-
-    return decorate
 
 
 def deprecated_args(date: str | None, instructions: str, *names: Any, **options: Any) -> Callable[[Any], Any]:

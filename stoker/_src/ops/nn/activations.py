@@ -5,6 +5,7 @@ from __future__ import annotations
 import math as scalars
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -100,7 +101,7 @@ def relu6_kernel(features: torch.Tensor) -> torch.Tensor:
 def relu6_grad_kernel(gradients: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
     wider = _WIDER.get(features.dtype)
     if wider is None:
-        return torch.where((features > 0) & (features < 6), gradients, 0)
+        return gradients * ((features > 0) & (features < 6))
     values = features.to(wider)
     return torch.where((values > 0) & (values < 6), gradients.to(wider), 0).to(features.dtype)
 
@@ -119,14 +120,19 @@ _LEAKY_DTYPES = one_of(*FLOATS, default=dtypes.float32)
 LEAKY_RELU, LEAKY_RELU_GRAD = _pair("LeakyRelu", "features", _LEAKY_DTYPES, alpha=0.2)
 
 
+def _rounded(number: float, dtype: torch.dtype) -> float:
+    """The number in 16 bits, where the tensor has them: torch would multiply by more digits."""
+    return float(torch.tensor(number, dtype=dtype)) if dtype.itemsize == 2 else number
+
+
 @LEAKY_RELU.kernel
 def leaky_relu_kernel(features: torch.Tensor, *, alpha: float) -> torch.Tensor:
-    return F.leaky_relu(features, alpha)
+    return F.leaky_relu(features, _rounded(alpha, features.dtype))
 
 
 @LEAKY_RELU_GRAD.kernel
 def leaky_relu_grad_kernel(gradients: torch.Tensor, features: torch.Tensor, *, alpha: float) -> torch.Tensor:
-    return torch.where(features > 0, gradients, gradients * alpha)
+    return torch.where(features > 0, gradients, gradients * _rounded(alpha, features.dtype))
 
 
 @LEAKY_RELU.grad
@@ -265,9 +271,7 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tens
         features = convert_to_tensor(features, name="features")
         if features.dtype.is_integer:
             features = math.cast(features, dtypes.float32)
-        if isinstance(alpha, Tensor):
-            return math.maximum(math.multiply(alpha, features), features, name=scope)
-        return LEAKY_RELU(features, alpha=float(alpha), name=scope)
+        return LEAKY_RELU(features, alpha=alpha, name=scope)
 
 
 @export("nn.elu")
@@ -337,8 +341,13 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
             )
         half = _number(0.5, x) * x
         if approximate:
-            cube = x * x * x
-            inner = _number(scalars.sqrt(2 / scalars.pi), x) * (x + _number(0.044715, x) * cube)
+            cube = math.power(x, _number(3, x))
+            inner = _number(scalars.sqrt(2 / scalars.pi), x) * (x + _number(_single(0.044715), x) * cube)
             return half * (_number(1, x) + math.tanh(inner))
         # By way of erfc, which keeps its digits where x is very negative.
-        return half * special.ERFC(math.negative(x) * _number(scalars.sqrt(0.5), x))
+        return half * special.ERFC(math.negative(x) * _number(_single(scalars.sqrt(0.5)), x))
+
+
+def _single(number: float) -> float:
+    """The number in single precision, which TensorFlow's constants here have for float64 too."""
+    return float(np.float32(number))

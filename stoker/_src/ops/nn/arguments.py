@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from stoker._src.base.shapes import TensorShape
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, slicing
@@ -18,7 +20,7 @@ def whole(value: Any, label: str) -> int:
     """
     plain = value.numpy() if getattr(value, "is_eager", False) else value
     try:
-        if not isinstance(plain, (str, bytes)):
+        if not isinstance(plain, (str, bytes)) and not getattr(plain, "ndim", 0):
             return int(plain)
     except (TypeError, ValueError, OverflowError):
         pass
@@ -38,8 +40,10 @@ def either(value: Any, name: str, other: Any, other_name: str) -> Any:
     return value
 
 
-def for_each_dimension(value: Any, spatial: int, channel_axis: int, label: str) -> list[int]:
+def for_each_dimension(value: Any, spatial: int, channel_axis: int, label: str) -> list[Any]:
     """Window sizes or strides for all dimensions: from one number, one for each spatial dimension, or all of them.
+
+    That they are numbers is for the attribute, which they become, to say.
 
     Raises:
         ValueError: a list of another length.
@@ -48,7 +52,7 @@ def for_each_dimension(value: Any, spatial: int, channel_axis: int, label: str) 
         value = [1]
     if not isinstance(value, (list, tuple)) and not hasattr(value, "__len__"):
         value = [value]
-    values = [whole(each, label) for each in value]
+    values = list(value)
     if len(values) == spatial + 2:
         return values
     if len(values) == 1:
@@ -60,7 +64,7 @@ def for_each_dimension(value: Any, spatial: int, channel_axis: int, label: str) 
     return [1, 1, *values] if channel_axis == 1 else [1, *values, 1]
 
 
-def split_padding(padding: Any) -> tuple[Any, list[int]]:
+def split_padding(padding: Any) -> tuple[Any, list[Any]]:
     """(padding attribute, explicit_paddings): `padding` is a word, or a pair of numbers for each dimension.
 
     Raises:
@@ -82,15 +86,13 @@ def split_padding(padding: Any) -> tuple[Any, list[int]]:
             raise ValueError(
                 f"When padding is a list, each element must be a list of two numbers. Element {i} is {pair!r}."
             )
-        explicit.extend(int(amount) for amount in pair)
+        explicit.extend(pair)
     return "EXPLICIT", explicit
 
 
 def starts_with_channels(data_format: str | None) -> bool:
     if data_format is not None and not isinstance(data_format, str):
-        raise ValueError(
-            f"`data_format` must be a layout such as 'NHWC' or 'NCHW'. Received: data_format={data_format!r}"
-        )
+        raise TypeError(f"Expected string for argument 'data_format' not {data_format!r}.")
     return data_format is not None and data_format.startswith("NC")
 
 
@@ -134,12 +136,10 @@ def without_batch_dimensions(value: Tensor, spatial: int, op: Callable[[Tensor],
     return array.reshape(result, restored)
 
 
-def static_sizes(value: Any) -> list[int] | None:
+def static_sizes(value: Any) -> list[Any] | None:
     """Sizes given as a plain sequence or TensorShape, None when they are a tensor."""
-    if isinstance(value, Tensor):
-        return None
     if isinstance(value, TensorShape):
-        return [int(size) for size in value.as_list()]  # type: ignore[arg-type]
-    if isinstance(value, (list, tuple)) and any(isinstance(each, Tensor) for each in value):
-        return None
-    return [int(each) for each in value]
+        return value.as_list()
+    if isinstance(value, (list, tuple, np.ndarray)) and not any(isinstance(each, Tensor) for each in value):
+        return list(value)
+    return None

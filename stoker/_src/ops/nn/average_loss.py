@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, assertions, casting, grouping, math, reductions
+from stoker._src.ops import array, assertions, casting, control_flow, grouping, math, ranges, reductions
 
 
 @export("nn.compute_average_loss")
@@ -18,11 +19,11 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
 
     Args:
         per_example_loss: a loss for each example, of rank 1 or more; the first dimension is the batch.
-        sample_weight: factors of the losses; one of a smaller rank holds for all that lies below it.
+        sample_weight: factors of the losses: one for all, one for each, or with one dimension less or (of size 1) more.
         global_batch_size: an integer; by default the size of the first dimension. For 0 the result is 0.
 
     Raises:
-        ValueError: a scalar loss.
+        ValueError: a scalar loss, or a batch size that is no scalar.
         TypeError: a batch size that is no integer.
         InvalidArgumentError: a negative batch size.
     """
@@ -33,27 +34,52 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
             "Invalid value passed for `per_example_loss`. Expected a tensor with at least rank 1. "
             f"Received per_example_loss={per_example_loss} with rank {rank}"
         )
-    if not losses.dtype.is_floating:
-        losses = casting.cast(losses, dtypes.float64)
     kind = losses.dtype.base_dtype
+    if rank is None:
+        check = assertions.assert_op(
+            math.greater_equal(ranges.rank(losses), 1), ["per_example_loss must have a rank of 1 or more.", losses]
+        )
+        losses = losses if check is None else grouping.with_dependencies([check], losses)
     if sample_weight is not None:
-        weights = casting.cast(convert_to_tensor(sample_weight, dtype_hint=kind), kind)
-        missing = (rank or 0) - (weights.static_shape.rank or 0)
-        for _ in range(missing if weights.static_shape.rank else 0):
-            weights = array.expand_dims(weights, -1)
-        losses = math.multiply(losses, weights)
+        precise = dtypes.float32 if kind.is_integer else kind
+        weights = casting.cast(convert_to_tensor(sample_weight), precise)
+        losses = casting.cast(math.multiply(casting.cast(losses, precise), _beside(losses, weights)), kind)
     if global_batch_size is None:
         size = array.shape(losses)[0]  # type: ignore[index]
     else:
         size = convert_to_tensor(global_batch_size, name="global_batch_size")
         if not size.dtype.is_integer:
             raise TypeError(f"global_batch_size must be an integer. Found: tensor of dtype {size.dtype!r}")
-        fits = math.greater_equal(size, 0)
-        known = constant_value(fits)
-        if known is None or not bool(known):
-            check = assertions.assert_op(fits, ["global_batch_size must be non-negative.", size])
+        if size.static_shape.rank != 0:
+            raise ValueError(f"global_batch_size must be scalar. Saw shape: {size.shape}")
+        known = constant_value(size)
+        if known is not None and known < 0:
+            raise InvalidArgumentError(None, None, f"global_batch_size must be non-negative, not {known}.")
+        if known is None:
+            check = assertions.assert_op(math.greater_equal(size, 0), ["global_batch_size must be non-negative.", size])
             size = size if check is None else grouping.with_dependencies([check], size)
-    return math.DIV_NO_NAN(reductions.reduce_sum(losses), casting.cast(size, kind))
+    total = reductions.reduce_sum(losses)
+    if kind.is_integer:
+        kind = dtypes.float64 if kind.size > 2 else dtypes.float32
+        total = casting.cast(total, kind)
+    return math.divide_no_nan(total, casting.cast(size, kind))
+
+
+def _beside(losses: Tensor, weights: Tensor) -> Tensor:
+    """Weights with the rank of the losses, from which theirs may differ by a last dimension."""
+    given, wanted = weights.static_shape.rank, losses.static_shape.rank
+    if given == 0:
+        return weights
+    if given is not None and wanted is not None:
+        if given - wanted == 1:
+            return array.squeeze(weights, [-1])
+        return array.expand_dims(weights, -1) if wanted - given == 1 else weights
+    more = math.subtract(ranges.rank(weights), ranges.rank(losses))
+    return control_flow.cond(
+        math.equal(more, 1),
+        lambda: array.squeeze(weights, [-1]),
+        lambda: control_flow.cond(math.equal(more, -1), lambda: array.expand_dims(weights, -1), lambda: weights),
+    )
 
 
 @export("nn.scale_regularization_loss")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from stoker._src.base import dtypes
@@ -371,7 +372,8 @@ def fused_batch_norm(
     mean = constant([], scale.dtype.base_dtype, shape=[0]) if mean is None else mean
     variance = constant([], scale.dtype.base_dtype, shape=[0]) if variance is None else variance
     # cuDNN's smallest epsilon; TensorFlow raises smaller ones on every device.
-    epsilon = max(float(epsilon), 1.001e-5)
+    if isinstance(epsilon, (int, float, np.number)):
+        epsilon = max(float(epsilon), 1.001e-5)
     version = FUSED_BATCH_NORM if x.dtype.base_dtype is dtypes.float64 else FUSED_BATCH_NORM_V3
     results = version(
         x,

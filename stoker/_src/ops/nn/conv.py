@@ -147,7 +147,15 @@ def conv2d_backprop_input_kernel(
 ) -> torch.Tensor:
     sizes = whole_input_sizes(input_sizes, filter.shape[-2], out_backprop.shape[0], data_format)
     return conv_kernels.conv_backprop_input(
-        sizes, filter, out_backprop, strides, padding, explicit_paddings, data_format, dilations
+        sizes,
+        filter,
+        out_backprop,
+        strides,
+        padding,
+        explicit_paddings,
+        data_format,
+        dilations,
+        "Conv2DBackpropInput",
     )
 
 

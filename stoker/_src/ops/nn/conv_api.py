@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from stoker._src.base import dtypes
 from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
@@ -21,6 +22,7 @@ from stoker._src.ops.nn.arguments import (
     split_padding,
     starts_with_channels,
     static_sizes,
+    whole,
     without_batch_dimensions,
 )
 from stoker._src.ops.nn.conv import (
@@ -40,17 +42,23 @@ _ONES = (1, 1, 1, 1)
 
 
 def _attrs_2d(strides: Any, padding: Any, data_format: str | None, dilations: Any) -> dict[str, Any]:
-    data_format = "NHWC" if data_format is None else data_format
+    """Attributes of a convolution whose strides and dilations may be given for less than all dimensions."""
     axis = 1 if starts_with_channels(data_format) else 3
+    strides = for_each_dimension(strides, 2, axis, "strides")
+    return _whole_attrs(strides, padding, data_format, for_each_dimension(dilations, 2, axis, "dilations"))
+
+
+def _whole_attrs(strides: Any, padding: Any, data_format: str | None, dilations: Any) -> dict[str, Any]:
+    """Attributes of a convolution of images whose strides and dilations are given for all dimensions."""
     word, explicit = split_padding(padding)
     if word is None:
         raise TypeError("Expected string for argument 'padding' not None.")
     return {
-        "strides": for_each_dimension(strides, 2, axis, "strides"),
+        "strides": strides,
         "padding": word,
         "explicit_paddings": explicit,
-        "data_format": data_format,
-        "dilations": for_each_dimension(dilations, 2, axis, "dilations"),
+        "data_format": "NHWC" if data_format is None else data_format,
+        "dilations": dilations,
     }
 
 
@@ -114,15 +122,9 @@ def conv2d_backprop_input(
 ) -> Tensor:
     """The gradient of a 2-D convolution with respect to its input of `input_sizes`."""
     filter = either(filter, "filter", filters, "filters")
-    attrs = _attrs_2d(strides, padding, data_format, dilations)
-    sizes = static_sizes(input_sizes)
+    attrs = _whole_attrs(strides, padding, data_format, dilations)
     return CONV2D_BACKPROP_INPUT(
-        input_sizes if sizes is None else sizes,
-        filter,
-        out_backprop,
-        use_cudnn_on_gpu=use_cudnn_on_gpu,
-        name=name,
-        **attrs,
+        input_sizes, filter, out_backprop, use_cudnn_on_gpu=use_cudnn_on_gpu, name=name, **attrs
     )
 
 
@@ -139,7 +141,7 @@ def conv2d_backprop_filter(
     name: str | None = None,
 ) -> Tensor:
     """The gradient of a 2-D convolution with respect to its filter of `filter_sizes`."""
-    attrs = _attrs_2d(strides, padding, data_format, dilations)
+    attrs = _whole_attrs(strides, padding, data_format, dilations)
     return CONV2D_BACKPROP_FILTER(
         input, filter_sizes, out_backprop, use_cudnn_on_gpu=use_cudnn_on_gpu, name=name, **attrs
     )
@@ -199,7 +201,7 @@ def conv2d_transpose_v2(
 @export("nn.atrous_conv2d")
 def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: str | None = None) -> Tensor:
     """The 2-D convolution with filters whose elements lie `rate` apart."""
-    return _convolution(value, filters, None, padding, None, [rate, rate], name)
+    return _convolution(value, filters, None, padding, None, np.broadcast_to(rate, (2,)), name)
 
 
 @export("nn.atrous_conv2d_transpose")
@@ -239,14 +241,21 @@ def depthwise_conv2d(
     with name_scope(name, "depthwise", [input, filter]) as scope:
         value = convert_to_tensor(input, name="tensor_in")
         filter = convert_to_tensor(filter, name="filter_in")
-        if strides is None:
-            raise TypeError("Expected list for 'strides' argument to 'depthwise_conv2d_native' Op, not None.")
+        if value.static_shape.rank is not None and value.static_shape.rank < 3:
+            raise ValueError(
+                f"`input.shape.rank` must be at least 3. Received: input.shape={value.shape} with rank {value.static_shape.rank}"
+            )
         given = rate if isinstance(rate, (list, tuple)) else ()
         if isinstance(rate, (int, float)) or any(isinstance(each, float) for each in given):
             raise TypeError(f"Expected a list of integers for argument 'rate' not {rate!r}.")
-        rates = [1, 1] if rate is None else _numbers(rate, 2, "dilation_rate")
-        attrs = _attrs_2d(strides, padding, data_format, rates)
-        if any(stride != 1 for stride in attrs["strides"]) and rates != [1, 1]:
+        rates = [1, 1] if rate is None else _positive(list(rate), "dilation_rate")
+        if len(rates) == 1:  # of the first spatial dimension
+            rates = [*rates, 1]
+        if len(rates) != 2:
+            raise ValueError(f"`dilation_rate` must have 2 entries, one for each spatial dimension. Received: {rates}")
+        first = starts_with_channels(data_format)
+        attrs = _whole_attrs(strides, padding, data_format, [1, 1, *rates] if first else [1, *rates, 1])
+        if isinstance(strides, (list, tuple)) and any(stride != 1 for stride in strides) and rates != [1, 1]:
             # TensorFlow strides within each interleaved grid, which is not a strided dilated convolution.
             attrs.pop("dilations")
             word = attrs.pop("padding")
@@ -283,7 +292,7 @@ def depthwise_conv2d_native(
     name: str | None = None,
 ) -> Tensor:
     """Convolves each channel with its own filters [height, width, channels, multiplier]."""
-    return DEPTHWISE_CONV2D(input, filter, name=name, **_attrs_2d(strides, padding, data_format, dilations))
+    return DEPTHWISE_CONV2D(input, filter, name=name, **_whole_attrs(strides, padding, data_format, dilations))
 
 
 @export("nn.depthwise_conv2d_backprop_input", v1="nn.depthwise_conv2d_native_backprop_input")
@@ -298,7 +307,7 @@ def depthwise_conv2d_backprop_input(
     name: str | None = None,
 ) -> Tensor:
     """The gradient of a depthwise convolution with respect to its input."""
-    attrs = _attrs_2d(strides, padding, data_format, dilations)
+    attrs = _whole_attrs(strides, padding, data_format, dilations)
     return DEPTHWISE_CONV2D_BACKPROP_INPUT(input_sizes, filter, out_backprop, name=name, **attrs)
 
 
@@ -314,7 +323,7 @@ def depthwise_conv2d_backprop_filter(
     name: str | None = None,
 ) -> Tensor:
     """The gradient of a depthwise convolution with respect to its filter."""
-    attrs = _attrs_2d(strides, padding, data_format, dilations)
+    attrs = _whole_attrs(strides, padding, data_format, dilations)
     return DEPTHWISE_CONV2D_BACKPROP_FILTER(input, filter_sizes, out_backprop, name=name, **attrs)
 
 
@@ -336,9 +345,12 @@ def separable_conv2d(
         value = convert_to_tensor(input, name="tensor_in")
         depthwise = convert_to_tensor(depthwise_filter, name="depthwise_filter")
         pointwise = convert_to_tensor(pointwise_filter, name="pointwise_filter")
+        pointwise.shape.assert_has_rank(4)
         shape = pointwise.static_shape.of_rank(4)
         if any(size not in (1, None) for size in (shape[0], shape[1])):
             raise ValueError(f"The pointwise filter must be 1x1, found {shape}.")
+        if rate is not None:
+            rate = _rates(rate)
         mixed = depthwise_conv2d(value, depthwise, strides, padding, rate, "depthwise", data_format)
         return CONV2D(
             mixed,
@@ -446,7 +458,7 @@ def conv1d_transpose(
         steps = for_each_dimension(strides, 1, 1 if first else 2, "strides")
         rates = for_each_dimension(dilations, 1, 1 if first else 2, "dilations")
         known = static_sizes(output_shape)
-        if known is not None:
+        if known is not None and all(isinstance(size, (int, np.integer)) for size in known):
             sizes: Any = [*known[:at], 1, *known[at:]]
         else:
             vector = convert_to_tensor(output_shape)
@@ -494,7 +506,9 @@ def conv3d(
 ) -> Tensor:
     """The 3-D convolution of volumes with filters [depth, height, width, in channels, out channels]."""
     filter = either(filter, "filter", filters, "filters")
-    return CONV3D(input, filter, name=name, **_attrs_3d(strides, padding, data_format, dilations))
+    return CONV3D(
+        input, filter, strides=strides, padding=padding, data_format=data_format, dilations=dilations, name=name
+    )
 
 
 @export(v2="nn.conv3d")
@@ -508,7 +522,9 @@ def conv3d_v2(
     name: str | None = None,
 ) -> Tensor:
     """The 3-D convolution of volumes with filters [depth, height, width, in channels, out channels]."""
-    return conv3d(input, filters, strides, padding, data_format, dilations, name)
+    return conv3d(
+        input, filters, strides, padding, data_format, (1, 1, 1, 1, 1) if dilations is None else dilations, name
+    )
 
 
 @export(v1=("nn.conv3d_backprop_filter", "nn.conv3d_backprop_filter_v2"))
@@ -523,8 +539,16 @@ def conv3d_backprop_filter(
     name: str | None = None,
 ) -> Tensor:
     """The gradient of a 3-D convolution with respect to its filter of `filter_sizes`."""
-    attrs = _attrs_3d(strides, padding, data_format, dilations)
-    return CONV3D_BACKPROP_FILTER_V2(input, filter_sizes, out_backprop, name=name, **attrs)
+    return CONV3D_BACKPROP_FILTER_V2(
+        input,
+        filter_sizes,
+        out_backprop,
+        strides=strides,
+        padding=padding,
+        data_format=data_format,
+        dilations=dilations,
+        name=name,
+    )
 
 
 def _conv3d_transpose(
@@ -598,7 +622,11 @@ def conv_transpose(
     """
     with name_scope(name, "conv_transpose", [input, filters, output_shape]) as scope:
         known = static_sizes(output_shape)
-        count = len(known) if known is not None else convert_to_tensor(output_shape).static_shape[0]
+        if known is None and not isinstance(output_shape, (list, tuple, Tensor)):
+            raise ValueError(
+                f"`output_shape` must be a tensor or sized collection. Received: output_shape={output_shape!r}"
+            )
+        count = len(known) if known is not None else convert_to_tensor(output_shape).static_shape.of_rank(1)[0]
         if count not in (3, 4, 5):
             raise ValueError(f"`output_shape` must have 3, 4 or 5 entries, found {count}.")
         if count == 3:
@@ -609,27 +637,57 @@ def conv_transpose(
         return make(input, filters, output_shape, strides, padding, data_format, dilations, scope)
 
 
-def _numbers(value: Any, count: int, label: str) -> list[int]:
+def _rates(rate: Any) -> list[int]:
+    """Dilations that are given as a vector, which may be a tensor whose value is known."""
+    vector = convert_to_tensor(rate, dtypes.int32, name="dilation_rate")
+    if vector.static_shape.rank not in (1, None):
+        raise ValueError(f"`dilation_rate.shape.rank` must be 1. Received: dilation_rate={vector}")
+    known = constant_value(vector)
+    if known is None:
+        raise ValueError(f"`dilation_rate` must be known when the graph is built. Received: {vector}")
+    return known.tolist()
+
+
+def _spatial(value: Any, count: int, label: str) -> list[Any]:
+    """An entry for each spatial dimension, where all have the same or each its own, or for every dimension."""
     if value is None:
         return [1] * count
-    if isinstance(value, Tensor):
-        found = constant_value(value)
-        if found is None:
-            raise ValueError(f"`{label}` must be known when the graph is built. Received: {value}")
-        value = found
-    if np.ndim(value) > 1:
-        raise ValueError(f"`{label}.shape.rank` must be 1. Received: {value!r}")
-    given = np.ravel(np.asarray(value))
-    if given.dtype.kind not in "iubf" and given.size:
-        raise TypeError(f"Expected int for argument '{label}' not {value!r}.")
-    numbers = [int(each) for each in given]
-    if len(numbers) == 1:
-        numbers *= count
-    if len(numbers) != count:
+    given = list(value) if hasattr(value, "__iter__") else [value]
+    if len(given) == 1:
+        given *= count
+    if len(given) not in (count, count + 2):
         raise ValueError(f"`{label}` must have {count} entries, one for each spatial dimension. Received: {value}")
+    return given
+
+
+def _positive(given: list[Any], label: str) -> list[int]:
+    if any(isinstance(each, str) for each in given):
+        raise ValueError(f"`{label}` must be integers. Received: {given!r}")
+    numbers = [whole(each, label) for each in given]
     if any(number < 1 for number in numbers):
-        raise ValueError(f"all values of `{label}` must be positive. Received: {value}")
+        raise ValueError(f"all values of `{label}` must be positive. Received: {given}")
     return numbers
+
+
+def _check_convolution(
+    value: Tensor, filters: Tensor, count: int, padding: Any, data_format: str | None, rates: list[int]
+) -> None:
+    """Raises ValueError for what can be seen not to fit."""
+    inputs, windows = value.static_shape, filters.static_shape
+    if inputs.rank is not None and inputs.rank < count + 2:
+        raise ValueError(
+            f"`input.shape.rank` must be >= than `num_spatial_dims + 2`. Received: input.shape={value.shape} of rank "
+            f"{inputs.rank} and num_spatial_dims={count}"
+        )
+    if inputs.rank is not None and windows.rank is not None:
+        channels, wanted = inputs[-count - 1 if starts_with_channels(data_format) else -1], windows[-2]
+        if channels is not None and wanted and channels % wanted:
+            raise ValueError(
+                "The number of input channels is not divisible by the corresponding number of output filters. Received: "
+                f"input.shape={value.shape} with {channels} channels and filters.shape={filters.shape}"
+            )
+    if any(rate > 1 for rate in rates) and (not isinstance(padding, str) or padding not in ("SAME", "VALID")):
+        raise ValueError(f"`padding` must be one of 'SAME' or 'VALID'. Received: padding={padding}")
 
 
 def _convolution(
@@ -637,15 +695,19 @@ def _convolution(
 ) -> Tensor:
     with name_scope(name, "convolution", [input, filters]) as scope:
         value = convert_to_tensor(input, name="input")
-        filters = convert_to_tensor(filters, value.dtype.base_dtype, name="filter")
+        filters = convert_to_tensor(filters, name="filter")
         rank = rank_of(filters, value)
         if rank is None:
             raise ValueError("rank of input or filter must be known")
         count = rank - 2
         if not 1 <= count <= 3:
             raise ValueError(f"convolution works on 1, 2 or 3 spatial dimensions, found {count}.")
-        steps, rates = _numbers(strides, count, "strides"), _numbers(dilations, count, "dilation_rate")
-        if any(step > 1 for step in steps) and any(rate > 1 for rate in rates):
+        steps, rates = _spatial(strides, count, "strides"), _spatial(dilations, count, "dilation_rate")
+        if len(rates) > count:
+            rates = rates[2:] if starts_with_channels(data_format) else rates[1:-1]
+        rates = _positive(rates, "dilation_rate")
+        _check_convolution(value, filters, count, padding, data_format, rates)
+        if any(step > 1 for step in steps if isinstance(step, (int, float))) and any(rate > 1 for rate in rates):
             raise ValueError(
                 "`strides > 1` not supported in conjunction with `dilation_rate > 1`. "
                 f"Received: strides={steps} and dilation_rate={rates}"
@@ -653,7 +715,7 @@ def _convolution(
         if count == 1:
             return _conv1d(value, filters, steps, padding, data_format, rates, scope)
         if count == 2:
-            attrs = _attrs_2d(steps, padding, layout(data_format, 2), rates)
+            attrs = {**_attrs_2d(steps, "VALID", layout(data_format, 2), rates), "padding": padding}
             return without_batch_dimensions(value, 2, lambda x: CONV2D(x, filters, name=scope, **attrs))
         attrs = _attrs_3d(steps, padding, layout(data_format, 3), rates)
         return without_batch_dimensions(value, 3, lambda x: CONV3D(x, filters, name=scope, **attrs))

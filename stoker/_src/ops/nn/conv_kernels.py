@@ -22,6 +22,7 @@ _TO_BACK = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 _FILTER_TO_TORCH = {4: (3, 2, 0, 1), 5: (4, 3, 0, 1, 2)}
 _FILTER_FROM_TORCH = {4: (2, 3, 1, 0), 5: (2, 3, 4, 1, 0)}
 _FORWARD = {4: torch.conv2d, 5: torch.conv3d}
+_FAR = 8  # windows are far apart when strides are that many times as long
 _BACKWARD = torch.ops.aten.convolution_backward
 
 
@@ -156,11 +157,12 @@ def conv_backprop_input(
     explicit_paddings: tuple[int, ...],
     data_format: str,
     dilations: tuple[int, ...],
+    op: str = "convolution",
 ) -> torch.Tensor:
     rank = len(data_format)
     _check_rank(rank, filter=filter, out_backprop=out_backprop)
     found, steps, rates, groups = _geometry(
-        input_sizes, filter.shape, strides, padding, explicit_paddings, data_format, dilations
+        input_sizes, filter.shape, strides, padding, explicit_paddings, data_format, dilations, op
     )
     _check_gradient(out_backprop, input_sizes, found, filter.shape, data_format)
     allocatable(input_sizes, itemsize(out_backprop))
@@ -169,6 +171,15 @@ def conv_backprop_input(
         return out_backprop.new_zeros(tuple(input_sizes))
     sizes = list(input_sizes)
     first = 1 if is_channels_last(data_format) else 2
+    reaches = [(size - 1) * rate + 1 for size, rate in zip(filter.shape, rates)]
+    if any(step > _FAR * reach for step, reach in zip(steps, reaches)):
+        result = _far_apart(g, weight, steps, reaches, rates, groups)
+        for i, before in enumerate(found.before):
+            short = before + input_sizes[first + i] - result.shape[2 + i]
+            if short > 0:
+                result = F.pad(result, [0, 0] * (len(steps) - 1 - i) + [0, short])
+            result = result.narrow(2 + i, before, input_sizes[first + i])
+        return _back(from_channels_first(result, data_format), out_backprop.dtype)
     if found.pad is not None:
         for i in range(len(found.before)):
             sizes[first + i] += found.before[i] + found.after[i]
@@ -179,6 +190,30 @@ def conv_backprop_input(
         for i, before in enumerate(found.before):
             result = result.narrow(2 + i, before, input_sizes[first + i])
     return _back(from_channels_first(result, data_format), out_backprop.dtype)
+
+
+def _far_apart(
+    g: torch.Tensor,
+    weight: torch.Tensor,
+    steps: Sequence[int],
+    reaches: Sequence[int],
+    rates: Sequence[int],
+    groups: int,
+) -> torch.Tensor:
+    """The gradient of the padded input where windows do not meet, with windows moved together for torch, whose
+    kernels take minutes for what lies between."""
+    near = [min(step, reach) for step, reach in zip(steps, reaches)]
+    counts = g.shape[2:]
+    sizes = [(count - 1) * step + reach for count, step, reach in zip(counts, near, reaches)]
+    x = g.new_empty((g.shape[0], weight.shape[1] * groups, *sizes))
+    zeros = [0] * len(near)
+    result = _BACKWARD(g, x, weight, None, near, zeros, rates, False, zeros, groups, [True, False, False])[0]
+    for i, (count, step, reach) in enumerate(zip(counts, steps, reaches)):
+        if step > reach and count > 1:  # each window, then nothing until the next
+            windows = result.unflatten(2 + i, (count, reach))
+            behind = [0, 0] * (len(near) - 1 - i) + [0, step - reach]
+            result = F.pad(windows, behind).flatten(2 + i, 3 + i)
+    return result
 
 
 def conv_backprop_filter(

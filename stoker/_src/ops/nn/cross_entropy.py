@@ -18,7 +18,19 @@ from stoker._src.graph.definition import define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, array_selection, comparison, math, math_unary, ranges, reductions, slicing
+from stoker._src.ops import (
+    array,
+    array_checks,
+    array_selection,
+    assertions,
+    comparison,
+    grouping,
+    math,
+    math_unary,
+    ranges,
+    reductions,
+    slicing,
+)
 from stoker._src.ops.nn.activations import relu
 from stoker._src.ops.nn.softmax import LOG_SOFTMAX, SOFTMAX, merged_axis
 
@@ -194,7 +206,8 @@ def _class_last(x: Tensor, axis: int) -> Tensor:
         at = axis if axis >= 0 else math.add(count, axis)
         order = array.concat([ranges.range(at), ranges.range(math.add(at, 1), count), array.expand_dims(at, 0)], 0)
     else:
-        order = [i for i in range(rank) if i != axis % rank] + [axis % rank]
+        axis = array_checks.static_axis(x, axis)
+        order = [i for i in range(rank) if i != axis] + [axis]
     return array.transpose(x, order)
 
 
@@ -264,7 +277,8 @@ def softmax_cross_entropy_with_logits(
     _required("softmax_cross_entropy_with_logits", _sentinel, labels=labels, logits=logits)
     with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
         labels = array.stop_gradient(labels, name="labels_stop_gradient")
-        return _dense(labels, logits, dim if axis is None else axis, scope, "softmax_cross_entropy_with_logits_sg")
+        axis = dim if axis is None else axis
+        return _dense(labels, logits, -1 if axis is None else axis, scope, "softmax_cross_entropy_with_logits_sg")
 
 
 def _sparse(labels: Any, logits: Any, name: str | None) -> Tensor:
@@ -289,6 +303,10 @@ def _sparse(labels: Any, logits: Any, name: str | None) -> Tensor:
             loss = SPARSE_SOFTMAX_CROSS_ENTROPY(precise, labels, name=name).loss
         else:
             sizes = array.shape(labels)
+            if not (found.known and expected.known):
+                fits = math.equal(sizes, array.shape(logits)[:-1])  # type: ignore[index]
+                check = assertions.assert_op(reductions.reduce_all(fits), ["labels and logits do not fit:", sizes])
+                labels = labels if check is None else grouping.with_dependencies([check], labels)
             matrix, vector = array.reshape(precise, _rows(precise)), array.reshape(labels, [-1])
             loss = SPARSE_SOFTMAX_CROSS_ENTROPY(matrix, vector, name=name).loss
             loss = array.reshape(loss, sizes)

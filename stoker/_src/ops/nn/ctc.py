@@ -33,7 +33,7 @@ from stoker._src.ops import (
     sorting,
 )
 from stoker._src.ops.nn import ctc_kernels
-from stoker._src.ops.nn.arguments import either
+from stoker._src.ops.nn.arguments import either, whole
 
 _FLOATS = one_of(dtypes.float32, dtypes.float64, default=dtypes.float32)
 _LOSS_ATTRS: dict[str, Any] = {
@@ -200,9 +200,12 @@ def ctc_loss(
     if not isinstance(labels, SparseTensor):
         raise TypeError(f"Expected argument `labels` to be a SparseTensor. Received labels={labels!r}")
     inputs = convert_to_tensor(either(inputs, "inputs", logits, "logits"))
+    kind = inputs.dtype.base_dtype
+    if kind in (dtypes.float16, dtypes.bfloat16):
+        inputs = math.cast(inputs, dtypes.float32)
     if not time_major:
         inputs = array.transpose(inputs, [1, 0, 2])
-    return CTC_LOSS(
+    losses = CTC_LOSS(
         inputs,
         labels.indices,
         labels.values,
@@ -211,6 +214,7 @@ def ctc_loss(
         ctc_merge_repeated=ctc_merge_repeated,
         ignore_longer_outputs_than_inputs=ignore_longer_outputs_than_inputs,
     ).loss
+    return math.cast(losses, kind)
 
 
 def _blank_last(logits: Tensor, values: Tensor, blank: Any, classes: Any) -> tuple[Tensor, Tensor]:
@@ -245,7 +249,7 @@ def ctc_loss_v2(
     """The CTC loss of each sequence, for dense labels [batch, time] with `label_length`, or sparse ones.
 
     `unique` (from `ctc_unique_labels`) is accepted and not needed. The blank is class 0 for dense labels unless
-    `blank_index` says otherwise.
+    `blank_index` says otherwise. Dense labels that need more time than there is have a loss of 706.9 and no gradient.
 
     Raises:
         ValueError: sparse labels without `blank_index`, or a blank that is no class.
@@ -254,6 +258,9 @@ def ctc_loss_v2(
     # As in TensorFlow, whose sparse form is one op that no name is given to.
     with nullcontext() if is_sparse else name_scope(name, "ctc_loss_dense", [labels, logits]):
         logits = convert_to_tensor(logits, name="logits")
+        kind = logits.dtype.base_dtype
+        if kind in (dtypes.float16, dtypes.bfloat16):
+            logits = math.cast(logits, dtypes.float32)
         if not logits_time_major:
             logits = array.transpose(logits, [1, 0, 2])
         if is_sparse and blank_index is None:
@@ -261,24 +268,54 @@ def ctc_loss_v2(
         classes: Any = logits.static_shape.of_rank(3)[2]
         if is_unknown := classes is None:
             classes = _size(logits, 2)
-        blank: Any = 0 if blank_index is None else int(blank_index)
+        blank: Any = 0 if blank_index is None else whole(blank_index, "blank_index")
         blank = blank + classes if blank < 0 else blank
         if not is_unknown and not 0 <= blank < classes:
             raise ValueError(
                 f"Argument `blank_index` must be within num_classes: {blank_index} is not within {classes}."
             )
         if is_sparse:
-            indices, values = labels.indices, labels.values
-        else:
-            labels = convert_to_tensor(labels, name="labels")
-            rows, batch = labels.static_shape.of_rank(2)[0], logits.static_shape[1]
-            if None not in (rows, batch) and rows != batch:
-                text = f"Incompatible shapes: labels have {rows} rows, the logits a batch of {batch}."
-                raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
-            indices, values = _sparse_labels(labels, label_length)
-        moved, numbered = _blank_last(logits, math.cast(values, dtypes.int32), blank, classes)
-        loss = CTC_LOSS(moved, indices, numbered, logit_length).loss
-        return loss if is_sparse else array.identity(loss, name="IdentityN")
+            moved, numbered = _blank_last(logits, math.cast(labels.values, dtypes.int32), blank, classes)
+            return math.cast(CTC_LOSS(moved, labels.indices, numbered, logit_length).loss, kind)
+        labels = convert_to_tensor(labels, name="labels")
+        rows, batch = labels.static_shape.of_rank(2)[0], logits.static_shape[1]
+        if None not in (rows, batch) and rows != batch:
+            text = f"Incompatible shapes: labels have {rows} rows, the logits a batch of {batch}."
+            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
+        if not labels.dtype.is_integer:
+            raise TypeError(f"Labels are integers, not {labels.dtype!r}.")
+        losses = _dense_loss(math.cast(labels, dtypes.int32), logits, label_length, logit_length, blank)
+        return array.identity(math.cast(losses, kind), name="IdentityN")
+
+
+_IMPOSSIBLE = 706.8936  # -log(1e-307), what TensorFlow gives where no path fits
+
+
+def _dense_loss(labels: Tensor, logits: Tensor, label_length: Any, logit_length: Any, blank: Any) -> Tensor:
+    """The losses of dense labels. Those without labels or time enough, which the op refuses, it computes for others."""
+    width, time = _size(labels, 1), _size(logits, 0)
+    zero, one = convert_to_tensor(0), convert_to_tensor(1)
+    counts = math.cast(convert_to_tensor(label_length, dtype_hint=dtypes.int32, name="label_length"), dtypes.int32)
+    steps = math.cast(convert_to_tensor(logit_length, dtype_hint=dtypes.int32, name="logit_length"), dtypes.int32)
+    steps = math.minimum(steps, time)
+    inside = comparison.LESS(ranges.RANGE(zero, width, one), array.EXPAND_DIMS(counts, 1))
+    same = math.equal(labels[:, 1:], labels[:, :-1])  # type: ignore[index]
+    repeated = comparison.LOGICAL_AND(same, inside[:, 1:])
+    needed = math.add(counts, reductions.SUM(math.cast(repeated, dtypes.int32), [1]))
+    there = comparison.LOGICAL_AND(comparison.LESS(zero, counts), comparison.LESS_EQUAL(counts, width))
+    fits = comparison.LOGICAL_AND(there, comparison.LESS_EQUAL(needed, steps))
+    empty = math.equal(counts, zero)
+    padded = array_padding.pad(labels, [[0, 0], [0, 1]])
+    safe = array_selection.SELECT_V2(array.EXPAND_DIMS(fits, 1), padded, array.zeros_like(padded))
+    indices, values = _sparse_labels(safe, array_selection.SELECT_V2(fits, counts, one))
+    moved, numbered = _blank_last(logits, values, blank, logits.static_shape[2] or _size(logits, 2))
+    losses = CTC_LOSS(moved, indices, numbered, array_selection.SELECT_V2(fits, steps, one)).loss
+    dtype = logits.dtype.base_dtype
+    blanks = math.subtract(reductions.reduce_logsumexp(logits, 2), gathering.GATHER_V2(logits, blank, 2))
+    before = comparison.LESS(array.EXPAND_DIMS(ranges.RANGE(zero, time, one), 1), steps)
+    of_blanks = reductions.SUM(math.multiply(blanks, math.cast(before, dtype)), [0])
+    impossible = convert_to_tensor(_IMPOSSIBLE, dtype)
+    return array_selection.SELECT_V2(fits, losses, array_selection.SELECT_V2(empty, of_blanks, impossible))
 
 
 def _size(x: Tensor, axis: int) -> Tensor:
@@ -340,7 +377,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         before = slicing.SLICE(labels, [0, 0], array.concat([[-1], slicing.SLICE(sizes, [1], [1]) - 1], 0))
         changes = array.concat([array.FILL(array.shape(first), True), comparison.NOT_EQUAL(rest, before)], 1)
         position = ranges.RANGE(0, _size(labels, 1), 1)
-        inside = comparison.LESS(math.cast(position, lengths.dtype.base_dtype), array.EXPAND_DIMS(lengths, 1))
+        inside = comparison.LESS(math.cast(position, lengths.dtype.base_dtype), array.EXPAND_DIMS(lengths, -1))
         kept = comparison.LOGICAL_AND(changes, inside)
         counts = reductions.SUM(math.cast(kept, dtypes.int32), [1])
         # Each kept label goes to the place that the kept labels before it leave free.

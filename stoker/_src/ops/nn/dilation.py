@@ -16,7 +16,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array_selection, math
 from stoker._src.ops.nn.arguments import either
 from stoker._src.ops.nn.pool_kernels import scattered
-from stoker._src.ops.nn.windows import Windows, check_window_attr, window_shape, windows
+from stoker._src.ops.nn.windows import Windows, check_window_attr, check_window_sizes, window_shape, windows
 
 _ATTRS: dict[str, Any] = {
     "strides": INTS(minimum=4),
@@ -36,8 +36,8 @@ DILATION2D_BACKPROP_FILTER = define(
 def dilation2d_shape(
     input: Shape, filter: Shape, *, strides: tuple[int, ...], rates: tuple[int, ...], padding: str
 ) -> Shape:
-    check_window_attr("strides", strides, "NHWC", "Dilation2D")
-    check_window_attr("rates", rates, "NHWC", "Dilation2D")
+    check_window_sizes("strides", strides, "NHWC", "Dilation2D")
+    check_window_sizes("rates", rates, "NHWC", "Dilation2D")
     input, filter = input.of_rank(4), filter.of_rank(3)
     channels = Shape((input[3],)).merge(Shape((filter[2],)))[0]
     return window_shape(input, filter.dims[:2], strides[1:3], rates[1:3], padding, (), "NHWC", channels)  # type: ignore[index]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from stoker._src.base.dtypes import as_dtype
 from stoker._src.base.export import export
 from stoker._src.base.shapes import as_shape
 from stoker._src.graph.conversion import convert_to_tensor
@@ -32,11 +35,9 @@ def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
 
 def _drop(x: Any, rate: Any, noise_shape: Any, sample: Any, name: str | None, default: str) -> Tensor:
     with name_scope(name, default, [x]):
-        number = isinstance(rate, (int, float))
+        number = isinstance(rate, (int, float, np.number))
         if number and not 0 <= rate < 1:
             raise ValueError(f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}")
-        if isinstance(rate, (str, bytes)):
-            raise ValueError(f"`rate` must be a scalar or scalar tensor. Received: rate={rate}")
         x = convert_to_tensor(x, name="x")
         dtype = x.dtype.base_dtype
         if not x.dtype.is_floating:
@@ -50,10 +51,15 @@ def _drop(x: Any, rate: Any, noise_shape: Any, sample: Any, name: str | None, de
         if number:
             scaled = math.MUL(x, constant(1 / (1 - rate), dtype), name="Mul")
         else:
-            rate = convert_to_tensor(rate, dtype_hint=dtype, name="rate")
+            if not hasattr(rate, "static_shape"):
+                raise ValueError(f"`rate` must be a scalar or scalar tensor. Received: rate={rate}")
+            rate = convert_to_tensor(rate, name="rate")
             if rate.static_shape.rank not in (0, None):
                 raise ValueError(f"`rate` must be a scalar tensor. Received: rate={rate}")
-            rate = math.cast(rate, dtype)
+            if rate.dtype.base_dtype != dtype:
+                raise ValueError(
+                    f"`x.dtype` must be compatible with `rate.dtype`. Received: x.dtype={dtype!r} and rate.dtype={rate.dtype!r}"
+                )
             known = constant_value(rate)
             if known is not None and not 0 <= float(known) < 1:
                 raise ValueError(
@@ -86,6 +92,9 @@ def dropout(
     if keep_prob is not None:
         if rate is not None:
             raise ValueError("Only one of 'keep_prob' and 'rate' may be given.")
+        kind = getattr(keep_prob, "dtype", None)
+        if not isinstance(keep_prob, (int, float, np.number)) and (kind is None or not as_dtype(kind).is_floating):
+            raise ValueError(f"`keep_prob` must be a floating point number or Tensor. Received: keep_prob={keep_prob}")
         rate = 1 - keep_prob
     if rate is None:
         raise ValueError(f"`rate` must be provided. Received: rate={rate}")
@@ -97,6 +106,8 @@ def dropout_v2(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, nam
     """Elements of `x` set to 0 with probability `rate`, the others divided by 1 - rate."""
 
     def sample(shape: Any, dtype: Any) -> Any:
+        if shape is None and isinstance(seed, Tensor):
+            return None
         first, second = random.get_seed(seed)
         if shape is None:
             return None

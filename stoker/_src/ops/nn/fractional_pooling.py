@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.export import export, named
 from stoker._src.base.shapes import Dim, Shape
 from stoker._src.graph.definition import FLOATS_LIST, STATEFUL, OpDefinition, define, unchanged
@@ -37,8 +37,8 @@ _ATTRS: dict[str, Any] = {
     "seed2": 0,
 }
 _OUTPUTS = "(output: T, row_pooling_sequence: int64, col_pooling_sequence: int64)"
-FRACTIONAL_MAX_POOL = define(f"FractionalMaxPool(value: T) -> {_OUTPUTS}", STATEFUL, **_ATTRS, T=_DTYPES)
-FRACTIONAL_AVG_POOL = define(f"FractionalAvgPool(value: T) -> {_OUTPUTS}", STATEFUL, **_ATTRS, T=_DTYPES)
+FRACTIONAL_MAX_POOL = define(f"FractionalMaxPool(value: rank=4 T) -> {_OUTPUTS}", STATEFUL, **_ATTRS, T=_DTYPES)
+FRACTIONAL_AVG_POOL = define(f"FractionalAvgPool(value: rank=4 T) -> {_OUTPUTS}", STATEFUL, **_ATTRS, T=_DTYPES)
 FRACTIONAL_MAX_POOL_GRAD = define(
     "FractionalMaxPoolGrad(orig_input: rank=4 T, orig_output: T, out_backprop: T, row_pooling_sequence: host int64, "
     "col_pooling_sequence: host int64) -> (output: T)",
@@ -114,10 +114,8 @@ def _output_size(size: int, ratio: float, label: str) -> int:
 
 
 def _check_ratios(ratios: tuple[float, ...]) -> None:
-    if len(ratios) != 4 or ratios[0] != 1 or ratios[3] != 1:
-        raise InvalidArgumentError(
-            None, None, f"pooling_ratio must have 4 entries and be 1 for batch and channels, found {list(ratios)}"
-        )
+    if len(ratios) != 4:
+        raise InvalidArgumentError(None, None, f"pooling_ratio must have 4 entries, found {list(ratios)}")
     if min(ratios) < 1:
         raise InvalidArgumentError(None, None, f"pooling_ratio cannot be smaller than 1, got: {min(ratios)}")
 
@@ -136,6 +134,10 @@ def _register(forward: OpDefinition, largest: bool) -> None:
         ctx: Any,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         _check_ratios(pooling_ratio)
+        if pooling_ratio[0] != 1 or pooling_ratio[3] != 1:
+            raise UnimplementedError(
+                None, None, f"Fractional pooling of batch and channels is not supported: {list(pooling_ratio)}"
+            )
         if not deterministic and (seed or seed2):
             raise InvalidArgumentError(
                 None, None, f"Both seed and seed2 should be 0 if deterministic is false, got {seed} and {seed2}"
@@ -289,7 +291,7 @@ def _functions(definition: OpDefinition, name: str, what: str) -> tuple[Callable
     ) -> Any:
         return definition(
             value,
-            pooling_ratio=[float(each) for each in pooling_ratio],
+            pooling_ratio=pooling_ratio,
             pseudo_random=pseudo_random,
             overlapping=overlapping,
             deterministic=deterministic,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,9 @@ from stoker._src.base import dtypes
 from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import array, array_checks, gathering, math, math_unary, reductions
 from stoker._src.ops.constants import constant
-from stoker._src.ops.nn.arguments import whole
 from stoker._src.ops.nn.softmax import merged_axis
 
 _LOW = (dtypes.float16, dtypes.bfloat16)
@@ -28,26 +27,12 @@ def _keep(keepdims: Any, keep_dims: Any) -> bool:
     return bool(keepdims)
 
 
-def _known_axes(axes: Any) -> Any:
-    """Axes as numbers, also those that a constant tensor holds.
-
-    Raises:
-        TypeError: a tensor whose value is not known when the graph is built.
-    """
-    if not isinstance(axes, Tensor):
-        return axes
-    known = constant_value(axes)
-    if known is None:
-        raise TypeError(f"The axes of moments must be known when the graph is built, got {axes!r}.")
-    return known
-
-
 def _squeezed(value: Tensor, axes: Any) -> Tensor:
-    axes = _known_axes(axes)
     if axes is None:  # over all: each has size 1 here
         return array.SQUEEZE(value)
-    dims = [whole(axis, "axes") for axis in np.ravel(np.asarray(axes))]
-    return array.SQUEEZE(value, squeeze_dims=dims)
+    if isinstance(axes, (int, np.integer, np.ndarray)):
+        axes = np.ravel(axes).tolist()
+    return array.SQUEEZE(value, squeeze_dims=axes)
 
 
 @export(v1="nn.moments")
@@ -99,11 +84,11 @@ def weighted_moments(
         total = reductions.reduce_sum(
             math.add(weights, array.zeros_like(wide)), axes, keepdims=True, name="sum_of_weights"
         )
-        mean = math.DIV_NO_NAN(weighted, total)
+        mean = math.divide_no_nan(weighted, total)
         distance = reductions.reduce_sum(
             math.multiply(weights, math.SQUARED_DIFFERENCE(wide, mean)), axes, keepdims=True, name="weighted_distsq"
         )
-        variance = math.DIV_NO_NAN(distance, total)
+        variance = math.divide_no_nan(distance, total)
         if not keep:
             mean, variance = _squeezed(mean, axes), _squeezed(variance, axes)
         if low:
@@ -125,7 +110,9 @@ def sufficient_statistics(
 ) -> tuple[Tensor, Tensor, Tensor, Any]:
     """(count, sum, sum of squares, shift) over `axes`; the sums are of x - shift when there is one."""
     keep = _keep(keepdims, keep_dims)
-    axes = [whole(axis, "axes") for axis in np.ravel(np.asarray(_known_axes(axes)))]
+    if isinstance(axes, Tensor):
+        raise TypeError(f"The axes of sufficient statistics are a list of integers, not a tensor: {axes!r}")
+    axes = list(dict.fromkeys(operator.index(axis) for axis in axes))
     with name_scope(name, "sufficient_statistics", [x, shift]):
         x = convert_to_tensor(x, name="x")
         if x.static_shape.rank is not None:
@@ -180,11 +167,12 @@ def batch_normalization(
     with name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
         x = convert_to_tensor(x)
         dtype = x.dtype.base_dtype
-        inverse = math_unary.RSQRT(convert_to_tensor(variance) + variance_epsilon)
+        inverse = math_unary.RSQRT(variance + variance_epsilon)
         if scale is not None:
             inverse = inverse * scale
-        negated = -(convert_to_tensor(mean)) * inverse if offset is None else offset - convert_to_tensor(mean) * inverse
-        return x * math.cast(inverse, dtype) + math.cast(negated, dtype)
+        scaled = x * math.cast(inverse, dtype)
+        moved = -mean * inverse if offset is None else offset - mean * inverse
+        return scaled + math.cast(moved, dtype)
 
 
 @export(v2="nn.batch_norm_with_global_normalization")

@@ -20,13 +20,11 @@ from stoker._src.ops.nn.arguments import (
     whole,
 )
 from stoker._src.ops.nn.dilated import with_space_to_batch
-from stoker._src.ops.nn.pooling import AVG_POOL, AVG_POOL_3D, MAX_POOL, MAX_POOL_3D, MAX_POOL_V2, MAX_POOL_WITH_ARGMAX
+from stoker._src.ops.nn.pooling import AVG_POOL, AVG_POOL_3D, MAX_POOL, MAX_POOL_3D, MAX_POOL_WITH_ARGMAX
 
 
 def _max_pool_2d(value: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None, scope: str) -> Tensor:
     data_format = "NHWC" if data_format is None else data_format
-    if isinstance(ksize, Tensor) or isinstance(strides, Tensor):
-        return MAX_POOL_V2(value, ksize, strides, padding=padding, data_format=data_format, name=scope)
     axis = 1 if starts_with_channels(data_format) else 3
     word, explicit = split_padding(padding)
     return MAX_POOL(
@@ -238,7 +236,7 @@ def avg_pool_v2(
     """The average of each window, over one, two or three spatial dimensions as the input has."""
     value = convert_to_tensor(input)
     count = _spatial_count(value, data_format)
-    make = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}[count]
+    make = {1: avg_pool1d, 2: avg_pool, 3: avg_pool3d}[count]
     return make(value, ksize, strides, padding, data_format or {1: "NWC", 2: "NHWC", 3: "NDHWC"}[count], name)
 
 
@@ -256,7 +254,8 @@ def avg_pool2d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
     """The average of each window of an image; padding does not count."""
-    return avg_pool(input, ksize, strides, padding, data_format, name)
+    with name_scope(name, "AvgPool2D", [input]) as scope:
+        return avg_pool(input, ksize, strides, padding, data_format, scope)
 
 
 @export("nn.avg_pool3d")
@@ -293,10 +292,11 @@ def pool(
         raise ValueError(f"Value for attr `pooling_type` must be 'MAX' or 'AVG'. Received: {pooling_type}")
     with name_scope(name, f"{pooling_type.lower()}_pool", [input]) as scope:
         value = convert_to_tensor(input, name="input")
-        window = [whole(size, "window_shape") for size in window_shape]
-        count = len(window)
+        count = len(window_shape)
         if not 1 <= count <= 3:
             raise ValueError(f"`window_shape` must have 1, 2 or 3 entries. Received: {window_shape}")
+        value.shape.assert_has_rank(count + 2)
+        window = [whole(size, "window_shape") for size in window_shape]
         steps = _filled(strides, count, "strides")
         rates = _filled(rate, count, "dilation_rate")
         dilated = any(each > 1 for each in rates)
@@ -329,9 +329,14 @@ def pool(
 def _filled(value: Any, count: int, label: str) -> list[int]:
     if value is None:
         return [1] * count
-    numbers = [whole(each, label) for each in value]
-    if len(numbers) != count:
+    given = list(value)
+    if len(given) != count:
         raise ValueError(f"`{label}` must have {count} entries, one for each spatial dimension. Received: {value}")
+    if any(isinstance(each, str) for each in given):
+        raise ValueError(f"`{label}` must be integers. Received: {value!r}")
+    numbers = [whole(each, label) for each in given]
+    if any(number < 1 for number in numbers):
+        raise ValueError(f"all values of `{label}` must be positive. Received: {value}")
     return numbers
 
 

@@ -6,6 +6,7 @@ moved to the nearest step. Products give qint32 in the range that makes one step
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -29,7 +30,7 @@ _PADDING = STRING(allowed=("SAME", "VALID"))
 _BITS = {dtypes.qint8: 8, dtypes.quint8: 8, dtypes.qint16: 16, dtypes.quint16: 16, dtypes.qint32: 32}
 _SUMS = 1 << 17  # how many times the largest operand the range of a sum with a bias is
 _ADDED = 1 << 14  # and that of a sum of two tensors
-F64 = torch.float64
+F32, F64 = torch.float32, torch.float64
 _CONV_SHAPE: Any = conv.CONV2D.shape_fn
 _MAX_POOL_SHAPE: Any = pooling.MAX_POOL.shape_fn
 _CONCAT_SHAPE: Any = array.CONCAT_V2.shape_fn
@@ -60,21 +61,24 @@ def _step(low: float, high: float, kind: DType) -> float:
 
 
 def to_float(q: torch.Tensor, low: float, high: float, kind: DType) -> torch.Tensor:
-    """What quantized numbers stand for, in double precision."""
+    """What quantized numbers stand for, in single precision."""
     if low == high:
-        return torch.full(q.shape, low, dtype=F64)
-    step = _step(low, high, kind)
-    start = float(_away_from_zero(torch.tensor(low / step, dtype=F64))) * step
-    return start + (q.to(F64) - int(kind.min)) * step
+        return torch.full(q.shape, low, dtype=F32)
+    start = torch.tensor(low, dtype=F32)
+    step = (high - start) / (2 ** _BITS[kind] - 1)
+    return _away_from_zero(start / step) * step + (q.to(F64) - int(kind.min)).to(F32) * step
 
 
-def to_quantized(x: torch.Tensor, low: float, high: float, kind: DType, *, clamp: bool = True) -> torch.Tensor:
+def to_quantized(
+    x: torch.Tensor, low: float, high: float, kind: DType, *, clamp: bool = True, precision: torch.dtype = F32
+) -> torch.Tensor:
     """Floats as quantized numbers, as int64."""
     if low == high:
         return torch.zeros(x.shape, dtype=torch.int64)
-    scale = 1 / _step(low, high, kind)
-    found = _away_from_zero(x.to(F64) * scale) - _away_from_zero(torch.tensor(low * scale, dtype=F64)) + int(kind.min)
-    found = found.to(torch.int64)
+    start = torch.tensor(low, dtype=precision)
+    scale = (2 ** _BITS[kind] - 1) / (high - start)
+    parts = (_away_from_zero(part * scale).to(torch.int64) for part in (x.to(precision), start))
+    found = next(parts) - next(parts) + int(kind.min)
     return found.clamp(int(kind.min), int(kind.max)) if clamp else found
 
 
@@ -187,12 +191,27 @@ QUANTIZED_ADD = _pair("QuantizedAdd", "x y z", True)
 QUANTIZED_MUL = _pair("QuantizedMul", "x y z", True)
 
 
-def _sum(x: torch.Tensor, y: torch.Tensor, of_x: Any, of_y: Any, kx: DType, ky: DType, out: DType, spread: int) -> Any:
+def _sum(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    of_x: Any,
+    of_y: Any,
+    kx: DType,
+    ky: DType,
+    out: DType,
+    spread: int,
+    *,
+    whole: bool,
+) -> Any:
+    """The sum on the scale of the largest operand. With `whole`, a step of an operand is a whole number of the sum's, but for one that is added to many."""
     largest = max(abs(bound) for bound in (*of_x, *of_y)) * spread
-    terms = [
-        to_quantized(to_float(q, low, high, kind), -largest, largest, out)
-        for q, (low, high), kind in ((x, of_x, kx), (y, of_y, ky))
-    ]
+    alone = next((number for number, each in enumerate((x, y)) if each.numel() == 1), None)
+    terms = []
+    for q, bounds, kind in ((x, of_x, kx), (y, of_y, ky)):
+        by_steps = whole and len(terms) != alone
+        known = torch.tensor([0, 1]) + int(kind.min) if by_steps else q
+        term = to_quantized(to_float(known, bounds[0], bounds[1], kind), -largest, largest, out, precision=F64)
+        terms.append(term[0] + (q.to(torch.int64) - int(kind.min)) * (term[1] - term[0]) if by_steps else term)
     return _results(terms[0] + terms[1], -largest, largest, out)
 
 
@@ -206,7 +225,7 @@ def quantized_bias_add_kernel(
             f"Must provide as many biases as the last dimension of the input tensor: {list(bias.shape)} vs. {list(input.shape)}"
         )
     of_input, of_bias = _range(min_input, max_input, "input"), _range(min_bias, max_bias, "bias")
-    return _sum(input, bias, of_input, of_bias, T1, T2, out_type, _SUMS)
+    return _sum(input, bias, of_input, of_bias, T1, T2, out_type, _SUMS, whole=False)
 
 
 QUANTIZED_BIAS_ADD.shape(lambda input, *_: (input, SCALAR, SCALAR))
@@ -217,7 +236,7 @@ def quantized_add_kernel(
     x: torch.Tensor, y: torch.Tensor, min_x: Any, max_x: Any, min_y: Any, max_y: Any,
     *, T1: DType, T2: DType, Toutput: DType,
 ) -> Any:  # fmt: skip
-    return _sum(x, y, _range(min_x, max_x, "x"), _range(min_y, max_y, "y"), T1, T2, Toutput, _ADDED)
+    return _sum(x, y, _range(min_x, max_x, "x"), _range(min_y, max_y, "y"), T1, T2, Toutput, _ADDED, whole=True)
 
 
 @QUANTIZED_MUL.kernel
@@ -237,11 +256,16 @@ for _definition in (QUANTIZED_ADD, QUANTIZED_MUL):
 
 
 def _moved(q: torch.Tensor, low: float, high: float, kind: DType, new_low: float, new_high: float, out: DType) -> Any:
-    """Quantized numbers on another scale, rounded once."""
+    """Quantized numbers on another scale, by steps of 2^-16 of it. The zero of signed numbers is the middle of their range."""
     if new_low == new_high:
         return torch.zeros(q.shape, dtype=torch.int64)
-    x = low + (q.to(F64) - int(kind.min)) * _step(low, high, kind)
-    found = torch.floor((x - new_low) / _step(new_low, new_high, out) + 0.5) + int(out.min)
+    fine = 2**16 / _step(new_low, new_high, out)
+    if int(kind.min) < 0:
+        offset, steps = (low + high) / 2, torch.floor(q.to(F64) * int((high - low) * fine) / 2 ** _BITS[kind])
+    else:
+        offset, steps = low, torch.floor(q.to(F64) * (_step(low, high, kind) * fine))
+    start = math.floor(offset * fine + 0.5) - math.floor(new_low * fine + 0.5)
+    found = torch.floor((steps + start + 2**15) / 2**16) + int(out.min)
     return found.clamp(int(out.min), int(out.max)).to(torch.int64)
 
 
@@ -372,7 +396,7 @@ QUANTIZED_MAX_POOL = _pool(
 )
 QUANTIZED_AVG_POOL = _pool(
     "QuantizedAvgPool",
-    lambda x, ksize, strides, padding: torch.round(pool_kernels.avg_pool(x, ksize, strides, padding, "NHWC")),
+    lambda x, ksize, strides, padding: torch.trunc(pool_kernels.avg_pool(x, ksize, strides, padding, "NHWC")),
 )
 
 # ---- forms ------------------------------------------------------------------------------------------------------
@@ -413,9 +437,9 @@ def quantized_concat_kernel(
     if int(T.min) < 0:  # signed numbers stay symmetric
         high = max(abs(low), abs(high))
         low = -high
-    if not -values[0].ndim <= concat_dim < values[0].ndim:
+    if not 0 <= concat_dim < values[0].ndim:
         raise _invalid(
-            f"ConcatOp : Expected concatenating dimensions in the range [{-values[0].ndim}, {values[0].ndim}), but got {concat_dim}"
+            f"ConcatOp : Expected concatenating dimensions in the range [0, {values[0].ndim}), but got {concat_dim}"
         )
     parts = [
         value.to(torch.int64) if each == (low, high) else to_quantized(to_float(value, *each, T), low, high, T)

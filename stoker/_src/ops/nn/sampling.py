@@ -43,17 +43,16 @@ def _sampled_logits(
         sampled, true_count, sampled_count = (array.stop_gradient(part) for part in sampled_values)
         sampled = math.cast(sampled, dtypes.int64)
         ids = array.concat([flat, sampled], 0)
-        rows = lookup(weights, ids, partition_strategy=partition_strategy)
-        dtype = rows.dtype.base_dtype
         inputs = convert_to_tensor(inputs)
-        inputs = math.cast(inputs, dtype)
+        dtype = inputs.dtype.base_dtype
+        rows = math.cast(lookup(weights, ids, partition_strategy=partition_strategy), dtype)
         count = slicing.SLICE(array.shape(flat), [0], [1])
         width = slicing.SLICE(array.shape(rows), [1], [1])
         from_start = array.concat([count, [-1]], 0)
         true_rows = slicing.SLICE(rows, [0, 0], from_start)
         sampled_rows = slicing.SLICE(rows, array.concat([count, [0]], 0), [-1, -1])
         sampled_logits = linalg.matmul(inputs, sampled_rows, transpose_b=True)
-        bias_rows = lookup(biases, ids, partition_strategy=partition_strategy)
+        bias_rows = math.cast(lookup(biases, ids, partition_strategy=partition_strategy), dtype)
         true_bias = slicing.SLICE(bias_rows, [0], count)
         sampled_bias = slicing.SLICE(bias_rows, count, [-1])
         grouped = array.reshape(true_rows, array.concat([[-1, num_true], width], 0))
@@ -63,10 +62,10 @@ def _sampled_logits(
         if remove_accidental_hits:
             sampled_logits = _without_hits(labels, sampled, sampled_logits, num_sampled, num_true)
         if subtract_log_q:
-            true_logits = true_logits - math.cast(math.log(true_count), dtype)
-            sampled_logits = sampled_logits - math.cast(math.log(sampled_count), dtype)
+            true_logits = true_logits - math.log(true_count)
+            sampled_logits = sampled_logits - math.log(sampled_count)
         logits = array.concat([true_logits, sampled_logits], 1)
-        ones = array.ones_like(true_logits) / convert_to_tensor(num_true, dtype)
+        ones = array.ones_like(true_logits) / num_true
         return logits, array.concat([ones, array.zeros_like(sampled_logits)], 1)
 
 
@@ -81,7 +80,7 @@ def _without_hits(labels: Tensor, sampled: Tensor, logits: Tensor, num_sampled: 
         target,
         shape,
         math.cast(lowest, logits.dtype.base_dtype),
-        convert_to_tensor(0, logits.dtype.base_dtype),
+        0.0,
         validate_indices=False,
     )
     return logits + penalty

@@ -17,6 +17,8 @@ from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.shapes import Dim, Shape
 
 _LARGEST = 2**31 - 1
+# Ops whose kernels say that windows across batch or channels are not implemented, where others call them invalid.
+_UNIMPLEMENTED = ("Conv2D", "Conv2DBackpropInput", "Dilation2D")
 
 
 def is_channels_last(data_format: str) -> bool:
@@ -130,11 +132,11 @@ def check_window_attr(label: str, values: Sequence[int], data_format: str, op: s
     """`values` has one positive entry for each dimension, 1 for batch and channels.
 
     Raises:
-        InvalidArgumentError: a wrong length, a value below 1, or (UnimplementedError for Conv2D) windows that span the
-            batch or the channels.
+        InvalidArgumentError: a wrong length, a value below 1, or (UnimplementedError for some ops) windows that span
+            the batch or the channels.
     """
     if len(values) == len(data_format) and (values[0] != 1 or values[channel_axis(data_format)] != 1):
-        kind = UnimplementedError if op in ("Conv2D", "DepthwiseConv2dNative") else InvalidArgumentError
+        kind = UnimplementedError if op in _UNIMPLEMENTED else InvalidArgumentError
         raise kind(None, None, f"{op} does not support {label} in the batch and depth dimensions: {list(values)}")
     check_window_sizes(label, values, data_format, op)
 
@@ -147,7 +149,8 @@ def check_window_sizes(label: str, values: Sequence[int], data_format: str, op: 
             None,
             f"{op} requires the {label} attribute to contain {len(data_format)} values, but got: {len(values)}",
         )
-    if any(value < 1 for value in values):
+    looked_at = spatial(values, data_format) if op in _UNIMPLEMENTED else values
+    if any(value < 1 for value in looked_at):
         raise InvalidArgumentError(None, None, f"{op}: every value of {label} must be positive: {list(values)}")
 
 

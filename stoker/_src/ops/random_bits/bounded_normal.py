@@ -25,6 +25,7 @@ _PLAIN_NORMALS_BEYOND = 1.3
 _BLOCKS_AT_ONCE = 256
 _MOST_BLOCKS = 2**16
 _MOST_TRIES = 1000
+_TORCH_DTYPES = {np.float16: torch.float16, np.float32: torch.float32, np.float64: torch.float64}
 
 
 def bounded_reserve(batches: int, samples: int) -> int:
@@ -41,7 +42,7 @@ def bounded_normal(
     lows: np.ndarray,
     highs: np.ndarray,
 ) -> np.ndarray:
-    """Numbers of shape [batches, samples], in the parameters' type (float32 or float64).
+    """Numbers of shape [batches, samples], in the parameters' type (float16, float32 or float64).
 
     Args:
         stream: where to draw from.
@@ -56,7 +57,7 @@ def bounded_normal(
         InvalidArgumentError: if a parameter set is not as described.
     """
     dtype = means.dtype.type
-    if dtype not in (np.float32, np.float64):
+    if dtype not in _TORCH_DTYPES:
         raise InvalidArgumentError(None, None, f"bounded normals of type {means.dtype} are not defined")
     for parameter in (means, deviations, lows, highs):
         if parameter.size not in (1, batches):
@@ -87,8 +88,8 @@ class _Blocks:
     def __init__(self, stream: Stream, dtype: type) -> None:
         self._stream, self._at = stream, 0
         self._made: dict[Any, tuple[int, np.ndarray]] = {}
-        self._torch_dtype = torch.float32 if dtype is np.float32 else torch.float64
-        self._per_block = 4 if dtype is np.float32 else 2
+        self._torch_dtype = _TORCH_DTYPES[dtype]
+        self._per_block = 2 if dtype is np.float64 else 4
         self.dtype = dtype
 
     def _next(self, fill: Callable[[Stream, int, torch.dtype], torch.Tensor]) -> np.ndarray:
@@ -119,12 +120,12 @@ class _Blocks:
             return x
         if x < -80:  # smaller than any uniform that is not zero
             return self.dtype(0)
-        return self.dtype(exp_float(float(x)) if self.dtype is np.float32 else math.exp(x))
+        return self.dtype(math.exp(x) if self.dtype is np.float64 else exp_float(float(x)))
 
     def log(self, x: np.floating) -> np.floating:
         if x <= 0:
             return self.dtype(-np.inf)
-        return log_float(np.array([x], np.float32))[0] if self.dtype is np.float32 else np.float64(math.log(x))
+        return self.dtype(math.log(x) if self.dtype is np.float64 else log_float(np.array([x], np.float32))[0])
 
 
 def _all_alike(
@@ -137,7 +138,7 @@ def _all_alike(
     bottom, top, deviation = _standard_bounds(mean, deviation, low, high)
     if not _suits_plain(bottom, top):
         return None
-    found: list[np.ndarray] = []
+    standard = np.empty(batches * samples, draw.dtype)
     missing, empty = batches * samples, 0
     while missing > 0:
         blocks = draw.many_normals(max(_BLOCKS_AT_ONCE, min(missing, _MOST_BLOCKS)))
@@ -148,10 +149,12 @@ def _all_alike(
             raise _no_sample("rejection")
         empty = int(gaps[-1])
         # A batch of one number has the first that its block offers, and drops the rest.
-        found.append(blocks[used, kept[used].argmax(1)] if samples == 1 and batches > 1 else blocks[kept])
-        missing -= len(found[-1])
-    standard = np.concatenate(found)[: batches * samples].reshape(batches, samples)
-    return standard * deviation + mean
+        found = blocks[used, kept[used].argmax(1)] if samples == 1 and batches > 1 else blocks[kept]
+        standard[len(standard) - missing :][: len(found)] = found[:missing]
+        missing -= len(found)
+    standard *= deviation
+    standard += mean
+    return standard.reshape(batches, samples)
 
 
 def _valid(deviation: np.floating, low: np.floating, high: np.floating) -> bool:

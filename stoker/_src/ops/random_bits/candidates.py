@@ -19,6 +19,9 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.ops.random_bits.fills import uniform, uniform_full_int
 from stoker._src.ops.random_bits.philox import Stream, bits
 
+_MOST_AT_ONCE = 2**20
+Draws = Sequence[int] | np.ndarray
+
 
 class Candidates(NamedTuple):
     """The three outputs of a candidate sampler op."""
@@ -38,7 +41,7 @@ def uniform_candidates(
 ) -> Candidates:
     """UniformCandidateSampler: 64-bit numbers modulo `range_max`."""
 
-    def draw(first: int, count: int) -> list[int]:
+    def draw(first: int, count: int) -> Draws:
         words = uniform_full_int(stream, first + count, torch.uint64).numpy()[first:]
         return (words % np.uint64(range_max)).tolist()
 
@@ -54,7 +57,7 @@ def log_uniform_candidates(
     """LogUniformCandidateSampler: P(k) = log((k + 2) / (k + 1)) / log(range_max + 1), by inversion."""
     log_range = math.log1p(range_max)
 
-    def draw(first: int, count: int) -> list[int]:
+    def draw(first: int, count: int) -> Draws:
         uniforms = uniform(stream, first + count, torch.float64)[first:].tolist()
         return [(int(math.exp(u * log_range)) - 1) % range_max for u in uniforms]
 
@@ -97,7 +100,7 @@ class UnigramTable:
         self.total = np.add.accumulate(self.weights, dtype=np.float32)[-1] if self.weights.size else np.float32(0)
         if not self.total > 0:
             raise InvalidArgumentError(None, None, "FixedUnigramCandidateSampler: no class has a positive weight.")
-        self._keep, self._other = self._alias_table(self.weights.tolist())
+        self._keep, self._other = map(np.array, self._alias_table(self.weights.tolist()))
 
     @staticmethod
     def _alias_table(weights: list[float]) -> tuple[list[float], list[int]]:
@@ -115,16 +118,13 @@ class UnigramTable:
             keep[place] = 1.0
         return keep, other
 
-    def draw(self, stream: Stream, first: int, count: int) -> list[int]:
+    def draw(self, stream: Stream, first: int, count: int) -> np.ndarray:
         """Draws `first` to `first + count`: a word that decides between the two classes, then one for the place."""
         skipped, odd = divmod(first, 2)
         words = bits(stream.skip(skipped), 2 * (count + odd))[2 * odd :]
-        decisions = uniform(stream.skip(skipped), 2 * (count + odd), torch.float32).numpy()[2 * odd :: 2].tolist()
-        places = (words[1::2] % np.uint32(len(self._keep))).tolist()
-        return [
-            place if decision < self._keep[place] else self._other[place]
-            for decision, place in zip(decisions, places, strict=True)
-        ]
+        decisions = uniform(stream.skip(skipped), 2 * (count + odd), torch.float32).numpy()[2 * odd :: 2]
+        places = words[1::2] % np.uint32(len(self._keep))
+        return np.where(decisions < self._keep[places], places, self._other[places])
 
 
 def fixed_unigram_candidates(
@@ -135,8 +135,12 @@ def fixed_unigram_candidates(
         raise InvalidArgumentError(
             None, None, f"range is {range_max} must be equal to weights size  {table.weights.size}"
         )
+    if unique and np.count_nonzero(table.weights) < num_sampled:  # TensorFlow draws for ever
+        raise InvalidArgumentError(
+            None, None, f"Fewer than {num_sampled} classes have a weight: there are no {num_sampled} unique candidates."
+        )
 
-    def draw(first: int, count: int) -> list[int]:
+    def draw(first: int, count: int) -> Draws:
         return table.draw(stream, first, count)
 
     def probability(classes: np.ndarray) -> np.ndarray:
@@ -157,7 +161,7 @@ class LearnedUnigrams:
         with self._lock:
             weights, ends = self._weights, np.cumsum(self._weights)
 
-            def draw(first: int, count: int) -> list[int]:
+            def draw(first: int, count: int) -> Draws:
                 words = bits(stream, first + count)[first:].astype(np.int64)
                 return np.searchsorted(ends, words % ends[-1], side="right").tolist()
 
@@ -194,7 +198,7 @@ def accidental_hits(true_classes: np.ndarray, sampled: np.ndarray) -> tuple[np.n
 
 
 def _candidates(
-    draw: Callable[[int, int], list[int]],
+    draw: Callable[[int, int], Draws],
     probability: Callable[[np.ndarray], np.ndarray],
     true_classes: np.ndarray,
     num_sampled: int,
@@ -228,16 +232,19 @@ def _check_range(true_classes: np.ndarray, range_max: int) -> None:
         )
 
 
-def _distinct(draw: Callable[[int, int], list[int]], wanted: int) -> tuple[list[int], int]:
+def _distinct(draw: Callable[[int, int], Draws], wanted: int) -> tuple[list[int], int]:
     """The first `wanted` different classes in the order drawn, and how many draws that took."""
     chosen: dict[int, None] = {}
     tries = 0
     while len(chosen) < wanted:
-        for candidate in draw(tries, max(wanted, tries)):
-            tries += 1
+        drawn = np.asarray(draw(tries, max(wanted, min(tries, _MOST_AT_ONCE))))
+        fresh = np.flatnonzero(~np.isin(drawn, list(chosen)))
+        classes, first = np.unique(drawn[fresh], return_index=True)
+        for place, candidate in sorted(zip(fresh[first].tolist(), classes.tolist())):
             chosen.setdefault(candidate)
             if len(chosen) == wanted:
-                break
+                return list(chosen), tries + place + 1
+        tries += len(drawn)
     return list(chosen), tries
 
 

@@ -30,7 +30,7 @@ def op_seeds(
     """
     if global_seed is None and op_seed is None:
         return None, None
-    if isinstance(op_seed, float) and not math.isfinite(op_seed):
+    if isinstance(op_seed, (str, bytes)) or (isinstance(op_seed, float) and not math.isfinite(op_seed)):
         raise TypeError(f"Expected int for argument 'seed' not {op_seed}.")
     if global_seed is None:
         seeds = DEFAULT_GRAPH_SEED, int(op_seed) % _MODULUS  # type: ignore[arg-type]

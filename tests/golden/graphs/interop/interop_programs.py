@@ -447,6 +447,31 @@ def sums_of_looked_up_rows(tf):
     return [([tf.global_variables_initializer()], {})] + [([loss], {}), ([train], {})] * 2 + [([table, found], {})]
 
 
+def _lookups(tf, use_resource):
+    """Slices out of a loop and out of a branch; momentum moves the rows that they name."""
+    table = tf.get_variable("table", initializer=tf.constant(_data(6, 2)), use_resource=use_resource)
+    ids = tf.constant([[1, 2], [2, 2], [4, 1]])
+
+    def body(i, total):
+        return i + 1, total * 0.5 + tf.reduce_sum(tf.square(tf.nn.embedding_lookup(table, ids[i])))
+
+    _, total = tf.while_loop(lambda i, _: i < 3, body, [0, 0.0])
+    chosen = tf.cond(total > 1000.0, lambda: tf.gather(table, [5]), lambda: tf.gather(table, [4]) * 2.0)
+    optimizer = tf.train.MomentumOptimizer(0.01, 0.9)
+    pairs = optimizer.compute_gradients(total + tf.reduce_sum(chosen))
+    clipped, norm = tf.clip_by_global_norm([gradient for gradient, _ in pairs], 1.0)
+    train = optimizer.apply_gradients(list(zip(clipped, [variable for _, variable in pairs])))
+    return [([tf.global_variables_initializer()], {})] + [([norm], {}), ([train], {})] * 3 + [([table], {})]
+
+
+def lookups_in_a_loop(tf):
+    return _lookups(tf, False)
+
+
+def lookups_of_resource_in_a_loop(tf):
+    return _lookups(tf, True)
+
+
 PROGRAMS = {
     function.__name__: function
     for function in (
@@ -490,5 +515,7 @@ PROGRAMS = {
         rows_beyond_every_sequence,
         effects_nobody_waits_for,
         sums_of_looked_up_rows,
+        lookups_in_a_loop,
+        lookups_of_resource_in_a_loop,
     )
 }

@@ -1,0 +1,261 @@
+"""The `checkpoint` file of a directory, which names its newest checkpoint, and the files that a checkpoint consists of."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from google.protobuf import text_format
+
+from stoker._src.base import tf_logging
+from stoker._src.base.deprecation import deprecated
+from stoker._src.base.errors import OpError
+from stoker._src.base.export import export
+from stoker._src.formats import gfile
+from stoker._src.formats.filesystems import path_text, replacing
+from stoker._src.formats.protos import CheckpointState, SaverDef
+from stoker._src.formats.tensor_bundle import index_filename
+
+# How soon a directory is looked at again for a new checkpoint, in seconds.
+_PATIENCE = 1.0
+
+
+def state_filename(directory: str, latest_filename: str | None = None) -> str:
+    """The path of a directory's state file."""
+    return os.path.join(directory, "checkpoint" if latest_filename is None else latest_filename)
+
+
+@export(v1="train.generate_checkpoint_state_proto")
+def generate_checkpoint_state_proto(
+    save_dir: Any,
+    model_checkpoint_path: str,
+    all_model_checkpoint_paths: Sequence[str] | None = None,
+    all_model_checkpoint_timestamps: Sequence[float] | None = None,
+    last_preserved_timestamp: float | None = None,
+) -> Any:
+    """A CheckpointState message.
+
+    Args:
+        save_dir: where the state file will be; relative paths are made relative to it where it is relative itself.
+        model_checkpoint_path: the newest checkpoint.
+        all_model_checkpoint_paths: all that have not been deleted, the oldest first; the newest is added if need be.
+        all_model_checkpoint_timestamps: when each of those was written, in seconds since the epoch.
+        last_preserved_timestamp: when the last one that is kept for good was written.
+
+    Raises:
+        ValueError: there are not as many times as paths.
+    """
+    save_dir = path_text(save_dir)
+    paths = list(all_model_checkpoint_paths or ())
+    if not paths or paths[-1] != model_checkpoint_path:
+        tf_logging.info("%s is not in all_model_checkpoint_paths. Manually adding it.", model_checkpoint_path)
+        paths.append(model_checkpoint_path)
+    if all_model_checkpoint_timestamps and len(all_model_checkpoint_timestamps) != len(paths):
+        raise ValueError(
+            "Checkpoint timestamps, if provided, must match checkpoint paths (got paths "
+            f"{paths} and timestamps {all_model_checkpoint_timestamps})"
+        )
+
+    def inside(path: str) -> str:
+        relative = not os.path.isabs(save_dir) and not os.path.isabs(path)
+        return os.path.relpath(path, save_dir or ".") if relative else path
+
+    return CheckpointState(
+        model_checkpoint_path=inside(model_checkpoint_path),
+        all_model_checkpoint_paths=map(inside, paths),
+        all_model_checkpoint_timestamps=all_model_checkpoint_timestamps,
+        last_preserved_timestamp=last_preserved_timestamp,
+    )
+
+
+@export(v1="train.update_checkpoint_state")
+@deprecated(None, "tf.train.CheckpointManager keeps the state of a directory.")
+def update_checkpoint_state(
+    save_dir: Any,
+    model_checkpoint_path: str,
+    all_model_checkpoint_paths: Sequence[str] | None = None,
+    latest_filename: str | None = None,
+    all_model_checkpoint_timestamps: Sequence[float] | None = None,
+    last_preserved_timestamp: float | None = None,
+) -> None:
+    """Writes a directory's state file; arguments as of `generate_checkpoint_state_proto`.
+
+    Raises:
+        RuntimeError: the checkpoint has the state file's own path.
+    """
+    write_checkpoint_state(
+        save_dir,
+        model_checkpoint_path,
+        all_model_checkpoint_paths,
+        latest_filename,
+        all_model_checkpoint_timestamps,
+        last_preserved_timestamp,
+    )
+
+
+def write_checkpoint_state(
+    save_dir: Any,
+    model_checkpoint_path: str,
+    all_model_checkpoint_paths: Sequence[str] | None = None,
+    latest_filename: str | None = None,
+    all_model_checkpoint_timestamps: Sequence[float] | None = None,
+    last_preserved_timestamp: float | None = None,
+    *,
+    relative: bool = False,
+) -> None:
+    """As `update_checkpoint_state`; with `relative`, all paths are written relative to the directory."""
+    save_dir = path_text(save_dir)
+    path = state_filename(save_dir, latest_filename)
+    paths = all_model_checkpoint_paths
+    if relative:
+        # A path that is relative already is taken to be below the working directory, as the directory's own is.
+        model_checkpoint_path = os.path.relpath(model_checkpoint_path, save_dir or ".")
+        paths = [os.path.relpath(each, save_dir or ".") for each in paths or ()]
+        state = generate_checkpoint_state_proto(
+            "", model_checkpoint_path, paths, all_model_checkpoint_timestamps, last_preserved_timestamp
+        )
+    else:
+        state = generate_checkpoint_state_proto(
+            save_dir, model_checkpoint_path, paths, all_model_checkpoint_timestamps, last_preserved_timestamp
+        )
+    if path == state.model_checkpoint_path:
+        raise RuntimeError(
+            f"Save path '{model_checkpoint_path}' conflicts with path used for checkpoint state.  "
+            "Please use a different save path."
+        )
+    with replacing(path) as file:
+        file.write(text_format.MessageToString(state).encode())
+
+
+@export("train.get_checkpoint_state")
+def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None) -> Any:
+    """A directory's CheckpointState with its paths as seen from here; None where it has none that can be read.
+
+    Raises:
+        ValueError: the state names no newest checkpoint.
+    """
+    checkpoint_dir = path_text(checkpoint_dir)
+    path = state_filename(checkpoint_dir, latest_filename)
+    if not gfile.exists(path):
+        return None
+    state = CheckpointState()
+    try:
+        with gfile.GFile(path, "rb") as file:
+            text_format.Parse(file.read(), state)
+    except (OpError, text_format.ParseError, UnicodeDecodeError) as error:
+        tf_logging.warning("%s: %s", type(error).__name__, error)
+        tf_logging.warning("%s: Checkpoint ignored", path)
+        return None
+    if not state.model_checkpoint_path:
+        raise ValueError(f"Invalid checkpoint state loaded from {checkpoint_dir}")
+    state.model_checkpoint_path = os.path.join(checkpoint_dir, state.model_checkpoint_path)
+    state.all_model_checkpoint_paths[:] = [
+        os.path.join(checkpoint_dir, each) for each in state.all_model_checkpoint_paths
+    ]
+    return state
+
+
+@export("train.latest_checkpoint")
+def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
+    """The path of a directory's newest checkpoint; None where its state names none, or one whose files are gone."""
+    state = get_checkpoint_state(checkpoint_dir, latest_filename)
+    if state is None:
+        return None
+    if not has_checkpoint(state.model_checkpoint_path):
+        tf_logging.error("Couldn't match files for checkpoint %s", state.model_checkpoint_path)
+        return None
+    return state.model_checkpoint_path
+
+
+def _first_file(prefix: str) -> str | None:
+    """A file that shows that a checkpoint is there: its index, or for the older format one of its files."""
+    for pattern in (index_filename(prefix), prefix):
+        found = gfile.glob(pattern)
+        if found:
+            return found[0]
+    return None
+
+
+def has_checkpoint(prefix: str) -> bool:
+    """Whether there is a checkpoint of this path, of either format."""
+    return _first_file(prefix) is not None
+
+
+@export(v1="train.checkpoint_exists")
+@deprecated(None, "Look for files with this prefix by tf.io.gfile.glob.")
+def checkpoint_exists(checkpoint_prefix: Any) -> bool:
+    """Whether there is a checkpoint of this path, of either format."""
+    return has_checkpoint(path_text(checkpoint_prefix))
+
+
+@export(v1="train.get_checkpoint_mtimes")
+@deprecated(None, "Use tf.io.gfile.stat.")
+def get_checkpoint_mtimes(checkpoint_prefixes: Sequence[Any]) -> list[float]:
+    """When checkpoints were written, in seconds since the epoch; those that are not there are left out."""
+    found = (_first_file(path_text(prefix)) for prefix in checkpoint_prefixes)
+    return [gfile.stat(path).mtime_nsec / 1e9 for path in found if path is not None]
+
+
+@export(v1="train.remove_checkpoint")
+@deprecated(None, "Delete files with this prefix by tf.io.gfile.remove.")
+def remove_checkpoint(
+    checkpoint_prefix: Any, checkpoint_format_version: int = SaverDef.V2, meta_graph_suffix: str = "meta"
+) -> None:
+    """Deletes the files of a checkpoint, and its meta graph."""
+    prefix = path_text(checkpoint_prefix)
+    patterns = [f"{meta_graph_filename(prefix, meta_graph_suffix)}"]
+    if checkpoint_format_version == SaverDef.V2:
+        # The index first: what is without one is no checkpoint.
+        patterns += [index_filename(prefix), f"{prefix}.data-?????-of-?????"]
+    else:
+        patterns.append(prefix)
+    for pattern in patterns:
+        for path in gfile.glob(pattern):
+            gfile.remove(path)
+
+
+def meta_graph_filename(prefix: str, suffix: str = "meta") -> str:
+    """The file of a checkpoint's meta graph; all files of one sharded checkpoint of the older format share it."""
+    stem, _, rest = prefix.rpartition("-?????-of-")
+    return f"{stem if stem and rest.isdecimal() else prefix}.{suffix}"
+
+
+@export("train.checkpoints_iterator")
+def checkpoints_iterator(
+    checkpoint_dir: Any,
+    min_interval_secs: float = 0,
+    timeout: float | None = None,
+    timeout_fn: Callable[[], Any] | None = None,
+) -> Iterator[str]:
+    """Yields the newest checkpoint of a directory whenever there is a new one; some may be missed.
+
+    Args:
+        checkpoint_dir: the directory.
+        min_interval_secs: the least time between two of them, in seconds.
+        timeout: how long to wait for a new one, in seconds; None for ever.
+        timeout_fn: called when that time is over: true ends the iteration, false waits again. None ends it.
+    """
+    newest = None
+    while True:
+        found = _wait_for_new_checkpoint(checkpoint_dir, newest, timeout)
+        if found is None:
+            if timeout_fn is None or timeout_fn():
+                return
+            continue
+        started = time.monotonic()
+        newest = found
+        yield newest
+        time.sleep(max(0.0, started + min_interval_secs - time.monotonic()))
+
+
+def _wait_for_new_checkpoint(directory: Any, known: str | None, timeout: float | None) -> str | None:
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while True:
+        found = latest_checkpoint(directory)
+        if found is not None and found != known:
+            return found
+        if deadline is not None and time.monotonic() + _PATIENCE > deadline:
+            return None
+        time.sleep(_PATIENCE)

@@ -1,0 +1,5 @@
+"""Public names of tf.estimator."""
+
+# Written by scripts/api_gen.py.
+# fmt: off
+from stoker._src.train.checkpoint_initializers import VocabInfo as VocabInfo
