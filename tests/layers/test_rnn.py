@@ -177,3 +177,10 @@ def test_every_layer_makes_the_collection_of_updates():
     tf.nn.dynamic_rnn(cells.GRUCell(3), X, dtype=tf.float32)
     assert "update_ops" in tf.get_default_graph().get_all_collection_keys()
     assert tf.get_collection(tf.GraphKeys.UPDATE_OPS) == []
+
+
+def test_inputs_of_another_rank_make_no_variables():
+    """A cell looks at its input's rank before it makes variables."""
+    with pytest.raises(ValueError, match="expected ndim=2, found ndim=1"):
+        cells.GRUCell(3)(tf.ones([2]), tf.zeros([2, 3]))
+    assert not tf.global_variables()
