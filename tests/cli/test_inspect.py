@@ -22,6 +22,29 @@ def _example(i):
     ).SerializeToString()
 
 
+@pytest.mark.parametrize("ending", ["", ".index"])
+def test_checkpoints(tmp_path, capsys, ending):
+    """The tensors of a checkpoint with dtypes, shapes and slices, and how much they are together."""
+    prefix = str(tmp_path / "model")
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.get_variable("w", [4, 3], partitioner=tf.fixed_size_partitioner(2))
+        tf.train.create_global_step()
+        tf.Variable(["a"], name="words")
+        session.run(tf.global_variables_initializer())
+        tf.train.Saver().save(session, prefix)
+    assert main(["inspect", prefix + ending]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{prefix}: a checkpoint of 3 tensors in 1 data file(s)",
+        "  global_step  int64 scalar",
+        "  w            float32 4 x 3, 2 slices",
+        "  words        string 1",
+        "13 numbers, 56 bytes",
+    ]
+    (tmp_path / "model.index").write_bytes(b"no index")
+    assert main(["inspect", prefix]) == 1
+    assert "model.index" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("options", [None, "GZIP", "ZLIB"])
 def test_examples(tmp_path, capsys, options):
     """Counts, sizes, features with a specification to parse them, and the first records, of any compression."""

@@ -1,7 +1,7 @@
-"""`python -m stoker inspect FILE`: what a TFRecord or event file holds.
+"""`python -m stoker inspect FILE`: what a checkpoint, TFRecord or event file holds.
 
-Of Examples and SequenceExamples the features are listed with their kinds, counts and a specification to parse them
-with; of event files the summaries by tag. Needs nothing but `formats`.
+Of checkpoints the tensors are listed; of Examples and SequenceExamples the features with their kinds, counts and a
+specification to parse them with; of event files the summaries by tag. Needs nothing but `formats`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import collections
 import datetime
+import math
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,8 +17,10 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
+from stoker._src.base import dtypes
 from stoker._src.base.errors import DataLossError, OpError
 from stoker._src.formats import framing, gfile, protos, tfrecord
+from stoker._src.formats.tensor_bundle import BundleReader, index_filename
 
 _KINDS = {"bytes_list": "string", "float_list": "float32", "int64_list": "int64"}
 _WIDTH = 40
@@ -26,11 +29,15 @@ _WIDTH = 40
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "inspect",
-        help="show what a TFRecord or event file holds",
-        description="Shows how many records a file has and how large they are, the features of its Examples or the tags of its events, and the first records.",
-        epilog="examples: stoker inspect train.tfrecord     stoker inspect -n 5 events.out.tfevents.1700000000.host",
+        help="show what a checkpoint, TFRecord or event file holds",
+        description="Shows the tensors of a checkpoint; or how many records a file has and how large they are, the features of its Examples or the tags of its events, and the first records.",
+        epilog="examples: stoker inspect logs/model-1000     stoker inspect train.tfrecord     stoker inspect -n 5 events.out.tfevents.1700000000.host",
     )
-    parser.add_argument("file", metavar="FILE", help="a TFRecord or event file; compression is told by its first bytes")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="a checkpoint (with or without .index), TFRecord or event file; compression is told by its first bytes",
+    )
     parser.add_argument(
         "-n", "--records", type=int, default=3, metavar="N", help="how many records to show (default: 3)"
     )
@@ -61,6 +68,10 @@ def report(path: str, shown: int = 3, sample: int = 1000) -> Iterator[str]:
     Raises:
         OpError: the file cannot be opened, or is damaged (after the lines about what stands before the damage).
     """
+    prefix = path.removesuffix(".index")
+    if gfile.exists(index_filename(prefix)):
+        yield from _tensors(prefix)
+        return
     compression = _compression(path)
     with gfile.GFile(path, "rb") as file:
         yield f"{path}: {file.size():,} bytes" + (f", {compression}" if compression else "")
@@ -81,6 +92,21 @@ def report(path: str, shown: int = 3, sample: int = 1000) -> Iterator[str]:
         yield from _describe(first, shown, sample, path, compression)
     if damage is not None:
         raise damage
+
+
+def _tensors(prefix: str) -> Iterator[str]:
+    """The tensors of a checkpoint, and how much they are together."""
+    with BundleReader(prefix) as reader:
+        infos = {name: reader.info(name) for name in reader.keys()}  # noqa: SIM118
+        yield f"{prefix}: a checkpoint of {len(infos):,} tensors in {reader.num_shards} data file(s)"
+    width = max((len(name) for name in infos), default=0)
+    for name, info in infos.items():
+        shape = " x ".join(map(str, info.shape)) or "scalar"
+        yield f"  {name:{width}}  {info.dtype.name} {shape}" + (f", {len(info.slices)} slices" if info.slices else "")
+    numbers = [info for info in infos.values() if info.dtype is not dtypes.string]
+    elements = sum(math.prod(info.shape) for info in numbers)
+    size = sum(math.prod(info.shape) * info.dtype.size for info in numbers)
+    yield f"{elements:,} numbers, {size:,} bytes"
 
 
 def _compression(path: str) -> str:
