@@ -353,6 +353,7 @@ def test_public_attributes_of_layers():
         2,
         3,
     ]
+    assert tf.layers.conv1d(tf.ones([1, 2, 5]), 3, 2, data_format="channels_first").name == "conv1d/add:0"
     cell = tf.nn.rnn_cell.BasicRNNCell(2, activation="linear")
     assert tf.nn.rnn_cell.ResidualWrapper(cell).cell is cell
     output, _ = cell(x * 100, tf.zeros([2, 2]))

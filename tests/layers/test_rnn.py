@@ -226,3 +226,10 @@ def test_residual_and_device_wrappers_of_2_x(eager):
     for wrapper in (tf2.nn.RNNCellResidualWrapper, tf2.nn.RNNCellDropoutWrapper):
         with pytest.raises(TypeError, match="is not an RNNCell"):
             wrapper(3)
+
+
+def test_inputs_of_another_rank_make_no_variables():
+    """A cell looks at its input's rank before it makes variables."""
+    with pytest.raises(ValueError, match="expected ndim=2, found ndim=1"):
+        cells.GRUCell(3)(tf.ones([2]), tf.zeros([2, 3]))
+    assert not tf.global_variables()

@@ -133,7 +133,9 @@ class _Convolution(Layer):
     def _finished(self, outputs: Tensor) -> Tensor:
         """With bias and activation."""
         if self.use_bias:
-            outputs = bias.bias_add(outputs, self.bias, "NCHW" if self._channels == 1 else "NHWC")
+            first = self._channels == 1
+            name = "add" if first and self.rank == 1 else None  # TensorFlow adds a reshaped bias there
+            outputs = bias.bias_add(outputs, self.bias, "NCHW" if first else "NHWC", name)
         return self.activation(outputs)
 
     def call(self, inputs: Any) -> Tensor:

@@ -128,6 +128,10 @@ class RNNCell(Layer):
 class _LayerCell(RNNCell):
     """A cell whose variables are its layer's."""
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.input_spec = InputSpec(ndim=2)
+
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
         for part in nest.flatten(state):
             kind = as_dtype(part.dtype if hasattr(part, "dtype") else convert_to_tensor(part).dtype)
@@ -152,7 +156,6 @@ class _LayerCell(RNNCell):
         size = sizes[-1]
         if size is None:
             raise ValueError(f"Expected inputs.shape[-1] to be known, saw shape: {input_shape}")
-        self.input_spec = InputSpec(ndim=2)
         return size
 
 
