@@ -203,7 +203,7 @@ def test_activations_and_initializers_by_name():
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         assert session.run(output).tolist() == [[2, 2]]
-    assert tf.layers.Dense(2, "linear").activation is None
+    assert tf.layers.Dense(2, "linear").activation(output) is output
     with pytest.raises(ValueError, match="Unknown activation function: 'bogus'"):
         tf.layers.Dense(2, "bogus")
     with pytest.raises(ValueError, match="Unknown initializer: 'bogus'"):
@@ -280,3 +280,109 @@ def test_dropout_takes_sizes_that_are_not_known():
         found = session.run(dropped, {x: np.ones([3, 30, 2])})
     assert dropped.shape.as_list() == [None, 30, 2] and (found[..., 0] == found[..., 1]).all()
     assert {0.0, 2.0} == set(found[0, :, 0].tolist())
+
+
+def _normalized_in_branches(x, training):
+    return tf.cond(
+        training,
+        lambda: tf.layers.batch_normalization(x, training=True, momentum=0.5, name="norm"),
+        lambda: tf.layers.batch_normalization(x, training=False, name="norm", reuse=True),
+    )
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_updates_of_layers_in_branches(nested):
+    """Updates made in a branch are in UPDATE_OPS: they act when they are run and the branch is chosen, and then only."""
+    x, training = tf.placeholder(tf.float32, [None, 2]), tf.placeholder(tf.bool, [])
+    if nested:
+        y = tf.cond(tf.placeholder_with_default(True, []), lambda: _normalized_in_branches(x, training), lambda: x)
+    else:
+        y = _normalized_in_branches(x, training)
+    updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+    assert len(updates) == 2
+    if not nested:
+        assert [op.name for op in updates] == ["cond/norm/AssignMovingAvg", "cond/norm/AssignMovingAvg_1"]
+    mean = next(variable for variable in tf.global_variables() if "moving_mean" in variable.name)
+    with tf.control_dependencies(updates):
+        step = tf.identity(y)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        feed = {x: [[1.0, 3.0], [3.0, 5.0]]}
+        found = []
+        for fetch, flag in ((y, True), (step, False), (step, True), (updates, True)):
+            session.run(fetch, {**feed, training: flag})
+            found.append(session.run(mean).tolist())
+    assert found == [[0, 0], [0, 0], [1, 2], [1.5, 3]]
+
+
+def test_regularized_variables_of_branches_and_loops():
+    """The loss of a variable made in a branch or a loop is computed outside of it, once, and can be added and fetched."""
+
+    def layer(x):
+        with tf.variable_scope("shared", reuse=tf.AUTO_REUSE):
+            return tf.layers.dense(x, 2, kernel_initializer=tf.ones_initializer(), kernel_regularizer=tf.nn.l2_loss)
+
+    x = tf.ones([1, 2])
+    tf.cond(tf.placeholder_with_default(True, []), lambda: layer(x), lambda: x)
+    with tf.variable_scope("loop"):
+        tf.while_loop(lambda i, _: i < 2, lambda i, x: (i + 1, layer(x)), [0, x])
+    losses = tf.losses.get_regularization_losses()
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run([*losses, tf.losses.get_total_loss()]) == [2, 2, 4]
+
+
+def test_names_of_updates_by_kind_of_variable():
+    """The update of a moving average bears its scope's name for a reference variable, the op's inside of it for a resource."""
+    x = tf.ones([2, 3])
+    tf.layers.batch_normalization(x, training=True, name="plain")
+    with tf.variable_scope("", use_resource=True):
+        tf.layers.batch_normalization(x, training=True, name="resource")
+    assert [op.name for op in tf.get_collection(tf.GraphKeys.UPDATE_OPS)][::2] == [
+        "plain/AssignMovingAvg",
+        "resource/AssignMovingAvg/AssignSubVariableOp",
+    ]
+
+
+def test_public_attributes_of_layers():
+    """Layers say how many spatial dimensions they have, wrappers which cell, and the activation is always a function."""
+    x = tf.ones([2, 2])
+    assert tf.layers.Dense(3).activation(x) is x
+    assert [layer(2, 2).rank for layer in (tf.layers.Conv1D, tf.layers.SeparableConv2D, tf.layers.Conv3DTranspose)] == [
+        1,
+        2,
+        3,
+    ]
+    cell = tf.nn.rnn_cell.BasicRNNCell(2, activation="linear")
+    assert tf.nn.rnn_cell.ResidualWrapper(cell).cell is cell
+    output, _ = cell(x * 100, tf.zeros([2, 2]))
+    assert output.op.type == "BiasAdd"  # no tanh
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tf.layers.Dense(3),
+        lambda: tf.layers.Conv2D(3, 2),
+        lambda: tf.layers.SeparableConv2D(3, 2),
+        lambda: tf.layers.Conv2DTranspose(3, 2),
+        lambda: tf.layers.BatchNormalization(),
+    ],
+)
+def test_layers_built_by_hand_can_be_called(make):
+    """A layer whose `build` was called makes no other variables when it is called."""
+    layer = make()
+    layer.build(tf.TensorShape([None, 6, 6, 2]))
+    before = list(tf.global_variables())
+    layer(tf.ones([1, 6, 6, 2]))
+    assert layer.built and tf.global_variables() == before
+
+
+@pytest.mark.parametrize("make", ["BasicRNNCell", "GRUCell", "BasicLSTMCell", "LSTMCell"])
+def test_cells_built_by_hand_can_be_called(make):
+    """The same holds for cells, whose dtype need not be known then."""
+    cell = getattr(tf.nn.rnn_cell, make)(3)
+    cell.build(tf.TensorShape([None, 2]))
+    before = list(tf.global_variables())
+    cell(tf.ones([1, 2]), cell.zero_state(1, tf.float32))
+    assert cell.built and tf.global_variables() == before

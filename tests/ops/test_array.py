@@ -424,3 +424,13 @@ def test_a_placeholder_with_default_has_no_static_value():
     """What a run may feed is not known before: conditions on it keep both branches."""
     flag = tf.placeholder_with_default(True, [])
     assert tf.get_static_value(flag) is None and tf.get_static_value(tf.logical_not(flag)) is None
+
+
+@pytest.mark.parametrize(("sizes", "wanted", "expected"), [((0, 3, 4), [0, -1], (0, 12)), ((2, 3, 0), [-1, 0], (6, 0))])
+def test_the_missing_size_of_an_empty_tensor(sizes, wanted, expected):
+    """Where any size would do, it is what the sizes other than 0 leave."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32)
+        assert session.run(tf.reshape(x, wanted), {x: np.zeros(sizes)}).shape == expected
+        with pytest.raises(InvalidArgumentError, match="reshape"):
+            session.run(tf.reshape(x, wanted), {x: np.zeros((2, 3))})

@@ -214,6 +214,35 @@ def test_joining_and_gathering(eager):
         tf2.gather(ragged, [3])
 
 
+def test_stacks_of_tensors(eager):
+    """Vectors become rows cut by int32; along another axis tensors stay tensors."""
+    rows = tf2.ragged.stack([tf2.constant([1, 2]), tf2.constant([3])])
+    assert lists(rows) == [[1, 2], [3]] and rows.row_splits.dtype == tf2.int32
+    assert lists(tf2.ragged.stack([[[1, 2]], [[3]]])) == [[[1, 2]], [[3]]]
+    assert tf2.ragged.stack([[1, 2], [3, 4]], axis=1).numpy().tolist() == [[1, 3], [2, 4]]
+
+
+def test_stacks_of_partitions(eager):
+    """Partitions may be of any rank, or ragged; what they hold is checked."""
+    stack = tf2.ragged.stack_dynamic_partitions
+    assert lists(stack([1, 2, 3], [0, 1, 0], 3)) == [[1, 3], [2], []]
+    assert lists(stack([1, 2, 3], 1, 2)) == [[], [[1, 2, 3]]]
+    assert lists(stack([[1, 2], [3, 4]], [[0, 1], [0, 0]], 2)) == [[1, 3, 4], [2]]
+    ragged = tf2.ragged.constant([[1, 2], [3], [4]])
+    assert lists(stack(ragged, [0, 1, 0], 2)) == [[[1, 2], [4]], [[3]]]
+    assert lists(stack(ragged, tf2.ragged.constant([[0, 1], [1], [0]]), 2)) == [[1, 4], [2, 3]]
+    for bad in ([0, 1, -1], [0, 1, 2]):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            stack([1, 2, 3], bad, 2)
+
+
+def test_ranges_wider_than_their_dtype(eager):
+    """The number of elements of a range of int32 is counted in 64 bits; a range without a step is refused."""
+    assert lists(tf2.ragged.range([-(2**31)], [2**31 - 1], 2**30)) == [[-(2**31), -(2**30), 0, 2**30]]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf2.ragged.range([0.0], [1.0], [float("nan")])
+
+
 # ---- graphs -----------------------------------------------------------------------------------------------------
 
 

@@ -91,6 +91,27 @@ def test_mdct_and_back() -> None:
         tf.signal.mdct(X, 6)
 
 
+def test_sizes_that_are_known_when_run() -> None:
+    """Lengths of frames and transforms, and axes, may be tensors: results are those of numbers."""
+    signal, unknown = tf.placeholder(tf.float64, [None, None]), tf.placeholder(tf.float64)
+    number, spectra = tf.placeholder(tf.int32, []), tf.placeholder(tf.float64, [None, None, None])
+    pairs = [
+        (tf.signal.mdct(signal, number), tf.signal.mdct(X, 8), 8),
+        (tf.signal.stft(signal, number, 4), tf.signal.stft(X, 7, 4), 7),
+        (tf.signal.stft(signal, 8, 4, fft_length=tf.cast(number, tf.float32)), tf.signal.stft(X, 8, 4, 16), 16),
+        (tf.signal.frame(unknown, 3, 2, pad_end=True, axis=number), tf.signal.frame(X, 3, 2, True, axis=0), -2),
+        (tf.signal.fftshift(signal, tf.reshape(number, [1])), tf.signal.fftshift(X, [1]), -1),
+        (tf.signal.overlap_and_add(unknown, number), tf.signal.overlap_and_add(X, 3), 3),
+    ]
+    with tf.Session() as session:
+        for found, expected, size in pairs:
+            found, expected = session.run([found, expected], {signal: X, unknown: X, number: size})
+            np.testing.assert_allclose(found, expected, atol=1e-12)
+        parts = session.run(tf.signal.mdct(X, 8))
+        back = session.run(tf.signal.inverse_mdct(spectra), {spectra: parts})
+    assert np.allclose(back[:, 4:-4], X[:, 4:-4])
+
+
 def test_mel_matrix_and_cepstral_coefficients() -> None:
     """Each mel band is a triangle with its top at one of the edges; coefficients are scaled cosine transforms."""
     weights = run_built(lambda: tf.signal.linear_to_mel_weight_matrix(10, 65, 16000, 80.0, 7600.0, tf.float64))

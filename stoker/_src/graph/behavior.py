@@ -119,13 +119,19 @@ def disable_tensor_equality() -> None:
 
 @export(v1="enable_control_flow_v2")
 def enable_control_flow_v2() -> None:
-    """Conditionals and loops become functional ops, as they always do here: only what `control_flow_v2_enabled` says changes."""
+    """Conditionals and loops become functional ops, as they always do here.
+
+    As in TensorFlow, gradients of tables that loops look up then are dense, and outputs that nothing uses give zeros.
+    """
     settings.control_flow_v2 = True
 
 
 @export(v1="disable_control_flow_v2")
 def disable_control_flow_v2() -> None:
-    """Conditionals and loops stay functional ops, which give the same values: only what `control_flow_v2_enabled` says changes."""
+    """Conditionals and loops stay functional ops, which give the same values.
+
+    As in TensorFlow, gradients of tables that loops look up then are slices, and outputs that nothing uses give none.
+    """
     settings.control_flow_v2 = False
 
 

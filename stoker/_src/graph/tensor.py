@@ -150,6 +150,9 @@ class Operation:
     def __repr__(self) -> str:
         return f"<tf.Operation '{self.name}' type={self.type}>"
 
+    def __str__(self) -> str:
+        return str(self.node_def)
+
 
 def _default_session(session: Any, graph: Any, action: str) -> Any:
     if session is None:

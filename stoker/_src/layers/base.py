@@ -519,19 +519,24 @@ def as_regularizer(regularizer: Any) -> Any:
 _NOT_IN_NN = {"exponential": "math.exp", "mish": None, "crelu": None}
 
 
+def linear(x: Any) -> Any:
+    """The activation that changes nothing."""
+    return x
+
+
 def as_activation(activation: Any) -> Any:
-    """An activation from itself or its name in `tf.nn` ("relu"); None for none.
+    """An activation from itself or its name in `tf.nn` ("relu"); `linear` for None.
 
     Raises:
         TypeError: something that is no activation.
         ValueError: a name that no activation has.
     """
-    if activation is None or callable(activation):
+    if callable(activation):
         return activation
+    if activation is None or activation == "linear":
+        return linear
     if not isinstance(activation, str):
         raise TypeError(f"Could not interpret activation function identifier: {activation}")
-    if activation == "linear":
-        return None
     return _named("activation function", _NOT_IN_NN.get(activation, f"nn.{activation}"), activation)
 
 
@@ -573,11 +578,9 @@ def checked_count(value: Any, name: str) -> int | None:
     """
     if value is None:
         return None
-    if isinstance(value, float):
-        value = int(value)
-    elif isinstance(value, bool) or not hasattr(value, "__index__"):
+    if not isinstance(value, float) and not hasattr(value, "__index__"):
         raise TypeError(f"The `{name}` argument must be an integer. Received: {value!r}")
-    count = operator.index(value)
+    count = value if isinstance(value, int) else int(value) if isinstance(value, float) else operator.index(value)
     if count <= 0:
         raise ValueError(
             f"Invalid value for argument `{name}`. Expected a strictly positive value. Received {name}={count}."

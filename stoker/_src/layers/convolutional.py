@@ -31,9 +31,9 @@ _LAYOUTS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
 
 class _Convolution(Layer):
-    """A convolution over `dimensions` spatial dimensions. Variables: `kernel` [*size, inputs, filters], `bias`."""
+    """A convolution over `rank` spatial dimensions. Variables: `kernel` [*size, inputs, filters], `bias`."""
 
-    dimensions: int
+    rank: int
 
     def __init__(
         self,
@@ -58,14 +58,12 @@ class _Convolution(Layer):
     ) -> None:
         super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
         self.filters: Any = checked_count(filters, "filters")
-        self.kernel_size = spatial_tuple(kernel_size, self.dimensions, "kernel_size")
-        self.strides = spatial_tuple(strides, self.dimensions, "strides")
-        self.dilation_rate = spatial_tuple(dilation_rate, self.dimensions, "dilation_rate")
-        self.padding = checked_padding(
-            padding, ("valid", "same", "causal") if self.dimensions == 1 else ("valid", "same")
-        )
+        self.kernel_size = spatial_tuple(kernel_size, self.rank, "kernel_size")
+        self.strides = spatial_tuple(strides, self.rank, "strides")
+        self.dilation_rate = spatial_tuple(dilation_rate, self.rank, "dilation_rate")
+        self.padding = checked_padding(padding, ("valid", "same", "causal") if self.rank == 1 else ("valid", "same"))
         self.data_format = checked_format(data_format)
-        self._channels = channels_axis(self.data_format, self.dimensions + 2)
+        self._channels = channels_axis(self.data_format, self.rank + 2)
         if max(self.strides) > 1 and max(self.dilation_rate) > 1:
             raise ValueError(
                 f"`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: strides={self.strides} and dilation_rate={self.dilation_rate}"
@@ -80,15 +78,15 @@ class _Convolution(Layer):
 
     @property
     def layout(self) -> str:
-        return _LAYOUTS[self.dimensions][1 if self._channels == 1 else 0]
+        return _LAYOUTS[self.rank][1 if self._channels == 1 else 0]
 
     def _spec(self, axes: dict[int, int] | None = None) -> InputSpec:
         """Any number of batch dimensions."""
-        return InputSpec(min_ndim=self.dimensions + 2, axes=axes)
+        return InputSpec(min_ndim=self.rank + 2, axes=axes)
 
     def _input_channels(self, input_shape: Any) -> int:
         shape = as_shape(input_shape)
-        axis = self._channels - self.dimensions - 2
+        axis = self._channels - self.rank - 2
         count = None if shape.rank is None else shape[axis]
         if count is None:
             raise ValueError(
@@ -136,12 +134,12 @@ class _Convolution(Layer):
         """With bias and activation."""
         if self.use_bias:
             outputs = bias.bias_add(outputs, self.bias, "NCHW" if self._channels == 1 else "NHWC")
-        return outputs if self.activation is None else self.activation(outputs)
+        return self.activation(outputs)
 
     def call(self, inputs: Any) -> Tensor:
         inputs = convert_to_tensor(inputs)
         shape = inputs.static_shape
-        batches = None if shape.rank is None else shape.rank - self.dimensions - 1
+        batches = None if shape.rank is None else shape.rank - self.rank - 1
         if batches is None or batches == 1:
             return self._finished(self._convolved(inputs))
         sizes = array.shape(inputs)
@@ -162,7 +160,7 @@ class _Convolution(Layer):
             padding.upper(),
             self.strides,
             self.dilation_rate,
-            f"Conv{self.dimensions}D",
+            f"Conv{self.rank}D",
             self.layout,
         )
 
@@ -174,14 +172,14 @@ class _Convolution(Layer):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         sizes = dims(input_shape)
-        batches = len(sizes) - self.dimensions - 1
+        batches = len(sizes) - self.rank - 1
         spatial = self._lengths(sizes)
         channels_first = self._channels == 1
         return as_public(sizes[:batches] + ([self.filters, *spatial] if channels_first else [*spatial, self.filters]))
 
     def _lengths(self, sizes: list[Any]) -> list[Any]:
         """The spatial sizes of the output."""
-        spatial = sizes[-self.dimensions :] if self._channels == 1 else sizes[-self.dimensions - 1 : -1]
+        spatial = sizes[-self.rank :] if self._channels == 1 else sizes[-self.rank - 1 : -1]
         return [
             output_length(size, window, self.padding, stride, dilation)
             for size, window, stride, dilation in zip(spatial, self.kernel_size, self.strides, self.dilation_rate)
@@ -192,21 +190,21 @@ class _Convolution(Layer):
 class Conv1D(_Convolution):
     """A convolution of sequences."""
 
-    dimensions = 1
+    rank = 1
 
 
 @export(v1="layers.Conv2D")
 class Conv2D(_Convolution):
     """A convolution of images."""
 
-    dimensions = 2
+    rank = 2
 
 
 @export(v1="layers.Conv3D")
 class Conv3D(_Convolution):
     """A convolution of volumes."""
 
-    dimensions = 3
+    rank = 3
 
 
 def _convolution(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:
@@ -311,12 +309,13 @@ class _Separable(_Convolution):
         )
         self.pointwise_kernel = self.add_weight(
             "pointwise_kernel",
-            [*[1] * self.dimensions, self.depth_multiplier * channels, self.filters],
+            [*[1] * self.rank, self.depth_multiplier * channels, self.filters],
             initializer=self.pointwise_initializer,
             regularizer=self.pointwise_regularizer,
             constraint=self.pointwise_constraint,
         )
         self._build_bias()
+        self.built = True
 
     def _separable(self, inputs: Any, depthwise: Any, pointwise: Any, strides: Any, rates: Any) -> Tensor:
         first = self._channels == 1
@@ -335,7 +334,7 @@ class _Separable(_Convolution):
 class SeparableConv1D(_Separable):
     """A separable convolution of sequences."""
 
-    dimensions = 1
+    rank = 1
 
     def call(self, inputs: Any) -> Tensor:
         if self.padding == "causal":
@@ -351,14 +350,14 @@ class SeparableConv1D(_Separable):
         if self.use_bias:
             outputs = bias.bias_add(outputs, self.bias, "NCHW" if self._channels == 1 else "NHWC")
         outputs = array.squeeze(outputs, [extra])
-        return outputs if self.activation is None else self.activation(outputs)
+        return self.activation(outputs)
 
 
 @export(v1="layers.SeparableConv2D")
 class SeparableConv2D(_Separable):
     """A separable convolution of images."""
 
-    dimensions = 2
+    rank = 2
 
     def call(self, inputs: Any) -> Tensor:
         return self._finished(
@@ -454,7 +453,7 @@ class _Transposed(_Convolution):
 
     def _spec(self, axes: dict[int, int] | None = None) -> InputSpec:
         """One batch dimension."""
-        return InputSpec(ndim=self.dimensions + 2, axes=axes)
+        return InputSpec(ndim=self.rank + 2, axes=axes)
 
     def _check_windows(self, input_shape: Any) -> None:
         """The output is larger than the input."""
@@ -475,11 +474,11 @@ class _Transposed(_Convolution):
         sizes = array.shape(inputs)
         spatial = [
             self._grown(sizes[first + i] if known[first + i] is None else known[first + i], i)  # type: ignore[index]
-            for i in range(self.dimensions)
+            for i in range(self.rank)
         ]
         batch = sizes[0]  # type: ignore[index]
         whole = [batch, self.filters, *spatial] if first == 2 else [batch, *spatial, self.filters]
-        function = conv_api.conv2d_transpose if self.dimensions == 2 else conv_api.conv3d_transpose
+        function = conv_api.conv2d_transpose if self.rank == 2 else conv_api.conv3d_transpose
         outputs = function(
             inputs,
             self.kernel,
@@ -494,7 +493,7 @@ class _Transposed(_Convolution):
     def compute_output_shape(self, input_shape: Any) -> Any:
         sizes = dims(input_shape)
         first = 2 if self._channels == 1 else 1
-        for i in range(self.dimensions):
+        for i in range(self.rank):
             size = sizes[first + i]
             sizes[first + i] = None if size is None else self._grown(size, i)
         sizes[self._channels] = self.filters
@@ -505,14 +504,14 @@ class _Transposed(_Convolution):
 class Conv2DTranspose(_Transposed):
     """The transpose of a convolution of images."""
 
-    dimensions = 2
+    rank = 2
 
 
 @export(v1="layers.Conv3DTranspose")
 class Conv3DTranspose(_Transposed):
     """The transpose of a convolution of volumes."""
 
-    dimensions = 3
+    rank = 3
 
 
 def _transposed(layer: type[Layer], name: str, ones: Any) -> Callable[..., Tensor]:

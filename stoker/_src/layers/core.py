@@ -101,7 +101,7 @@ class Dense(Layer):
         outputs = linalg.matmul(inputs, self.kernel) if shape.rank == 2 else self._over_last_dimension(inputs)
         if self.use_bias:
             outputs = bias.bias_add(outputs, self.bias)
-        return outputs if self.activation is None else self.activation(outputs)
+        return self.activation(outputs)
 
     def _over_last_dimension(self, inputs: Any) -> Tensor:
         shape: Shape = inputs.static_shape

@@ -14,6 +14,7 @@ from stoker._src.layers.base import InputSpec, Layer, as_public, called_once, di
 from stoker._src.layers.core import ONES, ZEROS
 from stoker._src.ops import array, casting, constants, math, math_unary, reductions
 from stoker._src.ops.nn import activations, batch_norm, moments
+from stoker._src.ops.variables import ResourceVariable
 
 
 @export(v1="layers.BatchNormalization")
@@ -229,7 +230,8 @@ class BatchNormalization(Layer):
                 else 1.0 - momentum
             )
             step = (average - casting.cast(value, kind)) * rate
-            return average.assign_sub(step, name=scope, read_value=False)
+            name = None if isinstance(average, ResourceVariable) else scope  # AssignMovingAvg/AssignSubVariableOp
+            return average.assign_sub(step, name=name, read_value=False)
 
     def _plain_call(self, inputs: Any, training: Any) -> Tensor:
         rank = inputs.static_shape.rank

@@ -171,7 +171,7 @@ class BasicRNNCell(_LayerCell):
     ) -> None:
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._num_units = num_units
-        self._activation = as_activation(activation) or math_unary.tanh
+        self._activation = math_unary.tanh if activation is None else as_activation(activation)
 
     @property
     def state_size(self) -> int:
@@ -184,7 +184,8 @@ class BasicRNNCell(_LayerCell):
     def build(self, input_shape: Any) -> None:
         size = self._input_size(input_shape)
         self._kernel = self.add_weight(_KERNEL, [size + self._num_units, self._num_units])
-        self._bias = self.add_weight(_BIAS, [self._num_units], initializer=initializers.Zeros(self._dtype))
+        self._bias = self.add_weight(_BIAS, [self._num_units], initializer=initializers.Zeros(self._variable_dtype))
+        self.built = True
 
     def call(self, inputs: Any, state: Any) -> Any:
         product = linalg.matmul(array.concat([inputs, state], 1), self._kernel)
@@ -215,7 +216,7 @@ class GRUCell(_LayerCell):
     ) -> None:
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._num_units = num_units
-        self._activation = as_activation(activation) or math_unary.tanh
+        self._activation = math_unary.tanh if activation is None else as_activation(activation)
         self._kernel_initializer, self._bias_initializer = kernel_initializer, bias_initializer
 
     @property
@@ -232,13 +233,14 @@ class GRUCell(_LayerCell):
         self._gate_kernel = self.add_weight(
             f"gates/{_KERNEL}", [size + units, 2 * units], initializer=self._kernel_initializer
         )
-        ones = initializers.Constant(1.0, dtype=self._dtype) if given is None else given
+        ones = initializers.Constant(1.0, dtype=self._variable_dtype) if given is None else given
         self._gate_bias = self.add_weight(f"gates/{_BIAS}", [2 * units], initializer=ones)
         self._candidate_kernel = self.add_weight(
             f"candidate/{_KERNEL}", [size + units, units], initializer=self._kernel_initializer
         )
-        zeros = initializers.Zeros(self._dtype) if given is None else given
+        zeros = initializers.Zeros(self._variable_dtype) if given is None else given
         self._candidate_bias = self.add_weight(f"candidate/{_BIAS}", [units], initializer=zeros)
+        self.built = True
 
     def call(self, inputs: Any, state: Any) -> Any:
         gates = linalg.matmul(array.concat([inputs, state], 1), self._gate_kernel)
@@ -281,7 +283,7 @@ class BasicLSTMCell(_LayerCell):
     ) -> None:
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._num_units, self._forget_bias, self._state_is_tuple = num_units, forget_bias, state_is_tuple
-        self._activation = as_activation(activation) or math_unary.tanh
+        self._activation = math_unary.tanh if activation is None else as_activation(activation)
 
     @property
     def state_size(self) -> Any:
@@ -295,7 +297,8 @@ class BasicLSTMCell(_LayerCell):
     def build(self, input_shape: Any) -> None:
         size, units = self._input_size(input_shape), self._num_units
         self._kernel = self.add_weight(_KERNEL, [size + units, 4 * units])
-        self._bias = self.add_weight(_BIAS, [4 * units], initializer=initializers.Zeros(self._dtype))
+        self._bias = self.add_weight(_BIAS, [4 * units], initializer=initializers.Zeros(self._variable_dtype))
+        self.built = True
 
     def call(self, inputs: Any, state: Any) -> Any:
         c, h = state if self._state_is_tuple else array_joining.split(state, 2, 1)
@@ -354,7 +357,7 @@ class LSTMCell(_LayerCell):
         self._initializer, self._num_proj, self._proj_clip = initializer, num_proj, proj_clip
         self._output_size = num_proj or num_units
         self._forget_bias, self._state_is_tuple = forget_bias, state_is_tuple
-        self._activation = as_activation(activation) or math_unary.tanh
+        self._activation = math_unary.tanh if activation is None else as_activation(activation)
 
     @property
     def output_size(self) -> int:
@@ -373,7 +376,7 @@ class LSTMCell(_LayerCell):
             initializer=self._initializer,
             partitioner=self._unit_parts,
         )
-        self._bias = self.add_weight(_BIAS, [4 * units], initializer=initializers.Zeros(self._dtype))
+        self._bias = self.add_weight(_BIAS, [4 * units], initializer=initializers.Zeros(self._variable_dtype))
         if self._use_peepholes:
             self._w_f, self._w_i, self._w_o = (
                 self.add_weight(f"w_{gate}_diag", [units], initializer=self._initializer) for gate in "fio"
@@ -385,6 +388,7 @@ class LSTMCell(_LayerCell):
                 initializer=self._initializer,
                 partitioner=self._projection_parts,
             )
+        self.built = True
 
     def call(self, inputs: Any, state: Any) -> Any:
         if self._state_is_tuple:

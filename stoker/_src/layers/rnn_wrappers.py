@@ -23,38 +23,38 @@ from stoker._src.ops.variables import Variable
 
 
 class _Wrapper(RNNCell):
-    """A cell that changes what goes into or comes out of another; it has no scope of its own."""
+    """A cell that changes what goes into or comes out of another, `cell`; it has no scope of its own."""
 
     def __init__(self, cell: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._cell = cell
+        self.cell = cell
 
     @property
     def wrapped_cell(self) -> Any:
-        return self._cell
+        return self.cell
 
     @property
     def state_size(self) -> Any:
-        return self._cell.state_size
+        return self.cell.state_size
 
     @property
     def output_size(self) -> Any:
-        return self._cell.output_size
+        return self.cell.output_size
 
     @property
     def weights(self) -> list[Any]:
-        return self._cell.weights
+        return self.cell.weights
 
     @property
     def trainable_weights(self) -> list[Any]:
-        return self._cell.trainable_weights
+        return self.cell.trainable_weights
 
     variables = weights
     trainable_variables = trainable_weights
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
         with name_scope(type(self).__name__ + "ZeroState"):
-            return self._cell.zero_state(batch_size, dtype)
+            return self.cell.zero_state(batch_size, dtype)
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
         return self._wrapped(inputs, state, scope)
@@ -152,7 +152,7 @@ class DropoutWrapper(_Wrapper):
             raise ValueError("When variational_recurrent=True, dtype must be provided")
         if self._active("input") and input_size is None:
             raise ValueError("When variational_recurrent=True and input_keep_prob < 1.0 or is unknown, input_size must be provided")  # fmt: skip
-        sizes = {"input": input_size, "state": self._cell.state_size, "output": self._cell.output_size}
+        sizes = {"input": input_size, "state": self.cell.state_size, "output": self.cell.output_size}
         for name, size in sizes.items():
             if not self._active(name):
                 continue
@@ -184,7 +184,7 @@ class DropoutWrapper(_Wrapper):
     def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
         if self._active("input"):
             inputs = self._dropped("input", inputs, nest.map_structure(_always, inputs))
-        output, new_state = self._cell(inputs, state, scope=scope)
+        output, new_state = self.cell(inputs, state, scope=scope)
         if self._active("state"):
             flags = nest.get_traverse_shallow_structure(self._filter, new_state)
             new_state = self._dropped("state", new_state, flags)
@@ -206,7 +206,7 @@ class ResidualWrapper(_Wrapper):
         self._residual_fn = residual_fn
 
     def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
-        outputs, new_state = self._cell(inputs, state, scope=scope)
+        outputs, new_state = self.cell(inputs, state, scope=scope)
 
         def added(into: Tensor, out: Tensor) -> Any:
             into.shape.assert_is_compatible_with(out.shape)
@@ -232,4 +232,4 @@ class DeviceWrapper(_Wrapper):
 
     def _wrapped(self, inputs: Any, state: Any, scope: Any) -> Any:
         with placed_on(self._device):
-            return self._cell(inputs, state, scope=scope)
+            return self.cell(inputs, state, scope=scope)

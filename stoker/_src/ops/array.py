@@ -20,7 +20,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array_joining, math, ranges, reductions
-from stoker._src.ops.array_movement import allocatable, itemsize
+from stoker._src.ops.array_movement import allocatable, itemsize, misfit
 from stoker._src.ops.constants import constant, constant_of
 from stoker._src.ops.lowering import reshaped
 from stoker._src.ops.values import torch_dtype
@@ -156,7 +156,7 @@ def shape(input: Any, name: str | None = None, out_type: Any = None, optimize: b
             return shape(convert_to_tensor(input), scope, out_type, optimize)
     tensor = convert_to_tensor(input)
     known = tensor.static_shape
-    if optimize and known.known:
+    if optimize and known.known and (out_type in dtypes.INDEX or not context.executing_eagerly()):
         return constant(list(known), as_dtype(out_type), name=name or "Shape", shape=[len(known)])
     return SHAPE_OP(tensor, out_type=as_dtype(out_type), name=name)
 
@@ -178,7 +178,9 @@ RESHAPE.lower(reshaped)
 
 
 @RESHAPE.kernel
-def reshape_kernel(tensor: Any, shape: list[int]) -> Any:
+def reshape_kernel(tensor: Any, shape: Any) -> Any:
+    if type(shape) is not list:
+        shape = [shape]
     try:
         if len(shape) > 1 and min(shape) < -1:  # NumPy takes any negative number for -1
             raise ValueError
@@ -188,42 +190,13 @@ def reshape_kernel(tensor: Any, shape: list[int]) -> Any:
             # Any size would do: the one that the sizes other than 0 leave is taken.
             kept, wanted = (product([size for size in each if size > 0]) for each in (tensor.shape, shape))
             return tensor.reshape([kept // wanted if size == -1 else size for size in shape])
-        raise _misfit(tensor, shape) from None
-
-
-def _misfit(tensor: Any, shape: Any) -> InvalidArgumentError:
-    """Why `tensor` cannot have `shape`, in TensorFlow's words."""
-    count = tensor.numel() if isinstance(tensor, torch.Tensor) else tensor.size
-    known = 1
-    for axis, size in enumerate(shape):
-        if size < -1:
-            return InvalidArgumentError(None, None, f"Size {axis} must be non-negative, not {size}")
-        known *= 1 if size == -1 else size
-    if shape.count(-1) > 1:
-        first = shape.index(-1)
-        second = shape.index(-1, first + 1)
-        return InvalidArgumentError(None, None, f"Only one input size may be -1, not both {first} and {second}")
-    if -1 not in shape:
-        return InvalidArgumentError(
-            None,
-            None,
-            f"Input to reshape is a tensor with {count} values, but the requested shape has {known}: {shape}",
-        )
-    if known == 0:
-        return InvalidArgumentError(
-            None,
-            None,
-            f"reshape cannot infer the missing input size for an empty tensor unless all specified input sizes are non-zero: {shape}",
-        )
-    return InvalidArgumentError(
-        None,
-        None,
-        f"Input to reshape is a tensor with {count} values, but the requested shape requires a multiple of {known}: {shape}",
-    )
+        raise misfit(tensor, shape) from None
 
 
 @RESHAPE.shape(as_shapes=["shape"], values=[])
-def reshape_shape(tensor: Shape, shape: Shape) -> Shape:
+def reshape_shape(tensor: Shape, shape: Shape, *, op: Any = None) -> Shape:
+    if op is not None:
+        op._inputs[1].static_shape.of_rank(1)
     if shape.dims is None:
         return UNKNOWN_SHAPE
     missing = [i for i, size in enumerate(shape.dims) if size is None]
@@ -625,8 +598,9 @@ def _not_joined(values: list[Any], axis: int) -> InvalidArgumentError:
 def concat_shape(values: list[Shape], axis: np.ndarray | None) -> Shape:
     merged = UNKNOWN_SHAPE
     if axis is None:
-        ranks = {each.rank for each in values if each.rank is not None}
-        return Shape((None,) * ranks.pop()) if len(ranks) == 1 else UNKNOWN_SHAPE
+        for each in values:
+            merged = merged.merge(UNKNOWN_SHAPE if each.rank is None else Shape((None,) * each.rank))
+        return merged
     for each in values:
         if each.dims is not None:
             at = each.normalize_axis(int(axis))

@@ -106,6 +106,37 @@ def allocatable(sizes: Sequence[int], itemsize: int) -> list[int]:
     return sizes
 
 
+def misfit(tensor: Any, shape: Any) -> InvalidArgumentError:
+    """Why `tensor` cannot have `shape`, in TensorFlow's words."""
+    count = tensor.numel() if isinstance(tensor, torch.Tensor) else tensor.size
+    known = 1
+    for axis, size in enumerate(shape):
+        if size < -1:
+            return InvalidArgumentError(None, None, f"Size {axis} must be non-negative, not {size}")
+        known *= 1 if size == -1 else size
+    if shape.count(-1) > 1:
+        first = shape.index(-1)
+        second = shape.index(-1, first + 1)
+        return InvalidArgumentError(None, None, f"Only one input size may be -1, not both {first} and {second}")
+    if -1 not in shape:
+        return InvalidArgumentError(
+            None,
+            None,
+            f"Input to reshape is a tensor with {count} values, but the requested shape has {known}: {shape}",
+        )
+    if known == 0:
+        return InvalidArgumentError(
+            None,
+            None,
+            f"reshape cannot infer the missing input size for an empty tensor unless all specified input sizes are non-zero: {shape}",
+        )
+    return InvalidArgumentError(
+        None,
+        None,
+        f"Input to reshape is a tensor with {count} values, but the requested shape requires a multiple of {known}: {shape}",
+    )
+
+
 @functools.cache
 def _machine_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

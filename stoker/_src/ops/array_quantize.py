@@ -182,9 +182,7 @@ def fake_quant_with_min_max_args(
     inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
     """Values rounded to one of 2**num_bits levels between `min` and `max`, of which zero is one."""
-    return FAKE_QUANT_ARGS(
-        inputs, min=float(min), max=float(max), num_bits=num_bits, narrow_range=narrow_range, name=name
-    )
+    return FAKE_QUANT_ARGS(inputs, min=min, max=max, num_bits=num_bits, narrow_range=narrow_range, name=name)
 
 
 @export("quantization.fake_quant_with_min_max_args_gradient", v1="fake_quant_with_min_max_args_gradient")
@@ -199,7 +197,7 @@ def fake_quant_with_min_max_args_gradient(
 ) -> Tensor:
     """The gradient of `fake_quant_with_min_max_args`: that of its result where the input lies in the range."""
     return FAKE_QUANT_ARGS_GRADIENT(
-        gradients, inputs, min=float(min), max=float(max), num_bits=num_bits, narrow_range=narrow_range, name=name
+        gradients, inputs, min=min, max=max, num_bits=num_bits, narrow_range=narrow_range, name=name
     )
 
 

@@ -468,8 +468,8 @@ ROLL = define(
 def roll_kernel(input: torch.Tensor, shift: Any, axis: Any) -> torch.Tensor:
     shifts = shift if type(shift) is list else [shift]
     axes = axis if type(axis) is list else [axis]
-    if len(shifts) != len(axes):
-        raise InvalidArgumentError(None, None, f"shift and axis must have the same size, got {shifts} and {axes}")
+    if len(shifts) != len(axes) or type(shift) is not type(axis):
+        raise InvalidArgumentError(None, None, f"shift and axis must have the same size, got {shift} and {axis}")
     if not input.ndim:
         raise InvalidArgumentError(None, None, "input must be 1-D or higher")
     for each in axes:

@@ -12,6 +12,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import STATEFUL, TYPES, define
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.number_text import float_text, question_marks, string_text
 from stoker._src.ops.values import to_numpy
 
@@ -96,5 +97,9 @@ def assert_op(condition: Any, data: Any, summarize: int | None = None, name: str
     if isinstance(data, (str, bytes)):
         raise TypeError(f"Expected list for 'data' argument to 'Assert' Op, not {data}.")
     with name_scope(name, "Assert", [condition, *data]):
+        if not isinstance(condition, Tensor):
+            condition = convert_to_tensor(condition, name="Condition")
+        if condition.static_shape.rank not in (None, 0):
+            raise ValueError(f"Shape must be rank 0 but is {condition.shape}: the condition of an assertion")
         data = [convert_to_tensor(item) for item in data]
         return ASSERT(condition, data, summarize=summarize, name="Assert")

@@ -17,6 +17,7 @@ from stoker._src.base.shapes import SCALAR, Shape, TensorShape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
+from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array, assertions, comparison, functional, functional_gradients, math, tensor_array
@@ -177,7 +178,31 @@ def _called(branching: Callable[..., Any], chooser: Any, bodies: list[Traced], s
     functions = [_branch(body, inputs) for body, inputs in zip(bodies, captured)]
     with control_dependencies(_waits(bodies)):
         results = branching(chooser, passed, functions, scope)
+        for body in bodies:
+            for item in body.graph.get_collection(GraphKeys.UPDATE_OPS):
+                update = item if isinstance(item, Operation) else item.op
+                if update.graph is body.graph and not body.graph.automatic:  # where all updates run anyway
+                    _lift_update(update, body, branching, chooser, bodies, passed, captured)
     return _packed(bodies[0], results)
+
+
+def _lift_update(
+    update: Operation,
+    owner: Traced,
+    branching: Callable[..., Any],
+    chooser: Any,
+    bodies: list[Traced],
+    passed: list[Any],
+    captured: list[list[Tensor]],
+) -> None:
+    """An op that runs an update of a branch, alone, where the branch is chosen: the program decides when to run it."""
+    functions = [
+        Function(unique_function_name(body.graph.name), body.graph, inputs, [], [update] if body is owner else [])
+        for body, inputs in zip(bodies, captured)
+    ]
+    branching(chooser, passed, functions, update.name)
+    graph = context.get_default_graph()
+    graph.add_to_collection(GraphKeys.UPDATE_OPS, graph.get_operations()[-1])
 
 
 def _branch(body: Traced, inputs: list[Tensor]) -> Function:

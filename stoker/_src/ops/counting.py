@@ -164,7 +164,7 @@ def bincount(
             arr = arr.values if isinstance(arr, SparseTensor) else arr.flat_values
             weights = getattr(weights, "flat_values", getattr(weights, "values", weights))
         arr = convert_to_tensor(arr, name="arr")
-        if arr.dtype.base_dtype not in INDEX:
+        if not arr.dtype.is_integer:
             arr = math.cast(arr, dtypes.int32)
         if binary_output and weights is not None:
             raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")

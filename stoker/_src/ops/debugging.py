@@ -95,7 +95,7 @@ def _pairwise(
 ) -> Any:
     with name_scope(name, default_name, [x, y]):
         x = convert_to_tensor(x, name="x")
-        y = convert_to_tensor(y, dtype_hint=x.dtype, name="y") if not isinstance(y, Tensor) else convert_to_tensor(y)
+        y = convert_to_tensor(y, name="y")
         if context.executing_eagerly():
             holds = compare(x, y).numpy()
             if np.all(holds):

@@ -59,9 +59,23 @@ def matrix_inverse_kernel(input: torch.Tensor, *, adjoint: bool) -> torch.Tensor
     check_square(input)
     x = wide(input)
     inverse, info = torch.linalg.inv_ex(x.mH if adjoint else x)
-    if bool((info != 0).any()) or bool(torch.isnan(x).any()):
-        raise InvalidArgumentError(None, None, "Input is not invertible.")
-    return inverse.to(input.dtype)
+    return of_invertible(x, info, inverse, "Input is not invertible.").to(input.dtype)
+
+
+def of_invertible(x: torch.Tensor, info: torch.Tensor, result: torch.Tensor, refusal: str) -> torch.Tensor:
+    """What was computed of square matrices: NaN for those that hold NaN.
+
+    Raises:
+        InvalidArgumentError: a matrix is singular, or starts with NaN, which TensorFlow takes for the smallest pivot.
+    """
+    holes = torch.isnan(x).any(-1).any(-1)
+    if not bool(holes.any()):
+        if bool((info != 0).any()):
+            raise InvalidArgumentError(None, None, refusal)
+        return result
+    if bool(torch.isnan(x[..., 0, 0]).any()) or bool(((info != 0) & ~holes).any()):
+        raise InvalidArgumentError(None, None, refusal)
+    return torch.where(holes[..., None, None], torch.nan, result)
 
 
 @MATRIX_INVERSE.grad
@@ -475,6 +489,10 @@ EIG = define(
 def eig_kernel(input: torch.Tensor, *, compute_v: bool, Tout: DType) -> tuple[torch.Tensor, torch.Tensor]:
     check_square(input)
     kind = torch_dtype(Tout)
+    if not bool(torch.isfinite(input).all()):  # which ends torch's kernels, or the process
+        raise InvalidArgumentError(
+            None, None, "Eigen decomposition was not successful. The input might not be valid: it is not finite."
+        )
     if not compute_v:
         return torch.linalg.eigvals(input).to(kind), torch.empty(0, dtype=kind, device=input.device)
     values, vectors = torch.linalg.eig(input)
@@ -536,8 +554,7 @@ LU = define(
 def lu_kernel(input: torch.Tensor, *, output_idx_type: DType) -> tuple[torch.Tensor, torch.Tensor]:
     check_square(input)
     packed, pivots, info = torch.linalg.lu_factor_ex(wide(input))
-    if bool((info != 0).any()) or bool(torch.isnan(input).any()):
-        raise InvalidArgumentError(None, None, "Input is not invertible.")
+    packed = of_invertible(input, info, packed, "Input is not invertible.")
     permutation = torch.lu_unpack(packed, pivots, unpack_data=False)[0]
     # Column j of P holds a one at the row that row j of the factors came to: P L U = input, rows in order P^T.
     order = permutation.real.argmax(-2) if permutation.is_complex() else permutation.argmax(-2)

@@ -34,6 +34,8 @@ from stoker._src.ops.linalg_decompositions import (
 def _matrix_function(name: str, function: Callable[[torch.Tensor], torch.Tensor], allowed: tuple[DType, ...]) -> Any:
     def kernel(input: torch.Tensor) -> torch.Tensor:
         check_square(input)
+        if not bool(torch.isfinite(input).all()):  # which ends torch's kernels
+            return torch.full_like(input, torch.nan)
         return function(wide(input)).to(input.dtype)
 
     kernel.__name__ = kernel.__qualname__ = f"{name.lower()}_kernel"
@@ -48,8 +50,6 @@ MATRIX_EXPONENTIAL = _matrix_function("MatrixExponential", torch.linalg.matrix_e
 
 def _square_root(x: torch.Tensor) -> torch.Tensor:
     """By eigenvectors: a matrix without a full set of them has a root that this does not find exactly."""
-    if not bool(torch.isfinite(x).all()):
-        return torch.full_like(x, torch.nan)
     values, vectors = torch.linalg.eig(x)
     root = vectors @ torch.diag_embed(torch.sqrt(values)) @ torch.linalg.inv(vectors)
     return root if x.is_complex() else root.real.contiguous()

@@ -58,8 +58,7 @@ def matrix_solve_kernel(matrix: torch.Tensor, rhs: torch.Tensor, *, adjoint: boo
         )
     a = _wide(matrix)
     solution, info = torch.linalg.solve_ex(a.mH if adjoint else a, _wide(rhs))
-    if bool((info != 0).any()) or bool(torch.isnan(a).any()):
-        raise InvalidArgumentError(None, None, "Input matrix is not invertible.")
+    solution = linalg_decompositions.of_invertible(a, info, solution, "Input matrix is not invertible.")
     return solution.contiguous().to(matrix.dtype)
 
 
@@ -195,7 +194,11 @@ def matrix_solve_ls_kernel(
     rows, cols = a.shape[-2:]
     if not fast:  # the complete orthogonal decomposition takes no regularizer
         driver = "gelsy" if a.device.type == "cpu" else None
-        return torch.linalg.lstsq(a, b, driver=driver).solution.to(matrix.dtype)
+        finite = (torch.isfinite(a).all(-1).all(-1) & torch.isfinite(b).all(-1).all(-1))[..., None, None]
+        if bool(finite.all()):
+            return torch.linalg.lstsq(a, b, driver=driver).solution.to(matrix.dtype)
+        a, b = torch.where(finite, a, 0.0), torch.where(finite, b, 0.0)  # torch refuses what is not finite
+        return torch.where(finite, torch.linalg.lstsq(a, b, driver=driver).solution, torch.nan).to(matrix.dtype)
     tall = rows >= cols
     gram = a.mH @ a if tall else a @ a.mH
     gram = gram + l2_regularizer * torch.eye(gram.shape[-1], dtype=a.dtype, device=a.device)

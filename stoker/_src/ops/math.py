@@ -381,6 +381,8 @@ def div(x: Any, y: Any, name: str | None = None) -> Tensor:
 def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y, and 0 where y is 0."""
     with name_scope(name, "div_no_nan", [x, y]) as scope:
+        if isinstance(y, Tensor) and not isinstance(x, Tensor):
+            x = convert_to_tensor(x, y.dtype.base_dtype, name="x")
         x, y = _same_dtype(x, y)
         wider = _TRUEDIV_DTYPES.get(x.dtype.base_dtype)
         if wider is not None:
@@ -601,7 +603,9 @@ def cross_kernel(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     twin = SIGNED_TWIN.get(a.dtype)
     if twin is not None:
         return torch.linalg.cross(a.view(twin), b.view(twin)).view(a.dtype)
-    return torch.linalg.cross(a, b)
+    # Products rounded one by one: torch's own function fuses them with the difference, and parallel vectors give no zero.
+    (a0, a1, a2), (b0, b1, b2) = a.unbind(-1), b.unbind(-1)
+    return torch.stack((a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0), -1)
 
 
 def cross_shape(a: Shape, b: Shape) -> Shape:
@@ -762,7 +766,7 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
         ValueError: `scalar` is not of rank 0.
     """
     scalar = convert_to_tensor(scalar, dtype_of(x), name="scalar")
-    if scalar.static_shape.rank not in (0, None):
+    if scalar.static_shape.rank != 0:
         raise ValueError(f"The input scalar must be a 0-D value. Received shape {scalar.shape}.")
     if isinstance(x, IndexedSlices):
         return IndexedSlices(MUL(scalar, x.values, name=name), x.indices, x.dense_shape)

@@ -409,21 +409,22 @@ class QueueBase:
         return self.name
 
 
-def _shape_list(shapes: Any, count: int) -> list[Any] | None:
+def _shape_list(shapes: Any, count: int, require_known: bool = True) -> list[Any] | None:
     """One shape for all, or a list with one for each component."""
     if shapes is None:
         return None
-    if (
-        isinstance(shapes, TensorShape)
-        or not isinstance(shapes, (list, tuple))
-        or all(isinstance(s, int) or s is None for s in shapes)
-    ):
+    if not isinstance(shapes, (list, tuple, TensorShape)):
+        raise TypeError(f"Shapes must be a TensorShape or a list or tuple of TensorShapes, got {type(shapes)} instead.")
+    if isinstance(shapes, TensorShape) or all(isinstance(s, int) or s is None for s in shapes):
         shapes = [shapes]
     if len(shapes) != count:
         raise ValueError(
             f"Queue shapes must have the same length as dtypes, received len(shapes)={len(shapes)}, len(dtypes)={count}"
         )
-    return [as_shape(shape) for shape in shapes]
+    made = [as_shape(shape) for shape in shapes]
+    if require_known and not all(shape.known for shape in made):
+        raise ValueError(f"All shapes must be fully defined: {made}")
+    return made
 
 
 def _shared(shared_name: str | None) -> str:
@@ -474,7 +475,7 @@ class PaddingFIFOQueue(QueueBase):
         name: str = "padding_fifo_queue",
     ) -> None:
         types = [as_dtype(dtype) for dtype in _as_list(dtypes)]
-        known = _shape_list(shapes, len(types))
+        known = _shape_list(shapes, len(types), require_known=False)
         if known is None or len(known) != len(types):
             raise ValueError(
                 f"Shapes must be provided for all components, but received {0 if known is None else len(known)} dtypes and {len(types)} shapes."

@@ -14,12 +14,21 @@ from stoker._src.base.dtypes import FLOATS, INDEX, INTS, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
-from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import READS, STATEFUL, WRITES, OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, array_joining, casting, constants, math, random_stateless, reductions, variables
+from stoker._src.ops import (
+    array,
+    array_joining,
+    casting,
+    constants,
+    math,
+    random_stateless,
+    ranges,
+    reductions,
+    variables,
+)
 from stoker._src.ops.random import checked_count, shape_tensor
 from stoker._src.ops.random_bits import fills, rejection, stateless
 from stoker._src.ops.random_bits.philox import Stream
@@ -165,19 +174,22 @@ def non_deterministic_ints_kernel(shape: list[int], *, dtype: DType) -> torch.Te
 
 @export("random.create_rng_state", "random.experimental.create_rng_state")
 def create_rng_state(seed: Any, alg: Any) -> Tensor:
-    """The state of a generator that starts from `seed`: a number, or a sequence of up to three words.
+    """The state of a generator that starts from `seed`: a number, or words, of which the first three count.
 
     Raises:
-        NotImplementedError: an algorithm other than Philox, or a seed that is a tensor of a graph.
+        NotImplementedError: an algorithm other than Philox.
     """
     if algorithm_number(alg) == random_stateless.Algorithm.THREEFRY.value:
         raise NotImplementedError("The ThreeFry algorithm is not available: use 'philox' or 'auto_select'.")
-    if isinstance(seed, (Tensor, variables.Variable)):
-        if not context.executing_eagerly():
-            raise NotImplementedError("A seed that is computed by a graph is not supported: give numbers.")
-        seed = np.asarray(seed)
-    words = seed if isinstance(seed, int) else np.asarray(seed).tolist()
-    return constants.constant(stateless.generator_state(words), dtypes.int64)
+    if isinstance(seed, int):
+        return constants.constant(stateless.generator_state(seed), dtypes.int64)
+    if isinstance(seed, (list, tuple)):
+        flat = np.asarray(seed, dtype=object).ravel().tolist()
+        if all(isinstance(each, (int, np.integer)) for each in flat):  # of any size
+            return constants.constant(stateless.generator_state(flat), dtypes.int64)
+    words = array.reshape(casting.cast(convert_to_tensor(seed), dtypes.int64), [-1])[:3]
+    missing = math.subtract(3, ranges.size(words))
+    return array.concat([array.zeros(array.reshape(missing, [1]), dtypes.int64), words], 0)
 
 
 @export("random.Generator", "random.experimental.Generator")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math as numbers
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -361,18 +362,21 @@ def algorithm_number(alg: Any) -> int:
     """The number of an algorithm given as an `Algorithm`, a name or a number.
 
     Raises:
-        ValueError: there is no such algorithm.
+        ValueError: there is no algorithm of that name.
+        TypeError: it is none of these.
     """
     if isinstance(alg, Algorithm):
         return alg.value
     if isinstance(alg, str):
-        if alg not in _ALGORITHMS:
+        if alg.lower() not in _ALGORITHMS:
             raise ValueError(
                 f"Argument `alg` got unsupported value {alg}. Supported values are philox for the Philox algorithm, "
                 "threefry for the ThreeFry algorithm, and auto_select for auto-selection."
             )
-        return _ALGORITHMS[alg].value
-    return int(alg)
+        return _ALGORITHMS[alg.lower()].value
+    if not hasattr(type(alg), "__index__"):
+        raise TypeError(f"Can't convert argument `alg` (of value {alg} and type {type(alg)}) to int.")
+    return operator.index(alg)
 
 
 def _position(seed: Any, alg: Any) -> tuple[Tensor, Tensor, Any]:

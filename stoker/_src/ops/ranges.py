@@ -170,6 +170,8 @@ def broadcast_to_lower(build: Any, op: Operation, input: Any, shape: list[int]) 
 
 @BROADCAST_TO.shape(as_shapes=["shape"])
 def broadcast_to_shape(input: Shape, shape: Shape) -> Shape:
+    if None not in (input.rank, shape.rank) and input.rank > shape.rank:  # type: ignore[operator]
+        raise InvalidArgumentError(None, None, f"Shape must be at most rank {shape.rank} but is rank {input.rank}.")
     if shape.known and input.known:
         if broadcast(input, shape).dims != shape.dims:
             raise InvalidArgumentError(None, None, f"Incompatible shapes: {input} does not broadcast to {shape}.")
@@ -272,20 +274,23 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         given = isinstance(start, Tensor) or isinstance(stop, Tensor)
         start = convert_to_tensor(start, name="start")
         stop = convert_to_tensor(stop, start.dtype.base_dtype, name="stop")
+        num = convert_to_tensor(num, name="num")
+        if not num.dtype.is_integer and num.dtype.base_dtype is not dtypes.bool_:
+            raise TypeError(f"Argument `tensor` (name: num) must be of type integer. Received `tensor` = {num!r}.")
         if start.dtype.base_dtype.is_integer:
             start, stop = math.cast(start, dtypes.float64), math.cast(stop, dtypes.float64)
-        if not given and start.static_shape.rank == 0 and stop.static_shape.rank == 0:
+        axis = _plain_axis(axis, start)
+        ends = [constant_value(each) for each in (start, stop, num)]
+        finite = all(end is not None and end.dtype != object and np.isfinite(end).all() for end in ends)
+        if not given and finite and ends[2].all() and start.static_shape.rank == 0 and stop.static_shape.rank == 0:
             if axis not in (0, -1):
                 array.expand_dims(start, axis)  # says what is wrong with it
-            return LIN_SPACE(start, stop, num, name=scope)
+            return LIN_SPACE(start, stop, num if num.dtype.is_integer else math.cast(num, dtypes.int32), name=scope)
         # Of ops that have gradients, which LinSpace has not.
-        num = convert_to_tensor(num, name="num")
-        if not num.dtype.is_integer:
-            raise TypeError(f"Argument `tensor` (name: num) must be of type integer. Received `tensor` = {num!r}.")
         num = math.cast(num, dtypes.int32)
-        known = constant_value(num)
-        if known is not None and (known <= 0).any():
-            raise InvalidArgumentError(None, None, f"Requires num > 0: {known}")
+        if ends[2] is not None and (ends[2] < 0).any():
+            text = f"Requires num >= 0: {ends[2]}"
+            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
         kind = start.dtype.base_dtype
         if start.static_shape != stop.static_shape or not start.static_shape.known:
             zeros = array.zeros_like(start + stop)  # type: ignore[operator]
@@ -302,10 +307,23 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
             form[axis % dims] = -1
         steps = array.reshape(range(num), form)
         count = math.maximum(num - 1, 1)  # type: ignore[operator]
-        inner = first + (last - first) * math.cast(steps, kind) / math.cast(count, kind)  # type: ignore[operator]
-        # The end is exact, whatever rounding the steps have.
-        ends = math.cast(math.GREATER_EQUAL(steps, count), dtypes.bool_)
-        return array_selection.SELECT_V2(ends, last + array.zeros_like(inner), inner, name=scope)  # type: ignore[operator]
+        inner = first + (last - first) / math.cast(count, kind) * math.cast(steps, kind)  # type: ignore[operator]
+        # The ends are exact, whatever the steps come to. One number is the start.
+        inner = array_selection.SELECT_V2(math.GREATER_EQUAL(steps, count), last, inner)
+        return array_selection.SELECT_V2(math.LESS(steps, 1), first, inner, name=scope)
+
+
+def _plain_axis(axis: Any, x: Tensor) -> int:
+    """An axis for a new dimension of `x`, given as a number or as a tensor whose value is known, or does not matter."""
+    if isinstance(axis, (int, np.integer)) and not isinstance(axis, bool):
+        return int(axis)
+    array.expand_dims(x, axis)  # says what is wrong with others
+    known = constant_value(axis) if isinstance(axis, Tensor) else None
+    if known is None and not (isinstance(axis, Tensor) and x.static_shape.rank == 0):
+        raise TypeError(f"Argument `axis` must be an integer that is known when the graph is built, got {axis!r}.")
+    if known is not None and known.ndim:
+        raise ValueError(f"Shape must be rank 0 but is rank {known.ndim}: axis")
+    return 0 if known is None else int(known)
 
 
 # ---- compositions -----------------------------------------------------------------------------------------------

@@ -316,6 +316,8 @@ def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = No
         x.shape.with_rank_at_least(1)
         x = _sized(x, n)
         count = _last(x)
+        if not isinstance(count, Tensor) and count == 0 and type != 1:
+            return array.identity(x)
         kind = dtypes.complex128 if x.dtype.base_dtype is dtypes.float64 else dtypes.complex64
         if type == 1:
             if not isinstance(count, Tensor) and count < 2:
@@ -424,6 +426,8 @@ def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None, n
         x = convert_to_tensor(mdcts, name="mdcts")
         x.shape.with_rank_at_least(2)
         half = _last(x)
+        if not isinstance(half, Tensor) and half % 2:
+            raise context.invalid(f"The last dimension of mdcts must be even, but is {half}.")
         result = idct(x, 4, norm=norm)
         quarter = half // 2
         first, second = result[..., :quarter], result[..., quarter:]
@@ -432,7 +436,8 @@ def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None, n
         )
         if norm is None:
             count = math.cast(convert_to_tensor(half), unfolded.dtype.base_dtype) if isinstance(half, Tensor) else half
-            unfolded = math.multiply(unfolded, convert_to_tensor(0.5 / count, unfolded.dtype.base_dtype))
+            scale = 0.5 / count if isinstance(count, Tensor) or count else 0.0
+            unfolded = math.multiply(unfolded, convert_to_tensor(scale, unfolded.dtype.base_dtype))
         window = (
             math.number(numbers.sqrt(0.5), unfolded) if window_fn is None else window_fn(2 * half, dtype=unfolded.dtype)
         )

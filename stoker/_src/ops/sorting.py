@@ -470,7 +470,12 @@ def _search(sorted_inputs: torch.Tensor, values: torch.Tensor, right: bool, kind
 
     @ordered
     def find(rows: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-        return torch.searchsorted(rows.contiguous(), wanted.contiguous(), right=right, out_int32=True).to(torch.float64)
+        found = torch.searchsorted(rows.contiguous(), wanted.contiguous(), right=right, out_int32=True)
+        if (
+            not right and wanted.dtype.is_floating_point
+        ):  # torch takes NaN for the largest number; no element is less than it
+            found = found.masked_fill(wanted.isnan(), 0)
+        return found.to(torch.float64)
 
     # Through a type that is never one of the unsigned operands', so that `ordered` does not take places for values.
     return find(sorted_inputs, values).to(kind)

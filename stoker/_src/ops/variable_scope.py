@@ -16,7 +16,7 @@ from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.keys import GraphKeys
-from stoker._src.graph.scopes import colocate_with, graph_of, name_scope
+from stoker._src.graph.scopes import colocate_with, graph_of, init_scope, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops import initializers, variables
 from stoker._src.ops.partitioned import PartitionedVariable, PartitionInfo, SaveSliceInfo, partition_offsets
@@ -398,10 +398,12 @@ def _beside(variable: Any) -> Any:
 
 
 def _regularize(variable: Any, name: str, regularizer: Any) -> None:
-    with _beside(variable), name_scope(name + "/Regularizer/"):
+    # The loss of a variable made in a branch or a loop is, like the variable, the program's.
+    lifted = not context.executing_eagerly() and context.get_default_graph() is not program_graph()
+    with init_scope() if lifted else nullcontext(), _beside(variable), name_scope(name + "/Regularizer/"):
         loss = regularizer(variable)
     if loss is not None and not context.executing_eagerly():
-        context.get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
+        program_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
 
 
 def _get_partitioned(
@@ -417,7 +419,7 @@ def _get_partitioned(
     initial_is_tensor = initializer is not None and not callable(initializer)
     full = None if shape is None else as_shape(shape)
     if initial_is_tensor:
-        own = hasattr(initializer, "dtype")  # which counts more than the one that is asked for
+        own = isinstance(initializer, Tensor)  # whose dtype counts more than the one that is asked for
         initializer = convert_to_tensor(initializer, None if own or dtype is None else as_dtype(dtype).base_dtype)
         dtype = initializer.dtype
         if full is None or not full.known:
@@ -480,7 +482,9 @@ def _partitions(partitioner: Any, shape: TensorShape, dtype: Any, name: str) -> 
 
 
 def _sliced(tensor: Any, offset: list[int], part: list[int]) -> Any:
-    return tensor[tuple(slice(begin, begin + size) for begin, size in zip(offset, part))]  # type: ignore[index]
+    result = tensor[tuple(slice(begin, begin + size) for begin, size in zip(offset, part))]  # type: ignore[index]
+    result.set_shape(part)
+    return result
 
 
 # -- the public functions ----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.formats import gfile
 from stoker._src.formats.checkpoints import open_checkpoint
 from stoker._src.graph.definition import INT, STATEFUL, define
+from stoker._src.ops.values import to_numpy
 
 # Files may change between runs.
 GENERATE_VOCAB_REMAPPING = define(
@@ -84,7 +85,7 @@ def _remapping(given: torch.Tensor, count: int, size: int, what: str) -> np.ndar
         InvalidArgumentError: there are not as many as new ones, or there is no such old one.
         UnimplementedError: an old one is used twice.
     """
-    places = given.numpy()
+    places = to_numpy(given)
     if len(places) != count:
         raise InvalidArgumentError(None, None, f"Size of {what} remapping is {len(places)}, with {count} {what}s")
     if count and places.max() >= size:
@@ -134,8 +135,8 @@ def load_and_remap_matrix_kernel(
             if held.any():
                 part = reader.read_slice(name, [(start, min(step, old_rows - start)), (0, -1)])
                 matrix[np.ix_(held, cols >= 0)] = part[np.ix_(rows[held] - start, cols[cols >= 0])]
-    matrix[~known] = initializing_values.numpy().reshape(-1)
-    return torch.from_numpy(matrix)
+    matrix[~known] = to_numpy(initializing_values).reshape(-1)
+    return torch.from_numpy(matrix).to(initializing_values.device)
 
 
 @LOAD_AND_REMAP_MATRIX.shape

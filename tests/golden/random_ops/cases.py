@@ -5,6 +5,7 @@ import numpy as np
 LOGITS = np.array([[0.1, 2.0, -1.0], [3.0, 0.0, 0.5]], np.float32)
 CLASSES = np.array([[1, 2], [7, 0]], np.int64)
 KEY = [3, 9]
+BOUNDS = [(-1, 3), (2, 3), (3, 9), (-0.1, 0.1), (4, np.inf)]
 
 
 def graph_cases(tf):
@@ -28,7 +29,18 @@ def graph_cases(tf):
         "all_sampler": lambda: list(tf.nn.all_candidate_sampler(CLASSES, 2, 8, True)),
         "hits": lambda: list(tf.nn.compute_accidental_hits(CLASSES, [0, 1, 5], 2)),
         "uniform_int": lambda: tf.random_uniform([5], 3, 90, tf.int64),
+        "bounded": lambda: [_bounded(tf, [4, 8], kind, *BOUNDS[0]) for kind in (tf.float16, tf.float32, tf.float64)],
+        "bounded_rows": lambda: [_bounded(tf, [4, 8], tf.float16, *bounds, rows=4) for bounds in BOUNDS],
+        "bounded_many": lambda: _bounded(tf, [250], tf.float32, *BOUNDS[1]),
     }
+
+
+def _bounded(tf, shape, kind, low, high, rows=None):
+    """Normal numbers between two bounds, of one parameter set or of one for each row."""
+    sets = (tf.constant(x if rows is None else [x] * rows, kind) for x in (0, 1, low, high))
+    return tf.raw_ops.ParameterizedTruncatedNormal(
+        **dict(zip(("means", "stdevs", "minvals", "maxvals"), sets)), shape=shape, seed=5, seed2=6
+    )
 
 
 def stateless_cases(tf):
@@ -48,6 +60,10 @@ def stateless_cases(tf):
         "stateless_gamma": lambda: random.stateless_gamma([4, 2], KEY, [0.5, 3.0], 2.0),
         "stateless_poisson": lambda: random.stateless_poisson([4, 2], KEY, [0.5, 30.0]),
         "stateless_bounded": lambda: random.stateless_parameterized_truncated_normal([3, 2], KEY, [0.0, 1.0], 2.0),
+        "stateless_bounded_half": lambda: [
+            random.stateless_parameterized_truncated_normal([7], KEY, *(tf.constant(x, tf.float16) for x in (0, 1, *b)))
+            for b in BOUNDS
+        ],
         "split": lambda: random.split(KEY, 3),
         "fold_in": lambda: random.fold_in(KEY, 5),
         "stateless_shuffle": lambda: random.experimental.stateless_shuffle(np.arange(9), KEY),

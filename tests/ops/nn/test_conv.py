@@ -186,3 +186,17 @@ def test_backprop_input_is_the_transposed_convolution() -> None:
         back = tf.nn.conv2d_backprop_input(x.shape, tf.constant(w), tf.constant(g), [1, 2, 2, 1], "SAME")
         forward, backward = session.run([y, back])
     np.testing.assert_allclose((forward * g).sum(), (x * backward).sum())
+
+
+def test_windows_far_apart() -> None:
+    """Strides far beyond the window leave zeros between: each output element is spread by its own filter."""
+    g, w = f64(1, 2, 3, 1), f64(2, 1, 1, 1)
+    for padding, rows, first in (("SAME", 80, 0), ("VALID", 80, 0), ("SAME", 41, 0)):
+        with tf.Graph().as_default(), tf.Session() as session:
+            found = session.run(tf.nn.conv2d_transpose(g, w, [1, rows, 60, 1], [1, 40, 20, 1], padding))
+        expected = np.zeros((1, rows + 1, 60, 1))
+        for row in range(2):
+            expected[:, first + 40 * row : first + 40 * row + 2, ::20] += (
+                g[:, row : row + 1] * w[None, :, :, 0, 0, None]
+            )
+        np.testing.assert_allclose(found, expected[:, :rows])

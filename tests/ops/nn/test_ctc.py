@@ -116,6 +116,18 @@ def test_dense_labels_with_any_blank() -> None:
         tf.nn.ctc_loss_v2(sparse([[1], [1]]), tf.constant(LOGITS), None, [4, 3])
 
 
+def test_dense_labels_without_labels_or_time() -> None:
+    """A row without labels is all blanks; one that needs more time than it has costs 706.9 and has no gradient."""
+    logits = tf.constant(LOGITS)
+    losses = tf.nn.ctc_loss_v2(tf.constant([[-1, -1], [1, 1]]), logits, [0, 2], [4, 2], blank_index=0)
+    found, gradient = run([losses, tf.gradients(losses, logits)[0]])
+    np.testing.assert_allclose(found, [-log_softmax(LOGITS[:, 0])[:, 0].sum(), 307 * np.log(10)], rtol=1e-6)
+    assert not gradient[:, 1].any()
+    assert gradient[:, 0].any()
+    half = tf.nn.ctc_loss_v2(tf.constant([[1], [2]]), tf.constant(LOGITS.astype("f2")), [1, 1], [4, 4])
+    assert half.dtype == tf.float16
+
+
 def test_greedy_decoder() -> None:
     """The labels of the best path, merged or not, and minus the sum of its logits."""
     decoder = find_definition("CTCGreedyDecoder")

@@ -82,6 +82,9 @@ def test_bad_requests_are_refused():
         candidates.uniform_candidates(stream, TRUE_CLASSES, 1, False, 0)
     with pytest.raises(InvalidArgumentError, match="range is 7 must be equal to weights size  6"):
         candidates.fixed_unigram_candidates(stream, TRUE_CLASSES, 1, False, 7, FIXED["plain"][0])
+    with pytest.raises(InvalidArgumentError, match="no 2 unique candidates"):
+        table = candidates.UnigramTable([1.0, 0.0])
+        candidates.fixed_unigram_candidates(stream, TRUE_CLASSES % 2, 2, True, 2, table)
     with pytest.raises(InvalidArgumentError, match=r"shard must be in \[0, 2\), got 2"):
         candidates.UnigramTable([1.0, 2.0], num_shards=2, shard=2)
     with pytest.raises(InvalidArgumentError, match="no class has a positive weight"):

@@ -248,7 +248,11 @@ def depthwise_conv2d(
         given = rate if isinstance(rate, (list, tuple)) else ()
         if isinstance(rate, (int, float)) or any(isinstance(each, float) for each in given):
             raise TypeError(f"Expected a list of integers for argument 'rate' not {rate!r}.")
-        rates = [1, 1] if rate is None else _numbers(rate, 2, "dilation_rate")
+        rates = [1, 1] if rate is None else _positive(list(rate), "dilation_rate")
+        if len(rates) == 1:  # of the first spatial dimension
+            rates = [*rates, 1]
+        if len(rates) != 2:
+            raise ValueError(f"`dilation_rate` must have 2 entries, one for each spatial dimension. Received: {rates}")
         first = starts_with_channels(data_format)
         attrs = _whole_attrs(strides, padding, data_format, [1, 1, *rates] if first else [1, *rates, 1])
         if isinstance(strides, (list, tuple)) and any(stride != 1 for stride in strides) and rates != [1, 1]:
@@ -645,24 +649,23 @@ def _rates(rate: Any) -> list[int]:
 
 
 def _spatial(value: Any, count: int, label: str) -> list[Any]:
-    """An entry for each spatial dimension, where all have the same or each its own."""
+    """An entry for each spatial dimension, where all have the same or each its own, or for every dimension."""
     if value is None:
         return [1] * count
     given = list(value) if hasattr(value, "__iter__") else [value]
     if len(given) == 1:
         given *= count
-    if len(given) != count:
+    if len(given) not in (count, count + 2):
         raise ValueError(f"`{label}` must have {count} entries, one for each spatial dimension. Received: {value}")
     return given
 
 
-def _numbers(value: Any, count: int, label: str) -> list[int]:
-    given = _spatial(value, count, label)
+def _positive(given: list[Any], label: str) -> list[int]:
     if any(isinstance(each, str) for each in given):
-        raise ValueError(f"`{label}` must be integers. Received: {value!r}")
+        raise ValueError(f"`{label}` must be integers. Received: {given!r}")
     numbers = [whole(each, label) for each in given]
     if any(number < 1 for number in numbers):
-        raise ValueError(f"all values of `{label}` must be positive. Received: {value}")
+        raise ValueError(f"all values of `{label}` must be positive. Received: {given}")
     return numbers
 
 
@@ -699,7 +702,10 @@ def _convolution(
         count = rank - 2
         if not 1 <= count <= 3:
             raise ValueError(f"convolution works on 1, 2 or 3 spatial dimensions, found {count}.")
-        steps, rates = _spatial(strides, count, "strides"), _numbers(dilations, count, "dilation_rate")
+        steps, rates = _spatial(strides, count, "strides"), _spatial(dilations, count, "dilation_rate")
+        if len(rates) > count:
+            rates = rates[2:] if starts_with_channels(data_format) else rates[1:-1]
+        rates = _positive(rates, "dilation_rate")
         _check_convolution(value, filters, count, padding, data_format, rates)
         if any(step > 1 for step in steps if isinstance(step, (int, float))) and any(rate > 1 for rate in rates):
             raise ValueError(

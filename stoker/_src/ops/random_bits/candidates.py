@@ -19,6 +19,9 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.ops.random_bits.fills import uniform, uniform_full_int
 from stoker._src.ops.random_bits.philox import Stream, bits
 
+_MOST_AT_ONCE = 2**20
+Draws = Sequence[int] | np.ndarray
+
 
 class Candidates(NamedTuple):
     """The three outputs of a candidate sampler op."""
@@ -38,7 +41,7 @@ def uniform_candidates(
 ) -> Candidates:
     """UniformCandidateSampler: 64-bit numbers modulo `range_max`."""
 
-    def draw(first: int, count: int) -> list[int]:
+    def draw(first: int, count: int) -> Draws:
         words = uniform_full_int(stream, first + count, torch.uint64).numpy()[first:]
         return (words % np.uint64(range_max)).tolist()
 
@@ -54,7 +57,7 @@ def log_uniform_candidates(
     """LogUniformCandidateSampler: P(k) = log((k + 2) / (k + 1)) / log(range_max + 1), by inversion."""
     log_range = math.log1p(range_max)
 
-    def draw(first: int, count: int) -> list[int]:
+    def draw(first: int, count: int) -> Draws:
         uniforms = uniform(stream, first + count, torch.float64)[first:].tolist()
         return [(int(math.exp(u * log_range)) - 1) % range_max for u in uniforms]
 
@@ -97,7 +100,7 @@ class UnigramTable:
         self.total = np.add.accumulate(self.weights, dtype=np.float32)[-1] if self.weights.size else np.float32(0)
         if not self.total > 0:
             raise InvalidArgumentError(None, None, "FixedUnigramCandidateSampler: no class has a positive weight.")
-        self._keep, self._other = map(np.asarray, self._alias_table(self.weights.tolist()))
+        self._keep, self._other = map(np.array, self._alias_table(self.weights.tolist()))
 
     @staticmethod
     def _alias_table(weights: list[float]) -> tuple[list[float], list[int]]:
@@ -132,13 +135,12 @@ def fixed_unigram_candidates(
         raise InvalidArgumentError(
             None, None, f"range is {range_max} must be equal to weights size  {table.weights.size}"
         )
-
-    if unique and np.count_nonzero(table.weights) < num_sampled:
+    if unique and np.count_nonzero(table.weights) < num_sampled:  # TensorFlow draws for ever
         raise InvalidArgumentError(
-            None, None, f"{num_sampled} unique candidates of {np.count_nonzero(table.weights)} classes with a weight."
+            None, None, f"Fewer than {num_sampled} classes have a weight: there are no {num_sampled} unique candidates."
         )
 
-    def draw(first: int, count: int) -> np.ndarray:
+    def draw(first: int, count: int) -> Draws:
         return table.draw(stream, first, count)
 
     def probability(classes: np.ndarray) -> np.ndarray:
@@ -159,7 +161,7 @@ class LearnedUnigrams:
         with self._lock:
             weights, ends = self._weights, np.cumsum(self._weights)
 
-            def draw(first: int, count: int) -> list[int]:
+            def draw(first: int, count: int) -> Draws:
                 words = bits(stream, first + count)[first:].astype(np.int64)
                 return np.searchsorted(ends, words % ends[-1], side="right").tolist()
 
@@ -196,7 +198,7 @@ def accidental_hits(true_classes: np.ndarray, sampled: np.ndarray) -> tuple[np.n
 
 
 def _candidates(
-    draw: Callable[[int, int], Sequence[int] | np.ndarray],
+    draw: Callable[[int, int], Draws],
     probability: Callable[[np.ndarray], np.ndarray],
     true_classes: np.ndarray,
     num_sampled: int,
@@ -230,18 +232,20 @@ def _check_range(true_classes: np.ndarray, range_max: int) -> None:
         )
 
 
-def _distinct(draw: Callable[[int, int], Sequence[int] | np.ndarray], wanted: int) -> tuple[list[int], int]:
+def _distinct(draw: Callable[[int, int], Draws], wanted: int) -> tuple[list[int], int]:
     """The first `wanted` different classes in the order drawn, and how many draws that took."""
     chosen: dict[int, None] = {}
     tries = 0
-    while True:
-        drawn = np.asarray(draw(tries, max(wanted, tries)), np.int64)
-        classes, places = np.unique(drawn, return_index=True)
-        for place, candidate in sorted(zip(places.tolist(), classes.tolist())):
+    while len(chosen) < wanted:
+        drawn = np.asarray(draw(tries, max(wanted, min(tries, _MOST_AT_ONCE))))
+        fresh = np.flatnonzero(~np.isin(drawn, list(chosen)))
+        classes, first = np.unique(drawn[fresh], return_index=True)
+        for place, candidate in sorted(zip(fresh[first].tolist(), classes.tolist())):
             chosen.setdefault(candidate)
             if len(chosen) == wanted:
                 return list(chosen), tries + place + 1
-        tries += drawn.size
+        tries += len(drawn)
+    return list(chosen), tries
 
 
 def _expected_count(probability: np.ndarray, num_sampled: int, tries: int) -> np.ndarray:

@@ -33,7 +33,6 @@ def api(module):
     if module == "stoker":
         import stoker.compat.v1 as tf
 
-        tf.disable_v2_behavior()
         return tf
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
