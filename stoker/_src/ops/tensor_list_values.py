@@ -21,11 +21,10 @@ from stoker._src.ops.values import torch_dtype
 _SET, _PUSH, _POP = range(3)
 
 
-def _sum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Zeros for what was never written may lie on the host, beside values on a GPU."""
-    if a.device != b.device:
-        a, b = (each if each.is_cuda else each.cuda() for each in (a, b))
-    return a + b
+def on_one_device(items: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Items that an op takes together: whole numbers and zeros for what was never written may lie on the host beside others."""
+    home = next((item.device for item in items if item.is_cuda), None)
+    return items if home is None else [item.to(home) for item in items]
 
 
 class TensorList:
@@ -193,7 +192,11 @@ class TensorList:
                     if before is None:
                         total[i] = item
                     else:
-                        total[i] = before.sum_with([item]) if hasattr(item, "sum_with") else _sum(before, item)
+                        total[i] = (
+                            before.sum_with([item])
+                            if hasattr(item, "sum_with")
+                            else torch.add(*on_one_device([before, item]))
+                        )
         return self.replaced(total)
 
     def __repr__(self) -> str:

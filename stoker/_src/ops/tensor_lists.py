@@ -17,7 +17,7 @@ from stoker._src.graph.definition import SHAPE, TYPE, VIEW, define, one_of, scal
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops import array
 from stoker._src.ops.constants import constant
-from stoker._src.ops.tensor_list_values import TensorList
+from stoker._src.ops.tensor_list_values import TensorList, on_one_device
 from stoker._src.ops.values import torch_dtype
 
 
@@ -58,7 +58,7 @@ def _stacked(items: list[Any], dtype: DType, sizes: list[Any], like: Any = None)
                 None,
                 f"Tried to stack elements of a list with different shapes: element 0 is {Shape(shape)}, element {position} is {Shape(item.shape)}",
             )
-    return torch.stack(items) if isinstance(items[0], torch.Tensor) else np.stack(items)
+    return torch.stack(on_one_device(items)) if isinstance(items[0], torch.Tensor) else np.stack(items)
 
 
 def _rows(tensor: Any) -> list[Any]:
@@ -563,7 +563,7 @@ def _concatenated(source: TensorList, shape: Shape, leading: list[int], dtype: D
                 f"All except the first dimension must be fully defined when concating an empty tensor list. element_shape: {shape}",
             )
         return _stacked([], dtype, sizes), lengths
-    return (torch.cat(items) if isinstance(items[0], torch.Tensor) else np.concatenate(items)), lengths
+    return (torch.cat(on_one_device(items)) if isinstance(items[0], torch.Tensor) else np.concatenate(items)), lengths
 
 
 @TENSOR_LIST_CONCAT.kernel
