@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 import torch
@@ -205,3 +207,21 @@ def test_sequences_shorter_than_the_batch_allows():
             outputs.append(session.run(output))
     np.testing.assert_allclose(*outputs, rtol=2e-3, atol=2e-3)
     assert not outputs[0][:, 3:].any()
+
+
+def test_a_recording_keeps_the_constants_of_its_loops():
+    """What a loop's body holds stays where the recording reads it, whatever is made and freed meanwhile."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.Variable(np.ones(7, "f"), use_resource=False)
+
+        def body(i, x):
+            return i + 1, x * np.linspace(0.5, 1.5, 7, dtype="f") + np.arange(7, dtype="f")
+
+        result = tf.while_loop(lambda i, _: i < 3, body, (0, v))[1]
+        session.run(v.initializer)
+        expected = session.run(result)
+        for _ in range(20):
+            gc.collect()
+            noise = [torch.randn(7, device="cuda") for _ in range(200)]
+            np.testing.assert_array_equal(session.run(result), expected)
+            del noise

@@ -126,7 +126,8 @@ class _Recording:
             if value.handle and isinstance(value.constant, VariableState)
         }
         on_host = {key for key, state in states.items() if not _is_on(device, state.value)}
-        self._host, on_device = _divided(planner, on_host)
+        # The recording reads the constants of the step, and of the functions that it calls, where they lie: they must stay there.
+        self._host, self._on_device = _divided(planner, on_host)
         self._variables = [(state, state.value) for key, state in states.items() if key not in on_host]
         self._inputs = [torch.empty_like(value, device=device).copy_(value) for value in values]
         self._graph = torch.cuda.CUDAGraph()
@@ -137,7 +138,7 @@ class _Recording:
                     "ignore"
                 )  # torch warns of the empty graph that a step which cannot be recorded leaves
                 with torch.cuda.graph(self._graph, capture_error_mode="relaxed"):
-                    self._results = on_device(None, *self._inputs)
+                    self._results = self._on_device(None, *self._inputs)
         finally:
             recording.kept = None
             moved = [(state, value) for state, value in self._variables if state.value is not value]
