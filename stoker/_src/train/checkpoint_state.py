@@ -169,6 +169,25 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
     return state.model_checkpoint_path
 
 
+def written_at(prefix: str) -> float | None:
+    """When a checkpoint was written, in seconds since the epoch; None if there is none."""
+    path = _first_file(prefix)
+    return None if path is None else gfile.stat(path).mtime_nsec / 1e9
+
+
+def delete_checkpoint(prefix: str, version: int, meta_graph_suffix: str) -> None:
+    """Deletes the files of a checkpoint, and its meta graph."""
+    patterns = [meta_graph_filename(prefix, meta_graph_suffix)]
+    if version == SaverDef.V2:
+        # The index first: what is without one is no checkpoint.
+        patterns += [index_filename(prefix), f"{prefix}.data-?????-of-?????"]
+    else:
+        patterns.append(prefix)
+    for pattern in patterns:
+        for path in gfile.glob(pattern):
+            gfile.remove(path)
+
+
 def _first_file(prefix: str) -> str | None:
     """A file that shows that a checkpoint is there: its index, or for the older format one of its files."""
     for pattern in (index_filename(prefix), prefix):
@@ -194,8 +213,8 @@ def checkpoint_exists(checkpoint_prefix: Any) -> bool:
 @deprecated(None, "Use tf.io.gfile.stat.")
 def get_checkpoint_mtimes(checkpoint_prefixes: Sequence[Any]) -> list[float]:
     """When checkpoints were written, in seconds since the epoch; those that are not there are left out."""
-    found = (_first_file(path_text(prefix)) for prefix in checkpoint_prefixes)
-    return [gfile.stat(path).mtime_nsec / 1e9 for path in found if path is not None]
+    found = (written_at(path_text(prefix)) for prefix in checkpoint_prefixes)
+    return [when for when in found if when is not None]
 
 
 @export(v1="train.remove_checkpoint")
@@ -204,16 +223,7 @@ def remove_checkpoint(
     checkpoint_prefix: Any, checkpoint_format_version: int = SaverDef.V2, meta_graph_suffix: str = "meta"
 ) -> None:
     """Deletes the files of a checkpoint, and its meta graph."""
-    prefix = path_text(checkpoint_prefix)
-    patterns = [f"{meta_graph_filename(prefix, meta_graph_suffix)}"]
-    if checkpoint_format_version == SaverDef.V2:
-        # The index first: what is without one is no checkpoint.
-        patterns += [index_filename(prefix), f"{prefix}.data-?????-of-?????"]
-    else:
-        patterns.append(prefix)
-    for pattern in patterns:
-        for path in gfile.glob(pattern):
-            gfile.remove(path)
+    delete_checkpoint(path_text(checkpoint_prefix), checkpoint_format_version, meta_graph_suffix)
 
 
 def meta_graph_filename(prefix: str, suffix: str = "meta") -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
+from google.protobuf import message
+
 from stoker._src.base import tf_logging
-from stoker._src.base.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from stoker._src.base.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from stoker._src.base.export import export
 from stoker._src.formats import gfile
 from stoker._src.formats.filesystems import path_text
@@ -25,11 +28,11 @@ from stoker._src.graph.meta_graph import (
 from stoker._src.runtime.session import BaseSession
 from stoker._src.train.checkpoint_reader import CheckpointReader
 from stoker._src.train.checkpoint_state import (
-    get_checkpoint_mtimes,
+    delete_checkpoint,
     has_checkpoint,
     meta_graph_filename,
-    remove_checkpoint,
     write_checkpoint_state,
+    written_at,
 )
 from stoker._src.train.saveables import all_saveable_objects, validated_saveables
 from stoker._src.train.saver_ops import BulkSaverBuilder
@@ -161,11 +164,7 @@ class Saver:
         elif self._name:
             # The name of a saver that comes with its description is the scope that its graph was imported into.
             self._check_saver_def()
-            described = SaverDef()
-            described.CopyFrom(self.saver_def)
-            for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
-                setattr(described, field, prepend_name_scope(getattr(described, field), self._name))
-            self.saver_def = described
+            self.saver_def = _renamed(self.saver_def, prepend_name_scope, self._name)
         self._check_saver_def()
         self._next_checkpoint_time = time.time() + self.saver_def.keep_checkpoint_every_n_hours * 3600
 
@@ -198,7 +197,7 @@ class Saver:
                 self._next_checkpoint_time += hours * 3600
                 continue
             try:
-                remove_checkpoint.__wrapped__(path, self._write_version, meta_graph_suffix)
+                delete_checkpoint(path, self._write_version, meta_graph_suffix)
             except Exception as error:
                 tf_logging.warning("Ignoring: %s", error)
         self._to_be_deleted = []
@@ -222,9 +221,8 @@ class Saver:
 
     def recover_last_checkpoints(self, checkpoint_paths: list[str]) -> None:
         """Sets the checkpoints that have not been deleted to those of `checkpoint_paths` that are there."""
-        there = [path for path in checkpoint_paths if has_checkpoint(path)]
-        times = get_checkpoint_mtimes.__wrapped__(there)
-        self.set_last_checkpoints_with_time(list(zip(there, times)))
+        times = [(path, written_at(path)) for path in checkpoint_paths]
+        self.set_last_checkpoints_with_time([(path, when) for path, when in times if when is not None])
 
     # -- saving and restoring ------------------------------------------------------------------------------------
 
@@ -348,12 +346,10 @@ class Saver:
         except NotFoundError as error:
             keys = _object_keys(path)
             if keys is None:
-                raise _explained(
-                    error, "a variable name or other graph key that is missing from the checkpoint"
-                ) from error
+                raise _explained(error, "a name that the checkpoint does not have") from error
             self._restore_objects(sess, path, keys, error)
         except InvalidArgumentError as error:
-            raise _explained(error, "a mismatch between the current graph and the graph from the checkpoint") from error
+            raise _explained(error, "a variable that has another shape or dtype in the checkpoint") from error
 
     def _restore_eagerly(self, path: str, var_list: Any) -> None:
         builder = self._builder or BulkSaverBuilder(self._write_version)
@@ -373,8 +369,9 @@ class Saver:
             saveable.specs[0].name = keys[saveable.name]
             renamed[keys[saveable.name]] = saveable
         tf_logging.warning(
-            "Restoring an object-based checkpoint using a name-based saver. This may be somewhat fragile, and will "
-            "re-build the Saver. Instead, consider loading object-based checkpoints using tf.train.Checkpoint()."
+            "%s is a checkpoint of objects (tf.train.Checkpoint): its variables are matched by the names they had when they "
+            "were saved.",
+            path,
         )
         if context.executing_eagerly():
             self._restore_eagerly(path, renamed)
@@ -394,11 +391,7 @@ class Saver:
             return self.saver_def
         if not in_scope(self.saver_def.filename_tensor_name, export_scope):
             return None
-        described = SaverDef()
-        described.CopyFrom(self.saver_def)
-        for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
-            setattr(described, field, strip_name_scope(getattr(described, field), export_scope))
-        return described
+        return _renamed(self.saver_def, strip_name_scope, export_scope)
 
     @staticmethod
     def from_proto(saver_def: Any, import_scope: str | None = None) -> Saver:
@@ -431,12 +424,24 @@ class Saver:
         )
 
 
+def _renamed(saver_def: Any, rename: Callable[[str, str], str], scope: str) -> Any:
+    """A SaverDef with its names changed for a scope."""
+    renamed = SaverDef()
+    renamed.CopyFrom(saver_def)
+    for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+        setattr(renamed, field, rename(getattr(saver_def, field), scope))
+    return renamed
+
+
 def _object_keys(path: str) -> dict[str, str] | None:
     """The keys of variables, by their names, in a checkpoint of objects; None for another checkpoint."""
     reader = CheckpointReader(path)
     if not reader.has_tensor(OBJECT_GRAPH_KEY):
         return None
-    objects = TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_KEY))
+    try:
+        objects = TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_KEY))
+    except message.DecodeError as error:
+        raise DataLossError(None, None, f"{path}: the description of its objects is damaged: {error}") from error
     return {each.full_name: each.checkpoint_key for node in objects.nodes for each in node.attributes}
 
 
@@ -444,8 +449,8 @@ def _explained(error: Any, cause: str) -> Any:
     return type(error)(
         error.node_def,
         error.op,
-        f"Restoring from checkpoint failed. This is most likely due to {cause}. Please ensure that you have not altered "
-        f"the graph expected based on the checkpoint. Original error:\n\n{error.message}",
+        f"Restoring from checkpoint failed, probably because of {cause}: `python -m stoker inspect` shows what the "
+        f"checkpoint holds. {error.message}",
     )
 
 

@@ -123,7 +123,7 @@ class BaseSaverBuilder:
         if context.executing_eagerly():
             raise ValueError("save and restore operations can only be built in a graph.")
         saveables = validated_saveables(names_to_saveables)
-        with name_scope(name, "save", [saveable.op for saveable in saveables]) as scope:
+        with name_scope(name, "save", [saveable.op for saveable in saveables]):
             path = constants.placeholder_with_default(filename or "model", shape=(), name="filename")
             path = constants.placeholder_with_default(path, shape=(), name="Const")
             if sharded:
@@ -134,7 +134,6 @@ class BaseSaverBuilder:
                 saved = grouping.with_dependencies([self.save_op(path, saveables)], path)
                 ops = self.restore_ops(path, saveables, restore_sequentially, reshape)
                 restored = grouping.group(*ops, name="restore_all")
-        del scope
         return SaverDef(
             filename_tensor_name=path.name,
             save_tensor_name=saved.name,
