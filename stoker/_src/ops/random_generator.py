@@ -11,7 +11,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX, INTS, DType, as_dtype
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
@@ -177,10 +177,10 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
     """The state of a generator that starts from `seed`: a number, or words, of which the first three count.
 
     Raises:
-        NotImplementedError: an algorithm other than Philox.
+        UnimplementedError: ThreeFry, whose numbers TensorFlow has under XLA only.
     """
     if algorithm_number(alg) == random_stateless.Algorithm.THREEFRY.value:
-        raise NotImplementedError("The ThreeFry algorithm is not available: use 'philox' or 'auto_select'.")
+        raise UnimplementedError(None, None, "There is no ThreeFry outside of XLA: use 'philox' or 'auto_select'.")
     if isinstance(seed, int):
         return constants.constant(stateless.generator_state(seed), dtypes.int64)
     if isinstance(seed, (list, tuple)):

@@ -13,7 +13,7 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX, REAL, DType, as_dtype
-from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
@@ -383,11 +383,11 @@ def _position(seed: Any, alg: Any) -> tuple[Tensor, Tensor, Any]:
     """Key, counter and algorithm of a seed.
 
     Raises:
-        NotImplementedError: ThreeFry, whose numbers TensorFlow has under XLA only.
+        UnimplementedError: ThreeFry, whose numbers TensorFlow has under XLA only.
     """
     number = algorithm_number(alg)
     if number == Algorithm.THREEFRY.value:
-        raise NotImplementedError("The ThreeFry algorithm is not available: use 'philox' or 'auto_select'.")
+        raise UnimplementedError(None, None, "There is no ThreeFry outside of XLA: use 'philox' or 'auto_select'.")
     key, counter = GET_KEY_COUNTER(seed)
     return key, counter, number
 
