@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -80,31 +81,32 @@ def quantized_convolutions(run: Run) -> None:
     found.note()
 
 
-@program("QuantizedMul", eager=True)
-def quantized_multiplication(run: Run) -> None:
-    found = _Found(run)
+def _operands(run: Run) -> Iterator[tuple[Any, Any]]:
+    """Pairs of quantized tensors of all ranges, the second broadcast to the first."""
     for of_x in RANGES:
         for of_y in RANGES:
             for shape in ((3, 4), (4,), (1,), ()):
-                x, y = _quantized(run, _numbers(3, 4), *of_x), _quantized(run, _numbers(*shape, seed=1), *of_y)
-                bounds = {"min_x": x[1], "max_x": x[2], "min_y": y[1], "max_y": y[2]}
-                found.add(run.raw.QuantizedMul(x=x[0], y=y[0], **bounds), "qint32")
+                yield _quantized(run, _numbers(3, 4), *of_x), _quantized(run, _numbers(*shape, seed=1), *of_y)
+
+
+def _binary(op: Any, x: Any, y: Any) -> Any:
+    return op(x=x[0], y=y[0], min_x=x[1], max_x=x[2], min_y=y[1], max_y=y[2])
+
+
+@program("QuantizedMul", eager=True)
+def quantized_multiplication(run: Run) -> None:
+    found = _Found(run)
+    for x, y in _operands(run):
+        found.add(_binary(run.raw.QuantizedMul, x, y), "qint32")
     found.note()
 
 
 @program("QuantizedAdd", eager=True)
 def quantized_sums(run: Run) -> None:
     found = _Found(run)
-    for of_x in RANGES:
-        for of_y in RANGES:
-            for shape in ((3, 4), (4,), (1,), ()):
-                x, y = _quantized(run, _numbers(3, 4), *of_x), _quantized(run, _numbers(*shape, seed=1), *of_y)
-                bounds = {"min_x": x[1], "max_x": x[2], "min_y": y[1], "max_y": y[2]}
-                found.add(run.raw.QuantizedAdd(x=x[0], y=y[0], **bounds), "qint32")
-                bounds = {"min_y": x[1], "max_y": x[2], "min_x": y[1], "max_x": y[2]}
-                found.add(run.raw.QuantizedAdd(x=y[0], y=x[0], **bounds), "qint32")
-                bounds = {"min_y": y[1], "max_y": y[2], "min_x": y[1], "max_x": y[2]}
-                found.add(run.raw.QuantizedAdd(x=y[0], y=y[0], **bounds), "qint32")
+    for x, y in _operands(run):
+        for first, second in ((x, y), (y, x), (y, y)):
+            found.add(_binary(run.raw.QuantizedAdd, first, second), "qint32")
     found.note()
 
 

@@ -13,7 +13,8 @@ from google.protobuf import message, text_format
 
 from stoker._src.base import tf_logging, version
 from stoker._src.formats import gfile
-from stoker._src.formats.filesystems import path_text, replacing
+from stoker._src.formats.filesystems import path_text
+from stoker._src.formats.message_files import write_message
 from stoker._src.formats.protos import CollectionDef, GraphDebugInfo, GraphDef, MetaGraphDef, OpList
 from stoker._src.graph import context
 from stoker._src.graph.attr_values import to_attr_value
@@ -200,16 +201,11 @@ def export_scoped_meta_graph(
         )
     if filename:
         path = path_text(filename)
-        _write(path, meta, as_text)
+        write_message(path, meta, as_text=as_text)
         if save_debug_info:
-            _write(f"{path.rpartition('.')[0] or path}.debug", _debug_info(graph, export_scope), as_text)
+            lines = _debug_info(graph, export_scope)
+            write_message(f"{path.rpartition('.')[0] or path}.debug", lines, as_text=as_text)
     return meta
-
-
-def _write(path: str, proto: Any, as_text: bool) -> None:
-    data = text_format.MessageToString(proto).encode() if as_text else proto.SerializeToString(deterministic=True)
-    with replacing(path) as file:
-        file.write(data)
 
 
 def _other_savers(graph: Graph, saver_def: Any) -> set[str]:

@@ -25,9 +25,7 @@ def static_axis(x: Tensor, axis: int) -> int:
     try:
         return x.static_shape.normalize_axis(axis)
     except InvalidArgumentError as error:
-        if context.executing_eagerly():
-            raise
-        raise ValueError(error.message) from None
+        raise context.invalid(error.message) from None
 
 
 # ---- EnsureShape ------------------------------------------------------------------------------------------------

@@ -6,14 +6,14 @@ import os
 from typing import Any
 
 import numpy as np
-from google.protobuf import text_format
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.formats import gfile
-from stoker._src.formats.filesystems import replacing, resolve
+from stoker._src.formats.filesystems import resolve
+from stoker._src.formats.message_files import write_message
 from stoker._src.graph import context
 from stoker._src.graph.definition import STATEFUL, define
 from stoker._src.graph.graph import Graph
@@ -134,7 +134,5 @@ def write_graph(graph_or_graph_def: Any, logdir: Any, name: str, as_text: bool =
     logdir = os.fspath(logdir)
     gfile.makedirs(logdir)
     path = os.path.join(logdir, name)
-    data = text_format.MessageToString(graph_def).encode() if as_text else graph_def.SerializeToString()
-    with replacing(path) as file:
-        file.write(data)
+    write_message(path, graph_def, as_text=as_text)
     return path

@@ -440,8 +440,9 @@ def gather_nd(
         _check_batch_dims(batch_dims, params, indices)
         shared = [x.static_shape[:batch_dims] for x in (params, indices) if x.static_shape.rank is not None]
         if len(shared) == 2 and not shared[0].compatible(shared[1]):
-            text = f"The first {batch_dims} dimensions of params and indices differ: {shared[0]} and {shared[1]}."
-            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
+            raise context.invalid(
+                f"The first {batch_dims} dimensions of params and indices differ: {shared[0]} and {shared[1]}."
+            )
         # The batch's own coordinates are put before those given: where the two differ in their batch, they cannot be joined.
         sizes = array.shape(indices, out_type=indices.dtype.base_dtype)
         batch = array.shape(params, out_type=indices.dtype.base_dtype)

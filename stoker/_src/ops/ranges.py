@@ -299,8 +299,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         # Of ops that have gradients, which LinSpace has not.
         num = math.cast(num, dtypes.int32)
         if ends[2] is not None and (ends[2] < 0).any():
-            text = f"Requires num >= 0: {ends[2]}"
-            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
+            raise context.invalid(f"Requires num >= 0: {ends[2]}")
         kind = start.dtype.base_dtype
         if start.static_shape != stop.static_shape or not start.static_shape.known:
             zeros = array.zeros_like(start + stop)  # type: ignore[operator]

@@ -14,7 +14,8 @@ from stoker._src.base.deprecation import deprecated
 from stoker._src.base.errors import OpError
 from stoker._src.base.export import export
 from stoker._src.formats import gfile
-from stoker._src.formats.filesystems import path_text, replacing
+from stoker._src.formats.filesystems import path_text
+from stoker._src.formats.message_files import write_message
 from stoker._src.formats.protos import CheckpointState, SaverDef
 from stoker._src.formats.tensor_bundle import index_filename
 
@@ -125,8 +126,7 @@ def write_checkpoint_state(
             f"Save path '{model_checkpoint_path}' conflicts with path used for checkpoint state.  "
             "Please use a different save path."
         )
-    with replacing(path) as file:
-        file.write(text_format.MessageToString(state).encode())
+    write_message(path, state, as_text=True)
 
 
 @export("train.get_checkpoint_state")

@@ -7,6 +7,7 @@ from typing import Any
 from google.protobuf import message, text_format
 
 from stoker._src.formats import gfile
+from stoker._src.formats.message_files import write_message
 from stoker._src.formats.protos import GraphDef, MetaGraphDef, SaverDef
 from stoker._src.graph.freezing import convert_variables_to_constants
 from stoker._src.graph.graph import Graph
@@ -145,8 +146,7 @@ def freeze_graph_with_def_protos(
             _listed(variable_names_denylist) or None,
         )
     if output_graph:
-        with gfile.GFile(output_graph, "wb") as file:
-            file.write(frozen.SerializeToString(deterministic=True))
+        write_message(output_graph, frozen, as_text=False)
     return frozen
 
 

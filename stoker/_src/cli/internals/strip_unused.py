@@ -8,6 +8,7 @@ from google.protobuf import text_format
 
 from stoker._src.base.dtypes import as_dtype
 from stoker._src.formats import gfile
+from stoker._src.formats.message_files import write_message
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph.graph_util import extract_sub_graph
 
@@ -67,5 +68,4 @@ def strip_unused_from_files(
         else:
             text_format.Parse(source.read(), graph_def)
     found = strip_unused(graph_def, input_node_names.split(","), output_node_names.split(","), placeholder_type_enum)
-    with gfile.GFile(output_graph, "wb" if output_binary else "w") as target:
-        target.write(found.SerializeToString() if output_binary else text_format.MessageToString(found))
+    write_message(output_graph, found, as_text=not output_binary)

@@ -280,8 +280,7 @@ def ctc_loss_v2(
         labels = convert_to_tensor(labels, name="labels")
         rows, batch = labels.static_shape.of_rank(2)[0], logits.static_shape[1]
         if None not in (rows, batch) and rows != batch:
-            text = f"Incompatible shapes: labels have {rows} rows, the logits a batch of {batch}."
-            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
+            raise context.invalid(f"Incompatible shapes: labels have {rows} rows, the logits a batch of {batch}.")
         if not labels.dtype.is_integer:
             raise TypeError(f"Labels are integers, not {labels.dtype!r}.")
         losses = _dense_loss(math.cast(labels, dtypes.int32), logits, label_length, logit_length, blank)
@@ -322,8 +321,7 @@ def _lengths(given: Any, name: str) -> Tensor:
     if not lengths.dtype.is_integer:
         raise TypeError(f"Lengths are integers, not {lengths.dtype!r}: {name}")
     if lengths.static_shape.rank not in (1, None):
-        text = f"Shape must be rank 1 but is rank {lengths.static_shape.rank}: {name}"
-        raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else ValueError(text)
+        raise context.invalid(f"Shape must be rank 1 but is rank {lengths.static_shape.rank}: {name}")
     return math.cast(lengths, dtypes.int32)
 
 
