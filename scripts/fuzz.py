@@ -36,10 +36,10 @@ sys.path.insert(0, str(ROOT))
 # Where atheris looks for new paths. The Python twins of the extension are among these, but for that of the row filters:
 # atheris keeps the result of every comparison of two arrays, and the twin makes dozens of them for each input.
 INSTRUMENTED = [
-    "stoker._src.formats", "stoker._src.cli.inspect", "stoker._src.graph.importer", "stoker._src.ops.decoding",
-    "stoker._src.ops.feature_specs", "stoker._src.ops.image_codecs", "stoker._src.ops.number_text",
-    "stoker._src.ops.parsing", "stoker._src.ops.proto_messages", "stoker._src.ops.readers",
-    "stoker._src.ops.sparse_messages", "stoker._src.ops.strings_unicode", "stoker._src.ops.tensor_messages",
+    "stoker._src.formats", "stoker._src.cli.inspect", "stoker._src.graph.interchange.importer", "stoker._src.ops.io.decoding",
+    "stoker._src.ops.io.feature_specs", "stoker._src.ops.image.codecs", "stoker._src.ops.support.number_text",
+    "stoker._src.ops.io.parsing", "stoker._src.ops.io.proto_messages", "stoker._src.ops.resources.readers",
+    "stoker._src.ops.sparse.sparse_messages", "stoker._src.ops.strings.unicode", "stoker._src.ops.io.tensor_messages",
 ]  # fmt: skip
 _UNINSTRUMENTED = "stoker._src.formats.images.filters"
 _REPORT_EVERY = 30.0

@@ -1,6 +1,6 @@
-"""Lists the attributes that ops of TensorFlow 1.15 gained later, as the table `stoker/_src/graph/younger_attrs.py`.
+"""Lists the attributes that ops of TensorFlow 1.15 gained later, as the table `stoker/_src/graph/interchange/younger_attrs.py`.
 
-    python scripts/younger_attrs.py --tf1 PYTHON --tf2 PYTHON > stoker/_src/graph/younger_attrs.py
+    python scripts/younger_attrs.py --tf1 PYTHON --tf2 PYTHON > stoker/_src/graph/interchange/younger_attrs.py
 
 PYTHON is an interpreter that has TensorFlow 1.15 or 2: each is asked for the attribute names of all its ops.
 """

@@ -2,15 +2,15 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.ops.array_patches import extract_patches as extract_patches
-from stoker._src.ops.image_codecs import decode_and_crop_jpeg as decode_and_crop_jpeg
-from stoker._src.ops.image_codecs import decode_bmp as decode_bmp
-from stoker._src.ops.image_codecs import decode_gif as decode_gif
-from stoker._src.ops.image_codecs import decode_image as decode_image
-from stoker._src.ops.image_codecs import decode_jpeg as decode_jpeg
-from stoker._src.ops.image_codecs import decode_png as decode_png
-from stoker._src.ops.image_codecs import encode_jpeg as encode_jpeg
-from stoker._src.ops.image_codecs import encode_png as encode_png
-from stoker._src.ops.image_codecs import extract_jpeg_shape as extract_jpeg_shape
-from stoker._src.ops.image_codecs import is_jpeg as is_jpeg
-from stoker._src.ops.random_sampling import random_crop as random_crop
+from stoker._src.ops.array.patches import extract_patches as extract_patches
+from stoker._src.ops.image.codecs import decode_and_crop_jpeg as decode_and_crop_jpeg
+from stoker._src.ops.image.codecs import decode_bmp as decode_bmp
+from stoker._src.ops.image.codecs import decode_gif as decode_gif
+from stoker._src.ops.image.codecs import decode_image as decode_image
+from stoker._src.ops.image.codecs import decode_jpeg as decode_jpeg
+from stoker._src.ops.image.codecs import decode_png as decode_png
+from stoker._src.ops.image.codecs import encode_jpeg as encode_jpeg
+from stoker._src.ops.image.codecs import encode_png as encode_png
+from stoker._src.ops.image.codecs import extract_jpeg_shape as extract_jpeg_shape
+from stoker._src.ops.image.codecs import is_jpeg as is_jpeg
+from stoker._src.ops.random.sampling import random_crop as random_crop

@@ -20,6 +20,7 @@ ROOMS = [
     "runtime",
     "train",
     "layers",
+    "testing",
     "cli",
 ]
 RECORDED = ROOT / "tests" / "data" / "public_names.txt"

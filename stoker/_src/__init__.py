@@ -55,7 +55,7 @@ _WITH_LIBRARIES = (
     "uuid",
 )
 _WITHOUT = (
-    "stoker._src.graph.importer",
+    "stoker._src.graph.interchange.importer",
     "absl.testing.absltest",
     "unittest.mock",
     "urllib.request",
@@ -82,7 +82,11 @@ def _import_torch() -> None:
 
 
 # These register themselves with the rooms before them: ops are run, differentiated and traced without being imported by name.
-_RUNNERS = ("stoker._src.runtime.eager", "stoker._src.runtime.tape", "stoker._src.runtime.autograph.convert")
+_RUNNERS = (
+    "stoker._src.runtime.eager.executor",
+    "stoker._src.runtime.eager.tape",
+    "stoker._src.runtime.autograph.convert",
+)
 
 
 def load() -> None:
@@ -98,6 +102,7 @@ def load() -> None:
             _import_torch()
             sys.modules["torch"].empty(1)  # the allocator reads its setting when it is first used
         ops = importlib.import_module("stoker._src.ops")
+        importlib.import_module("stoker._src.ops.resources.accumulators")
         for module in pkgutil.walk_packages(ops.__path__, ops.__name__ + "."):
             if ".native" not in module.name:
                 importlib.import_module(module.name)

@@ -2,5 +2,5 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.ops.lookup import DenseHashTable as DenseHashTable
-from stoker._src.ops.lookup import MutableHashTable as MutableHashTable
+from stoker._src.ops.resources.tables import DenseHashTable as DenseHashTable
+from stoker._src.ops.resources.tables import MutableHashTable as MutableHashTable

@@ -2,6 +2,6 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.runtime.concrete_function import ConcreteFunction as ConcreteFunction
-from stoker._src.runtime.def_function import PolymorphicFunction as GenericFunction
-from stoker._src.runtime.def_function import PolymorphicFunction as PolymorphicFunction
+from stoker._src.runtime.functions.concrete_function import ConcreteFunction as ConcreteFunction
+from stoker._src.runtime.functions.def_function import PolymorphicFunction as GenericFunction
+from stoker._src.runtime.functions.def_function import PolymorphicFunction as PolymorphicFunction

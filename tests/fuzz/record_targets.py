@@ -15,7 +15,7 @@ from stoker._src.base.errors import FailedPreconditionError, NotFoundError, Unim
 from stoker._src.cli import inspect
 from stoker._src.formats import framing, protos, sstable, tensor_bundle, tfrecord
 from stoker._src.formats.checkpoint_v1 import SliceReader
-from stoker._src.ops import readers
+from stoker._src.ops.resources import readers
 from tests.fuzz.registry import REFUSED, target
 
 _RECORDS = framing.frame(b"") + framing.frame(b"a record") + framing.frame(b"x" * 300)

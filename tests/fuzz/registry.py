@@ -16,7 +16,7 @@ from stoker._src.base.errors import DataLossError, InvalidArgumentError, OutOfRa
 from stoker._src.formats import tensor_proto, tfrecord
 from stoker._src.formats.images import limits
 from stoker._src.graph import context
-from stoker._src.ops import decoding
+from stoker._src.ops.io import decoding
 
 REFUSED = (InvalidArgumentError, DataLossError, OutOfRangeError)
 MEMORY_BOUND = 256 << 20

@@ -12,7 +12,7 @@ import numpy as np
 import stoker as tf
 import stoker.compat.v1 as tf1
 from stoker._src.formats import csv, protos
-from stoker._src.ops import decoding
+from stoker._src.ops.io import decoding
 from tests.fuzz.registry import REFUSED, either, target
 
 _DEFAULTS = (np.int64(0), b"", np.float32(0), np.float64(0), np.int32(0))

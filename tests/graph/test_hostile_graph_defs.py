@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import stoker.compat.v1 as tf
 from stoker._src.formats.protos import GraphDef
-from stoker._src.graph.importer import CONSUMER_VERSION
-from stoker._src.runtime.emit import check_source
+from stoker._src.graph.interchange.importer import CONSUMER_VERSION
+from stoker._src.runtime.plan.emit import check_source
 
 FLOAT, INT32, STRING = 1, 3, 7
 REFUSED = (ValueError, TypeError, tf.errors.OpError)
@@ -384,7 +384,7 @@ def no_escape(monkeypatch):
         sources.append(source)
         return check_source(source, filename, known)
 
-    monkeypatch.setattr("stoker._src.runtime.emit.check_source", watched)
+    monkeypatch.setattr("stoker._src.runtime.plan.emit.check_source", watched)
     before = set(sys.modules)
     yield sources
     assert not {"antigravity", "this"} & (set(sys.modules) - before)

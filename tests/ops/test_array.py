@@ -353,7 +353,7 @@ def test_unstack_needs_the_number():
 
 def test_prevent_gradient_refuses():
     """The gradient of PreventGradient is a LookupError with its message."""
-    from stoker._src.ops.array import PREVENT_GRADIENT
+    from stoker._src.ops.array.shaping import PREVENT_GRADIENT
 
     with tf.Graph().as_default():
         x = tf.constant(1.0)

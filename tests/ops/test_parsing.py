@@ -257,7 +257,7 @@ def test_parsing_ops_survive_a_graph_def():
 
 def test_the_older_ops_parse_the_same():
     """ParseExample and ParseSingleExample, which graphs of TensorFlow 1.15 hold, give what V2 gives."""
-    from stoker._src.ops import parsing
+    from stoker._src.ops.io import parsing
 
     with context.enter_eager():
         old = parsing.PARSE_EXAMPLE(

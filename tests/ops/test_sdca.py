@@ -11,7 +11,7 @@ import scipy.optimize
 
 import stoker.compat.v1 as tf
 from stoker._src.graph import context
-from stoker._src.ops import sdca_solver
+from stoker._src.ops.training import sdca_solver
 
 # (loss, label, dual before, l2, partitions, weight) -> example state and weight changes of TensorFlow 1.15, for one example
 # x = (1, -2), weights (0.3, 0.2), l1 = 0.1.

@@ -5,7 +5,7 @@ import pytest
 
 import stoker as tf2
 import stoker.compat.v1 as tf
-from stoker._src.ops import scatter_state, state
+from stoker._src.ops.variables import scatter_ops, state_ops
 
 START = np.arange(12, dtype=np.float32).reshape(4, 3)
 ROWS = [1, 3, 1]
@@ -308,10 +308,12 @@ def test_slice_info_survives_as_proto():
 
 def test_old_variable_op_and_temporary_variables():
     """Graphs with the first form of the variable op, and with temporary variables, run."""
-    old = state.VARIABLE(shape=[], dtype=tf.float32, name="old")
+    old = state_ops.VARIABLE(shape=[], dtype=tf.float32, name="old")
     assert old.shape.ndims is None
-    temporary = state.TEMPORARY_VARIABLE(shape=[2], dtype=tf.float32, var_name="t")
-    total = state.DESTROY_TEMPORARY_VARIABLE(tf.assign_add(tf.assign(temporary, [1.0, 2.0]), [1.0, 1.0]), var_name="t")
+    temporary = state_ops.TEMPORARY_VARIABLE(shape=[2], dtype=tf.float32, var_name="t")
+    total = state_ops.DESTROY_TEMPORARY_VARIABLE(
+        tf.assign_add(tf.assign(temporary, [1.0, 2.0]), [1.0, 1.0]), var_name="t"
+    )
     with tf.Session() as session:
         assert session.run(tf.assign(old, [1.0, 2.0], validate_shape=False)).tolist() == [1, 2]
         assert session.run(total).tolist() == [2, 3]
@@ -321,9 +323,9 @@ def test_old_variable_op_and_temporary_variables():
 def test_destroyed_resources_are_empty():
     """DestroyResourceOp takes a variable's value away; destroying twice is an error only when asked."""
     variable = tf.get_variable("v", initializer=1.0, use_resource=True)
-    destroy = state.DESTROY_RESOURCE_OP(variable.handle)
-    strict = state.DESTROY_RESOURCE_OP(variable.handle, ignore_lookup_error=False)
-    size = scatter_state.VARIABLE_SHAPE(variable.handle)
+    destroy = state_ops.DESTROY_RESOURCE_OP(variable.handle)
+    strict = state_ops.DESTROY_RESOURCE_OP(variable.handle, ignore_lookup_error=False)
+    size = scatter_ops.VARIABLE_SHAPE(variable.handle)
     with tf.Session() as session:
         session.run(variable.initializer)
         assert session.run(size).tolist() == []

@@ -7,8 +7,8 @@ import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base import dtypes
 from stoker._src.base.shapes import Shape
-from stoker._src.ops import tensor_array_v3 as v3
-from stoker._src.ops.tensor_list_values import TensorList
+from stoker._src.ops.control_flow import tensor_array_v3 as v3
+from stoker._src.ops.control_flow.tensor_list_values import TensorList
 from tests.running import run
 
 

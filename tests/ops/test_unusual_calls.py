@@ -7,8 +7,8 @@ import pytest
 
 import stoker as tf2
 import stoker.compat.v1 as tf
-from stoker._src.ops.random_bits.gamma_derivative import gamma_derivative
-from stoker._src.ops.special_kernels import igamma_grad_a
+from stoker._src.ops.math.gamma_derivative import gamma_derivative
+from stoker._src.ops.math.special_kernels import igamma_grad_a
 
 torch = pytest.importorskip("torch")
 

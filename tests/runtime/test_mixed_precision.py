@@ -9,7 +9,7 @@ import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base import settings
 from stoker._src.graph.definition import find_definition
-from stoker._src.ops.half_precision import DATA_TYPES, ROLES
+from stoker._src.ops.support.half_precision import DATA_TYPES, ROLES
 
 experimental = tf.train.experimental
 ON, OFF = 1, 2

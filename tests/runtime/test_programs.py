@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stoker.compat.v1 as tf
-from stoker._src.runtime import programs
+from stoker._src.runtime.plan import fused_loops
 
-needs_native = pytest.mark.skipif(programs.native is None, reason="the extension was not built")
+needs_native = pytest.mark.skipif(fused_loops.native is None, reason="the extension was not built")
 
 
 def on_cpu():
@@ -20,8 +20,8 @@ def on_cpu():
 def run_both(build, *arrays, always=True, tolerance=2e-6):
     """What `build` makes of placeholders, run with programs (`always`, or where they can be) and without: the two agree."""
     results = []
-    for native in (programs.native, None):
-        with mock.patch.object(programs, "native", native), tf.Graph().as_default(), on_cpu() as session:
+    for native in (fused_loops.native, None):
+        with mock.patch.object(fused_loops, "native", native), tf.Graph().as_default(), on_cpu() as session:
             inputs = [tf.placeholder(tf.float32, array.shape) for array in arrays]
             fetches = build(*inputs)
             results.append(session.run(fetches, dict(zip(inputs, arrays))))
@@ -71,7 +71,7 @@ def test_chains_of_small_ops_agree_with_their_kernels(case):
             values.append(tf.tanh(made))  # bounded, so that rounding stays small
         return values[len(inputs) :]
 
-    worth_sharing = mock.patch.object(programs, "_WORTH_SHARING", 0 if seed % 2 else programs._WORTH_SHARING)
+    worth_sharing = mock.patch.object(fused_loops, "_WORTH_SHARING", 0 if seed % 2 else fused_loops._WORTH_SHARING)
     with worth_sharing:
         run_both(build, *[random.uniform(-2, 2, shape).astype("f") for shape in shapes])
 
@@ -86,12 +86,12 @@ def normalized(x):
 
 
 @needs_native
-@pytest.mark.parametrize("block", [1, 48, programs._BLOCK])
+@pytest.mark.parametrize("block", [1, 48, fused_loops._BLOCK])
 @pytest.mark.parametrize("shape", [(4, 100, 96), (400, 97), (3000, 17), (8, 4, 64, 20), (16, 4099)])
 def test_rows_of_large_tensors_go_through_a_program_block_by_block(shape, block):
     """Normalization of large tensors, in blocks of any size, equals what the kernels give op by op."""
     x = np.random.RandomState(0).randn(*shape).astype("f")
-    with mock.patch.object(programs, "_BLOCK", block):
+    with mock.patch.object(fused_loops, "_BLOCK", block):
         run_both(normalized, x, tolerance=1e-5)
 
 
@@ -112,7 +112,7 @@ def test_chains_of_large_ops_agree_with_their_kernels(case, block):
             values.append(tf.tanh(tf.reshape(made, made.shape)))
         return values[len(inputs) :]
 
-    with mock.patch.multiple(programs, _LARGEST=3, _FEWEST_ROWS=2, _BLOCK=block):
+    with mock.patch.multiple(fused_loops, _LARGEST=3, _FEWEST_ROWS=2, _BLOCK=block):
         run_both(build, *[random.uniform(-2, 2, shape).astype("f") for shape in shapes], always=False)
 
 
@@ -144,13 +144,13 @@ def test_rows_are_shared_among_threads(batch):
         c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
         return [c, tf.concat([tf.tanh(c) * tf.sigmoid(o), c], 1), tf.reshape(c, [batch, 2, 5])]
 
-    rows, counted = programs.Builder._rows, []
+    rows, counted = fused_loops.Builder._rows, []
 
     def spy(builder, shape):
         counted.append(rows(builder, shape))
         return counted[-1]
 
-    with mock.patch.object(programs, "_WORTH_SHARING", 0), mock.patch.object(programs.Builder, "_rows", spy):
+    with mock.patch.object(fused_loops, "_WORTH_SHARING", 0), mock.patch.object(fused_loops.Builder, "_rows", spy):
         run_both(build, *[random.randn(batch, n).astype("f") for n in (40, 10)], random.randn(40).astype("f"))
     assert counted == [batch]
 

@@ -7,7 +7,7 @@ import pytest
 
 import stoker as tf2
 import stoker.compat.v1 as tf
-from stoker._src.train.moving_averages import assign_moving_average
+from stoker._src.train.optimizers.moving_averages import assign_moving_average
 
 
 @pytest.mark.parametrize("resource", [False, True])

@@ -12,7 +12,7 @@ import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.formats import filesystems
 from stoker._src.formats.protos import TrackableObjectGraph
-from stoker._src.train.saver_ops import BaseSaverBuilder
+from stoker._src.train.checkpoints.saver_ops import BaseSaverBuilder
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"

@@ -1,4 +1,4 @@
-"""Element types: TensorFlow's names, wire numbers and NumPy counterparts. Torch's are in `ops/values.py`."""
+"""Element types: TensorFlow's names, wire numbers and NumPy counterparts. Torch's are in `ops/support/values.py`."""
 
 from __future__ import annotations
 

@@ -15,14 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from stoker._src.base import errors
-from stoker._src.formats.filesystems import (
-    FileStatistics,
-    Location,
-    locate,
-    mapped,
-    path_text,
-    registered_schemes,
-)
+from stoker._src.formats.filesystems import FileStatistics, Location, locate, mapped, path_text, registered_schemes
 
 _COPY_CHUNK = 1 << 20
 _MODES = frozenset(("r", "w", "a", "r+", "w+", "a+"))

@@ -401,7 +401,7 @@ class OpDefinition:
         return ranked
 
     def lower(self, function: Callable[..., Any]) -> OpDefinition:
-        """Registers how a program (runtime/programs.py) does the op: `function(build, op, inputs...)` calls loops of `build`.
+        """Registers how a program (runtime/plan/fused_loops.py) does the op: `function(build, op, inputs...)` calls loops of `build`.
 
         Inputs that are float32 arrive as buffers, others (constants all) as plain numbers. Returns the buffer of the result,
         a list of them for several, or None where this node cannot be done so.

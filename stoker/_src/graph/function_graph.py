@@ -348,7 +348,7 @@ class Function:
         return made
 
     def to_function_def(self) -> Any:
-        from stoker._src.graph.function_library import function_def_of
+        from stoker._src.graph.interchange.function_library import function_def_of
 
         return function_def_of(self)
 

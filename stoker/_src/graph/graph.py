@@ -530,7 +530,7 @@ class Graph:
         self, from_version: int | None = None, add_shapes: bool = False, use_pybind11_proto: bool = False
     ) -> Any:
         """This graph as a GraphDef; with `from_version`, only the nodes added since."""
-        from stoker._src.graph.graph_def import graph_def_of
+        from stoker._src.graph.interchange.graph_def import graph_def_of
 
         return graph_def_of(self, from_version=from_version, add_shapes=add_shapes)
 

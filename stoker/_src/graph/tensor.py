@@ -104,13 +104,13 @@ class Operation:
 
     @property
     def node_def(self) -> Any:
-        from stoker._src.graph.graph_def import node_def_of
+        from stoker._src.graph.interchange.graph_def import node_def_of
 
         return node_def_of(self)
 
     @property
     def op_def(self) -> Any:
-        from stoker._src.graph.graph_def import op_def_of
+        from stoker._src.graph.interchange.graph_def import op_def_of
 
         return op_def_of(self.definition)
 

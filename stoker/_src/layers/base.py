@@ -21,8 +21,10 @@ from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, casting, control_flow, variable_scope
-from stoker._src.ops.variables import Variable, VariableAggregation, VariableSynchronization
+from stoker._src.ops.array import casting, shaping
+from stoker._src.ops.control_flow import branches_and_loops
+from stoker._src.ops.variables import variable_scope
+from stoker._src.ops.variables.variables import Variable, VariableAggregation, VariableSynchronization
 
 
 @export(v1=("layers.InputSpec", "keras.layers.InputSpec"), v2="keras.layers.InputSpec")
@@ -98,7 +100,7 @@ def smart_cond(flag: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any
     known = known_flag(flag)
     if known is not None:
         return true_fn() if known else false_fn()
-    return control_flow.cond(flag, true_fn, false_fn)
+    return branches_and_loops.cond(flag, true_fn, false_fn)
 
 
 @export(v1="layers.Layer")
@@ -443,7 +445,7 @@ class Layer:
         for output in nest.flatten(outputs):
             with name_scope("ActivityRegularizer"):
                 loss = self._activity_regularizer(output)
-                batch = casting.cast(array.shape(output)[0], loss.dtype.base_dtype)  # type: ignore[index]
+                batch = casting.cast(shaping.shape(output)[0], loss.dtype.base_dtype)  # type: ignore[index]
                 self.add_loss(loss / batch, inputs=inputs)
 
     def __deepcopy__(self, memo: Any) -> Layer:

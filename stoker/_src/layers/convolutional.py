@@ -24,7 +24,7 @@ from stoker._src.layers.base import (
     spatial_tuple,
 )
 from stoker._src.layers.core import ZEROS
-from stoker._src.ops import array, array_joining, array_padding
+from stoker._src.ops.array import joining, pads, shaping
 from stoker._src.ops.nn import bias, conv_api
 
 _LAYOUTS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
@@ -144,11 +144,11 @@ class _Convolution(Layer):
         batches = None if shape.rank is None else shape.rank - self.rank - 1
         if batches is None or batches == 1:
             return self._finished(self._convolved(inputs))
-        sizes = array.shape(inputs)
-        folded = array.reshape(inputs, array.concat([[-1], sizes[batches:]], 0))  # type: ignore[index]
+        sizes = shaping.shape(inputs)
+        folded = shaping.reshape(inputs, shaping.concat([[-1], sizes[batches:]], 0))  # type: ignore[index]
         folded.set_shape([None, *shape[batches:]])
         outputs = self._finished(self._convolved(folded))
-        result = array.reshape(outputs, array.concat([sizes[:batches], array.shape(outputs)[1:]], 0))  # type: ignore[index]
+        result = shaping.reshape(outputs, shaping.concat([sizes[:batches], shaping.shape(outputs)[1:]], 0))  # type: ignore[index]
         result.set_shape([*shape[:batches], *outputs.static_shape[1:]])
         return result
 
@@ -170,7 +170,7 @@ class _Convolution(Layer):
         """Zeros in front, so that no output sees later inputs."""
         before = [self.dilation_rate[0] * (self.kernel_size[0] - 1), 0]
         paddings = [[0, 0], [0, 0], before] if self._channels == 1 else [[0, 0], before, [0, 0]]
-        return array_padding.pad(inputs, paddings)
+        return pads.pad(inputs, paddings)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         sizes = dims(input_shape)
@@ -343,15 +343,15 @@ class SeparableConv1D(_Separable):
             inputs = self._padded_before(inputs)
         extra = 2 if self._channels == 1 else 1
         outputs = self._separable(
-            array.expand_dims(inputs, extra),
-            array.expand_dims(self.depthwise_kernel, 0),
-            array.expand_dims(self.pointwise_kernel, 0),
+            shaping.expand_dims(inputs, extra),
+            shaping.expand_dims(self.depthwise_kernel, 0),
+            shaping.expand_dims(self.pointwise_kernel, 0),
             self.strides * 2,
             (1, *self.dilation_rate),
         )
         if self.use_bias:
             outputs = bias.bias_add(outputs, self.bias, "NCHW" if self._channels == 1 else "NHWC")
-        outputs = array.squeeze(outputs, [extra])
+        outputs = shaping.squeeze(outputs, [extra])
         return self.activation(outputs)
 
 
@@ -473,7 +473,7 @@ class _Transposed(_Convolution):
     def call(self, inputs: Any) -> Tensor:
         first = 2 if self._channels == 1 else 1
         known = list(inputs.static_shape)
-        sizes = array.shape(inputs)
+        sizes = shaping.shape(inputs)
         spatial = [
             self._grown(sizes[first + i] if known[first + i] is None else known[first + i], i)  # type: ignore[index]
             for i in range(self.rank)
@@ -484,7 +484,7 @@ class _Transposed(_Convolution):
         outputs = function(
             inputs,
             self.kernel,
-            array_joining.stack(whole),
+            joining.stack(whole),
             [1, 1, *self.strides] if first == 2 else [1, *self.strides, 1],
             self.padding.upper(),
             self.layout,

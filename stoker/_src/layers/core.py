@@ -22,9 +22,11 @@ from stoker._src.layers.base import (
     dims,
     smart_cond,
 )
-from stoker._src.ops import array, constants, initializers, linalg
+from stoker._src.ops.array import constants, shaping
+from stoker._src.ops.linalg import matrix_products
 from stoker._src.ops.nn import bias
 from stoker._src.ops.nn import dropout as dropping
+from stoker._src.ops.variables import initializers
 
 ZEROS, ONES = initializers.Zeros(), initializers.Ones()
 
@@ -98,7 +100,7 @@ class Dense(Layer):
 
     def call(self, inputs: Any) -> Tensor:
         shape = inputs.static_shape
-        outputs = linalg.matmul(inputs, self.kernel) if shape.rank == 2 else self._over_last_dimension(inputs)
+        outputs = matrix_products.matmul(inputs, self.kernel) if shape.rank == 2 else self._over_last_dimension(inputs)
         if self.use_bias:
             outputs = bias.bias_add(outputs, self.bias)
         return self.activation(outputs)
@@ -106,13 +108,13 @@ class Dense(Layer):
     def _over_last_dimension(self, inputs: Any) -> Tensor:
         shape: Shape = inputs.static_shape
         with name_scope("Tensordot") as scope:
-            rows = array.reshape(inputs, [-1, shape[-1]])
-            product = linalg.matmul(rows, self.kernel)
+            rows = shaping.reshape(inputs, [-1, shape[-1]])
+            product = matrix_products.matmul(rows, self.kernel)
             if shape.known:
                 sizes: Any = [*list(shape)[:-1], self.units]
             else:
-                sizes = array.concat([array.SHAPE_OP(inputs)[:-1], [self.units]], 0)  # type: ignore[index]
-            outputs = array.reshape(product, sizes, name=scope)
+                sizes = shaping.concat([shaping.SHAPE_OP(inputs)[:-1], [self.units]], 0)  # type: ignore[index]
+            outputs = shaping.reshape(product, sizes, name=scope)
         outputs.set_shape(Shape((*shape.dims[:-1], self.units)))  # type: ignore[index]
         return outputs
 
@@ -161,18 +163,18 @@ class Dropout(Layer):
 
     def call(self, inputs: Any, training: Any = False) -> Tensor:
         if isinstance(self.rate, (int, float, np.number)) and self.rate == 0:
-            return array.identity(inputs)
+            return shaping.identity(inputs)
 
         def dropped() -> Tensor:
             return dropping.dropout_v2(inputs, self.rate, self._decisions(inputs), self.seed)
 
-        return smart_cond(training, dropped, lambda: array.identity(inputs))
+        return smart_cond(training, dropped, lambda: shaping.identity(inputs))
 
     def _decisions(self, inputs: Any) -> Any:
         """`noise_shape` with the inputs' sizes, known or not, where it says None."""
         if not isinstance(self.noise_shape, (list, tuple)):
             return self.noise_shape
-        sizes = array.shape(inputs)
+        sizes = shaping.shape(inputs)
         return [sizes[i] if size is None else size for i, size in enumerate(self.noise_shape)]  # type: ignore[index]
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -203,15 +205,15 @@ class Flatten(Layer):
 
     def call(self, inputs: Any) -> Tensor:
         if self.data_format == "channels_first" and (inputs.static_shape.rank or 0) > 1:
-            inputs = array.transpose(inputs, [0, *range(2, inputs.static_shape.rank), 1])
+            inputs = shaping.transpose(inputs, [0, *range(2, inputs.static_shape.rank), 1])
         sizes: list[Any] = list(inputs.static_shape) if inputs.static_shape.rank is not None else [None, None]
         if len(sizes) == 1:
-            return array.expand_dims(inputs, 1)
+            return shaping.expand_dims(inputs, 1)
         if None not in sizes[1:] and not context.executing_eagerly():
-            return array.reshape(inputs, constants.constant([-1, numbers.prod(sizes[1:])]))
+            return shaping.reshape(inputs, constants.constant([-1, numbers.prod(sizes[1:])]))
         if sizes[0] is not None:
-            return array.reshape(inputs, constants.constant([sizes[0], -1]))
-        outputs = array.reshape(inputs, [array.shape(inputs)[0], -1])  # type: ignore[index]
+            return shaping.reshape(inputs, constants.constant([sizes[0], -1]))
+        outputs = shaping.reshape(inputs, [shaping.shape(inputs)[0], -1])  # type: ignore[index]
         outputs.set_shape(Shape((None, None)))
         return outputs
 

@@ -12,7 +12,8 @@ from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.weights import broadcast_weights, check_weights, without_last_one
-from stoker._src.ops import array, array_selection, casting, comparison, constants, math, math_unary, ranges, reductions
+from stoker._src.ops.array import casting, constants, ranges, selection, shaping
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 from stoker._src.ops.nn import activations, cross_entropy
 
 
@@ -79,7 +80,7 @@ def get_regularization_losses(scope: str | None = None) -> list[Any]:
 def get_regularization_loss(scope: str | None = None, name: str = "total_regularization_loss") -> Tensor:
     """The sum of the regularization losses; 0 when there are none."""
     losses = get_regularization_losses(scope)
-    return math.add_n(losses, name=name) if losses else constants.constant(0.0)
+    return arithmetic.add_n(losses, name=name) if losses else constants.constant(0.0)
 
 
 @export(v1="losses.get_total_loss")
@@ -94,7 +95,7 @@ def get_total_loss(
     losses = get_losses(scope)
     if add_regularization_losses:
         losses = losses + get_regularization_losses(scope)
-    return math.add_n(losses, name=name)
+    return arithmetic.add_n(losses, name=name)
 
 
 # -- weighting ---------------------------------------------------------------------------------------------------
@@ -105,8 +106,8 @@ def _number_present(losses: Tensor, weights: Tensor, per_batch: bool = False) ->
     known = weights.static_shape.rank == 0
     with name_scope("num_present", None, [losses, weights]) as scope:
         weights = casting.cast(weights, dtypes.float32)
-        present = array_selection.where(
-            comparison.equal(weights, 0.0), array.zeros_like(weights), array.ones_like(weights)
+        present = selection.where(
+            comparison.equal(weights, 0.0), shaping.zeros_like(weights), shaping.ones_like(weights)
         )
         present = broadcast_weights(present, losses, checked=known)
         if per_batch:
@@ -116,7 +117,7 @@ def _number_present(losses: Tensor, weights: Tensor, per_batch: bool = False) ->
 
 
 def _safe_mean(losses: Tensor, count: Tensor) -> Tensor:
-    return math.divide_no_nan(reductions.reduce_sum(losses), count, name="value")
+    return arithmetic.divide_no_nan(reductions.reduce_sum(losses), count, name="value")
 
 
 @export(v1="losses.compute_weighted_loss")
@@ -146,13 +147,13 @@ def compute_weighted_loss(
         with control_dependencies(check_weights(weights, losses)):
             losses = casting.cast(losses, dtypes.float32)
             weights = casting.cast(weights, dtypes.float32)
-            weighted = math.multiply(losses, weights)
+            weighted = arithmetic.multiply(losses, weights)
             if reduction == Reduction.NONE:
                 loss = weighted
             else:
                 loss = reductions.reduce_sum(weighted)
                 if reduction == Reduction.MEAN:
-                    total = reductions.reduce_sum(math.multiply(array.ones_like(losses), weights))
+                    total = reductions.reduce_sum(arithmetic.multiply(shaping.ones_like(losses), weights))
                     loss = _safe_mean(loss, total)
                 elif reduction == Reduction.SUM_BY_NONZERO_WEIGHTS:
                     loss = _safe_mean(loss, _number_present(losses, weights))
@@ -195,7 +196,7 @@ def absolute_difference(
     """|predictions - labels|, weighted and reduced."""
     with name_scope(scope, "absolute_difference", [predictions, labels, weights]) as opened:
         labels, predictions = _same_shape(labels, predictions)
-        losses = math_unary.abs(math.subtract(predictions, labels))
+        losses = unary_functions.abs(arithmetic.subtract(predictions, labels))
         return compute_weighted_loss(losses, weights, opened, loss_collection, reduction=reduction)
 
 
@@ -211,7 +212,7 @@ def mean_squared_error(
     """(predictions - labels)^2, weighted and reduced."""
     with name_scope(scope, "mean_squared_error", [predictions, labels, weights]) as opened:
         labels, predictions = _same_shape(labels, predictions)
-        losses = math.squared_difference(predictions, labels)
+        losses = arithmetic.squared_difference(predictions, labels)
         return compute_weighted_loss(losses, weights, opened, loss_collection, reduction=reduction)
 
 
@@ -228,11 +229,11 @@ def huber_loss(
     """0.5 d^2 where the difference d is at most `delta`, else delta * d - 0.5 delta^2, weighted and reduced."""
     with name_scope(scope, "huber_loss", [predictions, labels, weights]) as opened:
         labels, predictions = _same_shape(labels, predictions)
-        distance = math_unary.abs(math.subtract(predictions, labels))
-        quadratic = math.minimum(distance, delta)
+        distance = unary_functions.abs(arithmetic.subtract(predictions, labels))
+        quadratic = arithmetic.minimum(distance, delta)
         # The gradient of the linear part comes through the difference alone.
-        linear = math.subtract(distance, quadratic)
-        losses = math.add(0.5 * math.multiply(quadratic, quadratic), math.multiply(delta, linear))  # type: ignore[operator]
+        linear = arithmetic.subtract(distance, quadratic)
+        losses = arithmetic.add(0.5 * arithmetic.multiply(quadratic, quadratic), arithmetic.multiply(delta, linear))  # type: ignore[operator]
         return compute_weighted_loss(losses, weights, opened, loss_collection, reduction=reduction)
 
 
@@ -250,8 +251,8 @@ def log_loss(
     with name_scope(scope, "log_loss", [predictions, labels, weights]) as opened:
         labels, predictions = _same_shape(labels, predictions)
         p: Any = predictions
-        negated: Any = math_unary.negative(math.multiply(labels, math_unary.log(p + epsilon)))
-        losses = negated - math.multiply(1 - labels, math_unary.log(1 - p + epsilon))  # type: ignore[operator]
+        negated: Any = unary_functions.negative(arithmetic.multiply(labels, unary_functions.log(p + epsilon)))
+        losses = negated - arithmetic.multiply(1 - labels, unary_functions.log(1 - p + epsilon))  # type: ignore[operator]
         return compute_weighted_loss(losses, weights, opened, loss_collection, reduction=reduction)
 
 
@@ -268,8 +269,8 @@ def hinge_loss(
     _required(labels=labels, logits=logits)
     with name_scope(scope, "hinge_loss", [logits, labels, weights]) as opened:
         labels, logits = _same_shape(labels, logits)
-        signs = math.subtract(2 * labels, array.ones_like(labels))  # type: ignore[operator]
-        losses = activations.relu(math.subtract(array.ones_like(labels), math.multiply(signs, logits)))
+        signs = arithmetic.subtract(2 * labels, shaping.ones_like(labels))  # type: ignore[operator]
+        losses = activations.relu(arithmetic.subtract(shaping.ones_like(labels), arithmetic.multiply(signs, logits)))
         return compute_weighted_loss(losses, weights, opened, loss_collection, reduction=reduction)
 
 
@@ -293,7 +294,7 @@ def cosine_distance(
         raise ValueError("You must specify argument `axis`.")
     with name_scope(scope, "cosine_distance_loss", [predictions, labels, weights]) as opened:
         labels, predictions = _same_shape(labels, predictions)
-        product = reductions.reduce_sum(math.multiply(predictions, labels), axis=(axis,), keepdims=True)
+        product = reductions.reduce_sum(arithmetic.multiply(predictions, labels), axis=(axis,), keepdims=True)
         losses = 1 - product  # type: ignore[operator]
         return compute_weighted_loss(losses, weights, opened, loss_collection, reduction=reduction)
 
@@ -311,21 +312,23 @@ def mean_pairwise_squared_error(
         labels, predictions = _same_shape(labels, predictions)
         weights = casting.cast(weights, dtypes.float32)
         with control_dependencies(check_weights(weights, labels)):
-            difference = math.subtract(predictions, labels)
+            difference = arithmetic.subtract(predictions, labels)
             axes = ranges.range(1, ranges.rank(difference))
-            squares = reductions.reduce_sum(math_unary.square(difference), axis=axes, keepdims=True)
+            squares = reductions.reduce_sum(unary_functions.square(difference), axis=axes, keepdims=True)
             count: Any = _number_present(difference, weights, per_batch=True)
-            first = 2.0 * math.divide_no_nan(squares, math.maximum(count - 1, 0), name="value")  # type: ignore[operator]
+            first = 2.0 * arithmetic.divide_no_nan(squares, arithmetic.maximum(count - 1, 0), name="value")  # type: ignore[operator]
             total = reductions.reduce_sum(difference, axis=axes, keepdims=True)
-            second = 2.0 * math.divide_no_nan(  # type: ignore[operator]
-                math_unary.square(total), math.maximum(math.multiply(count, count - 1), 0), name="value"
+            second = 2.0 * arithmetic.divide_no_nan(  # type: ignore[operator]
+                unary_functions.square(total),
+                arithmetic.maximum(arithmetic.multiply(count, count - 1), 0),
+                name="value",
             )
-            weighted = math.multiply(math.subtract(first, second), weights)
+            weighted = arithmetic.multiply(arithmetic.subtract(first, second), weights)
             loss = reductions.reduce_sum(weighted)
-            mean = array_selection.where(
+            mean = selection.where(
                 reductions.reduce_sum(count) > 0,
                 loss,
-                array.zeros_like(loss),
+                shaping.zeros_like(loss),
                 name="value",  # type: ignore[operator]
             )
         add_loss(mean, loss_collection)
@@ -377,9 +380,9 @@ def softmax_cross_entropy(
         labels: Any = casting.cast(onehot_labels, logits.dtype.base_dtype)
         logits.shape.assert_is_compatible_with(labels.shape)
         if label_smoothing > 0:
-            classes = casting.cast(array.shape(labels, optimize=False)[-1], logits.dtype.base_dtype)  # type: ignore[index]
+            classes = casting.cast(shaping.shape(labels, optimize=False)[-1], logits.dtype.base_dtype)  # type: ignore[index]
             labels = labels * (1.0 - label_smoothing) + label_smoothing / classes
-        labels = array.stop_gradient(labels, name="labels_stop_gradient")
+        labels = shaping.stop_gradient(labels, name="labels_stop_gradient")
         losses = cross_entropy.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits, name="xentropy")
         return compute_weighted_loss(losses, weights, opened, loss_collection, reduction=reduction)
 

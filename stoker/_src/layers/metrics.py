@@ -18,18 +18,10 @@ from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.weights import broadcast_weights, check_weights, squeezed_like
-from stoker._src.ops import (
-    array,
-    array_selection,
-    casting,
-    comparison,
-    math,
-    math_unary,
-    ranges,
-    reductions,
-    variable_scope,
-)
-from stoker._src.ops.variables import Variable, VariableAggregation, VariableSynchronization
+from stoker._src.ops.array import casting, ranges, selection, shaping
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
+from stoker._src.ops.variables import variable_scope
+from stoker._src.ops.variables.variables import Variable, VariableAggregation, VariableSynchronization
 
 Metric = tuple[Any, Any]
 
@@ -59,7 +51,7 @@ def metric(function: Function) -> Function:
 def metric_variable(shape: Any, dtype: Any, name: str, validate_shape: bool = True) -> Any:
     """Zeros in LOCAL_VARIABLES and METRIC_VARIABLES."""
     return Variable(
-        lambda: array.zeros(shape, dtype),
+        lambda: shaping.zeros(shape, dtype),
         trainable=False,
         collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],
         validate_shape=validate_shape,
@@ -78,9 +70,9 @@ def matched(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Any, A
             ranks = predictions.static_shape.rank, labels.static_shape.rank
             if None not in ranks:
                 if ranks[0] - ranks[1] == 1 and predictions.static_shape[-1] in (1, None):  # type: ignore[operator]
-                    predictions = array.squeeze(predictions, [-1])
+                    predictions = shaping.squeeze(predictions, [-1])
                 elif ranks[1] - ranks[0] == 1 and labels.static_shape[-1] in (1, None):  # type: ignore[operator]
-                    labels = array.squeeze(labels, [-1])
+                    labels = shaping.squeeze(labels, [-1])
             else:
                 predictions, labels = squeezed_like(predictions, labels), squeezed_like(labels, predictions)
         predictions.shape.assert_is_compatible_with(labels.shape)
@@ -93,15 +85,15 @@ def matched(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Any, A
     if rank is None or wanted is None:
         return predictions, labels, squeezed_like(weights, predictions, expand=True)
     if rank - wanted == 1 and weights.static_shape[-1] in (1, None):
-        weights = array.squeeze(weights, [-1])
+        weights = shaping.squeeze(weights, [-1])
     elif wanted - rank == 1:
-        weights = array.expand_dims(weights, -1)
+        weights = shaping.expand_dims(weights, -1)
     return predictions, labels, weights
 
 
 def quotient(part: Any, whole: Any, name: str) -> Tensor:
     """part / whole; 0 where whole is not positive."""
-    return math.divide_no_nan(part, math.maximum(whole, 0.0), name=name)
+    return arithmetic.divide_no_nan(part, arithmetic.maximum(whole, 0.0), name=name)
 
 
 # -- means -------------------------------------------------------------------------------------------------------
@@ -131,7 +123,7 @@ def mean(
         else:
             values, _, weights = matched(values, None, weights)
             weights = broadcast_weights(casting.cast(weights, dtypes.float32), values)
-            values = math.multiply(values, weights)
+            values = arithmetic.multiply(values, weights)
             number = reductions.reduce_sum(weights)
         new_total = total.assign_add(reductions.reduce_sum(values))
         with control_dependencies([values]):
@@ -155,12 +147,12 @@ def mean_tensor(
         values = casting.cast(values, dtypes.float32)
         total = metric_variable(values.static_shape, dtypes.float32, "total_tensor")
         count = metric_variable(values.static_shape, dtypes.float32, "count_tensor")
-        number = array.ones_like(values)
+        number = shaping.ones_like(values)
         if weights is not None:
             values, _, weights = matched(values, None, weights)
             weights = broadcast_weights(casting.cast(weights, dtypes.float32), values)
-            values = math.multiply(values, weights)
-            number = math.multiply(number, weights)
+            values = arithmetic.multiply(values, weights)
+            number = arithmetic.multiply(number, weights)
         new_total = total.assign_add(values)
         with control_dependencies([values]):
             new_count = count.assign_add(number)
@@ -199,7 +191,7 @@ def mean_absolute_error(
 ) -> Metric:
     """The mean of |predictions - labels|."""
     predictions, labels, weights = matched(predictions, labels, weights)
-    errors = math_unary.abs(math.subtract(predictions, labels))
+    errors = unary_functions.abs(arithmetic.subtract(predictions, labels))
     return mean(errors, weights, name=name or "mean_absolute_error")
 
 
@@ -215,7 +207,7 @@ def mean_squared_error(
 ) -> Metric:
     """The mean of (predictions - labels)^2."""
     predictions, labels, weights = matched(predictions, labels, weights)
-    errors = math.squared_difference(labels, predictions)
+    errors = arithmetic.squared_difference(labels, predictions)
     return mean(errors, weights, name=name or "mean_squared_error")
 
 
@@ -231,7 +223,7 @@ def root_mean_squared_error(
 ) -> Metric:
     """The square root of the mean squared error."""
     value, update = mean_squared_error(labels, predictions, weights, name=name or "root_mean_squared_error")
-    return math_unary.sqrt(value), math_unary.sqrt(update)
+    return unary_functions.sqrt(value), unary_functions.sqrt(update)
 
 
 @export(v1="metrics.mean_relative_error")
@@ -248,9 +240,9 @@ def mean_relative_error(
     """The mean of |predictions - labels| / normalizer; 0 where the normalizer is 0."""
     predictions, labels, weights = matched(predictions, labels, weights)
     predictions, normalizer, _ = matched(predictions, normalizer, None)
-    errors = math_unary.abs(math.subtract(labels, predictions))
-    relative = array_selection.where(
-        comparison.equal(normalizer, 0.0), array.zeros_like(labels), math.divide(errors, normalizer)
+    errors = unary_functions.abs(arithmetic.subtract(labels, predictions))
+    relative = selection.where(
+        comparison.equal(normalizer, 0.0), shaping.zeros_like(labels), arithmetic.divide(errors, normalizer)
     )
     return mean(relative, weights, name=name or "mean_relative_error")
 
@@ -268,9 +260,9 @@ def mean_cosine_distance(
 ) -> Metric:
     """1 - the mean of the sums of labels * predictions along `dim`, both unit vectors."""
     predictions, labels, weights = matched(predictions, labels, weights)
-    products = reductions.reduce_sum(math.multiply(predictions, labels), axis=[dim], keepdims=True)
+    products = reductions.reduce_sum(arithmetic.multiply(predictions, labels), axis=[dim], keepdims=True)
     similarity, update = mean(products, weights, name=name or "mean_cosine_distance")
-    return math.subtract(1.0, similarity), math.subtract(1.0, update)
+    return arithmetic.subtract(1.0, similarity), arithmetic.subtract(1.0, update)
 
 
 @export(v1="metrics.percentage_below")
@@ -325,8 +317,8 @@ def _counting(kind: str, doc: str) -> Callable[..., Metric]:
             values = casting.cast(hit, dtypes.float32)
             if weights is not None:
                 with control_dependencies(check_weights(weights, values)):
-                    values = math.multiply(values, casting.cast(weights, dtypes.float32))
-            return array.identity(total), total.assign_add(reductions.reduce_sum(values))
+                    values = arithmetic.multiply(values, casting.cast(weights, dtypes.float32))
+            return shaping.identity(total), total.assign_add(reductions.reduce_sum(values))
 
     return count
 
@@ -343,7 +335,7 @@ def _ratio(other: Callable[..., Metric], labels: Any, predictions: Any, weights:
     misses, misses_update = other(labels, predictions, weights)
 
     def ratio(a: Any, b: Any, label: str) -> Tensor:
-        return array_selection.where(comparison.greater(a + b, 0), math.truediv(a, a + b, name="div"), 0.0, name=label)
+        return selection.where(comparison.greater(a + b, 0), arithmetic.truediv(a, a + b, name="div"), 0.0, name=label)
 
     return ratio(hits, misses, "value"), ratio(hits_update, misses_update, "update_op")
 

@@ -14,31 +14,20 @@ from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.metrics import Metric, matched, metric, metric_variable
 from stoker._src.layers.weights import broadcast_weights
-from stoker._src.ops import (
-    array,
-    array_selection,
-    assertions,
-    casting,
-    comparison,
-    counting,
-    diagonals,
-    grouping,
-    math,
-    ranges,
-    reductions,
-    scatter_state,
-    sorting,
-    sparse,
-    variable_scope,
-)
+from stoker._src.ops.array import casting, ranges, selection, shaping
+from stoker._src.ops.control_flow import assertions, grouping
+from stoker._src.ops.linalg import diagonals
+from stoker._src.ops.math import arithmetic, comparison, counting, reductions, sorting
+from stoker._src.ops.sparse import sparse_functions
+from stoker._src.ops.variables import scatter_ops, variable_scope
 
 
 def _flat(labels: Any, predictions: Any, weights: Any) -> tuple[Tensor, Tensor, Any]:
     predictions, labels, weights = matched(
         casting.cast(predictions, dtypes.int64), casting.cast(labels, dtypes.int64), weights
     )
-    labels, predictions = array.reshape(labels, [-1]), array.reshape(predictions, [-1])
-    return labels, predictions, None if weights is None else array.reshape(weights, [-1])
+    labels, predictions = shaping.reshape(labels, [-1]), shaping.reshape(predictions, [-1])
+    return labels, predictions, None if weights is None else shaping.reshape(weights, [-1])
 
 
 @export(v1="metrics.mean_iou")
@@ -60,7 +49,9 @@ def mean_iou(
         labels, predictions, weights = _flat(labels, predictions, weights)
         total = metric_variable([num_classes, num_classes], dtypes.float64, "total_confusion_matrix")
         if weights is not None:  # one weight may serve all
-            weights = math.multiply(casting.cast(weights, dtypes.float64), array.ones_like(labels, dtypes.float64))
+            weights = arithmetic.multiply(
+                casting.cast(weights, dtypes.float64), shaping.ones_like(labels, dtypes.float64)
+            )
         found = counting.confusion_matrix(labels, predictions, num_classes, dtypes.float64, weights=weights)
         update = total.assign_add(found)
         rows = casting.cast(reductions.reduce_sum(total, 0), dtypes.float32)
@@ -68,11 +59,11 @@ def mean_iou(
         both = casting.cast(diagonals.DIAG_PART(total.value()), dtypes.float32)
         union: Any = rows + columns - both  # type: ignore[operator]
         present = reductions.reduce_sum(casting.cast(comparison.not_equal(union, 0.0), dtypes.float32))
-        safe = array_selection.where(comparison.greater(union, 0.0), union, array.ones_like(union))
-        overlaps = math.divide(both, safe)
-        mean = array_selection.where(
+        safe = selection.where(comparison.greater(union, 0.0), union, shaping.ones_like(union))
+        overlaps = arithmetic.divide(both, safe)
+        mean = selection.where(
             comparison.greater(present, 0.0),
-            math.divide(reductions.reduce_sum(overlaps, name="mean_iou"), present),
+            arithmetic.divide(reductions.reduce_sum(overlaps, name="mean_iou"), present),
             0.0,
         )
         return mean, update
@@ -98,16 +89,16 @@ def mean_per_class_accuracy(
         labels, predictions, weights = _flat(labels, predictions, weights)
         total = metric_variable([num_classes], dtypes.float32, "total")
         count = metric_variable([num_classes], dtypes.float32, "count")
-        ones = array.ones_like(labels, dtypes.float32)
+        ones = shaping.ones_like(labels, dtypes.float32)
         right = casting.cast(comparison.equal(labels, predictions), dtypes.float32)
         if weights is not None:
             weights = casting.cast(weights, dtypes.float32)
-            right, ones = math.multiply(right, weights), math.multiply(ones, weights)
-        new_total = scatter_state.scatter_add(total, labels, ones)
-        new_count = scatter_state.scatter_add(count, labels, right)
-        by_class = math.divide_no_nan(count, math.maximum(total, 0.0))
+            right, ones = arithmetic.multiply(right, weights), arithmetic.multiply(ones, weights)
+        new_total = scatter_ops.scatter_add(total, labels, ones)
+        new_count = scatter_ops.scatter_add(count, labels, right)
+        by_class = arithmetic.divide_no_nan(count, arithmetic.maximum(total, 0.0))
         value = reductions.reduce_mean(by_class, name="mean_accuracy")
-        update = math.divide_no_nan(new_count, math.maximum(new_total, 0.0), name="update_op")
+        update = arithmetic.divide_no_nan(new_count, arithmetic.maximum(new_total, 0.0), name="update_op")
         return value, update
 
 
@@ -124,7 +115,7 @@ def _dense_labels(labels: Any, predictions: Tensor) -> Tensor:
         ValueError: labels for other examples than the predictions are for.
     """
     if _is_sparse(labels):
-        labels = sparse.to_dense(sparse.as_sparse(labels), -1)
+        labels = sparse_functions.to_dense(sparse_functions.as_sparse(labels), -1)
     labels = convert_to_tensor(labels)
     if labels.dtype.base_dtype is not dtypes.int64:
         raise TypeError(f"Types don't match, {dtypes.int64} vs {labels.dtype}.")
@@ -136,12 +127,12 @@ def _dense_labels(labels: Any, predictions: Tensor) -> Tensor:
                 "be the same rank as labels rank or labels rank plus one."
             )
         if found.rank == wanted.rank - 1:
-            labels = array.expand_dims(labels, -1)
+            labels = shaping.expand_dims(labels, -1)
         if not found[: wanted.rank - 1].compatible(wanted[:-1]):
             raise ValueError(f"Labels of shape {labels.shape} are not for predictions of shape {predictions.shape}.")
         if found.known and wanted.known:
             return labels
-    examples = array.shape(labels)[:-1], array.shape(predictions)[:-1]  # type: ignore[index]
+    examples = shaping.shape(labels)[:-1], shaping.shape(predictions)[:-1]  # type: ignore[index]
     alike = comparison.logical_and(
         comparison.equal(ranges.rank(labels), ranges.rank(predictions)),
         reductions.reduce_all(comparison.equal(*examples)),
@@ -156,16 +147,16 @@ def _is_sparse(labels: Any) -> bool:
 
 def _first_of_its_kind(labels: Tensor) -> Tensor:
     """Which classes were not named before in their row: one named twice counts once."""
-    count = array.shape(labels)[-1]  # type: ignore[index]
-    same = comparison.equal(array.expand_dims(labels, -1), array.expand_dims(labels, -2))
+    count = shaping.shape(labels)[-1]  # type: ignore[index]
+    same = comparison.equal(shaping.expand_dims(labels, -1), shaping.expand_dims(labels, -2))
     places = ranges.range(count)
-    earlier = comparison.less(array.expand_dims(places, 0), array.expand_dims(places, 1))
+    earlier = comparison.less(shaping.expand_dims(places, 0), shaping.expand_dims(places, 1))
     return comparison.logical_not(reductions.reduce_any(comparison.logical_and(same, earlier), axis=-1))
 
 
 def _hits(labels: Tensor, chosen: Tensor) -> Tensor:
     """[..., k]: which of the chosen classes are labels."""
-    equal = comparison.equal(array.expand_dims(chosen, -1), array.expand_dims(labels, -2))
+    equal = comparison.equal(shaping.expand_dims(chosen, -1), shaping.expand_dims(labels, -2))
     return reductions.reduce_any(equal, axis=-1)
 
 
@@ -195,7 +186,7 @@ def _positives(labels: Tensor, chosen: Tensor, class_id: Any) -> tuple[Tensor, T
 def _weighted_total(amounts: Tensor, weights: Any) -> Tensor:
     if weights is not None:
         weights = casting.cast(weights, dtypes.float64)
-        amounts = math.multiply(amounts, broadcast_weights(weights, amounts))
+        amounts = arithmetic.multiply(amounts, broadcast_weights(weights, amounts))
     return reductions.reduce_sum(amounts)
 
 
@@ -238,8 +229,8 @@ def _at_top_k(
             variable = metric_variable([], dtypes.float64, _label_at(label, k, class_id))
             values.append(variable.value())
             updates.append(variable.assign_add(_weighted_total(amount, weights)))
-        value = math.divide(values[0], math.add(values[0], values[1]), name=scope)
-        update = math.divide(updates[0], math.add(updates[0], updates[1]), name="update")
+        value = arithmetic.divide(values[0], arithmetic.add(values[0], values[1]), name=scope)
+        update = arithmetic.divide(updates[0], arithmetic.add(updates[0], updates[1]), name="update")
         return value, update
 
 
@@ -333,26 +324,26 @@ def average_precision_at_k(
         labels = _dense_labels(labels, chosen)
         hits = _as_double(_hits(labels, chosen))
         places = casting.cast(ranges.range(1, k + 1), dtypes.float64)
-        before = comparison.less_equal(array.expand_dims(places, 0), array.expand_dims(places, 1))
-        running = reductions.reduce_sum(math.multiply(array.expand_dims(hits, -2), _as_double(before)), -1)
-        precisions = math.multiply(math.divide(running, places), hits)
+        before = comparison.less_equal(shaping.expand_dims(places, 0), shaping.expand_dims(places, 1))
+        running = reductions.reduce_sum(arithmetic.multiply(shaping.expand_dims(hits, -2), _as_double(before)), -1)
+        precisions = arithmetic.multiply(arithmetic.divide(running, places), hits)
         # A label named twice counts twice here unless labels are sparse, as in TensorFlow.
         if by_row:
             fresh = comparison.logical_and(_first_of_its_kind(labels), comparison.greater_equal(labels, 0))
             named = reductions.reduce_sum(_as_double(fresh), -1)
         else:
-            named = casting.cast(array.shape(labels)[-1], dtypes.float64)  # type: ignore[index]
-        most = math.minimum(named, float(k))
-        averages = math.divide(reductions.reduce_sum(precisions, -1), most)
-        count = array.ones_like(averages)
+            named = casting.cast(shaping.shape(labels)[-1], dtypes.float64)  # type: ignore[index]
+        most = arithmetic.minimum(named, float(k))
+        averages = arithmetic.divide(reductions.reduce_sum(precisions, -1), most)
+        count = shaping.ones_like(averages)
         if weights is not None:
             weights = broadcast_weights(casting.cast(weights, dtypes.float64), averages)
-            averages, count = math.multiply(averages, weights), weights
+            averages, count = arithmetic.multiply(averages, weights), weights
         # TensorFlow's name for this variable follows from a scope that it opens before.
         largest = metric_variable([], dtypes.float64, "max_1")
         total = metric_variable([], dtypes.float64, "total")
         new_largest = largest.assign_add(reductions.reduce_sum(count))
         new_total = total.assign_add(reductions.reduce_sum(averages))
-        value = math.divide_no_nan(total, largest, name="mean")
-        update = math.divide_no_nan(new_total, new_largest, name=scope)
+        value = arithmetic.divide_no_nan(total, largest, name="mean")
+        update = arithmetic.divide_no_nan(new_total, new_largest, name=scope)
         return value, update

@@ -12,18 +12,10 @@ from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.metrics import Metric, matched, metric, metric_variable
 from stoker._src.layers.weights import broadcast_weights
-from stoker._src.ops import (
-    array,
-    array_selection,
-    casting,
-    comparison,
-    debugging,
-    math,
-    math_unary,
-    reductions,
-    scans,
-    variable_scope,
-)
+from stoker._src.ops.array import casting, selection, shaping
+from stoker._src.ops.control_flow import debugging
+from stoker._src.ops.math import arithmetic, comparison, reductions, scans, unary_functions
+from stoker._src.ops.variables import variable_scope
 
 _ALL = ("true_positives", "false_negatives", "true_negatives", "false_positives")
 _SHORT = {"true_positives": "tp", "false_negatives": "fn", "true_negatives": "tn", "false_positives": "fp"}
@@ -44,18 +36,18 @@ def _confusion(
         predictions, labels, weights = matched(
             casting.cast(predictions, dtypes.float32), casting.cast(labels, dtypes.bool_), weights
         )
-    scores = array.reshape(predictions, [1, -1])
-    truth = array.reshape(labels, [1, -1])
+    scores = shaping.reshape(predictions, [1, -1])
+    truth = shaping.reshape(labels, [1, -1])
     levels = convert_to_tensor(thresholds)
     if levels.static_shape.rank != 1:
         raise ValueError(f"Shape must be rank 1 but is rank {levels.static_shape.rank}: thresholds")
-    levels = array.reshape(levels, [-1, 1])
+    levels = shaping.reshape(levels, [-1, 1])
     above = comparison.greater(scores, levels)
     below, untrue = comparison.logical_not(above), comparison.logical_not(truth)
     flat = None
     if weights is not None:
         whole = broadcast_weights(casting.cast(weights, dtypes.float32), predictions)
-        flat = array.reshape(whole, [1, -1])
+        flat = shaping.reshape(whole, [1, -1])
     parts = {
         "true_positives": (truth, above),
         "false_negatives": (truth, below),
@@ -67,7 +59,7 @@ def _confusion(
         variable = metric_variable([len(thresholds)], dtypes.float32, kind)
         hits = casting.cast(comparison.logical_and(*parts[kind]), dtypes.float32)
         if flat is not None:
-            hits = math.multiply(hits, flat)
+            hits = arithmetic.multiply(hits, flat)
         values[_SHORT[kind]] = variable.value()
         updates[_SHORT[kind]] = variable.assign_add(reductions.reduce_sum(hits, 1))
     return values, updates
@@ -130,36 +122,36 @@ def _area(counts: dict[str, Any], curve: str, method: str, name: str) -> Tensor:
     if curve == "PR" and method == "careful_interpolation":
         return _interpolated(tp, fp, fn)
     small = 1.0e-6
-    recall: Any = math.divide(tp + small, tp + fn + small)  # type: ignore[operator]
+    recall: Any = arithmetic.divide(tp + small, tp + fn + small)  # type: ignore[operator]
     if curve == "ROC":
-        x: Any = math.divide(fp, fp + tn + small)  # type: ignore[operator]
+        x: Any = arithmetic.divide(fp, fp + tn + small)  # type: ignore[operator]
         y: Any = recall
     else:
-        x, y = recall, math.divide(tp + small, tp + fp + small)  # type: ignore[operator]
+        x, y = recall, arithmetic.divide(tp + small, tp + fp + small)  # type: ignore[operator]
     before, after = y[:-1], y[1:]
     if method == "minoring":
-        height = math.minimum(before, after)
+        height = arithmetic.minimum(before, after)
     elif method == "majoring":
-        height = math.maximum(before, after)
+        height = arithmetic.maximum(before, after)
     else:
         height = (before + after) / 2.0
-    return reductions.reduce_sum(math.multiply(x[:-1] - x[1:], height), name=name)
+    return reductions.reduce_sum(arithmetic.multiply(x[:-1] - x[1:], height), name=name)
 
 
 def _interpolated(tp: Any, fp: Any, fn: Any) -> Tensor:
     with name_scope("interpolate_pr_auc") as scope:
         hits = tp[:-1] - tp[1:]
         called = tp + fp
-        slope = math.divide_no_nan(hits, math.maximum(called[:-1] - called[1:], 0), name="prec_slope")
-        intercept = tp[1:] - math.multiply(slope, called[1:])
-        ratio = array_selection.where(
+        slope = arithmetic.divide_no_nan(hits, arithmetic.maximum(called[:-1] - called[1:], 0), name="prec_slope")
+        intercept = tp[1:] - arithmetic.multiply(slope, called[1:])
+        ratio = selection.where(
             comparison.logical_and(called[:-1] > 0, called[1:] > 0),
-            math.divide_no_nan(called[:-1], math.maximum(called[1:], 0), name="recall_relative_ratio"),
-            array.ones_like(called[1:]),
+            arithmetic.divide_no_nan(called[:-1], arithmetic.maximum(called[1:], 0), name="recall_relative_ratio"),
+            shaping.ones_like(called[1:]),
         )
-        area = math.multiply(slope, hits + math.multiply(intercept, math_unary.log(ratio)))
+        area = arithmetic.multiply(slope, hits + arithmetic.multiply(intercept, unary_functions.log(ratio)))
         return reductions.reduce_sum(
-            math.divide_no_nan(area, math.maximum(tp[1:] + fn[1:], 0), name="pr_auc_increment"), name=scope
+            arithmetic.divide_no_nan(area, arithmetic.maximum(tp[1:] + fn[1:], 0), name="pr_auc_increment"), name=scope
         )
 
 
@@ -170,15 +162,15 @@ def _at_best(
 
     Of several such thresholds, a specificity is taken at the highest and a sensitivity at the lowest.
     """
-    given: Any = math.divide(counts[fixed[0]], counts[fixed[0]] + counts[fixed[1]] + _EDGE)
-    distance: Any = math_unary.abs(given - wanted)
+    given: Any = arithmetic.divide(counts[fixed[0]], counts[fixed[0]] + counts[fixed[1]] + _EDGE)
+    distance: Any = unary_functions.abs(given - wanted)
     if fixed == ("tp", "fn"):
-        last: Any = array.shape(distance)[0]  # type: ignore[index]
-        index = last - 1 - casting.cast(scans.argmin(array_selection.reverse(distance, [0]), 0), dtypes.int32)
+        last: Any = shaping.shape(distance)[0]  # type: ignore[index]
+        index = last - 1 - casting.cast(scans.argmin(selection.reverse(distance, [0]), 0), dtypes.int32)
     else:
         index = casting.cast(scans.argmin(distance, 0), dtypes.int32)
     hit, miss = (convert_to_tensor(counts[key])[index] for key in shown)  # type: ignore[index]
-    return math.divide(hit, hit + miss + _EDGE, name=name)
+    return arithmetic.divide(hit, hit + miss + _EDGE, name=name)
 
 
 def _rate_at_rate(
@@ -245,7 +237,7 @@ def _counting(kind: str, doc: str) -> Callable[..., Metric]:
     ) -> Metric:
         with variable_scope.variable_scope(name, kind, (predictions, labels, weights)):
             values, updates = _confusion(labels, predictions, list(thresholds), weights, (kind,))
-            return array.identity(values[_SHORT[kind]]), updates[_SHORT[kind]]
+            return shaping.identity(values[_SHORT[kind]]), updates[_SHORT[kind]]
 
     return count
 
@@ -285,7 +277,7 @@ def _hit_rate(label: str, other: str) -> Callable[..., Metric]:
 
             def ratio(counts: dict[str, Any], ending: str) -> Tensor:
                 hits, misses = counts["tp"], counts[_SHORT[other]]
-                return math.divide(hits, _EDGE + hits + misses, name=f"{label}_{ending}")
+                return arithmetic.divide(hits, _EDGE + hits + misses, name=f"{label}_{ending}")
 
             return ratio(values, "value"), ratio(updates, "update_op")
 

@@ -12,9 +12,10 @@ from stoker._src.graph.scopes import colocate_with, control_dependencies, name_s
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.base import InputSpec, Layer, as_public, called_once, dims, known_flag, smart_cond
 from stoker._src.layers.core import ONES, ZEROS
-from stoker._src.ops import array, casting, constants, math, math_unary, reductions
+from stoker._src.ops.array import casting, constants, shaping
+from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.nn import activations, batch_norm, moments
-from stoker._src.ops.variables import ResourceVariable
+from stoker._src.ops.variables.variables import ResourceVariable
 
 
 @export(v1="layers.BatchNormalization")
@@ -174,10 +175,10 @@ class BatchNormalization(Layer):
             return self._fused_call(inputs, training)
         if self.virtual_batch_size is None:
             return self._plain_call(inputs, training)
-        sizes = array.shape(inputs)
-        parts = array.concat([[self.virtual_batch_size, -1], sizes[1:]], 0)  # type: ignore[index]
-        outputs = self._plain_call(array.reshape(inputs, parts), training)
-        return array.reshape(outputs, sizes)
+        sizes = shaping.shape(inputs)
+        parts = shaping.concat([[self.virtual_batch_size, -1], sizes[1:]], 0)  # type: ignore[index]
+        outputs = self._plain_call(shaping.reshape(inputs, parts), training)
+        return shaping.reshape(outputs, sizes)
 
     def _fused_call(self, inputs: Any, training: Any) -> Tensor:
         letters = "DHW"[5 - inputs.static_shape.rank :]
@@ -255,7 +256,7 @@ class BatchNormalization(Layer):
                 scale, offset = _composed([self._along(each, rank) for each in found], scale, offset)
             self._note(shared_mean, shared_variance, training)
             if trained is None:
-                batch_mean, batch_variance, like = mean, variance, array.zeros_like
+                batch_mean, batch_variance, like = mean, variance, shaping.zeros_like
                 # All virtual batches use the same averages.
                 mean = smart_cond(training, lambda: batch_mean, lambda: self.moving_mean + like(batch_mean))
                 variance = smart_cond(
@@ -273,10 +274,10 @@ class BatchNormalization(Layer):
         return outputs
 
     def _adjustments(self, inputs: Any, training: Any) -> tuple[Any, Any]:
-        scale, bias = self.adjustment(array.shape(inputs))
+        scale, bias = self.adjustment(shaping.shape(inputs))
         return (
-            smart_cond(training, lambda: scale, lambda: array.ones_like(scale)),
-            smart_cond(training, lambda: bias, lambda: array.zeros_like(bias)),
+            smart_cond(training, lambda: scale, lambda: shaping.ones_like(scale)),
+            smart_cond(training, lambda: bias, lambda: shaping.zeros_like(bias)),
         )
 
     def _corrections(self, mean: Any, variance: Any, training: Any) -> tuple[Any, Any]:
@@ -286,18 +287,18 @@ class BatchNormalization(Layer):
         shift = (mean - self.renorm_mean) / self.renorm_stddev
         bounds = {key: convert_to_tensor(value, ratio.dtype) for key, value in self.renorm_clipping.items()}
         if "rmin" in bounds:
-            ratio = math.maximum(ratio, bounds["rmin"])
+            ratio = arithmetic.maximum(ratio, bounds["rmin"])
         if "rmax" in bounds:
-            ratio = math.minimum(ratio, bounds["rmax"])
+            ratio = arithmetic.minimum(ratio, bounds["rmax"])
         if "dmax" in bounds:
-            shift = math.minimum(math.maximum(shift, -bounds["dmax"]), bounds["dmax"])
+            shift = arithmetic.minimum(arithmetic.maximum(shift, -bounds["dmax"]), bounds["dmax"])
         return (
-            array.stop_gradient(smart_cond(training, lambda: ratio, lambda: array.ones_like(ratio))),
-            array.stop_gradient(smart_cond(training, lambda: shift, lambda: array.zeros_like(shift))),
+            shaping.stop_gradient(smart_cond(training, lambda: ratio, lambda: shaping.ones_like(ratio))),
+            shaping.stop_gradient(smart_cond(training, lambda: shift, lambda: shaping.zeros_like(shift))),
         )
 
     def _deviation(self, variance: Any) -> Any:
-        return math_unary.SQRT(variance + self.epsilon)
+        return unary_functions.SQRT(variance + self.epsilon)
 
     def _note(self, mean: Any, variance: Any, training: Any) -> None:
         """Adds the updates of all averages."""
@@ -326,7 +327,7 @@ class BatchNormalization(Layer):
             return vector
         shape = [1] * rank
         shape[self.axis[0]] = vector.static_shape[0]
-        return array.reshape(vector, shape)
+        return shaping.reshape(vector, shape)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return as_public(dims(input_shape))
@@ -342,7 +343,7 @@ def _composed(inner: Any, scale: Any, offset: Any) -> tuple[Any, Any]:
 def _root_of(initializer: Any) -> Any:
     def initialize(shape: Any, dtype: Any = dtypes.float32, partition_info: Any = None) -> Any:
         made = initializer() if isinstance(initializer, type) else initializer
-        return math_unary.SQRT(made(shape, dtype))
+        return unary_functions.SQRT(made(shape, dtype))
 
     return initialize
 

@@ -18,7 +18,7 @@ from stoker._src.layers.base import (
     output_length,
     spatial_tuple,
 )
-from stoker._src.ops import array
+from stoker._src.ops.array import shaping
 from stoker._src.ops.nn import pool_api
 
 
@@ -66,7 +66,7 @@ class _Pooling(Layer):
     def _one_dimension(self, inputs: Any) -> Tensor:
         """As an image of width one."""
         extra = 3 if self._channels == 1 else 2
-        wide = array.expand_dims(inputs, extra)
+        wide = shaping.expand_dims(inputs, extra)
         function = pool_api.avg_pool if self.average else pool_api.max_pool
         pooled = function(
             wide,
@@ -76,7 +76,7 @@ class _Pooling(Layer):
             data_format="NCHW" if self._channels == 1 else "NHWC",
             name="AvgPool" if self.average else "MaxPool",
         )
-        return array.squeeze(pooled, [extra])
+        return shaping.squeeze(pooled, [extra])
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         sizes = dims(input_shape)

@@ -12,20 +12,11 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import control_dependencies
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.rnn_cells import check_cell, zero_tensors
-from stoker._src.ops import (
-    array,
-    array_joining,
-    array_selection,
-    assertions,
-    casting,
-    comparison,
-    constants,
-    control_flow,
-    math,
-    reductions,
-    variable_scope,
-)
-from stoker._src.ops.tensor_array import TensorArray
+from stoker._src.ops.array import casting, constants, joining, selection, shaping
+from stoker._src.ops.control_flow import assertions, branches_and_loops
+from stoker._src.ops.control_flow.tensor_array import TensorArray
+from stoker._src.ops.math import arithmetic, comparison, reductions
+from stoker._src.ops.variables import variable_scope
 
 
 def _swapped(x: Any) -> Tensor:
@@ -34,7 +25,7 @@ def _swapped(x: Any) -> Tensor:
     rank = x.static_shape.rank
     if rank is None:
         raise ValueError("Inputs to a recurrent network must have a known rank.")
-    return array.transpose(x, [1, 0, *range(2, rank)])
+    return shaping.transpose(x, [1, 0, *range(2, rank)])
 
 
 def _initial_state(cell: Any, initial_state: Any, batch_size: Any, dtype: Any) -> Any:
@@ -53,7 +44,7 @@ def _where_running(running: Any, new: Any, old: Any) -> Any:
     def choose(mine: Any, theirs: Any) -> Any:
         if isinstance(mine, TensorArray) or (isinstance(mine, Tensor) and mine.static_shape.rank == 0):
             return mine
-        chosen = array_selection.where(running, mine, theirs)
+        chosen = selection.where(running, mine, theirs)
         chosen.set_shape(mine.static_shape)
         return chosen
 
@@ -67,15 +58,15 @@ def _checked_lengths(sequence_length: Any, batch_size: Any) -> Any:
     lengths = casting.cast(sequence_length, dtypes.int32)
     if lengths.static_shape.rank not in (None, 1):
         raise ValueError(f"sequence_length must be a vector of length batch_size, but saw shape: {lengths.shape}")
-    lengths = array.identity(lengths, name="sequence_length")
+    lengths = shaping.identity(lengths, name="sequence_length")
     if context.executing_eagerly():
         return lengths
     check = assertions.assert_op(
-        comparison.equal(array.shape(lengths)[0], batch_size),  # type: ignore[index]
-        ["Expected a sequence_length for each example of the batch:", array.shape(lengths), "batch size", batch_size],
+        comparison.equal(shaping.shape(lengths)[0], batch_size),  # type: ignore[index]
+        ["Expected a sequence_length for each example of the batch:", shaping.shape(lengths), "batch size", batch_size],
     )
     with control_dependencies([check]):
-        return array.identity(lengths, name="CheckSeqLen")
+        return shaping.identity(lengths, name="CheckSeqLen")
 
 
 @export(v1="nn.dynamic_rnn")
@@ -115,7 +106,7 @@ def dynamic_rnn(
         if not time_major:
             flat = [_swapped(x) for x in flat]
         first = flat[0]
-        sizes = array.shape(first)
+        sizes = shaping.shape(first)
         steps = sizes[0]  # type: ignore[index]
         known = first.static_shape[1]
         batch_size = sizes[1] if known is None else known  # type: ignore[index]
@@ -175,8 +166,8 @@ def _loop(
     # tells the arrays the batch's size.
     bound = steps
     if lengths is not None and not context.executing_eagerly():
-        bound = math.minimum(steps, math.maximum(1, reductions.reduce_max(lengths)))
-    _, arrays, final = control_flow.while_loop(
+        bound = arithmetic.minimum(steps, arithmetic.maximum(1, reductions.reduce_max(lengths)))
+    _, arrays, final = branches_and_loops.while_loop(
         lambda time, *_: time < bound,
         body,
         (time, tuple(written), state),
@@ -216,10 +207,8 @@ def bidirectional_dynamic_rnn(
 
     def turned(x: Any) -> Tensor:
         if sequence_length is not None:
-            return array_selection.reverse_sequence(
-                x, seq_lengths=sequence_length, seq_axis=time_axis, batch_axis=batch_axis
-            )
-        return array_selection.reverse(x, axis=[time_axis])
+            return selection.reverse_sequence(x, seq_lengths=sequence_length, seq_axis=time_axis, batch_axis=batch_axis)
+        return selection.reverse(x, axis=[time_axis])
 
     with variable_scope.variable_scope(scope or "bidirectional_rnn"):
         with variable_scope.variable_scope("fw") as forward:
@@ -269,7 +258,7 @@ def static_rnn(
         if first.static_shape.rank == 0:
             raise ValueError(f"The inputs of a step must have a batch dimension, got {first}.")
         known = first.static_shape[0]
-        batch_size = array.shape(first)[0] if known is None else known  # type: ignore[index]
+        batch_size = shaping.shape(first)[0] if known is None else known  # type: ignore[index]
         state = _initial_state(cell, initial_state, batch_size, dtype)
         lengths = _checked_lengths(sequence_length, batch_size)
         outputs: list[Any] = []
@@ -299,7 +288,7 @@ def _unless_all_ended(
         running = comparison.less(time, lengths)
         return nest.flatten([_where_running(running, output, zeros), _where_running(running, new_state, state)])
 
-    found = control_flow.cond(comparison.less(time, longest), step, lambda: nest.flatten([zeros, state]))
+    found = branches_and_loops.cond(comparison.less(time, longest), step, lambda: nest.flatten([zeros, state]))
     for value, kept in zip(found, nest.flatten([zeros, state])):
         value.set_shape(kept.static_shape)
     output, new_state = nest.pack_sequence_as([zeros, state], found)
@@ -330,11 +319,11 @@ def static_state_saving_rnn(
     saved = [state_saver.save_state(name, value) for name, value in zip(names, nest.flatten(state))]
     # The saving happens whenever the last output is computed.
     with control_dependencies(saved):
-        outputs[-1] = nest.map_structure(array.identity, outputs[-1])
+        outputs[-1] = nest.map_structure(shaping.identity, outputs[-1])
         if structured:
-            state = nest.map_structure(array.identity, state)
+            state = nest.map_structure(shaping.identity, state)
         else:
-            state = array.identity(state)
+            state = shaping.identity(state)
     return outputs, state
 
 
@@ -364,7 +353,7 @@ def static_bidirectional_rnn(
             outputs_bw, state_bw = static_rnn(cell_bw, turned, initial_state_bw, dtype, sequence_length, backward)
     back = _reversed_steps(outputs_bw, sequence_length)
     joined = [
-        nest.pack_sequence_as(fw, [array.concat([a, b], 1) for a, b in zip(nest.flatten(fw), nest.flatten(bw))])
+        nest.pack_sequence_as(fw, [shaping.concat([a, b], 1) for a, b in zip(nest.flatten(fw), nest.flatten(bw))])
         for fw, bw in zip(outputs_fw, back)
     ]
     return joined, state_fw, state_bw
@@ -376,9 +365,9 @@ def _reversed_steps(steps: Any, lengths: Any) -> list[Any]:
         return list(reversed(steps))
     columns = []
     for column in zip(*[nest.flatten(step) for step in steps]):
-        whole = array_joining.stack(list(column))
-        turned = array_selection.reverse_sequence(whole, seq_lengths=lengths, seq_axis=0, batch_axis=1)
-        columns.append(array_joining.unstack(turned))
+        whole = joining.stack(list(column))
+        turned = selection.reverse_sequence(whole, seq_lengths=lengths, seq_axis=0, batch_axis=1)
+        columns.append(joining.unstack(turned))
     return [nest.pack_sequence_as(steps[0], list(row)) for row in zip(*columns)]
 
 
@@ -404,7 +393,7 @@ def raw_rnn(
         finished, next_input, state, emit, loop_state = steer(time, None, None, None)
         first = convert_to_tensor(nest.flatten(next_input)[0])
         known = first.static_shape[0]
-        batch_size = array.shape(first)[0] if known is None else known  # type: ignore[index]
+        batch_size = shaping.shape(first)[0] if known is None else known  # type: ignore[index]
         has_loop_state = loop_state is not None
         loop_state = constants.constant(0, dtypes.int32) if not has_loop_state else loop_state
         next_input = nest.map_structure(convert_to_tensor, next_input)
@@ -412,7 +401,9 @@ def raw_rnn(
         if emit is not None:
             structure = emit
             zeros = [
-                array.zeros(array.concat([array.reshape(batch_size, [1]), array.shape(x)], 0), x.dtype.base_dtype)
+                shaping.zeros(
+                    shaping.concat([shaping.reshape(batch_size, [1]), shaping.shape(x)], 0), x.dtype.base_dtype
+                )
                 for x in map(convert_to_tensor, nest.flatten(emit))
             ]
             kinds: list[Any] = [x.dtype.base_dtype for x in zeros]
@@ -443,8 +434,8 @@ def raw_rnn(
 
         finished = convert_to_tensor(finished, dtypes.bool_)
         if finished.static_shape.rank == 0:
-            finished = array.fill(array.reshape(batch_size, [1]), finished)
-        results: Any = control_flow.while_loop(
+            finished = shaping.fill(shaping.reshape(batch_size, [1]), finished)
+        results: Any = branches_and_loops.while_loop(
             lambda time, finished, *_: comparison.logical_not(reductions.reduce_all(finished)),
             body,
             (time, finished, next_input, arrays, state, loop_state),

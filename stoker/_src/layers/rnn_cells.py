@@ -14,18 +14,11 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.base import InputSpec, Layer, as_activation, dims
-from stoker._src.ops import (
-    array,
-    array_joining,
-    clip,
-    initializers,
-    linalg,
-    math,
-    math_unary,
-    partitioned,
-    variable_scope,
-)
+from stoker._src.ops.array import joining, shaping
+from stoker._src.ops.linalg import matrix_products
+from stoker._src.ops.math import arithmetic, clipping, unary_functions
 from stoker._src.ops.nn import bias
+from stoker._src.ops.variables import initializers, partitioned, variable_scope
 
 _KERNEL, _BIAS = "kernel", "bias"
 
@@ -52,14 +45,14 @@ def state_shape(batch_size: Any, size: Any) -> Any:
     known = constant_value(batch_size) if isinstance(batch_size, Tensor) else batch_size
     if known is not None:
         return [int(known), *inner]
-    return array.concat([array.reshape(batch_size, [1]), inner], 0)
+    return shaping.concat([shaping.reshape(batch_size, [1]), inner], 0)
 
 
 def zero_tensors(state_size: Any, batch_size: Any, dtype: Any) -> Any:
     """Zeros for each size of a structure of them."""
 
     def zeros(size: Any) -> Tensor:
-        made = array.zeros(state_shape(batch_size, size), dtype)
+        made = shaping.zeros(state_shape(batch_size, size), dtype)
         inner = [size] if isinstance(size, int) else list(as_shape(size))
         made.set_shape(Shape((made.static_shape[0] if made.static_shape.rank else None, *inner)))
         return made
@@ -118,7 +111,7 @@ class RNNCell(Layer):
                 raise ValueError(f"batch size from input tensor is different from the input param. Input tensor batch: {found}, batch_size: {batch_size}")  # fmt: skip
             if dtype is not None and as_dtype(dtype) is not inputs.dtype.base_dtype:
                 raise ValueError(f"dtype from input tensor is different from the input param. Input tensor dtype: {inputs.dtype}, dtype: {dtype}")  # fmt: skip
-            batch_size = array.shape(inputs)[0]  # type: ignore[index]
+            batch_size = shaping.shape(inputs)[0]  # type: ignore[index]
             dtype = inputs.dtype
         if batch_size is None or dtype is None:
             raise ValueError(f"batch_size and dtype cannot be None while constructing initial state: batch_size={batch_size}, dtype={dtype}")  # fmt: skip
@@ -174,7 +167,7 @@ class BasicRNNCell(_LayerCell):
     ) -> None:
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._num_units = num_units
-        self._activation = math_unary.tanh if activation is None else as_activation(activation)
+        self._activation = unary_functions.tanh if activation is None else as_activation(activation)
 
     @property
     def state_size(self) -> int:
@@ -191,7 +184,7 @@ class BasicRNNCell(_LayerCell):
         self.built = True
 
     def call(self, inputs: Any, state: Any) -> Any:
-        product = linalg.matmul(array.concat([inputs, state], 1), self._kernel)
+        product = matrix_products.matmul(shaping.concat([inputs, state], 1), self._kernel)
         output = self._activation(bias.bias_add(product, self._bias))
         return output, output
 
@@ -219,7 +212,7 @@ class GRUCell(_LayerCell):
     ) -> None:
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._num_units = num_units
-        self._activation = math_unary.tanh if activation is None else as_activation(activation)
+        self._activation = unary_functions.tanh if activation is None else as_activation(activation)
         self._kernel_initializer, self._bias_initializer = kernel_initializer, bias_initializer
 
     @property
@@ -246,9 +239,9 @@ class GRUCell(_LayerCell):
         self.built = True
 
     def call(self, inputs: Any, state: Any) -> Any:
-        gates = linalg.matmul(array.concat([inputs, state], 1), self._gate_kernel)
-        r, u = array_joining.split(math_unary.sigmoid(bias.bias_add(gates, self._gate_bias)), 2, 1)
-        candidate = linalg.matmul(array.concat([inputs, r * state], 1), self._candidate_kernel)  # type: ignore[operator]
+        gates = matrix_products.matmul(shaping.concat([inputs, state], 1), self._gate_kernel)
+        r, u = joining.split(unary_functions.sigmoid(bias.bias_add(gates, self._gate_bias)), 2, 1)
+        candidate = matrix_products.matmul(shaping.concat([inputs, r * state], 1), self._candidate_kernel)  # type: ignore[operator]
         c = self._activation(bias.bias_add(candidate, self._candidate_bias))
         output = u * state + (1 - u) * c  # type: ignore[operator]
         return output, output
@@ -286,7 +279,7 @@ class BasicLSTMCell(_LayerCell):
     ) -> None:
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._num_units, self._forget_bias, self._state_is_tuple = num_units, forget_bias, state_is_tuple
-        self._activation = math_unary.tanh if activation is None else as_activation(activation)
+        self._activation = unary_functions.tanh if activation is None else as_activation(activation)
 
     @property
     def state_size(self) -> Any:
@@ -304,14 +297,14 @@ class BasicLSTMCell(_LayerCell):
         self.built = True
 
     def call(self, inputs: Any, state: Any) -> Any:
-        c, h = state if self._state_is_tuple else array_joining.split(state, 2, 1)
-        gates = bias.bias_add(linalg.matmul(array.concat([inputs, h], 1), self._kernel), self._bias)
-        i, j, f, o = array_joining.split(gates, 4, 1)
-        sigmoid = math_unary.sigmoid
-        kept = math.multiply(c, sigmoid(math.add(f, self._forget_bias)))
-        new_c = math.add(kept, math.multiply(sigmoid(i), self._activation(j)))
-        new_h = math.multiply(self._activation(new_c), sigmoid(o))
-        return new_h, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else array.concat([new_c, new_h], 1)
+        c, h = state if self._state_is_tuple else joining.split(state, 2, 1)
+        gates = bias.bias_add(matrix_products.matmul(shaping.concat([inputs, h], 1), self._kernel), self._bias)
+        i, j, f, o = joining.split(gates, 4, 1)
+        sigmoid = unary_functions.sigmoid
+        kept = arithmetic.multiply(c, sigmoid(arithmetic.add(f, self._forget_bias)))
+        new_c = arithmetic.add(kept, arithmetic.multiply(sigmoid(i), self._activation(j)))
+        new_h = arithmetic.multiply(self._activation(new_c), sigmoid(o))
+        return new_h, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else shaping.concat([new_c, new_h], 1)
 
 
 def _parts(shards: int | None) -> Any:
@@ -360,7 +353,7 @@ class LSTMCell(_LayerCell):
         self._initializer, self._num_proj, self._proj_clip = initializer, num_proj, proj_clip
         self._output_size = num_proj or num_units
         self._forget_bias, self._state_is_tuple = forget_bias, state_is_tuple
-        self._activation = math_unary.tanh if activation is None else as_activation(activation)
+        self._activation = unary_functions.tanh if activation is None else as_activation(activation)
 
     @property
     def output_size(self) -> int:
@@ -397,21 +390,21 @@ class LSTMCell(_LayerCell):
         if self._state_is_tuple:
             c, h = state
         else:
-            c, h = array_joining.split(state, [self._num_units, self.output_size], 1)
-        gates = bias.bias_add(linalg.matmul(array.concat([inputs, h], 1), self._kernel), self._bias)
-        i, j, f, o = array_joining.split(gates, 4, 1)
-        sigmoid, act, peep = math_unary.sigmoid, self._activation, self._use_peepholes
+            c, h = joining.split(state, [self._num_units, self.output_size], 1)
+        gates = bias.bias_add(matrix_products.matmul(shaping.concat([inputs, h], 1), self._kernel), self._bias)
+        i, j, f, o = joining.split(gates, 4, 1)
+        sigmoid, act, peep = unary_functions.sigmoid, self._activation, self._use_peepholes
         f = f + self._forget_bias  # type: ignore[operator]
         new_c = sigmoid(f + self._w_f * c if peep else f) * c
         new_c = new_c + sigmoid(i + self._w_i * c if peep else i) * act(j)  # type: ignore[operator]
         if self._cell_clip is not None:
-            new_c = clip.clip_by_value(new_c, -self._cell_clip, self._cell_clip)
+            new_c = clipping.clip_by_value(new_c, -self._cell_clip, self._cell_clip)
         new_h = sigmoid(o + self._w_o * new_c if peep else o) * act(new_c)  # type: ignore[operator]
         if self._num_proj is not None:
-            new_h = linalg.matmul(new_h, self._projection)
+            new_h = matrix_products.matmul(new_h, self._projection)
             if self._proj_clip is not None:
-                new_h = clip.clip_by_value(new_h, -self._proj_clip, self._proj_clip)
-        return new_h, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else array.concat([new_c, new_h], 1)
+                new_h = clipping.clip_by_value(new_h, -self._proj_clip, self._proj_clip)
+        return new_h, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else shaping.concat([new_c, new_h], 1)
 
 
 @export(v1="nn.rnn_cell.MultiRNNCell")
@@ -479,4 +472,4 @@ class MultiRNNCell(RNNCell):
                     start += cell.state_size
                 inputs, new_state = cell(inputs, current)
                 states.append(new_state)
-        return inputs, tuple(states) if self._state_is_tuple else array.concat(states, 1)
+        return inputs, tuple(states) if self._state_is_tuple else shaping.concat(states, 1)

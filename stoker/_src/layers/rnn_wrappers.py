@@ -16,10 +16,11 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.rnn_cells import LSTMStateTuple, RNNCell, check_cell
-from stoker._src.ops import math_unary, random
+from stoker._src.ops.control_flow.tensor_array import TensorArray
+from stoker._src.ops.math import unary_functions
 from stoker._src.ops.nn import dropout
-from stoker._src.ops.tensor_array import TensorArray
-from stoker._src.ops.variables import Variable
+from stoker._src.ops.random import uniform_normal
+from stoker._src.ops.variables.variables import Variable
 
 
 class _Wrapper(RNNCell):
@@ -165,7 +166,7 @@ class DropoutWrapper(_Wrapper):
                 continue
             flat = nest.flatten(size) if isinstance(size, (list, tuple, dict)) else [size]
             self._noise[name] = [
-                random.random_uniform([1, *_sizes(each)], dtype=dtype, seed=self._mask_seed(f"{name}_{i}"))
+                uniform_normal.random_uniform([1, *_sizes(each)], dtype=dtype, seed=self._mask_seed(f"{name}_{i}"))
                 for i, each in enumerate(flat)
             ]
 
@@ -183,7 +184,7 @@ class DropoutWrapper(_Wrapper):
             if not flag:
                 return value
             if self._variational:
-                return value / keep * math_unary.floor(keep + noise)
+                return value / keep * unary_functions.floor(keep + noise)
             return dropout.dropout(value, keep_prob=keep, seed=self._mask_seed(salt))
 
         return nest.map_structure_up_to(flags, drop, flags, values, noise)

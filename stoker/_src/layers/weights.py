@@ -9,7 +9,9 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, assertions, comparison, math, ranges, reductions
+from stoker._src.ops.array import ranges, shaping
+from stoker._src.ops.control_flow import assertions
+from stoker._src.ops.math import arithmetic, comparison, reductions
 
 _RULE = "weights can not be broadcast to values."
 
@@ -47,7 +49,7 @@ def check_weights(weights: Any, values: Any) -> list[Any]:
             raise ValueError(problem)
         if _surely_fits(weights.static_shape, values.static_shape):
             return []
-        mine, theirs = array.shape(weights), array.shape(values)
+        mine, theirs = shaping.shape(weights), shaping.shape(values)
         same = comparison.EQUAL(mine, theirs, incompatible_shape_error=False)
         fits = reductions.reduce_all(comparison.logical_or(comparison.equal(mine, 1), same))
         if None in (weights.static_shape.rank, values.static_shape.rank):
@@ -66,7 +68,7 @@ def broadcast_weights(weights: Any, values: Any, checked: bool = False) -> Tenso
         if known.known and known.dims == values.static_shape.dims:
             return weights
         with control_dependencies([] if checked else check_weights(weights, values)):
-            return math.multiply(weights, array.ones_like(values), name=scope)
+            return arithmetic.multiply(weights, shaping.ones_like(values), name=scope)
 
 
 def squeezed_like(x: Tensor, other: Tensor, expand: bool = False) -> Tensor:
@@ -77,11 +79,11 @@ def squeezed_like(x: Tensor, other: Tensor, expand: bool = False) -> Tensor:
         return x
     mine, theirs = ranges.rank(x), ranges.rank(other)
     more = comparison.equal(mine, theirs + 1)  # type: ignore[operator]
-    sizes = array.shape(x)[: mine - math.cast(more, dtypes.int32)]  # type: ignore[index,operator]
+    sizes = shaping.shape(x)[: mine - arithmetic.cast(more, dtypes.int32)]  # type: ignore[index,operator]
     if expand:
         less = comparison.logical_and(comparison.equal(mine + 1, theirs), comparison.not_equal(mine, 0))  # type: ignore[operator]
-        sizes = array.concat([sizes, array.fill([math.cast(less, dtypes.int32)], 1)], 0)
-    return array.reshape(x, sizes)
+        sizes = shaping.concat([sizes, shaping.fill([arithmetic.cast(less, dtypes.int32)], 1)], 0)
+    return shaping.reshape(x, sizes)
 
 
 def without_last_one(labels: Tensor, logits: Tensor, weights: Any) -> tuple[Tensor, Any]:
@@ -92,9 +94,9 @@ def without_last_one(labels: Tensor, logits: Tensor, weights: Any) -> tuple[Tens
     if ranks[1] == 0:
         raise ValueError(f"`logits` cannot be a scalar. Received logits={logits}`")
     if ranks[0] == ranks[1] and labels.static_shape[-1] in (1, None):
-        labels = array.squeeze(labels, [-1])
+        labels = shaping.squeeze(labels, [-1])
     weights = convert_to_tensor(weights)
     wanted = ranks[1] - 1  # type: ignore[operator]
     if (weights.static_shape.rank or 0) == wanted + 1 and weights.static_shape[-1] in (1, None):
-        weights = array.squeeze(weights, [-1])
+        weights = shaping.squeeze(weights, [-1])
     return labels, weights

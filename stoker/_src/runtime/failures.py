@@ -18,7 +18,7 @@ from stoker._src.base.errors import (
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Kernel
 from stoker._src.graph.tensor import Operation
-from stoker._src.ops.values import to_numpy
+from stoker._src.ops.support.values import to_numpy
 
 
 def explain_failure(error: BaseException, op: Any, values: list[Any] | None = None) -> BaseException:

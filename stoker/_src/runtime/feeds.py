@@ -12,9 +12,9 @@ from stoker._src.base import dtypes, nest
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape, TensorShape
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.constants import _bytes_array
-from stoker._src.ops.session_tensors import TensorHandle
-from stoker._src.ops.values import from_numpy, torch_dtype
+from stoker._src.ops.array.constants import _bytes_array
+from stoker._src.ops.resources.session_tensors import TensorHandle
+from stoker._src.ops.support.values import from_numpy, torch_dtype
 
 
 def converter(tensor: Tensor) -> Callable[[Any], Any]:

@@ -9,7 +9,7 @@ from stoker._src.base.errors import InaccessibleTensorError
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import session_tensors
+from stoker._src.ops.resources import session_tensors
 
 # (type, expand): composite fetches, as SparseTensor and IndexedSlices; expand(value) -> (parts, rebuild).
 _COMPOSITES: list[tuple[type, Callable[[Any], tuple[list[Any], Callable[[list[Any]], Any]]]]] = []

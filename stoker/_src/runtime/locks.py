@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from stoker._src.ops.waiting import RunState, running
+from stoker._src.ops.support.waiting import RunState, running
 
 MOST_PASSED = 256
 """How many runs may go past one that waits, before all have to queue behind it."""

@@ -22,19 +22,19 @@ from stoker._src.formats.protos import ConfigProto, RunOptions
 from stoker._src.graph import context, placement_log
 from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.values import to_numpy
-from stoker._src.ops.waiting import RunState, running
+from stoker._src.ops.support.values import to_numpy
+from stoker._src.ops.support.waiting import RunState, running
 from stoker._src.runtime import composites as composites  # registers what SparseTensor and its like are made of
-from stoker._src.runtime.by_shape import ByShape
-from stoker._src.runtime.cuda_graphs import repeated
 from stoker._src.runtime.devices import DeviceAttributes, Placement, described
-from stoker._src.runtime.emit import Step, emit
 from stoker._src.runtime.feeds import converter, expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
-from stoker._src.runtime.functions import FunctionCompiler, step_failure
+from stoker._src.runtime.functions.bodies import FunctionCompiler, step_failure
 from stoker._src.runtime.locks import Holding, VariablesLock
 from stoker._src.runtime.memory import keep_freed_memory
-from stoker._src.runtime.plan import Planner
+from stoker._src.runtime.plan.by_shape import ByShape
+from stoker._src.runtime.plan.cuda_graphs import repeated
+from stoker._src.runtime.plan.emit import Step, emit
+from stoker._src.runtime.plan.planner import Planner
 from stoker._src.runtime.resources import NodeContext, ResourceManager
 from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_metadata
 

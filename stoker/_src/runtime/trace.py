@@ -8,12 +8,12 @@ import time
 from typing import Any
 
 from stoker._src.formats.protos import NodeDef, StepStats
-from stoker._src.graph.function_library import referenced_functions
 from stoker._src.graph.graph import PRODUCER_VERSION
-from stoker._src.graph.graph_def import node_def_of
+from stoker._src.graph.interchange.function_library import referenced_functions
+from stoker._src.graph.interchange.graph_def import node_def_of
 from stoker._src.graph.tensor import Tensor
-from stoker._src.runtime.instructions import Instruction
-from stoker._src.runtime.plan import Planner
+from stoker._src.runtime.plan.instructions import Instruction
+from stoker._src.runtime.plan.planner import Planner
 
 HOST = "/job:localhost/replica:0/task:0/device:CPU:0"
 

@@ -19,17 +19,10 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import (
-    array,
-    array_selection,
-    assertions,
-    comparison,
-    constants,
-    math,
-    math_unary,
-    random,
-    reductions,
-)
+from stoker._src.ops.array import constants, selection, shaping
+from stoker._src.ops.control_flow import assertions
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
+from stoker._src.ops.random import uniform_normal
 
 
 def _decayed(function: str, global_step: Any, compute: Callable[[], Any]) -> Any:
@@ -68,11 +61,11 @@ def exponential_decay(
 def _exponential(learning_rate: Any, step: Any, decay_steps: Any, decay_rate: Any, staircase: bool, scope: str) -> Any:
     rate = _rate(learning_rate)
     dtype = rate.dtype.base_dtype
-    decay_steps, decay_rate = math.cast(decay_steps, dtype), math.cast(decay_rate, dtype)
-    exponent = math.cast(step, dtype) / decay_steps  # type: ignore[operator]
+    decay_steps, decay_rate = arithmetic.cast(decay_steps, dtype), arithmetic.cast(decay_rate, dtype)
+    exponent = arithmetic.cast(step, dtype) / decay_steps  # type: ignore[operator]
     if staircase:
-        exponent = math_unary.FLOOR(exponent)
-    return math.multiply(rate, math.POW(decay_rate, exponent), name=scope)
+        exponent = unary_functions.FLOOR(exponent)
+    return arithmetic.multiply(rate, arithmetic.POW(decay_rate, exponent), name=scope)
 
 
 @export(v1="train.natural_exp_decay")
@@ -92,7 +85,7 @@ def natural_exp_decay(
 
     def compute() -> Any:
         with name_scope(name, "ExponentialTimeDecay", [learning_rate, global_step, decay_rate]) as scope:
-            base = math.exp(math.negative(decay_rate))
+            base = arithmetic.exp(arithmetic.negative(decay_rate))
             return _exponential(learning_rate, global_step, decay_steps, base, staircase, scope)
 
     return _decayed("natural_exp_decay", global_step, compute)
@@ -117,12 +110,12 @@ def inverse_time_decay(
         with name_scope(name, "InverseTimeDecay", [learning_rate, global_step, decay_rate]) as scope:
             rate = _rate(learning_rate)
             dtype = rate.dtype.base_dtype
-            steps, factor = math.cast(decay_steps, dtype), math.cast(decay_rate, dtype)
-            ratio = math.cast(global_step, dtype) / steps  # type: ignore[operator]
+            steps, factor = arithmetic.cast(decay_steps, dtype), arithmetic.cast(decay_rate, dtype)
+            ratio = arithmetic.cast(global_step, dtype) / steps  # type: ignore[operator]
             if staircase:
-                ratio = math_unary.FLOOR(ratio)
-            one = math.cast(constants.constant(1), dtype)
-            return math.REAL_DIV(rate, math.add(one, math.multiply(factor, ratio)), name=scope)
+                ratio = unary_functions.FLOOR(ratio)
+            one = arithmetic.cast(constants.constant(1), dtype)
+            return arithmetic.REAL_DIV(rate, arithmetic.add(one, arithmetic.multiply(factor, ratio)), name=scope)
 
     return _decayed("inverse_time_decay", global_step, compute)
 
@@ -151,16 +144,16 @@ def polynomial_decay(
         with name_scope(name, "PolynomialDecay", given) as scope:
             rate = _rate(learning_rate)
             dtype = rate.dtype.base_dtype
-            end, exponent = math.cast(end_learning_rate, dtype), math.cast(power, dtype)
-            step, steps = math.cast(global_step, dtype), math.cast(decay_steps, dtype)
+            end, exponent = arithmetic.cast(end_learning_rate, dtype), arithmetic.cast(power, dtype)
+            step, steps = arithmetic.cast(global_step, dtype), arithmetic.cast(decay_steps, dtype)
             if cycle:
                 # At step 0 the first period has begun: its multiple is 1.
-                periods = math_unary.CEIL(step / steps)  # type: ignore[operator]
-                steps = math.multiply(steps, math.MAXIMUM(periods, constants.constant(1.0, dtype)))
+                periods = unary_functions.CEIL(step / steps)  # type: ignore[operator]
+                steps = arithmetic.multiply(steps, arithmetic.MAXIMUM(periods, constants.constant(1.0, dtype)))
             else:
-                step = math.MINIMUM(step, steps)
+                step = arithmetic.MINIMUM(step, steps)
             left = 1 - step / steps  # type: ignore[operator]
-            return math.add(math.multiply(rate - end, math.POW(left, exponent)), end, name=scope)  # type: ignore[operator]
+            return arithmetic.add(arithmetic.multiply(rate - end, arithmetic.POW(left, exponent)), end, name=scope)  # type: ignore[operator]
 
     return _decayed("polynomial_decay", global_step, compute)
 
@@ -210,7 +203,7 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = 
                 return _only_case(at, limits, results)
             chosen = results[-1]
             for limit, value in zip(reversed(limits), reversed(results[:-1])):
-                chosen = array_selection.SELECT(math.LESS_EQUAL(at, limit), value, chosen)
+                chosen = selection.SELECT(arithmetic.LESS_EQUAL(at, limit), value, chosen)
             return chosen
 
     if not context.executing_eagerly():
@@ -227,17 +220,17 @@ def _increase(boundaries: list[Any]) -> bool:
 
 def _only_case(at: Tensor, limits: list[Tensor], results: list[Tensor]) -> Tensor:
     """The value of the one interval that `at` lies in, the first value if there is none; two of them are an error."""
-    cases: list[Any] = [math.LESS_EQUAL(at, limits[0]), math.GREATER(at, limits[-1])]
+    cases: list[Any] = [arithmetic.LESS_EQUAL(at, limits[0]), arithmetic.GREATER(at, limits[-1])]
     for low, high in itertools.pairwise(limits):
-        cases.append(comparison.LOGICAL_AND(math.GREATER(at, low), math.LESS_EQUAL(at, high)))
-    count = reductions.reduce_sum(math.cast(array.PACK(cases), dtypes.int32))
-    single = math.LESS_EQUAL(count, constants.constant(1))
+        cases.append(comparison.LOGICAL_AND(arithmetic.GREATER(at, low), arithmetic.LESS_EQUAL(at, high)))
+    count = reductions.reduce_sum(arithmetic.cast(shaping.PACK(cases), dtypes.int32))
+    single = arithmetic.LESS_EQUAL(count, constants.constant(1))
     message = "Input error: exclusive=True: more than 1 conditions evaluated as True, as boundaries do not increase:"
     check = assertions.assert_op(single, [message, *limits])
     chosen = results[0]
     with control_dependencies([] if check is None else [check]):
         for case, value in zip(cases, [results[0], results[-1], *results[1:-1]]):
-            chosen = array_selection.SELECT(case, value, chosen)
+            chosen = selection.SELECT(case, value, chosen)
         return chosen
 
 
@@ -247,7 +240,7 @@ def _limit(boundary: Any, dtype: Any) -> Tensor:
         return limit
     # Plain integers are int32; steps are usually int64.
     if limit.dtype.base_dtype is dtypes.int32 and dtype is dtypes.int64:
-        return math.cast(limit, dtype)
+        return arithmetic.cast(limit, dtype)
     raise ValueError(f"Boundaries ({limit.dtype.base_dtype!r}) must have the same dtype as x ({dtype!r}).")
 
 
@@ -267,10 +260,10 @@ def cosine_decay(
         with name_scope(name, "CosineDecay", [learning_rate, global_step]):
             rate = _rate(learning_rate)
             dtype = rate.dtype.base_dtype
-            steps = math.cast(decay_steps, dtype)
-            done = math.MINIMUM(math.cast(global_step, dtype), steps) / steps
-            cosine = 0.5 * (1.0 + math_unary.COS(constants.constant(numbers.pi, dtype) * done))  # type: ignore[operator]
-            return math.multiply(rate, (1 - alpha) * cosine + alpha)
+            steps = arithmetic.cast(decay_steps, dtype)
+            done = arithmetic.MINIMUM(arithmetic.cast(global_step, dtype), steps) / steps
+            cosine = 0.5 * (1.0 + unary_functions.COS(constants.constant(numbers.pi, dtype) * done))  # type: ignore[operator]
+            return arithmetic.multiply(rate, (1 - alpha) * cosine + alpha)
 
     return _decayed("cosine_decay", global_step, compute)
 
@@ -298,13 +291,13 @@ def cosine_decay_restarts(
         with name_scope(name, "SGDRDecay", [learning_rate, global_step]) as scope:
             rate = _rate(learning_rate)
             dtype = rate.dtype.base_dtype
-            first, least = math.cast(first_decay_steps, dtype), math.cast(alpha, dtype)
-            longer, lower = math.cast(t_mul, dtype), math.cast(m_mul, dtype)
-            done = math.cast(global_step, dtype) / first  # type: ignore[operator]
+            first, least = arithmetic.cast(first_decay_steps, dtype), arithmetic.cast(alpha, dtype)
+            longer, lower = arithmetic.cast(t_mul, dtype), arithmetic.cast(m_mul, dtype)
+            done = arithmetic.cast(global_step, dtype) / first  # type: ignore[operator]
             period, fraction = _period(done, longer, dtype)
-            peak = math.POW(lower, period)
-            cosine = 0.5 * peak * (1.0 + math_unary.COS(constants.constant(numbers.pi, dtype) * fraction))  # type: ignore[operator]
-            return math.multiply(rate, (1 - least) * cosine + least, name=scope)  # type: ignore[operator]
+            peak = arithmetic.POW(lower, period)
+            cosine = 0.5 * peak * (1.0 + unary_functions.COS(constants.constant(numbers.pi, dtype) * fraction))  # type: ignore[operator]
+            return arithmetic.multiply(rate, (1 - least) * cosine + least, name=scope)  # type: ignore[operator]
 
     return _decayed("cosine_decay_restarts", global_step, compute)
 
@@ -314,16 +307,16 @@ def _period(done: Any, longer: Any, dtype: Any) -> tuple[Any, Any]:
     one = constants.constant(1.0, dtype)
     equal = comparison.EQUAL(longer, one)
     # With periods of one length the sums below divide by zero: work them out for 2 and choose afterwards.
-    growth = array_selection.SELECT(equal, constants.constant(2.0, dtype), longer)
+    growth = selection.SELECT(equal, constants.constant(2.0, dtype), longer)
     # The quotient is whole where a period begins: rounding must not leave it below, in the period before.
     slack = constants.constant(100 * float(ml_dtypes.finfo(dtype.as_numpy_dtype).eps), dtype)
-    number = math_unary.FLOOR(math.log(1.0 - done * (1.0 - growth)) / math.log(growth) + slack)  # type: ignore[operator]
-    power = math.POW(growth, number)
+    number = unary_functions.FLOOR(arithmetic.log(1.0 - done * (1.0 - growth)) / arithmetic.log(growth) + slack)  # type: ignore[operator]
+    power = arithmetic.POW(growth, number)
     begun = (1.0 - power) / (1.0 - growth)  # type: ignore[operator]
-    plain = math_unary.FLOOR(done)
+    plain = unary_functions.FLOOR(done)
     return (
-        array_selection.SELECT(equal, plain, number),
-        array_selection.SELECT(equal, done - plain, (done - begun) / power),
+        selection.SELECT(equal, plain, number),
+        selection.SELECT(equal, done - plain, (done - begun) / power),
     )
 
 
@@ -387,15 +380,15 @@ def _linear_cosine(
     rate: Tensor, global_step: Any, decay_steps: Any, num_periods: Any, alpha: Any, beta: Any, noise: Any, scope: str
 ) -> Any:
     dtype = rate.dtype.base_dtype
-    steps: Any = math.cast(decay_steps, dtype)
-    periods: Any = math.cast(num_periods, dtype)
-    least: Any = math.cast(alpha, dtype)
-    offset: Any = math.cast(beta, dtype)
-    step = math.MINIMUM(math.cast(global_step, dtype), steps)
+    steps: Any = arithmetic.cast(decay_steps, dtype)
+    periods: Any = arithmetic.cast(num_periods, dtype)
+    least: Any = arithmetic.cast(alpha, dtype)
+    offset: Any = arithmetic.cast(beta, dtype)
+    step = arithmetic.MINIMUM(arithmetic.cast(global_step, dtype), steps)
     linear = (steps - step) / steps
     if noise is not None:
-        variance, decay = (math.cast(each, dtype) for each in noise)
-        deviation = math.sqrt(variance / math.POW(1.0 + step, decay))  # type: ignore[operator]
-        linear = linear + random.random_normal([], stddev=deviation, dtype=dtype)
-    cosine = 0.5 * (1.0 + math_unary.COS(constants.constant(numbers.pi, dtype) * (2.0 * periods * (step / steps))))  # type: ignore[operator]
-    return math.multiply(rate, (least + linear) * cosine + offset, name=scope)
+        variance, decay = (arithmetic.cast(each, dtype) for each in noise)
+        deviation = arithmetic.sqrt(variance / arithmetic.POW(1.0 + step, decay))  # type: ignore[operator]
+        linear = linear + uniform_normal.random_normal([], stddev=deviation, dtype=dtype)
+    cosine = 0.5 * (1.0 + unary_functions.COS(constants.constant(numbers.pi, dtype) * (2.0 * periods * (step / steps))))  # type: ignore[operator]
+    return arithmetic.multiply(rate, (least + linear) * cosine + offset, name=scope)

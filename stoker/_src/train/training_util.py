@@ -11,8 +11,8 @@ from stoker._src.graph import context
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import initializers, variable_scope
-from stoker._src.ops.variables import Variable, VariableAggregation
+from stoker._src.ops.variables import initializers, variable_scope
+from stoker._src.ops.variables.variables import Variable, VariableAggregation
 
 _log = logging.getLogger("stoker")
 

@@ -2,5 +2,5 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.ops.audio import decode_wav_file as decode_wav
-from stoker._src.ops.audio import encode_wav_file as encode_wav
+from stoker._src.ops.signal.audio import decode_wav_file as decode_wav
+from stoker._src.ops.signal.audio import encode_wav_file as encode_wav

@@ -2,4 +2,4 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.train.checkpoint_initializers import VocabInfo as VocabInfo
+from stoker._src.train.checkpoints.initializers import VocabInfo as VocabInfo

@@ -2,4 +2,4 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.ops.user_ops import my_fact as my_fact
+from stoker._src.ops.array.user_ops import my_fact as my_fact

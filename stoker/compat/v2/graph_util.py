@@ -2,4 +2,4 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.graph.importer import import_graph_def as import_graph_def
+from stoker._src.graph.interchange.importer import import_graph_def as import_graph_def

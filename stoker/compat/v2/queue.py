@@ -2,8 +2,8 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.ops.queues import FIFOQueue as FIFOQueue
-from stoker._src.ops.queues import PaddingFIFOQueue as PaddingFIFOQueue
-from stoker._src.ops.queues import PriorityQueue as PriorityQueue
-from stoker._src.ops.queues import QueueBase as QueueBase
-from stoker._src.ops.queues import RandomShuffleQueue as RandomShuffleQueue
+from stoker._src.ops.resources.queues import FIFOQueue as FIFOQueue
+from stoker._src.ops.resources.queues import PaddingFIFOQueue as PaddingFIFOQueue
+from stoker._src.ops.resources.queues import PriorityQueue as PriorityQueue
+from stoker._src.ops.resources.queues import QueueBase as QueueBase
+from stoker._src.ops.resources.queues import RandomShuffleQueue as RandomShuffleQueue

@@ -2,7 +2,7 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.ops.sets import set_difference as difference
-from stoker._src.ops.sets import set_intersection as intersection
-from stoker._src.ops.sets import set_size as size
-from stoker._src.ops.sets import set_union as union
+from stoker._src.ops.sparse.sets import set_difference as difference
+from stoker._src.ops.sparse.sets import set_intersection as intersection
+from stoker._src.ops.sparse.sets import set_size as size
+from stoker._src.ops.sparse.sets import set_union as union

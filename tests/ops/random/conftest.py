@@ -1,6 +1,6 @@
 import pytest
 
-from stoker._src.ops.random_bits import native
+from stoker._src.ops.random.bits import native
 
 
 @pytest.fixture(params=["compiled", "python"])

@@ -5,8 +5,8 @@ import pytest
 from random_golden import SEED, SEED2, assert_same_bits
 
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.ops.random_bits import candidates
-from stoker._src.ops.random_bits.philox import PhiloxState, Stream
+from stoker._src.ops.random.bits import candidates
+from stoker._src.ops.random.bits.philox import PhiloxState, Stream
 
 TRUE_CLASSES = np.array([[3, 70], [0, 5]], np.int64)
 SAMPLERS = {"uniform": candidates.uniform_candidates, "log_uniform": candidates.log_uniform_candidates}

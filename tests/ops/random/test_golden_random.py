@@ -20,8 +20,8 @@ from random_golden import (
     torch_dtype,
 )
 
-from stoker._src.ops.random_bits import bounded_normal, choices, fills, native, rejection, stateless
-from stoker._src.ops.random_bits.philox import PhiloxState, Stream
+from stoker._src.ops.random.bits import bounded_normal, choices, fills, native, rejection, stateless
+from stoker._src.ops.random.bits.philox import PhiloxState, Stream
 
 FILLS = {"uniform": fills.uniform, "normal": fills.normal, "truncated": fills.truncated_normal}
 SIZES = (1, 3, 4, 5, 10, 301)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
-from stoker._src.ops.random_bits import bounded_normal, choices, fills, native, rejection, stateless
-from stoker._src.ops.random_bits.float_math import exp_float, log_float, sincos_float
-from stoker._src.ops.random_bits.philox import PhiloxState, Stream, bits, philox_blocks
+from stoker._src.ops.random.bits import bounded_normal, choices, fills, native, rejection, stateless
+from stoker._src.ops.random.bits.float_math import exp_float, log_float, sincos_float
+from stoker._src.ops.random.bits.philox import PhiloxState, Stream, bits, philox_blocks
 
 STREAMS = st.builds(Stream, st.integers(0, 2**64 - 1), st.integers(0, 2**128 - 1))
 needs_compiled = pytest.mark.skipif(native.compiled is None, reason="the compiled module was not built")

@@ -5,7 +5,7 @@ import itertools
 import pytest
 from random_golden import SEED_TABLE
 
-from stoker._src.ops.random_bits.seeds import EagerSeeds, op_seeds
+from stoker._src.ops.random.bits.seeds import EagerSeeds, op_seeds
 
 
 def row_name(row: dict) -> str:

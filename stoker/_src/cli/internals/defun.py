@@ -13,9 +13,11 @@ from stoker._src.graph import context as contexts
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.tensor import Operation
-from stoker._src.ops import array, control_flow, custom_gradients, functional_gradients
-from stoker._src.runtime import def_function, devices
-from stoker._src.runtime.tape import GradientTape
+from stoker._src.ops.array import shaping
+from stoker._src.ops.control_flow import branches_and_loops, custom_gradients, functional_gradients
+from stoker._src.runtime import devices
+from stoker._src.runtime.eager.tape import GradientTape
+from stoker._src.runtime.functions import def_function
 
 # ---- framework.function -------------------------------------------------------------------------------------------
 
@@ -76,7 +78,7 @@ class _DefinedFunction:
             types = self._types or [value.dtype.base_dtype for value in values]
             graph = FuncGraph(self.name)
             arguments = [graph.add_input(dtype, UNKNOWN_SHAPE) for dtype in types]
-            traced = control_flow.trace(graph, self._func, arguments)
+            traced = branches_and_loops.trace(graph, self._func, arguments)
             self._structure = traced.structure
             captures = graph.captures
             self._captured = [passed for passed, _ in captures]
@@ -123,7 +125,7 @@ def _with_gradient(python_grad_func: Any, inputs: list[Any], outputs: list[Any])
             found = list(found) if isinstance(found, (list, tuple)) else [found]
             return found + [None] * (len(inputs) - len(found))
 
-        return [array.identity(tensor) for tensor in outputs], backward
+        return [shaping.identity(tensor) for tensor in outputs], backward
 
     return list(passed(*inputs))
 

@@ -17,23 +17,22 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import find_definition
 from stoker._src.graph.gradient_registry import gradient_function
 from stoker._src.graph.graph import Graph, enter_session
-from stoker._src.graph.graph_def import op_def_of
 from stoker._src.graph.indexed_slices import IndexedSlices
-from stoker._src.graph.meta_graph import (  # noqa: F401 (names of ops.py)
-    prepend_name_scope,
+from stoker._src.graph.interchange.graph_def import op_def_of
+from stoker._src.graph.interchange.meta_graph import (
     proto_functions,
-    register_proto_function,
-    strip_name_scope,
 )
 from stoker._src.graph.scopes import graph_of, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers import base
-from stoker._src.ops import array, control_flow, ranges, scattering, variable_functions, variables
-from stoker._src.ops.ragged_tensor import RaggedTensor
-from stoker._src.ops.state import VARIABLE_V2
-from stoker._src.ops.variables import Variable
+from stoker._src.ops.array import ranges, scattering, shaping
+from stoker._src.ops.control_flow import branches_and_loops
+from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
+from stoker._src.ops.variables import variable_functions, variables
+from stoker._src.ops.variables.state_ops import VARIABLE_V2
+from stoker._src.ops.variables.variables import Variable
 
 _COMPOSITES = (SparseTensor, IndexedSlices, RaggedTensor)
 _numbers = itertools.count(1)
@@ -307,10 +306,10 @@ def smart_cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str |
         if not callable(function):
             raise TypeError(f"`{label}` must be callable.")
     if isinstance(pred, Variable):
-        return control_flow.cond(pred, true_fn, false_fn, name=name)
+        return branches_and_loops.cond(pred, true_fn, false_fn, name=name)
     known = smart_constant_value(pred)
     if known is None:
-        return control_flow.cond(pred, true_fn, false_fn, name=name)
+        return branches_and_loops.cond(pred, true_fn, false_fn, name=name)
     return true_fn() if known else false_fn()
 
 
@@ -329,7 +328,7 @@ def smart_case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False,
             open_pairs.append((pred, function))
     if not open_pairs and default is not None:
         return default()
-    return control_flow.case(open_pairs, default, exclusive, name=name)
+    return branches_and_loops.case(open_pairs, default, exclusive, name=name)
 
 
 # ---- framework.device, op_def_registry, importer ----------------------------------------------------------------
@@ -381,7 +380,7 @@ def is_resource_variable(var: Any) -> bool:
 
 def shape_internal(input: Any, name: str | None = None, optimize: bool = True, out_type: Any = None) -> Tensor:
     """The shape of a tensor; a constant where it is known and `optimize` is set."""
-    return array.shape(input, name, dtypes.int32 if out_type is None else out_type)
+    return shaping.shape(input, name, dtypes.int32 if out_type is None else out_type)
 
 
 def rank_internal(input: Any, name: str | None = None, optimize: bool = True) -> Tensor:
@@ -395,10 +394,10 @@ def size_internal(input: Any, name: str | None = None, optimize: bool = True, ou
 def reduced_shape(input_shape: Any, axes: Any) -> Tensor:
     """The shape after a reduction that keeps the dimensions it reduces."""
     sizes = convert_to_tensor(input_shape)
-    places = array.reshape(convert_to_tensor(axes, dtypes.int32), [-1])
+    places = shaping.reshape(convert_to_tensor(axes, dtypes.int32), [-1])
     places = (places + ranges.size(sizes)) % ranges.size(sizes)
-    ones = array.ones(array.shape(places), sizes.dtype)
-    return scattering.tensor_scatter_nd_update(sizes, array.expand_dims(places, 1), ones)
+    ones = shaping.ones(shaping.shape(places), sizes.dtype)
+    return scattering.tensor_scatter_nd_update(sizes, shaping.expand_dims(places, 1), ones)
 
 
 def init_variable(v: Any, init: Any, name: str = "init") -> Any:

@@ -9,13 +9,13 @@ from google.protobuf import message, text_format
 from stoker._src.formats import gfile
 from stoker._src.formats.message_files import write_message
 from stoker._src.formats.protos import GraphDef, MetaGraphDef, SaverDef
-from stoker._src.graph.freezing import convert_variables_to_constants
 from stoker._src.graph.graph import Graph
-from stoker._src.graph.importer import import_graph_def
+from stoker._src.graph.interchange.freezing import convert_variables_to_constants
+from stoker._src.graph.interchange.importer import import_graph_def
 from stoker._src.runtime.session import Session
-from stoker._src.train.checkpoint_reader import CheckpointReader
-from stoker._src.train.checkpoint_state import has_checkpoint
-from stoker._src.train.saver import Saver, import_meta_graph
+from stoker._src.train.checkpoints.reader import CheckpointReader
+from stoker._src.train.checkpoints.saver import Saver, import_meta_graph
+from stoker._src.train.checkpoints.state import has_checkpoint
 
 
 def freeze_graph(

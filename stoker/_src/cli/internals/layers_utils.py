@@ -6,7 +6,7 @@ from typing import Any
 
 from stoker._src.cli.internals.framework import smart_cond as smart_cond
 from stoker._src.cli.internals.framework import smart_constant_value
-from stoker._src.ops.variables import Variable
+from stoker._src.ops.variables.variables import Variable
 
 
 def constant_value(pred: Any) -> bool | None:

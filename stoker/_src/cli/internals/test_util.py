@@ -12,8 +12,10 @@ from stoker._src.graph import context
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.scopes import device as device_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, python_functions
-from stoker._src.runtime import def_function, test_case
+from stoker._src.ops.array import shaping
+from stoker._src.ops.control_flow import python_functions
+from stoker._src.runtime.functions import def_function
+from stoker._src.testing import test_case
 
 TensorFlowTestCase = test_case.TestCase
 
@@ -337,7 +339,7 @@ def NCHWToNHWC(input_tensor: Any) -> Any:
 
 def _moved(value: Any, orders: dict[int, list[int]]) -> Any:
     if isinstance(value, Tensor):
-        return array.transpose(value, orders[len(value.shape)])
+        return shaping.transpose(value, orders[len(value.shape)])
     return [value[axis] for axis in orders[len(value)]]
 
 

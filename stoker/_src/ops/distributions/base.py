@@ -20,9 +20,11 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, array_selection, assertions, comparison, grouping, math, math_unary, reductions
-from stoker._src.ops.constants import constant
+from stoker._src.ops.array import selection, shaping
+from stoker._src.ops.array.constants import constant
+from stoker._src.ops.control_flow import assertions, grouping
 from stoker._src.ops.distributions import divergence
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 from stoker._src.ops.nn import softmax
 
 
@@ -86,7 +88,7 @@ def number(value: Any, like: Tensor) -> Tensor:
 
 
 def where(condition: Any, x: Any, y: Any) -> Tensor:
-    return array_selection.where_v2(condition, x, y)
+    return selection.where_v2(condition, x, y)
 
 
 def nan(like: Tensor) -> Tensor:
@@ -110,7 +112,7 @@ def probabilities(
                 raise TypeError("logits must having floating type.")
             if multidimensional:
                 return logits, softmax.softmax(logits, name="probs")
-            return logits, math_unary.sigmoid(logits, name="probs")
+            return logits, unary_functions.sigmoid(logits, name="probs")
         probs = convert_to_tensor(probs, name="probs")
         if not probs.dtype.is_floating:
             raise TypeError("probs must having floating type.")
@@ -118,14 +120,14 @@ def probabilities(
             one = number(1, probs)
             rules = [(comparison.greater_equal(probs, number(0, probs)), "probs has components less than 0.")]
             if multidimensional:
-                off = math.abs(reductions.reduce_sum(probs, -1) - one)  # type: ignore[operator]
+                off = arithmetic.abs(reductions.reduce_sum(probs, -1) - one)  # type: ignore[operator]
                 rules.append((comparison.less(off, number(1e-5, probs)), "probs does not sum to 1."))
             else:
                 rules.append((comparison.less_equal(probs, one), "probs has components greater than 1."))
             probs = checked(probs, rules)
-        logits = math_unary.log(probs, name="logits") if multidimensional else None
+        logits = unary_functions.log(probs, name="logits") if multidimensional else None
         if logits is None:
-            logits = math_unary.log(probs) - math_unary.log1p(-1.0 * probs)  # type: ignore[operator]
+            logits = unary_functions.log(probs) - unary_functions.log1p(-1.0 * probs)  # type: ignore[operator]
         return logits, probs
 
 
@@ -286,7 +288,7 @@ class Distribution:
     def _is_scalar(self, known: Shape, shape: Any) -> Tensor:
         if known.rank is not None:
             return constant(known.rank == 0)
-        return comparison.equal(array.shape(shape())[0], 0)  # type: ignore[index]
+        return comparison.equal(shaping.shape(shape())[0], 0)  # type: ignore[index]
 
     # -- samples and probabilities -------------------------------------------------------------------------------
 
@@ -301,11 +303,11 @@ class Distribution:
             if known is not None:
                 shape = constant(np.atleast_1d(known), dtypes.int32, name="sample_shape")
             elif shape.static_shape.rank != 1:
-                shape = array.reshape(shape, [-1])
+                shape = shaping.reshape(shape, [-1])
             count: Any = int(np.prod(known, dtype=np.int64)) if known is not None else reductions.reduce_prod(shape)
             drawn = self._sample_n(count, seed)
-            rest = array.shape(drawn)[1:]  # type: ignore[index]
-            result = array.reshape(drawn, array.concat([shape, rest], 0))
+            rest = shaping.shape(drawn)[1:]  # type: ignore[index]
+            result = shaping.reshape(drawn, shaping.concat([shape, rest], 0))
             if known is not None:
                 front = Shape(tuple(np.atleast_1d(known).tolist()))
                 whole = front.concat(as_shape(self._batch_shape())).concat(as_shape(self._event_shape()))
@@ -328,26 +330,26 @@ class Distribution:
 
     def log_prob(self, value: Any, name: str = "log_prob") -> Tensor:
         """The logarithm of the density (or probability) of a value."""
-        return self._either(name, value, "_log_prob", "_prob", math_unary.log)
+        return self._either(name, value, "_log_prob", "_prob", unary_functions.log)
 
     def prob(self, value: Any, name: str = "prob") -> Tensor:
         """The density (or probability) of a value."""
-        return self._either(name, value, "_prob", "_log_prob", math_unary.exp)
+        return self._either(name, value, "_prob", "_log_prob", unary_functions.exp)
 
     def log_cdf(self, value: Any, name: str = "log_cdf") -> Tensor:
         """The logarithm of the probability of at most a value."""
-        return self._either(name, value, "_log_cdf", "_cdf", math_unary.log)
+        return self._either(name, value, "_log_cdf", "_cdf", unary_functions.log)
 
     def cdf(self, value: Any, name: str = "cdf") -> Tensor:
         """The probability of at most a value."""
-        return self._either(name, value, "_cdf", "_log_cdf", math_unary.exp)
+        return self._either(name, value, "_cdf", "_log_cdf", unary_functions.exp)
 
     def log_survival_function(self, value: Any, name: str = "log_survival_function") -> Tensor:
         """The logarithm of the probability of more than a value."""
         second = "_cdf" if self._states("_cdf") else "_log_cdf"
 
         def convert(found: Tensor) -> Tensor:
-            return math_unary.log1p(-1.0 * (found if second == "_cdf" else math_unary.exp(found)))
+            return unary_functions.log1p(-1.0 * (found if second == "_cdf" else unary_functions.exp(found)))
 
         return self._either(name, value, "_log_survival_function", second, convert)
 
@@ -356,7 +358,7 @@ class Distribution:
         second = "_cdf" if self._states("_cdf") else "_log_cdf"
 
         def convert(found: Tensor) -> Tensor:
-            return 1.0 - (found if second == "_cdf" else math_unary.exp(found))
+            return 1.0 - (found if second == "_cdf" else unary_functions.exp(found))
 
         return self._either(name, value, "_survival_function", second, convert)
 
@@ -395,7 +397,7 @@ class Distribution:
         if self._states("_variance") or not self._states("_stddev"):
             return self._statistic("_variance", name)
         with self._scope(name):
-            return math_unary.square(self._stddev())  # type: ignore[attr-defined]
+            return unary_functions.square(self._stddev())  # type: ignore[attr-defined]
 
     def stddev(self, name: str = "stddev") -> Tensor:
         if self._states("_stddev"):
@@ -403,7 +405,7 @@ class Distribution:
         with self._scope(name):
             if not self._states("_variance"):
                 raise NotImplementedError(f"stddev is not implemented: {type(self).__name__}")
-            return math_unary.sqrt(self._variance())  # type: ignore[attr-defined]
+            return unary_functions.sqrt(self._variance())  # type: ignore[attr-defined]
 
     def cross_entropy(self, other: Distribution, name: str = "cross_entropy") -> Tensor:
         """The entropy plus the divergence to `other`."""

@@ -14,7 +14,7 @@ from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, comparison, math, math_unary, random, random_sampling, ranges, special
+from stoker._src.ops.array import ranges, shaping
 from stoker._src.ops.distributions.base import (
     FULLY_REPARAMETERIZED,
     Distribution,
@@ -27,13 +27,15 @@ from stoker._src.ops.distributions.base import (
     where,
 )
 from stoker._src.ops.distributions.divergence import RegisterKL
+from stoker._src.ops.math import arithmetic, comparison, special, unary_functions
+from stoker._src.ops.random import sampling, uniform_normal
 
 
 def _sizes_together(*tensors: Tensor) -> Tensor:
     """The shape that tensors broadcast to, as a vector."""
-    result = array.shape(tensors[0])
+    result = shaping.shape(tensors[0])
     for tensor in tensors[1:]:
-        result = ranges.broadcast_dynamic_shape(result, array.shape(tensor))
+        result = ranges.broadcast_dynamic_shape(result, shaping.shape(tensor))
     return result
 
 
@@ -70,11 +72,11 @@ class Scalars(Distribution):
         return SCALAR
 
     def _draw_shape(self, n: Any) -> Tensor:
-        return array.concat([[n], self.batch_shape_tensor()], 0)
+        return shaping.concat([[n], self.batch_shape_tensor()], 0)
 
     def _full(self, value: Tensor) -> Tensor:
         """A statistic that leaves out a parameter, with the shape of the batch."""
-        return value * array.ones(self.batch_shape_tensor(), self.dtype)  # type: ignore[operator]
+        return value * shaping.ones(self.batch_shape_tensor(), self.dtype)  # type: ignore[operator]
 
 
 class _LocationScale(Scalars):
@@ -82,11 +84,11 @@ class _LocationScale(Scalars):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool, allow_nan_stats: bool, name: str) -> None:
         with name_scope(name, None, [loc, scale]) as scope:
-            self._loc = array.identity(loc, name="loc")
+            self._loc = shaping.identity(loc, name="loc")
             if validate_args:
                 scale = convert_to_tensor(scale, name="scale")
                 scale = checked(scale, [positive(scale)])
-            self._scale = array.identity(scale, name="scale")
+            self._scale = shaping.identity(scale, name="scale")
         self._start(
             self._loc,
             self._scale,
@@ -131,11 +133,16 @@ def normal_cdf(x: Tensor) -> Tensor:
 def log_normal_cdf(x: Tensor) -> Tensor:
     """The logarithm of the normal distribution function, exact in both tails."""
     far = _FAR.get(x.dtype.base_dtype.name, -10.0)
-    low = math.minimum(x, number(far, x))
-    squared = math_unary.square(low)
-    series = number(1, x) - number(1, x) / squared + number(3, x) / math_unary.square(squared)  # type: ignore[operator]
-    tail = number(-0.5, x) * squared - math_unary.log(-1.0 * low) - number(_HALF_LOG_TAU, x) + math_unary.log(series)  # type: ignore[operator]
-    middle = math_unary.log(normal_cdf(math.maximum(x, number(far, x))))
+    low = arithmetic.minimum(x, number(far, x))
+    squared = unary_functions.square(low)
+    series = number(1, x) - number(1, x) / squared + number(3, x) / unary_functions.square(squared)  # type: ignore[operator]
+    tail = (
+        number(-0.5, x) * squared
+        - unary_functions.log(-1.0 * low)
+        - number(_HALF_LOG_TAU, x)
+        + unary_functions.log(series)
+    )  # type: ignore[operator]
+    middle = unary_functions.log(normal_cdf(arithmetic.maximum(x, number(far, x))))
     upper = -1.0 * normal_cdf(-1.0 * x)  # type: ignore[operator]
     return where(x > number(5, x), upper, where(x > number(far, x), middle, tail))  # type: ignore[operator]
 
@@ -151,11 +158,13 @@ class Normal(_LocationScale):
         super().__init__(loc, scale, validate_args, allow_nan_stats, name)
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        drawn = random.random_normal(self._draw_shape(n), 0.0, 1.0, self.dtype, seed=seed)
+        drawn = uniform_normal.random_normal(self._draw_shape(n), 0.0, 1.0, self.dtype, seed=seed)
         return drawn * self._scale + self._loc  # type: ignore[operator]
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        return -0.5 * math_unary.square(self._z(x)) - (number(_HALF_LOG_TAU, self._scale) + math_unary.log(self._scale))  # type: ignore[operator]
+        return -0.5 * unary_functions.square(self._z(x)) - (
+            number(_HALF_LOG_TAU, self._scale) + unary_functions.log(self._scale)
+        )  # type: ignore[operator]
 
     def _log_cdf(self, x: Tensor) -> Tensor:
         return log_normal_cdf(self._z(x))
@@ -170,7 +179,7 @@ class Normal(_LocationScale):
         return normal_cdf(-1.0 * self._z(x))  # type: ignore[operator]
 
     def _entropy(self) -> Tensor:
-        return self._full(number(_HALF_LOG_TAU + 0.5, self._scale) + math_unary.log(self._scale))  # type: ignore[operator]
+        return self._full(number(_HALF_LOG_TAU + 0.5, self._scale) + unary_functions.log(self._scale))  # type: ignore[operator]
 
     def _quantile(self, p: Tensor) -> Tensor:
         return special.ndtri(p) * self._scale + self._loc  # type: ignore[operator]
@@ -182,9 +191,9 @@ class Normal(_LocationScale):
 @RegisterKL(Normal, Normal)
 def _normal_divergence(a: Normal, b: Normal, name: str | None = None) -> Tensor:
     with name_scope(name, "kl_normal_normal", [a.loc, b.loc]):
-        variance, other = math_unary.square(a.scale), math_unary.square(b.scale)
+        variance, other = unary_functions.square(a.scale), unary_functions.square(b.scale)
         ratio = variance / other
-        return math_unary.square(a.loc - b.loc) / (2.0 * other) + 0.5 * (ratio - 1.0 - math_unary.log(ratio))  # type: ignore[operator]
+        return unary_functions.square(a.loc - b.loc) / (2.0 * other) + 0.5 * (ratio - 1.0 - unary_functions.log(ratio))  # type: ignore[operator]
 
 
 # ---- Laplace ----------------------------------------------------------------------------------------------------
@@ -203,15 +212,15 @@ class Laplace(_LocationScale):
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         kind = self.dtype.as_numpy_dtype
         least = np.nextafter(kind(-1.0), kind(0.0))
-        u = random.random_uniform(self._draw_shape(n), least, 1.0, self.dtype, seed=seed)
-        return self._loc - self._scale * math_unary.sign(u) * math_unary.log1p(-1.0 * math.abs(u))  # type: ignore[operator]
+        u = uniform_normal.random_uniform(self._draw_shape(n), least, 1.0, self.dtype, seed=seed)
+        return self._loc - self._scale * unary_functions.sign(u) * unary_functions.log1p(-1.0 * arithmetic.abs(u))  # type: ignore[operator]
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        return -1.0 * math.abs(self._z(x)) - (numbers.log(2.0) + math_unary.log(self._scale))  # type: ignore[operator]
+        return -1.0 * arithmetic.abs(self._z(x)) - (numbers.log(2.0) + unary_functions.log(self._scale))  # type: ignore[operator]
 
     def _cdf(self, x: Tensor) -> Tensor:
         z = self._z(x)
-        return 0.5 + 0.5 * math_unary.sign(z) * (1.0 - math_unary.exp(-1.0 * math.abs(z)))  # type: ignore[operator]
+        return 0.5 + 0.5 * unary_functions.sign(z) * (1.0 - unary_functions.exp(-1.0 * arithmetic.abs(z)))  # type: ignore[operator]
 
     def _log_cdf(self, x: Tensor) -> Tensor:
         return _log_laplace_cdf(self._z(x))
@@ -220,7 +229,7 @@ class Laplace(_LocationScale):
         return _log_laplace_cdf(-1.0 * self._z(x))  # type: ignore[operator]
 
     def _entropy(self) -> Tensor:
-        return self._full(numbers.log(2.0) + 1.0 + math_unary.log(self._scale))  # type: ignore[operator]
+        return self._full(numbers.log(2.0) + 1.0 + unary_functions.log(self._scale))  # type: ignore[operator]
 
     def _stddev(self) -> Tensor:
         return self._full(numbers.sqrt(2.0) * self._scale)  # type: ignore[operator]
@@ -228,7 +237,7 @@ class Laplace(_LocationScale):
 
 def _log_laplace_cdf(z: Tensor) -> Tensor:
     lower = z - numbers.log(2.0)  # type: ignore[operator]
-    upper = math_unary.log1p(-0.5 * math_unary.exp(-1.0 * math.maximum(z, number(0, z))))  # type: ignore[operator]
+    upper = unary_functions.log1p(-0.5 * unary_functions.exp(-1.0 * arithmetic.maximum(z, number(0, z))))  # type: ignore[operator]
     return where(z < number(0, z), lower, upper)  # type: ignore[operator]
 
 
@@ -253,9 +262,9 @@ class StudentT(Scalars):
             df = convert_to_tensor(df, name="df")
             if validate_args:
                 df = checked(df, [positive(df)])
-            self._df = array.identity(df, name="df")
-            self._loc = array.identity(convert_to_tensor(loc, self._df.dtype.base_dtype), name="loc")
-            self._scale = array.identity(convert_to_tensor(scale, self._df.dtype.base_dtype), name="scale")
+            self._df = shaping.identity(df, name="df")
+            self._loc = shaping.identity(convert_to_tensor(loc, self._df.dtype.base_dtype), name="loc")
+            self._scale = shaping.identity(convert_to_tensor(scale, self._df.dtype.base_dtype), name="scale")
         self._start(
             self._df,
             self._loc,
@@ -278,36 +287,36 @@ class StudentT(Scalars):
         return self._scale
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        normal = random.random_normal(self._draw_shape(n), 0.0, 1.0, self.dtype, seed=seed)
+        normal = uniform_normal.random_normal(self._draw_shape(n), 0.0, 1.0, self.dtype, seed=seed)
         df = self._full(self._df)
-        gamma = random_sampling.random_gamma([n], 0.5 * df, 0.5, self.dtype, derived_seed(seed, "student_t"))  # type: ignore[operator]
-        return normal * math_unary.rsqrt(gamma / df) * self._scale + self._loc  # type: ignore[operator]
+        gamma = sampling.random_gamma([n], 0.5 * df, 0.5, self.dtype, derived_seed(seed, "student_t"))  # type: ignore[operator]
+        return normal * unary_functions.rsqrt(gamma / df) * self._scale + self._loc  # type: ignore[operator]
 
     def _log_normalization(self) -> Tensor:
         df = self._df
         return (
-            math_unary.log(math.abs(self._scale)) + 0.5 * math_unary.log(df) + 0.5 * numbers.log(numbers.pi)  # type: ignore[operator]
+            unary_functions.log(arithmetic.abs(self._scale)) + 0.5 * unary_functions.log(df) + 0.5 * numbers.log(numbers.pi)  # type: ignore[operator]
             + special.lgamma(0.5 * df) - special.lgamma(0.5 * (df + 1.0))  # type: ignore[operator]
         )  # fmt: skip
 
     def _log_prob(self, x: Tensor) -> Tensor:
         z = (x - self._loc) / self._scale  # type: ignore[operator]
-        return -0.5 * (self._df + 1.0) * math_unary.log1p(z * z / self._df) - self._log_normalization()  # type: ignore[operator]
+        return -0.5 * (self._df + 1.0) * unary_functions.log1p(z * z / self._df) - self._log_normalization()  # type: ignore[operator]
 
     def _cdf(self, x: Tensor) -> Tensor:
-        z = (x - self._loc) / math.abs(self._scale)  # type: ignore[operator]
+        z = (x - self._loc) / arithmetic.abs(self._scale)  # type: ignore[operator]
         inner = self._df / (z * z + self._df)
-        half = number(0.5, inner) * array.ones_like(inner)
-        tail = 0.5 * special.betainc(0.5 * self._df * array.ones_like(inner), half, inner)  # type: ignore[operator]
+        half = number(0.5, inner) * shaping.ones_like(inner)
+        tail = 0.5 * special.betainc(0.5 * self._df * shaping.ones_like(inner), half, inner)  # type: ignore[operator]
         return where(z < number(0, z), tail, 1.0 - tail)  # type: ignore[operator]
 
     def _entropy(self) -> Tensor:
-        v = array.ones(self.batch_shape_tensor(), self.dtype)[..., None]  # type: ignore[index]
+        v = shaping.ones(self.batch_shape_tensor(), self.dtype)[..., None]  # type: ignore[index]
         df = self._df[..., None] * v  # type: ignore[index]
-        parts = array.concat([v, df], -1) / 2.0  # type: ignore[operator]
+        parts = shaping.concat([v, df], -1) / 2.0  # type: ignore[operator]
         lbeta = special.lbeta(parts)
         return (
-            math_unary.log(math.abs(self._scale)) + 0.5 * math_unary.log(self._df) + lbeta  # type: ignore[operator]
+            unary_functions.log(arithmetic.abs(self._scale)) + 0.5 * unary_functions.log(self._df) + lbeta  # type: ignore[operator]
             + 0.5 * (self._df + 1.0) * (special.digamma(0.5 * (self._df + 1.0)) - special.digamma(0.5 * self._df))  # type: ignore[operator]
         )  # fmt: skip
 
@@ -318,14 +327,14 @@ class StudentT(Scalars):
     def _variance(self) -> Tensor:
         two = number(2, self._df)
         finite = self._df > two  # type: ignore[operator]
-        safe = where(finite, self._df - two, array.ones_like(self._df))  # type: ignore[operator]
-        value = self._full(math_unary.square(self._scale) * self._df / safe)  # type: ignore[operator]
+        safe = where(finite, self._df - two, shaping.ones_like(self._df))  # type: ignore[operator]
+        value = self._full(unary_functions.square(self._scale) * self._df / safe)  # type: ignore[operator]
         value = where(finite, value, number(np.inf, value))
         defined = self._df > number(1, self._df)  # type: ignore[operator]
         return self._or_nan(defined, value, "variance not defined for components of df <= 1")
 
     def _mode(self) -> Tensor:
-        return array.identity(self._full(self._loc))
+        return shaping.identity(self._full(self._loc))
 
 
 # ---- Uniform ----------------------------------------------------------------------------------------------------
@@ -349,7 +358,7 @@ class Uniform(Scalars):
                 low, high = convert_to_tensor(low, name="low"), convert_to_tensor(high, name="high")
                 same_dtype(low, high)
                 low = checked(low, [(comparison.less(low, high), "uniform not defined when low >= high.")])
-            self._low, self._high = array.identity(low, name="low"), array.identity(high, name="high")
+            self._low, self._high = shaping.identity(low, name="low"), shaping.identity(high, name="high")
         self._start(self._low, self._high, name=scope, validate_args=validate_args, allow_nan_stats=allow_nan_stats)
 
     @staticmethod
@@ -371,29 +380,29 @@ class Uniform(Scalars):
             return self._high - self._low  # type: ignore[operator]
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        drawn = random.random_uniform(self._draw_shape(n), 0, None, self.dtype, seed=seed)
+        drawn = uniform_normal.random_uniform(self._draw_shape(n), 0, None, self.dtype, seed=seed)
         return self._low + self.range() * drawn  # type: ignore[operator]
 
     def _prob(self, x: Tensor) -> Tensor:
-        spread = x * array.ones(self.batch_shape_tensor(), self.dtype)  # type: ignore[operator]
+        spread = x * shaping.ones(self.batch_shape_tensor(), self.dtype)  # type: ignore[operator]
         outside = (spread < self._low) | (spread >= self._high)
-        inside = array.ones_like(spread) / self.range()  # type: ignore[operator]
-        return where(math_unary.is_nan(spread), spread, where(outside, array.zeros_like(spread), inside))
+        inside = shaping.ones_like(spread) / self.range()  # type: ignore[operator]
+        return where(unary_functions.is_nan(spread), spread, where(outside, shaping.zeros_like(spread), inside))
 
     def _cdf(self, x: Tensor) -> Tensor:
-        shape = ranges.broadcast_dynamic_shape(array.shape(x), self.batch_shape_tensor())
-        zeros, ones = array.zeros(shape, self.dtype), array.ones(shape, self.dtype)
+        shape = ranges.broadcast_dynamic_shape(shaping.shape(x), self.batch_shape_tensor())
+        zeros, ones = shaping.zeros(shape, self.dtype), shaping.ones(shape, self.dtype)
         within = where(x >= self._high, ones, (x - self._low) / self.range())  # type: ignore[operator]
         return where(x < self._low, zeros, within)  # type: ignore[operator]
 
     def _entropy(self) -> Tensor:
-        return math_unary.log(self.range())
+        return unary_functions.log(self.range())
 
     def _mean(self) -> Tensor:
         return (self._low + self._high) / 2.0  # type: ignore[operator]
 
     def _variance(self) -> Tensor:
-        return math_unary.square(self.range()) / 12.0  # type: ignore[operator]
+        return unary_functions.square(self.range()) / 12.0  # type: ignore[operator]
 
     def _stddev(self) -> Tensor:
         return self.range() / numbers.sqrt(12.0)  # type: ignore[operator]
@@ -419,8 +428,8 @@ class Gamma(Scalars):
             if validate_args:
                 tensors = map(convert_to_tensor, (concentration, rate))
                 concentration, rate = (checked(each, [positive(each)]) for each in tensors)
-            self._concentration = array.identity(concentration, name="concentration")
-            self._rate = array.identity(rate, name="rate")
+            self._concentration = shaping.identity(concentration, name="concentration")
+            self._rate = shaping.identity(rate, name="rate")
         self._start(
             self._concentration,
             self._rate,
@@ -446,11 +455,11 @@ class Gamma(Scalars):
         return checked(x, [positive(x)]) if self.validate_args else x
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        return random_sampling.random_gamma([n], self._concentration, self._rate, self.dtype, seed)
+        return sampling.random_gamma([n], self._concentration, self._rate, self.dtype, seed)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         x = self._positive(x)
-        normalization = special.lgamma(self._concentration) - self._concentration * math_unary.log(self._rate)  # type: ignore[operator]
+        normalization = special.lgamma(self._concentration) - self._concentration * unary_functions.log(self._rate)  # type: ignore[operator]
         return special.xlogy(self._concentration - 1.0, x) - self._rate * x - normalization  # type: ignore[operator]
 
     def _cdf(self, x: Tensor) -> Tensor:
@@ -458,16 +467,16 @@ class Gamma(Scalars):
 
     def _entropy(self) -> Tensor:
         k = self._concentration
-        return k - math_unary.log(self._rate) + special.lgamma(k) + (1.0 - k) * special.digamma(k)  # type: ignore[operator]
+        return k - unary_functions.log(self._rate) + special.lgamma(k) + (1.0 - k) * special.digamma(k)  # type: ignore[operator]
 
     def _mean(self) -> Tensor:
         return self._concentration / self._rate  # type: ignore[operator]
 
     def _variance(self) -> Tensor:
-        return self._concentration / math_unary.square(self._rate)  # type: ignore[operator]
+        return self._concentration / unary_functions.square(self._rate)  # type: ignore[operator]
 
     def _stddev(self) -> Tensor:
-        return math_unary.sqrt(self._concentration) / self._rate  # type: ignore[operator]
+        return unary_functions.sqrt(self._concentration) / self._rate  # type: ignore[operator]
 
     def _mode(self) -> Tensor:
         defined = self._concentration > number(1, self._concentration)  # type: ignore[operator]
@@ -481,7 +490,7 @@ def _gamma_divergence(a: Gamma, b: Gamma, name: str | None = None) -> Tensor:
         return (
             (a.concentration - b.concentration) * special.digamma(a.concentration)  # type: ignore[operator]
             + special.lgamma(b.concentration) - special.lgamma(a.concentration)  # type: ignore[operator]
-            + b.concentration * (math_unary.log(a.rate) - math_unary.log(b.rate))  # type: ignore[operator]
+            + b.concentration * (unary_functions.log(a.rate) - unary_functions.log(b.rate))  # type: ignore[operator]
             + a.concentration * (b.rate / a.rate - 1.0)  # type: ignore[operator]
         )  # fmt: skip
 
@@ -496,17 +505,17 @@ class Exponential(Gamma):
     ) -> None:
         with name_scope(name, None, [rate]) as scope:
             rate = convert_to_tensor(rate, name="rate")
-        super().__init__(array.ones([], rate.dtype.base_dtype), rate, validate_args, allow_nan_stats, scope)
+        super().__init__(shaping.ones([], rate.dtype.base_dtype), rate, validate_args, allow_nan_stats, scope)
 
     @staticmethod
     def _param_shapes(sample_shape: Any) -> dict[str, Tensor]:
         return {"rate": convert_to_tensor(sample_shape, dtypes.int32)}
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        shape = array.concat([[n], array.shape(self._rate)], 0)
+        shape = shaping.concat([[n], shaping.shape(self._rate)], 0)
         tiny = np.finfo(self.dtype.as_numpy_dtype).tiny
-        drawn = random.random_uniform(shape, tiny, 1.0, self.dtype, seed=seed)
-        return -1.0 * math_unary.log(drawn) / self._rate  # type: ignore[operator]
+        drawn = uniform_normal.random_uniform(shape, tiny, 1.0, self.dtype, seed=seed)
+        return -1.0 * unary_functions.log(drawn) / self._rate  # type: ignore[operator]
 
     def _log_survival_function(self, x: Tensor) -> Tensor:
         return -1.0 * self._positive(x) * self._rate  # type: ignore[operator]
@@ -566,9 +575,9 @@ class Beta(Scalars):
         )
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        ones = array.ones_like(self._total_concentration)
-        first = random_sampling.random_gamma([n], ones * self._concentration1, None, self.dtype, seed)  # type: ignore[operator]
-        second = random_sampling.random_gamma(
+        ones = shaping.ones_like(self._total_concentration)
+        first = sampling.random_gamma([n], ones * self._concentration1, None, self.dtype, seed)  # type: ignore[operator]
+        second = sampling.random_gamma(
             [n], ones * self._concentration0, None, self.dtype, derived_seed(seed, "beta")  # type: ignore[operator]
         )  # fmt: skip
         return first / (first + second)  # type: ignore[operator]
@@ -582,12 +591,12 @@ class Beta(Scalars):
     def _log_prob(self, x: Tensor) -> Tensor:
         x = self._within(x)
         return (
-            special.xlogy(self._concentration1 - 1.0, x) + (self._concentration0 - 1.0) * math_unary.log1p(-1.0 * x)  # type: ignore[operator]
+            special.xlogy(self._concentration1 - 1.0, x) + (self._concentration0 - 1.0) * unary_functions.log1p(-1.0 * x)  # type: ignore[operator]
             - self._log_normalization()
         )  # fmt: skip
 
     def _cdf(self, x: Tensor) -> Tensor:
-        ones = array.ones_like(self._total_concentration) * array.ones_like(x)  # type: ignore[operator]
+        ones = shaping.ones_like(self._total_concentration) * shaping.ones_like(x)  # type: ignore[operator]
         return special.betainc(ones * self._concentration1, ones * self._concentration0, ones * self._within(x))  # type: ignore[operator]
 
     def _entropy(self) -> Tensor:

@@ -13,22 +13,8 @@ from stoker._src.base.shapes import SCALAR, Shape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import (
-    array,
-    array_selection,
-    comparison,
-    diagonals,
-    functional_loops,
-    linalg,
-    math,
-    math_unary,
-    random,
-    random_sampling,
-    ranges,
-    reductions,
-    scans,
-    special,
-)
+from stoker._src.ops.array import ranges, selection, shaping
+from stoker._src.ops.control_flow import functional_loops
 from stoker._src.ops.distributions.base import (
     FULLY_REPARAMETERIZED,
     NOT_REPARAMETERIZED,
@@ -41,7 +27,10 @@ from stoker._src.ops.distributions.base import (
     probabilities,
 )
 from stoker._src.ops.distributions.divergence import RegisterKL
+from stoker._src.ops.linalg import diagonals, matrix_products
+from stoker._src.ops.math import arithmetic, comparison, reductions, scans, special, unary_functions
 from stoker._src.ops.nn import activations, cross_entropy, softmax
+from stoker._src.ops.random import sampling, uniform_normal
 
 
 class _OfClasses(Distribution):
@@ -94,7 +83,7 @@ class Bernoulli(_OfClasses):
         return {"logits": convert_to_tensor(sample_shape, dtypes.int32)}
 
     def _batch_shape_tensor(self) -> Tensor:
-        return array.shape(self._logits)
+        return shaping.shape(self._logits)
 
     def _batch_shape(self) -> Shape:
         return self._logits.static_shape
@@ -106,9 +95,9 @@ class Bernoulli(_OfClasses):
         return SCALAR
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        shape = array.concat([[n], self.batch_shape_tensor()], 0)
-        uniform = random.random_uniform(shape, 0, None, self._probs.dtype.base_dtype, seed=seed)
-        return math.cast(comparison.less(uniform, self._probs), self.dtype)
+        shape = shaping.concat([[n], self.batch_shape_tensor()], 0)
+        uniform = uniform_normal.random_uniform(shape, 0, None, self._probs.dtype.base_dtype, seed=seed)
+        return arithmetic.cast(comparison.less(uniform, self._probs), self.dtype)
 
     def _log_prob(self, event: Tensor) -> Tensor:
         if self.validate_args:
@@ -117,26 +106,26 @@ class Bernoulli(_OfClasses):
                 (comparison.less_equal(event, number(1, event)), "Elements cannot exceed 1."),
             ]
             event = checked(event, rules)
-        event = math.cast(event, self._logits.dtype.base_dtype)
+        event = arithmetic.cast(event, self._logits.dtype.base_dtype)
         logits = self._logits
         if not logits.static_shape.known or logits.static_shape.dims != event.static_shape.dims:
-            shape = ranges.broadcast_dynamic_shape(array.shape(event), array.shape(logits))
+            shape = ranges.broadcast_dynamic_shape(shaping.shape(event), shaping.shape(logits))
             event, logits = ranges.broadcast_to(event, shape), ranges.broadcast_to(logits, shape)
-        return math.negative(cross_entropy.sigmoid_cross_entropy_with_logits_v2(labels=event, logits=logits))
+        return arithmetic.negative(cross_entropy.sigmoid_cross_entropy_with_logits_v2(labels=event, logits=logits))
 
     def _entropy(self) -> Tensor:
-        return -1.0 * self._logits * (math_unary.sigmoid(self._logits) - 1.0) + activations.softplus(
+        return -1.0 * self._logits * (unary_functions.sigmoid(self._logits) - 1.0) + activations.softplus(
             -1.0 * self._logits
         )  # type: ignore[operator]
 
     def _mean(self) -> Tensor:
-        return array.identity(self._probs)
+        return shaping.identity(self._probs)
 
     def _variance(self) -> Tensor:
         return self._probs * (1.0 - self._probs)  # type: ignore[operator]
 
     def _mode(self) -> Tensor:
-        return math.cast(comparison.greater(self._probs, number(0.5, self._probs)), self.dtype)
+        return arithmetic.cast(comparison.greater(self._probs, number(0.5, self._probs)), self.dtype)
 
 
 @RegisterKL(Bernoulli, Bernoulli)
@@ -144,7 +133,7 @@ def _bernoulli_divergence(a: Bernoulli, b: Bernoulli, name: str | None = None) -
     with name_scope(name, "kl_bernoulli_bernoulli", [a.logits, b.logits]):
         zero = activations.softplus(-1.0 * b.logits) - activations.softplus(-1.0 * a.logits)  # type: ignore[operator]
         one = activations.softplus(b.logits) - activations.softplus(a.logits)  # type: ignore[operator]
-        return math_unary.sigmoid(a.logits) * zero + math_unary.sigmoid(-1.0 * a.logits) * one  # type: ignore[operator]
+        return unary_functions.sigmoid(a.logits) * zero + unary_functions.sigmoid(-1.0 * a.logits) * one  # type: ignore[operator]
 
 
 # ---- Categorical ------------------------------------------------------------------------------------------------
@@ -173,7 +162,7 @@ class Categorical(_OfClasses):
             self._event_size = (
                 convert_to_tensor(last, dtypes.int32, name="event_size")
                 if last is not None
-                else array.shape(self._logits)[-1]  # type: ignore[index]
+                else shaping.shape(self._logits)[-1]  # type: ignore[index]
             )
         super().__init__(
             as_dtype(dtype),
@@ -190,7 +179,7 @@ class Categorical(_OfClasses):
         return self._event_size
 
     def _batch_shape_tensor(self) -> Tensor:
-        return array.shape(self._logits)[:-1]  # type: ignore[index]
+        return shaping.shape(self._logits)[:-1]  # type: ignore[index]
 
     def _batch_shape(self) -> Shape:
         dims = self._logits.static_shape.dims
@@ -203,25 +192,25 @@ class Categorical(_OfClasses):
         return SCALAR
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        rows = array.reshape(self._logits, array.PACK([-1, self._event_size]))
+        rows = shaping.reshape(self._logits, shaping.PACK([-1, self._event_size]))
         kind = dtypes.int64 if self.dtype.size > 4 else dtypes.int32
-        drawn = random_sampling.multinomial(rows, n, seed=seed, output_dtype=kind)
-        shape = array.concat([[n], self.batch_shape_tensor()], 0)
-        return math.cast(array.reshape(array.transpose(drawn), shape), self.dtype)
+        drawn = sampling.multinomial(rows, n, seed=seed, output_dtype=kind)
+        shape = shaping.concat([[n], self.batch_shape_tensor()], 0)
+        return arithmetic.cast(shaping.reshape(shaping.transpose(drawn), shape), self.dtype)
 
     def _spread(self, k: Tensor, over: Tensor) -> tuple[Tensor, Tensor]:
         """Classes and rows of `over`, with one batch shape."""
-        k = math.cast(k, self.dtype if self.dtype.is_integer else dtypes.int32)
+        k = arithmetic.cast(k, self.dtype if self.dtype.is_integer else dtypes.int32)
         batch = as_shape(self._batch_shape())
         if batch.known and batch.dims == k.static_shape.dims:
             return k, over
-        shape = ranges.broadcast_dynamic_shape(array.shape(k), self.batch_shape_tensor())
-        whole = array.concat([shape, array.reshape(self._event_size, [1])], 0)
+        shape = ranges.broadcast_dynamic_shape(shaping.shape(k), self.batch_shape_tensor())
+        whole = shaping.concat([shape, shaping.reshape(self._event_size, [1])], 0)
         return ranges.broadcast_to(k, shape), ranges.broadcast_to(over, whole)
 
     def _log_prob(self, k: Tensor) -> Tensor:
         if self.validate_args:
-            limit = math.cast(self._event_size, k.dtype.base_dtype)
+            limit = arithmetic.cast(self._event_size, k.dtype.base_dtype)
             k = checked(
                 k,
                 [
@@ -230,19 +219,19 @@ class Categorical(_OfClasses):
                 ],
             )
         k, logits = self._spread(k, self._logits)
-        return math.negative(cross_entropy.sparse_softmax_cross_entropy_with_logits_v2(labels=k, logits=logits))
+        return arithmetic.negative(cross_entropy.sparse_softmax_cross_entropy_with_logits_v2(labels=k, logits=logits))
 
     def _cdf(self, k: Tensor) -> Tensor:
         k, probs = self._spread(k, self._probs)
         sums = scans.cumsum(probs, axis=-1)
-        hot = array_selection.one_hot(k, self._event_size, dtype=sums.dtype.base_dtype)
+        hot = selection.one_hot(k, self._event_size, dtype=sums.dtype.base_dtype)
         return reductions.reduce_sum(sums * hot, -1) - _own(probs, hot)  # type: ignore[operator]
 
     def _entropy(self) -> Tensor:
         return -1.0 * reductions.reduce_sum(softmax.log_softmax_v2(self._logits) * self._probs, -1)  # type: ignore[operator]
 
     def _mode(self) -> Tensor:
-        return math.cast(scans.argmax_v2(self._logits, -1), self.dtype)
+        return arithmetic.cast(scans.argmax_v2(self._logits, -1), self.dtype)
 
 
 def _own(probs: Tensor, hot: Tensor) -> Tensor:
@@ -265,14 +254,14 @@ class _Vectors(Distribution):
     _sizes_from: Tensor  # [batch, k]
 
     def _batch_shape_tensor(self) -> Tensor:
-        return array.shape(self._sizes_from)[:-1]  # type: ignore[index]
+        return shaping.shape(self._sizes_from)[:-1]  # type: ignore[index]
 
     def _batch_shape(self) -> Shape:
         dims = self._sizes_from.static_shape.at_least(1).dims
         return Shape(None) if dims is None else Shape(dims[:-1])
 
     def _event_shape_tensor(self) -> Tensor:
-        return array.shape(self._sizes_from)[-1:]  # type: ignore[index]
+        return shaping.shape(self._sizes_from)[-1:]  # type: ignore[index]
 
     def _event_shape(self) -> Shape:
         dims = self._sizes_from.static_shape.at_least(1).dims
@@ -296,7 +285,7 @@ class _Counts(_Vectors):
                 [
                     (comparison.greater_equal(total, number(0, total)), "total_count must be non-negative."),
                     (
-                        comparison.equal(total, math_unary.floor(total)),
+                        comparison.equal(total, unary_functions.floor(total)),
                         "total_count cannot contain fractional components.",
                     ),
                 ],
@@ -350,14 +339,14 @@ class Multinomial(_Counts, _OfClasses):
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         classes = self.event_shape_tensor()[0]  # type: ignore[index]
-        logits = ranges.broadcast_to(self._logits, array.shape(self._sizes_from))
-        rows = array.reshape(logits, array.PACK([-1, classes]))
-        trials = ranges.broadcast_to(math.cast(self._total_count, dtypes.int32), self.batch_shape_tensor())
-        trials = array.reshape(trials, [-1])
+        logits = ranges.broadcast_to(self._logits, shaping.shape(self._sizes_from))
+        rows = shaping.reshape(logits, shaping.PACK([-1, classes]))
+        trials = ranges.broadcast_to(arithmetic.cast(self._total_count, dtypes.int32), self.batch_shape_tensor())
+        trials = shaping.reshape(trials, [-1])
         # Each member of the batch draws by itself: the numbers of trials may differ.
         drawn = _each_row(rows, trials, n, classes, seed, self.dtype)
-        final = array.concat([[n], self.batch_shape_tensor(), [classes]], 0)
-        return array.reshape(array.transpose(drawn, [1, 0, 2]), final)
+        final = shaping.concat([[n], self.batch_shape_tensor(), [classes]], 0)
+        return shaping.reshape(shaping.transpose(drawn, [1, 0, 2]), final)
 
     def _log_prob(self, counts: Tensor) -> Tensor:
         counts = self._checked_counts(counts)
@@ -365,14 +354,14 @@ class Multinomial(_Counts, _OfClasses):
         return weighted + self._log_combinations(counts)  # type: ignore[operator]
 
     def _mean(self) -> Tensor:
-        return array.identity(self._mean_val)
+        return shaping.identity(self._mean_val)
 
     def _variance(self) -> Tensor:
         return self._mean_val - self._mean_val * self._probs  # type: ignore[operator]
 
     def _covariance(self) -> Tensor:
-        p = self._probs * array.ones_like(self._total_count)[..., None]  # type: ignore[index]
-        outer = linalg.matmul(self._mean_val[..., None], p[..., None, :])  # type: ignore[index]
+        p = self._probs * shaping.ones_like(self._total_count)[..., None]  # type: ignore[index]
+        outer = matrix_products.matmul(self._mean_val[..., None], p[..., None, :])  # type: ignore[index]
         return diagonals.matrix_set_diag(-1.0 * outer, self._variance())  # type: ignore[operator]
 
 
@@ -381,9 +370,9 @@ def _each_row(rows: Tensor, trials: Tensor, n: Any, classes: Tensor, seed: int |
 
     def counts(row: tuple[Tensor, Tensor]) -> Tensor:
         logits, count = row
-        drawn = random_sampling.multinomial(logits[None], count * n, seed=seed)  # type: ignore[operator, index]
-        drawn = array.reshape(drawn, array.PACK([n, -1]))
-        return reductions.reduce_sum(array_selection.one_hot(drawn, classes, dtype=dtype), -2)
+        drawn = sampling.multinomial(logits[None], count * n, seed=seed)  # type: ignore[operator, index]
+        drawn = shaping.reshape(drawn, shaping.PACK([n, -1]))
+        return reductions.reduce_sum(selection.one_hot(drawn, classes, dtype=dtype), -2)
 
     return functional_loops.map_fn(counts, (rows, trials), dtype=dtype)
 
@@ -419,7 +408,7 @@ class _Concentrated(_Vectors):
 
     def _covariance(self) -> Tensor:
         x = self._scale() * self._mean()  # type: ignore[operator]
-        outer = linalg.matmul(x[..., None], x[..., None, :])  # type: ignore[index]
+        outer = matrix_products.matmul(x[..., None], x[..., None, :])  # type: ignore[index]
         return diagonals.matrix_set_diag(-1.0 * outer, self._variance())  # type: ignore[operator]
 
 
@@ -440,12 +429,12 @@ class Dirichlet(_Concentrated):
         )  # fmt: skip
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        gamma = random_sampling.random_gamma([n], self._concentration, None, self.dtype, seed)
+        gamma = sampling.random_gamma([n], self._concentration, None, self.dtype, seed)
         return gamma / reductions.reduce_sum(gamma, -1, keepdims=True)  # type: ignore[operator]
 
     def _log_prob(self, x: Tensor) -> Tensor:
         if self.validate_args:
-            off = math.abs(reductions.reduce_sum(x, -1) - number(1, x))  # type: ignore[operator]
+            off = arithmetic.abs(reductions.reduce_sum(x, -1) - number(1, x))  # type: ignore[operator]
             x = checked(
                 x,
                 [
@@ -460,7 +449,7 @@ class Dirichlet(_Concentrated):
         c, total, k = (
             self._concentration,
             self._total_concentration,
-            math.cast(self.event_shape_tensor()[0], self.dtype),
+            arithmetic.cast(self.event_shape_tensor()[0], self.dtype),
         )  # type: ignore[index]
         return (
             special.lbeta(c) + (total - k) * special.digamma(total)  # type: ignore[operator]
@@ -471,7 +460,7 @@ class Dirichlet(_Concentrated):
         return self._concentration / self._total_concentration[..., None]  # type: ignore[index]
 
     def _scale(self) -> Tensor:
-        return math_unary.rsqrt(1.0 + self._total_concentration[..., None])  # type: ignore[index]
+        return unary_functions.rsqrt(1.0 + self._total_concentration[..., None])  # type: ignore[index]
 
     def _variance(self) -> Tensor:
         scale = self._scale()
@@ -479,7 +468,7 @@ class Dirichlet(_Concentrated):
         return x * (scale - x)
 
     def _mode(self) -> Tensor:
-        k = math.cast(self.event_shape_tensor()[0], self.dtype)  # type: ignore[index]
+        k = arithmetic.cast(self.event_shape_tensor()[0], self.dtype)  # type: ignore[index]
         value = (self._concentration - 1.0) / (self._total_concentration[..., None] - k)  # type: ignore[index]
         defined = reductions.reduce_all(self._concentration > number(1, value), -1, keepdims=True)  # type: ignore[operator]
         return self._or_nan(defined, value, "Mode undefined when any concentration <= 1")
@@ -519,13 +508,13 @@ class DirichletMultinomial(_Counts, _Concentrated):
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         classes = self.event_shape_tensor()[0]  # type: ignore[index]
-        gamma = random_sampling.random_gamma([n], self._concentration, None, self.dtype, seed)
-        rows = array.reshape(math_unary.log(gamma), array.PACK([-1, classes]))
-        drawn = random_sampling.multinomial(
-            rows, math.cast(self._total_count, dtypes.int32), seed=derived_seed(seed, "dirichlet_multinomial")
+        gamma = sampling.random_gamma([n], self._concentration, None, self.dtype, seed)
+        rows = shaping.reshape(unary_functions.log(gamma), shaping.PACK([-1, classes]))
+        drawn = sampling.multinomial(
+            rows, arithmetic.cast(self._total_count, dtypes.int32), seed=derived_seed(seed, "dirichlet_multinomial")
         )
-        counts = reductions.reduce_sum(array_selection.one_hot(drawn, classes, dtype=self.dtype), -2)
-        return array.reshape(counts, array.concat([[n], self.batch_shape_tensor(), [classes]], 0))
+        counts = reductions.reduce_sum(selection.one_hot(drawn, classes, dtype=self.dtype), -2)
+        return shaping.reshape(counts, shaping.concat([[n], self.batch_shape_tensor(), [classes]], 0))
 
     def _log_prob(self, counts: Tensor) -> Tensor:
         counts = self._checked_counts(counts)
@@ -537,7 +526,7 @@ class DirichletMultinomial(_Counts, _Concentrated):
 
     def _scale(self) -> Tensor:
         total = self._total_concentration[..., None]  # type: ignore[index]
-        return math_unary.sqrt((1.0 + total / self._total_count[..., None]) / (1.0 + total))  # type: ignore[index]
+        return unary_functions.sqrt((1.0 + total / self._total_count[..., None]) / (1.0 + total))  # type: ignore[index]
 
     def _variance(self) -> Tensor:
         scale = self._scale()

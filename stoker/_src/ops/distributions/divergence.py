@@ -8,8 +8,8 @@ from typing import Any
 from stoker._src.base.export import export
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import math_unary, reductions
 from stoker._src.ops.distributions import base
+from stoker._src.ops.math import reductions, unary_functions
 
 _FORMULAS: dict[tuple[type, type], Callable[..., Tensor]] = {}
 
@@ -50,7 +50,7 @@ def kl_divergence(
         result = formula(distribution_a, distribution_b, name=name)
         if allow_nan_stats:
             return result
-        fine = reductions.reduce_all(~math_unary.is_nan(result))
+        fine = reductions.reduce_all(~unary_functions.is_nan(result))
         message = (
             f"KL calculation between {distribution_a.name} and {distribution_b.name} returned NaN values "
             "(and was called with allow_nan_stats=False)."

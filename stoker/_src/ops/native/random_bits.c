@@ -1,4 +1,4 @@
-/* Random numbers at speed: the compiled twin of stoker/_src/ops/random_bits, whose Python gives the same bits.
+/* Random numbers at speed: the compiled twin of stoker/_src/ops/random/bits, whose Python gives the same bits.
  *
  * Every function fills a writable buffer from a Philox stream (key, low and high halves of the counter) with the
  * interpreter lock released. */

@@ -1,4 +1,4 @@
-/* Passes of stochastic dual coordinate ascent: the compiled twin of stoker/_src/ops/sdca_solver.py, which does the same
+/* Passes of stochastic dual coordinate ascent: the compiled twin of stoker/_src/ops/training/sdca_solver.py, which does the same
  * arithmetic in the same order. The interpreter lock is released meanwhile. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -16,9 +16,10 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, array_selection, comparison, math, math_unary, special
-from stoker._src.ops.lowering import alike_loop, unary_loop
-from stoker._src.ops.unsigned import SIGNED_TWIN
+from stoker._src.ops.array import selection, shaping
+from stoker._src.ops.math import arithmetic, comparison, special, unary_functions
+from stoker._src.ops.support.lowering import alike_loop, unary_loop
+from stoker._src.ops.support.unsigned import SIGNED_TWIN
 
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 _RELU_DTYPES = (*REAL, dtypes.qint8)
@@ -29,11 +30,11 @@ def _number(value: float, like: Tensor) -> Tensor:
 
 
 def _zeros_like(x: Tensor) -> Tensor:
-    return array.ZEROS_LIKE(x)
+    return shaping.ZEROS_LIKE(x)
 
 
 def _where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    return array_selection.SELECT_V2(condition, x, y)
+    return selection.SELECT_V2(condition, x, y)
 
 
 def _pair(name: str, saved: str, allowed: tuple[DType, ...], **attrs: Any) -> tuple[OpDefinition, OpDefinition]:
@@ -170,7 +171,7 @@ def elu_gradient(op: Operation, g: Tensor) -> Tensor:
 def elu_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     gradients, outputs = op.inputs
     negative = comparison.LESS(outputs, _number(0, outputs))
-    return ELU_GRAD(g, outputs), _where(negative, math.multiply(g, gradients), _zeros_like(outputs))
+    return ELU_GRAD(g, outputs), _where(negative, arithmetic.multiply(g, gradients), _zeros_like(outputs))
 
 
 SELU, SELU_GRAD = _pair("Selu", "outputs", FLOATS)
@@ -197,7 +198,7 @@ def selu_gradient(op: Operation, g: Tensor) -> Tensor:
 def selu_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     gradients, outputs = op.inputs
     negative = comparison.LESS(outputs, _number(0, outputs))
-    return SELU_GRAD(g, outputs), _where(negative, math.multiply(g, gradients), _zeros_like(outputs))
+    return SELU_GRAD(g, outputs), _where(negative, arithmetic.multiply(g, gradients), _zeros_like(outputs))
 
 
 # ---- Softplus, Softsign -----------------------------------------------------------------------------------------
@@ -225,8 +226,8 @@ def softplus_gradient(op: Operation, g: Tensor) -> Tensor:
 def softplus_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     # sigmoid' = sigmoid(x) * sigmoid(-x) = 1 / (e^-x + 2 + e^x)
     gradients, x = op.inputs
-    spread = math.add(math.add(math.exp(math.negative(x)), _number(2, x)), math.exp(x))
-    return SOFTPLUS_GRAD(g, x), math.realdiv(math.multiply(g, gradients), spread)
+    spread = arithmetic.add(arithmetic.add(arithmetic.exp(arithmetic.negative(x)), _number(2, x)), arithmetic.exp(x))
+    return SOFTPLUS_GRAD(g, x), arithmetic.realdiv(arithmetic.multiply(g, gradients), spread)
 
 
 SOFTSIGN, SOFTSIGN_GRAD = _pair("Softsign", "features", FLOATS)
@@ -270,7 +271,7 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tens
     with name_scope(name, "LeakyRelu", [features, alpha]) as scope:
         features = convert_to_tensor(features, name="features")
         if features.dtype.is_integer:
-            features = math.cast(features, dtypes.float32)
+            features = arithmetic.cast(features, dtypes.float32)
         return LEAKY_RELU(features, alpha=alpha, name=scope)
 
 
@@ -303,7 +304,7 @@ def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
     """relu of `features` beside relu of their negatives, along `axis` (Shang et al., 2016)."""
     with name_scope(name, "CRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
-        return relu(array.concat([features, math.negative(features)], axis, name=scope))
+        return relu(shaping.concat([features, arithmetic.negative(features)], axis, name=scope))
 
 
 @export(v2="nn.crelu")
@@ -317,7 +318,7 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """log(sigmoid(x)), exact also where the sigmoid is tiny."""
     with name_scope(name, "LogSigmoid", [x]) as scope:
         x = convert_to_tensor(x, name="x")
-        return math.negative(softplus(math.negative(x)), name=scope)
+        return arithmetic.negative(softplus(arithmetic.negative(x)), name=scope)
 
 
 @export("nn.swish", "nn.silu")
@@ -325,9 +326,9 @@ def swish(features: Any, beta: Any = 1.0) -> Tensor:
     """features * sigmoid(beta * features) (Ramachandran et al., 2017)."""
     with name_scope(None, "swish", [features]):
         features = convert_to_tensor(features, name="features")
-        beta = math.cast(convert_to_tensor(beta, name="beta"), features.dtype.base_dtype)
-        product = math.multiply(features, math_unary.SIGMOID(math.multiply(beta, features)))
-    return array.identity(product, name="IdentityN")  # TensorFlow's name for what has a custom gradient
+        beta = arithmetic.cast(convert_to_tensor(beta, name="beta"), features.dtype.base_dtype)
+        product = arithmetic.multiply(features, unary_functions.SIGMOID(arithmetic.multiply(beta, features)))
+    return shaping.identity(product, name="IdentityN")  # TensorFlow's name for what has a custom gradient
 
 
 @export(v2="nn.gelu")
@@ -341,11 +342,11 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
             )
         half = _number(0.5, x) * x
         if approximate:
-            cube = math.power(x, _number(3, x))
+            cube = arithmetic.power(x, _number(3, x))
             inner = _number(scalars.sqrt(2 / scalars.pi), x) * (x + _number(_single(0.044715), x) * cube)
-            return half * (_number(1, x) + math.tanh(inner))
+            return half * (_number(1, x) + arithmetic.tanh(inner))
         # By way of erfc, which keeps its digits where x is very negative.
-        return half * special.ERFC(math.negative(x) * _number(_single(scalars.sqrt(0.5)), x))
+        return half * special.ERFC(arithmetic.negative(x) * _number(_single(scalars.sqrt(0.5)), x))
 
 
 def _single(number: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from stoker._src.base.shapes import TensorShape
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, slicing
+from stoker._src.ops.array import shaping, slicing
 
 
 def whole(value: Any, label: str) -> int:
@@ -111,7 +111,7 @@ def rank_of(*tensors: Tensor) -> int | None:
 def in_two_dimensions(value: Tensor, channels_first: bool, op: Callable[[Tensor], Tensor]) -> Tensor:
     """`op` of two spatial dimensions on data with one: a dimension of size 1 is added and taken away again."""
     axis = 2 if channels_first else 1
-    return array.SQUEEZE(op(array.EXPAND_DIMS(value, axis)), squeeze_dims=[axis])
+    return shaping.SQUEEZE(op(shaping.EXPAND_DIMS(value, axis)), squeeze_dims=[axis])
 
 
 def without_batch_dimensions(value: Tensor, spatial: int, op: Callable[[Tensor], Tensor]) -> Tensor:
@@ -122,18 +122,18 @@ def without_batch_dimensions(value: Tensor, spatial: int, op: Callable[[Tensor],
     inner = rank - spatial - 1
     sizes = value.static_shape
     if sizes[inner:].known:
-        flat = array.reshape(value, [-1, *sizes[inner:]])
+        flat = shaping.reshape(value, [-1, *sizes[inner:]])
     else:
-        flat = array.reshape(value, array.concat([[-1], slicing.SLICE(array.shape(value), [inner], [-1])], 0))
+        flat = shaping.reshape(value, shaping.concat([[-1], slicing.SLICE(shaping.shape(value), [inner], [-1])], 0))
     result = op(flat)
     outer = sizes[:inner]
     inner_shape = result.static_shape[1:]
     if outer.known and inner_shape.known:
-        return array.reshape(result, [*outer, *inner_shape])
-    restored = array.concat(
-        [slicing.SLICE(array.shape(value), [0], [inner]), slicing.SLICE(array.shape(result), [1], [-1])], 0
+        return shaping.reshape(result, [*outer, *inner_shape])
+    restored = shaping.concat(
+        [slicing.SLICE(shaping.shape(value), [0], [inner]), slicing.SLICE(shaping.shape(result), [1], [-1])], 0
     )
-    return array.reshape(result, restored)
+    return shaping.reshape(result, restored)
 
 
 def static_sizes(value: Any) -> list[Any] | None:

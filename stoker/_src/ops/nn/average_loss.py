@@ -10,7 +10,9 @@ from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, assertions, casting, control_flow, grouping, math, ranges, reductions
+from stoker._src.ops.array import casting, ranges, shaping
+from stoker._src.ops.control_flow import assertions, branches_and_loops, grouping
+from stoker._src.ops.math import arithmetic, reductions
 
 
 @export("nn.compute_average_loss")
@@ -37,15 +39,16 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
     kind = losses.dtype.base_dtype
     if rank is None:
         check = assertions.assert_op(
-            math.greater_equal(ranges.rank(losses), 1), ["per_example_loss must have a rank of 1 or more.", losses]
+            arithmetic.greater_equal(ranges.rank(losses), 1),
+            ["per_example_loss must have a rank of 1 or more.", losses],
         )
         losses = losses if check is None else grouping.with_dependencies([check], losses)
     if sample_weight is not None:
         precise = dtypes.float32 if kind.is_integer else kind
         weights = casting.cast(convert_to_tensor(sample_weight), precise)
-        losses = casting.cast(math.multiply(casting.cast(losses, precise), _beside(losses, weights)), kind)
+        losses = casting.cast(arithmetic.multiply(casting.cast(losses, precise), _beside(losses, weights)), kind)
     if global_batch_size is None:
-        size = array.shape(losses)[0]  # type: ignore[index]
+        size = shaping.shape(losses)[0]  # type: ignore[index]
     else:
         size = convert_to_tensor(global_batch_size, name="global_batch_size")
         if not size.dtype.is_integer:
@@ -56,13 +59,15 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
         if known is not None and known < 0:
             raise InvalidArgumentError(None, None, f"global_batch_size must be non-negative, not {known}.")
         if known is None:
-            check = assertions.assert_op(math.greater_equal(size, 0), ["global_batch_size must be non-negative.", size])
+            check = assertions.assert_op(
+                arithmetic.greater_equal(size, 0), ["global_batch_size must be non-negative.", size]
+            )
             size = size if check is None else grouping.with_dependencies([check], size)
     total = reductions.reduce_sum(losses)
     if kind.is_integer:
         kind = dtypes.float64 if kind.size > 2 else dtypes.float32
         total = casting.cast(total, kind)
-    return math.divide_no_nan(total, casting.cast(size, kind))
+    return arithmetic.divide_no_nan(total, casting.cast(size, kind))
 
 
 def _beside(losses: Tensor, weights: Tensor) -> Tensor:
@@ -72,13 +77,15 @@ def _beside(losses: Tensor, weights: Tensor) -> Tensor:
         return weights
     if given is not None and wanted is not None:
         if given - wanted == 1:
-            return array.squeeze(weights, [-1])
-        return array.expand_dims(weights, -1) if wanted - given == 1 else weights
-    more = math.subtract(ranges.rank(weights), ranges.rank(losses))
-    return control_flow.cond(
-        math.equal(more, 1),
-        lambda: array.squeeze(weights, [-1]),
-        lambda: control_flow.cond(math.equal(more, -1), lambda: array.expand_dims(weights, -1), lambda: weights),
+            return shaping.squeeze(weights, [-1])
+        return shaping.expand_dims(weights, -1) if wanted - given == 1 else weights
+    more = arithmetic.subtract(ranges.rank(weights), ranges.rank(losses))
+    return branches_and_loops.cond(
+        arithmetic.equal(more, 1),
+        lambda: shaping.squeeze(weights, [-1]),
+        lambda: branches_and_loops.cond(
+            arithmetic.equal(more, -1), lambda: shaping.expand_dims(weights, -1), lambda: weights
+        ),
     )
 
 

@@ -20,8 +20,9 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import BOOL, FLOAT, STRING, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, math_unary, reductions
-from stoker._src.ops.constants import constant
+from stoker._src.ops.array import shaping
+from stoker._src.ops.array.constants import constant
+from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.nn.conv_kernels import channels_first, from_channels_first
 from stoker._src.ops.nn.windows import channel_axis
 
@@ -298,15 +299,15 @@ def _second_derivative(op: Operation, *gradients: Tensor) -> list[Tensor | None]
     the op computes dx = scale * r * P(g), dscale = sum(g * h), doffset = sum(g); dh = r * P(.) is linear and symmetric.
     """
     wide = op.inputs[2].dtype.base_dtype
-    g, x = math.cast(op.inputs[0], wide), math.cast(op.inputs[1], wide)
+    g, x = arithmetic.cast(op.inputs[0], wide), arithmetic.cast(op.inputs[1], wide)
     scale, reserved_mean, reserved_variance = op.inputs[2], op.inputs[3], op.inputs[4]
-    on_x, on_scale, on_offset = math.cast(gradients[0], wide), gradients[1], gradients[2]
+    on_x, on_scale, on_offset = arithmetic.cast(gradients[0], wide), gradients[1], gradients[2]
     data_format, training = op.attr("data_format"), op.attr("is_training")
     axis = channel_axis(data_format)
     others = [i for i in range(len(data_format)) if i != axis]
 
     def spread(vector: Tensor) -> Tensor:
-        return vector if axis != 1 else array.reshape(vector, [-1] + [1] * (len(data_format) - 2))
+        return vector if axis != 1 else shaping.reshape(vector, [-1] + [1] * (len(data_format) - 2))
 
     def average(value: Tensor) -> Tensor:
         return spread(reductions.reduce_mean(value, others))
@@ -320,7 +321,7 @@ def _second_derivative(op: Operation, *gradients: Tensor) -> list[Tensor | None]
         variance = average(centered * centered)
     else:
         centered, variance = x - spread(reserved_mean), spread(reserved_variance)
-    r = math_unary.RSQRT(variance + convert_to_tensor(op.attr("epsilon"), wide))
+    r = unary_functions.RSQRT(variance + convert_to_tensor(op.attr("epsilon"), wide))
     h = centered * r
     factor, wide_scale, wide_offset = spread(scale) * r, spread(on_scale), spread(on_offset)
     if training:
@@ -335,7 +336,7 @@ def _second_derivative(op: Operation, *gradients: Tensor) -> list[Tensor | None]
         to_scale = reductions.reduce_sum(on_x * g * r, others)
     narrow = op.inputs[1].dtype.base_dtype
     rest: list[Tensor | None] = [None] * (len(op.inputs) - 3)
-    return [math.cast(to_g, narrow), math.cast(to_x, narrow), to_scale, *rest]
+    return [arithmetic.cast(to_g, narrow), arithmetic.cast(to_x, narrow), to_scale, *rest]
 
 
 _register(FUSED_BATCH_NORM, FUSED_BATCH_NORM_GRAD, False)

@@ -16,9 +16,11 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import STRING, define, scalar
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, comparison, linalg, math, ranges, reductions
+from stoker._src.ops.array import ranges, shaping
+from stoker._src.ops.linalg import matrix_products
+from stoker._src.ops.math import arithmetic, comparison, reductions
 from stoker._src.ops.nn.activations import relu
-from stoker._src.ops.unsigned import SIGNED_TWIN
+from stoker._src.ops.support.unsigned import SIGNED_TWIN
 
 # ---- BiasAdd ----------------------------------------------------------------------------------------------------
 
@@ -127,11 +129,11 @@ def bias_add_grad_gradient(op: Operation, g: Tensor) -> Tensor:
     if op.attr("data_format") == "NCHW":
         rank = x.static_shape.rank
         if rank is None:
-            trailing = array.FILL(ranges.rank(x) - 2, 1)
-            g = array.reshape(g, array.concat([array.shape(g), trailing], 0))
+            trailing = shaping.FILL(ranges.rank(x) - 2, 1)
+            g = shaping.reshape(g, shaping.concat([shaping.shape(g), trailing], 0))
         else:
-            g = array.reshape(g, [-1] + [1] * (rank - 2))
-    return ranges.broadcast_to(g, array.shape(x))
+            g = shaping.reshape(g, [-1] + [1] * (rank - 2))
+    return ranges.broadcast_to(g, shaping.shape(x))
 
 
 def _bias_format(data_format: str | None) -> str:
@@ -166,7 +168,7 @@ def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Ten
         x = convert_to_tensor(x, name="x")
         weights = convert_to_tensor(weights, name="weights")
         biases = convert_to_tensor(biases, name="biases")
-        return bias_add(linalg.matmul(x, weights), biases, name=scope)
+        return bias_add(matrix_products.matmul(x, weights), biases, name=scope)
 
 
 @export(v1="nn.relu_layer")
@@ -176,7 +178,7 @@ def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Te
         x = convert_to_tensor(x, name="x")
         weights = convert_to_tensor(weights, name="weights")
         biases = convert_to_tensor(biases, name="biases")
-        return relu(bias_add(linalg.matmul(x, weights), biases), name=scope)
+        return relu(bias_add(matrix_products.matmul(x, weights), biases), name=scope)
 
 
 # ---- L2Loss -----------------------------------------------------------------------------------------------------
@@ -193,7 +195,7 @@ def l2_loss_kernel(t: torch.Tensor) -> torch.Tensor:
 
 @L2_LOSS.grad
 def l2_loss_gradient(op: Operation, g: Tensor) -> Tensor:
-    return math.multiply(op.inputs[0], g)
+    return arithmetic.multiply(op.inputs[0], g)
 
 
 @export("nn.l2_loss")
@@ -206,8 +208,8 @@ def l2_loss(t: Any, name: str | None = None) -> Tensor:
 
 
 def _count_nonzero(value: Tensor) -> Tensor:
-    nonzero = comparison.NOT_EQUAL(value, array.zeros([], value.dtype.base_dtype))
-    return reductions.reduce_sum(math.cast(nonzero, dtypes.int64))
+    nonzero = comparison.NOT_EQUAL(value, shaping.zeros([], value.dtype.base_dtype))
+    return reductions.reduce_sum(arithmetic.cast(nonzero, dtypes.int64))
 
 
 @export("nn.zero_fraction", "math.zero_fraction")
@@ -215,6 +217,6 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """The share of zeros in `value`, float32; NaN for an empty tensor."""
     with name_scope(name, "zero_fraction", [value]):
         value = convert_to_tensor(value, name="value")
-        count = math.cast(ranges.size(value, out_type=dtypes.int64), dtypes.float32)
-        nonzero = math.cast(_count_nonzero(value), dtypes.float32)
-        return array.identity(math.realdiv(math.subtract(count, nonzero), count), name="fraction")
+        count = arithmetic.cast(ranges.size(value, out_type=dtypes.int64), dtypes.float32)
+        nonzero = arithmetic.cast(_count_nonzero(value), dtypes.float32)
+        return shaping.identity(arithmetic.realdiv(arithmetic.subtract(count, nonzero), count), name="fraction")

@@ -15,7 +15,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Dim, Shape
 from stoker._src.graph.definition import INTS, STRING, OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array
+from stoker._src.ops.array import shaping
 from stoker._src.ops.nn import conv_kernels
 from stoker._src.ops.nn.windows import (
     channel_axis,
@@ -227,21 +227,21 @@ def _register_gradients(forward: OpDefinition, to_input: OpDefinition, to_filter
         x, filter = op.inputs
         attrs = _linear_attrs(op)
         return (
-            to_input(array.shape(x), filter, g, **attrs),
-            to_filter(x, array.shape(filter), g, **attrs),
+            to_input(shaping.shape(x), filter, g, **attrs),
+            to_filter(x, shaping.shape(filter), g, **attrs),
         )
 
     @to_input.grad
     def to_input_grad(op: Operation, g: Tensor) -> tuple[None, Tensor, Tensor]:
         _, filter, out_backprop = op.inputs
         attrs = _linear_attrs(op)
-        return None, to_filter(g, array.shape(filter), out_backprop, **attrs), forward(g, filter, **attrs)
+        return None, to_filter(g, shaping.shape(filter), out_backprop, **attrs), forward(g, filter, **attrs)
 
     @to_filter.grad
     def to_filter_grad(op: Operation, g: Tensor) -> tuple[Tensor, None, Tensor]:
         x, _, out_backprop = op.inputs
         attrs = _linear_attrs(op)
-        return to_input(array.shape(x), g, out_backprop, **attrs), None, forward(x, g, **attrs)
+        return to_input(shaping.shape(x), g, out_backprop, **attrs), None, forward(x, g, **attrs)
 
 
 _register_gradients(CONV2D, CONV2D_BACKPROP_INPUT, CONV2D_BACKPROP_FILTER)

@@ -12,7 +12,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, slicing
+from stoker._src.ops.array import shaping, slicing
 from stoker._src.ops.nn.arguments import (
     either,
     for_each_dimension,
@@ -400,8 +400,8 @@ def _conv1d(
     }
 
     def apply(x: Tensor) -> Tensor:
-        wide = array.EXPAND_DIMS(x, at)
-        return array.SQUEEZE(CONV2D(wide, array.EXPAND_DIMS(filters, 0), name=scope, **attrs), squeeze_dims=[at])
+        wide = shaping.EXPAND_DIMS(x, at)
+        return shaping.SQUEEZE(CONV2D(wide, shaping.EXPAND_DIMS(filters, 0), name=scope, **attrs), squeeze_dims=[at])
 
     return without_batch_dimensions(value, 1, apply)
 
@@ -462,8 +462,8 @@ def conv1d_transpose(
             sizes: Any = [*known[:at], 1, *known[at:]]
         else:
             vector = convert_to_tensor(output_shape)
-            sizes = array.concat([slicing.SLICE(vector, [0], [at]), [1], slicing.SLICE(vector, [at], [-1])], 0)
-        filters = array.EXPAND_DIMS(convert_to_tensor(filters, name="filters"), 0)
+            sizes = shaping.concat([slicing.SLICE(vector, [0], [at]), [1], slicing.SLICE(vector, [at], [-1])], 0)
+        filters = shaping.EXPAND_DIMS(convert_to_tensor(filters, name="filters"), 0)
 
         def apply(wide: Tensor) -> Tensor:
             return CONV2D_BACKPROP_INPUT(

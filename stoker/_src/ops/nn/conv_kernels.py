@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.nn.windows import Windows, check_window_attr, explicit_pairs, is_channels_last, spatial, windows
+from stoker._src.ops.support.movement import allocatable, itemsize
 
 _TO_FRONT = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
 _TO_BACK = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}

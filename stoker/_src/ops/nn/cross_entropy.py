@@ -18,19 +18,9 @@ from stoker._src.graph.definition import define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import (
-    array,
-    array_checks,
-    array_selection,
-    assertions,
-    comparison,
-    grouping,
-    math,
-    math_unary,
-    ranges,
-    reductions,
-    slicing,
-)
+from stoker._src.ops.array import ranges, selection, shaping, slicing, value_checks
+from stoker._src.ops.control_flow import assertions, grouping
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 from stoker._src.ops.nn.activations import relu
 from stoker._src.ops.nn.softmax import LOG_SOFTMAX, SOFTMAX, merged_axis
 
@@ -70,7 +60,7 @@ def softmax_cross_entropy_shape(features: Shape, labels: Shape) -> tuple[Shape, 
 
 def _scaled(vector: Tensor, matrix: Tensor) -> Tensor:
     """Each row of `matrix` times its number in `vector`."""
-    return math.multiply(array.EXPAND_DIMS(vector, -1), matrix)
+    return arithmetic.multiply(shaping.EXPAND_DIMS(vector, -1), matrix)
 
 
 def _is_zero(g: Tensor) -> bool:
@@ -87,8 +77,8 @@ def _is_zero(g: Tensor) -> bool:
 def _through_probabilities(g: Tensor, logits: Tensor) -> Tensor:
     """The gradient of softmax(logits) with `g` on its output, for the second derivative."""
     probabilities = SOFTMAX(logits)
-    total = reductions.reduce_sum(math.multiply(g, probabilities), 1, keepdims=True)
-    return math.multiply(math.subtract(g, total), probabilities)
+    total = reductions.reduce_sum(arithmetic.multiply(g, probabilities), 1, keepdims=True)
+    return arithmetic.multiply(arithmetic.subtract(g, total), probabilities)
 
 
 @SOFTMAX_CROSS_ENTROPY.grad
@@ -96,8 +86,8 @@ def softmax_cross_entropy_gradient(op: Operation, g_loss: Tensor, g_backprop: Te
     features = op.inputs[0]
     gradient = _scaled(g_loss, op.outputs[1])
     if not _is_zero(g_backprop):
-        gradient = math.add(gradient, _through_probabilities(g_backprop, features))
-    return gradient, _scaled(g_loss, math.negative(LOG_SOFTMAX(features)))
+        gradient = arithmetic.add(gradient, _through_probabilities(g_backprop, features))
+    return gradient, _scaled(g_loss, arithmetic.negative(LOG_SOFTMAX(features)))
 
 
 # ---- SparseSoftmaxCrossEntropyWithLogits ------------------------------------------------------------------------
@@ -178,7 +168,7 @@ def sparse_softmax_cross_entropy_shape(features: Shape, labels: Shape) -> tuple[
 def sparse_softmax_cross_entropy_gradient(op: Operation, g_loss: Tensor, g_backprop: Tensor) -> tuple[Tensor, None]:
     gradient = _scaled(g_loss, op.outputs[1])
     if not _is_zero(g_backprop):
-        gradient = math.add(gradient, _through_probabilities(g_backprop, op.inputs[0]))
+        gradient = arithmetic.add(gradient, _through_probabilities(g_backprop, op.inputs[0]))
     return gradient, None
 
 
@@ -195,7 +185,11 @@ def _required(name: str, sentinel: Any, **arguments: Any) -> None:
 
 def _wide(logits: Tensor) -> Tensor:
     """float16 and bfloat16 logits as float32, in which TensorFlow computes these losses."""
-    return math.cast(logits, dtypes.float32) if logits.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16) else logits
+    return (
+        arithmetic.cast(logits, dtypes.float32)
+        if logits.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16)
+        else logits
+    )
 
 
 def _class_last(x: Tensor, axis: int) -> Tensor:
@@ -203,12 +197,14 @@ def _class_last(x: Tensor, axis: int) -> Tensor:
     order: Any
     if rank is None:
         count = ranges.rank(x)
-        at = axis if axis >= 0 else math.add(count, axis)
-        order = array.concat([ranges.range(at), ranges.range(math.add(at, 1), count), array.expand_dims(at, 0)], 0)
+        at = axis if axis >= 0 else arithmetic.add(count, axis)
+        order = shaping.concat(
+            [ranges.range(at), ranges.range(arithmetic.add(at, 1), count), shaping.expand_dims(at, 0)], 0
+        )
     else:
-        axis = array_checks.static_axis(x, axis)
+        axis = value_checks.static_axis(x, axis)
         order = [i for i in range(rank) if i != axis] + [axis]
-    return array.transpose(x, order)
+    return shaping.transpose(x, order)
 
 
 def _dense(labels: Any, logits: Any, axis: int, name: str | None, default: str) -> Tensor:
@@ -216,22 +212,22 @@ def _dense(labels: Any, logits: Any, axis: int, name: str | None, default: str) 
         logits = convert_to_tensor(logits, name="logits")
         labels = convert_to_tensor(labels, name="labels")
         precise = _wide(logits)
-        labels = math.cast(labels, precise.dtype.base_dtype)
+        labels = arithmetic.cast(labels, precise.dtype.base_dtype)
         rank = precise.static_shape.rank
         if axis != -1 and axis != (rank or 0) - 1:
             precise, labels = _class_last(precise, axis), _class_last(labels, axis)
         if rank == 2 and labels.static_shape.rank == 2:
             loss = SOFTMAX_CROSS_ENTROPY(precise, labels, name=scope).loss
             # TensorFlow's result is a reshape of that name, which does nothing for matrices.
-            loss = array.identity(loss, name="Reshape_2")
+            loss = shaping.identity(loss, name="Reshape_2")
         else:
-            sizes = array.shape(precise)
-            flat = [array.reshape(x, _rows(x)) for x in (precise, labels)]
+            sizes = shaping.shape(precise)
+            flat = [shaping.reshape(x, _rows(x)) for x in (precise, labels)]
             loss = SOFTMAX_CROSS_ENTROPY(*flat, name=scope).loss
-            loss = array.reshape(loss, slicing.SLICE(sizes, [0], _one_less(precise)), name="Reshape_2")
+            loss = shaping.reshape(loss, slicing.SLICE(sizes, [0], _one_less(precise)), name="Reshape_2")
             if precise.static_shape.rank is not None:
                 loss.set_shape(precise.static_shape[:-1])
-        return math.cast(loss, logits.dtype.base_dtype)
+        return arithmetic.cast(loss, logits.dtype.base_dtype)
 
 
 def _rows(x: Tensor) -> Any:
@@ -239,14 +235,14 @@ def _rows(x: Tensor) -> Any:
     last = x.static_shape[-1] if x.static_shape.rank else None
     if last is not None and last > 0:
         return [-1, last]
-    sizes = array.shape(x)
+    sizes = shaping.shape(x)
     tail = slicing.SLICE(sizes, _one_less(x), [1])
-    return array.concat([[-1], tail], 0)
+    return shaping.concat([[-1], tail], 0)
 
 
 def _one_less(x: Tensor) -> Any:
     rank = x.static_shape.rank
-    return [rank - 1] if rank is not None else array.PACK([math.subtract(ranges.rank(x), 1)])
+    return [rank - 1] if rank is not None else shaping.PACK([arithmetic.subtract(ranges.rank(x), 1)])
 
 
 @export(v1="nn.softmax_cross_entropy_with_logits_v2")
@@ -276,7 +272,7 @@ def softmax_cross_entropy_with_logits(
     """The cross entropy of softmax(logits) against `labels`; no gradient flows to the labels."""
     _required("softmax_cross_entropy_with_logits", _sentinel, labels=labels, logits=logits)
     with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
-        labels = array.stop_gradient(labels, name="labels_stop_gradient")
+        labels = shaping.stop_gradient(labels, name="labels_stop_gradient")
         axis = dim if axis is None else axis
         return _dense(labels, logits, -1 if axis is None else axis, scope, "softmax_cross_entropy_with_logits_sg")
 
@@ -302,16 +298,16 @@ def _sparse(labels: Any, logits: Any, name: str | None) -> Tensor:
         if expected.rank == 2:
             loss = SPARSE_SOFTMAX_CROSS_ENTROPY(precise, labels, name=name).loss
         else:
-            sizes = array.shape(labels)
+            sizes = shaping.shape(labels)
             if not (found.known and expected.known):
-                fits = math.equal(sizes, array.shape(logits)[:-1])  # type: ignore[index]
+                fits = arithmetic.equal(sizes, shaping.shape(logits)[:-1])  # type: ignore[index]
                 check = assertions.assert_op(reductions.reduce_all(fits), ["labels and logits do not fit:", sizes])
                 labels = labels if check is None else grouping.with_dependencies([check], labels)
-            matrix, vector = array.reshape(precise, _rows(precise)), array.reshape(labels, [-1])
+            matrix, vector = shaping.reshape(precise, _rows(precise)), shaping.reshape(labels, [-1])
             loss = SPARSE_SOFTMAX_CROSS_ENTROPY(matrix, vector, name=name).loss
-            loss = array.reshape(loss, sizes)
+            loss = shaping.reshape(loss, sizes)
             loss.set_shape(found)
-        return math.cast(loss, logits.dtype.base_dtype)
+        return arithmetic.cast(loss, logits.dtype.base_dtype)
 
 
 @export(v1="nn.sparse_softmax_cross_entropy_with_logits")
@@ -358,12 +354,12 @@ def sigmoid_cross_entropy_with_logits(
         x = convert_to_tensor(logits, name="logits")
         z = convert_to_tensor(labels, name="labels")
         _same_shape(x, z, "labels")
-        zeros = array.zeros_like(x)
+        zeros = shaping.zeros_like(x)
         positive = comparison.GREATER_EQUAL(x, zeros)
         # Selects rather than max and abs: their gradients are right at 0 too.
-        clipped = array_selection.SELECT(positive, x, zeros)
-        below = array_selection.SELECT(positive, math.negative(x), x)
-        return math.add(clipped - x * z, math_unary.LOG1P(math.exp(below)), name=scope)
+        clipped = selection.SELECT(positive, x, zeros)
+        below = selection.SELECT(positive, arithmetic.negative(x), x)
+        return arithmetic.add(clipped - x * z, unary_functions.LOG1P(arithmetic.exp(below)), name=scope)
 
 
 @export(v2="nn.sigmoid_cross_entropy_with_logits")
@@ -380,8 +376,10 @@ def weighted_cross_entropy_with_logits_v2(labels: Any, logits: Any, pos_weight: 
         z = convert_to_tensor(labels, name="labels")
         _same_shape(x, z, "labels")
         weight = 1 + (pos_weight - 1) * z
-        softened = math_unary.LOG1P(math.exp(math.negative(math_unary.ABS(x)))) + relu(math.negative(x))
-        return math.add((1 - z) * x, weight * softened, name=scope)
+        softened = unary_functions.LOG1P(arithmetic.exp(arithmetic.negative(unary_functions.ABS(x)))) + relu(
+            arithmetic.negative(x)
+        )
+        return arithmetic.add((1 - z) * x, weight * softened, name=scope)
 
 
 @export(v1="nn.weighted_cross_entropy_with_logits")
@@ -403,15 +401,15 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
         c = convert_to_tensor(log_input, name="log_input")
         z = convert_to_tensor(targets, name="targets")
         _same_shape(c, z, "targets")
-        result = math.exp(c) - c * z
+        result = arithmetic.exp(c) - c * z
         if compute_full_loss:
             dtype = z.dtype.base_dtype
             stirling = (
-                z * math.log(z)
+                z * arithmetic.log(z)
                 - z
-                + convert_to_tensor(0.5, dtype) * math.log(convert_to_tensor(2 * scalars.pi, dtype) * z)
+                + convert_to_tensor(0.5, dtype) * arithmetic.log(convert_to_tensor(2 * scalars.pi, dtype) * z)
             )
-            zeros, ones = array.zeros_like(z), array.ones_like(z)
+            zeros, ones = shaping.zeros_like(z), shaping.ones_like(z)
             small = comparison.LOGICAL_AND(comparison.GREATER_EQUAL(z, zeros), comparison.LESS_EQUAL(z, ones))
-            result = result + array_selection.SELECT(small, zeros, stirling)
+            result = result + selection.SELECT(small, zeros, stirling)
         return result

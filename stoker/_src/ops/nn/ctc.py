@@ -17,21 +17,9 @@ from stoker._src.graph.definition import INT, OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import (
-    array,
-    array_padding,
-    array_selection,
-    comparison,
-    functional_loops,
-    gathering,
-    math,
-    ranges,
-    reductions,
-    scans,
-    scattering,
-    slicing,
-    sorting,
-)
+from stoker._src.ops.array import gathering, pads, ranges, scattering, selection, shaping, slicing
+from stoker._src.ops.control_flow import functional_loops
+from stoker._src.ops.math import arithmetic, comparison, reductions, scans, sorting
 from stoker._src.ops.nn import ctc_kernels
 from stoker._src.ops.nn.arguments import either, whole
 
@@ -96,10 +84,10 @@ def _register_loss(definition: OpDefinition, blank_is_first: bool) -> None:
     @definition.grad
     def ctc_loss_gradient(op: Operation, g_loss: Tensor, _: Any) -> tuple[Tensor | None, ...]:
         # The gradient is an output already, and cannot be differentiated again.
-        kept = array.PREVENT_GRADIENT(
+        kept = shaping.PREVENT_GRADIENT(
             op.outputs[1], message="The second derivative of ctc_loss is not defined: its gradient is computed with it."
         )
-        return math.multiply(array.EXPAND_DIMS(g_loss, -1), kept), None, None, None
+        return arithmetic.multiply(shaping.EXPAND_DIMS(g_loss, -1), kept), None, None, None
 
 
 _register_loss(CTC_LOSS, False)
@@ -202,9 +190,9 @@ def ctc_loss(
     inputs = convert_to_tensor(either(inputs, "inputs", logits, "logits"))
     kind = inputs.dtype.base_dtype
     if kind in (dtypes.float16, dtypes.bfloat16):
-        inputs = math.cast(inputs, dtypes.float32)
+        inputs = arithmetic.cast(inputs, dtypes.float32)
     if not time_major:
-        inputs = array.transpose(inputs, [1, 0, 2])
+        inputs = shaping.transpose(inputs, [1, 0, 2])
     losses = CTC_LOSS(
         inputs,
         labels.indices,
@@ -214,7 +202,7 @@ def ctc_loss(
         ctc_merge_repeated=ctc_merge_repeated,
         ignore_longer_outputs_than_inputs=ignore_longer_outputs_than_inputs,
     ).loss
-    return math.cast(losses, kind)
+    return arithmetic.cast(losses, kind)
 
 
 def _blank_last(logits: Tensor, values: Tensor, blank: Any, classes: Any) -> tuple[Tensor, Tensor]:
@@ -222,17 +210,17 @@ def _blank_last(logits: Tensor, values: Tensor, blank: Any, classes: Any) -> tup
     order: Any
     if isinstance(classes, Tensor):
         blank = convert_to_tensor(blank)
-        after = ranges.range(math.add(blank, 1), classes)
-        order = array.concat([ranges.range(blank), after, array.reshape(blank, [1])], 0)
+        after = ranges.range(arithmetic.add(blank, 1), classes)
+        order = shaping.concat([ranges.range(blank), after, shaping.reshape(blank, [1])], 0)
     elif blank == classes - 1:
         return logits, values
     else:
         order = [i for i in range(classes) if i != blank] + [blank]
     moved = gathering.GATHER_V2(logits, order, 2)
-    above = math.cast(
+    above = arithmetic.cast(
         comparison.LESS(convert_to_tensor(blank, values.dtype.base_dtype), values), values.dtype.base_dtype
     )
-    return moved, math.subtract(values, above)
+    return moved, arithmetic.subtract(values, above)
 
 
 @export(v1="nn.ctc_loss_v2", v2="nn.ctc_loss")
@@ -260,9 +248,9 @@ def ctc_loss_v2(
         logits = convert_to_tensor(logits, name="logits")
         kind = logits.dtype.base_dtype
         if kind in (dtypes.float16, dtypes.bfloat16):
-            logits = math.cast(logits, dtypes.float32)
+            logits = arithmetic.cast(logits, dtypes.float32)
         if not logits_time_major:
-            logits = array.transpose(logits, [1, 0, 2])
+            logits = shaping.transpose(logits, [1, 0, 2])
         if is_sparse and blank_index is None:
             raise ValueError("Argument `blank_index` must be provided when labels is a SparseTensor.")
         classes: Any = logits.static_shape.of_rank(3)[2]
@@ -275,16 +263,16 @@ def ctc_loss_v2(
                 f"Argument `blank_index` must be within num_classes: {blank_index} is not within {classes}."
             )
         if is_sparse:
-            moved, numbered = _blank_last(logits, math.cast(labels.values, dtypes.int32), blank, classes)
-            return math.cast(CTC_LOSS(moved, labels.indices, numbered, logit_length).loss, kind)
+            moved, numbered = _blank_last(logits, arithmetic.cast(labels.values, dtypes.int32), blank, classes)
+            return arithmetic.cast(CTC_LOSS(moved, labels.indices, numbered, logit_length).loss, kind)
         labels = convert_to_tensor(labels, name="labels")
         rows, batch = labels.static_shape.of_rank(2)[0], logits.static_shape[1]
         if None not in (rows, batch) and rows != batch:
             raise context.invalid(f"Incompatible shapes: labels have {rows} rows, the logits a batch of {batch}.")
         if not labels.dtype.is_integer:
             raise TypeError(f"Labels are integers, not {labels.dtype!r}.")
-        losses = _dense_loss(math.cast(labels, dtypes.int32), logits, label_length, logit_length, blank)
-        return array.identity(math.cast(losses, kind), name="IdentityN")
+        losses = _dense_loss(arithmetic.cast(labels, dtypes.int32), logits, label_length, logit_length, blank)
+        return shaping.identity(arithmetic.cast(losses, kind), name="IdentityN")
 
 
 _IMPOSSIBLE = 706.8936  # -log(1e-307), what TensorFlow gives where no path fits
@@ -295,25 +283,25 @@ def _dense_loss(labels: Tensor, logits: Tensor, label_length: Any, logit_length:
     width, time = _size(labels, 1), _size(logits, 0)
     zero, one = convert_to_tensor(0), convert_to_tensor(1)
     counts = _lengths(label_length, "label_length")
-    steps = math.minimum(_lengths(logit_length, "logit_length"), time)
-    inside = comparison.LESS(ranges.RANGE(zero, width, one), array.EXPAND_DIMS(counts, 1))
-    same = math.equal(labels[:, 1:], labels[:, :-1])  # type: ignore[index]
+    steps = arithmetic.minimum(_lengths(logit_length, "logit_length"), time)
+    inside = comparison.LESS(ranges.RANGE(zero, width, one), shaping.EXPAND_DIMS(counts, 1))
+    same = arithmetic.equal(labels[:, 1:], labels[:, :-1])  # type: ignore[index]
     repeated = comparison.LOGICAL_AND(same, inside[:, 1:])
-    needed = math.add(counts, reductions.SUM(math.cast(repeated, dtypes.int32), [1]))
+    needed = arithmetic.add(counts, reductions.SUM(arithmetic.cast(repeated, dtypes.int32), [1]))
     there = comparison.LOGICAL_AND(comparison.LESS(zero, counts), comparison.LESS_EQUAL(counts, width))
     fits = comparison.LOGICAL_AND(there, comparison.LESS_EQUAL(needed, steps))
-    empty = math.equal(counts, zero)
-    padded = array_padding.pad(labels, [[0, 0], [0, 1]])
-    safe = array_selection.SELECT_V2(array.EXPAND_DIMS(fits, 1), padded, array.zeros_like(padded))
-    indices, values = _sparse_labels(safe, array_selection.SELECT_V2(fits, counts, one))
+    empty = arithmetic.equal(counts, zero)
+    padded = pads.pad(labels, [[0, 0], [0, 1]])
+    safe = selection.SELECT_V2(shaping.EXPAND_DIMS(fits, 1), padded, shaping.zeros_like(padded))
+    indices, values = _sparse_labels(safe, selection.SELECT_V2(fits, counts, one))
     moved, numbered = _blank_last(logits, values, blank, logits.static_shape[2] or _size(logits, 2))
-    losses = CTC_LOSS(moved, indices, numbered, array_selection.SELECT_V2(fits, steps, one)).loss
+    losses = CTC_LOSS(moved, indices, numbered, selection.SELECT_V2(fits, steps, one)).loss
     dtype = logits.dtype.base_dtype
-    blanks = math.subtract(reductions.reduce_logsumexp(logits, 2), gathering.GATHER_V2(logits, blank, 2))
-    before = comparison.LESS(array.EXPAND_DIMS(ranges.RANGE(zero, time, one), 1), steps)
-    of_blanks = reductions.SUM(math.multiply(blanks, math.cast(before, dtype)), [0])
+    blanks = arithmetic.subtract(reductions.reduce_logsumexp(logits, 2), gathering.GATHER_V2(logits, blank, 2))
+    before = comparison.LESS(shaping.EXPAND_DIMS(ranges.RANGE(zero, time, one), 1), steps)
+    of_blanks = reductions.SUM(arithmetic.multiply(blanks, arithmetic.cast(before, dtype)), [0])
     impossible = convert_to_tensor(_IMPOSSIBLE, dtype)
-    return array_selection.SELECT_V2(fits, losses, array_selection.SELECT_V2(empty, of_blanks, impossible))
+    return selection.SELECT_V2(fits, losses, selection.SELECT_V2(empty, of_blanks, impossible))
 
 
 def _lengths(given: Any, name: str) -> Tensor:
@@ -322,21 +310,21 @@ def _lengths(given: Any, name: str) -> Tensor:
         raise TypeError(f"Lengths are integers, not {lengths.dtype!r}: {name}")
     if lengths.static_shape.rank not in (1, None):
         raise context.invalid(f"Shape must be rank 1 but is rank {lengths.static_shape.rank}: {name}")
-    return math.cast(lengths, dtypes.int32)
+    return arithmetic.cast(lengths, dtypes.int32)
 
 
 def _size(x: Tensor, axis: int) -> Tensor:
-    return array.reshape(slicing.SLICE(array.shape(x), [axis], [1]), [])
+    return shaping.reshape(slicing.SLICE(shaping.shape(x), [axis], [1]), [])
 
 
 def _sparse_labels(labels: Any, label_length: Any) -> tuple[Tensor, Tensor]:
     """The first `label_length` labels of each row as (indices, values)."""
     labels = convert_to_tensor(labels, name="labels")
     lengths = convert_to_tensor(label_length, dtype_hint=dtypes.int32, name="label_length")
-    width = math.cast(_size(labels, 1), lengths.dtype.base_dtype)
+    width = arithmetic.cast(_size(labels, 1), lengths.dtype.base_dtype)
     zero, one = (convert_to_tensor(number, lengths.dtype.base_dtype) for number in (0, 1))
-    inside = comparison.LESS(ranges.RANGE(zero, width, one), array.EXPAND_DIMS(lengths, 1))
-    indices = array_selection.WHERE(inside)
+    inside = comparison.LESS(ranges.RANGE(zero, width, one), shaping.EXPAND_DIMS(lengths, 1))
+    indices = selection.WHERE(inside)
     return indices, gathering.GATHER_ND(labels, indices)
 
 
@@ -378,34 +366,34 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
     with name_scope(name, "collapse_repeated_labels", [labels, seq_length]):
         labels = convert_to_tensor(labels, name="labels")
         lengths = convert_to_tensor(seq_length, dtype_hint=dtypes.int32, name="seq_length")
-        sizes = array.shape(labels)
+        sizes = shaping.shape(labels)
         first, rest, before = labels[:, :1], labels[:, 1:], labels[:, :-1]  # type: ignore[index]
-        changes = array.concat([array.FILL(array.shape(first), True), comparison.NOT_EQUAL(rest, before)], 1)
+        changes = shaping.concat([shaping.FILL(shaping.shape(first), True), comparison.NOT_EQUAL(rest, before)], 1)
         position = ranges.RANGE(0, _size(labels, 1), 1)
-        inside = comparison.LESS(math.cast(position, lengths.dtype.base_dtype), array.EXPAND_DIMS(lengths, -1))
+        inside = comparison.LESS(arithmetic.cast(position, lengths.dtype.base_dtype), shaping.EXPAND_DIMS(lengths, -1))
         kept = comparison.LOGICAL_AND(changes, inside)
-        counts = reductions.SUM(math.cast(kept, dtypes.int32), [1])
+        counts = reductions.SUM(arithmetic.cast(kept, dtypes.int32), [1])
         # Each kept label goes to the place that the kept labels before it leave free.
-        places = scans.CUMSUM(math.cast(kept, dtypes.int32), 1) - 1
-        indices = array_selection.WHERE(kept)
+        places = scans.CUMSUM(arithmetic.cast(kept, dtypes.int32), 1) - 1
+        indices = selection.WHERE(kept)
         columns = gathering.GATHER_ND(places, indices)
-        rows = math.cast(array.reshape(slicing.SLICE(indices, [0, 0], [-1, 1]), [-1]), dtypes.int32)
-        target = array.PACK([rows, columns], axis=1)
-        width = array.reshape(reductions.MAX(counts, [0]), [1])
-        shape = array.concat([slicing.SLICE(sizes, [0], [1]), width], 0)
+        rows = arithmetic.cast(shaping.reshape(slicing.SLICE(indices, [0, 0], [-1, 1]), [-1]), dtypes.int32)
+        target = shaping.PACK([rows, columns], axis=1)
+        width = shaping.reshape(reductions.MAX(counts, [0]), [1])
+        shape = shaping.concat([slicing.SLICE(sizes, [0], [1]), width], 0)
         collapsed = scattering.SCATTER_ND(target, gathering.GATHER_ND(labels, indices), shape)
-        return array.identity(collapsed, name="Reshape_3"), math.cast(counts, lengths.dtype.base_dtype)
+        return shaping.identity(collapsed, name="Reshape_3"), arithmetic.cast(counts, lengths.dtype.base_dtype)
 
 
 @export("nn.ctc_unique_labels")
 def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(the different labels of each row in order of first appearance, padded with zeros; for each label its place)."""
     with name_scope(name, "ctc_unique_labels", [labels]):
-        labels = math.cast(convert_to_tensor(labels, name="labels"), dtypes.int64)
+        labels = arithmetic.cast(convert_to_tensor(labels, name="labels"), dtypes.int64)
 
         def of_row(row: Tensor) -> tuple[Tensor, Tensor]:
             unique, places = sorting.UNIQUE(row)
             missing = ranges.size(row) - ranges.size(unique)  # type: ignore[operator]
-            return array_padding.pad(unique, [[0, missing]]), places
+            return pads.pad(unique, [[0, missing]]), places
 
         return tuple(functional_loops.map_fn(of_row, labels, dtype=(dtypes.int64, dtypes.int32)))

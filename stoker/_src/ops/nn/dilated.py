@@ -11,7 +11,8 @@ from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, array_padding, math, slicing
+from stoker._src.ops.array import pads, shaping, slicing
+from stoker._src.ops.math import arithmetic
 from stoker._src.ops.nn.arguments import starts_with_channels
 
 
@@ -79,8 +80,8 @@ def with_space_to_batch(
         extra = _to_multiple(value, dim, before[i] + after[i], rates[i])
         paddings[dim - 1] = [before[i], after[i] + extra]
         crops[dim - 1] = [0, extra]
-    grids = array_padding.SPACE_TO_BATCH_ND(value, blocks, _matrix(paddings))
-    return array_padding.BATCH_TO_SPACE_ND(op(grids, count, "VALID"), blocks, _matrix(crops))
+    grids = pads.SPACE_TO_BATCH_ND(value, blocks, _matrix(paddings))
+    return pads.BATCH_TO_SPACE_ND(op(grids, count, "VALID"), blocks, _matrix(crops))
 
 
 def _to_multiple(value: Tensor, dim: int, added: int, rate: int) -> Any:
@@ -88,11 +89,11 @@ def _to_multiple(value: Tensor, dim: int, added: int, rate: int) -> Any:
     size = value.static_shape[dim] if value.static_shape.rank is not None else None
     if size is not None:
         return -(size + added) % rate
-    found = array.reshape(slicing.SLICE(array.shape(value), [dim], [1]), [])
-    return math.FLOOR_MOD(math.negative(found + added), rate)
+    found = shaping.reshape(slicing.SLICE(shaping.shape(value), [dim], [1]), [])
+    return arithmetic.FLOOR_MOD(arithmetic.negative(found + added), rate)
 
 
 def _matrix(pairs: list[list[Any]]) -> Any:
     if any(isinstance(each, Tensor) for pair in pairs for each in pair):
-        return array.PACK([array.PACK([convert_to_tensor(each) for each in pair]) for pair in pairs])
+        return shaping.PACK([shaping.PACK([convert_to_tensor(each) for each in pair]) for pair in pairs])
     return np.array(pairs, np.int32)

@@ -13,14 +13,16 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, array_selection, comparison, math, random, random_stateless
-from stoker._src.ops.constants import constant
+from stoker._src.ops.array import selection, shaping
+from stoker._src.ops.array.constants import constant
+from stoker._src.ops.math import arithmetic, comparison
+from stoker._src.ops.random import stateless_random, uniform_normal
 
 
 def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
     """The shape of the decisions: that of `x`, or the given one with None filled in from `x`."""
     if noise_shape is None:
-        return array.shape(x)
+        return shaping.shape(x)
     if isinstance(noise_shape, Tensor):
         return noise_shape
     try:
@@ -49,7 +51,7 @@ def _drop(x: Any, rate: Any, noise_shape: Any, sample: Any, name: str | None, de
             sample(None, dtype)
             return x
         if number:
-            scaled = math.MUL(x, constant(1 / (1 - rate), dtype), name="Mul")
+            scaled = arithmetic.MUL(x, constant(1 / (1 - rate), dtype), name="Mul")
         else:
             if not hasattr(rate, "static_shape"):
                 raise ValueError(f"`rate` must be a scalar or scalar tensor. Received: rate={rate}")
@@ -65,10 +67,10 @@ def _drop(x: Any, rate: Any, noise_shape: Any, sample: Any, name: str | None, de
                 raise ValueError(
                     f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={known}"
                 )
-            scaled = math.REAL_DIV(x, math.SUB(constant(1, dtype), rate))
+            scaled = arithmetic.REAL_DIV(x, arithmetic.SUB(constant(1, dtype), rate))
         drawn = sample(_noise_shape(x, noise_shape), dtype)
         keep = comparison.GREATER_EQUAL(drawn, rate)
-        result = array_selection.SELECT_V2(keep, scaled, constant(0, dtype))
+        result = selection.SELECT_V2(keep, scaled, constant(0, dtype))
         result.set_shape(x.static_shape)
         return result
 
@@ -108,11 +110,11 @@ def dropout_v2(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, nam
     def sample(shape: Any, dtype: Any) -> Any:
         if shape is None and isinstance(seed, Tensor):
             return None
-        first, second = random.get_seed(seed)
+        first, second = uniform_normal.get_seed(seed)
         if shape is None:
             return None
         with name_scope(None, "random_uniform"):
-            return random.RANDOM_UNIFORM(shape, dtype=dtype, seed=first or 0, seed2=second or 0)
+            return uniform_normal.RANDOM_UNIFORM(shape, dtype=dtype, seed=first or 0, seed2=second or 0)
 
     return _drop(x, rate, noise_shape, sample, name, "dropout")
 
@@ -139,6 +141,6 @@ def stateless_dropout(
         if shape is None:
             return None
         algorithm = {} if rng_alg is None else {"alg": rng_alg}
-        return random_stateless.stateless_uniform(shape=shape, seed=seed, dtype=dtype, **algorithm)
+        return stateless_random.stateless_uniform(shape=shape, seed=seed, dtype=dtype, **algorithm)
 
     return _drop(x, rate, noise_shape, sample, name, "stateless_dropout")

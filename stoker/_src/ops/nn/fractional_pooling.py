@@ -21,11 +21,13 @@ from stoker._src.base.export import export, named
 from stoker._src.base.shapes import Dim, Shape
 from stoker._src.graph.definition import FLOATS_LIST, STATEFUL, OpDefinition, define, unchanged
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, math, random
-from stoker._src.ops.array_movement import allocatable, itemsize
+from stoker._src.ops.array import shaping
+from stoker._src.ops.math import arithmetic
 from stoker._src.ops.nn.pool_kernels import scattered
-from stoker._src.ops.random_bits import choices, fills
-from stoker._src.ops.random_bits.philox import PhiloxState
+from stoker._src.ops.random import uniform_normal
+from stoker._src.ops.random.bits import choices, fills
+from stoker._src.ops.random.bits.philox import PhiloxState
+from stoker._src.ops.support.movement import allocatable, itemsize
 
 _DTYPES = (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64)
 _ATTRS: dict[str, Any] = {
@@ -145,7 +147,7 @@ def _register(forward: OpDefinition, largest: bool) -> None:
         if deterministic and ctx.state is None:
             # One draw for the life of the node: every run uses the same windows.
             ctx.state = (seed, seed2) if seed or seed2 else tuple(np.random.SeedSequence().generate_state(2).tolist())
-        state = PhiloxState(*ctx.state) if deterministic else random.generator(ctx, seed, seed2)
+        state = PhiloxState(*ctx.state) if deterministic else uniform_normal.generator(ctx, seed, seed2)
         height, width = value.shape[1], value.shape[2]
         if value.numel() == 0:
             raise InvalidArgumentError(
@@ -259,7 +261,7 @@ def fractional_max_pool_gradient(op: Operation, g: Tensor, *_: Any) -> Tensor:
 
 @FRACTIONAL_AVG_POOL.grad
 def fractional_avg_pool_gradient(op: Operation, g: Tensor, *_: Any) -> Tensor:
-    sizes = math.cast(array.shape(op.inputs[0]), dtypes.int64)
+    sizes = arithmetic.cast(shaping.shape(op.inputs[0]), dtypes.int64)
     return FRACTIONAL_AVG_POOL_GRAD(sizes, g, *op.outputs[1:], overlapping=op.attr("overlapping"))
 
 
@@ -310,7 +312,7 @@ def _functions(definition: OpDefinition, name: str, what: str) -> tuple[Callable
         seed: int = 0,
         name: str | None = None,
     ) -> Any:
-        first, second = (0, 0) if seed == 0 else random.get_seed(seed)
+        first, second = (0, 0) if seed == 0 else uniform_normal.get_seed(seed)
         return pool(value, _ratios(pooling_ratio), pseudo_random, overlapping, seed != 0, first or 0, second or 0, name)
 
     return pool, pool_v2

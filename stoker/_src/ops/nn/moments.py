@@ -12,8 +12,9 @@ from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, array_checks, gathering, math, math_unary, reductions
-from stoker._src.ops.constants import constant
+from stoker._src.ops.array import gathering, shaping, value_checks
+from stoker._src.ops.array.constants import constant
+from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.nn.softmax import merged_axis
 
 _LOW = (dtypes.float16, dtypes.bfloat16)
@@ -29,10 +30,10 @@ def _keep(keepdims: Any, keep_dims: Any) -> bool:
 
 def _squeezed(value: Tensor, axes: Any) -> Tensor:
     if axes is None:  # over all: each has size 1 here
-        return array.SQUEEZE(value)
+        return shaping.SQUEEZE(value)
     if isinstance(axes, (int, np.integer, np.ndarray)):
         axes = np.ravel(axes).tolist()
-    return array.SQUEEZE(value, squeeze_dims=axes)
+    return shaping.SQUEEZE(value, squeeze_dims=axes)
 
 
 @export(v1="nn.moments")
@@ -43,14 +44,14 @@ def moments(
     keep = _keep(keepdims, keep_dims)
     with name_scope(name, "moments", [x, axes]):
         x = convert_to_tensor(x, name="x")
-        wide = math.cast(x, dtypes.float32) if x.dtype.base_dtype in _LOW else x
+        wide = arithmetic.cast(x, dtypes.float32) if x.dtype.base_dtype in _LOW else x
         mean = reductions.reduce_mean(wide, axes, keepdims=True, name="mean")
-        spread = math.SQUARED_DIFFERENCE(wide, array.stop_gradient(mean))
+        spread = arithmetic.SQUARED_DIFFERENCE(wide, shaping.stop_gradient(mean))
         variance = reductions.reduce_mean(spread, axes, keepdims=True, name="variance")
         if not keep:
             mean, variance = _squeezed(mean, axes), _squeezed(variance, axes)
         if wide is not x:
-            mean, variance = math.cast(mean, x.dtype.base_dtype), math.cast(variance, x.dtype.base_dtype)
+            mean, variance = arithmetic.cast(mean, x.dtype.base_dtype), arithmetic.cast(variance, x.dtype.base_dtype)
         return mean, variance
 
 
@@ -77,22 +78,27 @@ def weighted_moments(
         x = convert_to_tensor(x, name="x")
         weights = convert_to_tensor(frequency_weights, name="frequency_weights")
         low = x.dtype.base_dtype in _LOW
-        wide = math.cast(x, dtypes.float32) if low else x
-        weights = math.cast(weights, wide.dtype.base_dtype)
-        weighted = reductions.reduce_sum(math.multiply(weights, wide), axes, keepdims=True, name="weighted_input_sum")
+        wide = arithmetic.cast(x, dtypes.float32) if low else x
+        weights = arithmetic.cast(weights, wide.dtype.base_dtype)
+        weighted = reductions.reduce_sum(
+            arithmetic.multiply(weights, wide), axes, keepdims=True, name="weighted_input_sum"
+        )
         # The weights take the shape of the data before they are summed.
         total = reductions.reduce_sum(
-            math.add(weights, array.zeros_like(wide)), axes, keepdims=True, name="sum_of_weights"
+            arithmetic.add(weights, shaping.zeros_like(wide)), axes, keepdims=True, name="sum_of_weights"
         )
-        mean = math.divide_no_nan(weighted, total)
+        mean = arithmetic.divide_no_nan(weighted, total)
         distance = reductions.reduce_sum(
-            math.multiply(weights, math.SQUARED_DIFFERENCE(wide, mean)), axes, keepdims=True, name="weighted_distsq"
+            arithmetic.multiply(weights, arithmetic.SQUARED_DIFFERENCE(wide, mean)),
+            axes,
+            keepdims=True,
+            name="weighted_distsq",
         )
-        variance = math.divide_no_nan(distance, total)
+        variance = arithmetic.divide_no_nan(distance, total)
         if not keep:
             mean, variance = _squeezed(mean, axes), _squeezed(variance, axes)
         if low:
-            mean, variance = math.cast(mean, x.dtype.base_dtype), math.cast(variance, x.dtype.base_dtype)
+            mean, variance = arithmetic.cast(mean, x.dtype.base_dtype), arithmetic.cast(variance, x.dtype.base_dtype)
         return mean, variance
 
 
@@ -116,20 +122,20 @@ def sufficient_statistics(
     with name_scope(name, "sufficient_statistics", [x, shift]):
         x = convert_to_tensor(x, name="x")
         if x.static_shape.rank is not None:
-            axes = [array_checks.static_axis(x, axis) for axis in axes]
+            axes = [value_checks.static_axis(x, axis) for axis in axes]
         shape = x.static_shape
         dtype = x.dtype.base_dtype
         sizes = None if shape.rank is None else [shape[axis] for axis in axes]
         if sizes is not None and None not in sizes:
             count = constant(float(np.prod([float(size) for size in sizes])), dtype)  # type: ignore[arg-type]
         else:
-            found = gathering.GATHER_V2(math.cast(array.shape(x), dtype), axes, 0)
+            found = gathering.GATHER_V2(arithmetic.cast(shaping.shape(x), dtype), axes, 0)
             count = reductions.PROD(found, [0], name="count")
         if shift is not None:
             shift = convert_to_tensor(shift, name="shift")
-            sums, squares = math.subtract(x, shift), math.SQUARED_DIFFERENCE(x, shift)
+            sums, squares = arithmetic.subtract(x, shift), arithmetic.SQUARED_DIFFERENCE(x, shift)
         else:
-            sums, squares = x, math.square(x)
+            sums, squares = x, arithmetic.square(x)
         total = reductions.reduce_sum(sums, axes, keepdims=keep, name="mean_ss")
         spread = reductions.reduce_sum(squares, axes, keepdims=keep, name="var_ss")
         return count, total, spread, shift
@@ -149,13 +155,15 @@ def normalize_moments(
 ) -> tuple[Tensor, Tensor]:
     """(mean, variance) from what `sufficient_statistics` gives."""
     with name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]):
-        divisor = math_unary.RECIPROCAL(convert_to_tensor(counts), name="divisor")
+        divisor = unary_functions.RECIPROCAL(convert_to_tensor(counts), name="divisor")
         if shift is not None:
-            shifted = math.multiply(mean_ss, divisor, name="shifted_mean")
-            mean = math.add(shifted, shift, name="mean")
+            shifted = arithmetic.multiply(mean_ss, divisor, name="shifted_mean")
+            mean = arithmetic.add(shifted, shift, name="mean")
         else:
-            shifted = mean = math.multiply(mean_ss, divisor, name="mean")
-        variance = math.subtract(math.multiply(variance_ss, divisor), math.square(shifted), name="variance")
+            shifted = mean = arithmetic.multiply(mean_ss, divisor, name="mean")
+        variance = arithmetic.subtract(
+            arithmetic.multiply(variance_ss, divisor), arithmetic.square(shifted), name="variance"
+        )
         return mean, variance
 
 
@@ -167,12 +175,12 @@ def batch_normalization(
     with name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
         x = convert_to_tensor(x)
         dtype = x.dtype.base_dtype
-        inverse = math_unary.RSQRT(variance + variance_epsilon)
+        inverse = unary_functions.RSQRT(variance + variance_epsilon)
         if scale is not None:
             inverse = inverse * scale
-        scaled = x * math.cast(inverse, dtype)
+        scaled = x * arithmetic.cast(inverse, dtype)
         moved = -mean * inverse if offset is None else offset - mean * inverse
-        return scaled + math.cast(moved, dtype)
+        return scaled + arithmetic.cast(moved, dtype)
 
 
 @export(v2="nn.batch_norm_with_global_normalization")
@@ -226,16 +234,18 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
         x = convert_to_tensor(x, name="x")
         if x.dtype.is_complex:
             part = x.dtype.real_dtype
-            real, imaginary = math_unary.REAL_PART(x, Tout=part), math_unary.IMAG_PART(x, Tout=part)
-            inverse = _inverse_norm(math.add(math.square(real), math.square(imaginary)), axis, epsilon)
-            return math_unary.COMPLEX_OF(
-                math.multiply(real, inverse), math.multiply(imaginary, inverse), Tout=x.dtype, name=scope
+            real, imaginary = unary_functions.REAL_PART(x, Tout=part), unary_functions.IMAG_PART(x, Tout=part)
+            inverse = _inverse_norm(
+                arithmetic.add(arithmetic.square(real), arithmetic.square(imaginary)), axis, epsilon
             )
-        return math.multiply(x, _inverse_norm(math.square(x), axis, epsilon), name=scope)
+            return unary_functions.COMPLEX_OF(
+                arithmetic.multiply(real, inverse), arithmetic.multiply(imaginary, inverse), Tout=x.dtype, name=scope
+            )
+        return arithmetic.multiply(x, _inverse_norm(arithmetic.square(x), axis, epsilon), name=scope)
 
 
 def _inverse_norm(squares: Tensor, axis: Any, epsilon: float) -> Tensor:
-    return math_unary.RSQRT(math.maximum(reductions.reduce_sum(squares, axis, keepdims=True), epsilon))
+    return unary_functions.RSQRT(arithmetic.maximum(reductions.reduce_sum(squares, axis, keepdims=True), epsilon))
 
 
 @export(v2=("nn.l2_normalize", "math.l2_normalize", "linalg.l2_normalize"))

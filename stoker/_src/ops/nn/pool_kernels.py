@@ -18,10 +18,10 @@ import torch.nn.functional as F
 
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.extensions import extension
-from stoker._src.ops.array_movement import allocatable, itemsize
 from stoker._src.ops.nn.conv_kernels import channels_first, from_channels_first
 from stoker._src.ops.nn.windows import explicit_pairs, is_channels_last, spatial, windows
-from stoker._src.ops.unsigned import SIGNED_TWIN
+from stoker._src.ops.support.movement import allocatable, itemsize
+from stoker._src.ops.support.unsigned import SIGNED_TWIN
 
 native = extension("stoker._src.ops.native.pooling")
 

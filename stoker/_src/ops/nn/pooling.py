@@ -13,11 +13,11 @@ from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import INTS, STRING, OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array
+from stoker._src.ops.array import shaping
 from stoker._src.ops.nn import pool_kernels
 from stoker._src.ops.nn.activations import RELU_GRAD
 from stoker._src.ops.nn.windows import channel_axis, explicit_pairs, image_shape, known_or_rank, spatial, window_dim
-from stoker._src.ops.values import torch_dtype
+from stoker._src.ops.support.values import torch_dtype
 
 _SAME_VALID = STRING(allowed=("SAME", "VALID"))
 _WITH_EXPLICIT = STRING(allowed=("SAME", "VALID", "EXPLICIT"))
@@ -79,7 +79,7 @@ def _window_attrs(op: Operation) -> dict[str, Any]:
 
 
 def _zeros(x: Tensor) -> Tensor:
-    return array.ZEROS_LIKE(x)
+    return shaping.ZEROS_LIKE(x)
 
 
 def _like_images(x: Shape, *_: Shape) -> Shape:
@@ -550,7 +550,7 @@ def _register_average(forward: OpDefinition, backward: OpDefinition) -> None:
 
     @forward.grad
     def avg_pool_gradient(op: Operation, g: Tensor) -> Tensor:
-        return backward(array.shape(op.inputs[0]), g, **_window_attrs(op))
+        return backward(shaping.shape(op.inputs[0]), g, **_window_attrs(op))
 
     @backward.grad
     def avg_pool_grad_gradient(op: Operation, g: Tensor) -> tuple[None, Tensor]:

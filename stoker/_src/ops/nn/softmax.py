@@ -14,7 +14,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops import array, comparison, math, ranges, reductions
+from stoker._src.ops.array import ranges, shaping
+from stoker._src.ops.math import arithmetic, comparison, reductions
 
 SOFTMAX = define("Softmax(logits: T) -> (softmax: T)", T=FLOATS)
 LOG_SOFTMAX = define("LogSoftmax(logits: T) -> (logsoftmax: T)", T=FLOATS)
@@ -48,14 +49,14 @@ def log_softmax_kernel(logits: torch.Tensor) -> torch.Tensor:
 @SOFTMAX.grad
 def softmax_gradient(op: Operation, g: Tensor) -> Tensor:
     y = op.outputs[0]
-    total = reductions.reduce_sum(math.multiply(g, y), -1, keepdims=True)
-    return math.multiply(math.subtract(g, total), y)
+    total = reductions.reduce_sum(arithmetic.multiply(g, y), -1, keepdims=True)
+    return arithmetic.multiply(arithmetic.subtract(g, total), y)
 
 
 @LOG_SOFTMAX.grad
 def log_softmax_gradient(op: Operation, g: Tensor) -> Tensor:
-    y = math.exp(op.outputs[0])
-    return math.subtract(g, math.multiply(reductions.reduce_sum(g, -1, keepdims=True), y))
+    y = arithmetic.exp(op.outputs[0])
+    return arithmetic.subtract(g, arithmetic.multiply(reductions.reduce_sum(g, -1, keepdims=True), y))
 
 
 def merged_axis(axis: Any, dim: Any) -> Any:
@@ -94,14 +95,14 @@ def along(logits: Tensor, definition: OpDefinition, axis: Any, name: str | None)
         if rank is not None:
             order = list(range(rank))
             order[axis], order[-1] = order[-1], order[axis]
-            return array.transpose(definition(array.transpose(logits, order)), order, name=name or "transpose")
-    last = math.subtract(ranges.rank(logits), 1)
+            return shaping.transpose(definition(shaping.transpose(logits, order)), order, name=name or "transpose")
+    last = arithmetic.subtract(ranges.rank(logits), 1)
     axis = convert_to_tensor(axis)
-    axis = axis + math.cast(comparison.LESS(axis, 0), axis.dtype) * (last + 1)
-    order = array.concat(
-        [ranges.range(0, axis), array.PACK([last]), ranges.range(axis + 1, last), array.PACK([axis])], 0
+    axis = axis + arithmetic.cast(comparison.LESS(axis, 0), axis.dtype) * (last + 1)
+    order = shaping.concat(
+        [ranges.range(0, axis), shaping.PACK([last]), ranges.range(axis + 1, last), shaping.PACK([axis])], 0
     )
-    return array.transpose(definition(array.transpose(logits, order)), order, name=name or "transpose")
+    return shaping.transpose(definition(shaping.transpose(logits, order)), order, name=name or "transpose")
 
 
 @export(v1=("nn.softmax", "math.softmax"))

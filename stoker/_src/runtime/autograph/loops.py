@@ -12,9 +12,11 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, assertions, comparison, control_flow, functional_loops, math
-from stoker._src.ops.constants import constant
-from stoker._src.ops.ragged_tensor import RaggedTensor
+from stoker._src.ops.array import shaping
+from stoker._src.ops.array.constants import constant
+from stoker._src.ops.control_flow import assertions, branches_and_loops, functional_loops
+from stoker._src.ops.math import arithmetic, comparison
+from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 from stoker._src.runtime.autograph.exits import RETURN_VALUE
 from stoker._src.runtime.autograph.state import UNDEFINED, State
 from stoker._src.runtime.autograph.user_errors import unbound
@@ -75,7 +77,7 @@ class _Loop:
             shapes = nest.map_structure(_shape_of, value)
             return shapes if asked is None or not self._taking_part[i] else nest.map_structure(TensorShape, asked)
         shape = as_shape(asked)
-        if not control_flow.holds(shape, value.static_shape):
+        if not branches_and_loops.holds(shape, value.static_shape):
             raise ValueError(
                 f"'{self._state.names[i]}' has shape {value.shape} before the loop, which does not conform with the shape "
                 f"invariant {TensorShape(shape)}."
@@ -128,7 +130,7 @@ class _Loop:
         while True:
             shapes = [shape for shape, part in zip(self._shapes, self._taking_part) if part]
             try:
-                return control_flow.while_loop_v2(
+                return branches_and_loops.while_loop_v2(
                     lambda *values: self._test(test, values),
                     lambda *values: self._iteration(values),
                     [*self._own, *self._parts(self.initial)],
@@ -180,7 +182,7 @@ class _Loop:
                 continue
             _check_dtype(name, a.dtype.base_dtype, b.dtype.base_dtype)
             kept, found = flat[position], b.static_shape
-            if control_flow.holds(as_shape(kept), found):
+            if branches_and_loops.holds(as_shape(kept), found):
                 continue
             if not as_shape(kept).compatible(found):
                 raise ValueError(
@@ -248,7 +250,7 @@ def _counted(
     def inside(counter: Tensor) -> Any:
         if sign is not None:
             return comparison.less(counter, limit) if sign > 0 else comparison.greater(counter, limit)
-        rising = comparison.greater(delta, array.zeros_like(delta))
+        rising = comparison.greater(delta, shaping.zeros_like(delta))
         falling = comparison.logical_and(comparison.logical_not(rising), comparison.greater(counter, limit))
         return comparison.logical_or(comparison.logical_and(rising, comparison.less(counter, limit)), falling)
 
@@ -257,7 +259,7 @@ def _counted(
 
     def step(counter: Tensor) -> list[Any]:
         body(item(counter))
-        return [math.add(counter, delta)]
+        return [arithmetic.add(counter, delta)]
 
     loop = _Loop(state, step, [start], options)
     _must_run(loop, inside(start))

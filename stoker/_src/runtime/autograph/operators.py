@@ -14,7 +14,8 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import assertions, comparison, control_flow
+from stoker._src.ops.control_flow import assertions, branches_and_loops
+from stoker._src.ops.math import comparison
 from stoker._src.runtime.autograph import loops, state
 from stoker._src.runtime.autograph.exits import RETURN_VALUE
 from stoker._src.runtime.autograph.stand_ins import stand_in
@@ -46,7 +47,7 @@ class _Branches:
         while True:
             self._ends = []
             try:
-                results = control_flow.cond_v2(
+                results = branches_and_loops.cond_v2(
                     condition, lambda: self._traced(self._main), lambda: self._traced(self._other)
                 )
             except _OnceMore:
@@ -209,7 +210,7 @@ class Operators:
         if not in_graph(value):
             return go_on() if value else value
         decided = convert_to_tensor(value)
-        return control_flow.cond_v2(decided, go_on, lambda: decided)
+        return branches_and_loops.cond_v2(decided, go_on, lambda: decided)
 
     def or_(self, value: Any, *others: Callable[[], Any]) -> Any:
         if not others:
@@ -221,7 +222,7 @@ class Operators:
         if not in_graph(value):
             return value if value else go_on()
         decided = convert_to_tensor(value)
-        return control_flow.cond_v2(decided, lambda: decided, go_on)
+        return branches_and_loops.cond_v2(decided, lambda: decided, go_on)
 
     def not_(self, value: Any) -> Any:
         return comparison.logical_not(convert_to_tensor(value)) if in_graph(value) else not value

@@ -8,7 +8,9 @@ from typing import Any
 from stoker._src.base import dtypes
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import casting, math_unary, ranges, sorting, strings_numbers
+from stoker._src.ops.array import casting, ranges
+from stoker._src.ops.math import sorting, unary_functions
+from stoker._src.ops.strings import numbers
 from stoker._src.runtime.autograph.values import in_graph, length
 
 
@@ -43,12 +45,12 @@ def _float(value: Any = 0.0) -> Any:
 def _number(value: Any, dtype: dtypes.DType) -> Tensor:
     tensor = convert_to_tensor(value)
     if tensor.dtype.base_dtype is dtypes.string:
-        return strings_numbers.string_to_number(tensor, dtype)
+        return numbers.string_to_number(tensor, dtype)
     return casting.cast(tensor, dtype)
 
 
 def _abs(value: Any) -> Any:
-    return math_unary.abs(value) if in_graph(value) else builtins.abs(value)
+    return unary_functions.abs(value) if in_graph(value) else builtins.abs(value)
 
 
 def _sorted(value: Any, **kwargs: Any) -> Any:

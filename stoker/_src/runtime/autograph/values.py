@@ -8,9 +8,11 @@ from stoker._src.base import dtypes, nest
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops import array, tensor_array, tensor_lists, variables
-from stoker._src.ops.constants import constant
-from stoker._src.ops.ragged_tensor import RaggedTensor
+from stoker._src.ops.array import shaping
+from stoker._src.ops.array.constants import constant
+from stoker._src.ops.control_flow import tensor_array, tensor_lists
+from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
+from stoker._src.ops.variables import variables
 from stoker._src.runtime.autograph.state import UNDEFINED
 
 
@@ -58,7 +60,7 @@ def made_up(value: Any) -> Any:
             )
         dtype = leaf.dtype.base_dtype
         sizes = [size or 0 for size in leaf.static_shape.dims or ()]
-        return array.fill(sizes, constant("" if dtype is dtypes.string else dtype.as_numpy_dtype(), dtype))
+        return shaping.fill(sizes, constant("" if dtype is dtypes.string else dtype.as_numpy_dtype(), dtype))
 
     return nest.map_structure(empty, value)
 
@@ -76,4 +78,4 @@ def length(value: Any) -> Tensor:
         raise ValueError(f"len requires a non-scalar tensor, got one of shape {tensor.shape}")
     if tensor.static_shape.rank is not None and tensor.static_shape[0] is not None:
         return constant(tensor.static_shape[0], dtypes.int32)
-    return array.shape(tensor)[0]
+    return shaping.shape(tensor)[0]

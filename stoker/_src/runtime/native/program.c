@@ -1,6 +1,6 @@
 /* Programs: many ops on float32 tensors in one call.
  *
- * A Program holds ops as a list of loops over buffers whose sizes were known when it was made (runtime/programs.py makes it, and
+ * A Program holds ops as a list of loops over buffers whose sizes were known when it was made (runtime/plan/fused_loops.py makes it, and
  * says when that pays), so a call costs one look at each input and one allocation for each shape among the outputs.
  */
 #define PY_SSIZE_T_CLEAN

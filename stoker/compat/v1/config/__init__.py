@@ -4,9 +4,6 @@
 # fmt: off
 from stoker.compat.v1.config import experimental as experimental
 from stoker.compat.v1.config import threading as threading
-from stoker._src.runtime.def_function import functions_run_eagerly as functions_run_eagerly
-from stoker._src.runtime.def_function import run_functions_eagerly as experimental_run_functions_eagerly
-from stoker._src.runtime.def_function import run_functions_eagerly as run_functions_eagerly
 from stoker._src.runtime.device_config import get_logical_device_configuration as get_logical_device_configuration
 from stoker._src.runtime.device_config import get_visible_devices as get_visible_devices
 from stoker._src.runtime.device_config import list_logical_devices as list_logical_devices
@@ -16,3 +13,6 @@ from stoker._src.runtime.device_config import LogicalDeviceConfiguration as Logi
 from stoker._src.runtime.device_config import PhysicalDevice as PhysicalDevice
 from stoker._src.runtime.device_config import set_logical_device_configuration as set_logical_device_configuration
 from stoker._src.runtime.device_config import set_visible_devices as set_visible_devices
+from stoker._src.runtime.functions.def_function import functions_run_eagerly as functions_run_eagerly
+from stoker._src.runtime.functions.def_function import run_functions_eagerly as experimental_run_functions_eagerly
+from stoker._src.runtime.functions.def_function import run_functions_eagerly as run_functions_eagerly

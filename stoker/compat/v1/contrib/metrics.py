@@ -2,4 +2,4 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.ops.counting import confusion_matrix as confusion_matrix
+from stoker._src.ops.math.counting import confusion_matrix as confusion_matrix

@@ -2,4 +2,4 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.ops.sorting import nth_element as nth_element
+from stoker._src.ops.math.sorting import nth_element as nth_element

@@ -2,5 +2,5 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.ops.initializers import Initializer as Initializer
-from stoker._src.ops.initializers import Orthogonal as Orthogonal
+from stoker._src.ops.variables.initializers import Initializer as Initializer
+from stoker._src.ops.variables.initializers import Orthogonal as Orthogonal

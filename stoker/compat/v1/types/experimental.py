@@ -2,4 +2,4 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.runtime.concrete_function import ConcreteFunction as ConcreteFunction
+from stoker._src.runtime.functions.concrete_function import ConcreteFunction as ConcreteFunction

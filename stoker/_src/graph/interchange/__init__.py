@@ -1,0 +1,1 @@
+"""Graphs in and out: GraphDef, function libraries, meta graphs, other versions, control flow raised and lowered."""

@@ -1,0 +1,485 @@
+"""Functions out to FunctionDef and in from a GraphDef's library.
+
+A FunctionDef names values `node:output:index` (and arguments by name alone); a GraphDef `node:index`. Reading one rewrites its
+nodes to the GraphDef form, with a Placeholder for each argument, and imports them like any graph.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import DType, as_dtype
+from stoker._src.base.errors import InvalidArgumentError, NotFoundError
+from stoker._src.base.shapes import TensorShape, as_shape
+from stoker._src.formats.protos import FunctionDef, GraphDef
+from stoker._src.graph.attr_values import FunctionRef, from_attr_value, to_attr_value, typed_attr_value
+from stoker._src.graph.definition import MISSING, STATEFUL, find_definition
+from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
+from stoker._src.graph.graph import Graph
+from stoker._src.graph.interchange.older_forms import in_older_form
+from stoker._src.graph.interchange.raise_control_flow import Body
+from stoker._src.graph.tensor import Operation, Tensor
+
+
+class MalformedGraphError(InvalidArgumentError, ValueError):
+    """A GraphDef that makes no sense.
+
+    TensorFlow raises ValueError for what it sees when a graph is imported, InvalidArgumentError for what it sees when the
+    graph first runs; everything is seen on import here.
+    """
+
+
+class UnknownNameError(NotFoundError, ValueError):
+    """An op or a function of a GraphDef that nobody defined: TensorFlow 1 raises ValueError, TensorFlow 2 NotFoundError."""
+
+
+# -- out ---------------------------------------------------------------------------------------------------------
+
+
+def referenced_functions(ops: Any, found: dict[str, Function] | None = None) -> dict[str, Function]:
+    """Every function that `ops` name, and that those functions' ops name in turn."""
+    found = {} if found is None else found
+    for op in ops:
+        for ref in function_refs(op):
+            function = ref.target
+            if function is not None and function.derived_from is not None:
+                function = function.derived_from  # what the attribute names
+            if function is not None and function.name not in found:
+                found[function.name] = function
+                referenced_functions(function.needed_ops(), found)
+                if function.gradient is not None and function.gradient.name not in found:
+                    found[function.gradient.name] = function.gradient
+                    referenced_functions(function.gradient.needed_ops(), found)
+    return found
+
+
+def check_call(op: Any, function: Function) -> None:
+    """Refuses a call whose arguments are not the function's, as a file may hold.
+
+    Raises:
+        InvalidArgumentError: another number of arguments, or other dtypes.
+    """
+    count = len(op.definition.inputs[-1].dtypes(op.attrs))
+    if count != len(function.inputs):
+        raise InvalidArgumentError(
+            None,
+            op,
+            f"Function '{function.name}' has {len(function.inputs)} arguments, but '{op.name}' passes {count}.",
+        )
+    for i, (given, wanted) in enumerate(zip(op._inputs[len(op._inputs) - count :], function.inputs)):
+        if given.dtype.base_dtype is not wanted.dtype.base_dtype:
+            raise InvalidArgumentError(
+                None,
+                op,
+                f"Argument {i} of function '{function.name}' is {wanted.dtype.base_dtype.name}, but '{op.name}' passes "
+                f"{given.dtype.base_dtype.name}.",
+            )
+
+
+def check_results(op: Any, function: Function) -> None:
+    """Refuses a node that expects other results than its function has.
+
+    Raises:
+        InvalidArgumentError: another number of results, or other dtypes.
+    """
+    found = [tensor.dtype.base_dtype for tensor in function.outputs]
+    if op.definition.calls == "loop" and op.attrs["cond"].target is function:
+        if len(found) != 1:
+            raise InvalidArgumentError(
+                None,
+                op,
+                f"Function '{function.name}', the condition of '{op.name}', returns {len(found)} values, not 1.",
+            )
+        return
+    expected = [dtype.base_dtype for arg in op.definition.outputs for dtype in arg.dtypes(op.attrs)]
+    if found != expected:
+        raise InvalidArgumentError(
+            None,
+            op,
+            f"Function '{function.name}' returns ({', '.join(t.name for t in found)}), but '{op.name}' expects "
+            f"({', '.join(t.name for t in expected)}).",
+        )
+
+
+def function_refs(op: Any) -> list[FunctionRef]:
+    """The functions among an op's attributes."""
+    refs: list[FunctionRef] = []
+    for value in op.attrs.values():
+        if isinstance(value, FunctionRef):
+            refs.append(value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], FunctionRef):
+            refs.extend(value)
+    return refs
+
+
+class _Names:
+    """Argument names as TensorFlow writes them: lower case, unique, apart from the names of nodes."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = {name.lower() for name in taken}
+
+    def unique(self, name: str) -> str:
+        base = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "unknown"
+        if not base[0].isalpha():
+            base = "arg_" + base
+        candidate, count = base, 0
+        while candidate in self._taken:
+            candidate, count = f"{base}_{count}", count + 1
+        self._taken.add(candidate)
+        return candidate
+
+
+def function_def_of(function: Function) -> Any:
+    """The FunctionDef of a function: its body as far as outputs and control outputs need it."""
+    from stoker._src.graph.interchange.graph_def import node_def_of
+
+    proto = FunctionDef()
+    signature = proto.signature
+    signature.name = function.name
+    inputs = {tensor.op for tensor in function.inputs}
+    body = [op for op in function.needed_ops() if op not in inputs]
+    names = _Names({op.name for op in body})
+    values: dict[Tensor, str] = {}
+    for position, tensor in enumerate(function.inputs):
+        arg = signature.input_arg.add(name=names.unique(tensor.op.name), type=tensor.dtype.base_dtype.as_datatype_enum)
+        arg.is_ref = tensor.dtype._is_ref_dtype
+        values[tensor] = arg.name
+        _describe_argument(proto.arg_attr[position], tensor)
+    for op in body:
+        _name_outputs(op, values)
+    for op in body:
+        node = node_def_of(op)
+        del node.input[:]
+        node.input.extend(values[tensor] for tensor in op._inputs)
+        node.input.extend("^" + control.name for control in op._control_inputs if control not in inputs)
+        if "_class" in node.attr:
+            del node.attr["_class"]
+        proto.node_def.extend(in_older_form(node, op, in_function=True))
+    for tensor in function.outputs:
+        arg = signature.output_arg.add(name=names.unique(tensor.op.name), type=tensor.dtype.base_dtype.as_datatype_enum)
+        proto.ret[arg.name] = values[tensor]
+    for op in function.control_outputs:
+        name = names.unique(op.name)
+        signature.control_output.append(name)
+        proto.control_ret[name] = op.name
+    signature.is_stateful = function.stateful
+    for key, value in function.attributes.items():
+        proto.attr[key].CopyFrom(to_attr_value(value))
+    return proto
+
+
+def _describe_argument(attrs: Any, tensor: Tensor) -> None:
+    attrs.attr["_output_shapes"].list.shape.add().CopyFrom(TensorShape(tensor.static_shape).as_proto())
+
+
+def _name_outputs(op: Operation, values: dict[Tensor, str]) -> None:
+    position = 0
+    for arg in op.definition.outputs:
+        for index in range(len(arg.dtypes(op.attrs))):
+            values[op.outputs[position]] = f"{op.name}:{arg.name}:{index}"
+            position += 1
+
+
+# -- in ----------------------------------------------------------------------------------------------------------
+
+
+def import_library(graph: Graph, library: Any) -> Library:
+    """The functions of a FunctionDefLibrary, ready to be resolved; `graph` keeps them, to write them out again."""
+    return Library(graph, library)
+
+
+class _Unread:
+    """A function of a library that no node has used: kept as it was read."""
+
+    def __init__(self, proto: Any) -> None:
+        self.name = proto.signature.name
+        self.proto = proto
+
+    def to_function_def(self) -> Any:
+        return self.proto
+
+
+class Library:
+    """Functions by name; a body is built when a node first asks for it."""
+
+    def __init__(self, graph: Graph, library: Any) -> None:
+        self.graph = graph
+        self.protos = {proto.signature.name: proto for proto in library.function}
+        for name in self.protos:
+            if find_definition(name) is not None:
+                raise MalformedGraphError(
+                    None, None, f"Cannot add function '{name}' because an op with the same name already exists."
+                )
+        self.gradients = {item.function_name: item.gradient_func for item in library.gradient}
+        self.bodies: dict[str, Body] = {}  # functions that 1.x control flow was raised to
+        self._built: dict[Any, Function] = {}
+        self._building: list[str] = []
+        for name, proto in self.protos.items():
+            graph._functions.setdefault(name, _Unread(proto))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.protos
+
+    def resolve(self, ref: FunctionRef, *, is_call: bool) -> FunctionRef:
+        """The reference with the function it names; `is_call` as for `function`.
+
+        Raises:
+            ValueError: no such function, or one that calls itself.
+        """
+        function = self.function(ref.name, ref.attrs, is_call=is_call)
+        return FunctionRef(function.name, ref.attrs, function)
+
+    def function(self, name: str, attrs: dict[str, Any], *, is_call: bool) -> Function:
+        """A function by its name.
+
+        Args:
+            name: of the function.
+            attrs: what it is instantiated with.
+            is_call: whether an op calls it by its name. Everything in it that does something then runs, if it does not
+                say what should; of a branch or a loop's body TensorFlow runs what the outputs need.
+        """
+        if name in self.bodies:
+            if name not in self._built:
+                self._built[name] = self._build_body(self.bodies[name])
+            return self._built[name]
+        proto = self.protos.get(name)
+        if proto is None:
+            raise UnknownNameError(None, None, f"Function '{name}' is not defined in the library of the GraphDef.")
+        given = tuple(sorted((k, repr(v)) for k, v in attrs.items())) if proto.signature.attr else ()
+        key = (name, given, is_call and not proto.signature.control_output)
+        found = self._built.get(key)
+        if found is None:
+            if name in self._building:
+                cycle = " -> ".join([*self._building[self._building.index(name) :], name])
+                raise ValueError(f"Function '{name}' calls itself ({cycle}): recursive functions cannot be run.")
+            self._building.append(name)
+            try:
+                found = self._built[key] = self._build(proto, attrs, is_call)
+            finally:
+                self._building.pop()
+            if name in self.gradients:
+                found.gradient = self.function(self.gradients[name], attrs, is_call=is_call)
+        return found
+
+    def _build(self, proto: Any, attrs: dict[str, Any], is_call: bool) -> Function:
+        from stoker._src.graph.interchange.importer import Importer
+
+        name = proto.signature.name
+        attrs = {**_attr_defaults(proto), **attrs}
+        graph = FuncGraph(name, self.graph)
+        body = GraphDef()
+        values: dict[str, str] = {}  # name in the FunctionDef -> name in the GraphDef
+        arguments: list[str] = []
+        for position, arg in enumerate(proto.signature.input_arg):
+            kinds = _arg_dtypes(arg, attrs)
+            is_list = bool(arg.number_attr or arg.type_list_attr)
+            for index, dtype in enumerate(kinds):
+                unique = f"{arg.name}_{index}" if is_list else arg.name
+                arguments.append(unique)
+                values[f"{arg.name}:{index}"] = unique
+                if not is_list:
+                    values[arg.name] = unique
+                tensor = graph.add_input(dtype, _argument_shape(proto, position, dtype), unique)
+                _note_imported_handle(tensor, proto, position)
+        given = dict(zip(arguments, graph.inputs))
+        for node in proto.node_def:
+            copy = body.node.add()
+            copy.CopyFrom(node)
+            _substitute(copy, attrs)
+            self._name_outputs(copy, values)
+        for node in body.node:
+            inputs = [self._input(text, values, node.name) for text in node.input]
+            del node.input[:]
+            node.input.extend(inputs)
+        with graph.as_default():
+            importer = Importer(graph, body, given, None, "", self)
+            importer.run()
+        outputs = []
+        for arg in proto.signature.output_arg:
+            if arg.name not in proto.ret:
+                raise ValueError(f"Function '{name}' does not say what its output '{arg.name}' is.")
+            kinds = _arg_dtypes(arg, attrs)
+            text = proto.ret[arg.name]
+            if arg.number_attr or arg.type_list_attr:
+                base = text if text.count(":") < 2 else text.rsplit(":", 1)[0]
+                outputs.extend(self._output(importer, given, f"{base}:{i}", values, name) for i in range(len(kinds)))
+            else:
+                outputs.append(self._output(importer, given, text, values, name))
+        controls = []
+        for node_name in proto.control_ret.values():
+            if node_name not in importer.ops:
+                raise ValueError(f"Function '{name}' has no node '{node_name}', which its control outputs name.")
+            controls.append(importer.ops[node_name])
+        if is_call and not proto.signature.control_output:
+            controls = [op for op in graph.stateful_ops() if op not in {t.op for t in graph.inputs}]
+        unique = name if self._is_ours(name) else unique_function_name(name)
+        return Function(unique, graph, list(graph.inputs), outputs, controls)
+
+    def _build_body(self, body: Body) -> Function:
+        """A function that the raising of 1.x control flow made."""
+        from stoker._src.graph.interchange.importer import Importer
+
+        graph = FuncGraph(body.name, self.graph)
+        given: dict[str, Tensor] = {}
+        for name, number, is_reference in body.arguments:
+            dtype = as_dtype(number).base_dtype
+            given[name] = graph.add_input(dtype._as_ref if is_reference else dtype, as_shape(None), name)
+        nodes = GraphDef()
+        nodes.node.extend(body.nodes)
+        with graph.as_default():
+            importer = Importer(graph, nodes, given, None, "", self)
+            importer.run()
+        outputs = []
+        for text in body.outputs:
+            node, _, index = text.partition(":")
+            outputs.append(given[text] if text in given else importer.ops[node].outputs[int(index or 0)])
+        controls = [importer.ops[name] for name in body.controls if name in importer.ops]
+        made = Function(unique_function_name(body.name), graph, list(graph.inputs), outputs, controls)
+        made.captures = frozenset(range(body.variables, len(body.arguments)))
+        return made
+
+    def output_types(self, node: Any) -> list[int]:
+        """The dtype numbers of a node's outputs."""
+        definition = find_definition(node.op)
+        if definition is not None:
+            attrs = {key: spec.default for key, spec in definition.attrs.items() if spec.default is not MISSING}
+            for key, value in node.attr.items():
+                if key in definition.attrs:
+                    attrs[key] = from_attr_value(value)
+            return [dtype.base_dtype.as_datatype_enum for dtype in definition.output_dtypes(attrs)]
+        if node.op in self.protos:
+            attrs = {key: from_attr_value(value) for key, value in node.attr.items()}
+            args = self.protos[node.op].signature.output_arg
+            return [dtype.base_dtype.as_datatype_enum for arg in args for dtype in _arg_dtypes(arg, attrs)]
+        raise UnknownNameError(
+            None, None, f"Op type not registered '{node.op}' (node '{node.name}'): stoker does not know this op."
+        )
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether the graph knows no other function of this name; else the imported one is renamed."""
+        known = self.graph._functions.get(name)
+        return isinstance(known, _Unread) and known.proto is self.protos[name]
+
+    def _name_outputs(self, node: Any, values: dict[str, str]) -> None:
+        position = 0
+        for arg_name, count in self._output_args(node):
+            for index in range(count):
+                values[f"{node.name}:{arg_name}:{index}"] = f"{node.name}:{position}" if position else node.name
+                position += 1
+
+    def _output_args(self, node: Any) -> list[tuple[str, int]]:
+        definition = find_definition(node.op)
+        if definition is not None:
+            attrs = {key: spec.default for key, spec in definition.attrs.items() if spec.default is not MISSING}
+            for key, value in node.attr.items():
+                if key in definition.attrs:
+                    attrs[key] = typed_attr_value(value, definition.attrs[key].kind, key)
+            check_counts(definition, attrs)
+            missing = {name for arg in definition.outputs for name in (arg.type_attr, arg.number_attr, arg.list_attr)}
+            missing -= {None, *attrs}
+            if missing:
+                raise ValueError(f"Node '{node.name}': NodeDef missing attr '{missing.pop()}' from Op<{node.op}>.")
+            return [(arg.name, len(arg.dtypes(attrs))) for arg in definition.outputs]
+        if node.op in self.protos:
+            attrs = {key: from_attr_value(value) for key, value in node.attr.items()}
+            return [(arg.name, len(_arg_dtypes(arg, attrs))) for arg in self.protos[node.op].signature.output_arg]
+        raise UnknownNameError(
+            None, None, f"Op type not registered '{node.op}' (node '{node.name}'): stoker does not know this op."
+        )
+
+    def _input(self, text: str, values: dict[str, str], node: str) -> str:
+        if text.startswith("^"):
+            return text
+        if text in values:
+            return values[text]
+        if text + ":0" in values:
+            return values[text + ":0"]
+        raise ValueError(f"Node '{node}': its input '{text}' is neither an argument nor an output of a node.")
+
+    def _output(self, importer: Any, given: dict[str, Tensor], text: str, values: dict[str, str], name: str) -> Tensor:
+        found = values.get(text) or values.get(text + ":0")
+        if found is None:
+            raise ValueError(f"Function '{name}' has no value '{text}', which its outputs name.")
+        if found in given:
+            return given[found]
+        node, _, index = found.partition(":")
+        return importer.ops[node].outputs[int(index or 0)]
+
+
+MAX_COUNT = 1 << 20
+"""How many tensors one argument of a node may stand for: a file may ask for 2^63, which no program makes."""
+
+
+def check_counts(definition: Any, attrs: dict[str, Any]) -> None:
+    """Checks the numbers of tensors that list arguments stand for, before lists of that length are made.
+
+    Raises:
+        ValueError: a number below zero or beyond reason.
+    """
+    for arg in (*definition.inputs, *definition.outputs):
+        if arg.number_attr is not None and not 0 <= attrs.get(arg.number_attr, 0) <= MAX_COUNT:
+            raise ValueError(
+                f"attr '{arg.number_attr}' of Op<{definition.name}> says {attrs[arg.number_attr]} tensors."
+            )
+
+
+def _attr_defaults(proto: Any) -> dict[str, Any]:
+    return {
+        attr.name: from_attr_value(attr.default_value)
+        for attr in proto.signature.attr
+        if attr.default_value.WhichOneof("value") is not None
+    }
+
+
+def _arg_dtypes(arg: Any, attrs: dict[str, Any]) -> list[DType]:
+    try:
+        if arg.type_list_attr:
+            return list(attrs[arg.type_list_attr])
+        dtype = attrs[arg.type_attr] if arg.type_attr else as_dtype(arg.type)
+        count = attrs[arg.number_attr] if arg.number_attr else 1
+        if not isinstance(count, int) or not 0 <= count <= MAX_COUNT:
+            raise TypeError(f"{arg.number_attr} is {count}")
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"argument '{arg.name}' of a function has no usable type ({error})") from None
+    return [dtype._as_ref if arg.is_ref else dtype] * count
+
+
+def _argument_shape(proto: Any, position: int, dtype: DType) -> Any:
+    noted = proto.arg_attr[position].attr if position in proto.arg_attr else {}
+    for key in ("_output_shapes", "shape"):
+        if key in noted:
+            shapes = noted[key].list.shape if noted[key].WhichOneof("value") == "list" else [noted[key].shape]
+            if len(shapes) == 1:
+                return as_shape(shapes[0])
+    return as_shape([]) if dtype is dtypes.resource else as_shape(None)
+
+
+def _note_imported_handle(tensor: Tensor, proto: Any, position: int) -> None:
+    noted = proto.arg_attr[position].attr if position in proto.arg_attr else {}
+    if "_handle_shapes" in noted and len(noted["_handle_shapes"].list.shape) == 1:
+        tensor.handle_shape = as_shape(noted["_handle_shapes"].list.shape[0])  # type: ignore[attr-defined]
+        if "_handle_dtypes" in noted and len(noted["_handle_dtypes"].list.type) == 1:
+            tensor.handle_dtype = as_dtype(noted["_handle_dtypes"].list.type[0])  # type: ignore[attr-defined]
+
+
+def _substitute(node: Any, attrs: dict[str, Any]) -> None:
+    """Attributes that stand for those the function is called with."""
+    for key in list(node.attr):
+        if node.attr[key].WhichOneof("value") == "placeholder":
+            name = node.attr[key].placeholder
+            if name not in attrs:
+                raise ValueError(f"Node '{node.name}': attribute '{key}' stands for '{name}', which was not given.")
+            node.attr[key].CopyFrom(to_attr_value(attrs[name]))
+
+
+def is_stateful_signature(proto: Any) -> bool:
+    """Whether calling the function does something beyond its result."""
+    if proto.signature.is_stateful:
+        return True
+    for node in proto.node_def:
+        definition = find_definition(node.op)
+        if definition is not None and definition.traits & STATEFUL:
+            return True
+    return False

@@ -1,0 +1,190 @@
+"""Conversion between element types: Cast, Bitcast and the functions that spell them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import FLOATS, INTS, DType, as_dtype
+from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
+from stoker._src.base.export import export, named
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import ANY, VIEW, define, unchanged
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import SHAPE_READERS, constant_value_as_shape
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array.constants import constant
+from stoker._src.ops.math import arithmetic
+from stoker._src.ops.support.values import torch_dtype
+from stoker._src.ops.variables import variables
+
+# ---- Cast -------------------------------------------------------------------------------------------------------
+
+CAST = define("Cast(x: SrcT) -> (y: DstT)", VIEW, SrcT=ANY, DstT=ANY, Truncate=False)
+CAST.shape(unchanged)
+_NO_NUMBERS = frozenset((dtypes.string, dtypes.resource, dtypes.variant))
+
+
+@CAST.kernel
+def cast_kernel(x: torch.Tensor, *, SrcT: DType, DstT: DType) -> torch.Tensor:
+    if SrcT in _NO_NUMBERS or DstT in _NO_NUMBERS:
+        raise UnimplementedError(None, None, f"Cast {SrcT.name} to {DstT.name} is not supported")
+    wanted = torch_dtype(DstT)
+    if x.is_complex() and not wanted.is_complex:
+        x = x.real
+    if x.is_floating_point() and not (wanted.is_floating_point or wanted.is_complex):
+        return _to_integer(x, wanted)
+    return x.to(wanted)
+
+
+def _to_integer(x: torch.Tensor, wanted: torch.dtype) -> torch.Tensor:
+    # Through the widest integer: a narrow conversion of a number outside its range is undefined in C++.
+    if wanted in (torch.int64, torch.int32, torch.bool):
+        return x.to(wanted)
+    return x.to(torch.int64).to(wanted) if wanted is not torch.uint64 else x.to(wanted)
+
+
+@CAST.grad
+def cast_grad(op: Operation, g: Tensor) -> Tensor | None:
+    source, result = op.attr("SrcT"), op.attr("DstT")
+    flows = (*FLOATS, *dtypes.COMPLEX)
+    return cast(g, source) if source in flows and result in flows else None
+
+
+def _shape_behind_cast(op: Operation, index: int) -> Shape:
+    """A shape vector converted from int32 to int64 (or back) still spells the same shape."""
+    return constant_value_as_shape(op._inputs[0])
+
+
+SHAPE_READERS["Cast"] = _shape_behind_cast
+
+
+@export("cast", "dtypes.cast")
+def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+    """The values converted to `dtype`: fractions are cut off, imaginary parts dropped."""
+    wanted = as_dtype(dtype).base_dtype
+    if isinstance(x, (Tensor, variables.ResourceVariable)) and x.dtype.base_dtype is wanted:
+        return x  # a resource variable too: it is read where it is used
+    with name_scope(name, "Cast", [x]) as scope:
+        parts: Any = x
+        if not isinstance(x, Tensor) and all(hasattr(x, part) for part in ("values", "indices", "dense_shape")):
+            # SparseTensor, IndexedSlices: the values are converted, their places stay.
+            values = cast(parts.values, wanted, scope)
+            return type(parts)(values=values, indices=parts.indices, dense_shape=parts.dense_shape)
+        x = convert_to_tensor(x, name="x")
+        return x if x.dtype.base_dtype is wanted else CAST(x, DstT=wanted, name=scope)
+
+
+@export("saturate_cast", "dtypes.saturate_cast")
+def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
+    """`cast` in which numbers beyond the range of `dtype` become its smallest or largest."""
+    with name_scope(name, "saturate_cast", [value]) as scope:
+        value = convert_to_tensor(value, name="value")
+        wanted = as_dtype(dtype).base_dtype
+        source = value.dtype.base_dtype
+        if dtypes.bool_ in (source, wanted):
+            raise TypeError(f"Cannot find minimum value of bool: saturate_cast from {source.name} to {wanted.name}.")
+        if source.is_complex and not wanted.is_complex:
+            value = cast(value, source.real_dtype)
+            source = source.real_dtype
+        if not source.is_complex and not wanted.is_complex:
+            low, high = _limits_within(source, wanted)
+            if low != source.min or high != source.max:
+                value = arithmetic.CLIP_BY_VALUE(value, constant(low, source), constant(high, source), name="clamp")
+        return cast(value, wanted, name=scope)
+
+
+def _limits_within(source: DType, wanted: DType) -> tuple[Any, Any]:
+    """The range of `wanted` in numbers of `source`, rounded inwards where `source` is a coarse float type."""
+    if source.is_integer and wanted.is_integer:
+        return max(int(source.min), int(wanted.min)), min(int(source.max), int(wanted.max))
+    if source.is_integer:
+        return source.min, source.max
+    kind = source.as_numpy_dtype
+    low, high = kind(wanted.min), kind(wanted.max)
+    if wanted.is_integer:
+        zero = kind(0)
+        if int(high) > int(wanted.max):
+            high = np.nextafter(high, zero)
+        if int(low) < int(wanted.min):
+            low = np.nextafter(low, zero)
+        return low, high
+    return max(float(source.min), float(wanted.min)), min(float(source.max), float(wanted.max))
+
+
+def _converter(dtype: DType, python_name: str, node_name: str) -> Any:
+    @export(v1=python_name)
+    @named(python_name, f"`tf.cast(x, tf.{dtype.name})`, the spelling of 1.x.")
+    def convert(x: Any, name: str = node_name) -> Any:
+        return cast(x, dtype, name=name)
+
+    return convert
+
+
+to_float = _converter(dtypes.float32, "to_float", "ToFloat")
+to_double = _converter(dtypes.float64, "to_double", "ToDouble")
+to_int32 = _converter(dtypes.int32, "to_int32", "ToInt32")
+to_int64 = _converter(dtypes.int64, "to_int64", "ToInt64")
+to_bfloat16 = _converter(dtypes.bfloat16, "to_bfloat16", "ToBFloat16")
+to_complex64 = _converter(dtypes.complex64, "to_complex64", "ToComplex64")
+to_complex128 = _converter(dtypes.complex128, "to_complex128", "ToComplex128")
+
+# ---- Bitcast ----------------------------------------------------------------------------------------------------
+
+_BITCAST_TYPES = (
+    *FLOATS,
+    *INTS,
+    *dtypes.COMPLEX,
+    dtypes.qint8,
+    dtypes.quint8,
+    dtypes.qint16,
+    dtypes.quint16,
+    dtypes.qint32,
+)
+BITCAST = define("Bitcast(input: T) -> (output: type)", VIEW, T=_BITCAST_TYPES, type=_BITCAST_TYPES)
+
+
+@BITCAST.kernel
+def bitcast_kernel(input: torch.Tensor, *, type: DType) -> torch.Tensor:
+    wanted = torch_dtype(type)
+    before, after = input.element_size(), wanted.itemsize
+    if before == after:
+        return input.view(wanted)
+    if before > after:
+        return input.unsqueeze(-1).contiguous().view(wanted)
+    if input.ndim == 0 or input.shape[-1] * before != after:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Cannot bitcast from {str(input.dtype).removeprefix('torch.')} to {type.name}: "
+            f"shape {list(input.shape)} does not end in {after // before}.",
+        )
+    if not input.numel():
+        return input.new_empty(input.shape[:-1], dtype=wanted)
+    return input.contiguous().view(wanted).squeeze(-1)
+
+
+@BITCAST.shape
+def bitcast_shape(input: Shape, *, T: DType, type: DType) -> Shape:
+    if input.dims is None:
+        return UNKNOWN_SHAPE
+    before, after = T.size, type.size
+    if before == after:
+        return input
+    if before > after:
+        return Shape((*input.dims, before // after))
+    if not input.dims or input.dims[-1] not in (None, after // before):
+        raise InvalidArgumentError(
+            None, None, f"Cannot bitcast from {T.name} to {type.name}: shape {input} does not end in {after // before}."
+        )
+    return input[:-1]
+
+
+@export("bitcast")
+def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
+    """The same bytes read as another type; a size is added or dropped where the widths differ."""
+    return BITCAST(input, type=as_dtype(type), name=name)

@@ -1,0 +1,593 @@
+"""Lookups: Gather, GatherV2, GatherNd, their gradients, and IndexedSlices as tensors."""
+
+from __future__ import annotations
+
+import math as numbers
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import INDEX, DType
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
+from stoker._src.graph.definition import ANY, READS, STATEFUL, TYPE, define, find_definition
+from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import SHAPE_READERS, constant_value, constant_value_as_shape
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array import ranges, scattering, selection, shaping
+from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.support.movement import POLICY, fill_value, first_bad_index, signed
+from stoker._src.ops.variables.state_ops import VariableState, handle_shape
+
+# ---- kernels ----------------------------------------------------------------------------------------------------
+
+
+def take(params: Any, indices: torch.Tensor, axis: int) -> Any:
+    """Rows of `params` along `axis`, in fresh memory.
+
+    Raises:
+        InvalidArgumentError: an index out of range, on the CPU. On CUDA, where a check would wait for the device, such
+            rows are zero, as in TensorFlow.
+    """
+    if isinstance(params, np.ndarray):
+        return _take_strings(params, indices, axis)
+    if indices.dtype is torch.int16:
+        indices = indices.int()
+    shape = indices.shape
+    flat = indices if indices.ndim == 1 else indices.reshape(-1)
+    source = signed(params)
+    if params.is_cuda:
+        result = _take_cuda(source, flat, axis)
+    else:
+        try:
+            result = torch.index_select(source, axis, flat)
+        except (IndexError, RuntimeError):
+            if not params.ndim:
+                raise InvalidArgumentError(None, None, "params must be at least 1 dimensional") from None
+            raise first_bad_index(indices, params.shape[axis]) from None
+    if source is not params:
+        result = result.view(params.dtype)
+    if indices.ndim == 1:
+        return result
+    return result.reshape((*params.shape[:axis], *shape, *params.shape[axis + 1 :]))
+
+
+def _take_cuda(source: torch.Tensor, flat: torch.Tensor, axis: int) -> torch.Tensor:
+    size = source.shape[axis]
+    if size == 0 and flat.numel():
+        return source.new_zeros((*source.shape[:axis], flat.numel(), *source.shape[axis + 1 :]))
+    result = torch.index_select(source, axis, flat.clamp(0, max(size - 1, 0)))
+    bad = ((flat < 0) | (flat >= size)).reshape(-1, *[1] * (source.ndim - 1 - axis))
+    return result.masked_fill_(bad, 0)
+
+
+def _take_strings(params: np.ndarray, indices: torch.Tensor, axis: int) -> np.ndarray:
+    where = indices.cpu().numpy()
+    if where.size and (where.min() < 0 or where.max() >= params.shape[axis]):
+        raise first_bad_index(indices.cpu(), params.shape[axis])
+    return (
+        np.take(params, where, axis) if where.ndim or params.ndim > 1 else params[where[()] : where[()] + 1].reshape(())
+    )
+
+
+def _normalized(axis: Any, rank: int) -> int:
+    if type(axis) is list:
+        raise InvalidArgumentError(None, None, f"axis must be scalar, got {axis}")
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(None, None, f"Expected axis in the range [{-rank}, {rank}), but got {axis}")
+    return axis + rank if axis < 0 else axis
+
+
+def _take_batched(params: Any, indices: torch.Tensor, axis: int, batch_dims: int) -> Any:
+    if batch_dims < 0:
+        batch_dims += indices.ndim
+    if not 0 <= batch_dims <= min(indices.ndim, axis):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"batch_dims ({batch_dims}) must be at most axis ({axis}) and the rank of indices ({indices.ndim})",
+        )
+    batch = tuple(params.shape[:batch_dims])
+    if tuple(indices.shape[:batch_dims]) != batch:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"params.shape[:{batch_dims}]: {list(batch)} should be equal to indices.shape[:{batch_dims}]: {list(indices.shape[:batch_dims])}",
+        )
+    size, count = params.shape[axis], numbers.prod(batch)
+    if isinstance(params, np.ndarray):
+        if indices.numel() and (int(indices.min()) < 0 or int(indices.max()) >= size):
+            raise first_bad_index(indices, size)
+        places = np.arange(params.size).reshape(params.shape)
+        return params.ravel()[_take_batched(torch.from_numpy(places), indices, axis, batch_dims).numpy()]
+    if indices.numel() and not params.is_cuda and (int(indices.min()) < 0 or int(indices.max()) >= size):
+        raise first_bad_index(indices, size)
+    front = params.movedim(axis, batch_dims)
+    offsets = torch.arange(count, device=indices.device).reshape(*batch, *[1] * (indices.ndim - batch_dims)) * size
+    rows = front.reshape(count * size, *front.shape[batch_dims + 1 :])
+    inner = tuple(indices.shape[batch_dims:])
+    taken = take(rows, (indices.long() + offsets).reshape(-1), 0).reshape(
+        *batch, *inner, *front.shape[batch_dims + 1 :]
+    )
+    if axis == batch_dims:
+        return taken
+    # The looked-up dimensions belong where the axis was, after the dimensions between.
+    between = axis - batch_dims
+    here = list(range(batch_dims, batch_dims + len(inner)))
+    there = list(range(batch_dims + between, batch_dims + between + len(inner)))
+    return taken.movedim(here, there).contiguous()
+
+
+# ---- Gather, GatherV2 -------------------------------------------------------------------------------------------
+
+GATHER = define(
+    "Gather(params: Tparams, indices: Tindices) -> (output: Tparams)",
+    validate_indices=True,
+    Tparams=ANY,
+    Tindices=INDEX,
+)
+
+
+@GATHER.kernel
+def gather_v1_kernel(params: Any, indices: torch.Tensor) -> Any:
+    return take(params, indices, 0)
+
+
+@GATHER.shape
+def gather_v1_shape(params: Shape, indices: Shape) -> Shape:
+    return indices.concat(params.at_least(1)[1:])
+
+
+@GATHER.grad
+def gather_v1_grad(op: Operation, g: Tensor) -> Any:
+    return _rows_gradient(op, g), None
+
+
+GATHER_V2 = define(
+    "GatherV2(params: Tparams, indices: Tindices, axis: scalar host Taxis) -> (output: Tparams)",
+    batch_dims=0,
+    Tparams=ANY,
+    Tindices=(dtypes.int16, *INDEX),
+    Taxis=INDEX,
+)
+
+
+@GATHER_V2.kernel
+def gather_kernel(params: Any, indices: torch.Tensor, axis: int, *, batch_dims: int) -> Any:
+    if axis:
+        axis = _normalized(axis, params.ndim)
+    if batch_dims:
+        return _take_batched(params, indices, axis, batch_dims)
+    return take(params, indices, axis)
+
+
+@GATHER_V2.shape(values=["axis"])
+def gather_shape(params: Shape, indices: Shape, axis: np.ndarray | None, *, batch_dims: int) -> Shape:
+    params = params.at_least(1)
+    if axis is None:
+        if params.rank is None or indices.rank is None:
+            return UNKNOWN_SHAPE
+        return Shape((None,) * (params.rank + indices.rank - 1 - batch_dims))
+    if params.dims is None:
+        return UNKNOWN_SHAPE if int(axis) or batch_dims else indices.concat(params)
+    at = params.normalize_axis(int(axis))
+    if indices.dims is None:
+        return UNKNOWN_SHAPE
+    if batch_dims < 0:
+        batch_dims += len(indices)
+    if not 0 <= batch_dims <= len(indices) or batch_dims > at:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"batch_dims ({batch_dims}) must be at most axis ({at}) and the rank of indices ({len(indices)}).",
+        )
+    batch = Shape(params.dims[:batch_dims]).merge(Shape(indices.dims[:batch_dims]))
+    return Shape((*batch, *params.dims[batch_dims:at], *indices.dims[batch_dims:], *params.dims[at + 1 :]))
+
+
+def _gathered_shape(op: Operation, index: int) -> Shape:
+    """Sizes picked from a shape."""
+    picks, axis = constant_value(op._inputs[1]), constant_value(op._inputs[2])
+    known = constant_value_as_shape(op._inputs[0]) if op._inputs[0].static_shape.rank == 1 else UNKNOWN_SHAPE
+    if picks is None or axis is None or known.dims is None or picks.ndim != 1 or (picks >= len(known)).any():
+        length = op.outputs[0].static_shape.of_rank(1)[0]
+        return UNKNOWN_SHAPE if length is None else Shape((None,) * length)
+    return Shape(known.dims[int(pick)] for pick in picks)
+
+
+SHAPE_READERS["GatherV2"] = _gathered_shape
+
+
+def _rows_gradient(op: Operation, g: Any) -> IndexedSlices:
+    """The gradient of looking up rows: those rows, with the indices they belong to."""
+    params, indices = op.inputs[0], op.inputs[1]
+    g = convert_to_tensor(g)
+    sizes = shaping.shape(params)
+    row = params.static_shape[1:]
+    if row.known and row.dims is not None:
+        values_shape: Any = [-1, *row]
+    else:
+        values_shape = shaping.concat([[-1], sizes[1:]], 0)  # type: ignore[index]
+    if 0 in (row.dims or ()):
+        values_shape = shaping.concat([shaping.reshape(ranges.size(indices), [1]), sizes[1:]], 0)  # type: ignore[index]
+    return IndexedSlices(shaping.reshape(g, values_shape), shaping.reshape(indices, [-1]), sizes)
+
+
+@GATHER_V2.grad
+def gather_grad(op: Operation, g: Any) -> Any:
+    params, indices, axis = op.inputs
+    at, batch_dims = constant_value(axis), op.attr("batch_dims")
+    if at is not None and int(at) == 0 and batch_dims == 0:
+        return _rows_gradient(op, g), None, None
+    # As [batch, before, looked up, after], with what is looked up in front: add up what went to the same place, turn back.
+    sizes, index_sizes = shaping.shape(params), shaping.shape(indices)
+    place = _from_the_front(axis, params)
+    batch = _from_the_front(batch_dims, indices)
+    count, before = _product(sizes[:batch]), _product(sizes[batch:place])  # type: ignore[index]
+    size, after = sizes[place], _product(sizes[place + 1 :])  # type: ignore[index,operator]
+    each = _product(index_sizes[batch:])  # type: ignore[index]
+    moved = shaping.transpose(shaping.reshape(g, joined_sizes([count, before, each, after])), [0, 2, 1, 3])
+    flat = shaping.reshape(indices, joined_sizes([count, each]))
+    if batch_dims:
+        offsets = arithmetic.cast(ranges.range(count) * size, flat.dtype.base_dtype)  # type: ignore[operator]
+        flat = flat + shaping.expand_dims(offsets, 1)  # type: ignore[operator]
+    rows = shaping.reshape(moved, joined_sizes([count * each, before, after]))  # type: ignore[operator]
+    summed = segment_sum(rows, shaping.reshape(flat, [-1]), count * size)  # type: ignore[operator]
+    turned = shaping.transpose(shaping.reshape(summed, joined_sizes([count, size, before, after])), [0, 2, 1, 3])
+    result = shaping.reshape(turned, sizes)
+    if not getattr(result, "is_eager", False):
+        result.set_shape(params.static_shape)
+    return result, None, None
+
+
+def _from_the_front(axis: Any, of: Tensor) -> Any:
+    """An axis, or a count of them, that is not negative: a number where it can be known."""
+    known = constant_value(axis) if isinstance(axis, Tensor) else axis
+    if known is not None:
+        known = int(known)
+        rank = of.static_shape.rank
+        return known if known >= 0 else known + (ranges.rank(of) if rank is None else rank)  # type: ignore[operator]
+    axis = arithmetic.cast(axis, dtypes.int32)
+    return selection.where_v2(axis < 0, axis + ranges.rank(of), axis)  # type: ignore[operator]
+
+
+def _product(sizes: Tensor) -> Tensor:
+    return reductions.reduce_prod(sizes, 0)
+
+
+def joined_sizes(sizes: list[Any]) -> Any:
+    """Sizes, each a number or a scalar tensor, as one vector: a constant when all are known."""
+    known = [constant_value(size) if isinstance(size, Tensor) else size for size in sizes]
+    if all(size is not None for size in known):
+        return np.array([int(size) for size in known], np.int32)
+    return shaping.PACK(
+        [arithmetic.cast(size, dtypes.int32) if isinstance(size, Tensor) else np.int32(size) for size in sizes]
+    )
+
+
+def segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The sum of the rows of `data` with each segment number: TensorFlow's UnsortedSegmentSum."""
+    definition = find_definition("UnsortedSegmentSum")
+    if definition is None:
+        raise NotImplementedError("UnsortedSegmentSum, which adds up rows of one index, is not defined.")
+    return definition(data, segment_ids, num_segments, name=name)
+
+
+@export(v1="gather")
+def gather(
+    params: Any,
+    indices: Any,
+    validate_indices: Any = None,
+    name: str | None = None,
+    axis: Any = None,
+    batch_dims: int = 0,
+) -> Tensor:
+    """Slices of `params` along `axis`, as `indices` names them.
+
+    Args:
+        params: what to look up in, a tensor or variable.
+        indices: integers in [0, params.shape[axis]).
+        validate_indices: has no effect: indices are always checked on the CPU.
+        name: the op's name.
+        axis: the dimension of `params` that indices count; by default the first after the batch dimensions.
+        batch_dims: the number of leading dimensions that `params` and `indices` share.
+    """
+    if axis is None:
+        axis = batch_dims
+    known = constant_value(axis) if isinstance(axis, Tensor) else axis
+    if known is not None and np.ndim(known) == 0 and known == 0 and batch_dims == 0 and hasattr(params, "sparse_read"):
+        # A resource variable is read where it stands, without a copy of the whole.
+        return params.sparse_read(indices, name=name)
+    return GATHER_V2(params, indices, axis, batch_dims=batch_dims, name=name)
+
+
+@export(v2="gather")
+def gather_v2(
+    params: Any,
+    indices: Any,
+    validate_indices: Any = None,
+    axis: Any = None,
+    batch_dims: int = 0,
+    name: str | None = None,
+) -> Tensor:
+    """Slices of `params` along `axis`, as `indices` names them."""
+    return gather(params, indices, validate_indices, name, axis, batch_dims)
+
+
+@export(v1="batch_gather")
+def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
+    """Slices of the last dimension of `indices`, with all dimensions before it shared."""
+    with name_scope(name, "BatchGather", [params, indices]):
+        indices = convert_to_tensor(indices, name="indices")
+        rank = indices.static_shape.rank
+        if rank is None:
+            raise ValueError("batch_gather does not allow indices with unknown shape.")
+        params = convert_to_tensor(params, name="params")
+        _check_batch_dims(rank - 1, params, indices)
+        return GATHER_V2(params, indices, rank - 1, batch_dims=rank - 1)
+
+
+def _check_batch_dims(batch_dims: int, params: Tensor, indices: Tensor) -> None:
+    """Raises ValueError unless there are that many dimensions before the last one of both, as far as that is known."""
+    for label, tensor in (("indices", indices), ("params", params)):
+        rank = tensor.static_shape.rank
+        if rank is not None and not 0 <= batch_dims < rank:
+            raise ValueError(f"Argument `batch_dims` = {batch_dims} must be less than rank(`{label}`) = {rank}")
+
+
+# ---- GatherNd ---------------------------------------------------------------------------------------------------
+
+GATHER_ND = define(
+    "GatherNd(params: Tparams, indices: Tindices) -> (output: Tparams)",
+    Tparams=ANY,
+    Tindices=(dtypes.int16, *INDEX),
+    bad_indices_policy=POLICY,
+)
+
+
+@GATHER_ND.kernel
+def gather_nd_kernel(params: Any, indices: torch.Tensor, *, bad_indices_policy: str) -> Any:
+    if not indices.ndim:
+        raise InvalidArgumentError(None, None, "indices must be at least a vector")
+    depth = indices.shape[-1]
+    if depth > params.ndim:
+        raise InvalidArgumentError(
+            None, None, f"index innermost dimension length must be <= params rank; saw: {depth} vs. {params.ndim}"
+        )
+    outer, inner = tuple(indices.shape[:-1]), tuple(params.shape[depth:])
+    flat, bad = scattering.flat_index(
+        indices, params.shape[:depth], bad_indices_policy, f"does not index into param shape {Shape(params.shape)}"
+    )
+    if numbers.prod(outer) and not numbers.prod(params.shape):
+        raise InvalidArgumentError(
+            None, None, f"Requested more than 0 entries, but params is empty: {Shape(params.shape)}"
+        )
+    if not numbers.prod(inner) or not numbers.prod(outer):
+        return params.reshape(-1)[:0].reshape((*outer, *inner))
+    rows = params.reshape(numbers.prod(params.shape[:depth]), numbers.prod(inner))
+    taken = take(rows, flat, 0)
+    if bad is not None:
+        taken[bad] = fill_value(params)
+    return taken.reshape((*outer, *inner))
+
+
+def gather_nd_shape(params: Shape, indices: Shape) -> Shape:
+    indices = indices.at_least(1)
+    if indices.dims is None or indices.dims[-1] is None or params.dims is None:
+        return UNKNOWN_SHAPE
+    depth = indices.dims[-1]
+    if depth > len(params):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"indices.shape[-1] must be <= params.rank, but saw indices shape: {indices} and params shape: {params}",
+        )
+    return Shape((*indices.dims[:-1], *params.dims[depth:]))
+
+
+GATHER_ND.shape(gather_nd_shape)
+
+
+def _size_dtype(indices: Tensor) -> DType:
+    return dtypes.int64 if indices.dtype.base_dtype is dtypes.int64 else dtypes.int32
+
+
+@GATHER_ND.grad
+def gather_nd_grad(op: Operation, g: Tensor) -> Any:
+    params, indices = op.inputs
+    if indices.static_shape.rank == 2 and indices.static_shape[-1] == 1:
+        sizes = shaping.shape(params, out_type=_size_dtype(indices))
+        return IndexedSlices(convert_to_tensor(g), shaping.squeeze(indices, [-1]), sizes), None
+    if indices.dtype.base_dtype is dtypes.int16:
+        indices = arithmetic.cast(indices, dtypes.int32)
+    sizes = shaping.shape(params, out_type=indices.dtype.base_dtype)
+    return scattering.SCATTER_ND(indices, g, sizes, bad_indices_policy=op.attr("bad_indices_policy")), None
+
+
+@export(v1=("gather_nd", "manip.gather_nd"))
+def gather_nd(
+    params: Any, indices: Any, name: str | None = None, batch_dims: int = 0, bad_indices_policy: str = ""
+) -> Tensor:
+    """Elements or slices of `params`: the last dimension of `indices` holds the coordinates of one.
+
+    Args:
+        params: what to look up in.
+        indices: coordinates, [..., K] with K at most the rank of `params` (less `batch_dims`).
+        name: the op's name.
+        batch_dims: the number of leading dimensions that `params` and `indices` share.
+        bad_indices_policy: "ERROR" (or "") raises for coordinates outside; "IGNORE" gives zeros there.
+    """
+    if isinstance(batch_dims, Tensor):
+        batch_dims = constant_value(batch_dims)  # type: ignore[assignment]
+    if not isinstance(batch_dims, (int, np.integer)) and np.shape(batch_dims) != ():
+        raise TypeError(f"Argument `batch_dims` must be an int; got {batch_dims!r}")
+    if batch_dims is None:
+        raise TypeError(
+            f"Argument `batch_dims` must be an int that is known when the graph is built; got {batch_dims!r}"
+        )
+    batch_dims = int(batch_dims)
+    if batch_dims == 0:
+        return GATHER_ND(params, indices, bad_indices_policy=bad_indices_policy, name=name)
+    with name_scope(name, "BatchGatherND", [params, indices]):
+        params, indices = convert_to_tensor(params), convert_to_tensor(indices)
+        rank = indices.static_shape.rank
+        if rank is None:
+            raise ValueError("tf.gather_nd does not allow indices with unknown shape.")
+        _check_batch_dims(batch_dims, params, indices)
+        shared = [x.static_shape[:batch_dims] for x in (params, indices) if x.static_shape.rank is not None]
+        if len(shared) == 2 and not shared[0].compatible(shared[1]):
+            raise context.invalid(
+                f"The first {batch_dims} dimensions of params and indices differ: {shared[0]} and {shared[1]}."
+            )
+        # The batch's own coordinates are put before those given: where the two differ in their batch, they cannot be joined.
+        sizes = shaping.shape(indices, out_type=indices.dtype.base_dtype)
+        batch = shaping.shape(params, out_type=indices.dtype.base_dtype)
+        parts = []
+        for axis in range(batch_dims):
+            steps = ranges.range(arithmetic.cast(batch[axis], indices.dtype.base_dtype))  # type: ignore[index]
+            form = [1] * rank
+            form[axis] = -1
+            ones = joined_sizes([*[(batch if i < batch_dims else sizes)[i] for i in range(rank - 1)], 1])  # type: ignore[index]
+            parts.append(ranges.broadcast_to(shaping.reshape(steps, form), ones))
+        return GATHER_ND(params, shaping.concat([*parts, indices], -1), bad_indices_policy=bad_indices_policy)
+
+
+@export(v2="gather_nd")
+def gather_nd_v2(
+    params: Any, indices: Any, batch_dims: int = 0, name: str | None = None, bad_indices_policy: str = ""
+) -> Tensor:
+    """Elements or slices of `params`: the last dimension of `indices` holds the coordinates of one."""
+    return gather_nd(params, indices, name, batch_dims, bad_indices_policy)
+
+
+# ---- of variables -----------------------------------------------------------------------------------------------
+
+RESOURCE_GATHER = define(
+    "ResourceGather(resource: resource, indices: Tindices) -> (output: dtype)",
+    READS | STATEFUL,
+    batch_dims=0,
+    validate_indices=True,
+    dtype=TYPE,
+    Tindices=INDEX,
+)
+RESOURCE_GATHER_ND = define(
+    "ResourceGatherNd(resource: resource, indices: Tindices) -> (output: dtype)",
+    READS | STATEFUL,
+    dtype=TYPE,
+    Tindices=INDEX,
+)
+
+
+@RESOURCE_GATHER.kernel
+def resource_gather_kernel(resource: VariableState, indices: torch.Tensor, *, batch_dims: int) -> Any:
+    params = resource.read()
+    return _take_batched(params, indices, batch_dims, batch_dims) if batch_dims else take(params, indices, 0)
+
+
+@RESOURCE_GATHER_ND.kernel
+def resource_gather_nd_kernel(resource: VariableState, indices: torch.Tensor) -> Any:
+    return gather_nd_kernel(resource.read(), indices, bad_indices_policy="")
+
+
+@RESOURCE_GATHER.shape
+def resource_gather_shape(resource: Shape, indices: Shape, *, batch_dims: int, op: Operation) -> Shape:
+    params = handle_shape(op._inputs[0])
+    if params.dims is None or indices.dims is None:
+        return UNKNOWN_SHAPE
+    batch = Shape(params.dims[:batch_dims]).merge(Shape(indices.dims[:batch_dims]))
+    return Shape((*batch, *indices.dims[batch_dims:], *params.dims[batch_dims + 1 :]))
+
+
+@RESOURCE_GATHER_ND.shape
+def resource_gather_nd_shape(resource: Shape, indices: Shape, *, op: Operation) -> Shape:
+    return gather_nd_shape(handle_shape(op._inputs[0]), indices)
+
+
+def variable_sizes(handle: Any, kind: DType) -> Any:
+    """The sizes of the variable behind a handle: known from the graph, or asked of it when running."""
+    if getattr(handle, "is_eager", False):
+        return np.array(handle._value.read().shape, kind.as_numpy_dtype)
+    known = handle_shape(handle)
+    if known.known:
+        return np.array(list(known), kind.as_numpy_dtype)
+    definition = find_definition("VariableShape")
+    if definition is None:
+        raise NotImplementedError(
+            f"The gradient of a lookup in '{handle.name}' needs VariableShape, which is not defined."
+        )
+    return definition(handle, out_type=kind)
+
+
+@RESOURCE_GATHER.grad
+def resource_gather_grad(op: Operation, g: Tensor) -> Any:
+    if op.attr("batch_dims"):
+        raise NotImplementedError("The gradient of ResourceGather with batch_dims is not supported.")
+    sizes = convert_to_tensor(variable_sizes(op.inputs[0], dtypes.int32))
+    values_shape = shaping.concat([[-1], sizes[1:]], 0)  # type: ignore[index]
+    rows = shaping.reshape(g, values_shape)
+    return IndexedSlices(rows, shaping.reshape(op.inputs[1], [-1]), sizes), None
+
+
+@RESOURCE_GATHER_ND.grad
+def resource_gather_nd_grad(op: Operation, g: Tensor) -> Any:
+    indices = op.inputs[1]
+    if indices.static_shape.rank == 2 and indices.static_shape[-1] == 1:
+        sizes = convert_to_tensor(variable_sizes(op.inputs[0], _size_dtype(indices)))
+        return IndexedSlices(convert_to_tensor(g), shaping.squeeze(indices, [-1]), sizes), None
+    sizes = convert_to_tensor(variable_sizes(op.inputs[0], indices.dtype.base_dtype))
+    return scattering.SCATTER_ND(indices, g, sizes), None
+
+
+# ---- IndexedSlices as a tensor ----------------------------------------------------------------------------------
+
+_MANY = 100_000_000
+
+
+def _dense(value: IndexedSlices, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+    """The tensor that slices stand for: zeros where nothing is, sums where a row is named more than once."""
+    if dtype is not None and value.dtype.base_dtype is not dtype:
+        raise ValueError(
+            f"Tensor conversion requested dtype {dtype.name} for IndexedSlices with dtype {value.dtype.name}"
+        )
+    if value.dense_shape is None:
+        raise ValueError(f"Tensor conversion requested for IndexedSlices without dense_shape: {value}")
+    size = constant_value_as_shape(value.dense_shape).size
+    if size is None:
+        warnings.warn(
+            f"Converting sparse {value} to a dense Tensor of unknown shape. This may consume a large amount of memory.",
+            stacklevel=2,
+        )
+    elif size >= _MANY:
+        warnings.warn(
+            f"Converting sparse {value} to a dense Tensor with {size} elements. This may consume a large amount of memory.",
+            stacklevel=2,
+        )
+    rows = constant_value_as_shape(value.dense_shape)
+    count = rows[0] if rows.dims else None
+    number: Any = np.int32(count) if count is not None and count < 1 << 31 else value.dense_shape[0]  # type: ignore[index]
+    result = segment_sum(value.values, value.indices, number, name=name)
+    if not getattr(result, "is_eager", False):
+        result.set_shape(rows.merge(result.static_shape))
+    return result
+
+
+register_tensor_conversion_function(IndexedSlices, _dense, 50)
+
+
+@export(v1="convert_to_tensor_or_indexed_slices")
+def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str | None = None) -> Any:
+    """`value` as it is when it is IndexedSlices (or a SparseTensor), else as a tensor."""
+    if isinstance(value, IndexedSlices) or hasattr(value, "dense_shape"):
+        if dtype is not None and dtypes.as_dtype(dtype).base_dtype is not value.dtype.base_dtype:
+            raise ValueError(
+                f"Tensor conversion requested dtype {dtypes.as_dtype(dtype).name} for Tensor with dtype {value.dtype.name}: {value}"
+            )
+        return value
+    return convert_to_tensor(value, dtype, name)

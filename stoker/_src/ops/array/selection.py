@@ -1,0 +1,534 @@
+"""Choosing and reordering elements: where, masks, one_hot, reverse, roll."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import COMPLEX, FLOATS, INDEX, INTS, NUMERIC, as_dtype
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, broadcast
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import ANY, INT, define, one_of
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array import gathering, ranges, shaping
+from stoker._src.ops.array.broadcasting import reduce_to_inputs
+from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.support.movement import allocatable, itemsize, rearranges, signed
+from stoker._src.ops.support.values import torch_dtype
+
+_QUANTIZED = tuple(each for each in dtypes.QUANTIZED_DTYPES if not each._is_ref_dtype)
+
+# ---- Where ------------------------------------------------------------------------------------------------------
+
+WHERE = define("Where(input: T) -> (index: int64)", T=one_of(*NUMERIC, *_QUANTIZED, dtypes.bool_, default=dtypes.bool_))
+
+
+@WHERE.kernel
+def where_kernel(input: torch.Tensor) -> torch.Tensor:
+    if not 1 <= input.ndim <= 8:
+        raise InvalidArgumentError(None, None, f"WhereOp : Unhandled input dimensions: {input.ndim}")
+    return torch.nonzero(signed(input))
+
+
+@WHERE.shape
+def where_shape(input: Shape) -> Shape:
+    return Shape((None, input.rank))
+
+
+# ---- Select, SelectV2 -------------------------------------------------------------------------------------------
+
+SELECT = define("Select(condition: bool, t: T, e: T) -> (output: T)", T=ANY)
+SELECT_V2 = define("SelectV2(condition: bool, t: T, e: T) -> (output: T)", T=ANY)
+
+
+@SELECT.kernel
+def select_kernel(condition: torch.Tensor, t: Any, e: Any) -> Any:
+    if t.shape != e.shape:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"'then' and 'else' must have the same size.  but received: {Shape(t.shape)} vs. {Shape(e.shape)}",
+        )
+    if condition.shape != t.shape and condition.ndim:
+        if condition.ndim != 1 or not t.ndim or condition.shape[0] != t.shape[0]:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"'cond' must be a scalar, a vector as long as the first dimension, or of the shape of 'then'; got {Shape(condition.shape)} for {Shape(t.shape)}",
+            )
+        condition = condition.reshape(-1, *[1] * (t.ndim - 1))
+    return select_v2_kernel(condition, t, e)
+
+
+@SELECT_V2.kernel
+def select_v2_kernel(condition: torch.Tensor, t: Any, e: Any) -> Any:
+    if isinstance(t, np.ndarray):
+        chosen = np.where(condition.cpu().numpy(), t, e)
+        return chosen if chosen.dtype == object else chosen.astype(object)
+    return torch.where(condition, t, e)
+
+
+@SELECT.shape
+def select_shape(condition: Shape, t: Shape, e: Shape) -> Shape:
+    merged = t.merge(e)
+    if condition.dims and merged.dims is not None:
+        if len(condition) != 1 or len(merged) == 1:
+            merged = merged.merge(condition)
+        elif merged.dims:
+            merged = merged.merge(Shape((condition.dims[0], *[None] * (len(merged) - 1))))
+    return merged
+
+
+@SELECT_V2.shape
+def select_v2_shape(condition: Shape, t: Shape, e: Shape) -> Shape:
+    return broadcast(condition, broadcast(t, e))
+
+
+@SELECT.grad
+def select_grad(op: Operation, g: Tensor) -> Any:
+    condition = op.inputs[0]
+    blank = shaping.zeros_like(op.inputs[1])
+    return None, SELECT(condition, g, blank), SELECT(condition, blank, g)
+
+
+@SELECT_V2.grad
+def select_v2_grad(op: Operation, g: Tensor) -> Any:
+    condition, t, e = op.inputs
+    blank = shaping.zeros([], g.dtype.base_dtype)
+    output = op.outputs[0]
+    of_t = reduce_to_inputs(t, output, SELECT_V2(condition, g, blank), None)[0]
+    of_e = reduce_to_inputs(e, output, SELECT_V2(condition, blank, g), None)[0]
+    return None, of_t, of_e
+
+
+@export(v1=("where", "select"))
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+    """Where a condition holds: the coordinates of its true elements, or elements of `x` there and of `y` elsewhere.
+
+    `condition` is a scalar, a vector that chooses whole rows, or of the shape of `x` and `y`, which are of one shape.
+
+    Raises:
+        ValueError: only one of `x` and `y`.
+    """
+    if (x is None) != (y is None):
+        raise ValueError("x and y must both be non-None or both be None.")
+    if x is None:
+        with name_scope(name, "Where", [condition]) as scope:
+            condition = convert_to_tensor(condition, dtype_hint=dtypes.bool_, name="condition")
+            return WHERE(condition, name=scope)
+    return SELECT(condition, x, y, name=name)
+
+
+@export(v1="where_v2", v2="where")
+def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+    """Where a condition holds: the coordinates of its true elements, or elements of `x` there and of `y` elsewhere.
+
+    `condition`, `x` and `y` broadcast.
+
+    Raises:
+        ValueError: only one of `x` and `y`.
+    """
+    if (x is None) != (y is None):
+        raise ValueError("x and y must both be non-None or both be None.")
+    if x is None:
+        return where(condition, name=name)
+    return SELECT_V2(condition, x, y, name=name)
+
+
+# ---- masks ------------------------------------------------------------------------------------------------------
+
+
+@export(v1="boolean_mask")
+def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:
+    """The slices of `tensor` from `axis` on for which `mask` is true.
+
+    Raises:
+        ValueError: a scalar mask or one of unknown rank, or shapes that do not fit.
+    """
+    with name_scope(name, "boolean_mask", [tensor, mask]):
+        tensor = convert_to_tensor(tensor, name="tensor")
+        mask = convert_to_tensor(mask, name="mask")
+        mask_shape, shape = mask.static_shape, tensor.static_shape
+        if mask_shape.rank is None:
+            raise ValueError(
+                "Number of mask dimensions must be specified, even if some dimensions are None.  E.g. shape=[None] is ok, but shape=None is not."
+            )
+        if mask_shape.rank == 0:
+            raise ValueError("mask cannot be scalar.")
+        at = 0 if axis is None else constant_value(axis) if isinstance(axis, Tensor) else axis
+        if not isinstance(at, (int, np.integer)) and getattr(at, "shape", None) != ():
+            raise TypeError(f"axis must be an integer that is known when the graph is built, got {axis!r}.")
+        at = int(at)
+        if at < 0:
+            at += len(shape)
+        end = at + mask_shape.rank
+        if shape.rank is not None and not shape[at:end].compatible(mask_shape):
+            raise ValueError(
+                f"Shapes {shape[at:end]} and {mask_shape} are incompatible: mask {mask_shape} at axis {at} of a tensor of shape {shape}."
+            )
+        if mask_shape.rank > 1:
+            count = reductions.reduce_prod(shaping.shape(tensor)[at:end], [0])  # type: ignore[index]
+            sizes = [shaping.shape(tensor)[:at], [count], shaping.shape(tensor)[end:]]  # type: ignore[index]
+            tensor = shaping.reshape(tensor, shaping.concat(sizes, 0))
+            if shape.rank is not None and not getattr(tensor, "is_eager", False):
+                covered = shape[at:end]
+                tensor.set_shape(Shape((*(shape.dims or ())[:at], covered.size, *(shape.dims or ())[end:])))
+            mask = shaping.reshape(mask, [-1])
+        elif at == 0:
+            tensor = shaping.reshape(tensor, shaping.shape(tensor))  # whose gradient is dense
+        positions = shaping.squeeze(WHERE(mask), [1])
+        return gathering.GATHER_V2(tensor, positions, at)
+
+
+@export(v2="boolean_mask")
+def boolean_mask_v2(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Tensor:
+    """The slices of `tensor` from `axis` on for which `mask` is true."""
+    return boolean_mask(tensor, mask, name, axis)
+
+
+@export("sequence_mask")
+def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: str | None = None) -> Tensor:
+    """For each length a row of `maxlen` elements (the largest length by default), true for the first `length` of them."""
+    with name_scope(name, "SequenceMask", [lengths, maxlen]):
+        lengths = convert_to_tensor(lengths)
+        if maxlen is None:
+            largest = reductions.reduce_max(lengths)
+            maxlen = arithmetic.maximum(convert_to_tensor(0, lengths.dtype.base_dtype), largest)
+        else:
+            maxlen = convert_to_tensor(maxlen)
+        if maxlen.static_shape.rank not in (None, 0):
+            raise ValueError(f"Argument `maxlen` must be scalar, got shape {maxlen.shape}")
+        kind = maxlen.dtype.base_dtype
+        steps = ranges.RANGE(convert_to_tensor(0, kind), maxlen, convert_to_tensor(1, kind))
+        result = arithmetic.LESS(steps, arithmetic.CAST(shaping.expand_dims(lengths, -1), DstT=kind))
+        return result if dtype in (None, dtypes.bool_) else arithmetic.cast(result, as_dtype(dtype).base_dtype)
+
+
+# ---- OneHot -----------------------------------------------------------------------------------------------------
+
+ONE_HOT = define(
+    "OneHot(indices: TI, depth: scalar host int32, on_value: any/scalar T, off_value: any/scalar T) -> (output: T)",
+    axis=-1,
+    T=ANY,
+    TI=one_of(dtypes.uint8, dtypes.int8, *INDEX, default=dtypes.int64),
+).not_differentiable()
+
+
+@ONE_HOT.kernel
+def one_hot_kernel(indices: torch.Tensor, depth: int, on_value: Any, off_value: Any, *, axis: int) -> Any:
+    if type(depth) is list or depth < 0:
+        raise InvalidArgumentError(None, None, f"depth must be a non-negative scalar, got: {depth}")
+    if not -1 <= axis <= indices.ndim:
+        raise InvalidArgumentError(
+            None, None, f"Expected axis to be -1 or between [0, {indices.ndim}].  But received: {axis}"
+        )
+    at = indices.ndim if axis == -1 else axis
+    allocatable([*indices.shape, depth], itemsize(on_value))
+    if isinstance(on_value, torch.Tensor) and not indices.is_cuda:
+        places = indices.long().unsqueeze(at)
+        sizes = (*indices.shape[:at], depth, *indices.shape[at:])
+        result = off_value.expand(sizes).clone(memory_format=torch.contiguous_format)
+        try:
+            signed(result).scatter_(at, places, signed(on_value).expand(places.shape))
+            return result
+        except RuntimeError:
+            pass  # an index outside [0, depth), whose row is off everywhere: the way below
+    steps = torch.arange(depth, dtype=torch.int64, device=indices.device).reshape(-1, *[1] * (indices.ndim - at))
+    hot = indices.unsqueeze(at) == steps
+    return select_v2_kernel(hot, on_value, off_value)
+
+
+@ONE_HOT.shape(values=["depth"])
+def one_hot_shape(indices: Shape, depth: np.ndarray | None, on_value: Shape, off_value: Shape, *, axis: int) -> Shape:
+    if axis < -1:
+        raise InvalidArgumentError(None, None, f"axis must be >= -1, got {axis}")
+    if depth is not None and (depth.ndim or depth < 0):
+        raise InvalidArgumentError(None, None, f"depth must be a non-negative scalar, got: {depth.tolist()}")
+    if indices.dims is None or axis > len(indices):
+        return UNKNOWN_SHAPE
+    at = len(indices) if axis == -1 else axis
+    size = None if depth is None else int(depth)
+    return Shape((*indices.dims[:at], size, *indices.dims[at:]))
+
+
+@export("one_hot")
+def one_hot(
+    indices: Any,
+    depth: Any,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: int | None = None,
+    dtype: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """`on_value` (1) at the position of each index along a new dimension of `depth` elements, `off_value` (0) elsewhere.
+
+    Args:
+        indices: integers; one outside [0, depth) gives a row of `off_value`.
+        depth: the size of the new dimension.
+        on_value: what stands at the index.
+        off_value: what stands elsewhere.
+        axis: where the new dimension goes; by default last.
+        dtype: of the result; by default that of the values, or float32.
+        name: the op's name.
+
+    Raises:
+        TypeError: dtypes that do not agree.
+    """
+    with name_scope(name, "one_hot", [indices, depth, on_value, off_value, axis, dtype]) as scope:
+        wanted = None if dtype is None else as_dtype(dtype).base_dtype
+        kinds = {}
+        for label, value in (("on_value", on_value), ("off_value", off_value)):
+            if value is not None:
+                found = convert_to_tensor(value, dtype_hint=wanted).dtype.base_dtype
+                kinds[label] = found
+                if wanted is not None and found is not wanted:
+                    raise TypeError(f"dtype {found.name} of {label} does not match dtype parameter {wanted.name}")
+        if len(set(kinds.values())) > 1:
+            raise TypeError(
+                f"dtype {kinds['on_value'].name} of on_value does not match dtype {kinds['off_value'].name} of off_value"
+            )
+        kind = wanted or next(iter(kinds.values()), dtypes.float32)
+        on = convert_to_tensor(1 if on_value is None else on_value, kind, name="on_value")
+        off = convert_to_tensor(0 if off_value is None else off_value, kind, name="off_value")
+        return ONE_HOT(indices, depth, on, off, axis=-1 if axis is None else axis, name=scope)
+
+
+# ---- Reverse, ReverseSequence, Roll -----------------------------------------------------------------------------
+
+_REVERSIBLE = (*INTS, dtypes.bool_, *FLOATS, *COMPLEX, dtypes.string)
+REVERSE_V2 = define(
+    "ReverseV2(tensor: T, axis: vector host Tidx) -> (output: T)",
+    Tidx=one_of(*INDEX, default=dtypes.int32),
+    T=_REVERSIBLE,
+)
+REVERSE = define("Reverse(tensor: T, dims: vector host bool) -> (output: T)", T=_REVERSIBLE)
+
+
+@REVERSE_V2.kernel
+@rearranges
+def reverse_kernel(tensor: torch.Tensor, axis: list[int]) -> torch.Tensor:
+    if not axis or not tensor.ndim:  # axes of a scalar are not looked at
+        return tensor.clone()
+    _check_axes(tensor.ndim, axis)
+    return tensor.flip(axis)
+
+
+def _check_axes(rank: int, axis: list[int]) -> None:
+    seen = set()
+    for i, each in enumerate(axis):
+        if not -rank <= each < rank:
+            raise InvalidArgumentError(None, None, f"'axis'[{i}] = {each} is out of valid range [{-rank}, {rank - 1}]")
+        if each % rank in seen:
+            raise InvalidArgumentError(None, None, f"axis {each % rank} specified more than once.")
+        seen.add(each % rank)
+
+
+@REVERSE.kernel
+def reverse_v1_kernel(tensor: Any, dims: list[bool]) -> Any:
+    if tensor.ndim and len(dims) != tensor.ndim:
+        raise InvalidArgumentError(
+            None, None, f"len(dims) must be equal to the rank of the input tensor: {len(dims)} and {tensor.ndim}"
+        )
+    if tensor.ndim and not tensor.shape[0]:
+        raise InvalidArgumentError(None, None, "Invalid input first dimension. Found 0.")
+    return reverse_kernel(tensor, [i for i, turned in enumerate(dims) if turned])
+
+
+@REVERSE_V2.shape(values=["axis"])
+def reverse_shape(tensor: Shape, axis: np.ndarray | None) -> Shape:
+    if axis is not None and tensor.rank is not None:
+        _check_axes(tensor.rank, axis.tolist())
+    return tensor
+
+
+@REVERSE.shape
+def reverse_v1_shape(tensor: Shape, dims: Shape) -> Shape:
+    (count,) = dims.of_rank(1)
+    return tensor if count is None else tensor.of_rank(count)
+
+
+@REVERSE_V2.grad
+def reverse_grad(op: Operation, g: Tensor) -> Any:
+    return REVERSE_V2(g, op.inputs[1]), None
+
+
+@REVERSE.grad
+def reverse_v1_grad(op: Operation, g: Tensor) -> Any:
+    return REVERSE(g, op.inputs[1]), None
+
+
+@export("reverse", v1=("reverse_v2", "manip.reverse"))
+def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
+    """`tensor` with the order turned round along the dimensions of `axis`."""
+    return REVERSE_V2(tensor, axis, name=name)
+
+
+REVERSE_SEQUENCE = define(
+    "ReverseSequence(input: rank>1 T, seq_lengths: vector Tlen) -> (output: T)",
+    seq_dim=INT,
+    batch_dim=0,
+    T=ANY,
+    Tlen=one_of(*INDEX, default=dtypes.int64),
+)
+
+
+@REVERSE_SEQUENCE.kernel
+@rearranges
+def reverse_sequence_kernel(
+    input: torch.Tensor, seq_lengths: torch.Tensor, *, seq_dim: int, batch_dim: int
+) -> torch.Tensor:
+    _check_sequence_dims(Shape(input.shape), seq_dim, batch_dim)
+    if seq_dim == batch_dim:
+        raise InvalidArgumentError(None, None, f"batch_dim == seq_dim == {seq_dim}")
+    steps, batch = input.shape[seq_dim], input.shape[batch_dim]
+    if tuple(seq_lengths.shape) != (batch,):
+        raise InvalidArgumentError(
+            None, None, f"Length of seq_lengths != input.dims({batch_dim}), ({list(seq_lengths.shape)} vs. {batch})"
+        )
+    if batch and (int(seq_lengths.max()) > steps or int(seq_lengths.min()) < 0):
+        raise InvalidArgumentError(
+            None, None, f"seq_lengths must be in [0, input.dims({seq_dim}) = {steps}], got {seq_lengths.tolist()}"
+        )
+    at = torch.arange(steps, device=input.device)
+    ends = seq_lengths.to(torch.int64).unsqueeze(1)
+    order = torch.where(at < ends, ends - 1 - at, at)
+    front = input.movedim((batch_dim, seq_dim), (0, 1))
+    taken = front[torch.arange(batch, device=input.device).unsqueeze(1), order]
+    return taken.movedim((0, 1), (batch_dim, seq_dim))
+
+
+def _check_sequence_dims(input: Shape, seq_dim: int, batch_dim: int) -> None:
+    for label, dim in (("seq_dim", seq_dim), ("batch_dim", batch_dim)):
+        if not 0 <= dim < len(input):
+            raise InvalidArgumentError(None, None, f"{label} must be in [0, {len(input)}), the rank of {input}: {dim}")
+
+
+@REVERSE_SEQUENCE.shape
+def reverse_sequence_shape(input: Shape, seq_lengths: Shape, *, seq_dim: int, batch_dim: int) -> Shape:
+    if input.rank is not None:
+        _check_sequence_dims(input, seq_dim, batch_dim)
+        (batch,) = seq_lengths.merge(Shape((input[batch_dim],)))
+        at = batch_dim % len(input)
+        return Shape((*input[:at], batch, *input[at + 1 :]))
+    return input
+
+
+@REVERSE_SEQUENCE.grad
+def reverse_sequence_grad(op: Operation, g: Tensor) -> Any:
+    return REVERSE_SEQUENCE(g, op.inputs[1], seq_dim=op.attr("seq_dim"), batch_dim=op.attr("batch_dim")), None
+
+
+@export(v1="reverse_sequence")
+def reverse_sequence(
+    input: Any,
+    seq_lengths: Any,
+    seq_axis: int | None = None,
+    batch_axis: int | None = None,
+    name: str | None = None,
+    seq_dim: int | None = None,
+    batch_dim: int | None = None,
+) -> Tensor:
+    """The first `seq_lengths[i]` elements along `seq_axis` of batch i turned round; the rest as they are."""
+    if (seq_axis is not None and seq_dim is not None) or (batch_axis is not None and batch_dim is not None):
+        raise ValueError(
+            "Cannot specify both an argument and its older name (seq_axis and seq_dim, batch_axis and batch_dim)."
+        )
+    along = seq_dim if seq_axis is None else seq_axis
+    if along is None:
+        raise ValueError("reverse_sequence needs `seq_axis`.")
+    batch = batch_dim if batch_axis is None else batch_axis
+    return REVERSE_SEQUENCE(input, seq_lengths, seq_dim=along, batch_dim=0 if batch is None else batch, name=name)
+
+
+@export(v2="reverse_sequence")
+def reverse_sequence_v2(
+    input: Any, seq_lengths: Any, seq_axis: int | None = None, batch_axis: int | None = None, name: str | None = None
+) -> Tensor:
+    """The first `seq_lengths[i]` elements along `seq_axis` of batch i turned round; the rest as they are."""
+    return reverse_sequence(input, seq_lengths, seq_axis, batch_axis, name)
+
+
+ROLL = define(
+    "Roll(input: T, shift: rank<2 host Tshift, axis: rank<2 host Taxis) -> (output: T)",
+    T=ANY,
+    Tshift=INDEX,
+    Taxis=INDEX,
+)
+
+
+@ROLL.kernel
+@rearranges
+def roll_kernel(input: torch.Tensor, shift: Any, axis: Any) -> torch.Tensor:
+    shifts = shift if type(shift) is list else [shift]
+    axes = axis if type(axis) is list else [axis]
+    if len(shifts) != len(axes) or type(shift) is not type(axis):
+        raise InvalidArgumentError(None, None, f"shift and axis must have the same size, got {shift} and {axis}")
+    if not input.ndim:
+        raise InvalidArgumentError(None, None, "input must be 1-D or higher")
+    for each in axes:
+        if not -input.ndim <= each < input.ndim:
+            raise InvalidArgumentError(
+                None, None, f"axis {each} is out of range for a tensor of shape {Shape(input.shape)}"
+            )
+    return torch.roll(input, shifts, axes) if axes else input.clone()
+
+
+@ROLL.shape
+def roll_shape(input: Shape, shift: Shape, axis: Shape) -> Shape:
+    shift.merge(axis)
+    return input.at_least(1)
+
+
+@ROLL.grad
+def roll_grad(op: Operation, g: Tensor) -> Any:
+    return ROLL(g, arithmetic.negative(op.inputs[1]), op.inputs[2]), None, None
+
+
+@export("roll", v1="manip.roll")
+def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+    """`input` with its elements moved `shift` places along `axis`; what leaves at one end comes in at the other."""
+    return ROLL(input, shift, axis, name=name)
+
+
+# ---- ListDiff ---------------------------------------------------------------------------------------------------
+
+LIST_DIFF = define(
+    "ListDiff(x: vector T, y: vector T) -> (out: T, idx: out_idx)", T=ANY, out_idx=one_of(*INDEX, default=dtypes.int32)
+)
+
+
+@LIST_DIFF.kernel
+def list_diff_kernel(x: Any, y: Any, *, out_idx: Any) -> tuple[Any, torch.Tensor]:
+    for label, each in (("x", x), ("y", y)):
+        if each.ndim != 1:
+            raise InvalidArgumentError(None, None, f"{label} should be a 1D vector, got shape {Shape(each.shape)}.")
+    if isinstance(x, np.ndarray):
+        gone = set(y.tolist())
+        kept = np.array([i for i, item in enumerate(x.tolist()) if item not in gone], dtype=np.int64)
+        return x[kept], torch.from_numpy(kept).to(torch_dtype(out_idx))
+    plain = signed(x)
+    if plain.is_complex() or plain.dtype is torch.bool:
+        keep = ~(plain.unsqueeze(1) == signed(y)).any(1)
+    else:
+        keep = torch.isin(plain, signed(y), invert=True)
+    kept = torch.nonzero(keep).reshape(-1)
+    return plain[kept].view(x.dtype), kept.to(torch_dtype(out_idx))
+
+
+@LIST_DIFF.shape
+def list_diff_shape(x: Shape, y: Shape) -> tuple[Shape, Shape]:
+    return Shape((None,)), Shape((None,))
+
+
+@export(v1=("setdiff1d", "listdiff"))
+def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> Any:
+    """The elements of the vector `x` that are not in `y`, in order, and where they stand in `x`."""
+    return LIST_DIFF(x, y, out_idx=index_dtype, name=name)

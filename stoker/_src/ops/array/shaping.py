@@ -1,0 +1,782 @@
+"""Shapes and layout: identity, reshape, transpose, shape, fill, concatenation and the like."""
+
+from __future__ import annotations
+
+from math import prod as product
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import INDEX, DType, as_dtype
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, as_shape
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import ANY, INT, INTS, PASSES, STATEFUL, TYPES, VIEW, define, one_of, unchanged
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array import joining, ranges
+from stoker._src.ops.array.constants import constant, constant_of
+from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.support.lowering import reshaped
+from stoker._src.ops.support.movement import allocatable, itemsize, misfit
+from stoker._src.ops.support.values import torch_dtype
+
+# ---- Identity, StopGradient -------------------------------------------------------------------------------------
+
+IDENTITY = define("Identity(input: T) -> (output: T)", PASSES, T=ANY)
+IDENTITY.kernel(lambda input: input)
+IDENTITY.shape(unchanged)
+IDENTITY.grad(lambda op, g: g)
+
+STOP_GRADIENT = define("StopGradient(input: T) -> (output: T)", PASSES, T=ANY).not_differentiable()
+STOP_GRADIENT.kernel(lambda input: input)
+STOP_GRADIENT.shape(unchanged)
+
+SNAPSHOT = define("Snapshot(input: T) -> (output: T)", PASSES, T=ANY)
+SNAPSHOT.kernel(lambda input: input)
+SNAPSHOT.shape(unchanged)
+
+GUARANTEE_CONST = define("GuaranteeConst(input: T) -> (output: T)", PASSES | STATEFUL, T=ANY)
+GUARANTEE_CONST.kernel(lambda input: input)
+GUARANTEE_CONST.shape(unchanged)
+
+PREVENT_GRADIENT = define("PreventGradient(input: T) -> (output: T)", PASSES, T=ANY, message="")
+PREVENT_GRADIENT.kernel(lambda input: input)
+PREVENT_GRADIENT.shape(unchanged)
+
+
+@PREVENT_GRADIENT.grad
+def prevent_gradient_grad(op: Operation, g: Tensor) -> Any:
+    raise LookupError(f"Gradient explicitly disabled. Reason: {op.attr('message')!r}")
+
+
+IDENTITY_N = define("IdentityN(input: [T]) -> (output: [T])", VIEW, T=TYPES(minimum=1))
+IDENTITY_N.kernel(lambda input: list(input))
+IDENTITY_N.shape(lambda input: list(input))
+IDENTITY_N.grad(lambda op, *gs: list(gs))
+
+
+@export("identity")
+def identity(input: Any, name: str | None = None) -> Tensor:
+    """The same value, as the output of an op of its own."""
+    return IDENTITY(input, name=name)
+
+
+@export("identity_n")
+def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
+    """The same values, as the outputs of one op."""
+    return IDENTITY_N(input, name=name)
+
+
+@export("guarantee_const")
+def guarantee_const(input: Any, name: str | None = None) -> Tensor:
+    """The same value. (TensorFlow only took a promise here that the value does not change.) It has no gradient."""
+    return GUARANTEE_CONST(input, name=name)
+
+
+@export("stop_gradient")
+def stop_gradient(input: Any, name: str | None = None) -> Tensor:
+    """The same value; gradients take it for a constant."""
+    return STOP_GRADIENT(input, name=name)
+
+
+# ---- Shape, Rank, Size ------------------------------------------------------------------------------------------
+
+SHAPE_OP = define(
+    "Shape(input: T) -> (output: out_type)", T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
+).not_differentiable()
+
+
+SHAPE_OP.of_shapes = True
+
+
+@SHAPE_OP.kernel
+def shape_kernel(input: Any, *, out_type: DType) -> torch.Tensor:
+    return torch.tensor(input.shape, dtype=torch_dtype(out_type))
+
+
+@SHAPE_OP.shape
+def shape_shape(input: Shape) -> Shape:
+    return Shape((input.rank,))
+
+
+def _static_shape(op: Operation) -> Any:
+    shape = op._inputs[0].static_shape
+    return np.array(shape.dims, op.attrs["out_type"].as_numpy_dtype) if shape.known else None
+
+
+VALUE_READERS["Shape"] = _static_shape
+SHAPE_READERS["Shape"] = lambda op, index: op._inputs[0].static_shape
+
+
+SHAPE_N = define(
+    "ShapeN(input: N * T) -> (output: N * out_type)",
+    N=INT(minimum=1),
+    T=ANY,
+    out_type=one_of(*INDEX, default=dtypes.int32),
+).not_differentiable()
+
+
+SHAPE_N.of_shapes = True
+
+
+@SHAPE_N.kernel
+def shape_n_kernel(input: list[Any], *, out_type: DType) -> list[torch.Tensor]:
+    kind = torch_dtype(out_type)
+    return [torch.tensor(each.shape, dtype=kind) for each in input]
+
+
+@SHAPE_N.shape
+def shape_n_shape(input: list[Shape]) -> list[Shape]:
+    return [Shape((each.rank,)) for each in input]
+
+
+SHAPE_READERS["ShapeN"] = lambda op, index: op._inputs[index].static_shape
+
+
+@export("shape_n")
+def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
+    """The sizes of each of several tensors."""
+    return SHAPE_N(input, out_type=out_type, name=name)
+
+
+@export(v1="shape")
+def shape(input: Any, name: str | None = None, out_type: Any = None, optimize: bool = True) -> Tensor:
+    """The sizes of `input` as a vector; a constant when they are known and `optimize` is set."""
+    out_type = dtypes.int32 if out_type is None else out_type
+    if hasattr(input, "dense_shape"):  # a SparseTensor knows its own
+        with name_scope(name, "Shape"):
+            return arithmetic.cast(input.dense_shape, out_type)
+    if not isinstance(input, Tensor):
+        with name_scope(name, "Shape") as scope:
+            return shape(convert_to_tensor(input), scope, out_type, optimize)
+    tensor = convert_to_tensor(input)
+    known = tensor.static_shape
+    if optimize and known.known and (out_type in dtypes.INDEX or not context.executing_eagerly()):
+        return constant(list(known), as_dtype(out_type), name=name or "Shape", shape=[len(known)])
+    return SHAPE_OP(tensor, out_type=as_dtype(out_type), name=name)
+
+
+@export(v2="shape")
+def shape_v2(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
+    """The sizes of `input` as a vector."""
+    return shape(input, name, out_type)
+
+
+# ---- Reshape ----------------------------------------------------------------------------------------------------
+
+RESHAPE = define(
+    "Reshape(tensor: T, shape: host Tshape) -> (output: T)", VIEW, T=ANY, Tshape=one_of(*INDEX, default=dtypes.int32)
+)
+
+
+RESHAPE.lower(reshaped)
+
+
+@RESHAPE.kernel
+def reshape_kernel(tensor: Any, shape: Any) -> Any:
+    if type(shape) is not list:
+        shape = [shape]
+    try:
+        if len(shape) > 1 and min(shape) < -1:  # NumPy takes any negative number for -1
+            raise ValueError
+        return tensor.reshape(shape)
+    except (RuntimeError, ValueError, TypeError, OverflowError):
+        if 0 in tensor.shape and 0 in shape and shape.count(-1) == 1 and min(shape) == -1:
+            # Any size would do: the one that the sizes other than 0 leave is taken.
+            kept, wanted = (product([size for size in each if size > 0]) for each in (tensor.shape, shape))
+            return tensor.reshape([kept // wanted if size == -1 else size for size in shape])
+        raise misfit(tensor, shape) from None
+
+
+@RESHAPE.shape(as_shapes=["shape"], values=[])
+def reshape_shape(tensor: Shape, shape: Shape, *, op: Any = None) -> Shape:
+    if op is not None:
+        op._inputs[1].static_shape.of_rank(1)
+    if shape.dims is None:
+        return UNKNOWN_SHAPE
+    missing = [i for i, size in enumerate(shape.dims) if size is None]
+    total = tensor.size
+    if total is None or len(missing) > 1:
+        return shape
+    known = 1
+    for size in shape.dims:
+        known *= 1 if size is None else size
+    if not missing:
+        if known != total:
+            raise InvalidArgumentError(
+                None, None, f"Cannot reshape a tensor with {total} elements to shape {shape} ({known} elements)."
+            )
+        return shape
+    if known == 0 or total % known:
+        if known == 0 and total == 0:
+            return shape
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Cannot reshape a tensor with {total} elements to shape {shape}: {total} is not divisible by {known}.",
+        )
+    dims: list[Dim] = list(shape.dims)
+    dims[missing[0]] = total // known
+    return Shape(dims)
+
+
+@RESHAPE.grad
+def reshape_grad(op: Operation, g: Any) -> Any:
+    return reshape(g, shape(op.inputs[0])), None
+
+
+@export("reshape", v1="manip.reshape")
+def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
+    """The same elements in another shape; one size may be -1 and is worked out."""
+    return RESHAPE(tensor, shape, name=name)
+
+
+# ---- Fill -------------------------------------------------------------------------------------------------------
+
+FILL = define(
+    "Fill(dims: host index_type, value: T) -> (output: T)", T=ANY, index_type=one_of(*INDEX, default=dtypes.int32)
+)
+
+
+@FILL.kernel
+def fill_kernel(dims: list[int], value: Any) -> Any:
+    dims = allocatable(dims if isinstance(dims, list) else [dims], itemsize(value))
+    if value.ndim and value.shape != (1,):
+        raise InvalidArgumentError(None, None, f"value must represent a scalar, got shape {Shape(value.shape)}")
+    if isinstance(value, np.ndarray):
+        return np.broadcast_to(value.reshape(()), dims).copy()  # np.full would drop zeros at the end of bytes
+    return value.reshape(()).expand(dims).clone(memory_format=torch.contiguous_format)
+
+
+@FILL.shape(as_shapes=["dims"])
+def fill_shape(dims: Shape, value: Shape, *, op: Operation) -> Shape:
+    value.of_rank(0)
+    known = constant_value(op.inputs[0])
+    if known is not None and (known < 0).any():
+        raise InvalidArgumentError(None, None, f"Fill dimensions must be >= 0: {known.tolist()}")
+    return dims
+
+
+@FILL.grad
+def fill_grad(op: Operation, g: Tensor) -> Any:
+    return None, reductions.reduce_sum(g)
+
+
+@export("fill")
+def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Tensor:
+    """A tensor of shape `dims`, every element `value`."""
+    _no_layout(layout)
+    return FILL(dims, value, name=name)
+
+
+def _no_layout(layout: Any) -> None:
+    """TensorFlow's DTensor layouts place a tensor on a mesh of devices, which stoker does not have."""
+    if layout is not None:
+        raise NotImplementedError("Tensors with a DTensor layout are not supported; leave `layout` out.")
+
+
+def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: str) -> Tensor:
+    """Zeros or ones: a constant for small known shapes, else a Fill, named as TensorFlow names them."""
+    blank: Any = number
+    if dtype is dtypes.bool_:
+        blank = bool(number)
+    elif dtype is dtypes.string:
+        if number:
+            raise TypeError(f"Expected string, but got {number} of type 'int': there are no ones of strings.")
+        blank = b""
+    elif dtype in (dtypes.resource, dtypes.variant):
+        raise TypeError(f"`dtype` {dtype!r} is not compatible with {number} of dtype int64.")
+    with name_scope(name, default, [shape]) as scope:
+        if not isinstance(shape, Tensor):
+            try:
+                known = as_shape(shape)
+            except (TypeError, ValueError):
+                known = UNKNOWN_SHAPE
+            if known.known and (known.size or 0) < 1000:
+                array = np.full(tuple(known), blank, dtype=dtype.as_numpy_dtype)  # type: ignore[arg-type]
+                return constant_of(array, dtype, scope)
+            if known.known:
+                shape = convert_to_tensor(known, name="shape_as_tensor")
+            else:
+                packed = isinstance(shape, (list, tuple)) and any(isinstance(size, Tensor) for size in shape)
+                shape = convert_to_tensor(shape, None if packed else dtypes.int32)
+        if shape.static_shape.rank == 0:
+            shape = reshape(shape, [-1])
+        return fill(shape, constant(blank, dtype), name=scope)
+
+
+@export("zeros")
+def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Tensor:
+    """A tensor of zeros (empty strings, False)."""
+    _no_layout(layout)
+    return _filled(shape, as_dtype(dtype).base_dtype, 0, name, "zeros")
+
+
+@export("ones")
+def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Tensor:
+    """A tensor of ones."""
+    _no_layout(layout)
+    return _filled(shape, as_dtype(dtype).base_dtype, 1, name, "ones")
+
+
+ZEROS_LIKE = define("ZerosLike(x: T) -> (y: T)", T=ANY).not_differentiable()
+ZEROS_LIKE.shape(unchanged)
+ONES_LIKE = define("OnesLike(x: T) -> (y: T)", T=(*dtypes.NUMERIC, dtypes.bool_)).not_differentiable()
+ONES_LIKE.shape(unchanged)
+
+
+@ZEROS_LIKE.kernel
+def zeros_like_kernel(x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        return np.full(x.shape, b"", dtype=object)
+    if x is None:  # of a branch that was not taken
+        return None
+    return torch.zeros_like(x) if isinstance(x, torch.Tensor) else x.zeros_like()
+
+
+@ONES_LIKE.kernel
+def ones_like_kernel(x: Any) -> Any:
+    return torch.ones_like(x)
+
+
+def _like(
+    tensor: Any, dtype: Any, optimize: bool, name: str | None, number: int, default: str, definition: Any
+) -> Tensor:
+    with name_scope(name, default, [tensor]) as scope:
+        tensor = convert_to_tensor(tensor, name="tensor")
+        wanted = tensor.dtype.base_dtype if dtype is None else as_dtype(dtype).base_dtype
+        make = zeros if number == 0 else ones
+        if number == 1 and not context.executing_eagerly():
+            return ones(shape(tensor, None, dtypes.int32, optimize), wanted, name=scope)
+        if optimize and tensor.static_shape.known and wanted is not dtypes.variant:
+            return make(list(tensor.static_shape), wanted, name=scope)
+        if wanted is not tensor.dtype.base_dtype:
+            return make(SHAPE_OP(tensor), wanted, name=scope)
+        return definition(tensor, name=scope)
+
+
+@export(v1="zeros_like")
+def zeros_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
+    """Zeros in the shape (and dtype, unless given) of `tensor`."""
+    return _like(tensor, dtype, optimize, name, 0, "zeros_like", ZEROS_LIKE)
+
+
+@export(v1="ones_like")
+def ones_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
+    """Ones in the shape (and dtype, unless given) of `tensor`."""
+    return _like(tensor, dtype, optimize, name, 1, "ones_like", ONES_LIKE)
+
+
+@export(v2="zeros_like")
+def zeros_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
+    """Zeros in the shape (and dtype, unless given) of `input`."""
+    _no_layout(layout)
+    return zeros_like(input, dtype, name)
+
+
+@export(v2="ones_like")
+def ones_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
+    """Ones in the shape (and dtype, unless given) of `input`."""
+    _no_layout(layout)
+    return ones_like(input, dtype, name)
+
+
+# ---- Transpose --------------------------------------------------------------------------------------------------
+
+TRANSPOSE = define(
+    "Transpose(x: T, perm: vector host Tperm) -> (y: T)", VIEW, T=ANY, Tperm=one_of(*INDEX, default=dtypes.int32)
+)
+
+
+@TRANSPOSE.kernel
+def transpose_kernel(x: Any, perm: list[int]) -> Any:
+    try:
+        return x.permute(perm) if isinstance(x, torch.Tensor) else x.transpose(perm)
+    except (RuntimeError, ValueError, IndexError):
+        if len(perm) != x.ndim:
+            raise InvalidArgumentError(
+                None, None, f"transpose expects a vector of size {x.ndim}. But input(1) is a vector of size {len(perm)}"
+            ) from None
+        raise InvalidArgumentError(
+            None, None, f"perm {perm} is not a permutation of the {x.ndim} dimensions of shape {Shape(x.shape)}."
+        ) from None
+
+
+@TRANSPOSE.lower
+def transpose_lower(build: Any, op: Operation, x: Any, perm: list[int]) -> Any:
+    return build.transpose(x, perm)
+
+
+@TRANSPOSE.shape(values=["perm"])
+def transpose_shape(x: Shape, perm: np.ndarray | None) -> Shape:
+    if perm is None:
+        return UNKNOWN_SHAPE if x.rank is None else Shape((None,) * x.rank)
+    rank = len(perm)
+    x = x.of_rank(rank)
+    for axis in perm.tolist():
+        if not -rank <= axis < rank:
+            raise InvalidArgumentError(None, None, f"perm dim {axis} is out of range of input rank {rank}")
+    if len({axis % rank for axis in perm.tolist()}) != rank:
+        return Shape((None,) * rank)  # an axis that is there twice is found when it runs
+    return Shape(x[int(axis)] for axis in perm)
+
+
+@TRANSPOSE.grad
+def transpose_grad(op: Operation, g: Tensor) -> Any:
+    return transpose(g, invert_permutation(op.inputs[1])), None
+
+
+CONJUGATE_TRANSPOSE = define(
+    "ConjugateTranspose(x: T, perm: vector host Tperm) -> (y: T)",
+    VIEW,
+    T=ANY,
+    Tperm=one_of(*INDEX, default=dtypes.int32),
+)
+CONJUGATE_TRANSPOSE.shape(transpose_shape, values=["perm"])
+
+
+@CONJUGATE_TRANSPOSE.kernel
+def conjugate_transpose_kernel(x: Any, perm: list[int]) -> Any:
+    moved = transpose_kernel(x, perm)
+    return moved.conj().resolve_conj() if isinstance(moved, torch.Tensor) and moved.is_complex() else moved
+
+
+@CONJUGATE_TRANSPOSE.grad
+def conjugate_transpose_grad(op: Operation, g: Tensor) -> Any:
+    return CONJUGATE_TRANSPOSE(g, invert_permutation(op.inputs[1])), None
+
+
+INVERT_PERMUTATION = define(
+    "InvertPermutation(x: vector T) -> (y: T)", T=one_of(*INDEX, default=dtypes.int32)
+).not_differentiable()
+INVERT_PERMUTATION.shape(lambda x: x.of_rank(1))
+
+
+@INVERT_PERMUTATION.kernel
+def invert_permutation_kernel(x: torch.Tensor) -> torch.Tensor:
+    if x.ndim != 1:
+        raise InvalidArgumentError(None, None, f"invert_permutation expects a 1D vector, got shape {Shape(x.shape)}.")
+    order = torch.argsort(x)
+    if not torch.equal(x[order], torch.arange(x.numel(), dtype=x.dtype, device=x.device)):
+        raise InvalidArgumentError(None, None, f"{x.tolist()} is not a permutation of 0..{x.numel() - 1}.")
+    return order.to(x.dtype)
+
+
+@export("math.invert_permutation", v1="invert_permutation")
+def invert_permutation(x: Any, name: str | None = None) -> Tensor:
+    """The permutation that undoes `x`."""
+    return INVERT_PERMUTATION(x, name=name)
+
+
+@export(v1="transpose")
+def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
+    """Dimensions in the order `perm`, or reversed; complex values conjugated if asked."""
+    with name_scope(name, "transpose", [a]) as scope:
+        a = convert_to_tensor(a, name="a")
+        definition = CONJUGATE_TRANSPOSE if conjugate and a.dtype.is_complex else TRANSPOSE
+        if perm is None:
+            rank = a.static_shape.rank
+            if rank is None:
+                count = ranges.rank(a)
+                perm = arithmetic.subtract(arithmetic.subtract(count, 1), ranges.range(0, count, 1))
+            else:
+                perm = np.arange(rank - 1, -1, -1, dtype=np.int32)
+        return definition(a, perm, name=scope)
+
+
+@export(v2="transpose")
+def transpose_v2(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
+    """Dimensions in the order `perm`, or reversed; complex values conjugated if asked."""
+    return transpose(a, perm, name, conjugate)
+
+
+# ---- Pack -------------------------------------------------------------------------------------------------------
+
+PACK = define("Pack(values: N * T) -> (output: T)", N=INT(minimum=1), T=ANY, axis=0)
+
+
+@PACK.kernel
+def pack_kernel(values: list[Any], *, axis: int) -> Any:
+    if isinstance(values[0], torch.Tensor):
+        return torch.stack(values, axis)
+    if isinstance(values[0], np.ndarray):
+        return np.stack(values, axis)
+    packed = np.empty(len(values), dtype=object)  # variants, which are scalars
+    for i, value in enumerate(values):
+        packed[i] = value
+    return packed
+
+
+@PACK.shape
+def pack_shape(values: list[Shape], *, axis: int) -> Shape:
+    merged = UNKNOWN_SHAPE
+    for each in values:
+        merged = merged.merge(each)
+    if merged.dims is None:
+        return UNKNOWN_SHAPE
+    axis = merged.normalize_axis(axis, extra=1)
+    return Shape((*merged.dims[:axis], len(values), *merged.dims[axis:]))
+
+
+PACK.of_numbers(
+    lambda op: op._inputs if op._inputs[0].dtype.is_integer and op.outputs[0].static_shape.rank == 1 else None
+)
+
+
+def _packed_shape(op: Operation, index: int) -> Shape:
+    sizes = [constant_value(tensor) for tensor in op._inputs]
+    return Shape(None if size is None or size < 0 else int(size) for size in sizes)
+
+
+SHAPE_READERS["Pack"] = _packed_shape
+
+
+@PACK.grad
+def pack_grad(op: Operation, g: Tensor) -> list[Tensor]:
+    return joining.UNPACK(g, num=len(op.inputs), axis=op.attr("axis"))
+
+
+# ---- ConcatV2 ---------------------------------------------------------------------------------------------------
+
+CONCAT_V2 = define(
+    "ConcatV2(values: rank>0 N * T, axis: scalar* host Tidx) -> (output: T)",
+    N=INT(minimum=2),
+    T=ANY,
+    Tidx=one_of(*INDEX, default=dtypes.int32),
+)
+
+
+@CONCAT_V2.lower
+def concat_lower(build: Any, op: Operation, values: list[Any], axis: int) -> Any:
+    return build.concat(values, axis)
+
+
+@CONCAT_V2.kernel
+def concat_kernel(values: list[Any], axis: Any) -> Any:
+    if isinstance(axis, list):
+        axis = _single_axis(axis)
+    try:
+        if isinstance(values[0], np.ndarray):
+            return np.concatenate(values, axis)
+        return torch.cat(values, axis)
+    except (RuntimeError, ValueError, IndexError):
+        raise _not_joined(values, axis) from None
+
+
+def _single_axis(axis: list[Any]) -> int:
+    if np.shape(axis) != (1,):
+        raise InvalidArgumentError(
+            None, None, f"Concat axis tensor should be a scalar integer, but got shape {list(np.shape(axis))}"
+        )
+    return int(np.ravel(axis)[0])
+
+
+def _not_joined(values: list[Any], axis: int) -> InvalidArgumentError:
+    rank = values[0].ndim
+    if rank == 0 or not -rank <= axis < rank:
+        return InvalidArgumentError(
+            None, None, f"ConcatOp : Expected concatenating dimensions in the range [{-rank}, {rank}), but got {axis}"
+        )
+    for i, each in enumerate(values):
+        if each.ndim != rank or any(
+            a != b for at, (a, b) in enumerate(zip(each.shape, values[0].shape)) if at != axis % rank
+        ):
+            kind = "Ranks" if each.ndim != rank else "Dimensions"
+            return InvalidArgumentError(
+                None,
+                None,
+                f"ConcatOp : {kind} of inputs should match: shape[0] = {Shape(values[0].shape)} vs. shape[{i}] = {Shape(each.shape)}",
+            )
+    shapes = " ".join(str(Shape(each.shape)) for each in values)
+    return InvalidArgumentError(None, None, f"ConcatOp : tensors of shapes {shapes} cannot be joined along {axis}.")
+
+
+@CONCAT_V2.shape(values=["axis"])
+def concat_shape(values: list[Shape], axis: np.ndarray | None) -> Shape:
+    merged = UNKNOWN_SHAPE
+    if axis is None:
+        for each in values:
+            merged = merged.merge(UNKNOWN_SHAPE if each.rank is None else Shape((None,) * each.rank))
+        return merged
+    for each in values:
+        if each.dims is not None:
+            at = each.normalize_axis(int(axis))
+            merged = merged.merge(Shape(each.dims[:at] + (None,) + each.dims[at + 1 :]))
+    if merged.dims is None:
+        return UNKNOWN_SHAPE
+    at = merged.normalize_axis(int(axis))
+    sizes = [each[at] for each in values]
+    total = None if None in sizes else sum(sizes)
+    return Shape((*merged.dims[:at], total, *merged.dims[at + 1 :]))
+
+
+def _joined_shape(op: Operation, index: int) -> Shape:
+    """The shape that vectors of sizes spell when they are joined."""
+    joined = Shape(())
+    for tensor in op._inputs[:-1]:
+        if tensor.static_shape.rank != 1:
+            return UNKNOWN_SHAPE
+        joined = joined.concat(constant_value_as_shape(tensor))
+    return joined
+
+
+SHAPE_READERS["ConcatV2"] = _joined_shape
+
+
+@CONCAT_V2.grad
+def concat_grad(op: Operation, g: Tensor) -> list[Any]:
+    return [*joining.cut_like(g, op.inputs[-1], list(op.inputs[:-1])), None]
+
+
+@export("concat")
+def concat(values: Any = None, axis: Any = None, name: str = "concat", concat_dim: Any = None) -> Tensor:
+    """The tensors joined along `axis` (`concat_dim`, which came first, in 0.12)."""
+    if concat_dim is not None:
+        axis = concat_dim
+    elif isinstance(values, (int, np.integer)) and isinstance(axis, (list, tuple)):
+        values, axis = axis, values
+    if values is None or axis is None:
+        raise ValueError(f"concat() needs `values` and `axis`, got {values!r} and {axis!r}.")
+    if not isinstance(values, (list, tuple)):
+        values = [values]
+    if len(values) == 1:
+        with name_scope(name):
+            if not isinstance(axis, int):
+                convert_to_tensor(axis, dtypes.int32, name="concat_dim").shape.assert_has_rank(0)
+            return identity(values[0], name=name)
+    return CONCAT_V2(list(values), axis, name=name)
+
+
+# ---- ExpandDims, Squeeze ----------------------------------------------------------------------------------------
+
+EXPAND_DIMS = define(
+    "ExpandDims(input: T, dim: host Tdim) -> (output: T)", VIEW, T=ANY, Tdim=one_of(*INDEX, default=dtypes.int32)
+)
+
+
+EXPAND_DIMS.lower(reshaped)
+
+
+@EXPAND_DIMS.kernel
+def expand_dims_kernel(input: Any, dim: Any) -> Any:
+    if type(dim) is list:
+        if np.size(dim) != 1:
+            raise InvalidArgumentError(None, None, f"'dim' input must be a tensor with a single value, got {dim}.")
+        dim = int(np.ravel(dim)[0])
+    try:
+        return input.unsqueeze(dim) if isinstance(input, torch.Tensor) else np.expand_dims(input, dim)
+    except (IndexError, ValueError):
+        raise InvalidArgumentError(
+            None, None, f"Tried to expand dim index {dim} for tensor with {input.ndim} dimensions."
+        ) from None
+
+
+@EXPAND_DIMS.shape(values=["dim"])
+def expand_dims_shape(input: Shape, dim: np.ndarray | None) -> Shape:
+    if input.dims is None:
+        return UNKNOWN_SHAPE
+    if dim is None:
+        return Shape((None,) * (len(input) + 1))
+    if dim.size != 1:
+        raise InvalidArgumentError(None, None, f"'dim' input must be a tensor with a single value, got {dim.tolist()}.")
+    at = input.normalize_axis(int(dim.reshape(())), extra=1)
+    return Shape((*input.dims[:at], 1, *input.dims[at:]))
+
+
+@EXPAND_DIMS.grad
+def expand_dims_grad(op: Operation, g: Tensor) -> Any:
+    return reshape(g, shape(op.inputs[0])), None
+
+
+@export(v1="expand_dims")
+def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
+    """`input` with a dimension of size 1 put in at `axis`.
+
+    Raises:
+        ValueError: neither or both of `axis` and its older name `dim`.
+    """
+    axis = _one_of("axis", axis, "dim", dim)
+    if axis is None:
+        raise ValueError("Must specify an axis argument to tf.expand_dims()")
+    return EXPAND_DIMS(input, axis, name=name)
+
+
+@export(v2="expand_dims")
+def expand_dims_v2(input: Any, axis: Any, name: str | None = None) -> Tensor:
+    """`input` with a dimension of size 1 put in at `axis`."""
+    return EXPAND_DIMS(input, axis, name=name)
+
+
+def _one_of(name: str, value: Any, older_name: str, older: Any) -> Any:
+    """An argument under its own or its older name."""
+    if older is not None:
+        if value is not None:
+            raise ValueError(f"Cannot specify both '{name}' and '{older_name}'.")
+        return older
+    return value
+
+
+SQUEEZE = define("Squeeze(input: T) -> (output: T)", VIEW, T=ANY, squeeze_dims=INTS((), minimum=0))
+
+
+SQUEEZE.lower(reshaped)
+
+
+@SQUEEZE.kernel
+def squeeze_kernel(input: Any, *, squeeze_dims: tuple[int, ...]) -> Any:
+    if not squeeze_dims:
+        return input.squeeze()
+    sizes = input.shape
+    for dim in squeeze_dims:
+        if not -len(sizes) <= dim < len(sizes):
+            raise InvalidArgumentError(
+                None, None, f"Tried to squeeze dim index {dim} for tensor with {len(sizes)} dimensions."
+            )
+        if sizes[dim] != 1:
+            raise InvalidArgumentError(
+                None, None, f"Can not squeeze dim[{dim % len(sizes)}], expected a dimension of 1, got {sizes[dim]}"
+            )
+    return input.squeeze(tuple({dim % len(sizes) for dim in squeeze_dims}))
+
+
+@SQUEEZE.shape
+def squeeze_shape(input: Shape, *, squeeze_dims: tuple[int, ...]) -> Shape:
+    if input.dims is None:
+        return UNKNOWN_SHAPE
+    if not squeeze_dims:
+        return UNKNOWN_SHAPE if None in input.dims else Shape(size for size in input.dims if size != 1)
+    dropped = {input.normalize_axis(dim) for dim in squeeze_dims}
+    for dim in dropped:
+        if input.dims[dim] not in (None, 1):
+            raise InvalidArgumentError(
+                None, None, f"Can not squeeze dim[{dim}], expected a dimension of 1, got {input.dims[dim]}"
+            )
+    return Shape(size for i, size in enumerate(input.dims) if i not in dropped)
+
+
+@SQUEEZE.grad
+def squeeze_grad(op: Operation, g: Tensor) -> Tensor:
+    return reshape(g, shape(op.inputs[0]))
+
+
+@export(v1="squeeze")
+def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
+    """`input` without its dimensions of size 1, or without those of `axis`."""
+    axis = _one_of("axis", axis, "squeeze_dims", squeeze_dims)
+    return squeeze_v2(input, axis, name)
+
+
+@export(v2="squeeze")
+def squeeze_v2(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """`input` without its dimensions of size 1, or without those of `axis`."""
+    if axis is None:
+        axis = ()
+    elif not isinstance(axis, (list, tuple)):
+        axis = [axis]
+    return SQUEEZE(input, squeeze_dims=list(axis), name=name)

@@ -1,0 +1,1 @@
+"""Branches, loops, functions as ops, their gradients, tensor arrays and lists, assertions."""

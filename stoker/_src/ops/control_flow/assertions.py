@@ -1,0 +1,105 @@
+"""The Assert op and `tf.debugging.Assert`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import STATEFUL, TYPES, define
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.support.number_text import float_text, question_marks, string_text
+from stoker._src.ops.support.values import to_numpy
+
+ASSERT = define(
+    "Assert(condition: host bool, data: [T]) -> ()", STATEFUL, T=TYPES(minimum=1), summarize=3
+).not_differentiable()
+
+
+@ASSERT.kernel
+def assert_kernel(condition: bool, data: list[Any], *, summarize: int) -> None:
+    if condition is not True:
+        shown = " ".join(f"[{summary(to_numpy(value), summarize)}]" for value in data)
+        shown = shown.encode(errors="surrogateescape").decode(errors="backslashreplace")
+        raise InvalidArgumentError(None, None, f"assertion failed: {shown}")
+
+
+def summary(array: np.ndarray, limit: int) -> str:
+    """The first `limit` elements (all for -1), a bracket round each row but the outermost; surrogates for what is no UTF-8."""
+    array = np.asarray(array)
+    if np.iscomplexobj(array):
+        return question_marks(array.size, limit)
+    count = array.size if limit < 0 else min(limit, array.size)
+    if not array.size or (limit == 0 and array.dtype == np.bool_):  # TensorFlow leaves out the dots of booleans
+        return ""
+    flat = [_text(item) for item in array.reshape(-1)[:count]]
+    return _rows(flat, array.shape, 0)[0] + ("..." if array.size > count else "")
+
+
+def _rows(flat: list[str], shape: tuple[int, ...], at: int) -> tuple[str, int]:
+    """The elements of `flat` from `at` on as an array of `shape` shows them, and where the next one starts."""
+    if len(shape) <= 1:
+        end = at + (shape[0] if shape else 1)
+        return " ".join(flat[at:end]), end
+    text = ""
+    for _ in range(shape[0]):
+        if at >= len(flat):
+            break
+        row, at = _rows(flat, shape[1:], at)
+        cut = "..." if at > len(flat) and len(shape) == 2 else ""
+        text += f"[{row}{cut}]"
+    return text, at
+
+
+def _text(item: Any) -> str:
+    if isinstance(item, bytes):
+        return string_text(item)
+    if isinstance(item, (bool, np.bool_)):
+        return str(int(item))
+    if isinstance(item, (float, np.floating)) or type(item).__name__ == "bfloat16":
+        return float_text(float(item), double=isinstance(item, np.float64))
+    return str(item)
+
+
+def _listed(value: Any, limit: int) -> str:
+    """As `Assert` shows data in eager mode: Python's own forms with commas between them."""
+    array = np.asarray(value, dtype=object if isinstance(value, bytes) else None)
+    if array.ndim == 0:
+        return str(array[()])
+    count = array.size if limit < 0 else limit
+    shown = ", ".join(str(item) for item in array.reshape(-1)[:count])
+    return shown + (", ..." if array.size > count else "")
+
+
+@export("debugging.Assert", "Assert")
+def assert_op(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> Any:
+    """Fails with InvalidArgumentError, showing `data`, unless `condition` is true.
+
+    In graph mode an op that checks when it runs (make others wait for it); in eager mode it checks at once and returns None.
+
+    Args:
+        condition: a scalar bool.
+        data: tensors to show.
+        summarize: how many elements of each to show: 3 by default, -1 for all.
+        name: the name of the op.
+    """
+    if context.executing_eagerly():
+        if not bool(condition):
+            shown = [convert_to_tensor(item).numpy() for item in data]  # type: ignore[attr-defined]
+            text = "\n".join(_listed(item, 3 if summarize is None else summarize) for item in shown)
+            raise InvalidArgumentError(None, None, f"Expected '{condition!s}' to be true. Summarized data: {text}")
+        return None
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"Expected list for 'data' argument to 'Assert' Op, not {data}.")
+    with name_scope(name, "Assert", [condition, *data]):
+        if not isinstance(condition, Tensor):
+            condition = convert_to_tensor(condition, name="Condition")
+        if condition.static_shape.rank not in (None, 0):
+            raise ValueError(f"Shape must be rank 0 but is {condition.shape}: the condition of an assertion")
+        data = [convert_to_tensor(item) for item in data]
+        return ASSERT(condition, data, summarize=summarize, name="Assert")

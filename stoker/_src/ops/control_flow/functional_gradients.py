@@ -1,0 +1,646 @@
+"""Gradients through If, Case, While and calls, built as functions of exportable ops.
+
+The gradient of a body is traced into a graph of its own, whose captures are the values of the forward body that it needs. A
+branch or a call returns those as extra outputs. A loop pushes them, one for each iteration, on a list that the backward loop
+pops; values that do not change in the loop are passed as they are.
+
+Gradients of lookups stay IndexedSlices where TensorFlow's do: through calls and branches, and out of loops of 1.x, which
+collect the rows of each iteration in lists.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.shapes import SCALAR, Shape
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import FUNC, VIEW, define
+from stoker._src.graph.function_graph import FuncGraph, Function, note_handle, unique_function_name
+from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array import gathering, ranges, shaping
+from stoker._src.ops.array.constants import constant
+from stoker._src.ops.control_flow import functional_ops, gradients, tensor_lists
+from stoker._src.ops.math import arithmetic
+from stoker._src.ops.variables import state_ops
+
+
+def _dense(gradient: Any) -> Any:
+    return None if gradient is None else convert_to_tensor(gradient)
+
+
+def _zeros_for(tensor: Tensor) -> Any:
+    """The zero of gradients with respect to `tensor`; for a variable's handle, zeros of the variable."""
+    if tensor.dtype.base_dtype is not dtypes.resource:
+        return shaping.zeros_like(tensor)
+    dtype = state_ops.handle_dtype(tensor)
+    shape = state_ops.handle_shape(tensor)
+    if shape.known:
+        return shaping.zeros(shape, dtype)
+    return shaping.zeros_like(state_ops.READ_VARIABLE_OP(tensor, dtype=dtype))
+
+
+def _is_differentiated(tensor: Tensor) -> bool:
+    if tensor.dtype.base_dtype is dtypes.resource:
+        return state_ops.handle_dtype(tensor) is not None
+    return gradients.is_trainable(tensor)
+
+
+# ---- IndexedSlices that leave a function --------------------------------------------------------------------------
+
+
+def flat_gradients(found: list[Any]) -> list[Tensor]:
+    """Gradients as a function returns them: tensors; of IndexedSlices the values and the indices."""
+    return [part for g in found for part in ((g.values, g.indices) if isinstance(g, IndexedSlices) else (g,))]
+
+
+def packed_gradients(like: list[Any], sources: list[Any], tensors: list[Any]) -> list[Any]:
+    """The gradients of `sources` that a function returned as `tensors`; those `like` which they are knew them inside."""
+    rest = iter(tensors)
+    return [
+        IndexedSlices(next(rest), next(rest), _sizes_of(source)) if isinstance(g, IndexedSlices) else next(rest)
+        for g, source in zip(like, sources)
+    ]
+
+
+def _sizes_of(source: Any) -> Any:
+    if source.dtype.base_dtype is dtypes.resource:
+        return convert_to_tensor(gathering.variable_sizes(source, dtypes.int32))
+    return shaping.shape(source)
+
+
+def _all_rows(dense: Tensor, index_dtype: Any) -> IndexedSlices:
+    sizes = shaping.shape(dense)
+    return IndexedSlices(dense, arithmetic.cast(ranges.range(sizes[0]), index_dtype), sizes)  # type: ignore[index]
+
+
+def _index_dtype(found: list[Any]) -> Any:
+    kinds = [g.indices.dtype.base_dtype for g in found if isinstance(g, IndexedSlices)]
+    return dtypes.int64 if dtypes.int64 in kinds else kinds[0]
+
+
+class BodyGradient:
+    """The gradient of one function: (gradients of outputs) -> (gradients of inputs), with the captures it needs."""
+
+    def __init__(self, function: Function, starts: list[int], like: list[Any]) -> None:
+        """Traces the gradient of outputs `starts` of `function`; `like` are the incoming gradients, or of their types."""
+        self.function = function
+        self.graph = FuncGraph(f"{function.name}_grad", function.graph, copies_constants=True)
+        with self.graph.as_default():
+            outputs = [function.outputs[i] for i in starts]
+            self.incoming = [
+                self.graph.add_input(t.dtype.base_dtype, t.static_shape, "grad_ys") for t in flat_gradients(like)
+            ]
+            sources = [t for t in function.inputs if _is_differentiated(t)]
+            grad_ys = packed_gradients(like, outputs, self.incoming)
+            found = gradients.gradients(outputs, sources, grad_ys) if outputs and sources else []
+            by_source = dict(zip(sources, found))
+        self.results: list[Any] = [by_source.get(t) for t in function.inputs]
+
+    def captures(self) -> list[tuple[Tensor, Tensor]]:
+        """(value of the forward body, input of the gradient that stands for it)."""
+        return self.graph.captures
+
+    def dense(self, i: int) -> Any:
+        """The gradient of input `i` as a tensor: zeros where there is none."""
+        with self.graph.as_default():
+            found = self.results[i]
+            return _zeros_for(self.function.inputs[i]) if found is None else _dense(found)
+
+    def rows(self, found: Any, i: int, index_dtype: Any) -> IndexedSlices:
+        """`found` as slices of input `i`: all rows of a tensor, rows of zeros where it is None."""
+        with self.graph.as_default():
+            if found is None:
+                found = _zeros_for(self.function.inputs[i])
+            if isinstance(found, IndexedSlices):
+                return IndexedSlices(found.values, arithmetic.cast(found.indices, index_dtype), found.dense_shape)
+            return _all_rows(found, index_dtype)
+
+
+def _note_handles(given: list[Tensor], inputs: list[Tensor]) -> None:
+    """Says of handles in a body which variables they are of: bodies that were read from a file may not know."""
+    for outer, inner in zip(given, inputs):
+        if outer.dtype.base_dtype is dtypes.resource and state_ops.handle_dtype(inner) is None:
+            note_handle(inner, outer)
+
+
+@contextmanager
+def _within(graph: Any):
+    """Adds to a graph that is finished, apart from the scopes that are open in it."""
+    with context.enter_graph(graph), graph.control_dependencies(None):
+        yield
+
+
+def _extend_outputs(op: Operation, tensors: list[Tensor]) -> list[Tensor]:
+    """Gives an op more outputs, of the types of `tensors`; its functions are changed to return them."""
+    fresh = []
+    for tensor in tensors:
+        output = Tensor(op, len(op.outputs), tensor.dtype.base_dtype)
+        output._static_shape = tensor.static_shape
+        op.outputs.append(output)
+        fresh.append(output)
+    op.graph.note_change()
+    return fresh
+
+
+# ---- branches and calls -----------------------------------------------------------------------------------------
+
+
+def _alternatives(bodies: list[BodyGradient], i: int) -> list[list[Any]]:
+    """What the branches give for input `i`: one gradient of each, or several that add up; all dense, or all slices.
+
+    A branch that does not use the input gives zeros. Of branches of 1.x, each that looks up rows gives slices of its own,
+    with zeros for all rows when it is not taken; one dense gradient makes all of them dense. In 2.x, one that is slices
+    makes all of them slices.
+    """
+    found = [body.results[i] for body in bodies]
+    sliced = [isinstance(g, IndexedSlices) for g in found if g is not None]
+    older = bodies[0].function.captures is not None
+    if not any(sliced) or (older and not all(sliced)):
+        return [[body.dense(i) for body in bodies]]
+    kind = _index_dtype(found)
+    if not older:
+        return [[body.rows(g, i, kind) for body, g in zip(bodies, found)]]
+    return [
+        [body.rows(found[taken] if body is bodies[taken] else None, i, kind) for body in bodies]
+        for taken in reversed(range(len(bodies)))
+        if found[taken] is not None
+    ]
+
+
+class _BranchesGradient:
+    """The gradient of an op that calls one of several functions, and what becomes of the op.
+
+    Attributes:
+        functions: the gradients of the branches.
+        passed: what they are given.
+        rewritten: the branches, which also return what their gradients need; None if they do as they are.
+    """
+
+    def __init__(self, op: Operation, functions: list[Function], offset: int, grads: tuple[Any, ...]) -> None:
+        self.op, self.offset = op, offset
+        for function in functions:
+            _note_handles(op._inputs[offset:], function.inputs)
+        starts = [i for i, g in enumerate(grads) if g is not None]
+        if functions[0].captures is None:  # TensorFlow's functions are given zeros, branches of 1.x nothing
+            starts = [i for i, tensor in enumerate(op.outputs) if i in starts or gradients.has_zeros(tensor)]
+        incoming = [shaping.zeros_like(op.outputs[i]) if grads[i] is None else grads[i] for i in starts]
+        bodies = [BodyGradient(function, starts, incoming) for function in functions]
+        count = len(functions[0].inputs)
+        self.positions = [i for i in range(count) if any(body.results[i] is not None for body in bodies)]
+        alternatives = [_alternatives(bodies, i) for i in self.positions]
+        self.like = [[alternative[0] for alternative in given] for given in alternatives]
+        outer_values, rewritten = self._values_for(bodies, functions)
+        self.rewritten = rewritten if rewritten != functions else None
+        arguments: list[list[Tensor]] = [list(body.incoming) for body in bodies]
+        self.passed = flat_gradients(incoming)
+        for number, body in enumerate(bodies):
+            for value, inner in body.captures():
+                self.passed.append(outer_values[value])
+                for other, each in enumerate(bodies):
+                    arguments[other].append(
+                        inner if other == number else each.graph.add_input(value.dtype.base_dtype, value.static_shape)
+                    )
+        self.functions = [
+            Function(
+                unique_function_name(body.graph.name),
+                body.graph,
+                arguments[n],
+                flat_gradients([alternative[n] for given in alternatives for alternative in given]),
+            )
+            for n, body in enumerate(bodies)
+        ]
+
+    def _values_for(
+        self, bodies: list[BodyGradient], functions: list[Function]
+    ) -> tuple[dict[Tensor, Tensor], list[Function]]:
+        """What stands outside for the values that the gradients captured; the functions that return those."""
+        op, rewritten = self.op, list(functions)
+        extra: list[Tensor] = []
+        outer_values: dict[Tensor, Tensor] = {}
+        for number, body in enumerate(bodies):
+            inputs = {tensor: op._inputs[self.offset + i] for i, tensor in enumerate(body.function.inputs)}
+            outputs = {tensor: op.outputs[i] for i, tensor in enumerate(body.function.outputs)}
+            for value, _ in body.captures():
+                known = inputs.get(value) if value in inputs else outputs.get(value)
+                if known is not None:
+                    outer_values[value] = known
+                    continue
+                extra.append(value)
+                for other, function in enumerate(rewritten):
+                    returned = value
+                    if other != number:
+                        with _within(function.graph):
+                            returned = functional_ops.FAKE_PARAM(dtype=value.dtype.base_dtype, shape=value.static_shape)
+                    rewritten[other] = function.extended([], [returned])
+        outer_values.update(zip(extra, _extend_outputs(op, extra)))
+        return outer_values, rewritten
+
+    def gradients(self, results: list[Tensor]) -> list[Any]:
+        """The gradients of the op's inputs, from what the op that calls `functions` returned."""
+        found: list[Any] = [None] * len(self.op._inputs)
+        rest = list(results)
+        for position, like in zip(self.positions, self.like):
+            at = position + self.offset
+            count = len(flat_gradients(like))
+            found[at] = gradients.aggregate(packed_gradients(like, [self.op._inputs[at]] * len(like), rest[:count]))
+            del rest[:count]
+        return found
+
+
+def _note_outputs(op: Operation) -> None:
+    op.attrs["Tout"] = tuple(tensor.dtype.base_dtype for tensor in op.outputs)
+    if "output_shapes" in op.definition.attrs:
+        op.attrs["output_shapes"] = tuple(tensor.static_shape for tensor in op.outputs)
+
+
+@functional_ops.IF.grad
+@functional_ops.STATELESS_IF.grad
+def if_grad(op: Operation, *grads: Any) -> list[Any]:
+    refs = [op.attrs["then_branch"], op.attrs["else_branch"]]
+    made = _BranchesGradient(op, [ref.target for ref in refs], 1, grads)
+    if made.rewritten is not None:
+        op.attrs["then_branch"], op.attrs["else_branch"] = (function.ref for function in made.rewritten)
+        _note_outputs(op)
+    if not made.positions:
+        return [None] * len(op._inputs)
+    results = functional_ops.if_of(op._inputs[0], made.passed, made.functions)
+    return made.gradients([shaping.identity(t) for t in results])
+
+
+@functional_ops.CASE.grad
+@functional_ops.STATELESS_CASE.grad
+def case_grad(op: Operation, *grads: Any) -> list[Any]:
+    made = _BranchesGradient(op, [ref.target for ref in op.attrs["branches"]], 1, grads)
+    if made.rewritten is not None:
+        op.attrs["branches"] = tuple(function.ref for function in made.rewritten)
+        _note_outputs(op)
+    if not made.positions:
+        return [None] * len(op._inputs)
+    results = functional_ops.case_of(op._inputs[0], made.passed, made.functions)
+    return made.gradients([shaping.identity(t) for t in results])
+
+
+@functional_ops.PARTITIONED_CALL.grad
+@functional_ops.STATEFUL_PARTITIONED_CALL.grad
+def call_grad(op: Operation, *grads: Any) -> list[Any]:
+    function: Function = op.attrs["f"].target
+    if function.gradient is not None:  # a library's own gradient takes all inputs and all gradients
+        filled = [shaping.zeros_like(t) if g is None else _dense(g) for t, g in zip(op.outputs, grads)]
+        gradient = function.gradient
+        results = call(gradient, [*op.inputs, *filled])
+        return list(results)[: len(op.inputs)]
+    made = _BranchesGradient(op, [function], 0, grads)
+    if made.rewritten is not None:
+        op.attrs["f"] = made.rewritten[0].ref
+        _note_outputs(op)
+    if not made.positions:
+        return [None] * len(op._inputs)
+    return made.gradients(call(made.functions[0], made.passed))
+
+
+def call(function: Function, values: list[Any], name: str | None = None) -> list[Tensor]:
+    """The outputs of an op that calls `function`."""
+    definition = functional_ops.STATEFUL_PARTITIONED_CALL if function.stateful else functional_ops.PARTITIONED_CALL
+    return definition(values, Tout=[t.dtype.base_dtype for t in function.outputs], f=function.ref, name=name)
+
+
+def _gradient_of(function: Function) -> Function:
+    """(inputs, gradients of outputs) -> gradients of inputs, zeros where nothing flows: the library's own, if it has one."""
+    if function.derived_from is not None:
+        return function
+    if function.gradient is not None:
+        return function.gradient
+    graph = FuncGraph(f"{function.name}_gradient", function.graph.outer)
+    with graph.as_default():
+        inputs = [graph.add_input(t.dtype.base_dtype, t.static_shape, "x") for t in function.inputs]
+        incoming = [graph.add_input(t.dtype.base_dtype, t.static_shape, "dy") for t in function.outputs]
+        flowing = [(y, dy) for y, dy in zip(call(function, list(inputs)), incoming) if gradients.is_trainable(y)]
+        ys, dys = [y for y, _ in flowing], [dy for _, dy in flowing]
+        found = gradients.gradients(ys, inputs, dys) if flowing else [None] * len(inputs)
+        results = [shaping.zeros_like(x) if dx is None else _dense(dx) for x, dx in zip(inputs, found)]
+    made = Function(unique_function_name(graph.name), graph, [*inputs, *incoming], results)
+    made.derived_from = function
+    return made
+
+
+SYMBOLIC_GRADIENT = define("SymbolicGradient(input: [Tin]) -> (output: [Tout])", VIEW, f=FUNC).calling(
+    "once", derives=_gradient_of
+)
+SYMBOLIC_GRADIENT.kernel(functional_ops.call_kernel)
+SYMBOLIC_GRADIENT.shape(lambda input, *, op: functional_ops.returned_shapes(op, [op.attrs["f"]]))
+
+
+# ---- loops ------------------------------------------------------------------------------------------------------
+
+
+class _LoopGradient:
+    """The gradient of one While op."""
+
+    def __init__(self, op: Operation, grads: tuple[Any, ...]) -> None:
+        self.op = op
+        self.grads = list(grads)
+        self.trips = self._trip_count()
+        self.condition, self.body = op.attrs["cond"].target, op.attrs["body"].target
+        _note_handles(op._inputs, self.body.inputs)
+        self.grads += [None] * (len(op.outputs) - len(self.grads))
+        self.invariant = {
+            i
+            for i, (given, returned) in enumerate(zip(self.body.inputs, self.body.outputs))
+            if _passed_through(returned) is given
+        }
+
+    def _trip_count(self) -> Tensor:
+        """The output that counts iterations. Loops made here have one; others get one."""
+        op, body = self.op, self.op.attrs["body"].target
+        if op.outputs and op.outputs[0].dtype is dtypes.int32 and _counts(body) and _starts_at_zero(op._inputs[0]):
+            return op.outputs[0]
+        with _within(op.graph):
+            start = constant(0, dtypes.int32, name="loop_counter")
+        with _within(body.graph):
+            counter = body.graph.add_input(dtypes.int32, SCALAR, "loop_counter")
+            following = arithmetic.ADD_V2(counter, constant(1, dtypes.int32))
+        return self._add_variables([start], [counter], [following])[0]
+
+    def _add_variables(self, starts: list[Tensor], inputs: list[Tensor], outputs: list[Tensor]) -> list[Tensor]:
+        """More loop variables for the forward loop: their first values, and inputs and outputs of its body."""
+        op = self.op
+        condition, body = op.attrs["cond"].target, op.attrs["body"].target
+        unused = [condition.graph.add_input(t.dtype, t.static_shape) for t in inputs]
+        op.attrs["body"], op.attrs["cond"] = body.extended(inputs, outputs).ref, condition.extended(unused, []).ref
+        for tensor in starts:
+            op._inputs.append(tensor)
+            tensor._consumers.append(op)
+        fresh = _extend_outputs(op, outputs)
+        op.attrs["T"] = tuple(tensor.dtype.base_dtype for tensor in op.outputs)
+        op.attrs["output_shapes"] = tuple(tensor.static_shape for tensor in op.outputs)
+        return fresh
+
+    def build(self) -> list[Any]:
+        op, body = self.op, self.body
+        carried = self._carried()
+        starts = [self._start(i) for i in carried]
+        traced = BodyGradient(body, carried, [body.outputs[i] for i in carried])
+        graph = traced.graph
+        if not carried:
+            return [None] * len(op._inputs)
+        constants = [i for i in sorted(self.invariant) if traced.results[i] is not None]
+        collected = {i: _Rows(traced, i, op._inputs[i]) for i in constants if self._stays_sliced(traced, i)}
+        summed = [i for i in constants if i not in collected]
+        results: list[Tensor] = []
+        with graph.as_default():
+            for i, incoming in zip(carried, traced.incoming):
+                found = traced.results[i]
+                results.append(_zeros_for(self._shaped_like(i, incoming)) if found is None else _dense(found))
+            sums = []
+            for i in summed:
+                found = _dense(traced.results[i])
+                total = graph.add_input(found.dtype.base_dtype, found.static_shape, "grad_sum")
+                sums.append(total)
+                results.append(arithmetic.ADD_N([total, found]))
+            counter = graph.add_input(dtypes.int32, SCALAR, "grad_counter")
+            limit = graph.add_input(dtypes.int32, SCALAR, "maximum_iterations")
+            trips = graph.add_input(dtypes.int32, SCALAR, "trip_count")
+            following = arithmetic.ADD_V2(counter, constant(1, dtypes.int32))
+        starts += [_zeros_for(op._inputs[i]) if self.grads[i] is None else _dense(self.grads[i]) for i in summed]
+        for rows in collected.values():
+            starts += rows.starts
+            sums += rows.inputs
+            results += rows.outputs
+        initial = [constant(0, dtypes.int32, name="grad_counter"), constant(-1, dtypes.int32), self.trips, *starts]
+        inputs = [counter, limit, trips, *traced.incoming, *sums]
+        outputs = [following, limit, trips, *results]
+        self._pass_captures(traced, initial, inputs, outputs)
+        function = Function(unique_function_name(graph.name), graph, inputs, outputs)
+        made = iter(run_loop(_counting_condition(function), function, initial)[3:])
+        gradients_of: list[Any] = [None] * len(op._inputs)
+        for i in [*carried, *summed]:
+            gradients_of[i] = next(made)
+        for i, rows in collected.items():
+            gradients_of[i] = rows.joined(next(made), next(made))
+        return gradients_of
+
+    def _stays_sliced(self, traced: BodyGradient, i: int) -> bool:
+        """Whether the gradient of an unchanging input is collected as rows, as loops of 1.x do for what they capture."""
+        captures = self.body.captures or ()
+        return i in captures and self.grads[i] is None and isinstance(traced.results[i], IndexedSlices)
+
+    def _carried(self) -> list[int]:
+        """The loop variables that change and whose gradients the backward loop carries.
+
+        In 2.x all that have gradients; in 1.x those that lead to what has one after the loop.
+        """
+        changing = [i for i in range(len(self.body.inputs)) if i not in self.invariant]
+        flowing = [i for i in changing if _is_differentiated(self.body.inputs[i])]
+        carried = [i for i in flowing if self.grads[i] is not None]
+        if self.body.captures is None:
+            carried = [i for i in flowing if i in carried or gradients.has_zeros(self.body.inputs[i])]
+        else:
+            leading = {t for t in _leading_to(self.body, carried) if gradients.has_zeros(t)}
+            carried = [i for i in flowing if i in carried or self.body.inputs[i] in leading]
+        return carried + [i for i in self._silent_lists() if i not in carried]
+
+    def _silent_lists(self) -> list[int]:
+        """Lists that change in the loop and that nothing after it uses: the body may read what it wrote before."""
+        noted = self.body.accumulators
+        return [
+            i
+            for i, tensor in enumerate(self.body.inputs)
+            if tensor.dtype is dtypes.variant
+            and i not in self.invariant
+            and i not in noted
+            and self.grads[i] is None
+            and any(consumer.type not in _WRITING for consumer in tensor._consumers)
+        ]
+
+    def _start(self, i: int) -> Any:
+        return _zeros_for(self.op.outputs[i]) if self.grads[i] is None else _dense(self.grads[i])
+
+    def _shaped_like(self, i: int, incoming: Tensor) -> Tensor:
+        return incoming if incoming.static_shape.known else self.body.inputs[i]
+
+    def _pass_captures(
+        self, traced: BodyGradient, initial: list[Any], inputs: list[Tensor], outputs: list[Tensor]
+    ) -> None:
+        """Gives the backward loop what its body captured."""
+        graph, body = traced.graph, self.body
+        position_of = {tensor: i for i, tensor in enumerate(body.inputs)}
+        for value, inner in traced.captures():
+            source = position_of.get(_passed_through(value))
+            if source in self.invariant:
+                initial.append(self.op._inputs[source])
+                inputs.append(inner)
+                outputs.append(inner)
+                continue
+            kept = self._accumulate(value)
+            with graph.as_default():
+                handle = graph.add_input(dtypes.variant, SCALAR, "accumulator")
+                rest, popped = tensor_lists.TENSOR_LIST_POP_BACK(
+                    handle, _sizes(value.static_shape), element_dtype=value.dtype.base_dtype
+                )
+            popped.set_shape(value.static_shape)
+            _hand_on(value, popped)
+            for consumer in set(inner._consumers):
+                for index, tensor in enumerate(consumer._inputs):
+                    if tensor is inner:
+                        consumer._update_input(index, popped)
+            for index, tensor in enumerate(outputs):
+                if tensor is inner:
+                    outputs[index] = popped
+            initial.append(kept)
+            inputs.append(handle)
+            outputs.append(rest)
+
+    def _accumulate(self, value: Tensor) -> Tensor:
+        """The list of `value` in each iteration: an output of the forward loop."""
+        op = self.op
+        known = op.attrs["body"].target
+        for i, returned in enumerate(known.outputs):
+            if i in known.accumulators and returned.op.type == "TensorListPushBack" and returned.op._inputs[1] is value:
+                return op.outputs[i]
+        with _within(op.graph):
+            empty = tensor_lists.EMPTY_TENSOR_LIST(
+                _sizes(value.static_shape),
+                constant(-1, dtypes.int32),
+                element_dtype=value.dtype.base_dtype,
+                name=f"{op.name.rsplit('/', 1)[-1]}_grad/accumulator" if op.graph._scope == "" else "accumulator",
+            )
+        with _within(known.graph):
+            handle = known.graph.add_input(dtypes.variant, SCALAR, "accumulator")
+            pushed = tensor_lists.TENSOR_LIST_PUSH_BACK(handle, value)
+        output = self._add_variables([empty], [handle], [pushed])[0]
+        op.attrs["body"].target.accumulators.add(output.value_index)
+        return output
+
+
+class _Rows:
+    """The slices that a loop's iterations give for something they look up in, collected in two lists.
+
+    As in TensorFlow they come after a row 0 of zeros, from which optimizers of 1.x see that row as used.
+
+    Attributes:
+        starts: the lists before the first iteration.
+        inputs, outputs: the lists in the backward loop's body, before and after an iteration.
+    """
+
+    def __init__(self, traced: BodyGradient, i: int, source: Tensor) -> None:
+        found: IndexedSlices = traced.results[i]
+        self.source = source
+        sizes = _sizes_of(source)
+        row = _row_shape(source)
+        first = shaping.zeros([1, *row] if row.known else shaping.concat([[1], sizes[1:]], 0), found.dtype.base_dtype)  # type: ignore[index]
+        self._parts = [
+            (found.values, first, Shape((None, *row)) if row.dims is not None else Shape(None)),
+            (found.indices, shaping.zeros([1], found.indices.dtype.base_dtype), Shape((None,))),
+        ]
+        self.starts, self.inputs, self.outputs = [], [], []
+        for part, start, shape in self._parts:
+            empty = tensor_lists.EMPTY_TENSOR_LIST(
+                _sizes(shape), constant(-1, dtypes.int32), element_dtype=part.dtype.base_dtype
+            )
+            self.starts.append(tensor_lists.TENSOR_LIST_PUSH_BACK(empty, start))
+            with traced.graph.as_default():
+                held = traced.graph.add_input(dtypes.variant, SCALAR, "grad_rows")
+                self.inputs.append(held)
+                self.outputs.append(tensor_lists.TENSOR_LIST_PUSH_BACK(held, part))
+
+    def joined(self, *lists: Tensor) -> IndexedSlices:
+        values, indices = (
+            tensor_lists.TENSOR_LIST_CONCAT_V2(
+                rows, _sizes(shape), constant([], dtypes.int64, shape=[0]), element_dtype=part.dtype.base_dtype
+            )[0]
+            for rows, (part, _, shape) in zip(lists, self._parts)
+        )
+        return IndexedSlices(values, indices, _sizes_of(self.source))
+
+
+def _row_shape(source: Tensor) -> Shape:
+    static = state_ops.handle_shape(source) if source.dtype.base_dtype is dtypes.resource else source.static_shape
+    return Shape(None) if static.dims is None else Shape(static.dims[1:])
+
+
+_WRITING = frozenset(("TensorListSetItem", "TensorListPushBack"))
+
+
+def _leading_to(body: Function, carried: list[int]) -> set[Tensor]:
+    """The inputs of a loop's body from which the loop variables `carried` are computed, in any number of iterations."""
+    position_of = {tensor: i for i, tensor in enumerate(body.inputs)}
+    found: set[Tensor] = set()
+    stack = [body.outputs[i] for i in carried]
+    while stack:
+        tensor = stack.pop()
+        if tensor in found or not gradients.is_trainable(tensor):
+            continue
+        found.add(tensor)
+        stack.extend(tensor.op._inputs)
+        if tensor in position_of:
+            stack.append(body.outputs[position_of[tensor]])
+    return found
+
+
+def _hand_on(source: Tensor, target: Tensor) -> None:
+    for name in ("handle_shape", "handle_dtype"):
+        if getattr(source, name, None) is not None:
+            setattr(target, name, getattr(source, name))
+
+
+def _sizes(shape: Shape) -> Tensor:
+    """A shape as ops of lists take it: -1 where a size is unknown."""
+    if shape.dims is None:
+        return constant(-1, dtypes.int32)
+    return constant([-1 if size is None else size for size in shape.dims], dtypes.int32, shape=[len(shape.dims)])
+
+
+def _passed_through(tensor: Tensor) -> Tensor:
+    while tensor.op.type == "Identity" and not tensor.op._inputs[0].dtype._is_ref_dtype:
+        tensor = tensor.op._inputs[0]
+    return tensor
+
+
+def _counts(body: Function) -> bool:
+    made = _passed_through(body.outputs[0]).op
+    if made.type not in ("AddV2", "Add") or body.inputs[0] not in made._inputs:
+        return False
+    other = made._inputs[1] if made._inputs[0] is body.inputs[0] else made._inputs[0]
+    return other.op.type == "Const" and other.op.attrs["value"].tolist() == 1
+
+
+def _starts_at_zero(tensor: Tensor) -> bool:
+    tensor = _passed_through(tensor)
+    return tensor.op.type == "Const" and tensor.op.attrs["value"].tolist() == 0
+
+
+def _counting_condition(body: Function) -> Function:
+    graph = FuncGraph(body.graph.name.replace("body", "cond"), body.graph.outer)
+    with graph.as_default():
+        inputs = [graph.add_input(t.dtype, t.static_shape) for t in body.inputs]
+        result = arithmetic.LESS(inputs[0], inputs[2])
+    return Function(unique_function_name(graph.name), graph, inputs, [result])
+
+
+def run_loop(
+    condition: Function, body: Function, initial: list[Any], name: str | None = None, parallel_iterations: int = 10
+) -> list[Tensor]:
+    """The outputs of a While op, each through an Identity as TensorFlow has it."""
+    stateful = condition.stateful or body.stateful
+    definition = functional_ops.WHILE if stateful else functional_ops.STATELESS_WHILE
+    made = definition(
+        initial,
+        cond=condition.ref,
+        body=body.ref,
+        output_shapes=[tensor.static_shape for tensor in body.inputs],
+        parallel_iterations=parallel_iterations,
+        name=name,
+    )
+    return [shaping.identity(tensor) for tensor in made]
+
+
+@functional_ops.WHILE.grad
+@functional_ops.STATELESS_WHILE.grad
+def while_grad(op: Operation, *grads: Any) -> list[Any]:
+    with name_scope("while_grad"):
+        return _LoopGradient(op, grads).build()

@@ -1,0 +1,302 @@
+"""`map_fn`, `scan`, `foldl` and `foldr`: loops over the first dimension of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stoker._src.base import nest
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape, as_shape
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.function_graph import FuncGraph
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import convert_to_tensor_or_sparse_tensor
+from stoker._src.graph.tensor_spec import TensorSpec
+from stoker._src.graph.type_spec import TypeSpec, type_spec_from_value
+from stoker._src.ops.array import ranges
+from stoker._src.ops.array.constants import constant, placeholder
+from stoker._src.ops.control_flow import branches_and_loops, row_stacks, tensor_array
+from stoker._src.ops.math import comparison
+from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
+
+
+class Rows:
+    """The elements of a structure of tensors, row by row."""
+
+    def __init__(self, elems: Any) -> None:
+        self.structure = elems
+        self.tensors = [
+            leaf if isinstance(leaf, RaggedTensor) else convert_to_tensor_or_sparse_tensor(leaf, name="elem")
+            for leaf in nest.flatten(elems)
+        ]
+        if not self.tensors:
+            raise ValueError("elems must be a Tensor or (possibly nested) sequence of Tensors. Got an empty structure.")
+        rows = Shape((None,))
+        for tensor in self.tensors:
+            static = as_shape(tensor.shape)
+            if static.rank == 0:
+                raise ValueError("elems must be a 1+ dimensional Tensor, not a scalar")
+            if static.rank is not None:
+                rows = rows.merge(Shape(static.dims[:1]))  # type: ignore[index]
+        self.static = rows[0]
+        self.count: Any = constant(self.static) if self.static is not None else row_stacks.count(self.tensors[0])
+        self.readers = [row_stacks.reader(tensor, self.count) for tensor in self.tensors]
+
+    def __getitem__(self, i: Any) -> Any:
+        return nest.pack_sequence_as(self.structure, [read(i) for read in self.readers])
+
+
+def _collected(arrays: list[Any], structure: Any, static: Any) -> Any:
+    results = [row_stacks.stacked(ta, static) for ta in arrays]
+    return nest.pack_sequence_as(structure, results, expand_composites=True)
+
+
+def _check(fn: Any) -> None:
+    if not callable(fn):
+        raise TypeError("fn must be callable.")
+
+
+@export("map_fn")
+def map_fn(
+    fn: Callable[..., Any],
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> Any:
+    """`fn` of each row of `elems`, stacked.
+
+    Args:
+        fn: from a row (in the structure of `elems`) to a structure of tensors.
+        elems: a tensor or a structure of tensors with equal first dimensions.
+        dtype: the dtypes that `fn` returns, in its structure; by default those of `elems`.
+        parallel_iterations: recorded in the graph.
+        back_prop: False makes gradients stop.
+        swap_memory: no effect; values that the gradient needs stay where they are.
+        infer_shape: all results of `fn` have one shape.
+        name: the name scope ("map").
+        fn_output_signature: dtypes or specs (of dense, ragged or sparse tensors) of what `fn` returns; the newer form
+            of `dtype`.
+
+    Raises:
+        TypeError: `fn` is not callable, or returns another structure or dtype than stated.
+        ValueError: `elems` are scalars, or have different first dimensions.
+    """
+    _check(fn)
+    fn = context.converted(fn)
+    if dtype is not None and fn_output_signature is None:
+        fn_output_signature = dtype
+    with name_scope(name, "map", nest.flatten(elems)):
+        rows = Rows(elems)
+        signature = fn_output_signature
+        if signature is None:
+            signature = nest.pack_sequence_as(elems, [row_stacks.row_spec(tensor) for tensor in rows.tensors])
+        specs = [s if isinstance(s, TypeSpec) else TensorSpec(None, s) for s in nest.flatten(signature)]
+        stacks = [row_stacks.stack_of(spec, rows.count, infer_shape) for spec in specs]
+
+        def body(i: Any, arrays: list[Any]) -> Any:
+            made = fn(rows[i])
+            nest.assert_same_structure(signature, made, check_types=False)
+            values = [stack.checked(value) for stack, value in zip(stacks, nest.flatten(made))]
+            return i + 1, [stack.write(held, i, value) for stack, held, value in zip(stacks, arrays, values)]
+
+        done = branches_and_loops.while_loop_v2(
+            lambda i, _: comparison.less(i, rows.count),
+            body,
+            (constant(0), [stack.arrays for stack in stacks]),
+            parallel_iterations=parallel_iterations or 10,
+            back_prop=back_prop,
+            maximum_iterations=rows.count,
+        )[1]
+        results = [stack.collected(held, rows.static) for stack, held in zip(stacks, done)]
+        return nest.pack_sequence_as(signature, results)
+
+
+@export("scan")
+def scan(
+    fn: Callable[..., Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Any:
+    """All intermediate results of `foldl` (or, with `reverse`, of `foldr`), stacked.
+
+    Args:
+        fn: from (accumulator, row) to the next accumulator.
+        elems: a tensor or a structure of tensors with equal first dimensions.
+        initializer: the first accumulator; by default the first row.
+        parallel_iterations: recorded in the graph.
+        back_prop: False makes gradients stop.
+        swap_memory: no effect; values that the gradient needs stay where they are.
+        infer_shape: all results have one shape.
+        reverse: go from the last row to the first.
+        name: the name scope ("scan").
+    """
+    _check(fn)
+    with name_scope(name, "scan", nest.flatten(elems)):
+        rows = Rows(elems)
+        structure = elems if initializer is None else initializer
+        last = rows.count - 1
+        if initializer is None:
+            start = rows[last if reverse else constant(0)]
+            first = last - 1 if reverse else constant(1)
+        else:
+            start = nest.map_structure(convert_to_tensor, initializer)
+            first = last if reverse else constant(0)
+        start_flat = nest.flatten(start)
+        arrays = [
+            tensor_array.TensorArray(
+                t.dtype.base_dtype,
+                size=rows.count,
+                clear_after_read=False,
+                infer_shape=infer_shape,
+                element_shape=t.static_shape if infer_shape else None,
+            )
+            for t in start_flat
+        ]
+        if initializer is None:
+            arrays = [ta.write(last if reverse else 0, t) for ta, t in zip(arrays, start_flat)]
+
+        def body(i: Any, accumulated: list[Any], arrays: list[Any]) -> Any:
+            made = fn(nest.pack_sequence_as(structure, accumulated), rows[i])
+            nest.assert_same_structure(structure, made)
+            flat = nest.flatten(made)
+            return i - 1 if reverse else i + 1, flat, [ta.write(i, v) for ta, v in zip(arrays, flat)]
+
+        def condition(i: Any, *_: Any) -> Any:
+            return comparison.greater_equal(i, 0) if reverse else comparison.less(i, rows.count)
+
+        done = branches_and_loops.while_loop_v2(
+            condition,
+            body,
+            (first, start_flat, arrays),
+            parallel_iterations=parallel_iterations,
+            back_prop=back_prop,
+            maximum_iterations=rows.count,
+        )[2]
+        return _collected(nest.flatten(done), structure, rows.static)
+
+
+def _fold(
+    fn: Any, elems: Any, initializer: Any, parallel_iterations: int, back_prop: bool, name: str | None, *, right: bool
+) -> Any:
+    _check(fn)
+    with name_scope(name, "foldr" if right else "foldl", nest.flatten(elems)):
+        rows = Rows(elems)
+        last = rows.count - 1
+        if initializer is None:
+            start, first = rows[last if right else constant(0)], last - 1 if right else constant(1)
+        else:
+            start, first = initializer, last if right else constant(0)
+            if not context.executing_eagerly():
+                start = nest.map_structure(convert_to_tensor, start)
+
+        def body(i: Any, accumulated: Any) -> Any:
+            return i - 1 if right else i + 1, fn(accumulated, rows[i])
+
+        def condition(i: Any, _: Any) -> Any:
+            return comparison.greater_equal(i, 0) if right else comparison.less(i, rows.count)
+
+        return branches_and_loops.while_loop_v2(
+            condition,
+            body,
+            (first, start),
+            parallel_iterations=parallel_iterations,
+            back_prop=back_prop,
+            maximum_iterations=rows.count,
+        )[1]
+
+
+@export("foldl")
+def foldl(
+    fn: Callable[..., Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """`fn(... fn(fn(initializer, elems[0]), elems[1]) ...)`; starts with the first row when there is no initializer."""
+    return _fold(fn, elems, initializer, parallel_iterations, back_prop, name, right=False)
+
+
+@export("foldr")
+def foldr(
+    fn: Callable[..., Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """As `foldl`, from the last row to the first."""
+    return _fold(fn, elems, initializer, parallel_iterations, back_prop, name, right=True)
+
+
+@export("vectorized_map")
+def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
+    """As `map_fn`, without a signature: what `fn` returns is found by tracing it once.
+
+    TensorFlow rewrites `fn` into ops over all rows where it can and loops elsewhere; here it is always a loop, of the same
+    values, so that `fallback_to_while_loop` and `warn` (about what was not rewritten) have nothing to decide.
+
+    Args:
+        fn: from a row (in the structure of `elems`) to a structure of tensors.
+        elems: a tensor or a structure of tensors; those with one row have it for all.
+        fallback_to_while_loop: whether ops that cannot be rewritten may loop.
+        warn: whether to say so.
+
+    Raises:
+        ValueError: `elems` are scalars.
+        InvalidArgumentError: they have different numbers of rows.
+    """
+    _check(fn)
+    elems = nest.map_structure(
+        lambda leaf: leaf if isinstance(leaf, RaggedTensor) else convert_to_tensor_or_sparse_tensor(leaf), elems
+    )
+    leaves = nest.flatten(elems)
+    sizes = [as_shape(leaf.shape) for leaf in leaves]
+    if any(size.rank == 0 for size in sizes):
+        raise ValueError("elems must be 1+ dimensional tensors, not scalars")
+    known = {size[0] for size in sizes if size.rank is not None}
+    if len(known - {None, 1}) > 1:
+        raise InvalidArgumentError(
+            None, None, f"elems of vectorized_map have different numbers of rows: {[size[0] for size in sizes]}"
+        )
+    if 1 in known and len(known) > 1:
+        widest = next((leaf for leaf, size in zip(leaves, sizes) if size.rank is None or size[0] != 1), leaves[0])
+        rows = row_stacks.count(widest)
+        leaves = [
+            ranges.repeat(leaf, rows, 0) if size.rank is not None and size[0] == 1 else leaf
+            for leaf, size in zip(leaves, sizes)
+        ]
+        elems = nest.pack_sequence_as(elems, leaves)
+    graph = FuncGraph("vectorized_map")
+    with graph.as_default():
+        row = nest.pack_sequence_as(elems, [_row_placeholder(leaf) for leaf in leaves])
+    signature = nest.map_structure(type_spec_from_value, branches_and_loops.trace(graph, fn, (row,)).structure)
+    return map_fn(fn, elems, fn_output_signature=signature)
+
+
+def _row_placeholder(leaf: Any) -> Any:
+    """What stands for a row while the function is traced."""
+    spec = row_stacks.row_spec(leaf)
+    if type(spec) is TensorSpec:
+        dims = leaf.static_shape.dims
+        return placeholder(spec.dtype, None if dims is None else dims[1:])
+    parts = [placeholder(part.dtype, part.static_shape) for part in nest.flatten(spec, expand_composites=True)]
+    return nest.pack_sequence_as(spec, parts, expand_composites=True)

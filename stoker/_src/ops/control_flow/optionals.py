@@ -1,0 +1,95 @@
+"""Optionals (dtype variant): tensors, or nothing. The functional conditionals of TensorFlow 1.15 hand them to their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import SCALAR, Shape
+from stoker._src.graph.definition import SHAPES, TYPES, VIEW, define
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array import shaping
+from stoker._src.ops.control_flow import gradients
+from stoker._src.ops.math import arithmetic
+
+
+class Optional:
+    """Values, or None in their place."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: list[Any] | None) -> None:
+        self.values = values
+
+    def zeros_like(self) -> Optional:
+        return Optional(None if self.values is None else [shaping.zeros_like_kernel(value) for value in self.values])
+
+    def sum_with(self, others: list[Optional]) -> Optional:
+        """Component by component, of optionals that all have values or all have none."""
+        held = [each.values for each in (self, *others) if each.values is not None]
+        if len(held) not in (0, len(others) + 1):
+            raise InvalidArgumentError(
+                None, None, "Cannot add optionals because one has a value and the other doesn't."
+            )
+        if any(len(values) != len(held[0]) for values in held):
+            raise InvalidArgumentError(None, None, "Cannot add optionals because they have different types.")
+        return Optional([arithmetic.add_n_kernel(list(column)) for column in zip(*held)] if held else None)
+
+
+OPTIONAL_FROM_VALUE = define(
+    "OptionalFromValue(components: [Toutput_types]) -> (optional: variant)",
+    VIEW,
+    Toutput_types=TYPES(minimum=1),
+)
+OPTIONAL_FROM_VALUE.kernel(lambda components: Optional(list(components)))
+OPTIONAL_FROM_VALUE.shape(lambda components: SCALAR)
+
+OPTIONAL_NONE = define("OptionalNone() -> (optional: variant)")
+OPTIONAL_NONE.kernel(lambda: Optional(None))
+OPTIONAL_NONE.shape(lambda: SCALAR)
+
+OPTIONAL_HAS_VALUE = define("OptionalHasValue(optional: variant) -> (has_value: bool)")
+OPTIONAL_HAS_VALUE.kernel(lambda optional: torch.tensor(optional.values is not None))
+OPTIONAL_HAS_VALUE.shape(lambda optional: SCALAR)
+
+OPTIONAL_GET_VALUE = define(
+    "OptionalGetValue(optional: variant) -> (components: [output_types])",
+    VIEW,
+    output_types=TYPES(minimum=1),
+    output_shapes=SHAPES(minimum=1),
+)
+
+
+@OPTIONAL_GET_VALUE.kernel
+def optional_get_value_kernel(optional: Optional, *, output_types: Any) -> list[Any]:
+    if optional.values is None:
+        raise InvalidArgumentError(None, None, "The given optional does not have a value.")
+    if len(optional.values) != len(output_types):
+        raise InvalidArgumentError(
+            None, None, f"The given optional has {len(optional.values)} components, expected {len(output_types)}."
+        )
+    return optional.values
+
+
+@OPTIONAL_GET_VALUE.shape
+def optional_get_value_shape(optional: Shape, *, output_types: Any, output_shapes: Any) -> list[Shape]:
+    if len(output_shapes) != len(output_types):
+        raise InvalidArgumentError(
+            None, None, f"output_shapes has {len(output_shapes)} shapes for {len(output_types)} output_types."
+        )
+    return list(output_shapes)
+
+
+@OPTIONAL_FROM_VALUE.grad
+def optional_from_value_grad(op: Operation, g: Tensor) -> Any:
+    """The gradient of an optional is an optional with the gradients of its components."""
+    shapes = [tensor.static_shape for tensor in op.inputs]
+    found = OPTIONAL_GET_VALUE(g, output_types=op.attr("Toutput_types"), output_shapes=shapes)
+    return [each if gradients.is_trainable(each) else None for each in found]
+
+
+@OPTIONAL_GET_VALUE.grad
+def optional_get_value_grad(op: Operation, *grads: Tensor | None) -> Any:
+    return OPTIONAL_FROM_VALUE([shaping.zeros_like(y) if g is None else g for y, g in zip(op.outputs, grads)])

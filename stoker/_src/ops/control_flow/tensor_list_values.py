@@ -1,0 +1,203 @@
+"""The values behind handles of lists.
+
+A list never changes: an op that changes one gives a new list. `TensorList` makes the usual case, in which only the newest list is
+used again, as cheap as changing it in place: the newest owns the Python list, an older one knows how to undo the change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import DType
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import Shape
+from stoker._src.ops.support.movement import allocatable
+from stoker._src.ops.support.values import torch_dtype
+
+_SET, _PUSH, _POP = range(3)
+
+
+def on_one_device(items: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Items that an op takes together: whole numbers and zeros for what was never written may lie on the host beside others."""
+    home = next((item.device for item in items if item.is_cuda), None)
+    return items if home is None else [item.to(home) for item in items]
+
+
+class TensorList:
+    """An immutable list of tensors of one dtype. Items are values of kernels, or None where nothing was written.
+
+    Attributes:
+        dtype: of the items.
+        shape: what every item's shape is compatible with.
+        limit: how many items it may hold; -1 for any number.
+    """
+
+    __slots__ = ("_change", "_items", "_newer", "dtype", "limit", "shape")
+
+    def __init__(self, items: list[Any], dtype: DType, shape: Shape, limit: int = -1) -> None:
+        self._items: list[Any] | None = items
+        self._newer: TensorList | None = None
+        self._change: tuple[Any, ...] = ()
+        self.dtype = dtype
+        self.shape = shape
+        self.limit = limit
+
+    def items(self) -> list[Any]:
+        """The items, which the caller must not change."""
+        if self._items is None:
+            self._items = self._rebuilt()
+        return self._items
+
+    def _rebuilt(self) -> list[Any]:
+        """The items of an older list: those of a newer one with the changes between them undone."""
+        changes, newer = [self._change], self._newer
+        assert newer is not None
+        while newer._items is None:
+            changes.append(newer._change)
+            newer = newer._newer
+            assert newer is not None
+        items = list(newer._items)
+        for kind, *rest in reversed(changes):
+            if kind == _SET:
+                items[rest[0]] = rest[1]
+            elif kind == _PUSH:
+                items.append(rest[0])
+            else:
+                items.pop()
+        self._newer, self._change = None, ()
+        return items
+
+    def _succeeded(self, items: list[Any], undo: tuple[Any, ...]) -> TensorList:
+        following = TensorList(items, self.dtype, self.shape, self.limit)
+        self._items, self._newer, self._change = None, following, undo
+        return following
+
+    def pushed(self, item: Any) -> TensorList:
+        items = self.items()
+        if 0 <= self.limit <= len(items):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Tried to push item into a full list: list size {len(items)}, max_num_elements {self.limit}",
+            )
+        self._check(item)
+        items.append(item)
+        return self._succeeded(items, (_POP,))
+
+    def popped(self) -> tuple[TensorList, Any]:
+        items = self.items()
+        if not items:
+            raise InvalidArgumentError(None, None, "Trying to pop from an empty list.")
+        item = items.pop()
+        return self._succeeded(items, (_PUSH, item)), item
+
+    def with_item(self, index: int, item: Any, *, resize: bool = False) -> TensorList:
+        items = self.items()
+        self._check(item)
+        if resize and index >= len(items):
+            grown = TensorList([*items, *[None] * (index + 1 - len(items))], self.dtype, self.shape, self.limit)
+            return grown.with_item(index, item)
+        self._check_index(index)
+        old, items[index] = items[index], item
+        return self._succeeded(items, (_SET, index, old))
+
+    def replaced(self, items: list[Any]) -> TensorList:
+        return TensorList(items, self.dtype, self.shape, self.limit)
+
+    def _check(self, item: Any) -> None:
+        dims = self.shape.dims
+        # A list within a list, or an array, is a single handle, whatever the shape of its own items.
+        found = item.shape if isinstance(item, (torch.Tensor, np.ndarray)) else ()
+        if dims is None or dims == found:
+            return
+        if not self.shape.compatible(Shape(found)):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Tried to append a tensor with incompatible shape to a list. Op element shape: {Shape(found)} list shape: {self.shape}",
+            )
+
+    def check_dtype(self, dtype: DType) -> None:
+        if self.dtype is not dtype:
+            raise InvalidArgumentError(
+                None, None, f"Invalid data types; op elements {dtype.name}, but list elements {self.dtype.name}"
+            )
+
+    def _check_index(self, index: int) -> None:
+        if not 0 <= index < len(self.items()):
+            raise InvalidArgumentError(
+                None, None, f"Trying to access element {index} in a list with {len(self.items())} elements."
+            )
+
+    def item(self, index: int, shape: Shape) -> Any:
+        """One item; zeros where nothing was written and the shape is known."""
+        self._check_index(index)
+        found = self.items()[index]
+        return self._zeros(shape, index) if found is None else found
+
+    def _zeros(self, shape: Shape, index: int) -> Any:
+        wanted = self.shape.merge(shape)
+        if not wanted.known:  # another item of the list may tell
+            for other in self.items():
+                if other is not None:
+                    wanted = wanted.merge(Shape(other.shape))
+                    break
+        if not wanted.known:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Trying to read an uninitialized tensor (element {index}) but element_shape is not fully defined: {wanted}",
+            )
+        return self._zero(list(wanted.dims or ()))
+
+    def _zero(self, sizes: list[Any]) -> Any:
+        if self.dtype is dtypes.variant:
+            return None
+        allocatable(sizes, 8 if self.dtype is dtypes.string else self.dtype.size)
+        if self.dtype is dtypes.string:
+            return np.full(sizes, b"", dtype=object)
+        device = next((item.device for item in self.items() if isinstance(item, torch.Tensor)), None)
+        return torch.zeros(sizes, dtype=torch_dtype(self.dtype), device=device)  # beside what was written
+
+    def all_items(self, shape: Shape, indices: list[int] | None = None) -> list[Any]:
+        return [self.item(i, shape) for i in (range(len(self.items())) if indices is None else indices)]
+
+    # -- as gradients ------------------------------------------------------------------------------------------
+
+    def zeros_like(self) -> TensorList:
+        def zero(item: Any) -> Any:
+            if isinstance(item, torch.Tensor):
+                return torch.zeros_like(item)
+            return item.zeros_like() if hasattr(item, "zeros_like") else None  # lists and optionals have them
+
+        return self.replaced([zero(item) for item in self.items()])
+
+    def sum_with(self, others: list[TensorList]) -> TensorList:
+        """Item by item; what was never written is zero."""
+        columns = [self.items(), *[other.items() for other in others]]
+        size = max(len(column) for column in columns)
+        total: list[Any] = [None] * size
+        for column in columns:
+            if len(column) not in (0, size):
+                raise InvalidArgumentError(
+                    None, None, f"Trying to add two lists of tensors with different lengths: {len(column)} and {size}"
+                )
+            for i, item in enumerate(column):
+                if item is not None:
+                    before = total[i]
+                    if before is None:
+                        total[i] = item
+                    else:
+                        total[i] = (
+                            before.sum_with([item])
+                            if hasattr(item, "sum_with")
+                            else torch.add(*on_one_device([before, item]))
+                        )
+        return self.replaced(total)
+
+    def __repr__(self) -> str:
+        return f"<list of {len(self.items())} {self.dtype.name}{self.shape}>"

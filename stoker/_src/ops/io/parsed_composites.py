@@ -1,0 +1,142 @@
+"""SparseTensors and RaggedTensors out of the parts that parsing ops give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import find_definition
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array import casting, constants, gathering, joining, shaping
+from stoker._src.ops.math import arithmetic, scans, segment_reductions
+from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
+
+
+def sparse_tensors(indices: Sequence[Any], values: Sequence[Any], shapes: Sequence[Any]) -> list[SparseTensor]:
+    """A SparseTensor of each triple."""
+    return [SparseTensor(*parts) for parts in zip(indices, values, shapes)]
+
+
+def merged_sparse(
+    ids: Sequence[SparseTensor], values: SparseTensor, sizes: Any, *, already_sorted: bool
+) -> SparseTensor:
+    """Rows of ids and rows of values as one sparse tensor: each value is in the row of its first id, at its ids.
+
+    Raises:
+        TypeError: a size that is neither a number nor a tensor.
+        ValueError: another number of sizes than of ids.
+    """
+    sizes = [sizes] if len(ids) == 1 and not isinstance(sizes, (list, tuple)) else sizes
+    if not isinstance(sizes, (list, tuple)):
+        raise TypeError(f"The sizes of several index keys must be a list, got {type(sizes)}")
+    if len(sizes) != len(ids):
+        raise ValueError("sp_ids and vocab_size have to have equal lengths.")
+    for size in sizes:
+        if not isinstance(size, (int, Tensor)) or isinstance(size, bool):
+            raise TypeError(f"vocab_size has to be a Tensor or Python int. Found {type(size)}")
+    with name_scope(None, "SparseMerge", None):
+        places = [shaping.reshape(casting.cast(each.values, dtypes.int64), [-1, 1]) for each in ids]
+        indices = shaping.concat([ids[0].indices[:, :-1], *places], 1)
+        shape = shaping.concat(
+            [
+                ids[0].dense_shape[:-1],
+                joining.stack([casting.cast(convert_to_tensor(size), dtypes.int64) for size in sizes]),
+            ],
+            0,
+        )
+        try:
+            merged = SparseTensor(indices, values.values, shape)
+        except ValueError as error:  # sizes that do not fit are the data's fault here, not the program's
+            raise InvalidArgumentError(None, None, f"As many values as ids are needed: {error}") from error
+        return merged if already_sorted else _in_order(merged)
+
+
+def _in_order(sparse: SparseTensor) -> SparseTensor:
+    reorder = find_definition("SparseReorder")
+    if reorder is None:
+        raise NotImplementedError("A SparseFeature whose indices are not already_sorted needs the op SparseReorder.")
+    ordered = reorder(sparse.indices, sparse.values, sparse.dense_shape, name="SparseReorder")
+    indices, values = ordered
+    return SparseTensor(indices, values, sparse.dense_shape)
+
+
+def ragged_feature(key: Any, feature: Any, found: Mapping[Any, Any], *, batched: bool) -> Any:
+    """A RaggedFeature from its values and partitions, each given as (values, the splits of its examples and steps).
+
+    Raises:
+        ValueError: a partition with other outer levels than the values.
+    """
+    values, outer = found[key if feature.value_key is None else feature.value_key]
+    result: Any = values
+    if outer:
+        result = RaggedTensor._make(values, outer[-1])
+    for partition in reversed(feature.partitions):
+        if not hasattr(partition, "key"):
+            length = constants.constant(partition.length, feature.row_splits_dtype)
+            result = _uniform_rows(result, length, ragged=bool(outer))
+            continue
+        places, levels = found[partition.key]
+        if len(levels) != len(outer):
+            raise ValueError(
+                f"Partition {partition.key} of feature {key} has {len(levels)} outer levels, not {len(outer)}."
+            )
+        places = casting.cast(places, feature.row_splits_dtype)
+        kind = type(partition).__name__
+        if outer:
+            result = _partitioned(result, RaggedTensor._make(places, levels[-1]), kind, feature.validate)
+        else:
+            try:
+                result = _PARTITIONS[kind](result, places, validate=feature.validate)
+            except ValueError as error:  # sizes that do not fit are the data's fault here, not the program's
+                raise InvalidArgumentError(None, None, f"Feature {key}, partition {partition.key}: {error}") from error
+    for splits in reversed(outer[:-1]):
+        result = RaggedTensor._make(result, splits)
+    return result
+
+
+_PARTITIONS: dict[str, Any] = {
+    "RowSplits": RaggedTensor.from_row_splits,
+    "RowLengths": RaggedTensor.from_row_lengths,
+    "RowStarts": RaggedTensor.from_row_starts,
+    "RowLimits": RaggedTensor.from_row_limits,
+    "ValueRowIds": RaggedTensor.from_value_rowids,
+}
+
+
+def _uniform_rows(values: Any, length: Tensor, *, ragged: bool) -> Any:
+    if isinstance(values, Tensor):  # of one example: nothing is ragged
+        sizes = shaping.shape(values, out_type=length.dtype.base_dtype)
+        return shaping.reshape(values, shaping.concat([[-1], [length], sizes[1:]], 0))  # type: ignore[index]
+    if not ragged:
+        return RaggedTensor.from_uniform_row_length(values, length)
+    inner = _uniform_rows(
+        values.values, length, ragged=False
+    )  # a tensor of one rank more where nothing below is ragged
+    return RaggedTensor._make(inner, values.row_splits // length)  # type: ignore[operator]
+
+
+def _partitioned(values: RaggedTensor, partition: RaggedTensor, kind: str, validate: bool) -> RaggedTensor:
+    """The values of every example cut into rows as its part of `partition` says: one level more, below the examples."""
+    if kind == "RowSplits":
+        partition, kind = partition[:, 1:], "RowLimits"  # type: ignore[index]
+    if kind == "RowLengths":
+        inner = RaggedTensor.from_row_lengths(values.values, partition.values, validate=validate)
+        return RaggedTensor._make(inner, partition.row_splits)
+    examples = partition.value_rowids()
+    if kind == "ValueRowIds":
+        # An example has as many rows as its last number says.
+        last = segment_reductions.UNSORTED_SEGMENT_MAX(partition.values, examples, partition.nrows())
+        rows = arithmetic.maximum(last + 1, constants.constant(0, last.dtype.base_dtype))  # type: ignore[operator]
+        splits = shaping.concat([constants.constant([0], rows.dtype.base_dtype), scans.cumsum(rows)], 0)
+        numbers = partition.values + gathering.gather(splits, examples)
+        inner = RaggedTensor.from_value_rowids(values.values, numbers, splits[-1], validate=validate)  # type: ignore[index]
+        return RaggedTensor._make(inner, splits)
+    # Places count from the start of an example; the flat values count from the first of all.
+    places = partition.values + gathering.gather(values.row_starts(), examples)
+    inner = _PARTITIONS[kind](values.values, places, validate=validate)
+    return RaggedTensor._make(inner, partition.row_splits)

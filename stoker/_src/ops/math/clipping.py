@@ -1,0 +1,165 @@
+"""Clipping: by value, and by the norm of one tensor, of its average, or of many tensors together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stoker._src.base.export import export
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.scopes import colocate_with, name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array import constants, ranges, selection, shaping
+from stoker._src.ops.math import arithmetic, reductions, unary_functions
+from stoker._src.ops.nn import bias
+
+
+def _values(t: Any) -> Tensor:
+    return convert_to_tensor(t.values if isinstance(t, IndexedSlices) else t, name="t")
+
+
+def _like(t: Any, values: Tensor) -> Any:
+    """`values` in the place of those of `t`: rows of the same tensor when it was IndexedSlices."""
+    return IndexedSlices(values, t.indices, t.dense_shape) if isinstance(t, IndexedSlices) else values
+
+
+def _check_not_larger(values: Tensor, result: Tensor) -> None:
+    if not values.static_shape.compatible(result.static_shape):
+        raise ValueError(
+            f"Clipping must keep the shape: the tensor has shape {values.shape}, and with the bounds {result.shape}."
+        )
+
+
+@export("clip_by_value")
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+    """`t` with values below `clip_value_min` raised to it, and those above `clip_value_max` lowered to it.
+
+    Args:
+        t: a tensor or IndexedSlices.
+        clip_value_min, clip_value_max: bounds, which must not make the result larger than `t`.
+        name: the name of the op.
+
+    Raises:
+        ValueError: the bounds do not fit the shape of `t`.
+    """
+    with name_scope(name, "clip_by_value", [t, clip_value_min, clip_value_max]) as scope:
+        values = _values(t)
+        lowered = arithmetic.MINIMUM(values, clip_value_max)
+        _check_not_larger(values, lowered)
+        raised = arithmetic.MAXIMUM(lowered, clip_value_min, name=scope)
+        _check_not_larger(values, raised)
+        return _like(t, raised)
+
+
+@export("clip_by_norm")
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
+    """`t * clip_norm / l2norm(t)` where the norm is larger than `clip_norm`, else `t`.
+
+    Args:
+        t: a tensor or IndexedSlices.
+        clip_norm: the largest norm to leave; less than zero counts as zero.
+        axes: dimensions to take the norm over, so that each slice is clipped by itself; all by default.
+        name: the name of the op.
+    """
+    with name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
+        values = _values(t)
+        if isinstance(clip_norm, (int, float)):  # no node for what is known
+            clip_norm = max(clip_norm, 0.0)
+        else:
+            clip_norm = arithmetic.MAXIMUM(convert_to_tensor(clip_norm, dtype_hint=values.dtype.base_dtype), 0)
+        squares = reductions.reduce_sum(values * values, axes, keepdims=True)  # type: ignore[operator]
+        # The square root has no gradient at 0: keep it away from there on both ways.
+        positive = squares > 0  # type: ignore[operator]
+        safe = selection.SELECT(positive, squares, shaping.ones_like(squares))
+        norm = selection.SELECT(positive, arithmetic.sqrt(safe), squares)
+        limit = arithmetic.cast(
+            convert_to_tensor(clip_norm, dtype_hint=values.dtype.base_dtype), values.dtype.base_dtype
+        )
+        scaled = values * limit  # type: ignore[operator]
+        _check_not_larger(values, scaled)
+        clipped = scaled / arithmetic.MAXIMUM(norm, limit)
+        return _like(t, shaping.identity(clipped, name=scope))
+
+
+@export(v1="clip_by_average_norm")
+def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Any:
+    """As `clip_by_norm`, with the norm divided by the number of elements."""
+    with name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
+        values = _values(t)
+        count = arithmetic.cast(ranges.size(values), values.dtype.base_dtype)
+        axes = ranges.range(ranges.rank(values))
+        inverse = unary_functions.RSQRT(reductions.reduce_sum(values * values, axes))  # type: ignore[operator]
+        limit = constants.constant(1.0, values.dtype.base_dtype) / clip_norm
+        clipped = values * clip_norm * arithmetic.MINIMUM(inverse * count, limit)  # type: ignore[operator]
+        return _like(t, shaping.identity(clipped, name=scope))
+
+
+def _sequence(t_list: Any) -> list[Any]:
+    if not isinstance(t_list, Sequence) or isinstance(t_list, (str, bytes)):
+        raise TypeError(f"t_list should be a sequence of tensors. Received {type(t_list)}.")
+    return list(t_list)
+
+
+@export("linalg.global_norm", v1="global_norm")
+def global_norm(t_list: Any, name: str | None = None) -> Tensor:
+    """sqrt(sum over tensors of l2norm(t)^2), a scalar; None entries do not count.
+
+    Raises:
+        TypeError: `t_list` is not a sequence.
+    """
+    given = _sequence(t_list)
+    with name_scope(name, "global_norm", given):
+        halves = []
+        for t in given:
+            if t is not None:
+                values = _values(t)
+                with name_scope(None, "") if context.executing_eagerly() else colocate_with(values):
+                    halves.append(bias.L2_LOSS(values))
+        if not halves:
+            return constants.constant(0.0, name="global_norm")
+        total = reductions.reduce_sum(shaping.PACK(halves, name="stack"))
+        two = constants.constant(2.0, total.dtype.base_dtype)
+        return unary_functions.SQRT(total * two, name="global_norm")  # type: ignore[operator]
+
+
+@export("clip_by_global_norm")
+def clip_by_global_norm(
+    t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
+) -> tuple[list[Any], Tensor]:
+    """Every tensor times `clip_norm / max(global_norm, clip_norm)`, and the global norm.
+
+    Args:
+        t_list: tensors, IndexedSlices and Nones.
+        clip_norm: the largest global norm to leave, positive.
+        use_norm: the norm to use in place of the computed one.
+        name: the name of the ops.
+
+    Returns:
+        (the clipped list, in order, with None where it was None; the norm that was used). A norm that is not finite makes
+        everything NaN.
+
+    Raises:
+        TypeError: `t_list` is not a sequence.
+    """
+    given = _sequence(t_list)
+    if use_norm is None:
+        use_norm = global_norm(given, name)
+    with name_scope(name, "clip_by_global_norm", [*given, clip_norm]) as scope:
+        use_norm = convert_to_tensor(use_norm)
+        inverse = 1.0 / use_norm  # type: ignore[operator]
+        limit = constants.constant(1.0, use_norm.dtype.base_dtype) / clip_norm
+        scale = clip_norm * arithmetic.MINIMUM(inverse, limit)  # type: ignore[operator]
+        scale = scale + (use_norm - use_norm)  # type: ignore[operator]  # NaN from an infinite norm
+        clipped: list[Any] = []
+        for i, t in enumerate(given):
+            if t is None:
+                clipped.append(None)
+                continue
+            values = _values(t)
+            with name_scope(None, "") if context.executing_eagerly() else colocate_with(values):
+                # 16-bit gradients may come with a norm that was computed in 32 bits.
+                scaled = values * arithmetic.cast(scale, values.dtype.base_dtype)  # type: ignore[operator]
+                clipped.append(_like(t, shaping.identity(scaled, name=f"{scope}_{i}")))
+        return clipped, use_norm

@@ -1,0 +1,419 @@
+"""Counts: bincount, histograms, buckets, nonzero elements, confusion matrices."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import INDEX, DType, as_dtype
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import FLOATS_LIST, define, one_of, unchanged
+from stoker._src.graph.scopes import control_dependencies, name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array import joining, ranges, scattering, shaping
+from stoker._src.ops.control_flow import assertions
+from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.ragged import ragged_counting, ragged_tensor
+from stoker._src.ops.support.movement import allocatable, itemsize
+from stoker._src.ops.support.values import torch_dtype
+
+_COUNTED = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
+
+# ---- Bincount ---------------------------------------------------------------------------------------------------
+
+BINCOUNT = define("Bincount(arr: int32, size: scalar host int32, weights: T) -> (bins: T)", T=_COUNTED)
+DENSE_BINCOUNT = define(
+    "DenseBincount(input: Tidx, size: scalar host Tidx, weights: T) -> (output: T)",
+    Tidx=INDEX,
+    T=_COUNTED,
+    binary_output=False,
+)
+
+
+def _check_counts(values: torch.Tensor, size: int) -> None:
+    if size < 0:
+        raise InvalidArgumentError(None, None, f"size ({size}) must be non-negative")
+    if values.numel() and int(values.min()) < 0:
+        raise InvalidArgumentError(None, None, "Input arr must be non-negative!")
+
+
+@BINCOUNT.kernel
+def bincount_kernel(arr: torch.Tensor, size: int, weights: torch.Tensor) -> torch.Tensor:
+    _check_counts(arr, size)
+    allocatable([3, size], itemsize(weights))  # the counts, and what they are made from
+    return dense_bincount_kernel(arr.reshape(-1), size, weights.reshape(-1), binary_output=False)
+
+
+@BINCOUNT.shape(values=["size"])
+def bincount_shape(arr: Shape, size: np.ndarray | None, weights: Shape) -> Shape:
+    if size is None:
+        return Shape((None,))
+    if size < 0:
+        raise InvalidArgumentError(None, None, f"size ({size}) must be non-negative")
+    return Shape((int(size),))
+
+
+@DENSE_BINCOUNT.kernel
+def dense_bincount_kernel(
+    input: torch.Tensor, size: int, weights: torch.Tensor, *, binary_output: bool
+) -> torch.Tensor:
+    if input.ndim > 2:
+        raise InvalidArgumentError(None, None, f"Shape must be at most rank 2 but is rank {input.ndim}")
+    _check_counts(input, size)
+    if weights.numel() and weights.shape != input.shape:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"`weights` must be the same shape as `arr` or a length-0 `Tensor`, but its shape is {list(weights.shape)}.",
+        )
+    rows = input.reshape(1, -1) if input.ndim < 2 else input
+    counted = rows < size
+    places = torch.where(counted, rows, 0).to(torch.int64)
+    amounts = (
+        weights.reshape(rows.shape)
+        if weights.numel()
+        else torch.ones(rows.shape, dtype=weights.dtype, device=input.device)
+    )
+    amounts = torch.where(counted, amounts, torch.zeros((), dtype=weights.dtype, device=input.device))
+    allocatable([rows.shape[0], size], itemsize(weights))
+    result = torch.zeros((rows.shape[0], size), dtype=weights.dtype, device=input.device)
+    if size:
+        result.scatter_add_(1, places, amounts)
+        if binary_output:
+            hits = torch.zeros_like(result).scatter_add_(1, places, counted.to(result.dtype))
+            result = (hits != 0).to(result.dtype)
+    return result[0].clone() if input.ndim < 2 else result
+
+
+@DENSE_BINCOUNT.shape(values=["size"])
+def dense_bincount_shape(input: Shape, size: np.ndarray | None, weights: Shape) -> Shape:
+    if size is not None and size < 0:
+        raise InvalidArgumentError(None, None, f"size ({size}) must be non-negative")
+    last = None if size is None else int(size)
+    if input.at_most(2).dims is None:
+        return Shape(None)
+    return Shape((last,)) if len(input) < 2 else Shape((input[0], last))
+
+
+def _bin_limits(arr: Tensor, minlength: Any, maxlength: Any) -> Tensor:
+    """How many bins there are: one more than the largest value, within the limits given."""
+    kind = arr.dtype.base_dtype
+    empty = arithmetic.cast(arithmetic.greater(ranges.size(arr), 0), kind)
+    size = arithmetic.multiply(arithmetic.add(reductions.reduce_max(arr), arithmetic.number(1, arr)), empty)
+    if minlength is not None:
+        size = arithmetic.maximum(convert_to_tensor(minlength, kind, name="minlength"), size)
+    if maxlength is not None:
+        size = arithmetic.minimum(convert_to_tensor(maxlength, kind, name="maxlength"), size)
+    return size
+
+
+@export(v1=("bincount", "math.bincount"))
+def bincount_v1(
+    arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32
+) -> Tensor:
+    """How often each whole number appears in `arr`; with `weights`, the sum of the weights at its places."""
+    return bincount(arr, weights, minlength, maxlength, dtype)
+
+
+@export(v2="math.bincount")
+def bincount(
+    arr: Any,
+    weights: Any = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: Any = dtypes.int32,
+    name: str | None = None,
+    axis: Any = None,
+    binary_output: bool = False,
+) -> Tensor:
+    """How often each whole number appears in `arr`; with `weights`, the sum of the weights at its places.
+
+    Args:
+        arr: Whole numbers from 0, of rank 2 at most where `axis` is given.
+        weights: A weight for each element; the result has its dtype.
+        minlength: The least number of bins.
+        maxlength: The number of bins above which values are left out.
+        dtype: The dtype of counts.
+        name: A name for the scope.
+        axis: 0 or None counts over all elements, -1 row by row.
+        binary_output: Whether to say only if a number appears.
+
+    Raises:
+        ValueError: another axis, or both weights and `binary_output`.
+    """
+    with name_scope(name, "bincount"):
+        if isinstance(arr, (SparseTensor, ragged_tensor.RaggedTensor)):
+            if axis == -1:
+                return _rows_of_parts(arr, weights, minlength, maxlength, as_dtype(dtype), binary_output)
+            arr = arr.values if isinstance(arr, SparseTensor) else arr.flat_values
+            weights = getattr(weights, "flat_values", getattr(weights, "values", weights))
+        arr = convert_to_tensor(arr, name="arr")
+        if not arr.dtype.is_integer:
+            arr = arithmetic.cast(arr, dtypes.int32)
+        if binary_output and weights is not None:
+            raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
+        if axis not in (None, 0, -1):
+            raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
+        size = _bin_limits(arr, minlength, maxlength)
+        if weights is None:
+            amounts = shaping.zeros([0], as_dtype(dtype))
+        else:
+            amounts = convert_to_tensor(weights, name="weights")
+        if axis != -1:
+            arr = shaping.reshape(arr, [-1])
+            amounts = amounts if weights is None else shaping.reshape(amounts, [-1])
+        return DENSE_BINCOUNT(arr, size, amounts, binary_output=binary_output)
+
+
+def _rows_of_parts(arr: Any, weights: Any, minlength: Any, maxlength: Any, dtype: DType, binary_output: bool) -> Tensor:
+    """Counts for each row of a sparse or ragged tensor."""
+    if binary_output and weights is not None:
+        raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
+    values = arr.values if isinstance(arr, SparseTensor) else arr.flat_values
+    if values.dtype.base_dtype not in INDEX:
+        values = arithmetic.cast(values, dtypes.int32)
+    size = _bin_limits(values, minlength, maxlength)
+    if weights is None:
+        amounts = shaping.zeros([0], dtype)
+    else:
+        amounts = weights.values if isinstance(weights, SparseTensor) else weights.flat_values
+    if isinstance(arr, SparseTensor):
+        return ragged_counting.SPARSE_BINCOUNT(
+            arr.indices, values, arr.dense_shape, size, amounts, binary_output=binary_output
+        )
+    splits = arithmetic.cast(arr.row_splits, dtypes.int64)
+    return ragged_counting.RAGGED_BINCOUNT(splits, values, size, amounts, binary_output=binary_output)
+
+
+# ---- histograms -------------------------------------------------------------------------------------------------
+
+HISTOGRAM_FIXED_WIDTH = define(
+    "HistogramFixedWidth(values: T, value_range: T, nbins: scalar host int32) -> (out: dtype)",
+    T=_COUNTED,
+    dtype=one_of(*INDEX, default=dtypes.int32),
+)
+
+
+def _bins(values: torch.Tensor, low: torch.Tensor, high: torch.Tensor, nbins: int) -> torch.Tensor:
+    step = (high.to(torch.float64) - low.to(torch.float64)) / nbins
+    scaled = torch.floor((values.to(torch.float64) - low.to(torch.float64)) / step)
+    return scaled.clamp(0, nbins - 1).to(torch.int64)
+
+
+@HISTOGRAM_FIXED_WIDTH.kernel
+def histogram_fixed_width_kernel(
+    values: torch.Tensor, value_range: torch.Tensor, nbins: int, *, dtype: DType
+) -> torch.Tensor:
+    if value_range.shape != (2,):
+        raise InvalidArgumentError(
+            None, None, f"value_range should be a vector of 2 elements, but its shape is {list(value_range.shape)}"
+        )
+    low, high = value_range[0], value_range[1]
+    if bool(low >= high):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"value_range should satisfy value_range[0] < value_range[1], but got '[{low.item()}, {high.item()}]'",
+        )
+    if nbins <= 0:
+        raise InvalidArgumentError(None, None, f"nbins should be a positive number, but got '{nbins}'")
+    if values.is_floating_point() and bool(torch.isnan(values).any()):
+        raise InvalidArgumentError(None, None, "Histogram values must not contain NaN")
+    allocatable([nbins], 8)
+    return torch.bincount(_bins(values, low, high, nbins).reshape(-1), minlength=nbins).to(torch_dtype(dtype))
+
+
+@HISTOGRAM_FIXED_WIDTH.shape(values=["nbins"])
+def histogram_fixed_width_shape(values: Shape, value_range: Shape, nbins: np.ndarray | None) -> Shape:
+    value_range.merge(Shape((2,)))
+    if nbins is not None and nbins <= 0:
+        raise InvalidArgumentError(None, None, f"Requires nbins > 0: {nbins}")
+    return Shape((None if nbins is None else int(nbins),))
+
+
+@export("histogram_fixed_width")
+def histogram_fixed_width(
+    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """How many values fall into each of `nbins` bins of equal width; values outside go to the first or last."""
+    with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
+        values = convert_to_tensor(values, name="values")
+        value_range = convert_to_tensor(value_range, values.dtype.base_dtype, name="value_range")
+        return HISTOGRAM_FIXED_WIDTH(values, value_range, nbins, dtype=dtype, name=scope)
+
+
+@export("histogram_fixed_width_bins")
+def histogram_fixed_width_bins(
+    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """The bin each value falls into, of `nbins` bins of equal width; values outside go to the first or last."""
+    with name_scope(name, "histogram_fixed_width_bins", [values, value_range, nbins]):
+        values = convert_to_tensor(values, name="values")
+        sizes = shaping.shape(values)
+        flat = shaping.reshape(values, [-1])
+        limits = convert_to_tensor(value_range, name="value_range")
+        count = convert_to_tensor(nbins, dtypes.int32, name="nbins")
+        positive = assertions.assert_op(arithmetic.GREATER(count, 0), ["nbins must be positive, found", count])
+        with control_dependencies([] if positive is None else [positive]):
+            wide = arithmetic.cast(count, values.dtype.base_dtype)
+        low, high = limits[0], limits[1]
+        scaled = arithmetic.truediv(arithmetic.subtract(flat, low), arithmetic.subtract(high, low))
+        wide = arithmetic.cast(wide, scaled.dtype.base_dtype)
+        places = arithmetic.floor(arithmetic.multiply(wide, scaled))
+        inside = arithmetic.maximum(
+            arithmetic.minimum(places, arithmetic.subtract(wide, 1)), arithmetic.number(0, places)
+        )
+        return shaping.reshape(arithmetic.cast(inside, as_dtype(dtype)), sizes)
+
+
+BUCKETIZE = define("Bucketize(input: T) -> (output: int32)", T=_COUNTED, boundaries=FLOATS_LIST)
+BUCKETIZE.shape(unchanged)
+
+
+@BUCKETIZE.kernel
+def bucketize_kernel(input: torch.Tensor, *, boundaries: tuple[float, ...]) -> torch.Tensor:
+    if any(b < a for a, b in itertools.pairwise(boundaries)):
+        raise InvalidArgumentError(None, None, f"Expected sorted boundaries, got {list(boundaries)}")
+    edges = torch.tensor(boundaries, dtype=torch.float32, device=input.device)
+    wide = input if input.is_floating_point() else input.to(torch.float64)
+    return torch.bucketize(wide, edges.to(wide.dtype), right=True, out_int32=True)
+
+
+@export(v1="contrib.layers.bucketize")
+def bucketize(input: Any, boundaries: Any, name: str | None = None) -> Tensor:
+    """The bucket of each element: how many of the sorted `boundaries` are not above it."""
+    return BUCKETIZE(input, boundaries=list(boundaries), name=name)
+
+
+# ---- nonzero elements -------------------------------------------------------------------------------------------
+
+
+def _count_nonzero(x: Any, axis: Any, keepdims: bool, dtype: Any, name: str | None) -> Tensor:
+    with name_scope(name, "count_nonzero", [x]):
+        x = convert_to_tensor(x, name="input")
+        kind = x.dtype.base_dtype
+        zero = shaping.zeros([], kind) if kind is not dtypes.string else convert_to_tensor("")
+        hits = arithmetic.cast(arithmetic.not_equal(x, zero), dtypes.int64)
+        return arithmetic.cast(reductions.reduce_sum(hits, axis, keepdims), as_dtype(dtype))
+
+
+@export(v1=("count_nonzero", "math.count_nonzero"))
+def count_nonzero(
+    input_tensor: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+    dtype: Any = dtypes.int64,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: Any = None,
+    input: Any = None,
+) -> Tensor:
+    """How many elements are not zero (not empty, for strings) over `axis`.
+
+    Raises:
+        ValueError: both spellings of an argument, or no input.
+    """
+    if input is not None:
+        if input_tensor is not None:
+            raise ValueError("Cannot specify both 'input' and 'input_tensor'.")
+        input_tensor = input
+    if input_tensor is None:
+        raise ValueError("count_nonzero needs an input.")
+    axis, keep = reductions.older_arguments(axis, keepdims, reduction_indices, keep_dims)
+    return _count_nonzero(input_tensor, axis, keep, dtype, name)
+
+
+@export(v2="math.count_nonzero")
+def count_nonzero_v2(
+    input: Any, axis: Any = None, keepdims: Any = None, dtype: Any = dtypes.int64, name: str | None = None
+) -> Tensor:
+    """How many elements are not zero (not empty, for strings) over `axis`."""
+    return _count_nonzero(input, axis, bool(keepdims), dtype, name)
+
+
+# ---- confusion matrix -------------------------------------------------------------------------------------------
+
+
+def _of_one_rank(labels: Tensor, predictions: Tensor) -> tuple[Tensor, Tensor]:
+    """The two without the last dimension of one, where that is 1 and one the other does not have."""
+    ranks = labels.static_shape.rank, predictions.static_shape.rank
+    if None not in ranks and ranks[0] - ranks[1] == 1 and labels.static_shape[-1] in (1, None):  # type: ignore[operator]
+        labels = shaping.squeeze(labels, [-1])
+    elif None not in ranks and ranks[1] - ranks[0] == 1 and predictions.static_shape[-1] in (1, None):  # type: ignore[operator]
+        predictions = shaping.squeeze(predictions, [-1])
+    return labels, predictions
+
+
+def _confusion_matrix(
+    labels: Any, predictions: Any, num_classes: Any, dtype: Any, name: str | None, weights: Any
+) -> Tensor:
+    with name_scope(name, "confusion_matrix", [labels, predictions, weights]):
+        labels, predictions = _of_one_rank(
+            convert_to_tensor(labels, name="labels"), convert_to_tensor(predictions, name="predictions")
+        )
+        labels, predictions = arithmetic.cast(labels, dtypes.int64), arithmetic.cast(predictions, dtypes.int64)
+        _check_classes(labels, "labels", None)
+        _check_classes(predictions, "predictions", None)
+        if num_classes is None:
+            largest = arithmetic.maximum(reductions.reduce_max(predictions), reductions.reduce_max(labels))
+            count = arithmetic.add(largest, arithmetic.number(1, largest))
+        else:
+            count = arithmetic.cast(convert_to_tensor(num_classes), dtypes.int64)
+            _check_classes(labels, "labels", count)
+            _check_classes(predictions, "predictions", count)
+        kind = as_dtype(dtype)
+        if weights is not None:
+            weights = convert_to_tensor(weights)
+            predictions.shape.assert_is_compatible_with(weights.shape)
+        amounts = shaping.ones_like(predictions, kind) if weights is None else arithmetic.cast(weights, kind)
+        places = joining.stack([labels, predictions], axis=1)
+        return scattering.SCATTER_ND(places, amounts, shaping.PACK([count, count]))
+
+
+def _check_classes(classes: Tensor, label: str, count: Tensor | None) -> None:
+    """Refuses classes whose numbers are known not to be in a confusion matrix; others are found when it is filled."""
+    found = constant_value(classes)
+    if found is None or not found.size:
+        return
+    if found.min() < 0:
+        raise InvalidArgumentError(None, None, f"`{label}` contains negative values: {found.tolist()}")
+    limit = None if count is None else constant_value(count)
+    if limit is not None and (found >= limit).any():
+        raise InvalidArgumentError(
+            None, None, f"`{label}` out of bound: {found.tolist()} is not below {limit.tolist()}"
+        )
+
+
+@export(v1=("confusion_matrix", "math.confusion_matrix", "contrib.metrics.confusion_matrix"))
+def confusion_matrix(
+    labels: Any,
+    predictions: Any,
+    num_classes: Any = None,
+    dtype: Any = dtypes.int32,
+    name: str | None = None,
+    weights: Any = None,
+) -> Tensor:
+    """Counts (or sums of weights) by label (rows) and prediction (columns)."""
+    return _confusion_matrix(labels, predictions, num_classes, dtype, name, weights)
+
+
+@export(v2="math.confusion_matrix")
+def confusion_matrix_v2(
+    labels: Any,
+    predictions: Any,
+    num_classes: Any = None,
+    weights: Any = None,
+    dtype: Any = dtypes.int32,
+    name: str | None = None,
+) -> Tensor:
+    """Counts (or sums of weights) by label (rows) and prediction (columns)."""
+    return _confusion_matrix(labels, predictions, num_classes, dtype, name, weights)

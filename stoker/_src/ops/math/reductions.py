@@ -1,0 +1,578 @@
+"""Reductions over dimensions: sums, means, products, extremes, norms, logical reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import INDEX, NUMERIC, REAL, DType
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export, named
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import OpDefinition, define, one_of
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array import ranges, selection, shaping
+from stoker._src.ops.array.constants import constant
+from stoker._src.ops.linalg import decompositions
+from stoker._src.ops.math import arithmetic, scans, sorting, unary_functions
+from stoker._src.ops.support.unsigned import modular, ordered
+
+AXES = one_of(*INDEX, default=dtypes.int32)
+
+
+def _reduction(name: str, allowed: Any) -> OpDefinition:
+    if allowed is dtypes.bool_:
+        signature = f"{name}(input: bool, reduction_indices: rank<2* host Tidx) -> (output: bool)"
+        definition = define(signature, keep_dims=False, Tidx=AXES)
+    else:
+        signature = f"{name}(input: T, reduction_indices: rank<2* host Tidx) -> (output: T)"
+        definition = define(signature, keep_dims=False, T=allowed, Tidx=AXES)
+    definition.shape(reduced_shape, values=["reduction_indices"])
+    return definition
+
+
+def reduced_shape(input: Shape, reduction_indices: np.ndarray | None, *, keep_dims: bool) -> Shape:
+    if input.dims is None:
+        return UNKNOWN_SHAPE
+    if reduction_indices is None:
+        return Shape((None,) * len(input)) if keep_dims else UNKNOWN_SHAPE
+    axes = {input.normalize_axis(int(axis)) for axis in np.ravel(reduction_indices)}
+    dims: list[Dim] = []
+    for i, size in enumerate(input.dims):
+        if i not in axes:
+            dims.append(size)
+        elif keep_dims:
+            dims.append(1)
+    return Shape(dims)
+
+
+def _axes(input: torch.Tensor, reduction_indices: Any) -> list[int]:
+    """The axes to reduce.
+
+    Raises:
+        InvalidArgumentError: an axis out of range, or named twice.
+    """
+    axes = reduction_indices if isinstance(reduction_indices, list) else [reduction_indices]
+    if axes and isinstance(axes[0], list):
+        axes = np.ravel(axes).tolist()
+    rank = input.ndim
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise InvalidArgumentError(
+                None, None, f"Invalid reduction dimension ({axis} for input with {rank} dimension(s))"
+            )
+    if len(axes) > 1 and len({axis % rank for axis in axes}) < len(axes):
+        raise InvalidArgumentError(
+            None, None, f"Invalid reduction arguments: Axes contains duplicate dimension: {axes}"
+        )
+    return axes
+
+
+# ---- Sum --------------------------------------------------------------------------------------------------------
+
+SUM = _reduction("Sum", NUMERIC)
+
+
+@SUM.kernel
+@modular
+def sum_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
+    axes = _axes(input, reduction_indices)
+    if not axes:  # torch would sum over everything
+        return input.clone()
+    return torch.sum(input, axes, keep_dims, dtype=input.dtype)
+
+
+@SUM.grad
+def sum_grad(op: Operation, g: Tensor) -> Any:
+    x, axes = op.inputs
+    return _spread(g, x, axes, op.attr("keep_dims")), None
+
+
+@SUM.lower
+def sum_lower(build: Any, op: Operation, x: Any, axis: int | list[int]) -> Any:
+    return build.sum(x, axis if isinstance(axis, list) else [axis], keep_dims=op.attr("keep_dims"))
+
+
+# ---- Mean -------------------------------------------------------------------------------------------------------
+
+MEAN = _reduction("Mean", NUMERIC)
+
+
+@MEAN.lower
+def mean_lower(build: Any, op: Operation, x: Any, axis: int | list[int]) -> Any:
+    return build.sum(x, axis if isinstance(axis, list) else [axis], keep_dims=op.attr("keep_dims"), mean=True)
+
+
+@MEAN.kernel
+def mean_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
+    axes = _axes(input, reduction_indices)
+    if not axes:
+        return input.clone()
+    if input.dtype.is_floating_point or input.dtype.is_complex:
+        return torch.mean(input, axes, keep_dims)
+    count = int(np.prod([input.shape[axis] for axis in axes]))
+    # Sums are taken in 64 bits: the mean of small integers fits, their sum need not.
+    wide = input if input.dtype is torch.uint64 else input.long()
+    total = sum_kernel(wide, reduction_indices, keep_dims=keep_dims)
+    if count:
+        total = arithmetic.TRUNCATE_DIV.kernel_fn(total, torch.tensor(count, device=input.device).to(wide.dtype))  # type: ignore[misc]
+    return total.to(input.dtype)
+
+
+@MEAN.grad
+def mean_grad(op: Operation, g: Tensor) -> Any:
+    x, axes = op.inputs
+    before, after = x.static_shape.size, op.outputs[0].static_shape.size
+    if before is not None and after:
+        factor = constant(before // after, dtypes.int32)
+    elif after == 1:
+        factor = ranges.SIZE(x)
+    else:
+        factor = arithmetic.FLOOR_DIV(ranges.SIZE(x), arithmetic.maximum(ranges.SIZE(op.outputs[0]), 1))
+    # Dividing before spreading: one division for each output, not for each input (unless there are none of these).
+    if before == 0:
+        return arithmetic.realdiv(
+            _spread(g, x, axes, op.attr("keep_dims")), arithmetic.cast(factor, g.dtype.base_dtype)
+        ), None
+    return _spread(
+        arithmetic.realdiv(g, arithmetic.cast(factor, g.dtype.base_dtype)), x, axes, op.attr("keep_dims")
+    ), None
+
+
+def kept_sizes(x: Tensor, axes: Tensor) -> Any:
+    """The sizes of `x` with ones at `axes`: those of the reduction with its dimensions kept.
+
+    A list with one -1 at most where static shapes tell, else a tensor.
+    """
+    known, values = x.static_shape, constant_value(axes)
+    if values is not None and known.rank is not None:
+        reduced = {known.normalize_axis(int(axis)) for axis in np.ravel(values)}
+        sizes = [1 if i in reduced else (-1 if size is None else size) for i, size in enumerate(known)]
+        if sizes.count(-1) <= 1:  # reshape works out one unknown size
+            return sizes
+    # 1 at each axis, 0 elsewhere, as a sum of one-hot rows; then sizes * (1 - mask) + mask.
+    sizes = shaping.SHAPE_OP(x)
+    count = ranges.rank(x)
+    wrapped = arithmetic.FLOOR_MOD(arithmetic.cast(shaping.reshape(axes, [-1, 1]), dtypes.int32), count)
+    hits = arithmetic.cast(arithmetic.equal(wrapped, ranges.range(0, count)), dtypes.int32)
+    mask = MAX(shaping.concat([shaping.zeros_like(shaping.reshape(sizes, [1, -1])), hits], 0), 0)
+    return arithmetic.add(arithmetic.multiply(sizes, arithmetic.subtract(1, mask)), mask)
+
+
+def _spread(g: Tensor, x: Tensor, axes: Tensor, keep_dims: bool) -> Tensor:
+    """The gradient of a sum: `g` repeated along the reduced dimensions of `x`."""
+    if not keep_dims:
+        g = shaping.reshape(g, kept_sizes(x, axes))
+    return ranges.broadcast_to(g, shaping.shape(x))
+
+
+# ---- Prod -------------------------------------------------------------------------------------------------------
+
+PROD = _reduction("Prod", NUMERIC)
+
+
+@PROD.kernel
+@modular
+def prod_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
+    result = input
+    rank = input.ndim
+    for axis in sorted({axis % rank for axis in _axes(input, reduction_indices)}, reverse=True):
+        result = torch.prod(result, axis, keep_dims, dtype=input.dtype)
+    return result.clone() if result is input else result
+
+
+@PROD.grad
+def prod_grad(op: Operation, g: Tensor) -> Any:
+    """Each element's factor is the product of all others, from products of what is before and after it.
+
+    Dividing the product by the element would be wrong where an element is zero.
+    """
+    x, axes = op.inputs
+    if not op.attr("keep_dims"):
+        g = shaping.reshape(g, kept_sizes(x, axes))
+    g = ranges.broadcast_to(g, shaping.shape(x))
+    rank = x.static_shape.rank
+    values = constant_value(axes)
+    if rank is not None and values is not None:
+        reduced = sorted({x.static_shape.normalize_axis(int(axis)) for axis in np.ravel(values)})
+        kept = [axis for axis in builtin_range(rank) if axis not in reduced]
+        order = reduced + kept
+        moved = shaping.transpose(x, order) if order != list(builtin_range(rank)) else x
+        sizes = shaping.shape(moved)
+        known = moved.static_shape
+        first = known[: len(reduced)].size
+        flat_sizes: Any = [first if first is not None else -1, -1 if first is not None else known[len(reduced) :].size]
+        if None in flat_sizes or 0 in flat_sizes:
+            flat_sizes = shaping.PACK([reduce_prod(sizes[: len(reduced)]), reduce_prod(sizes[len(reduced) :])])
+        inverse: Any = np.argsort(order).tolist()
+    else:
+        count = ranges.rank(x)
+        wrapped = arithmetic.FLOOR_MOD(arithmetic.cast(shaping.reshape(axes, [-1]), dtypes.int32), count)
+        every = ranges.range(0, count)
+        is_reduced = reduce_any(arithmetic.equal(shaping.reshape(wrapped, [-1, 1]), every), 0)
+        # Sorting by (kept, position) brings the reduced dimensions to the front.
+        order = sorting.argsort(
+            arithmetic.add(
+                arithmetic.multiply(arithmetic.cast(arithmetic.logical_not(is_reduced), dtypes.int32), count), every
+            )
+        )
+        moved = shaping.transpose(x, order)
+        sizes = shaping.shape(moved)
+        number = reduce_sum(arithmetic.cast(is_reduced, dtypes.int32))
+        flat_sizes = shaping.PACK([reduce_prod(sizes[:number]), reduce_prod(sizes[number:])])
+        inverse = shaping.invert_permutation(order)
+    flat = shaping.reshape(moved, flat_sizes)
+    before = scans.cumprod(flat, axis=0, exclusive=True)
+    after = scans.cumprod(flat, axis=0, exclusive=True, reverse=True)
+    others = shaping.reshape(arithmetic.multiply(arithmetic.conj(before), arithmetic.conj(after)), sizes)
+    if not (isinstance(inverse, list) and inverse == list(builtin_range(len(inverse)))):
+        others = shaping.transpose(others, inverse)
+    return shaping.reshape(arithmetic.multiply(g, others), shaping.shape(x)), None
+
+
+builtin_range = range
+
+# ---- Max, Min ---------------------------------------------------------------------------------------------------
+
+MAX = _reduction("Max", REAL)
+MIN = _reduction("Min", REAL)
+
+
+def _extreme(name: str, function: Callable[..., torch.Tensor], least: bool) -> Callable[..., Any]:
+    def kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
+        axes = _axes(input, reduction_indices)
+        if not axes:
+            return input.clone()
+        if input.numel() == 0 and any(input.shape[axis] == 0 for axis in axes):
+            # Over no elements the extreme is the one that never wins.
+            info: Any = torch.finfo(input.dtype) if input.is_floating_point() else torch.iinfo(input.dtype)
+            worst = (
+                (float("inf") if least else float("-inf"))
+                if input.is_floating_point()
+                else (info.max if least else info.min)
+            )
+            sizes = reduced_shape(Shape(input.shape), np.array(axes), keep_dims=keep_dims)
+            return torch.full(list(sizes), worst, dtype=input.dtype, device=input.device)  # type: ignore[arg-type]
+        return function(input, axes, keep_dims)
+
+    kernel.__name__ = kernel.__qualname__ = name
+    return kernel
+
+
+MAX.kernel(ordered(_extreme("max_kernel", torch.amax, False)))
+MIN.kernel(ordered(_extreme("min_kernel", torch.amin, True)))
+
+
+@MAX.grad
+@MIN.grad
+def extreme_grad(op: Operation, g: Tensor) -> Any:
+    """Elements that tie share the gradient."""
+    x, axes = op.inputs
+    y = op.outputs[0]
+    if not op.attr("keep_dims"):
+        sizes = kept_sizes(x, axes)
+        y, g = shaping.reshape(y, sizes), shaping.reshape(g, sizes)
+    hits = arithmetic.cast(arithmetic.equal(y, x), g.dtype.base_dtype)
+    count = SUM(hits, axes, keep_dims=True)
+    return arithmetic.multiply(arithmetic.realdiv(hits, count), g), None
+
+
+# ---- All, Any ---------------------------------------------------------------------------------------------------
+
+ALL = _reduction("All", dtypes.bool_)
+ANY_OP = _reduction("Any", dtypes.bool_)
+
+
+@ALL.kernel
+def all_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
+    axes = _axes(input, reduction_indices)
+    return torch.all(input, axes, keep_dims) if axes else input.clone()  # type: ignore[call-overload]
+
+
+@ANY_OP.kernel
+def any_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
+    axes = _axes(input, reduction_indices)
+    return torch.any(input, axes, keep_dims) if axes else input.clone()  # type: ignore[call-overload]
+
+
+# ---- EuclideanNorm ----------------------------------------------------------------------------------------------
+
+EUCLIDEAN_NORM = _reduction("EuclideanNorm", NUMERIC)
+
+
+@EUCLIDEAN_NORM.kernel
+def euclidean_norm_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
+    axes = _axes(input, reduction_indices)
+    if not (input.is_floating_point() or input.is_complex()):
+        # The squares and their sum wrap; of a negative one the root is the smallest number.
+        wide = input.to(torch.int64)
+        total = (torch.sum(wide * wide, axes, keep_dims) if axes else wide * wide).to(input.dtype).to(torch.float64)
+        if input.dtype.is_signed:
+            root = torch.sqrt(total).nan_to_num(nan=float(torch.iinfo(input.dtype).min))
+            return root.to(torch.int64).to(input.dtype)
+        return torch.sqrt(total).to(torch.int64).to(input.dtype)
+    if not axes:
+        return torch.abs(input).to(input.dtype)
+    norm = torch.sqrt(torch.sum((input * input.conj()).real if input.is_complex() else input * input, axes, keep_dims))
+    return norm.to(input.dtype)
+
+
+@EUCLIDEAN_NORM.grad
+def euclidean_norm_grad(op: Operation, g: Tensor) -> Any:
+    x, axes = op.inputs
+    y = op.outputs[0]
+    if not op.attr("keep_dims"):
+        sizes = kept_sizes(x, axes)
+        y, g = shaping.reshape(y, sizes), shaping.reshape(g, sizes)
+    return arithmetic.truediv(x, arithmetic.realdiv(y, g)), None
+
+
+# ---- the functions ----------------------------------------------------------------------------------------------
+
+
+def reduction_axes(x: Tensor, axis: Any) -> Any:
+    """The axes a reduction was asked for: all of them for None."""
+    if axis is not None:
+        return axis
+    rank = x.static_shape.rank
+    if rank is not None:
+        return constant(np.arange(rank, dtype=np.int32))
+    return ranges.range(0, ranges.rank(x))
+
+
+def older_arguments(axis: Any, keepdims: Any, reduction_indices: Any, keep_dims: Any) -> tuple[Any, bool]:
+    """`axis` and `keepdims`, also under their names of TensorFlow 0.12 and 1.0.
+
+    Raises:
+        ValueError: both spellings of one were given.
+    """
+    if reduction_indices is not None:
+        if axis is not None:
+            raise ValueError("Cannot specify both 'axis' and 'reduction_indices'.")
+        axis = reduction_indices
+    if keep_dims is not None:
+        if keepdims is not None:
+            raise ValueError("Cannot specify both 'keepdims' and 'keep_dims'.")
+        keepdims = keep_dims
+    return axis, bool(keepdims)
+
+
+def _reduce(definition: OpDefinition, python_name: str, doc: str) -> Any:
+    """`tf.reduce_x` in its 1.x form, which also takes the 2.x arguments."""
+    doc = f"{doc} over `axis` (all dimensions for None).\n\n`reduction_indices` and `keep_dims` are older names."
+
+    @export(python_name, f"math.{python_name}")
+    @named(python_name, doc)
+    def reduce(
+        input_tensor: Any,
+        axis: Any = None,
+        keepdims: Any = None,
+        name: str | None = None,
+        reduction_indices: Any = None,
+        keep_dims: Any = None,
+    ) -> Tensor:
+        axis, keep = older_arguments(axis, keepdims, reduction_indices, keep_dims)
+        wanted = dtypes.bool_ if definition in (ALL, ANY_OP) and not isinstance(input_tensor, Tensor) else None
+        x = convert_to_tensor(input_tensor, wanted)
+        result = definition(x, reduction_axes(x, axis), keep_dims=keep, name=name)
+        if axis is None and not keep:
+            result.set_shape([])
+        return result
+
+    return reduce
+
+
+reduce_sum = _reduce(SUM, "reduce_sum", "The sum")
+reduce_mean = _reduce(MEAN, "reduce_mean", "The mean")
+reduce_prod = _reduce(PROD, "reduce_prod", "The product")
+reduce_max = _reduce(MAX, "reduce_max", "The largest element")
+reduce_min = _reduce(MIN, "reduce_min", "The smallest element")
+reduce_all = _reduce(ALL, "reduce_all", "Whether all elements are true")
+reduce_any = _reduce(ANY_OP, "reduce_any", "Whether any element is true")
+
+
+@export("math.reduce_euclidean_norm")
+def reduce_euclidean_norm(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The square root of the sum of squares over `axis` (all dimensions for None)."""
+    x = convert_to_tensor(input_tensor)
+    norm = EUCLIDEAN_NORM(x, reduction_axes(x, axis), keep_dims=bool(keepdims), name=name)
+    if axis is None and not keepdims:
+        norm.set_shape(())
+    return norm
+
+
+@export("reduce_logsumexp", "math.reduce_logsumexp")
+def reduce_logsumexp(
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: Any = None,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: Any = None,
+) -> Tensor:
+    """log(sum(exp(x))) over `axis`, without overflow: the largest element is taken out first."""
+    axis, keep = older_arguments(axis, keepdims, reduction_indices, keep_dims)
+    with name_scope(name, "ReduceLogSumExp", [input_tensor]) as scope:
+        x = convert_to_tensor(input_tensor)
+        largest = reduce_max(x, axis, True)
+        finite = selection.SELECT_V2(unary_functions.is_finite(largest), largest, 0)
+        largest = shaping.stop_gradient(finite)
+        result = arithmetic.log(reduce_sum(arithmetic.exp(arithmetic.subtract(x, largest)), axis, keep))
+        if not keep:
+            largest = shaping.reshape(largest, shaping.SHAPE_OP(result))
+        return arithmetic.ADD_V2(result, largest, name=scope)
+
+
+@export("math.reduce_variance")
+def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+    """The mean of the squared distance from the mean over `axis`.
+
+    Raises:
+        TypeError: integers.
+    """
+    with name_scope(name, "reduce_variance"):
+        x = convert_to_tensor(input_tensor)
+        if x.dtype.is_integer:
+            raise TypeError(f"Input must be either real or complex. Received integer type {x.dtype!r}.")
+        distance = x - reduce_mean(x, axis, True)
+        if distance.dtype.is_complex:
+            squares = arithmetic.cast(
+                unary_functions.real(arithmetic.multiply(arithmetic.conj(distance), distance)), _real(distance)
+            )
+        else:
+            squares = arithmetic.square(distance)
+        return reduce_mean(squares, axis, keepdims)
+
+
+def _real(x: Tensor) -> DType:
+    return x.dtype.base_dtype.real_dtype
+
+
+@export("math.reduce_std")
+def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+    """The standard deviation over `axis`: the square root of the variance."""
+    with name_scope(name, "reduce_std"):
+        return arithmetic.sqrt(reduce_variance(convert_to_tensor(input_tensor), axis, keepdims))
+
+
+# ---- norm -------------------------------------------------------------------------------------------------------
+
+
+def _euclidean(x: Tensor, axis: Any) -> Tensor:
+    # Of complex numbers it is complex too, with imaginary part zero, as TensorFlow has it.
+    return arithmetic.sqrt(reduce_sum(x * arithmetic.conj(x), axis, True))
+
+
+def _moved_last(x: Tensor, axes: list[int]) -> tuple[Any, Any]:
+    """The order of dimensions that has `axes` last, and the one that undoes it."""
+    rank = x.static_shape.rank
+    if rank is None:
+        count = ranges.rank(x)
+        chosen = arithmetic.floormod(convert_to_tensor(axes), count)
+        order = shaping.concat([selection.LIST_DIFF(ranges.range(count), chosen)[0], chosen], 0)
+        return order, shaping.invert_permutation(order)
+    last = [axis % rank for axis in axes]
+    order = [axis for axis in builtin_range(rank) if axis not in last] + last
+    return order, np.argsort(order).tolist()
+
+
+def _matrix_or_vector_norm(x: Tensor, ord: Any, axis: Any, matrix: bool) -> Tensor:
+    if ord in ("fro", "euclidean", 2, 2.0):
+        if matrix and ord in (2, 2.0):
+            order, back = _moved_last(x, axis)
+            moved = shaping.transpose(x, order)
+            largest = reduce_max(decompositions.svd(moved, compute_uv=False), -1, True)
+            largest = shaping.reshape(largest, shaping.concat([shaping.shape(largest), [1]], 0))
+            return shaping.transpose(largest, back)
+        return _euclidean(x, axis)
+    size = arithmetic.abs(x)
+    if matrix and ord in (1, 1.0, np.inf):
+        # The largest sum of a column (1) or of a row (infinity).
+        inner, outer = (axis[0], axis[1]) if ord != np.inf else (axis[1], axis[0])
+        return reduce_max(reduce_sum(size, inner, True), outer, True)
+    if ord in (1, 1.0):
+        return reduce_sum(size, axis, True)
+    if ord == np.inf:
+        return reduce_max(size, axis, True)
+    power = arithmetic.number(ord, size)
+    return arithmetic.power(reduce_sum(arithmetic.power(size, power), axis, True), arithmetic.number(1.0 / ord, size))
+
+
+def _norm(tensor: Any, ord: Any, axis: Any, keepdims: bool, name: str | None) -> Tensor:
+    matrix = isinstance(axis, (tuple, list)) and len(axis) == 2
+    allowed = ["euclidean", "fro", 1, 2, np.inf] if matrix else ["euclidean", 1, 2, np.inf]
+    if matrix:
+        if any(not isinstance(a, (int, np.integer)) for a in axis) or axis[0] == axis[1]:
+            raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
+        if ord not in allowed:
+            raise ValueError(f"'ord' must be a supported matrix norm in {allowed}, got {ord}")
+    else:
+        if not (axis is None or isinstance(axis, (int, np.integer))):
+            raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
+        if not isinstance(ord, (str, bytes, int, float)):
+            np.asarray(ord)  # says so of symbolic tensors and uneven lists
+            raise TypeError(f"'ord' must be a number or the name of a norm, got {ord!r}")
+        if ord != "euclidean" if isinstance(ord, (str, bytes)) else ord <= 0:
+            raise ValueError(f"'ord' must be a supported vector norm, got {ord}")
+    with name_scope(name, "norm", [tensor]):
+        x = convert_to_tensor(tensor)
+        axes: Any = list(axis) if matrix else axis  # type: ignore[arg-type]
+        result = _matrix_or_vector_norm(x, ord, axes, matrix)
+        if keepdims:
+            return result
+        if axis is None and x.static_shape.rank is not None:
+            axes = list(builtin_range(x.static_shape.rank))
+        return shaping.squeeze(result, axes)
+
+
+@export(v1=("norm", "linalg.norm"))
+def norm(
+    tensor: Any,
+    ord: Any = "euclidean",
+    axis: Any = None,
+    keepdims: Any = None,
+    name: str | None = None,
+    keep_dims: Any = None,
+) -> Tensor:
+    """The norm of vectors (`axis` an integer, or None for the whole tensor) or of matrices (`axis` a pair).
+
+    Args:
+        tensor: Real or complex numbers.
+        ord: 'euclidean', 'fro' (matrices), 1, 2, `np.inf`, or any positive number (vectors).
+        axis: None, an integer or a pair of integers.
+        keepdims: Whether reduced dimensions stay, with size 1. `keep_dims` is its older name.
+        name: A name for the scope.
+        keep_dims: The older name of `keepdims`.
+
+    Raises:
+        ValueError: an order or axes that make no norm.
+    """
+    _, keep = older_arguments(None, keepdims, None, keep_dims)
+    return _norm(tensor, ord, axis, keep, name)
+
+
+@export(v2=("norm", "linalg.norm"))
+def norm_v2(
+    tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None, name: str | None = None
+) -> Tensor:
+    """The norm of vectors or matrices; see `tf.compat.v1.norm`."""
+    return _norm(tensor, ord, axis, bool(keepdims), name)
+
+
+@export("linalg.normalize")
+def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """`tensor` divided by its norm along `axis`, and that norm with its dimensions kept."""
+    with name_scope(name, "normalize", [tensor]):
+        x = convert_to_tensor(tensor)
+        size = _norm(x, ord, axis, True, None)
+        size = arithmetic.cast(size, x.dtype.base_dtype)
+        return arithmetic.truediv(x, size), size

@@ -1,0 +1,407 @@
+"""Reductions over segments: rows that carry the same number are combined."""
+
+from __future__ import annotations
+
+import math as numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import INDEX, NUMERIC, REAL, DType
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import OpDefinition, define, one_of
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array import gathering, ranges, shaping
+from stoker._src.ops.math import arithmetic
+from stoker._src.ops.support.movement import allocatable
+from stoker._src.ops.support.unsigned import modular, ordered
+
+COUNT = one_of(*INDEX, default=dtypes.int32)
+
+
+def _gather(x: Tensor, ids: Any) -> Tensor:
+    """The rows `ids` of x."""
+    return gathering.GATHER_V2(x, ids, 0)
+
+
+# ---- combining rows ---------------------------------------------------------------------------------------------
+
+
+def _start(count: int, data: torch.Tensor, fill: Any) -> torch.Tensor:
+    sizes = allocatable([count, *data.shape[1:]], data.element_size())
+    return torch.full(sizes, fill, dtype=data.dtype, device=data.device)
+
+
+@modular
+def _add_rows(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
+    return _start(count, data, 0).index_add_(0, ids, data)
+
+
+@modular
+def _multiply_rows(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
+    if data.is_complex():
+        result = _start(count, data, 1)
+        for place, row in zip(ids.tolist(), data):
+            result[place] *= row
+        return result
+    return _start(count, data, 1).scatter_reduce_(0, _per_row(ids, data).expand_as(data), data, "prod")
+
+
+def _extreme_rows(how: str, fill: Callable[[torch.dtype], Any]) -> Callable[..., torch.Tensor]:
+    @ordered
+    def combine(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
+        return _start(count, data, fill(data.dtype)).scatter_reduce_(0, _per_row(ids, data).expand_as(data), data, how)
+
+    return combine
+
+
+def _limits(dtype: torch.dtype) -> Any:
+    return torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
+
+
+def _ends(dtype: torch.dtype) -> tuple[Any, Any]:
+    """The smallest and the largest value, infinities included."""
+    if dtype.is_floating_point:
+        return -numbers.inf, numbers.inf
+    return torch.iinfo(dtype).min, torch.iinfo(dtype).max
+
+
+# A group without elements, or with infinities alone, gives the end of the finite numbers, as in TensorFlow.
+_max_rows = _extreme_rows("amax", lambda dtype: _limits(dtype).min)
+_min_rows = _extreme_rows("amin", lambda dtype: _limits(dtype).max)
+
+
+def _mean_rows(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
+    totals = _add_rows(data, ids, count)
+    divisors = _per_row(torch.bincount(ids, minlength=count).clamp_(min=1), data)
+    if data.is_floating_point() or data.is_complex():
+        return totals / divisors.to(data.dtype)
+    return arithmetic.TRUNCATE_DIV.kernel_fn(totals, divisors.to(data.dtype))  # type: ignore[misc]
+
+
+def _per_row(numbers: torch.Tensor, data: torch.Tensor) -> torch.Tensor:
+    """One number for each row, shaped to multiply rows of `data`."""
+    return numbers.reshape(-1, *[1] * (data.ndim - 1))
+
+
+def _emptied(combine: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Segments without rows are 0, as the sorted ops have it, instead of the number that never wins."""
+
+    def run(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
+        result = combine(data, ids, count)
+        return torch.where(
+            _per_row(torch.bincount(ids, minlength=count) == 0, data), torch.zeros((), dtype=data.dtype), result
+        )
+
+    return run
+
+
+# ---- sorted segments --------------------------------------------------------------------------------------------
+
+
+def _check_sorted(data: torch.Tensor, ids: torch.Tensor) -> None:
+    if ids.ndim != 1:
+        raise InvalidArgumentError(None, None, f"segment_ids should be a vector, but has shape {list(ids.shape)}.")
+    if data.ndim == 0 or ids.shape[0] != data.shape[0]:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"segment_ids should be the same size as dimension 0 of input: {ids.shape[0]} ids, input {list(data.shape)}.",
+        )
+    if ids.numel():
+        if int(ids[0]) < 0:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Segment id {int(ids[0])} out of range [0, {int(ids[-1]) + 1}), possibly because 'segment_ids' input is not sorted.",
+            )
+        if ids.numel() > 1 and bool((ids[1:] < ids[:-1]).any()):
+            raise InvalidArgumentError(None, None, "segment ids are not increasing")
+
+
+def segment_shape(data: Shape, segment_ids: Shape) -> Shape:
+    segment_ids.of_rank(1)
+    return Shape((None,)).concat(data.at_least(1)[1:])
+
+
+def _sorted_op(
+    name: str,
+    combine: Callable[..., torch.Tensor],
+    allowed: tuple[DType, ...],
+    counted: Callable[..., torch.Tensor] | None = None,
+) -> OpDefinition:
+    """A sorted op, and the one with a stated number of segments, which may fill empty segments in its own way."""
+
+    def kernel(data: torch.Tensor, segment_ids: torch.Tensor) -> torch.Tensor:
+        _check_sorted(data, segment_ids)
+        count = int(segment_ids[-1]) + 1 if segment_ids.numel() else 0
+        return combine(data, segment_ids.to(torch.int64), count)
+
+    kernel.__name__ = kernel.__qualname__ = f"segment_{name.lower()}_kernel"
+    definition = define(f"Segment{name}(data: T, segment_ids: Tindices) -> (output: T)", T=allowed, Tindices=INDEX)
+    definition.kernel(kernel)
+    definition.shape(segment_shape)
+    if name != "Mean":
+        _counted_op(name, counted or combine, allowed)
+    return definition
+
+
+def _counted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[DType, ...]) -> None:
+    """The op with a stated number of segments; TensorFlow has a kernel for it in XLA alone, and no gradient."""
+
+    def kernel(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int) -> torch.Tensor:
+        _check_sorted(data, segment_ids)
+        last = int(segment_ids[-1]) if segment_ids.numel() else -1
+        if num_segments < 0 or last >= num_segments:
+            raise InvalidArgumentError(None, None, f"Segment id {last} out of range [0, {num_segments})")
+        return combine(data, segment_ids.to(torch.int64), num_segments)
+
+    kernel.__name__ = kernel.__qualname__ = f"segment_{name.lower()}_v2_kernel"
+    definition = define(
+        f"Segment{name}V2(data: T, segment_ids: vector Tindices, num_segments: scalar host Tnumsegments) -> (output: T)",
+        T=allowed,
+        Tindices=INDEX,
+        Tnumsegments=COUNT,
+    )
+    definition.kernel(kernel)
+
+    @definition.shape(values=["num_segments"])
+    def counted_shape(data: Shape, segment_ids: Shape, num_segments: np.ndarray | None) -> Shape:
+        data.at_least(1)[:1].merge(segment_ids)
+        if num_segments is not None and num_segments < 0:
+            raise InvalidArgumentError(None, None, f"num_segments must be non-negative but is {num_segments}")
+        return Shape((None if num_segments is None else int(num_segments),)).concat(data[1:])
+
+
+SEGMENT_SUM = _sorted_op("Sum", _add_rows, NUMERIC)
+SEGMENT_MEAN = _sorted_op("Mean", _mean_rows, NUMERIC)
+SEGMENT_PROD = _sorted_op("Prod", _multiply_rows, NUMERIC)
+SEGMENT_MIN = _sorted_op("Min", _emptied(_extreme_rows("amin", lambda dtype: _ends(dtype)[1])), REAL, _min_rows)
+SEGMENT_MAX = _sorted_op("Max", _emptied(_extreme_rows("amax", lambda dtype: _ends(dtype)[0])), REAL, _max_rows)
+
+
+@SEGMENT_SUM.grad
+def segment_sum_grad(op: Operation, g: Tensor) -> Any:
+    return _gather(g, op.inputs[1]), None
+
+
+@SEGMENT_MEAN.grad
+def segment_mean_grad(op: Operation, g: Tensor) -> Any:
+    data, ids = op.inputs
+    column = shaping.concat(
+        [shaping.SHAPE_OP(ids), shaping.fill(arithmetic.subtract(shaping.reshape(ranges.rank(data), [1]), 1), 1)], 0
+    )
+    ones = shaping.fill(column, arithmetic.number(1, g))
+    return _gather(arithmetic.realdiv(g, SEGMENT_SUM(ones, ids)), ids), None
+
+
+def _shared(op: Operation, g: Tensor, total: Callable[[Tensor], Tensor]) -> Tensor:
+    """The gradient of an extreme: rows that tie share it."""
+    data, ids = op.inputs[:2]
+    hits = arithmetic.equal(data, _gather(op.outputs[0], ids))
+    counts = total(arithmetic.cast(hits, g.dtype.base_dtype))
+    share = _gather(arithmetic.realdiv(g, counts), ids)
+    return arithmetic.select(hits, share, shaping.zeros_like(share))
+
+
+@SEGMENT_MIN.grad
+@SEGMENT_MAX.grad
+def segment_extreme_grad(op: Operation, g: Tensor) -> Any:
+    return _shared(op, g, lambda hits: SEGMENT_SUM(hits, op.inputs[1])), None
+
+
+@SEGMENT_PROD.grad
+def segment_prod_grad(op: Operation, g: Tensor) -> Any:
+    """The product of a segment's other rows: of those that are not zero, unless more than one is."""
+    data, ids = op.inputs
+    return _product_grad(data, ids, g, lambda x, reduce: reduce(x, ids), SEGMENT_SUM, SEGMENT_PROD), None
+
+
+def _product_grad(data: Tensor, ids: Tensor, g: Tensor, apply: Any, total: Any, product: Any) -> Tensor:
+    zero = arithmetic.equal(data, arithmetic.number(0, data))
+    zeros = apply(arithmetic.cast(zero, dtypes.int32), total)
+    # Two zeros in a segment make every partial product zero.
+    g = arithmetic.select(arithmetic.greater(zeros, 1), shaping.zeros_like(g), g)
+    whole = apply(arithmetic.select(zero, shaping.ones_like(data), data), product)
+    rows = _gather(apply(data, product), ids)
+    without = _gather(whole, ids)
+    partial = arithmetic.select(
+        zero, without, arithmetic.realdiv(rows, arithmetic.select(zero, shaping.ones_like(data), data))
+    )
+    return arithmetic.multiply(_gather(g, ids), partial)
+
+
+def _segment_function(name: str, definition: OpDefinition, doc: str) -> Any:
+    def apply(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+        return definition(data, segment_ids, name=name)
+
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = f"{doc} of the rows of each segment; `segment_ids` must be sorted and start from 0 or above."
+    return export(f"math.{name}", v1=name)(apply)
+
+
+segment_sum = _segment_function("segment_sum", SEGMENT_SUM, "The sum")
+segment_mean = _segment_function("segment_mean", SEGMENT_MEAN, "The mean")
+segment_prod = _segment_function("segment_prod", SEGMENT_PROD, "The product")
+segment_min = _segment_function("segment_min", SEGMENT_MIN, "The smallest")
+segment_max = _segment_function("segment_max", SEGMENT_MAX, "The largest")
+
+# ---- unsorted segments ------------------------------------------------------------------------------------------
+
+
+def _flattened(data: torch.Tensor, ids: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows and their segments, one dimension each; rows of negative segments are dropped."""
+    if count < 0:
+        raise InvalidArgumentError(None, None, f"Input num_segments == {count} must not be negative.")
+    if tuple(data.shape[: ids.ndim]) != tuple(ids.shape):
+        raise InvalidArgumentError(
+            None, None, f"data.shape = {list(data.shape)} does not start with segment_ids.shape = {list(ids.shape)}"
+        )
+    rows = data.reshape(ids.numel(), *data.shape[ids.ndim :])
+    places = ids.reshape(-1).to(torch.int64)
+    if places.numel():
+        low, high = torch.aminmax(places)
+        if int(high) >= count:
+            bad = int(torch.argmax((places >= count).to(torch.uint8)))
+            raise InvalidArgumentError(
+                None, None, f"segment_ids[{bad}] = {int(places[bad])} is out of range [0, {count})"
+            )
+        if int(low) < 0:
+            keep = (places >= 0).nonzero().squeeze(1)
+            rows, places = rows[keep], places[keep]
+    return rows, places
+
+
+def unsorted_segment_shape(data: Shape, segment_ids: Shape, num_segments: np.ndarray | None) -> Shape:
+    if num_segments is not None and num_segments < 0:
+        raise InvalidArgumentError(
+            None, None, f"Dimension size, given by scalar input 2, must be non-negative but is {num_segments}"
+        )
+    rank = segment_ids.rank
+    if data.dims is None or rank is None:
+        return UNKNOWN_SHAPE
+    data.at_least(rank)[:rank].merge(segment_ids)
+    return Shape((None if num_segments is None else int(num_segments), *data.dims[rank:]))
+
+
+def _unsorted_op(
+    name: str, combine: Callable[..., torch.Tensor], allowed: tuple[DType, ...], ids: Any = INDEX
+) -> OpDefinition:
+    def kernel(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int) -> torch.Tensor:
+        rows, places = _flattened(data, segment_ids, num_segments)
+        return combine(rows, places, num_segments)
+
+    kernel.__name__ = kernel.__qualname__ = f"unsorted_segment_{name.lower()}_kernel"
+    definition = define(
+        f"UnsortedSegment{name}(data: T, segment_ids: Tindices, num_segments: scalar host Tnumsegments) -> (output: T)",
+        T=allowed,
+        Tindices=ids,
+        Tnumsegments=COUNT,
+    )
+    definition.kernel(kernel)
+    definition.shape(unsorted_segment_shape, values=["num_segments"])
+    return definition
+
+
+UNSORTED_SEGMENT_SUM = _unsorted_op("Sum", _add_rows, NUMERIC, (dtypes.int16, *INDEX))
+UNSORTED_SEGMENT_PROD = _unsorted_op("Prod", _multiply_rows, NUMERIC)
+UNSORTED_SEGMENT_MIN = _unsorted_op("Min", _min_rows, REAL)
+UNSORTED_SEGMENT_MAX = _unsorted_op("Max", _max_rows, REAL)
+
+
+def _gather_dropping_negatives(x: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows of x for each id, zeros for negative ids; with the ids made usable and whether each was."""
+    usable = arithmetic.maximum(ids, shaping.zeros_like(ids))
+    rows = _gather(x, usable)
+    kept = arithmetic.greater_equal(ids, arithmetic.number(0, ids))
+    extra = arithmetic.subtract(ranges.rank(rows), ranges.rank(ids))
+    shape = shaping.concat([shaping.SHAPE_OP(kept), shaping.fill(shaping.reshape(extra, [1]), 1)], 0)
+    mask = shaping.reshape(kept, shape)
+    return arithmetic.select(mask, rows, shaping.zeros_like(rows)), usable, mask
+
+
+@UNSORTED_SEGMENT_SUM.grad
+def unsorted_segment_sum_grad(op: Operation, g: Tensor) -> Any:
+    return _gather_dropping_negatives(g, op.inputs[1])[0], None, None
+
+
+@UNSORTED_SEGMENT_MIN.grad
+@UNSORTED_SEGMENT_MAX.grad
+def unsorted_segment_extreme_grad(op: Operation, g: Tensor) -> Any:
+    data, ids, count = op.inputs
+    chosen, usable, mask = _gather_dropping_negatives(op.outputs[0], ids)
+    hits = arithmetic.logical_and(arithmetic.equal(data, chosen), mask)
+    counts = UNSORTED_SEGMENT_SUM(arithmetic.cast(hits, g.dtype.base_dtype), ids, count)
+    share = _gather(arithmetic.realdiv(g, counts), usable)
+    return arithmetic.select(hits, share, shaping.zeros_like(share)), None, None
+
+
+@UNSORTED_SEGMENT_PROD.grad
+def unsorted_segment_prod_grad(op: Operation, g: Tensor) -> Any:
+    """The product of a segment's other rows: of those that are not zero, unless more than one is."""
+    data, ids, count = op.inputs
+    zero = arithmetic.equal(data, arithmetic.number(0, data))
+    zeros = UNSORTED_SEGMENT_SUM(arithmetic.cast(zero, dtypes.int32), ids, count)
+    g = arithmetic.select(arithmetic.greater(zeros, 1), shaping.zeros_like(g), g)
+    nonzero = arithmetic.select(zero, shaping.ones_like(data), data)
+    usable = arithmetic.maximum(ids, shaping.zeros_like(ids))
+    without = _gather(UNSORTED_SEGMENT_PROD(nonzero, ids, count), usable)
+    whole = _gather(UNSORTED_SEGMENT_PROD(data, ids, count), usable)
+    partial = arithmetic.select(zero, without, arithmetic.realdiv(whole, nonzero))
+    return arithmetic.multiply(_gather_dropping_negatives(g, ids)[0], partial), None, None
+
+
+def _unsorted_function(name: str, definition: OpDefinition, doc: str) -> Any:
+    def apply(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+        return definition(data, segment_ids, num_segments, name=name)
+
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = f"{doc} of the rows of each segment, in any order; rows of negative segments are dropped."
+    return export(f"math.{name}", v1=name)(apply)
+
+
+unsorted_segment_sum = _unsorted_function("unsorted_segment_sum", UNSORTED_SEGMENT_SUM, "The sum")
+unsorted_segment_prod = _unsorted_function("unsorted_segment_prod", UNSORTED_SEGMENT_PROD, "The product")
+unsorted_segment_min = _unsorted_function("unsorted_segment_min", UNSORTED_SEGMENT_MIN, "The smallest")
+unsorted_segment_max = _unsorted_function("unsorted_segment_max", UNSORTED_SEGMENT_MAX, "The largest")
+
+
+def _row_counts(data: Tensor, ids: Tensor, num_segments: Any) -> Tensor:
+    """How many rows each segment has (at least 1), shaped to divide rows of `data`."""
+    num_segments = convert_to_tensor(num_segments)
+    ones = shaping.ones(shaping.SHAPE_OP(ids), dtype=data.dtype.base_dtype)
+    counts = UNSORTED_SEGMENT_SUM(ones, ids, num_segments)
+    extra = arithmetic.subtract(ranges.rank(data), ranges.rank(ids))
+    shape = shaping.concat(
+        [
+            shaping.reshape(num_segments, [1]),
+            shaping.fill(shaping.reshape(extra, [1]), arithmetic.number(1, num_segments)),
+        ],
+        0,
+    )
+    return arithmetic.maximum(shaping.reshape(counts, shape), arithmetic.number(1, counts))
+
+
+@export("math.unsorted_segment_mean", v1="unsorted_segment_mean")
+def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The mean of the rows of each segment, in any order; 0 for segments without rows."""
+    with name_scope(name, "UnsortedSegmentMean"):
+        data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+        counts = _row_counts(data, ids, num_segments)
+        return UNSORTED_SEGMENT_SUM(data, ids, num_segments) / counts
+
+
+@export("math.unsorted_segment_sqrt_n", v1="unsorted_segment_sqrt_n")
+def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The sum of the rows of each segment divided by the square root of their number."""
+    with name_scope(name, "UnsortedSegmentSqrtN"):
+        data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+        counts = _row_counts(data, ids, num_segments)
+        return UNSORTED_SEGMENT_SUM(data, ids, num_segments) / arithmetic.sqrt(counts)

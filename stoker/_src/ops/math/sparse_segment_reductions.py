@@ -1,0 +1,237 @@
+"""Segments of looked-up rows: `SparseSegmentSum(data, indices, segment_ids)` combines the rows `data[indices]`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import FLOATS, INDEX, REAL, DType
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export, named
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.definition import OpDefinition, define, one_of
+from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array import shaping
+from stoker._src.ops.support.movement import allocatable, itemsize
+from stoker._src.ops.support.unsigned import SIGNED_TWIN
+
+_PLACES = one_of(*INDEX, default=dtypes.int32)
+
+
+def _weights(how: str, ids: torch.Tensor, count: int, dtype: torch.dtype) -> torch.Tensor | None:
+    """What each segment's sum is multiplied by; None for plain sums."""
+    if how == "Sum":
+        return None
+    sizes = torch.bincount(ids, minlength=count).clamp_(min=1).to(torch.float64)
+    return (1 / (sizes if how == "Mean" else torch.sqrt(sizes))).to(dtype)
+
+
+def _check_places(indices: torch.Tensor, count: int) -> None:
+    if not indices.numel():
+        return
+    low, high = torch.aminmax(indices)
+    if int(low) < 0 or int(high) >= count:
+        bad = int(torch.argmax(((indices < 0) | (indices >= count)).to(torch.uint8)))
+        raise InvalidArgumentError(None, None, f"Bad: indices[{bad}] == {int(indices[bad])} out of range [0, {count})")
+
+
+def _combine(how: str, data: torch.Tensor, indices: torch.Tensor, ids: torch.Tensor, count: int | None) -> torch.Tensor:
+    if indices.ndim != 1 or ids.ndim != 1 or indices.shape != ids.shape:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"segment_ids and indices should have same size, but their shapes are {list(ids.shape)} and {list(indices.shape)}.",
+        )
+    if ids.numel() > 1 and bool((ids[1:] < ids[:-1]).any()):
+        raise InvalidArgumentError(None, None, "segment ids are not increasing")
+    if ids.numel() and int(ids[0]) < 0:
+        raise InvalidArgumentError(None, None, f"segment ids must be >= 0, but the first is {int(ids[0])}.")
+    last = int(ids[-1]) if ids.numel() else -1
+    if last >= 2**31 - 1:
+        raise InvalidArgumentError(None, None, f"Last segment id must be < {2**31 - 1}, got {last}")
+    if count is None:
+        count = last + 1
+    elif count < 0 or last >= count:
+        raise InvalidArgumentError(None, None, f"segment ids must be < num_segments: {last} is not below {count}.")
+    _check_places(indices, data.shape[0])
+    places = ids.to(torch.int64)
+    twin = SIGNED_TWIN.get(data.dtype)
+    bits = data if twin is None else data.view(twin)
+    rows = bits.index_select(0, indices.to(torch.int64))
+    wide = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
+    allocatable([count, *rows.shape[1:]], itemsize(wide))
+    result = torch.zeros((count, *rows.shape[1:]), dtype=wide.dtype, device=rows.device).index_add_(0, places, wide)
+    weights = _weights(how, places, count, wide.dtype)
+    if weights is not None:
+        result *= weights.reshape(-1, *[1] * (rows.ndim - 1))
+    return result.to(rows.dtype) if twin is None else result.view(data.dtype)
+
+
+def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, OpDefinition, OpDefinition]:
+    """The op, the op with a stated number of segments, and the gradient of both."""
+
+    def plain(data: torch.Tensor, indices: torch.Tensor, segment_ids: torch.Tensor) -> torch.Tensor:
+        return _combine(how, data, indices, segment_ids, None)
+
+    def counted(
+        data: torch.Tensor, indices: torch.Tensor, segment_ids: torch.Tensor, num_segments: int
+    ) -> torch.Tensor:
+        return _combine(how, data, indices, segment_ids, num_segments)
+
+    def gradient(
+        grad: torch.Tensor, indices: torch.Tensor, segment_ids: torch.Tensor, output_dim0: int
+    ) -> torch.Tensor:
+        if indices.shape != segment_ids.shape:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"segment_ids and indices should have same size: {list(segment_ids.shape)} and {list(indices.shape)}.",
+            )
+        places = segment_ids.to(torch.int64)
+        count = grad.shape[0] if grad.ndim else 0
+        if places.numel() and (int(places.min()) < 0 or int(places.max()) >= count):
+            bad = int(places[(places < 0) | (places >= count)][0])
+            raise InvalidArgumentError(
+                None, None, f"Segment id {bad} out of range [0, {count}): grad has {count} rows."
+            )
+        _check_places(indices, output_dim0)
+        weights = _weights(how, places, count, grad.dtype)
+        rows = grad if weights is None else grad * weights.reshape(-1, *[1] * (grad.ndim - 1))
+        allocatable([output_dim0, *grad.shape[1:]], itemsize(grad))
+        result = torch.zeros((output_dim0, *grad.shape[1:]), dtype=grad.dtype, device=grad.device)
+        return result.index_add_(0, indices.to(torch.int64), rows.index_select(0, places))
+
+    first = define(
+        f"SparseSegment{how}(data: T, indices: Tidx, segment_ids: Tsegmentids) -> (output: T)",
+        T=allowed,
+        Tidx=_PLACES,
+        Tsegmentids=_PLACES,
+        sparse_gradient=False,
+    )
+    first.kernel(plain)
+    first.shape(sparse_segment_shape)
+    second = define(
+        f"SparseSegment{how}WithNumSegments(data: T, indices: Tidx, segment_ids: Tsegmentids, "
+        "num_segments: scalar host Tnumsegments) -> (output: T)",
+        T=allowed,
+        Tidx=_PLACES,
+        Tnumsegments=_PLACES,
+        Tsegmentids=_PLACES,
+        sparse_gradient=False,
+    )
+    second.kernel(counted)
+    second.shape(counted_shape, values=["num_segments"])
+    third = define(
+        f"SparseSegment{how}Grad(grad: T, indices: vector Tidx, segment_ids: vector Tsegmentids, output_dim0: scalar host int32) -> (output: T)",
+        T=FLOATS,
+        Tidx=_PLACES,
+        Tsegmentids=_PLACES,
+    )
+    third.kernel(gradient)
+    third.shape(gradient_shape, values=["output_dim0"])
+    fourth = define(
+        f"SparseSegment{how}GradV2(grad: T, indices: vector Tidx, segment_ids: vector Tsegmentids, dense_output_dim0: scalar host int32) -> "
+        "(output: T, sorted_unique_indices: Tidx)",
+        T=FLOATS,
+        Tidx=_PLACES,
+        Tsegmentids=_PLACES,
+    )
+
+    def rows_alone(
+        grad: torch.Tensor, indices: torch.Tensor, segment_ids: torch.Tensor, dense_output_dim0: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The rows of `gradient` that are not zero of necessity, and their numbers in order."""
+        _check_places(indices, dense_output_dim0)
+        rows, places = torch.unique(indices, return_inverse=True)
+        return gradient(grad, places, segment_ids, rows.numel()), rows
+
+    fourth.kernel(rows_alone)
+
+    @fourth.shape
+    def rows_alone_shape(grad: Shape, indices: Shape, segment_ids: Shape, dense_output_dim0: Shape) -> Any:
+        indices.merge(segment_ids)
+        return Shape((None,)).concat(grad.at_least(1)[1:]), Shape((None,))
+
+    def backward(op: Operation, g: Tensor) -> Any:
+        data, indices, ids = op.inputs[:3]
+        rows = data.static_shape[0]
+        rows = shaping.SHAPE_OP(data)[0] if rows is None else rows
+        if op.attr("sparse_gradient"):
+            values, places = fourth(g, indices, ids, rows)
+            found = IndexedSlices(values, places, shaping.SHAPE_OP(data))
+            return [found] + [None] * (len(op.inputs) - 1)
+        return [third(g, indices, ids, rows)] + [None] * (len(op.inputs) - 1)
+
+    first.grad(backward)
+    second.grad(backward)
+    return first, second, third
+
+
+def sparse_segment_shape(data: Shape, indices: Shape, segment_ids: Shape) -> Shape:
+    indices.of_rank(1).merge(segment_ids.of_rank(1))
+    return Shape((None,)).concat(data.at_least(1)[1:])
+
+
+def counted_shape(data: Shape, indices: Shape, segment_ids: Shape, num_segments: np.ndarray | None) -> Shape:
+    indices.of_rank(1).merge(segment_ids.of_rank(1))
+    return Shape((_stated(num_segments, "num_segments"),)).concat(data.at_least(1)[1:])
+
+
+def _stated(size: np.ndarray | None, name: str) -> int | None:
+    if size is not None and size < 0:
+        raise InvalidArgumentError(None, None, f"Cannot specify a negative value for {name}: {size}")
+    return None if size is None else int(size)
+
+
+def gradient_shape(grad: Shape, indices: Shape, segment_ids: Shape, output_dim0: np.ndarray | None) -> Shape:
+    indices.merge(segment_ids)
+    return Shape((_stated(output_dim0, "output_dim0"),)).concat(grad.at_least(1)[1:])
+
+
+_OPS = {"Sum": _definitions("Sum", REAL), "Mean": _definitions("Mean", FLOATS), "SqrtN": _definitions("SqrtN", FLOATS)}
+
+
+def _apply(how: str, data: Any, indices: Any, ids: Any, name: str | None, count: Any, sparse_gradient: bool) -> Tensor:
+    plain, counted, _ = _OPS[how]
+    if count is None:
+        return plain(data, indices, ids, sparse_gradient=sparse_gradient, name=name)
+    return counted(data, indices, ids, count, sparse_gradient=sparse_gradient, name=name)
+
+
+def _functions(how: str, suffix: str, doc: str) -> tuple[Any, Any]:
+    doc = f"{doc} of the rows `data[indices]` of each segment; segments without rows are 0."
+
+    @export(v1=(f"sparse_segment_{suffix}", f"sparse.segment_{suffix}"))
+    @named(f"sparse_segment_{suffix}", doc)
+    def first(
+        data: Any,
+        indices: Any,
+        segment_ids: Any,
+        name: str | None = None,
+        num_segments: Any = None,
+        sparse_gradient: bool = False,
+    ) -> Tensor:
+        return _apply(how, data, indices, segment_ids, name, num_segments, sparse_gradient)
+
+    @export(v2=f"sparse.segment_{suffix}")
+    @named(f"sparse_segment_{suffix}_v2", doc)
+    def second(
+        data: Any,
+        indices: Any,
+        segment_ids: Any,
+        num_segments: Any = None,
+        name: str | None = None,
+        sparse_gradient: bool = False,
+    ) -> Tensor:
+        return _apply(how, data, indices, segment_ids, name, num_segments, sparse_gradient)
+
+    return first, second
+
+
+sparse_segment_sum, sparse_segment_sum_v2 = _functions("Sum", "sum", "The sum")
+sparse_segment_mean, sparse_segment_mean_v2 = _functions("Mean", "mean", "The mean")
+sparse_segment_sqrt_n, sparse_segment_sqrt_n_v2 = _functions("SqrtN", "sqrt_n", "The sum divided by sqrt(count)")

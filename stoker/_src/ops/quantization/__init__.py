@@ -1,0 +1,1 @@
+"""Quantized numbers: conversion, fake quantization, layers on them."""

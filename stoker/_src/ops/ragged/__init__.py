@@ -1,0 +1,1 @@
+"""Ragged tensors: their ops and the functions of `tf.ragged`."""

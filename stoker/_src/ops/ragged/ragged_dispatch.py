@@ -1,0 +1,302 @@
+"""Public functions that also take ragged tensors, and the operators of RaggedTensor.
+
+Where a function named here is given a RaggedTensor, its ragged form is called (see `dispatching`).
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array import casting, constants, gathering, joining, ranges, shaping
+from stoker._src.ops.array import selection as array_selection
+
+# The modules of the functions that are made ragged by their public names.
+from stoker._src.ops.math import arithmetic, comparison, reductions, segment_reductions
+from stoker._src.ops.nn import activations as activations
+from stoker._src.ops.nn import dropout as dropout
+from stoker._src.ops.ragged import ragged_functions
+from stoker._src.ops.ragged.ragged_functions import map_flat_values
+from stoker._src.ops.ragged.ragged_tensor import RaggedTensor, _places, checked
+from stoker._src.ops.support import dispatching
+
+
+def _also_ragged(name: str, form: Callable[..., Any], *, lists: bool = False) -> None:
+    """Makes the public function `name`, in both namespaces, call `form(original, arguments)` for ragged arguments."""
+    dispatching.also_takes(RaggedTensor, name, form, lists=lists)
+
+
+# ---- element by element -----------------------------------------------------------------------------------------
+
+
+def _mapped(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """The function of the flat values; other tensors are spread over the rows first."""
+    ragged = [value for value in arguments.values() if isinstance(value, RaggedTensor)]
+    shared = ragged_functions.same_rows(ragged)
+    flat = {
+        name: value.flat_values if isinstance(value, RaggedTensor) else _spread(value, shared)
+        for name, value in arguments.items()
+    }
+    return shared.with_flat_values(original(**flat))
+
+
+def _spread(value: Any, like: RaggedTensor) -> Any:
+    """A tensor with a value for each flat value of `like`, by the rules of broadcasting; anything else as it is."""
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes, dtypes.DType)):
+        return value
+    tensor = convert_to_tensor(value, dtype_hint=like.dtype)
+    rank, whole = tensor.static_shape.rank, like.static_shape.rank
+    if rank is None or whole is None:
+        raise ValueError("A tensor beside a RaggedTensor must have a known rank.")
+    outer = like.ragged_rank + 1
+    if rank <= whole - outer:
+        return tensor
+    if rank > whole:
+        raise NotImplementedError(f"A tensor of rank {rank} cannot be combined with a RaggedTensor of rank {whole}.")
+    for _ in range(whole - rank):
+        tensor = shaping.expand_dims(tensor, 0)
+    places = [None] * outer
+    sizes = shaping.shape(tensor, out_type=like.row_splits.dtype.base_dtype)
+    at = _coordinates(like)
+    level: Any = like
+    checks: list[tuple[Any, Any]] = [(like.nrows(), 0)]
+    while isinstance(level, RaggedTensor):
+        checks.append((level.row_lengths(), len(checks)))
+        level = level.values
+    for axis, (lengths, _) in enumerate(checks):
+        size = tensor.static_shape[axis]
+        if size == 1:
+            places[axis] = at[axis] * 0  # type: ignore[operator,call-overload]
+            continue
+        fits = reductions.reduce_all(arithmetic.equal(lengths, sizes[axis]) | arithmetic.equal(sizes[axis], 1))  # type: ignore[index,operator]
+        tensor = checked(tensor, fits, f"Incompatible sizes at dimension {axis}:", lengths, sizes[axis])  # type: ignore[index]
+        wide = casting.cast(arithmetic.not_equal(sizes[axis], 1), sizes.dtype.base_dtype)  # type: ignore[index]
+        places[axis] = at[axis] * wide  # type: ignore[operator,call-overload]
+    return gathering.GATHER_ND(tensor, joining.stack(places, 1))
+
+
+_UNARY = """
+    abs acos acosh asin asinh atan atanh math.ceil cos cosh math.digamma math.erf math.erfc exp math.expm1 floor math.is_finite
+    math.is_inf math.is_nan math.lgamma math.log math.log1p math.log_sigmoid math.logical_not negative math.reciprocal
+    math.rint round math.rsqrt sigmoid sign sin sinh sqrt square tan tanh math.softplus nn.relu nn.relu6 nn.elu nn.selu
+    nn.leaky_relu nn.softsign nn.swish nn.silu identity zeros_like ones_like cast bitwise.invert strings.length strings.lower
+    strings.upper strings.strip strings.to_number strings.to_hash_bucket strings.to_hash_bucket_fast
+    strings.to_hash_bucket_strong strings.regex_replace strings.regex_full_match strings.substr strings.unicode_transcode
+    as_string io.decode_base64 io.encode_base64 one_hot clip_by_value debugging.check_numerics math.real math.imag math.conj math.angle
+    saturate_cast dtypes.cast dtypes.as_string dtypes.saturate_cast logical_not ceil log log1p log_sigmoid reciprocal rint rsqrt
+    digamma erf erfc expm1 lgamma is_finite is_inf is_nan real imag conj angle string_to_number string_to_hash_bucket
+    string_to_hash_bucket_fast regex_replace substr nn.dropout
+""".split()
+_BINARY = """
+    add subtract multiply divide math.divide_no_nan math.floordiv math.floormod math.mod maximum minimum pow truediv
+    math.squared_difference math.atan2 equal not_equal greater greater_equal less less_equal logical_and logical_or
+    math.logical_and math.logical_or math.logical_xor bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor
+    squared_difference floordiv floormod mod div logical_xor atan2 div_no_nan realdiv truncatediv truncatemod math.truediv
+    math.xlogy math.xdivy math.igamma math.zeta
+""".split()
+for _name in (*_UNARY, *_BINARY):
+    _also_ragged(_name, _mapped)
+
+
+def _where(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Elements of two by a condition, or the coordinates of what is true."""
+    if arguments.get("x") is not None or arguments.get("y") is not None:
+        return _mapped(original, arguments)
+    with name_scope(arguments.get("name"), "RaggedWhere"):
+        found = array_selection.WHERE(arguments["condition"].flat_values)
+        at = [casting.cast(each, dtypes.int64) for each in _coordinates(arguments["condition"])]
+        outer = [gathering.GATHER_V2(each, found[:, 0], 0) for each in at]  # type: ignore[index]
+        return shaping.concat([joining.stack(outer, 1), found[:, 1:]], 1)  # type: ignore[index]
+
+
+def _coordinates(ragged: RaggedTensor) -> list[Tensor]:
+    """For each flat value its row, its place in that row, and so on down."""
+    at, level = [ranges.range(ragged.nrows())], ragged
+    while isinstance(level, RaggedTensor):
+        rows = level.value_rowids()
+        at = [gathering.GATHER_V2(each, rows, 0) for each in at] + [_places(level)]
+        level = level.values  # type: ignore[assignment]
+    return at
+
+
+def _joined_text(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Strings of the same rows joined one by one."""
+    shared = ragged_functions.same_rows([each for each in arguments["inputs"] if isinstance(each, RaggedTensor)])
+    flat = [
+        each.flat_values if isinstance(each, RaggedTensor) else _spread(each, shared) for each in arguments["inputs"]
+    ]
+    return shared.with_flat_values(original(**{**arguments, "inputs": flat}))
+
+
+for _name in ("where", "where_v2"):
+    _also_ragged(_name, _where)
+_also_ragged("strings.join", _joined_text, lists=True)
+
+
+# ---- reductions -------------------------------------------------------------------------------------------------
+
+_AXES = ("axis", "reduction_indices")
+
+
+def _reduction(combine: Any, prepare: Any = None, finish: Any = None) -> Callable[..., Any]:
+    def form(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        value = next(iter(arguments.values()))
+        axis = next((arguments[key] for key in _AXES if arguments.get(key) is not None), None)
+        keepdims = bool(arguments.get("keepdims") or arguments.get("keep_dims"))
+        value = value if prepare is None else value.with_flat_values(prepare(value.flat_values))
+        result = ragged_functions.reduce(
+            lambda x, at, keep: original(x if prepare is None else _held(x), at, keep), combine, value, axis, keepdims
+        )
+        return result if finish is None else _over_values(finish, result)
+
+    return form
+
+
+def _held(x: Tensor) -> Tensor:
+    return casting.cast(x, dtypes.bool_)
+
+
+def _over_values(function: Any, value: Any) -> Any:
+    return map_flat_values(function, value) if isinstance(value, RaggedTensor) else function(value)
+
+
+def _logical(combine: Any) -> Callable[..., Any]:
+    """Booleans are counted: 1 and 0, of which the segments take the largest or the least."""
+
+    def form(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        name, value = next(iter(arguments.items()))
+        counted = value.with_flat_values(casting.cast(value.flat_values, dtypes.int32))
+        total = reductions.reduce_sum if combine is segment_reductions.UNSORTED_SEGMENT_SUM else reductions.reduce_prod
+        shaped = _reduction(combine)(total, {**arguments, name: counted})
+        return _over_values(lambda x: x > 0, shaped)
+
+    return form
+
+
+def _mean(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    name, value = next(iter(arguments.items()))
+    ones = value.with_flat_values(shaping.ones_like(value.flat_values))
+    form = _reduction(segment_reductions.UNSORTED_SEGMENT_SUM)
+    total = form(reductions.reduce_sum, arguments)
+    count = form(reductions.reduce_sum, {**arguments, name: ones})
+    if isinstance(total, RaggedTensor):
+        return total.with_flat_values(arithmetic.truediv(total.flat_values, count.flat_values))
+    return arithmetic.truediv(total, count)
+
+
+_also_ragged("reduce_sum", _reduction(segment_reductions.UNSORTED_SEGMENT_SUM))
+_also_ragged("reduce_prod", _reduction(segment_reductions.UNSORTED_SEGMENT_PROD))
+_also_ragged("reduce_max", _reduction(segment_reductions.UNSORTED_SEGMENT_MAX))
+_also_ragged("reduce_min", _reduction(segment_reductions.UNSORTED_SEGMENT_MIN))
+_also_ragged("reduce_mean", _mean)
+_also_ragged("reduce_any", _logical(segment_reductions.UNSORTED_SEGMENT_SUM))
+_also_ragged("reduce_all", _logical(segment_reductions.UNSORTED_SEGMENT_PROD))
+
+
+# ---- shapes and rows --------------------------------------------------------------------------------------------
+
+
+def _calling(function: Callable[..., Any], *wanted: str, **renamed: str) -> Callable[..., Any]:
+    """A form that passes the named arguments on, under other names where `renamed` says so."""
+
+    def form(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        given = {name: arguments[name] for name in wanted if name in arguments}
+        given.update({own: arguments[name] for name, own in renamed.items() if arguments.get(name) is not None})
+        return function(**given)
+
+    return form
+
+
+def _size(input: RaggedTensor, out_type: Any = dtypes.int32, name: str | None = None) -> Tensor:
+    return ranges.size(input.flat_values, name, out_type)
+
+
+def _rank(input: RaggedTensor, name: str | None = None) -> Tensor:
+    known = input.static_shape.rank
+    if known is not None:
+        return constants.constant(known, dtypes.int32, name=name or "Rank")
+    return arithmetic.add(ranges.rank(input.flat_values), input.ragged_rank, name=name)
+
+
+def _reversed(tensor: RaggedTensor, axis: Any, name: str | None = None) -> Any:
+    result: Any = tensor
+    for each in axis if isinstance(axis, (list, tuple)) else [axis]:
+        at = each + (tensor.static_shape.rank or 0) if each < 0 else each
+        result = result[(*[slice(None)] * at, slice(None, None, -1))]
+    return result
+
+
+_also_ragged("concat", _calling(ragged_functions.concat, "values", "axis", "name"), lists=True)
+_also_ragged("stack", _calling(ragged_functions.stack, "values", "axis", "name"), lists=True)
+_also_ragged("tile", _calling(ragged_functions.tile, "input", "multiples", "name"))
+_also_ragged("gather", _calling(ragged_functions.gather, "params", "indices", "axis", "batch_dims", "name"))
+_also_ragged("expand_dims", _calling(ragged_functions.expand_dims, "input", "axis", "name", dim="axis"))
+_also_ragged("boolean_mask", _calling(ragged_functions.boolean_mask, "mask", "name", tensor="data"))
+_also_ragged("size", _calling(_size, "input", "out_type", "name"))
+_also_ragged("rank", _calling(_rank, "input", "name"))
+_also_ragged("reverse", _calling(_reversed, "tensor", "axis", "name"))
+
+
+def _reduce_join(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Rows filled up with "" join to the same text, if there is nothing between the strings."""
+    value = arguments["inputs"]
+    axis = next((arguments[key] for key in _AXES if arguments.get(key) is not None), None)
+    if arguments.get("separator", ""):
+        raise NotImplementedError("reduce_join of a RaggedTensor with a separator is not supported.")
+    if value.static_shape.rank != 2:
+        raise NotImplementedError(f"reduce_join takes ragged matrices, not rank {value.static_shape.rank}.")
+    return original(**{**arguments, "inputs": value.to_tensor(), **({} if axis is None else {"axis": axis})})
+
+
+_also_ragged("strings.reduce_join", _reduce_join)
+
+
+def _embedded(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    ids = arguments["ids"]
+    return ids.with_flat_values(original(**{**arguments, "ids": ids.flat_values}))
+
+
+_also_ragged("nn.embedding_lookup", _embedded)
+
+
+# ---- operators --------------------------------------------------------------------------------------------------
+
+
+def _operator(symbol: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def apply(x: Any, y: Any) -> Any:
+        return _mapped(lambda x, y: symbol(x, y), {"x": x, "y": y})
+
+    return apply, lambda self, other: apply(other, self)
+
+
+for _symbol in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor"):
+    _plain, _reflected = _operator(getattr(operator, _symbol))
+    setattr(RaggedTensor, f"__{_symbol.rstrip('_')}__", _plain)
+    setattr(RaggedTensor, f"__r{_symbol.rstrip('_')}__", _reflected)
+for _symbol in ("lt", "le", "gt", "ge"):
+    setattr(RaggedTensor, f"__{_symbol}__", _operator(getattr(operator, _symbol))[0])
+for _symbol in ("neg", "abs", "invert"):
+    setattr(
+        RaggedTensor,
+        f"__{_symbol}__",
+        functools.partialmethod(lambda self, f: map_flat_values(f, self), getattr(operator, _symbol)),
+    )
+
+
+def _compared(definition: Any, identical: bool) -> Callable[..., Any]:
+    def compare(self: RaggedTensor, other: Any) -> Any:
+        if other is None or not getattr(self.row_splits, "is_eager", False):
+            return (self is other) if identical else (self is not other)
+        return _mapped(lambda x, y: definition(x, y), {"x": self, "y": other})
+
+    return compare
+
+
+RaggedTensor.__eq__ = _compared(comparison.EQUAL, True)  # type: ignore[method-assign,assignment]
+RaggedTensor.__ne__ = _compared(comparison.NOT_EQUAL, False)  # type: ignore[method-assign,assignment]

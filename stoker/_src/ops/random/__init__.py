@@ -1,0 +1,1 @@
+"""Random ops whose numbers are TensorFlow's for the same seeds."""

@@ -1,0 +1,183 @@
+"""Uniform and normal numbers, one Philox block per group of four outputs (two of 64 bits).
+
+What is consumed: a stateful op reserves `RESERVED_PER_OUTPUT` blocks per output element (`PhiloxState.reserve_outputs`)
+and passes the stream here; a stateless op passes the stream its key and counter name. Output i uses words of block
+i // 4 (i // 2 for 64-bit types), except in `truncated_normal`, where each group has blocks of its own. All functions
+return one-dimensional torch tensors on the CPU: the caller gives them their shape.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.ops.random.bits import native
+from stoker._src.ops.random.bits.float_math import log_float, sincos_float
+from stoker._src.ops.random.bits.philox import RESERVED_PER_OUTPUT, Stream, bits, philox_blocks
+
+_MANTISSA_BITS = {torch.float16: 10, torch.bfloat16: 7, torch.float32: 23}
+_FULL_INTS = {torch.int32: np.int32, torch.int64: np.int64, torch.uint32: np.uint32, torch.uint64: np.uint64}
+_LEAST_UNIFORM = 1.0e-7  # keeps the logarithm of Box and Muller's method finite
+_TWO_PI = 2.0 * math.pi
+
+
+def uniform(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
+    """`count` numbers in [0, 1): a word's low bits (10, 7, 23; 52 of two words for float64) as a mantissa."""
+    if dtype == torch.float64:
+        return torch.from_numpy(_uniform_double(stream, count))
+    return torch.from_numpy(_uniform_float(stream, count, _mantissa_bits(dtype))).to(dtype)
+
+
+def uniform_int(stream: Stream, count: int, low: int, high: int, dtype: torch.dtype) -> torch.Tensor:
+    """`count` integers in [low, high): `low` plus a word (int64: two words, low first) modulo `high - low`.
+
+    Raises:
+        InvalidArgumentError: if `low >= high` and there is something to draw.
+    """
+    if count == 0:
+        return torch.empty(0, dtype=dtype)
+    if low >= high:
+        raise InvalidArgumentError(None, None, f"Need minval < maxval, got {low} >= {high}")
+    words = bits(stream, count * _words_per_int(dtype)).view(_unsigned(dtype))
+    with np.errstate(over="ignore"):  # low + remainder wraps as two's complement does
+        words %= words.dtype.type(high - low)
+        words += words.dtype.type(low & np.iinfo(words.dtype).max)
+    return torch.from_numpy(words.view(_FULL_INTS[dtype]))
+
+
+def uniform_full_int(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
+    """`count` integers over the whole range of int32, int64, uint32 or uint64."""
+    return torch.from_numpy(bits(stream, count * _words_per_int(dtype)).view(_FULL_INTS[dtype]))
+
+
+def normal(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
+    """`count` standard normals by Box and Muller's method; 16-bit types are rounded from float32."""
+    if dtype == torch.float64:
+        return torch.from_numpy(_normal_double(stream, count))
+    _mantissa_bits(dtype)
+    return torch.from_numpy(_normal_float(stream, count)).to(dtype)
+
+
+def truncated_normal(stream: Stream, count: int, dtype: torch.dtype) -> torch.Tensor:
+    """`count` standard normals, those not inside (-2, 2) drawn again.
+
+    Group g of four outputs (two of float64) starts at its own block, 64 blocks per output further than the last.
+    """
+    if dtype == torch.float64:
+        return torch.from_numpy(_truncated(stream, count, np.float64))
+    _mantissa_bits(dtype)
+    return torch.from_numpy(_truncated(stream, count, np.float32)).to(dtype)
+
+
+def _mantissa_bits(dtype: torch.dtype) -> int:
+    if dtype not in _MANTISSA_BITS:
+        raise InvalidArgumentError(None, None, f"Random numbers of type {dtype} are not defined; use a floating type.")
+    return _MANTISSA_BITS[dtype]
+
+
+def _words_per_int(dtype: torch.dtype) -> int:
+    if dtype not in _FULL_INTS:
+        raise InvalidArgumentError(None, None, f"Random integers of type {dtype} are not defined; use 32 or 64 bits.")
+    return dtype.itemsize // 4
+
+
+def _unsigned(dtype: torch.dtype) -> type[np.uint32] | type[np.uint64]:
+    return np.uint32 if dtype.itemsize == 4 else np.uint64
+
+
+def _uniform_float(stream: Stream, count: int, mantissa_bits: int) -> np.ndarray:
+    out = np.empty(count, np.float32)
+    if native.compiled is not None:
+        native.fill(
+            native.compiled.fill_uniform_float, out, stream, mantissa_bits, outputs_per_group=4, blocks_per_group=1
+        )
+        return out
+    return _unit_floats(bits(stream, count), mantissa_bits)
+
+
+def _unit_floats(words: np.ndarray, mantissa_bits: int = 23) -> np.ndarray:
+    mantissa = (words & np.uint32((1 << mantissa_bits) - 1)) << np.uint32(23 - mantissa_bits)
+    return (mantissa | np.uint32(0x3F800000)).view(np.float32) - np.float32(1.0)
+
+
+def _uniform_double(stream: Stream, count: int) -> np.ndarray:
+    if native.compiled is not None:
+        out = np.empty(count, np.float64)
+        native.fill(native.compiled.fill_uniform_double, out, stream, outputs_per_group=2, blocks_per_group=1)
+        return out
+    return unit_doubles(philox_blocks(stream, -(-count // 2))).reshape(-1)[:count]
+
+
+def unit_doubles(blocks: np.ndarray) -> np.ndarray:
+    """Uniform float64 of shape [n, 2] from blocks of shape [n, 4]: 20 bits of one word above 32 of the next."""
+    words = blocks.astype(np.uint64)
+    mantissa = ((words[:, 0::2] & np.uint64(0xFFFFF)) << np.uint64(32)) | words[:, 1::2]
+    return (mantissa | np.uint64(1023 << 52)).view(np.float64) - 1.0
+
+
+def _box_muller_float(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    u = np.maximum(_unit_floats(first), np.float32(_LEAST_UNIFORM))
+    sine, cosine = sincos_float((_TWO_PI * _unit_floats(second).astype(np.float64)).astype(np.float32))
+    radius = np.sqrt(np.float32(-2.0) * log_float(u))
+    return sine * radius, cosine * radius
+
+
+def box_muller_double(u: float, v: float) -> tuple[float, float]:
+    """Two standard normals. By `math`, which is the C library TensorFlow calls; NumPy's loops round differently."""
+    radius = math.sqrt(-2.0 * math.log(max(u, _LEAST_UNIFORM)))
+    angle = _TWO_PI * v
+    return math.sin(angle) * radius, math.cos(angle) * radius
+
+
+def _normal_float(stream: Stream, count: int) -> np.ndarray:
+    if native.compiled is not None:
+        out = np.empty(count, np.float32)
+        native.fill(native.compiled.fill_normal_float, out, stream, outputs_per_group=4, blocks_per_group=1)
+        return out
+    return _normals_of(philox_blocks(stream, -(-count // 4)), np.float32)[:count]
+
+
+def _normal_double(stream: Stream, count: int) -> np.ndarray:
+    if native.compiled is not None:
+        out = np.empty(count, np.float64)
+        native.fill(native.compiled.fill_normal_double, out, stream, outputs_per_group=2, blocks_per_group=1)
+        return out
+    return _normals_of(philox_blocks(stream, -(-count // 2)), np.float64)[:count]
+
+
+def _normals_of(blocks: np.ndarray, dtype: type) -> np.ndarray:
+    """All the normals of some blocks, flat: four float32 or two float64 each."""
+    if dtype is np.float32:
+        sine, cosine = _box_muller_float(blocks[:, 0::2].copy(), blocks[:, 1::2].copy())
+        return np.stack([sine, cosine], axis=-1).reshape(-1)
+    pairs = [box_muller_double(u, v) for u, v in unit_doubles(blocks).tolist()]
+    return np.array(pairs, np.float64).reshape(-1)
+
+
+def _truncated(stream: Stream, count: int, dtype: type) -> np.ndarray:
+    per_group = 4 if dtype is np.float32 else 2
+    spacing = per_group * RESERVED_PER_OUTPUT // 4  # 256 words per output, four to a block
+    if native.compiled is not None:
+        out = np.empty(count, dtype)
+        function = (
+            native.compiled.fill_truncated_float if dtype is np.float32 else native.compiled.fill_truncated_double
+        )
+        native.fill(function, out, stream, outputs_per_group=per_group, blocks_per_group=spacing)
+        return out
+    groups = [
+        _truncated_group(stream.skip(group * spacing), per_group, dtype) for group in range(-(-count // per_group))
+    ]
+    return np.concatenate(groups)[:count] if groups else np.empty(0, dtype)
+
+
+def _truncated_group(stream: Stream, size: int, dtype: type) -> np.ndarray:
+    blocks = 4
+    while True:
+        candidates = _normals_of(philox_blocks(stream, blocks), dtype)
+        kept = candidates[np.abs(candidates) < 2.0]
+        if kept.size >= size:
+            return kept[:size]
+        blocks *= 2

@@ -1,0 +1,97 @@
+"""The Philox-4x32-10 counter-based generator, and the state a random op keeps between executions.
+
+Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import NamedTuple
+
+import numpy as np
+
+from stoker._src.ops.random.bits import native
+
+_MASK_32 = 0xFFFFFFFF
+_MASK_64 = 0xFFFFFFFFFFFFFFFF
+_MASK_128 = (1 << 128) - 1
+
+# Every output is given this many blocks' worth of the counter, so that samplers which reject may draw again.
+RESERVED_PER_OUTPUT = 256
+
+
+class Stream(NamedTuple):
+    """A position in one of Philox's 2**64 sequences: block n is a function of the key and of `counter + n` alone."""
+
+    key: int
+    counter: int
+
+    @classmethod
+    def from_seeds(cls, seed: int, seed2: int) -> Stream:
+        """Where an op with these two seeds begins: `seed` is the key, `seed2` the counter's upper half."""
+        return cls(seed & _MASK_64, (seed2 & _MASK_64) << 64)
+
+    @classmethod
+    def from_key_counter(cls, key: int, counter_low: int, counter_high: int) -> Stream:
+        """From the 64-bit words that the `key` and `counter` inputs of stateless V2 ops hold."""
+        return cls(key & _MASK_64, (counter_low & _MASK_64) | ((counter_high & _MASK_64) << 64))
+
+    def skip(self, blocks: int) -> Stream:
+        """The stream `blocks` blocks (of four 32-bit words) further on."""
+        return Stream(self.key, (self.counter + blocks) & _MASK_128)
+
+    @property
+    def words(self) -> tuple[int, int, int]:
+        """Key, lower and upper half of the counter, as the compiled functions take them."""
+        return self.key, self.counter & _MASK_64, self.counter >> 64
+
+
+def philox_blocks(stream: Stream, count: int) -> np.ndarray:
+    """The next `count` blocks as uint32 of shape [count, 4], by NumPy."""
+    low_start, high_start = np.uint64(stream.counter & _MASK_64), np.uint64(stream.counter >> 64)
+    with np.errstate(over="ignore"):  # counters wrap
+        low = low_start + np.arange(count, dtype=np.uint64)
+        high = high_start + (low < low_start).astype(np.uint64)
+    mask, shift = np.uint64(_MASK_32), np.uint64(32)
+    c0, c1, c2, c3 = low & mask, low >> shift, high & mask, high >> shift
+    k0, k1 = stream.key & _MASK_32, stream.key >> 32
+    for _ in range(10):
+        p0, p1 = c0 * np.uint64(0xD2511F53), c2 * np.uint64(0xCD9E8D57)
+        c0, c1, c2, c3 = (p1 >> shift) ^ c1 ^ np.uint64(k0), p1 & mask, (p0 >> shift) ^ c3 ^ np.uint64(k1), p0 & mask
+        k0, k1 = (k0 + 0x9E3779B9) & _MASK_32, (k1 + 0xBB67AE85) & _MASK_32
+    return np.stack([c0, c1, c2, c3], axis=-1).astype(np.uint32)
+
+
+def bits(stream: Stream, count: int) -> np.ndarray:
+    """The next `count` 32-bit words. Consumes ceil(count / 4) blocks."""
+    if native.compiled is None:
+        return philox_blocks(stream, -(-count // 4)).reshape(-1)[:count]
+    out = np.empty(count, np.uint32)
+    native.fill(native.compiled.fill_bits, out, stream, outputs_per_group=4, blocks_per_group=1)
+    return out
+
+
+class PhiloxState:
+    """What one stateful random op keeps: its place in the stream that (seed, seed2) chose.
+
+    Each execution reserves a run of blocks and the next execution starts after it, whether or not all were used.
+    Both seeds zero means a stream chosen by the operating system. Safe to use from many threads.
+    """
+
+    def __init__(self, seed: int, seed2: int) -> None:
+        if seed == 0 and seed2 == 0:
+            seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
+        self._next = Stream.from_seeds(seed, seed2)
+        self._lock = threading.Lock()
+
+    def reserve(self, blocks: int) -> Stream:
+        """The stream to draw this execution's numbers from; the state moves `blocks` blocks on."""
+        with self._lock:
+            stream = self._next
+            self._next = stream.skip(blocks)
+        return stream
+
+    def reserve_outputs(self, outputs: int) -> Stream:
+        """`reserve` for the ops that set 256 blocks aside per output element: all but shuffle and multinomial."""
+        return self.reserve(outputs * RESERVED_PER_OUTPUT)

@@ -1,0 +1,1 @@
+"""State that outlives a run: queues, accumulators, barriers, readers, tables, staging areas."""

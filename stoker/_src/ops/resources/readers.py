@@ -1,0 +1,617 @@
+"""Readers of the 1.x input pipeline: they take file names from a queue and give (key, value) pairs.
+
+A reader works on one file at a time. When the file is used up it takes the next name, waiting for one; a closed and
+empty queue ends it with OutOfRangeError.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
+
+from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import SCALAR, Shape
+from stoker._src.formats import gfile, tfrecord
+from stoker._src.graph import context
+from stoker._src.graph.definition import BLOCKING, INT, SOURCE, STATEFUL, OpDefinition, define, scalar, with_references
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.io import decoding
+from stoker._src.ops.resources.queue_resources import Queue
+
+Record = tuple[bytes, bytes]
+_CHUNK = 1 << 18
+
+
+def _state_class() -> Any:
+    """The message a reader's state is kept in: TensorFlow's ReaderBaseState."""
+    file = descriptor_pb2.FileDescriptorProto(name="stoker/reader_state.proto", package="stoker", syntax="proto3")
+    message = file.message_type.add(name="ReaderBaseState")
+    field = descriptor_pb2.FieldDescriptorProto
+    names = ("work_started", "work_finished", "num_records_produced")
+    for number, name in enumerate(names, start=1):
+        message.field.add(name=name, number=number, type=field.TYPE_INT64, label=field.LABEL_OPTIONAL)
+    message.field.add(name="current_work", number=4, type=field.TYPE_BYTES, label=field.LABEL_OPTIONAL)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("stoker.ReaderBaseState"))
+
+
+_State = _state_class()
+
+
+# -- the resource ------------------------------------------------------------------------------------------------
+
+
+class Reader:
+    """The state of one reader. `records(path)` gives a file's pairs; subclasses say how.
+
+    One lock is held for a whole read, waiting for the queue included, as in TensorFlow: reads of one reader queue up.
+    """
+
+    KIND = "Reader"
+    # A reader that finishes a file with the very record it gives can be saved between any two reads.
+    serializable = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._lock = threading.Lock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self.work_started = self.work_finished = self.num_records_produced = 0
+        self._work = b""
+        self._close_file()
+
+    def _close_file(self) -> None:
+        current = getattr(self, "_records", None)
+        if current is not None:
+            current.close()
+        self._records: Any = None
+        self._failure: Exception | None = None
+
+    def records(self, work: bytes) -> Iterator[Record]:
+        raise NotImplementedError
+
+    def _next(self) -> Record | None:
+        """The next pair of the current file, or None at its end. A damaged file fails again at every read."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return next(self._records, None)
+        except Exception as error:
+            self._failure = error
+            raise
+
+    def _start(self, queue: Queue) -> None:
+        if [dtype.base_dtype for dtype in queue.component_types] != [dtypes.string]:
+            raise InvalidArgumentError(None, None, "Expected queue with single string component")
+        (name,) = queue.dequeue()
+        if name.ndim:
+            raise InvalidArgumentError(None, None, f"Expected a queue of string scalars, got shape {list(name.shape)}")
+        self._work = name.item()
+        records = self.records(self._work)  # opens the file: one that cannot be opened is passed over
+        self._records = records
+        self.work_started += 1
+
+    def _finish(self) -> None:
+        self.work_finished = self.work_started
+        self._close_file()
+
+    def read(self, queue: Queue) -> Record:
+        with self._lock:
+            while True:
+                if self._records is None:
+                    self._start(queue)
+                record = self._next()
+                if record is None:
+                    self._finish()
+                    continue
+                self._produced(1)
+                return record
+
+    def read_up_to(self, queue: Queue, count: int) -> list[Record]:
+        """Up to `count` pairs of one file, at least one (unless `count` is 0)."""
+        found: list[Record] = []
+        with self._lock:
+            while len(found) < count:
+                if self._records is None:
+                    if found:
+                        break
+                    self._start(queue)
+                try:
+                    record = self._next()
+                except Exception:
+                    self._produced(len(found))
+                    raise
+                if record is None:
+                    self._finish()
+                    continue
+                found.append(record)
+            self._produced(len(found))
+        return found
+
+    def _produced(self, count: int) -> None:
+        self.num_records_produced += count
+        if self.serializable and count:
+            self._finish()
+
+    def units_completed(self) -> int:
+        with self._lock:
+            return self.work_finished
+
+    def records_produced(self) -> int:
+        with self._lock:
+            return self.num_records_produced
+
+    def reset(self) -> None:
+        with self._lock:
+            self._clear()
+
+    def serialize(self) -> bytes:
+        if not self.serializable:
+            raise UnimplementedError(None, None, "Reader SerializeState")
+        with self._lock:
+            return _State(
+                work_started=self.work_started,
+                work_finished=self.work_finished,
+                num_records_produced=self.num_records_produced,
+                current_work=self._work,
+            ).SerializeToString()
+
+    def restore(self, data: bytes) -> None:
+        with self._lock:
+            self._clear()  # also where the rest fails
+            if not self.serializable:
+                raise UnimplementedError(None, None, "Reader RestoreState")
+            shown = data[:200].decode("ascii", "backslashreplace")
+            try:
+                state = _State.FromString(data)
+            except DecodeError:
+                raise InvalidArgumentError(
+                    None, None, f"Could not parse state for {self.KIND} '{self.name}': {shown}"
+                ) from None
+            counts = (state.work_started, state.work_finished, state.num_records_produced)
+            if min(counts) < 0:
+                raise InvalidArgumentError(
+                    None, None, f"Unexpected negative value when restoring in {self.KIND} '{self.name}': {shown}"
+                )
+            if state.work_started > state.work_finished:
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"Inconsistent work started vs. finished when restoring in {self.KIND} '{self.name}': {shown}",
+                )
+            self.work_started, self.work_finished, self.num_records_produced = counts
+            self._work = state.current_work
+
+    def close(self, cancel_pending: bool = False) -> None:
+        """Gives up the open file; called when the session's resources go."""
+        self._close_file()
+
+
+class WholeFile(Reader):
+    KIND = "WholeFileReader"
+    serializable = True
+
+    def records(self, work: bytes) -> Iterator[Record]:
+        with gfile.GFile(os.fsdecode(work), "rb") as file:
+            contents = file.read()
+        return _once((work, contents))
+
+
+class Same(Reader):
+    KIND = "IdentityReader"
+    serializable = True
+
+    def records(self, work: bytes) -> Iterator[Record]:
+        return _once((work, work))
+
+
+class TextLines(Reader):
+    KIND = "TextLineReader"
+
+    def __init__(self, name: str, skip_header_lines: int) -> None:
+        super().__init__(name)
+        if skip_header_lines < 0:
+            raise InvalidArgumentError(None, None, f"skip_header_lines must be >= 0 not {skip_header_lines}")
+        self._skip = skip_header_lines
+
+    def records(self, work: bytes) -> Iterator[Record]:
+        return _opened(work, lambda file: _lines(file, work, self._skip))
+
+
+class Records(Reader):
+    KIND = "TFRecordReader"
+
+    def __init__(self, name: str, compression: str) -> None:
+        super().__init__(name)
+        self._compression = compression
+
+    def records(self, work: bytes) -> Iterator[Record]:
+        return _opened(work, lambda file: _tfrecords(file, work, self._compression))
+
+
+class FixedLength(Reader):
+    KIND = "FixedLengthRecordReader"
+
+    def __init__(self, name: str, header: int, record: int, footer: int, hop: int, encoding: str) -> None:
+        super().__init__(name)
+        for what, size in (("header_bytes", header), ("footer_bytes", footer), ("hop_bytes", hop)):
+            if size < 0:
+                raise InvalidArgumentError(None, None, f"{what} must be >= 0 not {size}")
+        if record <= 0:
+            raise InvalidArgumentError(None, None, f"record_bytes must be > 0 not {record}")
+        if encoding not in ("", "ZLIB"):
+            raise InvalidArgumentError(None, None, f"encoding must be '' or 'ZLIB', not {encoding!r}")
+        self._sizes = (header, record, footer, hop or record)
+        self._encoding = encoding
+
+    def records(self, work: bytes) -> Iterator[Record]:
+        return _opened(work, lambda file: _fixed(file, work, self._sizes, self._encoding))
+
+
+def _once(record: Record) -> Iterator[Record]:
+    yield record
+
+
+def _opened(work: bytes, pairs: Callable[[Any], Iterator[Record]]) -> Iterator[Record]:
+    """The pairs of a file, opened at once and closed after the last."""
+    file = gfile.GFile(os.fsdecode(work), "rb")
+    file.read(0)  # a GFile opens with its first use
+
+    def each() -> Iterator[Record]:
+        with file:
+            yield from pairs(file)
+
+    return each()
+
+
+def _lines(file: Any, work: bytes, skip: int) -> Iterator[Record]:
+    """Numbered lines without their ends; a carriage return before the end belongs to it."""
+    held, number = b"", 0
+    while True:
+        chunk = file.read(_CHUNK)
+        lines = (held + chunk).split(b"\n")
+        held = lines.pop()
+        if not chunk and held.removesuffix(b"\r"):
+            lines.append(held)
+        for line in lines:
+            number += 1
+            if number > skip:
+                yield work + b":%d" % number, line.removesuffix(b"\r")
+        if not chunk:
+            return
+
+
+def _tfrecords(file: Any, work: bytes, compression: str) -> Iterator[Record]:
+    offset = 0
+    for record, after in tfrecord.records_with_offsets(file, compression):
+        yield work + b":%d" % offset, record
+        offset = after
+
+
+def _fixed(file: Any, work: bytes, sizes: tuple[int, int, int, int], encoding: str) -> Iterator[Record]:
+    header, record, footer, hop = sizes
+    data = file.read()
+    if encoding:
+        data = decoding.inflate(data, gzip=False)
+    end = len(data) - footer - record
+    for number, at in enumerate(range(header, end + 1, hop)):
+        yield work + b":%d" % number, data[at : at + record]
+
+
+# -- ops ---------------------------------------------------------------------------------------------------------
+
+
+def _reader(ctx: Any, container: str, shared_name: str, make: Callable[[str], Reader]) -> Reader:
+    name = shared_name or ctx.name
+    return ctx.resources.lookup_or_create(container, "reader", name, lambda: make(name))
+
+
+WHOLE_FILE_READER_V2 = define(
+    "WholeFileReaderV2() -> (reader_handle: resource)", SOURCE | STATEFUL, container="", shared_name=""
+)
+IDENTITY_READER_V2 = define(
+    "IdentityReaderV2() -> (reader_handle: resource)", SOURCE | STATEFUL, container="", shared_name=""
+)
+TEXT_LINE_READER_V2 = define(
+    "TextLineReaderV2() -> (reader_handle: resource)", SOURCE | STATEFUL,
+    skip_header_lines=0, container="", shared_name="",
+)  # fmt: skip
+TF_RECORD_READER_V2 = define(
+    "TFRecordReaderV2() -> (reader_handle: resource)", SOURCE | STATEFUL,
+    container="", shared_name="", compression_type="",
+)  # fmt: skip
+FIXED_LENGTH_RECORD_READER_V2 = define(
+    "FixedLengthRecordReaderV2() -> (reader_handle: resource)", SOURCE | STATEFUL,
+    header_bytes=0, record_bytes=INT, footer_bytes=0, hop_bytes=0, container="", shared_name="", encoding="",
+)  # fmt: skip
+
+
+@WHOLE_FILE_READER_V2.kernel
+def whole_file_reader_kernel(*, container: str, shared_name: str, ctx: Any) -> Reader:
+    return _reader(ctx, container, shared_name, WholeFile)
+
+
+@IDENTITY_READER_V2.kernel
+def identity_reader_kernel(*, container: str, shared_name: str, ctx: Any) -> Reader:
+    return _reader(ctx, container, shared_name, Same)
+
+
+@TEXT_LINE_READER_V2.kernel
+def text_line_reader_kernel(*, skip_header_lines: int, container: str, shared_name: str, ctx: Any) -> Reader:
+    return _reader(ctx, container, shared_name, lambda name: TextLines(name, skip_header_lines))
+
+
+@TF_RECORD_READER_V2.kernel
+def tf_record_reader_kernel(*, container: str, shared_name: str, compression_type: str, ctx: Any) -> Reader:
+    return _reader(ctx, container, shared_name, lambda name: Records(name, compression_type))
+
+
+@FIXED_LENGTH_RECORD_READER_V2.kernel
+def fixed_length_record_reader_kernel(
+    *,
+    header_bytes: int,
+    record_bytes: int,
+    footer_bytes: int,
+    hop_bytes: int,
+    container: str,
+    shared_name: str,
+    encoding: str,
+    ctx: Any,
+) -> Reader:
+    sizes = (header_bytes, record_bytes, footer_bytes, hop_bytes)
+    return _reader(ctx, container, shared_name, lambda name: FixedLength(name, *sizes, encoding))
+
+
+FIXED_LENGTH_RECORD_READER = define(
+    "FixedLengthRecordReader() -> (reader_handle: Ref(string))", SOURCE | STATEFUL,
+    header_bytes=0, record_bytes=INT, footer_bytes=0, hop_bytes=0, container="", shared_name="",
+).not_differentiable()  # fmt: skip
+
+
+@FIXED_LENGTH_RECORD_READER.kernel
+def plain_fixed_length_record_reader_kernel(
+    *,
+    header_bytes: int,
+    record_bytes: int,
+    footer_bytes: int,
+    hop_bytes: int,
+    container: str,
+    shared_name: str,
+    ctx: Any,
+) -> Reader:
+    sizes = (header_bytes, record_bytes, footer_bytes, hop_bytes)
+    return _reader(ctx, container, shared_name, lambda name: FixedLength(name, *sizes, ""))
+
+
+for _definition in (
+    WHOLE_FILE_READER_V2,
+    IDENTITY_READER_V2,
+    TEXT_LINE_READER_V2,
+    TF_RECORD_READER_V2,
+    FIXED_LENGTH_RECORD_READER_V2,
+    FIXED_LENGTH_RECORD_READER,
+):
+    _definition.shape(lambda: SCALAR)
+
+
+def _string(value: bytes) -> np.ndarray:
+    return np.array(value, dtype=object)
+
+
+def _string_vector(values: list[bytes]) -> np.ndarray:
+    vector = np.empty(len(values), dtype=object)
+    vector[:] = values
+    return vector
+
+
+READER_READ_V2 = define(
+    "ReaderReadV2(reader_handle: resource, queue_handle: resource) -> (key: string, value: string)",
+    STATEFUL | BLOCKING,
+)
+
+
+@READER_READ_V2.kernel
+def reader_read_kernel(reader_handle: Reader, queue_handle: Queue) -> tuple[np.ndarray, np.ndarray]:
+    key, value = reader_handle.read(queue_handle)
+    return _string(key), _string(value)
+
+
+READER_READ_V2.shape(lambda reader_handle, queue_handle: (SCALAR, SCALAR))
+
+READER_READ_UP_TO_V2 = define(
+    "ReaderReadUpToV2(reader_handle: resource, queue_handle: resource, num_records: scalar/one host int64) -> "
+    "(keys: string, values: string)",
+    STATEFUL | BLOCKING,
+)
+
+
+@READER_READ_UP_TO_V2.kernel
+def reader_read_up_to_kernel(
+    reader_handle: Reader, queue_handle: Queue, num_records: int
+) -> tuple[np.ndarray, np.ndarray]:
+    found = reader_handle.read_up_to(queue_handle, num_records)
+    return _string_vector([key for key, _ in found]), _string_vector([value for _, value in found])
+
+
+READER_READ_UP_TO_V2.shape(lambda reader_handle, queue_handle, num_records: (Shape((None,)), Shape((None,))))
+
+
+def _count(signature: str, count: Callable[[Reader], int]) -> OpDefinition:
+    definition = define(signature, STATEFUL)
+    definition.kernel(lambda reader_handle: torch.tensor(count(reader_handle)))
+    definition.shape(scalar)
+    return definition
+
+
+READER_NUM_RECORDS_PRODUCED_V2 = _count(
+    "ReaderNumRecordsProducedV2(reader_handle: resource) -> (records_produced: int64)", Reader.records_produced
+)
+READER_NUM_WORK_UNITS_COMPLETED_V2 = _count(
+    "ReaderNumWorkUnitsCompletedV2(reader_handle: resource) -> (units_completed: int64)", Reader.units_completed
+)
+
+READER_SERIALIZE_STATE_V2 = define("ReaderSerializeStateV2(reader_handle: resource) -> (state: string)", STATEFUL)
+READER_SERIALIZE_STATE_V2.kernel(lambda reader_handle: _string(reader_handle.serialize()))
+READER_SERIALIZE_STATE_V2.shape(scalar)
+
+READER_RESTORE_STATE_V2 = define("ReaderRestoreStateV2(reader_handle: resource, state: scalar string) -> ()", STATEFUL)
+READER_RESTORE_STATE_V2.kernel(lambda reader_handle, state: reader_handle.restore(state.item()))
+READER_RESTORE_STATE_V2.shape(lambda reader_handle, state: ())
+
+READER_RESET_V2 = define("ReaderResetV2(reader_handle: resource) -> ()", STATEFUL)
+READER_RESET_V2.kernel(lambda reader_handle: reader_handle.reset())
+READER_RESET_V2.shape(lambda reader_handle: ())
+
+for _definition in (
+    *(WHOLE_FILE_READER_V2, IDENTITY_READER_V2, TEXT_LINE_READER_V2, TF_RECORD_READER_V2),
+    *(READER_READ_V2, READER_READ_UP_TO_V2, READER_NUM_RECORDS_PRODUCED_V2, READER_NUM_WORK_UNITS_COMPLETED_V2),
+    *(READER_SERIALIZE_STATE_V2, READER_RESTORE_STATE_V2, READER_RESET_V2),
+):
+    with_references(_definition).not_differentiable()
+
+
+# -- classes -----------------------------------------------------------------------------------------------------
+
+
+@export(v1="ReaderBase")
+class ReaderBase:
+    """What all readers share: they give records, keys and values, of the files whose names a queue holds.
+
+    Raises:
+        RuntimeError: in eager mode, which has tf.data for this.
+    """
+
+    def __init__(self, reader_ref: Tensor, supports_serialize: bool = False) -> None:
+        if context.executing_eagerly():
+            raise RuntimeError(
+                "Readers are not supported when eager execution is enabled. "
+                "Instead, please use tf.data to get data into your model."
+            )
+        self._reader_ref = reader_ref
+        self._supports_serialize = supports_serialize
+
+    @property
+    def reader_ref(self) -> Tensor:
+        """The op that implements the reader."""
+        return self._reader_ref
+
+    @property
+    def supports_serialize(self) -> bool:
+        """Whether the reader's state can be saved and restored."""
+        return self._supports_serialize
+
+    def read(self, queue: Any, name: str | None = None) -> Any:
+        """The next (key, value), two string scalars; takes a file name from `queue` when it needs one."""
+        return READER_READ_V2(self._reader_ref, getattr(queue, "queue_ref", queue), name=name)
+
+    def read_up_to(self, queue: Any, num_records: Any, name: str | None = None) -> Any:
+        """Up to `num_records` (keys, values), two string vectors; fewer at the end of a file."""
+        return READER_READ_UP_TO_V2(self._reader_ref, getattr(queue, "queue_ref", queue), num_records, name=name)
+
+    def num_records_produced(self, name: str | None = None) -> Tensor:
+        """How many records the reader has given."""
+        return READER_NUM_RECORDS_PRODUCED_V2(self._reader_ref, name=name)
+
+    def num_work_units_completed(self, name: str | None = None) -> Tensor:
+        """How many files the reader has finished."""
+        return READER_NUM_WORK_UNITS_COMPLETED_V2(self._reader_ref, name=name)
+
+    def serialize_state(self, name: str | None = None) -> Tensor:
+        """The reader's state as a string, where `supports_serialize`."""
+        return READER_SERIALIZE_STATE_V2(self._reader_ref, name=name)
+
+    def restore_state(self, state: Any, name: str | None = None) -> Any:
+        """Puts back a state that `serialize_state` gave. Returns the op."""
+        return READER_RESTORE_STATE_V2(self._reader_ref, state, name=name)
+
+    def reset(self, name: str | None = None) -> Any:
+        """Puts the reader back to where it began. Returns the op."""
+        return READER_RESET_V2(self._reader_ref, name=name)
+
+
+def _refuse_eager() -> None:
+    if context.executing_eagerly():
+        ReaderBase(None)  # type: ignore[arg-type]  # raises
+
+
+@export(v1="WholeFileReader")
+class WholeFileReader(ReaderBase):
+    """Gives (file name, contents)."""
+
+    def __init__(self, name: str | None = None) -> None:
+        _refuse_eager()
+        super().__init__(WHOLE_FILE_READER_V2(name=name), supports_serialize=True)
+
+
+@export(v1="TextLineReader")
+class TextLineReader(ReaderBase):
+    """Gives the lines of text files, keyed "file:line", without their line ends."""
+
+    def __init__(self, skip_header_lines: int | None = None, name: str | None = None) -> None:
+        _refuse_eager()
+        super().__init__(TEXT_LINE_READER_V2(skip_header_lines=skip_header_lines, name=name))
+
+
+@export(v1="FixedLengthRecordReader")
+class FixedLengthRecordReader(ReaderBase):
+    """Gives records of a fixed number of bytes, keyed "file:number".
+
+    Args:
+        record_bytes: the size of a record.
+        header_bytes: how much to skip at the start of a file.
+        footer_bytes: how much to leave at its end.
+        hop_bytes: from the start of one record to the next; `record_bytes` unless given.
+        name: the op's name.
+        encoding: "" or "ZLIB".
+    """
+
+    def __init__(
+        self,
+        record_bytes: int,
+        header_bytes: int | None = None,
+        footer_bytes: int | None = None,
+        hop_bytes: int | None = None,
+        name: str | None = None,
+        encoding: str | None = None,
+    ) -> None:
+        _refuse_eager()
+        super().__init__(
+            FIXED_LENGTH_RECORD_READER_V2(
+                record_bytes=record_bytes,
+                header_bytes=header_bytes,
+                footer_bytes=footer_bytes,
+                hop_bytes=hop_bytes,
+                encoding=encoding,
+                name=name,
+            )
+        )
+
+
+@export(v1="TFRecordReader")
+class TFRecordReader(ReaderBase):
+    """Gives the records of TFRecord files, keyed "file:offset"."""
+
+    def __init__(self, name: str | None = None, options: Any = None) -> None:
+        _refuse_eager()
+        compression = tfrecord.TFRecordOptions.get_compression_type_string(options)
+        super().__init__(TF_RECORD_READER_V2(compression_type=compression, name=name))
+
+
+@export(v1="IdentityReader")
+class IdentityReader(ReaderBase):
+    """Gives (name, name): what the queue holds, as it is."""
+
+    def __init__(self, name: str | None = None) -> None:
+        _refuse_eager()
+        super().__init__(IDENTITY_READER_V2(name=name), supports_serialize=True)

@@ -1,0 +1,192 @@
+"""tf.contrib.lookup's vocabularies: from words to numbers and back, from a vector or a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import DType, as_dtype
+from stoker._src.base.export import export
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array import ranges
+from stoker._src.ops.math import arithmetic
+from stoker._src.ops.resources.tables import (
+    FastHashSpec,
+    HashTable,
+    IdTableWithHashBuckets,
+    KeyValueTensorInitializer,
+    StaticHashTable,
+    TextFileIdTableInitializer,
+    TextFileIndex,
+    TextFileStringTableInitializer,
+)
+
+
+@export(v1=("contrib.lookup.index_table_from_file",))
+def index_table_from_file(
+    vocabulary_file: Any = None,
+    num_oov_buckets: int = 0,
+    vocab_size: int | None = None,
+    default_value: int = -1,
+    hasher_spec: Any = FastHashSpec,
+    key_dtype: Any = dtypes.string,
+    name: str | None = None,
+    key_column_index: int = TextFileIndex.WHOLE_LINE,
+    value_column_index: int = TextFileIndex.LINE_NUMBER,
+    delimiter: str = "\t",
+) -> Any:
+    """A table from the words of a file (one in a line) to their line numbers.
+
+    Args:
+        vocabulary_file: the file's name.
+        num_oov_buckets: ids after the words', for other keys; with 0 these get `default_value`.
+        vocab_size: how many lines to take; all by default.
+        default_value: see `num_oov_buckets`.
+        hasher_spec: how other keys choose their bucket.
+        key_dtype: dtype of the keys.
+        name: a name scope.
+        key_column_index: the column of the words, where lines have several.
+        value_column_index: the column of the ids.
+        delimiter: what is between columns.
+
+    Raises:
+        ValueError: no file, or numbers out of range.
+        TypeError: keys of a dtype that tables do not have.
+    """
+    if vocabulary_file is None or (isinstance(vocabulary_file, str) and not vocabulary_file):
+        raise ValueError("vocabulary_file must be specified and must not be empty.")
+    _check_vocabulary(num_oov_buckets, vocab_size, as_dtype(key_dtype))
+    with name_scope(name, "string_to_index"):
+        kind = dtypes.int64 if as_dtype(key_dtype).is_integer else as_dtype(key_dtype)
+        initializer = TextFileIdTableInitializer(
+            vocabulary_file, key_column_index, value_column_index, vocab_size, delimiter, "table_init", kind
+        )
+        with name_scope(None, "hash_table"):
+            table = HashTable(initializer, default_value, initializer.shared_name)
+        return _with_buckets(table, num_oov_buckets, hasher_spec, as_dtype(key_dtype))
+
+
+def _check_vocabulary(num_oov_buckets: int, vocab_size: int | None, key_dtype: DType) -> None:
+    if num_oov_buckets < 0:
+        raise ValueError(f"num_oov_buckets must be greater or equal than 0, got {num_oov_buckets}.")
+    if vocab_size is not None and vocab_size < 1:
+        raise ValueError(f"vocab_size must be greater than 0, got {vocab_size}.")
+    if not key_dtype.is_integer and key_dtype is not dtypes.string:
+        raise TypeError("Only integer and string keys are supported.")
+
+
+def _with_buckets(table: Any, num_oov_buckets: int, hasher_spec: Any, key_dtype: DType) -> Any:
+    return (
+        IdTableWithHashBuckets(table, num_oov_buckets, hasher_spec, key_dtype=key_dtype) if num_oov_buckets else table
+    )
+
+
+@export(v1="contrib.lookup.index_table_from_tensor")
+def index_table_from_tensor(
+    mapping: Any,
+    num_oov_buckets: int = 0,
+    default_value: int = -1,
+    hasher_spec: Any = FastHashSpec,
+    dtype: Any = dtypes.string,
+    name: str | None = None,
+) -> Any:
+    """A table from the elements of a vector to their positions; see `index_table_from_file` for the rest.
+
+    Raises:
+        ValueError: no mapping, or numbers out of range.
+        TypeError: keys of a dtype that tables do not have.
+    """
+    if mapping is None:
+        raise ValueError("mapping must be specified.")
+    kind = as_dtype(dtype)
+    _check_vocabulary(num_oov_buckets, None, kind)
+    with name_scope(name, "string_to_index"):
+        keys = convert_to_tensor(mapping)
+        if keys.dtype.is_integer != kind.is_integer:
+            raise TypeError(f"Expected {'integer' if kind.is_integer else 'non-integer'}, got {keys.dtype.name}.")
+        ids = arithmetic.cast(ranges.range(ranges.size(keys)), dtypes.int64)
+        keys = arithmetic.cast(keys, dtypes.int64) if keys.dtype.is_integer else keys
+        with name_scope(None, "hash_table"):
+            table = StaticHashTable(KeyValueTensorInitializer(keys, ids, name="table_init"), default_value)
+        return _with_buckets(table, num_oov_buckets, hasher_spec, kind)
+
+
+@export(v1="contrib.lookup.index_to_string_table_from_file")
+def index_to_string_table_from_file(
+    vocabulary_file: Any,
+    vocab_size: int | None = None,
+    default_value: str = "UNK",
+    name: str | None = None,
+    key_column_index: int = TextFileIndex.LINE_NUMBER,
+    value_column_index: int = TextFileIndex.WHOLE_LINE,
+    delimiter: str = "\t",
+) -> StaticHashTable:
+    """A table from line numbers of a file to the words there.
+
+    Raises:
+        ValueError: no file, or a vocabulary of no words.
+    """
+    if not isinstance(vocabulary_file, Tensor) and not vocabulary_file:
+        raise ValueError("vocabulary_file must be specified and must not be empty.")
+    _check_vocabulary(0, vocab_size, dtypes.string)
+    with name_scope(name, "index_to_string"):
+        initializer = TextFileStringTableInitializer(
+            vocabulary_file, key_column_index, value_column_index, vocab_size, delimiter, "table_init"
+        )
+        return HashTable(initializer, default_value, initializer.shared_name)
+
+
+@export(v1="contrib.lookup.index_to_string_table_from_tensor")
+def index_to_string_table_from_tensor(
+    mapping: Any, default_value: str = "UNK", name: str | None = None
+) -> StaticHashTable:
+    """A table from positions in a vector of strings to the strings.
+
+    Raises:
+        ValueError: no mapping.
+    """
+    if mapping is None:
+        raise ValueError("mapping must be specified.")
+    with name_scope(name, "index_to_string"):
+        words = convert_to_tensor(mapping, dtypes.string)
+        ids = arithmetic.cast(ranges.range(ranges.size(words)), dtypes.int64)
+        return StaticHashTable(KeyValueTensorInitializer(ids, words, name="table_init"), default_value)
+
+
+@export(v1="contrib.lookup.string_to_index_table_from_file")
+def string_to_index_table_from_file(
+    vocabulary_file: Any = None,
+    num_oov_buckets: int = 0,
+    vocab_size: int | None = None,
+    default_value: int = -1,
+    hasher_spec: Any = FastHashSpec,
+    name: str | None = None,
+) -> Any:
+    """The older name of `index_table_from_file`."""
+    return index_table_from_file(vocabulary_file, num_oov_buckets, vocab_size, default_value, hasher_spec, name=name)
+
+
+@export(v1="contrib.lookup.string_to_index_table_from_tensor")
+def string_to_index_table_from_tensor(
+    mapping: Any,
+    num_oov_buckets: int = 0,
+    default_value: int = -1,
+    hasher_spec: Any = FastHashSpec,
+    name: str | None = None,
+) -> Any:
+    """The older name of `index_table_from_tensor`."""
+    return index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, name=name)
+
+
+@export(v1="contrib.lookup.string_to_index")
+def string_to_index(tensor: Any, mapping: Any, default_value: int = -1, name: str | None = None) -> Any:
+    """The position in `mapping` of each string."""
+    return index_table_from_tensor(mapping, default_value=default_value, name=name).lookup(tensor)
+
+
+@export(v1="contrib.lookup.index_to_string")
+def index_to_string(tensor: Any, mapping: Any, default_value: str = "UNK", name: str | None = None) -> Any:
+    """The string in `mapping` at each position."""
+    return index_to_string_table_from_tensor(mapping, default_value, name).lookup(tensor)

@@ -1,0 +1,1 @@
+"""Sparse tensors: their ops and the functions of `tf.sparse`."""

@@ -1,0 +1,49 @@
+"""Public functions that also take a SparseTensor: of its values, where that is what TensorFlow's take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array import casting, ranges, shaping
+from stoker._src.ops.math import reductions
+
+# The modules of the functions that are found by their public names.
+from stoker._src.ops.support import dispatching
+
+
+def _of_values(original: Callable[..., Any], arguments: dict[str, Any]) -> SparseTensor:
+    """The function of the values, at their places; only functions that leave 0 as it is are made so."""
+    name, sparse = next(iter(arguments.items()))
+    return sparse.with_values(original(**{**arguments, name: sparse.values}))
+
+
+def _identity(original: Callable[..., Any], arguments: dict[str, Any]) -> SparseTensor:
+    sparse = arguments["input"]
+    return SparseTensor(*[original(part) for part in (sparse.indices, sparse.values, sparse.dense_shape)])
+
+
+def _size(original: Callable[..., Any], arguments: dict[str, Any]) -> Tensor:
+    with name_scope(arguments.get("name"), "Size") as scope:
+        sizes = casting.cast(arguments["input"].dense_shape, arguments.get("out_type") or dtypes.int32)
+        return reductions.reduce_prod(sizes, 0, name=scope)
+
+
+def _rank(original: Callable[..., Any], arguments: dict[str, Any]) -> Tensor:
+    with name_scope(arguments.get("name"), "Rank") as scope:
+        return ranges.size(arguments["input"].dense_shape, scope)
+
+
+def _zeros_like(original: Callable[..., Any], arguments: dict[str, Any]) -> Tensor:
+    sparse = next(iter(arguments.values()))
+    return shaping.zeros(sparse.dense_shape, arguments.get("dtype") or sparse.dtype.base_dtype, arguments.get("name"))
+
+
+for _name in ("abs", "negative", "sign", "square", "sqrt", "math.erf", "tanh"):
+    dispatching.also_takes(SparseTensor, _name, _of_values)
+for _name, _form in (("identity", _identity), ("size", _size), ("rank", _rank), ("zeros_like", _zeros_like)):
+    dispatching.also_takes(SparseTensor, _name, _form)

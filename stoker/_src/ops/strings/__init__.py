@@ -1,0 +1,1 @@
+"""Ops on strings: joining, searching, regular expressions, Unicode, printing."""

@@ -1,0 +1,1 @@
+"""The update rules of optimizers as ops."""

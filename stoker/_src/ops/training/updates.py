@@ -1,0 +1,403 @@
+"""How an optimizer's update becomes ops: one rule, four ops.
+
+    @update("Momentum(var, accum; lr, grad, momentum)", sparse=True, use_nesterov=False)
+    def momentum(var, accum, lr, grad, momentum, *, use_nesterov): ...
+
+defines ApplyMomentum (reference variables), ResourceApplyMomentum, SparseApplyMomentum and ResourceSparseApplyMomentum. The
+rule is written once, on lists of tensors: what stands before the semicolon are variables it changes in place, `grad` (or
+`delta`) is a list beside them, and everything else is a plain number. The dense ops of one step that share their numbers are
+one call of the rule; a sparse op calls it on the rows its indices name.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from stoker._src.base.dtypes import INDEX, NUMERIC
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.definition import STATEFUL, WRITES, OpDefinition, define
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.variables import state_ops
+from stoker._src.ops.variables.state_ops import VariableState
+
+Rule = Callable[..., None]
+Tensors = list[torch.Tensor]
+
+_GRADIENTS = ("grad", "delta")
+_REAL = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+_COMPLEX = (torch.complex64, torch.complex128)
+# Numbers whose sign TensorFlow checks, in the ops where it does.
+_SIGNS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "lr": ("positive", lambda x: bool(x > 0)),
+    "l1": ("non-negative", lambda x: bool(x >= 0)),
+    "l2": ("non-negative", lambda x: bool(x >= 0)),
+    "l2_shrinkage": ("non-negative", lambda x: bool(x >= 0)),
+    "lr_power": ("non-positive", lambda x: bool(x <= 0)),
+}
+_STRICT = ("SparseApplyFtrl", "SparseApplyFtrlV2", "SparseApplyProximalAdagrad", "ApplyProximalAdagrad")
+_WIDE_NUMBERS = ("global_step",)  # int64 whatever the variable's dtype
+
+
+@dataclass(frozen=True)
+class UpdateOps:
+    """The ops of one rule; None where TensorFlow has no such op."""
+
+    dense: OpDefinition | None
+    resource_dense: OpDefinition
+    sparse: OpDefinition | None
+    resource_sparse: OpDefinition | None
+
+
+def update(
+    spelling: str,
+    *,
+    sparse: bool | Rule = False,
+    reference: bool = True,
+    complex_numbers: bool = True,
+    device_numbers: tuple[str, ...] = (),
+    **attrs: Any,
+) -> Callable[[Rule], UpdateOps]:
+    """Defines the ops of a rule from its inputs, spelled `Name(variables; numbers and grad)`.
+
+    Args:
+        spelling: the op's name and inputs, in TensorFlow's order.
+        sparse: whether there are sparse ops too; their rule, where TensorFlow rounds rows in other places.
+        reference: whether there are ops for reference variables.
+        complex_numbers: whether the rule makes sense of them.
+        device_numbers: numbers that change with every step, which the rule also takes as tensors: fetching them from a GPU
+            would make the host wait for it.
+        **attrs: attributes beside T, Tindices and use_locking, with their defaults.
+    """
+    name, _, inputs = spelling.rstrip(")").partition("(")
+    variables, others = ([each.strip() for each in part.split(",")] for part in inputs.split(";"))
+
+    def register(rule: Rule) -> UpdateOps:
+        def make(prefix: str, *, resource: bool, rows: bool) -> OpDefinition:
+            used = sparse if rows and callable(sparse) else rule
+            caller = _Caller(prefix + name, used, variables, others, complex_numbers=complex_numbers)
+            made = _define(caller, resource=resource, rows=rows, attrs=attrs)
+            made.device_numbers = frozenset(device_numbers)
+            return made
+
+        return UpdateOps(
+            make("Apply", resource=False, rows=False) if reference else None,
+            make("ResourceApply", resource=True, rows=False),
+            make("SparseApply", resource=False, rows=True) if sparse and reference else None,
+            make("ResourceSparseApply", resource=True, rows=True) if sparse else None,
+        )
+
+    return register
+
+
+def _define(caller: _Caller, *, resource: bool, rows: bool, attrs: dict[str, Any]) -> OpDefinition:
+    parts = [f"{each}: resource" if resource else f"{each}: Ref(T)" for each in caller.variables]
+    for each in caller.others:
+        if each in _GRADIENTS:
+            parts += ["grad: T", "indices: Tindices"] if rows else [f"{each}: T"]
+        else:
+            parts.append(f"{each}: host {'int64' if each in _WIDE_NUMBERS else 'T'}")
+    indexing = {"Tindices": INDEX} if rows else {}
+    definition = define(
+        f"{caller.name}({', '.join(parts)}) -> ({'' if resource else 'out: Ref(T)'})",
+        WRITES | STATEFUL,
+        T=NUMERIC,
+        **indexing,
+        use_locking=False,
+        **attrs,
+    )
+    kernel = caller.sparse if rows else caller.one
+    definition.kernel(_with_attributes(kernel, caller.rule))
+    late = resource and not caller.name.endswith(("ApplyGradientDescent", "ResourceApplyProximalAdagrad"))
+    definition.shape(_shape_rule(caller.count, caller.gradient_at, rows=rows, resource=resource, late=late))
+    if not rows:
+        definition.batch(_batch_key(definition))(caller.many)
+    return definition
+
+
+def _with_attributes(kernel: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
+    """`kernel` as a function that declares the keyword-only attributes of `rule`."""
+
+    def declared(*arguments: Any, **attributes: Any) -> Any:
+        return kernel(*arguments, **attributes)
+
+    keywords = [p for p in inspect.signature(rule).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    parameters = [inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL), *keywords]
+    declared.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    declared.__name__ = f"{rule.__name__}_kernel"
+    return declared
+
+
+class _Caller:
+    """Calls a rule for one dense op, for many, or for the rows of a sparse op, after checking the inputs."""
+
+    def __init__(
+        self, name: str, rule: Rule, variables: list[str], others: list[str], *, complex_numbers: bool
+    ) -> None:
+        self.name, self.rule, self.variables, self.others = name, rule, variables, others
+        self._dtypes = (*_REAL, *_COMPLEX) if complex_numbers else _REAL
+        self.count = len(variables)
+        self.gradient_at = next(i for i, each in enumerate(others) if each in _GRADIENTS) + self.count
+
+    def one(self, *inputs: Any, **attributes: Any) -> VariableState:
+        values = [variable.read() for variable in inputs[: self.count]]
+        gradient = inputs[self.gradient_at]
+        self._check_dtype(gradient)
+        for value in values:
+            if value.shape != gradient.shape or value.dtype is not gradient.dtype:
+                raise self._misfit(inputs[: self.count], gradient)
+        numbers = list(inputs[self.count :])
+        self._check_numbers(numbers, attributes)
+        numbers[self.gradient_at - self.count] = [gradient]
+        self.rule(*[[value] for value in values], *numbers, **attributes)
+        return inputs[0]
+
+    def many(self, *columns: Any, **attributes: Any) -> None:
+        """`columns` hold a list for each input of the op, less the numbers, which are the same for all."""
+        count, at = self.count, self.gradient_at
+        states, gradients = columns[:count], columns[at]
+        numbers = list(columns[count:])
+        self._check_dtype(gradients[0])
+        self._check_numbers(numbers, attributes)
+        block = states[0][0].block
+        values = [[variable.value for variable in column] for column in states]
+        if block is not None and block.holds(values) and block.fits(gradients):
+            values, numbers[at - count] = block.merged(values, gradients)
+        else:
+            values = [[variable.read() for variable in column] for column in states]
+            for column in values:
+                for i, (value, gradient) in enumerate(zip(column, gradients)):
+                    if value.shape != gradient.shape or value.dtype is not gradient.dtype:
+                        raise self._misfit([each[i] for each in states], gradient)
+        self.rule(*values, *numbers, **attributes)
+        if block is None:
+            states[0][0].block = Block.of(states)
+
+    def sparse(self, *inputs: Any, **attributes: Any) -> VariableState:
+        count, at = self.count, self.gradient_at
+        gradient, indices = inputs[at], inputs[at + 1]
+        numbers = [*inputs[count:at], gradient, *inputs[at + 2 :]]
+        self._check_dtype(gradient)
+        self._check_numbers(numbers, attributes)
+        values = [variable.read() for variable in inputs[:count]]
+        self._check_rows(inputs, values, gradient, indices)
+        for rows, chosen in distinct_rows(indices.long(), len(values[0]), self.name):
+            parts = [[value.index_select(0, rows)] for value in values]
+            numbers[at - count] = [gradient if chosen is None else gradient.index_select(0, chosen)]
+            self.rule(*parts, *numbers, **attributes)
+            for value, part in zip(values, parts):
+                value.index_copy_(0, rows, part[0])
+        return inputs[0]
+
+    def _check_dtype(self, gradient: torch.Tensor) -> None:
+        """The ops' types allow every number, as TensorFlow's do; kernels there are for those that can be optimized."""
+        if gradient.dtype not in self._dtypes:
+            found, known = (
+                ", ".join(str(each).removeprefix("torch.") for each in group)
+                for group in ([gradient.dtype], self._dtypes)
+            )
+            raise InvalidArgumentError(
+                None, None, f"No OpKernel was registered to support Op '{self.name}' with T={found}: there are {known}."
+            )
+
+    def _check_numbers(self, numbers: list[Any], attributes: dict[str, Any]) -> None:
+        strict = self.name.removeprefix("Resource") in _STRICT
+        for each, number in zip(self.others, numbers):
+            if strict and each in _SIGNS and not isinstance(number, list):
+                # Nothing is divided by a rate that the linear slot is multiplied by.
+                sign, holds = _SIGNS["l1" if each == "lr" and attributes.get("multiply_linear_by_lr") else each]
+                if not holds(number):
+                    raise InvalidArgumentError(None, None, f"{self.name}: {each} is not a {sign} scalar: {number}")
+            if each not in _GRADIENTS and isinstance(number, list):
+                raise InvalidArgumentError(
+                    None, None, f"{self.name}: {each} is not a scalar: it has {len(number)} elements."
+                )
+
+    def _check_rows(self, inputs: Any, values: Tensors, gradient: torch.Tensor, indices: torch.Tensor) -> None:
+        if indices.dim() != 1:
+            raise InvalidArgumentError(
+                None, None, f"{self.name}: indices must be one-dimensional, but have shape {Shape(indices.shape)}."
+            )
+        first = values[0]
+        if first.dim() < 1:
+            raise InvalidArgumentError(None, None, f"{self.name}: var must be at least 1 dimensional.")
+        if any(value.shape != first.shape or value.dtype is not gradient.dtype for value in values):
+            raise self._misfit(inputs[: self.count], gradient)
+        if gradient.shape != (len(indices), *first.shape[1:]):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"{self.name}: grad must be the same size as indices in the first dimension and as var in the others: "
+                f"grad has shape {Shape(gradient.shape)}, indices {Shape(indices.shape)}, var {Shape(first.shape)}.",
+            )
+
+    def _misfit(self, variables: Any, gradient: torch.Tensor) -> InvalidArgumentError:
+        def described(value: torch.Tensor) -> str:
+            return f"{str(value.dtype).removeprefix('torch.')} {Shape(value.shape)}"
+
+        found = ", ".join(
+            f"{label} ({variable.name}) {described(variable.read())}"
+            for label, variable in zip(self.variables, variables)
+        )
+        return InvalidArgumentError(
+            None,
+            None,
+            f"{self.name}: var and its gradient do not have the same shape and dtype: {found}, "
+            f"gradient {described(gradient)}.",
+        )
+
+
+class Block:
+    """Small variables that are updated together, in one piece of memory: a rule is then one pass over all of them.
+
+    The variables keep their own tensors, which become views. Many small tensors cost a dispatch each on the CPU; CUDA has
+    kernels for lists of tensors and needs no blocks.
+    """
+
+    SMALL = 1 << 14  # elements: beyond that a dispatch costs little beside the work
+    WORTHWHILE = 8  # so many small variables
+
+    def __init__(self, views: list[Tensors], small: list[int], flats: Tensors) -> None:
+        self._views = views  # for each column, what its variables' values were when the block was made
+        self._small, self._flats = small, flats
+        self._chosen = frozenset(small)
+        self._shapes = [view.shape for view in views[0]] if views else []
+
+    @classmethod
+    def of(cls, columns: tuple[list[VariableState], ...]) -> Block:
+        """Moves what is worth it into a block; an empty one, which holds nothing, if there is not enough."""
+        rows = list(zip(*columns))
+        small = [i for i, row in enumerate(rows) if cls._movable(row)]
+        if len(small) < cls.WORTHWHILE:
+            return cls([], [], [])
+        flats = []
+        for column in columns:
+            members = [column[i] for i in small]
+            flat = torch.cat([member.value.reshape(-1) for member in members])
+            parts = flat.split([member.value.numel() for member in members])
+            for member, part in zip(members, parts):
+                member.value = part.view(member.value.shape)
+            flats.append(flat)
+        block = cls([[variable.value for variable in column] for column in columns], small, flats)
+        for i in small:
+            for variable in rows[i]:
+                variable.block = block
+        return block
+
+    @classmethod
+    def _movable(cls, row: tuple[VariableState, ...]) -> bool:
+        first = row[0].value
+        return all(
+            variable.block is None
+            and variable.value is not None
+            and variable.value.device.type == "cpu"
+            and variable.value.dtype is first.dtype
+            and variable.value.shape == first.shape
+            and variable.value.numel() <= cls.SMALL
+            for variable in row
+        )
+
+    def holds(self, values: list[Tensors]) -> bool:
+        """Whether these are the block's variables, none of them given a new tensor since."""
+        return len(values) == len(self._views) and all(
+            len(now) == len(then) and all(map(operator.is_, now, then)) for now, then in zip(values, self._views)
+        )
+
+    def fits(self, gradients: Tensors) -> bool:
+        return [gradient.shape for gradient in gradients] == self._shapes
+
+    def merged(self, values: list[Tensors], gradients: Tensors) -> tuple[list[Tensors], Tensors]:
+        """The lists for a rule: the block's memory in place of its small variables, their gradients joined likewise."""
+        joined = torch._C._nn.flatten_dense_tensors([gradients[i] for i in self._small])  # type: ignore[attr-defined]
+        if len(self._small) == len(gradients):
+            return [[flat] for flat in self._flats], [joined]
+        others = [i for i in range(len(gradients)) if i not in self._chosen]
+        return (
+            [[flat, *[column[i] for i in others]] for flat, column in zip(self._flats, values)],
+            [joined, *[gradients[i] for i in others]],
+        )
+
+
+def distinct_rows(indices: torch.Tensor, size: int, name: str) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
+    """Groups of positions in `indices` such that no row is named twice in a group, in the order they are to be applied.
+
+    Applying the groups one after the other is what TensorFlow does with one position after the other. Each entry is (rows,
+    positions of their updates); None for the positions stands for all.
+
+    Raises:
+        InvalidArgumentError: an index out of range.
+    """
+    total = indices.numel()
+    if total == 0:
+        return []
+    ordered, positions = torch.sort(indices, stable=True)
+    low, high = int(ordered[0]), int(ordered[-1])
+    if low < 0 or high >= size:
+        bad = low if low < 0 else high
+        offset = int((indices == bad).nonzero()[0])
+        raise InvalidArgumentError(
+            None, None, f"{name}: Index {bad} at offset {offset} in indices is out of range [0, {size})."
+        )
+    starts = torch.ones(total, dtype=torch.bool, device=indices.device)
+    torch.ne(ordered[1:], ordered[:-1], out=starts[1:])
+    if bool(starts.all()):
+        return [(indices, None)]
+    place = torch.arange(total, device=indices.device)
+    rank = place - torch.where(starts, place, 0).cummax(0).values  # how often the row was named before
+    by_rank = torch.sort(rank, stable=True).indices
+    groups = []
+    for part in by_rank.split(torch.bincount(rank).tolist()):
+        groups.append((ordered.index_select(0, part), positions.index_select(0, part)))
+    return groups
+
+
+def _shape_rule(count: int, gradient_at: int, *, rows: bool, resource: bool, late: bool) -> Callable[..., Any]:
+    def shape(*shapes: Shape, op: Operation) -> Any:
+        variables = [state_ops.handle_shape(t) for t in op._inputs[:count]] if resource else list(shapes[:count])
+        merged = variables[0]
+        for each in variables[1:]:
+            merged = merged.merge(each)
+        gradient = shapes[gradient_at]
+        last = len(shapes)
+        if rows:
+            shapes[gradient_at + 1].of_rank(1)
+            merged = merged.at_least(1)
+        if late:
+            pass  # as in TensorFlow, the gradient is looked at when the op runs
+        elif rows:
+            if gradient.rank is not None and merged.rank is not None:
+                gradient.merge(Shape((shapes[gradient_at + 1][0], *merged[1:])))
+        else:
+            merged = merged.merge(gradient)
+        for i in range(count, last):
+            if i == gradient_at or (rows and i == gradient_at + 1):
+                continue
+            if not (op.type.endswith("FtrlV2") and i == last - 1):  # lr_power is looked at when it runs
+                shapes[i].of_rank(0)
+        return () if resource else merged
+
+    return shape
+
+
+def _batch_key(definition: OpDefinition) -> Callable[[Operation], Any]:
+    numbers = [i for i, arg in enumerate(definition.inputs) if arg.host]
+
+    def key(op: Operation) -> Any:
+        shared = tuple(_same_number(op._inputs[i]) for i in numbers)
+        return shared, tuple(sorted((name, repr(value)) for name, value in op.attrs.items() if name[0] != "_"))
+
+    return key
+
+
+def _same_number(tensor: Tensor) -> Any:
+    """A key for a hyperparameter: each update reads resource variables by itself, yet they read the same value."""
+    op = tensor.op
+    if op.type == "ReadVariableOp":
+        return op._inputs[0], frozenset(op._control_inputs)
+    return tensor

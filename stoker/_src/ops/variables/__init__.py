@@ -1,0 +1,1 @@
+"""Variables: their ops, `tf.Variable`, scopes, initializers, `tf.Module`."""

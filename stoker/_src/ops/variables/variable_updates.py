@@ -1,0 +1,110 @@
+"""Methods that change a variable, or change or read part of it; `Variable` inherits them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array import gathering
+from stoker._src.ops.variables import scatter_ops
+
+
+class PartialUpdates:
+    """Assigning to a variable and scattering into it. Both kinds of variables say how it is done.
+
+    All updates return the variable's new value, and raise TypeError for a `sparse_delta` that is no IndexedSlices.
+    """
+
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+        """Sets the value; returns it (the op, with `read_value` False)."""
+        raise NotImplementedError
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Adds `delta`; returns the new value (the op, with `read_value` False)."""
+        raise NotImplementedError
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Subtracts `delta`; returns the new value (the op, with `read_value` False)."""
+        raise NotImplementedError
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+        """Rows of the variable."""
+        return gathering.GATHER_V2(self, indices, 0, name=name)
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+        """Elements or slices of the variable at coordinates."""
+        return gathering.GATHER_ND(self, indices, name=name)
+
+    def _scatter(self, kind: str, indices: Any, updates: Any, name: str | None, use_locking: bool = False) -> Any:
+        raise NotImplementedError
+
+    def _scatter_nd(self, kind: str, indices: Any, updates: Any, name: str | None) -> Any:
+        raise NotImplementedError
+
+    def _scatter_slices(self, kind: str, sparse_delta: Any, use_locking: bool, name: str | None) -> Any:
+        if not isinstance(sparse_delta, IndexedSlices):
+            raise TypeError(f"sparse_delta is not IndexedSlices: {sparse_delta}")
+        return self._scatter(kind, sparse_delta.indices, sparse_delta.values, name, use_locking)
+
+    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Adds IndexedSlices."""
+        return self._scatter_slices("Add", sparse_delta, use_locking, name)
+
+    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Subtracts IndexedSlices."""
+        return self._scatter_slices("Sub", sparse_delta, use_locking, name)
+
+    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Multiplies rows by IndexedSlices."""
+        return self._scatter_slices("Mul", sparse_delta, use_locking, name)
+
+    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Divides rows by IndexedSlices."""
+        return self._scatter_slices("Div", sparse_delta, use_locking, name)
+
+    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Takes the lesser of rows and IndexedSlices."""
+        return self._scatter_slices("Min", sparse_delta, use_locking, name)
+
+    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Takes the greater of rows and IndexedSlices."""
+        return self._scatter_slices("Max", sparse_delta, use_locking, name)
+
+    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Sets rows to IndexedSlices."""
+        return self._scatter_slices("Update", sparse_delta, use_locking, name)
+
+    def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Sets rows of every batch: `self[b..., indices[b..., i]] = values[b..., i]`."""
+        if not isinstance(sparse_delta, IndexedSlices):
+            raise TypeError(f"sparse_delta is not IndexedSlices: {sparse_delta}")
+        return scatter_ops.batch_scatter_update(self, sparse_delta.indices, sparse_delta.values, use_locking, name)
+
+    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Adds at coordinates."""
+        return self._scatter_nd("Add", indices, updates, name)
+
+    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Subtracts at coordinates."""
+        return self._scatter_nd("Sub", indices, updates, name)
+
+    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Sets elements or slices at coordinates."""
+        return self._scatter_nd("Update", indices, updates, name)
+
+    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Takes the lesser of elements at coordinates and `updates`."""
+        return self._scatter_nd("Min", indices, updates, name)
+
+    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Takes the greater of elements at coordinates and `updates`."""
+        return self._scatter_nd("Max", indices, updates, name)
+
+    def count_up_to(self, limit: int) -> Tensor:
+        """Adds one and returns what the variable was; raises OutOfRangeError when run at `limit`."""
+        return scatter_ops.count_up_to(self, limit)

@@ -1,0 +1,1 @@
+"""Eager mode: ops that run at once, and the gradient tape."""

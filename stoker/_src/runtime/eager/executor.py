@@ -1,0 +1,389 @@
+"""Eager mode: an op runs the moment it is called, with the same kernels, and a tape may watch."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes, settings
+from stoker._src.base.devices import canonical_name
+from stoker._src.base.dtypes import DType
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import Shape, TensorShape
+from stoker._src.graph import context, placement_log
+from stoker._src.graph.attr_values import public_value
+from stoker._src.graph.definition import OpDefinition, Trait
+from stoker._src.graph.interchange.function_library import function_refs
+from stoker._src.graph.source_lines import describe, user_frames
+from stoker._src.graph.tapes import tapes
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.support.values import array_text, from_numpy, host_value, to_numpy
+from stoker._src.ops.support.waiting import RunState
+from stoker._src.runtime.devices import PREFIX, Placement
+from stoker._src.runtime.failures import check_shapes, explain_failure
+from stoker._src.runtime.functions.bodies import FunctionCompiler, step_failure
+from stoker._src.runtime.functions.calls import call_op
+from stoker._src.runtime.locks import Holding, VariablesLock
+from stoker._src.runtime.plan.emit import Step, copied
+from stoker._src.runtime.plan.instructions import Value
+from stoker._src.runtime.resources import NodeContext, ResourceManager
+
+_CPU = f"{PREFIX}CPU:0"
+
+
+class EagerTensor(Tensor):
+    """A tensor with a value. `numpy()` and `torch()` give it without copying where the layout allows."""
+
+    is_eager = True
+
+    def __init__(self, value: Any, dtype: DType) -> None:
+        self._value = value
+        self.dtype = dtype
+        self._id = None
+
+    @property
+    def op(self) -> Any:  # type: ignore[override]
+        raise AttributeError("Tensor.op is undefined when eager execution is enabled.")
+
+    @property
+    def graph(self) -> Any:
+        raise AttributeError("Tensor.graph is undefined when eager execution is enabled.")
+
+    @property
+    def name(self) -> str:
+        raise AttributeError("Tensor.name is undefined when eager execution is enabled.")
+
+    @property
+    def value_index(self) -> int:  # type: ignore[override]
+        raise AttributeError("Tensor.value_index is undefined when eager execution is enabled.")
+
+    def consumers(self) -> Any:
+        raise NotImplementedError("Tensor.consumers is undefined when eager execution is enabled.")
+
+    @property
+    def device(self) -> str:
+        on_host = not isinstance(self._value, torch.Tensor) or self._value.device.type == "cpu"
+        return _CPU if on_host else f"{PREFIX}GPU:{self._value.device.index or 0}"
+
+    backing_device = device
+
+    @property
+    def static_shape(self) -> Shape:
+        return Shape(self._value.shape if self._is_array else ())
+
+    _static_shape = static_shape  # type: ignore[assignment]
+
+    @property
+    def shape(self) -> TensorShape:
+        return TensorShape(self.static_shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.static_shape)
+
+    def set_shape(self, shape: Any) -> None:
+        if not self.shape.is_compatible_with(shape):
+            raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {shape}")
+
+    def numpy(self) -> Any:
+        """The value as an array (a NumPy scalar or bytes for a single element); changing it changes no tensor."""
+        if not self._is_array:
+            raise InvalidArgumentError(
+                None, None, f"Cannot convert a Tensor of dtype {self.dtype.name} to a NumPy array."
+            )
+        array = to_numpy(copied(self._value)) if isinstance(self._value, torch.Tensor) else self._value
+        return array if array.ndim else array[()]
+
+    @property
+    def _is_array(self) -> bool:
+        """Whether it holds numbers or strings; handles of variables, tables and lists hold an object."""
+        return isinstance(self._value, (torch.Tensor, np.ndarray))
+
+    def torch(self) -> torch.Tensor:
+        """The value as a torch tensor, which shares memory with this one.
+
+        Raises:
+            TypeError: strings and resources have no torch form.
+        """
+        if not isinstance(self._value, torch.Tensor):
+            raise TypeError(f"A tensor of dtype {self.dtype.name} has no torch form.")
+        return self._value
+
+    def static_array(self) -> Any:
+        return np.asarray(to_numpy(self._value))
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+        raise NotImplementedError(
+            "eval is not supported when eager execution is enabled, is .numpy() what you're looking for?"
+        )
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype=dtype)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.torch().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self.torch().__dlpack_device__()
+
+    def _single(self, action: str) -> Any:
+        value = self.numpy()
+        if getattr(value, "size", 1) != 1:
+            raise TypeError(f"Only a tensor of one element can be {action}; this one has shape {self.shape}.")
+        return value.item() if hasattr(value, "item") else value
+
+    def __int__(self) -> int:
+        return int(self._single("an int"))
+
+    def __float__(self) -> float:
+        return float(self._single("a float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._single("a complex"))
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer or self.ndim:
+            raise TypeError("only integer scalar tensors can be converted to a scalar index")
+        return int(self._single("an index"))
+
+    def __bool__(self) -> bool:
+        value = self.numpy()
+        if not getattr(value, "size", 1):
+            return False
+        if getattr(value, "size", 1) != 1:
+            raise ValueError("The truth value of an array with more than one element is ambiguous.")
+        return bool(value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.numpy(), spec)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("Scalar tensor has no `len()`")
+        return self.static_shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("Cannot iterate over a scalar tensor.")
+        if tapes.active:  # elements are computed from this tensor
+            return (self[i] for i in range(len(self)))
+        return (
+            EagerTensor(
+                self._value[i] if isinstance(self._value, torch.Tensor) else np.asarray(self._value[i], dtype=object),
+                self.dtype,
+            )
+            for i in range(len(self))
+        )
+
+    def __hash__(self) -> int:
+        if settings.tensor_equality:
+            raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
+        return id(self)
+
+    def __deepcopy__(self, memo: Any) -> EagerTensor:
+        return EagerTensor(copied(self._value), self.dtype)
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self.numpy(), self.dtype)
+
+    def __repr__(self) -> str:
+        value = f"numpy={array_text(self.numpy())}" if self._is_array else f"value=<{type(self._value).__name__}>"
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, {value}>"
+
+    def __str__(self) -> str:
+        text = str(self.numpy()) if self._is_array else f"<{type(self._value).__name__}>"
+        start = "\n" if "\n" in text else ""
+        return f"tf.Tensor({start}{text}, shape={self.shape}, dtype={self.dtype.name})"
+
+
+def _rebuild(array: Any, dtype: DType) -> EagerTensor:
+    return EagerTensor(from_numpy(np.asarray(array)), dtype)
+
+
+class EagerOperation:
+    """What a gradient function sees of an op that has run: its type, inputs, outputs and attributes."""
+
+    __slots__ = ("attrs", "definition", "inputs", "name", "outputs")
+
+    def __init__(
+        self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], outputs: list[Any], name: str
+    ) -> None:
+        self.definition = definition
+        self.inputs = inputs
+        self.attrs = attrs
+        self.outputs = outputs
+        self.name = name
+
+    @property
+    def type(self) -> str:
+        return self.definition.name
+
+    @property
+    def _inputs(self) -> list[Any]:
+        return self.inputs
+
+    @property
+    def user_line(self) -> str:
+        return describe(user_frames())
+
+    def attr(self, name: str) -> Any:
+        return self.attrs[name]
+
+    def get_attr(self, name: str) -> Any:
+        return public_value(self.attrs[name])
+
+
+_NO_LOCK = VariablesLock()  # eager mode has no lock around its variables
+
+
+def function_targets(record: EagerOperation) -> list[Any]:
+    return [ref.target for ref in function_refs(record)]
+
+
+class EagerExecutor:
+    """The target of ops in eager mode. Owns eager mode's resources."""
+
+    building_function = False
+    tensor_type = EagerTensor
+
+    def __init__(self) -> None:
+        self.resources = ResourceManager()
+        self.seed: int | None = None
+        self._local = threading.local()
+        self._states: dict[Any, NodeContext] = {}
+        self._contexts: weakref.WeakKeyDictionary[Operation, NodeContext] = weakref.WeakKeyDictionary()
+
+    def op_name(self, name: str | None, op_type: str) -> str:
+        return name.rstrip("/") if isinstance(name, str) and name else op_type
+
+    @contextmanager
+    def name_scope(self, name: str | None) -> Iterator[str]:
+        """Scopes name variables; eager ops have no names."""
+        outer = getattr(self._local, "scope", "")
+        self._local.scope = "" if not name else str(name) if str(name).endswith("/") else f"{outer}{name}/"
+        try:
+            yield self._local.scope
+        finally:
+            self._local.scope = outer
+
+    def get_name_scope(self) -> str:
+        """The scope that is open in this thread, without a slash at its end."""
+        return getattr(self._local, "scope", "").rstrip("/")
+
+    def device(self, device: Any) -> Any:
+        canonical_name(device)  # refuses what is no device
+        return nullcontext()
+
+    def add_constant(self, array: Any, dtype: DType, name: str | None) -> EagerTensor:
+        return EagerTensor(from_numpy(np.array(array) if dtype is not dtypes.string else array), dtype)
+
+    def share(self, value: torch.Tensor, dtype: DType) -> EagerTensor:
+        """A tensor that has the memory of a torch tensor."""
+        return EagerTensor(value, dtype)
+
+    def capture_eager(self, tensor: EagerTensor) -> EagerTensor:
+        return tensor
+
+    def add(self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], name: str) -> EagerOperation:
+        """Runs the op. Inputs and attributes are converted and complete."""
+        record = EagerOperation(definition, inputs, attrs, [], name)
+        if definition.calls and any(tape.is_tracked(tensor) for tape in tapes.active for tensor in inputs):
+            record.outputs = call_op(definition, inputs, attrs, name)
+            return record
+        values = [tensor._value for tensor in inputs]
+        if definition.ranked:
+            definition.check_ranks([getattr(value, "ndim", None) for value in values], attrs)
+        arguments = values if definition.plain else definition.group(values, attrs)
+        if definition.narrow:
+            definition.check_narrow(attrs)
+        if definition.enforced:
+            check_shapes(record, arguments)
+        for i, arg in enumerate(definition.inputs):
+            if arg.host:
+                arguments[i] = [host_value(v) for v in arguments[i]] if arg.is_list else host_value(arguments[i])
+        keywords = {key: attrs[key] for key in definition.kernel_attrs}
+        if definition.needs_context:
+            keywords["ctx"] = self._context(definition, attrs, name)
+        steps: list[Step] = []
+        holding = None
+        if definition.calls:
+            keywords, steps = self._functions(record)
+            holding = keywords["holding"] = Holding(_NO_LOCK, writes=False, state=RunState(), touches=False)
+        try:
+            results = definition.kernel_fn(*arguments, **keywords)  # type: ignore[misc]
+        except Exception as error:
+            if holding is not None:
+                holding.end()
+            for step in steps:
+                explained = step_failure(error, step)
+                if explained._op is not None:  # type: ignore[attr-defined]
+                    raise explained from error
+            raise explain_failure(error, record, [tensor._value for tensor in inputs]) from error
+        flat = definition.flatten_results(results)
+        outputs = [EagerTensor(value, dtype) for value, dtype in zip(flat, definition.output_dtypes(attrs))]
+        if definition.traits & Trait.READS:
+            # Whoever holds the result must not see later writes to the variable.
+            for tensor in outputs:
+                tensor._value = copied(tensor._value)
+        record.outputs = outputs
+        if placement_log.enabled:
+            placement_log.executed(definition.name, outputs[0].device if outputs else _CPU)
+        if tapes.active:
+            for tape in tapes.active:
+                tape.record(record)
+        return record
+
+    def start_seed(self, seed: int) -> None:
+        """Eager ops, and functions that are traced from here on, get their seeds from this one; random numbers start anew."""
+        self.seed = seed
+        self._states.clear()
+        for node_context in self._contexts.values():
+            node_context.state = None
+
+    def _functions(self, record: EagerOperation) -> tuple[dict[str, Any], list[Step]]:
+        """The compiled functions that an op calls; compiled once for the variables it is given."""
+        passed = record.inputs[-len(record.attrs["T" if "T" in record.attrs else "Tin"]) :] if record.inputs else []
+        known = {i: t._value for i, t in enumerate(passed) if t.dtype is dtypes.resource}
+        first = function_refs(record)[0].target
+        key = (record.type, tuple((i, id(value)) for i, value in known.items()), *map(id, function_targets(record)))
+        found = None if first is None else first.steps.get(key)
+        if found is None:
+            values = []
+            for i in range(len(passed)):
+                value = Value(f"in_{i}", -1, handle=i in known)
+                value.is_constant, value.constant = i in known, known.get(i)
+                values.append(value)
+            count = len(record.definition.output_dtypes(record.attrs))
+            compiled = FunctionCompiler(self._node_context)(record, values, [True] * count)  # type: ignore[arg-type]
+            assert first is not None  # compiling has refused a function that is not there
+            found = first.steps[key] = (compiled, known)
+            if placement_log.enabled:
+                placement = Placement(None)
+                for op in (op for step in compiled[1] for op in step.planner.ops):
+                    placement_log.placed(op.name, op.type, placement.name(op))
+        keywords, steps = found[0]
+        return dict(keywords), steps
+
+    def _node_context(self, op: Operation) -> NodeContext:
+        found = self._contexts.get(op)
+        if found is None:
+            found = self._contexts[op] = NodeContext(op.name, self.resources)
+        return found
+
+    def _context(self, definition: OpDefinition, attrs: dict[str, Any], name: str) -> NodeContext:
+        """The state of a stateful op: shared by calls with equal attributes, as TensorFlow's kernel cache does."""
+        key = (definition.name, tuple(sorted((k, repr(v)) for k, v in attrs.items())))
+        found = self._states.get(key)
+        if found is None:
+            found = self._states[key] = NodeContext(name, self.resources)
+        return found
+
+
+executor = EagerExecutor()
+context.set_eager_target(executor)

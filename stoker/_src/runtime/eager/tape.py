@@ -1,0 +1,466 @@
+"""`tf.GradientTape`: records ops as they are made, and walks the record backwards with the ops' gradient functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from stoker._src.base import dtypes, nest
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.gradient_registry import gradient_function
+from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor
+from stoker._src.graph.tapes import tapes
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array import joining, ranges, shaping
+from stoker._src.ops.control_flow import branches_and_loops, custom_gradients, python_functions, tensor_array
+from stoker._src.ops.control_flow.gradients import UnconnectedGradients, aggregate, fill_with_zeros, is_trainable
+from stoker._src.ops.math import arithmetic, comparison
+from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
+from stoker._src.ops.variables import variables
+
+_HANDLES = (dtypes.resource, dtypes.variant)
+
+
+@export("GradientTape")
+class GradientTape:
+    """Records what is computed from watched tensors inside of `with tape:`, for `gradient` to differentiate.
+
+    Trainable variables are watched when they are read; other tensors by `watch`.
+
+    Args:
+        persistent: `gradient` may be called more than once.
+        watch_accessed_variables: watch trainable variables by themselves.
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self._persistent = persistent
+        self._watch_accessed_variables = watch_accessed_variables
+        self._recording = False
+        self._used = True  # nothing to differentiate: opening the tape starts a record
+        self._clear()
+
+    def _clear(self) -> None:
+        self._records: list[Any] = []
+        self._tracked: dict[int, Any] = {}  # id -> tensor: watched, or computed from one that is
+        self._variables: dict[int, Any] = {}
+
+    def _spend(self) -> None:
+        """Lets go of the record after the one use it is for; which variables it watched can still be asked."""
+        self._used, watched = True, self._variables
+        self._clear()
+        self._variables = watched
+
+    def _check_unused(self) -> None:
+        if self._used:
+            raise RuntimeError(
+                "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
+            )
+
+    # -- recording -----------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> GradientTape:
+        self._push()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        if self._recording:
+            self._pop()
+
+    def _push(self) -> None:
+        if self._recording:
+            raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
+        if self._used:
+            self._clear()
+            self._used = False
+        tapes.active.append(self)
+        self._recording = True
+
+    def _pop(self) -> None:
+        if not self._recording:
+            raise ValueError("Tape is not recording.")
+        tapes.active.remove(self)
+        self._recording = False
+
+    def record(self, op: Any) -> None:
+        """Called for every op made while the tape is open."""
+        tracked = self._tracked
+        wanted = False
+        for tensor in op._inputs:
+            if id(tensor) in tracked:
+                wanted = True
+            elif tensor.dtype is dtypes.resource and self._watch_accessed_variables:
+                variable = getattr(tensor, "variable", None)
+                variable = None if variable is None else variable()
+                if variable is not None and variable.trainable:
+                    self._watch_variable(variable, tensor)
+                    wanted = True
+        if not wanted:
+            return
+        for tensor in op.outputs:
+            if is_trainable(tensor):
+                tracked[id(tensor)] = tensor
+        self._records.append(op)
+
+    def _watch_variable(self, variable: Any, handle: Tensor) -> None:
+        self._tracked[id(handle)] = handle
+        self._variables[id(variable)] = variable
+
+    def is_tracked(self, tensor: Any) -> bool:
+        if id(tensor) in self._tracked:
+            return True
+        variable = getattr(tensor, "variable", None) if tensor.dtype is dtypes.resource else None
+        return (
+            variable is not None and self._watch_accessed_variables and variable() is not None and variable().trainable
+        )
+
+    def watch(self, tensor: Any) -> None:
+        """Records what is computed from `tensor` (or each tensor or variable of a structure).
+
+        Raises:
+            ValueError: something that is neither, or the tape was not opened.
+        """
+        if self._used:
+            raise ValueError("Tape is not recording.")
+        for leaf in nest.flatten(tensor, expand_composites=True):
+            if isinstance(leaf, variables.Variable):
+                self._watch_variable(leaf, _source(leaf))
+            elif isinstance(leaf, Tensor):
+                self._tracked[id(leaf)] = leaf
+            else:
+                raise ValueError(
+                    f"Passed in object {leaf} of type {type(leaf).__name__!r}, not tf.Tensor or tf.Variable or ExtensionType."
+                )
+
+    @contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """What is done inside is not recorded.
+
+        Raises:
+            RuntimeError: the tape is not open.
+        """
+        if not self._recording:
+            raise RuntimeError("Trying to stop recording a tape which is not recording.")
+        self._pop()
+        try:
+            yield
+        finally:
+            self._push()
+
+    def reset(self) -> None:
+        """Forgets everything recorded and watched.
+
+        Raises:
+            ValueError: the tape is not open.
+        """
+        self._pop()
+        self._used = True
+        self._push()
+
+    def watched_variables(self) -> tuple[Any, ...]:
+        """The variables watched, in the order of their first use."""
+        return tuple(self._variables.values())
+
+    # -- gradients -----------------------------------------------------------------------------------------------
+
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> Any:
+        """The derivative of the sum of `target` with respect to each of `sources`, in their structure.
+
+        Args:
+            target: a tensor or structure of tensors.
+            sources: a tensor, variable or structure of them.
+            output_gradients: gradients of `target` to start from, one for each tensor of it.
+            unconnected_gradients: what to return for a source that the target does not depend on: None or zeros.
+
+        Raises:
+            RuntimeError: a tape that is not persistent was used before.
+            LookupError: an op on the way has no gradient.
+        """
+        self._check_unused()
+        if unconnected_gradients not in ("none", "zero"):
+            raise ValueError(f"Unknown value for unconnected_gradients: {unconnected_gradients!r}")
+        if target is None:
+            raise TypeError(
+                "Argument `target` should be a list or nested structure of Tensors, Variables or CompositeTensors to be differentiated, but received None."
+            )
+        if self._recording and not self._persistent:
+            self._pop()
+        flat_sources = nest.flatten(sources)
+        starts = None if output_gradients is None else nest.flatten(output_gradients)
+        found = self._walk(nest.flatten(target), [self._recorded(_source(source)) for source in flat_sources], starts)
+        if unconnected_gradients == UnconnectedGradients.ZERO:
+            found = [shaping.zeros_like(_part(source)) if g is None else g for source, g in zip(flat_sources, found)]
+        if not self._persistent:
+            self._spend()
+        return nest.pack_sequence_as(sources, [_whole(source, g) for source, g in zip(flat_sources, found)])
+
+    def _walk(self, targets: list[Any], sources: list[Tensor], starts: list[Any] | None) -> list[Any]:
+        terms: dict[int, list[Any]] = {}
+        wanted = {id(source) for source in sources}
+        for i, target in enumerate(targets):
+            tensor = _source(target)
+            if id(tensor) not in self._tracked or not is_trainable(tensor):
+                continue
+            start = None if starts is None else starts[i]
+            if start is None:
+                shaped = convert_to_tensor(target) if tensor.dtype in _HANDLES else tensor
+                start = shaping.ones_like(shaped)
+            elif not isinstance(start, IndexedSlices):
+                start = convert_to_tensor(_part(start))
+                if tensor.dtype not in _HANDLES and not start.static_shape.compatible(tensor.static_shape):
+                    raise InvalidArgumentError(
+                        None,
+                        None,
+                        f"An output gradient of shape {start.shape} is for a target of shape {tensor.shape}.",
+                    )
+            terms.setdefault(id(tensor), []).append(start)
+        for record in reversed(self._records):
+            incoming = [_sum(terms, id(tensor), keep=id(tensor) in wanted) for tensor in record.outputs]
+            if any(g is not None for g in incoming):
+                self._through(record, incoming, terms)
+        return [_sum(terms, id(source), keep=True) if id(source) in self._tracked else None for source in sources]
+
+    def _recorded(self, source: Any) -> Any:
+        """The tensor that was recorded for a source.
+
+        In a branch or loop body a variable has another handle than in the function around it, where it was recorded.
+        """
+        variable = getattr(source, "variable", None)
+        if variable is None or id(source) in self._tracked or not context.target().building_function:
+            return source
+        for tensor in self._tracked.values():
+            other = getattr(tensor, "variable", None) if tensor.dtype is dtypes.resource else None
+            if other is not None and other() is variable():
+                return tensor
+        return source
+
+    def _through(self, record: Any, incoming: list[Any], terms: dict[int, list[Any]]) -> None:
+        results = record_gradient(record, incoming)
+        for tensor, g in zip(record._inputs, results):
+            if g is not None and id(tensor) in self._tracked:
+                terms.setdefault(id(tensor), []).append(g)
+
+    # -- jacobians -----------------------------------------------------------------------------------------------
+
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The derivative of every element of `target` with respect to each of `sources`: shape `target.shape + source.shape`.
+
+        Args:
+            target: a tensor.
+            sources: a tensor, variable or structure of them.
+            unconnected_gradients: what to return for a source that the target does not depend on: None or zeros.
+            parallel_iterations, experimental_use_pfor: accepted; elements are differentiated one after the other.
+        """
+        del parallel_iterations, experimental_use_pfor
+        with self._keeping():
+            flat_sources = nest.flatten(sources)
+            resolved = [_source(source) for source in flat_sources]
+            tensor = convert_to_tensor(target)
+            size = ranges.size(tensor)
+
+            def row(i: Any) -> list[Any]:
+                start = shaping.reshape(_unit(i, size, tensor), shaping.shape(tensor))
+                return self._row(target, resolved, flat_sources, start, unconnected_gradients)
+
+            rows = _stacked_rows(row, size, flat_sources)
+            results = [
+                None
+                if stacked is None
+                else shaping.reshape(stacked, shaping.concat([shaping.shape(tensor), shaping.shape(stacked)[1:]], 0))
+                for stacked in rows
+            ]
+        for result, source in zip(results, flat_sources):
+            if result is not None and not getattr(result, "is_eager", False):
+                result.set_shape(tensor.shape.concatenate(source.shape))
+        return nest.pack_sequence_as(sources, results)
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """For each row b the derivative of `target[b]` with respect to `source[b]`, rows being independent of each other.
+
+        Raises:
+            ValueError: the numbers of rows differ, or something has less than two dimensions.
+        """
+        del parallel_iterations, experimental_use_pfor
+        for tensor in (target, source):
+            if tensor.static_shape.rank in (0, 1):
+                raise ValueError(f"Shape {tensor.shape} must have rank at least 2")
+        rows_of = [None if tensor.static_shape.rank is None else tensor.static_shape[0] for tensor in (target, source)]
+        if None not in rows_of and rows_of[0] != rows_of[1]:
+            raise ValueError(
+                f"Need first dimension of target shape ({target.shape}) and source shape ({source.shape}) to match."
+            )
+        with self._keeping():
+            resolved = [_source(source)]
+            batch = shaping.shape(target)[:1]
+            flat_shape = shaping.concat([batch, [-1]], 0)
+            size = shaping.shape(shaping.reshape(target, flat_shape))[1]
+
+            def row(i: Any) -> list[Any]:
+                unit = ranges.broadcast_to(_unit(i, size, target), joining.stack([batch[0], size]))
+                start = shaping.reshape(unit, shaping.shape(target))
+                return self._row(target, resolved, [source], start, unconnected_gradients)
+
+            stacked = _stacked_rows(row, size, [source])[0]
+            shape = shaping.concat([shaping.shape(target), shaping.shape(source)[1:]], 0)
+            if stacked is None:
+                result = shaping.zeros(shape, target.dtype.base_dtype)
+            else:
+                order = shaping.concat([[1, 0], ranges.range(2, ranges.rank(stacked))], 0)
+                result = shaping.reshape(shaping.transpose(stacked, order), shape)
+        if not getattr(result, "is_eager", False):
+            result.set_shape(target.shape.concatenate(source.shape[1:]))
+        return result
+
+    def _row(self, target: Any, resolved: list[Any], sources: list[Any], start: Any, unconnected: str) -> list[Any]:
+        found = self._walk([target], resolved, [start])
+        if unconnected == UnconnectedGradients.ZERO:
+            found = [shaping.zeros_like(source) if g is None else g for source, g in zip(sources, found)]
+        return found
+
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """Several gradients count as one use of the tape, and are not recorded by it."""
+        self._check_unused()
+        was, self._persistent = self._persistent, True
+        if self._recording and not was:
+            self._pop()
+        try:
+            yield
+        finally:
+            self._persistent = was
+            if not was:
+                self._spend()
+
+
+def _unit(i: Any, size: Any, like: Any) -> Any:
+    """The unit vector i of length `size`."""
+    return arithmetic.cast(comparison.equal(ranges.range(size), i), like.dtype.base_dtype)
+
+
+def _stacked_rows(row: Any, size: Any, sources: list[Any]) -> list[Any]:
+    """`row(i)` for each i below `size`, stacked; None for a source whose rows are None."""
+    example = _probe(row)
+    connected = [i for i, g in enumerate(example) if g is not None]
+    arrays = [tensor_array.TensorArray(example[i].dtype, size=size, element_shape=sources[i].shape) for i in connected]
+
+    def step(i: Any, *arrays: Any) -> Any:
+        found = row(i)
+        return i + 1, *[ta.write(i, convert_to_tensor(found[n])) for n, ta in zip(connected, arrays)]
+
+    done = branches_and_loops.while_loop_v2(
+        lambda i, *_: comparison.less(i, size), step, (convert_to_tensor(0), *arrays)
+    )
+    results: list[Any] = [None] * len(sources)
+    for n, ta in zip(connected, done[1:]):
+        results[n] = ta.stack()
+    return results
+
+
+def _probe(row: Any) -> list[Any]:
+    """One row, to see which sources are connected."""
+    return row(convert_to_tensor(0))
+
+
+def _source(x: Any) -> Any:
+    """The tensor that stands for a source: a variable's handle, as the current graph sees it."""
+    if isinstance(x, variables.Variable):
+        handle = x._gradient_source()
+        target = context.target()
+        return target.capture(handle) if target.building_function else handle
+    x = _part(x)
+    if not isinstance(x, Tensor):
+        raise AttributeError(
+            f"{type(x).__name__!r} object has no attribute 'dtype': what is differentiated is a tensor or a variable, not {x!r}"
+        )
+    return x
+
+
+def _part(x: Any) -> Any:
+    """The component of a composite tensor that is differentiated; anything else as it is."""
+    if isinstance(x, RaggedTensor):
+        return x.flat_values
+    return x.values if isinstance(x, (IndexedSlices, SparseTensor)) else x
+
+
+def _whole(x: Any, gradient: Any) -> Any:
+    """The gradient of a composite source's component in the form of the source."""
+    if gradient is None:
+        return None
+    if isinstance(x, RaggedTensor):
+        return x.with_flat_values(convert_to_tensor(gradient))
+    if isinstance(x, SparseTensor):
+        return SparseTensor(x.indices, convert_to_tensor(gradient), x.dense_shape)
+    return gradient
+
+
+def _sum(terms: dict[int, list[Any]], key: int, *, keep: bool) -> Any:
+    found = terms.get(key) if keep else terms.pop(key, None)
+    if not found:
+        return None
+    if len(found) > 1:
+        found[:] = [aggregate(found)]
+    return found[0]
+
+
+def record_gradient(record: Any, incoming: list[Any]) -> list[Any]:
+    """The gradients of an op's inputs from those of its outputs.
+
+    Raises:
+        LookupError: the op has no gradient.
+    """
+    backward = getattr(record, "backward", None)
+    if backward is not None:
+        return list(backward(*incoming))
+    try:
+        function = gradient_function(record)
+    except LookupError:
+        raise LookupError(f"No gradient defined for operation '{record.name}' (op type: {record.type})") from None
+    if function is None:
+        return [None] * len(record._inputs)
+    fill_with_zeros(record, incoming)
+    if context.executing_eagerly():
+        results = function(record, *incoming)
+    else:
+        with name_scope(f"gradient_tape/{record.name}/"):
+            results = function(record, *incoming)
+    return list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+def _differentiate(f: Any, args: Any, kwargs: Any, used: list[Any], starts: list[Any]) -> list[Any]:
+    """The gradients of `f(*args)` with respect to its arguments and the variables it uses."""
+    with GradientTape() as tape:
+        flat = [shaping.identity(convert_to_tensor(leaf)) for leaf in nest.flatten(args)]
+        tape.watch(flat)
+        result = f(*nest.pack_sequence_as(args, flat), **kwargs)
+    return tape.gradient(nest.flatten(result), [*flat, *used], starts)
+
+
+custom_gradients.set_differentiate(_differentiate)
+
+
+python_functions.set_tape(GradientTape)

@@ -1,0 +1,1 @@
+"""Functions: bodies of ops compiled to steps, and `tf.function`."""

@@ -1,0 +1,328 @@
+"""The arguments of a `tf.function`: bound to its parameters, split into tensors and what is part of the trace."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Iterable
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from stoker._src.base import nest
+from stoker._src.base.dtypes import as_dtype
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tensor_spec import TensorSpec
+from stoker._src.graph.type_spec import TypeSpec, type_spec_from_value
+from stoker._src.ops.variables import variables
+
+_EMPTY = inspect.Parameter.empty
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Given:
+    """The arguments of one call, or of one trace.
+
+    Attributes:
+        args, kwargs: in the form that the function is called with.
+        leaves: what they are made of, one after the other.
+        specs: for each leaf that is a tensor what it must be, None for others.
+        kind: all but the shapes, hashable: calls of different kinds never share a trace.
+        shapes: of the tensors, in order.
+    """
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args, self.kwargs = args, kwargs
+        self.leaves: list[Any] = []
+        self._specs: list[Any] = []  # TensorSpecs, tensors that stand for theirs, or None
+        shapes: list[Shape] = []
+        kinds: list[Any] = []
+        for item in nest.flatten((args, kwargs)):
+            if isinstance(item, Tensor):
+                self.leaves.append(item)
+                self._specs.append(item)
+                shapes.append(item.static_shape)
+                kinds.append(item.dtype.base_dtype)
+                continue
+            parts, specs, whole = _parts(item)
+            if whole is not None:
+                kinds.append(type(whole).__name__)
+            self.leaves += parts
+            self._specs += specs
+            shapes += [spec.static_shape for spec in specs if spec is not None]
+            kinds += [_literal(part) if spec is None else spec.dtype for part, spec in zip(parts, specs)]
+        nested = any(map(nest.is_nested, args)) or any(map(nest.is_nested, kwargs.values()))
+        structure = repr(nest.map_structure(lambda _: None, (args, kwargs))) if nested else (len(args), *kwargs)
+        self.kind = (structure, *kinds)
+        self.shapes = tuple(shapes)
+
+    @property
+    def values(self) -> list[Any]:
+        return [leaf for leaf, spec in zip(self.leaves, self._specs) if spec is not None]
+
+    @property
+    def specs(self) -> list[TensorSpec | None]:
+        return [_spec(each) if isinstance(each, Tensor) else each for each in self._specs]
+
+    def with_specs(self, specs: Iterable[TensorSpec]) -> None:
+        """Other specs for the tensors, in order."""
+        new = iter(specs)
+        self._specs = [None if each is None else next(new, each) for each in self._specs]
+        self.shapes = tuple(each.static_shape for each in self._specs if each is not None)
+
+    def with_shapes(self, shapes: list[Shape]) -> None:
+        """Other shapes for the tensors, in order."""
+        known = (spec for spec in self.specs if spec is not None)
+        self.with_specs(TensorSpec(shape, spec.dtype, spec.name) for shape, spec in zip(shapes, known))
+
+    def described(self, names: list[str]) -> tuple[Any, Any]:
+        """The arguments with specs in the place of tensors, called by `names` (one for each leaf)."""
+        described = []
+        every, position = self.specs, 0
+        for item in nest.flatten((self.args, self.kwargs)):
+            parts, _, whole = _parts(item)
+            spec, name = every[position], names[position]
+            position += len(parts)
+            if whole is not None:
+                described.append(whole)
+            else:
+                described.append(item if spec is None else TensorSpec(spec.static_shape, spec.dtype, spec.name or name))
+        return nest.pack_sequence_as((self.args, self.kwargs), described)
+
+    def packed(self, leaves: list[Any]) -> tuple[Any, Any]:
+        """Other leaves in the structure of the arguments."""
+        return nest.pack_sequence_as((self.args, self.kwargs), leaves, expand_composites=True)
+
+
+def is_value(leaf: Any) -> bool:
+    """Whether an argument is a tensor to the function; other things are part of the function itself."""
+    return isinstance(leaf, (Tensor, np.ndarray, np.generic, TensorSpec)) or type(leaf).__module__.startswith("torch")
+
+
+def _spec(leaf: Any) -> TensorSpec | None:
+    if isinstance(leaf, TensorSpec):
+        return leaf
+    if isinstance(leaf, Tensor):
+        return TensorSpec(leaf.static_shape, leaf.dtype.base_dtype)
+    return TensorSpec(np.shape(leaf), as_dtype(np.asarray(leaf).dtype)) if is_value(leaf) else None
+
+
+def _parts(item: Any) -> tuple[list[Any], list[Any], Any]:
+    """The leaves of one argument, their specs, and what is made of them: None for an argument that is one thing."""
+    parts = nest.flatten(item, expand_composites=True)
+    if len(parts) == 1 and parts[0] is item:
+        return parts, [_spec(item)], None
+    whole = item if isinstance(item, TypeSpec) else type_spec_from_value(item)
+    return parts, nest.flatten(whole, expand_composites=True), whole
+
+
+def type_text(value: Any) -> str:
+    """The type of an argument or a result as messages show it."""
+    if isinstance(value, (Tensor, TensorSpec)):
+        return repr(TensorSpec(value.static_shape, value.dtype))
+    if isinstance(value, TypeSpec):
+        return repr(value)
+    if isinstance(value, dict):
+        return f"Dict[{', '.join(f'[{key!r}, {type_text(item)}]' for key, item in value.items())}]"
+    if isinstance(value, (list, tuple)):
+        kind = "List" if isinstance(value, list) else "Tuple"
+        return f"{kind}[{', '.join(map(type_text, value))}]"
+    return f"Literal[{value!r}]"
+
+
+class Identity:
+    """An object as part of a key: equal to itself alone, as long as it lives. It is not kept alive."""
+
+    __slots__ = ("_hash", "_ref")
+
+    def __init__(self, target: Any) -> None:
+        self._hash = self._hashed(target)
+        try:  # a bound method is made anew each time it is looked up: what counts is its object
+            method = isinstance(target, MethodType)
+            self._ref: Callable[[], Any] = weakref.WeakMethod(target) if method else weakref.ref(target)
+        except TypeError:
+            self._ref = lambda: target
+
+    def get(self) -> Any:
+        """The object; None when it is gone."""
+        return self._ref()
+
+    @staticmethod
+    def _hashed(target: Any) -> int:
+        return id(target)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and self.get() is not None and self.get() is other.get()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class _Equal(Identity):
+    """As `Identity`, but equal to all that the object is equal to."""
+
+    __slots__ = ()
+    __hash__ = Identity.__hash__
+
+    @staticmethod
+    def _hashed(target: Any) -> int:
+        return hash(target)
+
+    def __eq__(self, other: object) -> bool:
+        mine, its = self.get(), other.get() if isinstance(other, _Equal) else None
+        return mine is not None and (mine is its or (type(mine) is type(its) and bool(mine == its)))
+
+
+def _literal(leaf: Any) -> Any:
+    if isinstance(leaf, (bool, int, float, complex, str, bytes, type(None))):
+        return (type(leaf).__name__, leaf)
+    try:
+        return Identity(leaf) if isinstance(leaf, variables.Variable) else _Equal(leaf)
+    except TypeError:
+        raise TypeError(
+            f"Could not generate a generic TraceType for {leaf!r}. Please verify that it is immutable/hashable."
+        ) from None
+
+
+# ---- parameters -------------------------------------------------------------------------------------------------
+
+
+class Parameters:
+    """The parameters of a function, and the input signature that it promises to be called with.
+
+    Raises:
+        TypeError: the input signature is none, or does not fit the function.
+    """
+
+    def __init__(self, function: Callable[..., Any], input_signature: Any) -> None:
+        try:
+            self.signature = inspect.signature(function)
+        except ValueError:  # some functions of C do not tell theirs
+            self.signature = inspect.signature(lambda *args, **kwargs: None)
+        self.specs = None
+        if input_signature is None:
+            return
+        if not isinstance(input_signature, (tuple, list)):
+            raise TypeError(f"input_signature must be either a tuple or a list, got {type(input_signature)}.")
+        self.specs = tuple(input_signature)
+        wrong = [spec for spec in nest.flatten(self.specs) if not isinstance(spec, TypeSpec)]
+        if wrong:
+            raise TypeError(
+                "input_signature must be a possibly nested sequence of TensorSpec objects, got invalid args "
+                f"{wrong} with types {[type(spec) for spec in wrong]}."
+            )
+        parameters = self.signature.parameters.values()
+        places = sum(parameter.kind in _BY_POSITION for parameter in parameters)
+        if len(self.specs) > places and not any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+            raise TypeError(f"input_signature contains {len(self.specs) - places} extra type constraints.")
+        for parameter in parameters:
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY and parameter.default is _EMPTY:
+                raise TypeError(
+                    f"Since input_signature is defined, keyword-only parameter `{parameter.name}` must have a default value"
+                )
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Given:
+        """The arguments by position where the function has a place for them, with its defaults.
+
+        Raises:
+            TypeError: they do not fit the function or its input signature.
+        """
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            if self.specs is None:
+                return Given(bound.args, bound.kwargs)
+            return self._fitted(bound)
+        except _Misfit as error:
+            raise TypeError(self._failed(str(error), args, kwargs)) from error.__cause__
+        except TypeError as error:
+            if str(error).startswith("Could not generate"):
+                raise
+            raise TypeError(self._failed(str(error), args, kwargs)) from None
+
+    def _failed(self, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        return (
+            f"Binding inputs to tf.function failed due to `{why}`. Received args: {args} and kwargs: {kwargs} for "
+            f"signature: {self}."
+        )
+
+    def _fitted(self, bound: inspect.BoundArguments) -> Given:
+        """Arguments as the input signature has them; those that it says nothing of must be the defaults."""
+        specs = self.specs or ()
+        if len(bound.args) < len(specs):
+            raise _Misfit(f"missing a required argument: {len(specs)} are needed, {len(bound.args)} given")
+        for name, parameter in list(self.signature.parameters.items())[len(specs) :]:
+            given = bound.arguments.get(name)
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD and given:
+                raise _Misfit(f"got an unexpected keyword argument '{next(iter(given))}'")
+            if parameter.default is not _EMPTY and given is not parameter.default and given != parameter.default:
+                raise _Misfit(f"Can not cast {given!r} to Literal[{parameter.default!r}]")
+        values = tuple(map(_as_specified, specs, bound.args))
+        made = Given((*values, *bound.args[len(specs) :]), bound.kwargs)
+        made.with_specs(nest.flatten(specs, expand_composites=True))
+        return made
+
+    def __str__(self) -> str:
+        told = []
+        for position, parameter in enumerate(self.signature.parameters.values()):
+            plain, kind = str(parameter.replace(annotation=_EMPTY, default=_EMPTY)), ""
+            if self.specs is not None and position < len(self.specs):
+                kind = f": {type_text(self.specs[position])}"
+            elif self.specs is not None and parameter.default is not _EMPTY:
+                kind = f": {type_text(parameter.default)}"
+            equals = " = " if kind else "="
+            told.append(plain + kind + ("" if parameter.default is _EMPTY else f"{equals}<captured_default_value>"))
+        return f"({', '.join(told)})"
+
+
+class _Misfit(Exception):
+    """What is wrong with an argument."""
+
+
+def _as_specified(spec: Any, value: Any) -> Any:
+    """An argument as its place in the input signature takes it: plain values become tensors."""
+    if isinstance(spec, TensorSpec) and nest.is_nested(value):
+        value = _cast(spec, value)
+    try:
+        nest.assert_same_structure(spec, value)
+    except (ValueError, TypeError) as error:
+        raise _Misfit(f"Can not cast {value!r} to {spec!r}: {error}") from None
+    return nest.map_structure(_cast, spec, value)
+
+
+def _cast(spec: Any, leaf: Any) -> Any:
+    if not isinstance(spec, TensorSpec):
+        if not spec.is_compatible_with(leaf):
+            raise _Misfit(f"Can not cast {leaf!r} to {spec}")
+        return leaf
+    if isinstance(leaf, TensorSpec):
+        tensor: Any = leaf
+    elif isinstance(leaf, Tensor):
+        tensor = leaf
+    else:
+        try:
+            plain = isinstance(leaf, (bool, np.ndarray, np.generic)) and spec.dtype.name != "string"
+            tensor = convert_to_tensor(np.asarray(leaf, spec.dtype.as_numpy_dtype) if plain else leaf, spec.dtype)
+        except (TypeError, ValueError) as error:
+            raise _Misfit(str(error)) from error
+    if tensor.dtype.base_dtype is not spec.dtype or not spec.static_shape.compatible(tensor.static_shape):
+        raise _Misfit(f"Can not cast {TensorSpec(tensor.static_shape, tensor.dtype)} to {spec}")
+    return tensor
+
+
+def argument_names(parameters: Parameters, args: Any, kwargs: Any) -> list[str]:
+    """A name for each of the arguments: that of its parameter, with a number for `*args`."""
+    every = parameters.signature.parameters.values()
+    names = [parameter.name for parameter in every if parameter.kind in _BY_POSITION][: len(args)]
+    several = next((parameter.name for parameter in every if parameter.kind is parameter.VAR_POSITIONAL), "args")
+    return [*names, *(f"{several}_{i}" for i in range(len(args) - len(names))), *sorted(kwargs)]
+
+
+def leaf_names(parameters: Parameters, given: Given) -> list[str]:
+    """For each leaf of the arguments the name of the argument it belongs to."""
+    arguments = [*given.args, *(given.kwargs[key] for key in sorted(given.kwargs))]
+    named = zip(argument_names(parameters, given.args, given.kwargs), arguments)
+    return [name for name, argument in named for _ in nest.flatten(argument, expand_composites=True)]

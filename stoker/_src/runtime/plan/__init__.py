@@ -1,0 +1,1 @@
+"""From fetches and feeds to a compiled step: planning, fusing, emitting, recording."""

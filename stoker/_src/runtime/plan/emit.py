@@ -1,0 +1,282 @@
+"""From instructions to straight-line Python: one function whose lines call kernels.
+
+The source holds only names and literals that are ours: values are called after their op's type (a name of our registry) and a
+number, keywords come from kernel signatures, and everything else is a plain number or an entry of the constants table
+(`c0`, `c1`, ...). `check_source` refuses anything else, so nothing read from a file can become code.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.graph.tensor import Operation
+from stoker._src.ops.support.values import host_value
+from stoker._src.runtime.locks import started
+from stoker._src.runtime.plan.instructions import CONSTANT, FEED, Host, Instruction, Value
+from stoker._src.runtime.plan.planner import Planner
+
+_counter = itertools.count()
+_LITERALS = (bool, int, float)
+# All that a step may be made of, and the methods it may call.
+# Python 3.11 counts the depth of syntax trees in one place for all threads: two that build one at a time fail.
+_PARSING = threading.Lock()
+_ALLOWED = (
+    ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.Expr, ast.Return, ast.Delete, ast.Call, ast.keyword,
+    ast.Name, ast.Load, ast.Store, ast.Del, ast.Tuple, ast.List, ast.Constant, ast.Attribute, ast.UnaryOp, ast.USub,
+)  # fmt: skip
+_METHODS = frozenset(("read", "clone", "copy", "tolist", "pause", "resume", "result"))
+
+
+@dataclass
+class Step:
+    """A compiled plan: `function(holding, *feeds)` returns the fetched values as a tuple."""
+
+    function: Any
+    source: str
+    filename: str
+    lines: dict[int, Instruction]  # line number -> instruction
+    constants: dict[str, Any]
+    planner: Planner
+    timed_lines: dict[int, Instruction] = field(default_factory=dict)
+
+    def with_functions(self) -> Iterator[Step]:
+        """This step and those of the functions it calls, at any depth."""
+        yield self
+        for instruction in self.planner.instructions:
+            for step in instruction.steps:
+                yield from step.with_functions()
+
+    def timed(self) -> tuple[Any, list[Instruction]]:
+        """The same step with a call of `tick(i)` after its i-th instruction, and those instructions."""
+        return _compile_timed(self)
+
+
+def emit(planner: Planner) -> Step:
+    """Compiles a plan."""
+    writer = _Writer(planner)
+    source = writer.write()
+    filename = f"<stoker step {next(_counter)}>"
+    code = check_source(source, filename, set(writer.globals))
+    namespace = dict(writer.globals)
+    exec(code, namespace)
+    return Step(namespace["step"], source, filename, writer.lines, writer.globals, planner)
+
+
+def _compile_timed(step: Step) -> tuple[Any, list[Instruction]]:
+    lines, instructions = [], []
+    for number, line in enumerate(step.source.splitlines(), start=1):
+        lines.append(line)
+        if number in step.lines:
+            step.timed_lines[len(lines)] = step.lines[number]
+            lines.append(f"    tick({len(instructions)})")
+            instructions.append(step.lines[number])
+    lines[0] = lines[0].replace("def step(holding", "def step(tick, holding")
+    source = "\n".join(lines) + "\n"
+    code = check_source(source, step.filename + " timed", set(step.constants))
+    namespace = dict(step.constants)
+    exec(code, namespace)
+    return namespace["step"], instructions
+
+
+def check_source(source: str, filename: str, known: set[str]) -> CodeType:
+    """Compiles generated source after checking that it contains nothing but what `_Writer` writes.
+
+    Raises:
+        AssertionError: it does; then the planner has a defect.
+    """
+    with _PARSING:
+        tree = ast.parse(source, filename)
+    assert len(tree.body) == 1 and isinstance(tree.body[0], ast.FunctionDef) and tree.body[0].name == "step"
+    stored, loaded = {"holding", "tick"}, set()
+    for node in ast.walk(tree):
+        assert isinstance(node, _ALLOWED), f"generated code holds {ast.dump(node)}"
+        if isinstance(node, ast.Name):
+            (stored if isinstance(node.ctx, ast.Store) else loaded).add(node.id)
+        elif isinstance(node, ast.Attribute):
+            assert node.attr in _METHODS, f"generated code uses the attribute {node.attr}"
+        elif isinstance(node, ast.Constant):
+            assert node.value is None or isinstance(node.value, _LITERALS), f"generated code holds {node.value!r}"
+        elif isinstance(node, ast.arg):
+            stored.add(node.arg)
+    foreign = loaded - stored - known
+    assert not foreign, f"generated code uses the names {sorted(foreign)}"
+    with _PARSING:
+        return compile(tree, filename, "exec")
+
+
+class _Writer:
+    """Writes the source of one step and collects its globals: kernels by name, constants by number."""
+
+    def __init__(self, planner: Planner) -> None:
+        self.planner = planner
+        self._placement = planner.compile_function.placement
+        self.globals: dict[str, Any] = {}
+        self.lines: dict[int, Instruction] = {}
+        self._names: dict[int, str] = {}  # id of a kernel or constant -> its global name
+
+    def write(self) -> str:
+        planner = self.planner
+        out = ["def step(holding" + "".join(f", {value.label}" for value in planner.feed_values) + "):"]
+        concurrent = sum(instruction.blocking for instruction in planner.instructions) > 1
+        # `dead[i]`: values whose last use is instruction i, so that memory is given back there.
+        dead: dict[int, list[str]] = {}
+        for position, instruction in enumerate(planner.instructions):
+            if not (concurrent and instruction.blocking):
+                for value in _results(instruction):
+                    dead.setdefault(max(value.last_use, position), []).append(value.label)
+        pending: list[tuple[Instruction, str, set[Operation]]] = []
+        for position, instruction in enumerate(planner.instructions):
+            for waiting in [entry for entry in pending if instruction.op in entry[2]]:
+                pending.remove(waiting)
+                self._blocking(out, waiting[0], self._awaited(waiting[0], waiting[1]))
+            if concurrent and instruction.blocking:
+                task = f"task_{position}"
+                out.append("    " + self._start(instruction, task))
+                self.lines[len(out)] = instruction
+                pending.append((instruction, task, planner.dependents(instruction.op)))  # type: ignore[arg-type]
+            elif instruction.blocking:
+                self._blocking(out, instruction, self._line(instruction))
+            else:
+                out.append("    " + self._line(instruction))
+                self.lines[len(out)] = instruction
+            if position in dead:
+                out[-1] += "; del " + ", ".join(dead[position])
+        for instruction, task, _ in pending:
+            self._blocking(out, instruction, self._awaited(instruction, task))
+        out.append("    return (" + "".join(self._returned(value) + ", " for value in planner.results) + ")")
+        return "\n".join(out) + "\n"
+
+    def _blocking(self, out: list[str], instruction: Instruction, line: str) -> None:
+        """A line that may wait: the lock on variables is given up meanwhile."""
+        out.append("    holding.pause()")
+        out.append("    " + line)
+        self.lines[len(out)] = instruction
+        out.append("    holding.resume()")
+
+    def _start(self, instruction: Instruction, task: str) -> str:
+        arguments = ["holding", self._kernel(instruction), *self._call_arguments(instruction)]
+        return f"{task} = {self._global('started', started)}({', '.join(arguments)})"
+
+    def _awaited(self, instruction: Instruction, task: str) -> str:
+        target = self._target(instruction.results, instruction)
+        return f"{target} = {task}.result()" if target else f"{task}.result()"
+
+    def _call_arguments(self, instruction: Instruction) -> list[str]:
+        arguments = [self._argument(instruction, argument) for argument in self._arguments(instruction)]
+        arguments += [f"{name}={self._literal(value)}" for name, value in instruction.keywords.items()]
+        if instruction.op is not None and instruction.op.definition.calls:
+            arguments.append("holding=holding")
+        return arguments
+
+    def _arguments(self, instruction: Instruction) -> list[Any]:
+        """The arguments, numbers among them as tensors where the kernel spares the host waiting for a GPU."""
+        op = instruction.op
+        if self._placement.gpu is None or op is None or not op.definition.device_numbers:
+            return instruction.arguments
+        return [
+            given.value if isinstance(given, Host) and arg.name in op.definition.device_numbers else given
+            for arg, given in zip(op.definition.inputs, instruction.arguments)
+        ]
+
+    def _line(self, instruction: Instruction) -> str:
+        if instruction.kind == "read":
+            call = f"{self._argument(instruction, instruction.arguments[0])}.read()"
+        else:
+            call = f"{self._kernel(instruction)}({', '.join(self._call_arguments(instruction))})"
+        if instruction.copies:
+            call += ".clone()" if not self._is_string(instruction) else ".copy()"
+        target = self._target(instruction.results, instruction)
+        return f"{target} = {call}" if target else call
+
+    def _is_string(self, instruction: Instruction) -> bool:
+        op = instruction.op
+        return op is not None and bool(op.outputs) and op.outputs[0].dtype.base_dtype.name == "string"
+
+    def _target(self, results: list[Any], instruction: Instruction) -> str:
+        parts = []
+        for result in results:
+            if isinstance(result, list):
+                parts.append("(" + "".join(f"{value.label}, " for value in result) + ")" if result else "_")
+            else:
+                parts.append(result.label)
+        if instruction.kind == "program":
+            return "(" + ", ".join(parts) + ",)"
+        if instruction.kind == "read" or (instruction.op is not None and instruction.op.definition.single):
+            return parts[0] if parts else ""
+        if instruction.op is not None and len(instruction.op.definition.outputs) == 1:
+            return parts[0] if parts else ""
+        return ", ".join(parts)
+
+    def _argument(self, instruction: Instruction, argument: Any) -> str:
+        if isinstance(argument, list):
+            return "[" + ", ".join(self._argument(instruction, item) for item in argument) + "]"
+        if isinstance(argument, Host):
+            value = argument.value
+            if value.is_constant:
+                return self._literal(host_value(value.constant))
+            return f"{value.label}.tolist()"
+        name = self._literal(argument.constant) if argument.is_constant else argument.label
+        if argument in instruction.copied:
+            return f"{self._literal(copied)}({name})"  # strings are arrays, and nobody knows which this is
+        return name
+
+    def _returned(self, value: Value | None) -> str:
+        """A fetched value; a copy where it may share memory that somebody else owns."""
+        if value is None:
+            return "None"
+        name = self._literal(value.constant) if value.is_constant else value.label
+        # A body's caller knows which inputs its results may share memory with, but not which variables.
+        if not (value.roots - {FEED, CONSTANT} if self.planner.is_function else value.roots):
+            return name
+        if value.is_constant and not isinstance(value.constant, torch.Tensor):
+            return name
+        return f"{self._global('copied', copied)}({name})"
+
+    def _kernel(self, instruction: Instruction) -> str:
+        op = instruction.op
+        assert op is not None
+        if instruction.kind == "program":
+            return self._global(f"program_{len(self.globals)}", instruction.kernel)
+        suffix, kernel = self._placement.kernel(op, instruction.kernel)
+        name = f"{op.type}_batch" if instruction.kind == "batch" else op.type
+        if instruction.kind == "kernel" and instruction.kernel is not op.definition.kernel_fn:
+            name = f"{op.type}_{instruction.kernel.__name__.strip('<>')}"  # of lambdas, too
+        return self._global(name + suffix, kernel)
+
+    def _global(self, name: str, item: Any) -> str:
+        self.globals.setdefault(name, item)
+        return name
+
+    def _literal(self, value: Any) -> str:
+        if value is None or (type(value) in _LITERALS and value == value and abs(value) != float("inf")):
+            return repr(value)
+        if type(value) is list and len(value) <= 8 and all(type(item) is int for item in value):
+            return repr(value)
+        name = self._names.get(id(value))
+        if name is None:
+            name = self._names[id(value)] = f"c{len(self._names)}"
+            self.globals[name] = self._placement.data(value)
+        return name
+
+
+def _results(instruction: Instruction) -> list[Value]:
+    flat: list[Value] = []
+    for result in instruction.results:
+        flat.extend(result) if isinstance(result, list) else flat.append(result)
+    return flat
+
+
+def copied(value: Any) -> Any:
+    """A value that shares memory with nobody."""
+    if isinstance(value, torch.Tensor):
+        return value.clone(memory_format=torch.contiguous_format)
+    return value.copy() if isinstance(value, np.ndarray) else value

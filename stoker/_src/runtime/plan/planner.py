@@ -1,0 +1,705 @@
+"""From (fetches, feeds) to a list of instructions: prune, order, fold, settle aliasing, group updates.
+
+The result is what `emit.py` turns into straight-line Python. Nothing here knows an op by name: an op's definition says all
+that matters (its traits, kernel and batch kernel).
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.graph.definition import Trait
+from stoker._src.graph.interchange.function_library import function_refs
+from stoker._src.graph.shape_inference import infer_shapes
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.support.values import host_value, to_numpy
+from stoker._src.ops.variables.state_ops import VariableState
+from stoker._src.runtime.failures import checked_kernel
+from stoker._src.runtime.plan import fused_loops, mixed_precision
+from stoker._src.runtime.plan.instructions import (
+    CONSTANT,
+    EFFECTS,
+    EVERYTHING,
+    FEED,
+    Host,
+    Instruction,
+    Value,
+    values_of,
+)
+from stoker._src.runtime.plan.reordering import reorder
+
+_FOLD_LIMIT = 1 << 20  # elements a folded constant may have
+_WORTH_REUSING = 1 << 14  # elements below which a new tensor costs less than the check
+
+
+def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -> tuple[set[Operation], set[Operation]]:
+    """The operations that must run, backwards from the fetches, stopping at fed tensors; and those only waited for.
+
+    An op that others only wait for runs if it does something (writes, reads, blocks, checks). A pure one does not: what
+    matters of it are the ops it waits for in turn. So gradients that an optimizer gates but nobody uses cost nothing.
+    """
+    needed: set[Operation] = set()
+    waited_for: set[Operation] = set()
+    stack = [(t.op, True) for t in fetches if t not in feeds] + [(op, True) for op in targets]
+    while stack:
+        op, wanted = stack.pop()
+        wanted = wanted or (has_effect(op) and not _is_fed(op, feeds))
+        seen = needed if wanted else waited_for
+        if op in seen or op in needed:
+            continue
+        seen.add(op)
+        for tensor in op._inputs:
+            if tensor not in feeds:
+                stack.append((tensor.op, wanted))
+        for control in op._control_inputs:
+            stack.append((control, False))
+    return needed, waited_for - needed
+
+
+def _is_fed(op: Operation, feeds: set[Tensor]) -> bool:
+    """Whether all that an op makes is fed: waiting for a fed placeholder must not run it."""
+    return bool(op.outputs) and all(tensor in feeds for tensor in op.outputs)
+
+
+def has_effect(op: Operation) -> bool:
+    """Whether running an op is more than computing its outputs. A call does what the functions it calls do."""
+    pending, seen = [op], set()
+    while pending:
+        each = pending.pop()
+        if each.definition.traits & EFFECTS:
+            return True
+        for ref in function_refs(each) if each.definition.calls else ():
+            if ref.target is None:
+                return True
+            if ref.target not in seen:
+                seen.add(ref.target)
+                given = {tensor.op for tensor in ref.target.inputs}
+                pending += [inner for inner in ref.target.needed_ops() if inner not in given]
+    return False
+
+
+def in_order(ops: set[Operation], feeds: set[Tensor]) -> list[Operation]:
+    """Creation order, moved only where an edge made later (a control input added by hand) demands it.
+
+    Raises:
+        InvalidArgumentError: there is a cycle.
+    """
+    ordered = sorted(ops, key=lambda op: op._id)
+    backwards = any(
+        source._id >= op._id
+        for op in ordered
+        for source in (*(t.op for t in op._inputs if t not in feeds), *op._control_inputs)
+    )
+    if not backwards:
+        return ordered
+    waiting: dict[Operation, int] = {}
+    followers: dict[Operation, list[Operation]] = {}
+    for op in ordered:
+        sources = {t.op for t in op._inputs if t not in feeds} | set(op._control_inputs)
+        waiting[op] = len(sources)
+        for source in sources:
+            followers.setdefault(source, []).append(op)
+    ready = [(op._id, op) for op in ordered if waiting[op] == 0]
+    heapq.heapify(ready)
+    result = []
+    while ready:
+        _, op = heapq.heappop(ready)
+        result.append(op)
+        for follower in followers.get(op, ()):
+            waiting[follower] -= 1
+            if waiting[follower] == 0:
+                heapq.heappush(ready, (follower._id, follower))
+    if len(result) < len(ordered):
+        stuck = next(op for op in ordered if waiting[op] > 0)
+        raise InvalidArgumentError(
+            None,
+            stuck,
+            f"The graph has a cycle through '{stuck.name}' ({len(ordered) - len(result)} nodes wait for each other).",
+        )
+    return result
+
+
+class Planner:
+    """Builds the instructions of one plan. `node_context(op)` gives kernels that ask for it their `ctx`.
+
+    A function's body is planned the same way, its inputs being the feeds. `bound` gives the values of feeds that are known
+    when planning (a body's captured variables and constants); `compile_function` compiles what ops call.
+    """
+
+    def __init__(
+        self,
+        fetches: list[Any],
+        targets: list[Operation],
+        feeds: list[Tensor],
+        node_context: Any,
+        compile_function: Any = None,
+        *,
+        bound: dict[int, Any] | None = None,
+        is_function: bool = False,
+        with_programs: bool = True,
+        feed_shapes: list[Shape] | None = None,
+    ) -> None:
+        self.fetches, self.targets, self.feeds = fetches, targets, feeds
+        self.node_context, self.compile_function = node_context, compile_function
+        self.bound = bound or {}
+        self.is_function = is_function
+        self.with_programs = with_programs
+        # What is known of shapes beyond the graph, because those of the feeds are.
+        self._shapes: dict[Tensor, Shape] = dict(zip(feeds, feed_shapes)) if feed_shapes else {}
+        self.written: frozenset[Any] = frozenset()
+        self.needed: set[Operation] = set()
+        self.values: dict[Tensor, Value] = {}
+        self.instructions: list[Instruction] = []
+        self.feed_values: list[Value] = []
+        self.results: list[Value | None] = []
+        self.ops: list[Operation] = []
+        self.planned: list[Operation] = []  # the same, with what the mixed precision rewrite put in their place
+        self._ordered: list[Operation] = []
+        self._stand_ins: dict[Operation, list[Operation]] = {}
+        self._reads: dict[Value, Value] = {}  # variable -> its value, as long as nothing writes
+        self._fetched_tensors = set(fetches)
+        self._numbers: dict[Tensor, Instruction] = {}  # vectors of numbers that nobody has wanted as a tensor yet
+        self._wanted_outputs: dict[Operation, list[bool]] = {}
+        self.reads_variables = self.writes_variables = self.blocks = False
+        self._labels: dict[str, int] = {}
+
+    def build(self) -> Planner:
+        fed = set(self.feeds)
+        for position, tensor in enumerate(self.feeds):
+            value = self._value("feed", -1, tensor)
+            value.roots = frozenset((FEED,))
+            if position in self.bound:
+                value.is_constant, value.constant = True, self.bound[position]
+                value.handle = value.handle or isinstance(value.constant, VariableState)
+                value.roots = frozenset((CONSTANT,))
+            self.values[tensor] = value
+            self.feed_values.append(value)
+        self.needed, passed = prune([tensor for tensor in self.fetches if tensor is not None], self.targets, fed)
+        # What is only waited for does not run, but its edges order what does.
+        self._ordered = in_order(self.needed | passed, fed)
+        self.ops = [op for op in self._ordered if op in self.needed]
+        for op in self._grouped(self._rewritten(fed)):
+            if isinstance(op, list):
+                self._batch(op)
+            elif op in self.needed:
+                self._plan(op)
+        for tensor in self.fetches:
+            # A reference is fetched after all updates of the step: TensorFlow hands out the variable's own buffer.
+            self.results.append(None if tensor is None else self._taken(tensor, reference=False))
+        self.instructions = reorder(self.instructions, self.results)
+        if self.with_programs and self.compile_function.placement.gpu is None:
+            self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of)
+        self._settle()
+        return self
+
+    def _rewritten(self, fed: set[Tensor]) -> list[Operation]:
+        """The ops in order, those that the session wants in 16 bits replaced by stand-ins."""
+        precision = getattr(self.compile_function, "precision", None)
+        if precision is None:
+            self.planned = self.ops
+            return self._ordered
+        rewritten = mixed_precision.rewrite(
+            precision, self._ordered, self.needed, self.fetches, fed, feeds_are_data=not self.is_function
+        )
+        self._stand_ins = rewritten.stand_ins
+        self.needed = self.needed.union(*rewritten.stand_ins.values())
+        self.planned = [op for op in rewritten.ops if op in self.needed]
+        return rewritten.ops
+
+    def dependents(self, op: Operation) -> set[Operation]:
+        """The ops of this plan that must wait for `op`."""
+        found = {op}
+        for each in self._ordered:
+            if any(t.op in found for t in each._inputs) or not found.isdisjoint(each._control_inputs):
+                found.add(each)
+        found.discard(op)
+        return found.union(*[self._stand_ins[each] for each in found if each in self._stand_ins])
+
+    # -- one op --------------------------------------------------------------------------------------------------
+
+    def _plan(self, op: Operation) -> None:
+        definition = op.definition
+        traits = definition.traits
+        if definition.kernel_fn is None:
+            raise InvalidArgumentError(None, op, f"Op type {definition.name} cannot be executed: it has no kernel.")
+        if traits & Trait.SOURCE:
+            self._constants(op, [definition.kernel_fn(**self._keywords(op))])
+            return
+        if _is_snapshot(op):
+            # The value that a 1.x variable stands for: whoever uses it reads the variable then, as TensorFlow's shared
+            # buffers let it see updates that it was told to wait for.
+            self.values.setdefault(op.outputs[0], self.values[op._inputs[0]])
+            return
+        if self._shapes:
+            self._infer(op)
+            if definition.of_shapes and self._fold_shapes(op):
+                return
+        arguments = self._arguments(op)
+        if traits & Trait.PASSES:
+            passed = arguments[0]
+            self.values.setdefault(op.outputs[0], passed)
+            return
+        if not op.outputs and not op._inputs and not traits:
+            return  # NoOp: ordering alone
+        if definition.calls:
+            self._call(op, arguments)
+            return
+        if not traits & EFFECTS and self._fold(op, arguments):
+            return
+        special = None if definition.specialize_fn is None else definition.specialize_fn(op)
+        if special is None:
+            kernel = _kernel_of(op)
+            instruction = Instruction(op, "kernel", kernel, arguments, self._keywords(op))
+        else:
+            instruction = Instruction(op, "kernel", special, arguments)
+        if self._is_of_numbers(op):
+            self._numbers[op.outputs[0]] = instruction
+        else:
+            self._append(instruction, traits)
+            self._name_results(instruction, op)
+
+    def _is_of_numbers(self, op: Operation) -> bool:
+        """Whether a vector is made only when somebody wants it as a tensor. (On a GPU each number would be waited for.)"""
+        definition = op.definition
+        if definition.numbers_fn is None or self.compile_function.placement.gpu is not None:
+            return False
+        return definition.numbers_fn(op) is not None and op.outputs[0] not in self.values
+
+    # -- shapes --------------------------------------------------------------------------------------------------
+
+    def shape_of(self, tensor: Tensor) -> Shape:
+        """A tensor's shape as far as it is known: by the graph, or from the shapes of the feeds."""
+        return self._shapes.get(tensor, tensor.static_shape)
+
+    def _infer(self, op: Operation) -> None:
+        """Notes what the known shapes say of the shapes of an op's outputs."""
+        if op.definition.shape_fn is None or all(tensor.static_shape.known for tensor in op.outputs):
+            return
+        try:
+            shapes = [
+                tensor.static_shape.merge(shape)
+                for tensor, shape in zip(op.outputs, infer_shapes(op, self.shape_of, self._known_value))
+            ]
+        except (InvalidArgumentError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError):
+            # A shape set by hand does not hold: nothing is taken for granted, and the run will tell if it matters.
+            shapes = [UNKNOWN_SHAPE] * len(op.outputs)
+        self._shapes.update(zip(op.outputs, shapes))
+
+    def _known_value(self, tensor: Tensor) -> np.ndarray | None:
+        value = self.values.get(tensor)
+        if value is None or not value.is_constant or not isinstance(value.constant, torch.Tensor):
+            return constant_value(tensor)
+        return to_numpy(value.constant)
+
+    def _fold_shapes(self, op: Operation) -> bool:
+        """Settles an op that looks at nothing but its inputs' shapes."""
+        shapes = [self.shape_of(tensor) for tensor in op._inputs]
+        if not all(shape.known for shape in shapes) or any(
+            tensor.dtype.base_dtype is dtypes.variant for tensor in op._inputs
+        ):
+            return False
+        empty = [torch.empty(shape.dims, device="meta") for shape in shapes]  # type: ignore[arg-type]
+        results = op.definition.kernel_fn(*op.definition.group(empty, op.attrs), **self._keywords(op))  # type: ignore[misc]
+        self._constants(op, op.definition.flatten_results(results))
+        return True
+
+    # -- calls ---------------------------------------------------------------------------------------------------
+
+    def _call(self, op: Operation, arguments: list[Any]) -> None:
+        """An op that calls functions: they are compiled for this place, with the inputs that are known here bound."""
+        passed: list[Value] = arguments[-1]
+        keywords, steps = self.compile_function(op, passed, self._wanted(op))
+        instruction = Instruction(op, "kernel", op.definition.kernel_fn, arguments, keywords, steps=steps)
+        planners = [step.planner for step in steps]
+        instruction.written = frozenset().union(*[planner.written for planner in planners])
+        traits = op.definition.traits
+        if any(planner.writes_variables for planner in planners):
+            traits |= Trait.WRITES
+        self._append(instruction, traits)
+        if any(planner.blocks for planner in planners):
+            # The body gives the lock up itself, around what blocks; here it only counts as a moment of change.
+            instruction.traits |= Trait.BLOCKING
+            self.blocks = True
+        self.reads_variables |= any(planner.reads_variables for planner in planners)
+        self._name_results(instruction, op)
+
+    def _wanted(self, op: Operation) -> list[bool]:
+        """Which outputs somebody needs. A loop that takes one without using it does not."""
+        known = self._wanted_outputs.get(op)
+        if known is None:
+            known = self._wanted_outputs[op] = [
+                tensor in self._fetched_tensors or any(self._uses(user, tensor) for user in tensor._consumers)
+                for tensor in op.outputs
+            ]
+        return known
+
+    def _uses(self, user: Operation, tensor: Tensor) -> bool:
+        if user not in self.needed:
+            return False
+        if not user.definition.calls:
+            return True
+        first = len(user._inputs) - len(function_refs(user)[0].target.inputs)
+        if any(given is tensor for given in user._inputs[:first]):
+            return True
+        used = self.compile_function.used_inputs(user, self._wanted(user))
+        return any(given is tensor and i in used for i, given in enumerate(user._inputs[first:]))
+
+    def _keywords(self, op: Operation) -> dict[str, Any]:
+        definition = op.definition
+        keywords = {name: op.attrs[name] for name in definition.kernel_attrs}
+        if definition.needs_context:
+            keywords["ctx"] = self.node_context(op)
+        return keywords
+
+    def _arguments(self, op: Operation) -> list[Any]:
+        definition = op.definition
+        groups = definition.group(op._inputs, op.attrs)
+        arguments: list[Any] = []
+        for arg, group in zip(definition.inputs, groups):
+            if definition.calls and arg is definition.inputs[-1]:
+                arguments.append(self._passed(op, group))
+            elif arg.is_list:
+                arguments.append([self._argument(arg, tensor) for tensor in group])
+            else:
+                arguments.append(self._argument(arg, group))
+        return arguments
+
+    def _passed(self, op: Operation, group: list[Tensor]) -> list[Value]:
+        """What the functions of an op are given.
+
+        The value of a 1.x variable that they also update goes in as the variable: whoever uses it inside reads it then.
+        """
+        inputs = function_refs(op)[0].target.inputs
+        references = [inner.dtype._is_ref_dtype for inner in inputs]
+        if any(references):
+            updated = {id(self.values[tensor].constant) for tensor, given in zip(group, references) if given}
+            is_loop = op.definition.calls == "loop"
+            for i, tensor in enumerate(group):
+                value = self.values.get(tensor)
+                if value is not None and value.handle and value.is_constant and id(value.constant) in updated:
+                    references[i] |= not is_loop or (self._stays(op, i) and not self._wanted(op)[i])
+        return [self._taken(tensor, reference=reference) for tensor, reference in zip(group, references)]
+
+    def _stays(self, op: Operation, position: int) -> bool:
+        body = op.attrs["body"].target
+        return passed_through(body.outputs[position]) is body.inputs[position]
+
+    def _argument(self, arg: Any, tensor: Tensor) -> Any:
+        if arg.host and tensor in self._numbers:
+            return [Host(value) for value in values_of(self._numbers[tensor].arguments)]
+        value = self._taken(tensor, reference=arg.is_ref)
+        return Host(value) if arg.host else value
+
+    def _taken(self, tensor: Tensor, *, reference: bool) -> Value:
+        """A value as a consumer takes it: the variable where it wants a reference, what the variable holds otherwise."""
+        deferred = self._numbers.pop(tensor, None)
+        if deferred is not None:
+            self._append(deferred, tensor.op.definition.traits)
+            self._name_results(deferred, tensor.op)
+        value = self.values[tensor]
+        if value.handle and not reference and tensor.dtype is not dtypes.resource:
+            return self._read(tensor)
+        return value
+
+    def _read(self, tensor: Tensor) -> Value:
+        """The value of a reference: read from the variable at this point of the plan."""
+        source = self.values[tensor]
+        if FEED in source.roots:
+            return source  # a fed reference is fed its value
+        known = self._reads.get(source)
+        if known is not None:
+            return known
+        instruction = Instruction(tensor.op, "read", None, [source])
+        self._append(instruction, Trait.READS)
+        value = self._value("read", len(self.instructions) - 1)
+        instruction.results = [value]
+        self._reads[source] = value
+        return value
+
+    def _append(self, instruction: Instruction, traits: Trait) -> None:
+        instruction.traits = traits
+        if traits & Trait.READS:
+            self.reads_variables = True
+        if traits & Trait.WRITES:
+            self.writes_variables = True
+        if traits & (Trait.WRITES | Trait.BLOCKING):
+            self._reads.clear()  # what was read before may not be what the variable is after this
+        if traits & Trait.BLOCKING:
+            instruction.blocking = self.blocks = True
+        self.instructions.append(instruction)
+
+    def _name_results(self, instruction: Instruction, op: Operation) -> None:
+        position = len(self.instructions) - 1
+        flat = []
+        for tensor in op.outputs:
+            value = self._value(op.type, position, tensor)
+            self.values.setdefault(tensor, value)  # a fed output keeps its feed
+            flat.append(value)
+        instruction.results = op.definition.group_outputs(flat, op.attrs)
+        if op.definition.traits & Trait.WRITES and op.outputs and op.outputs[0].dtype._is_ref_dtype:
+            # Assign and its like return the reference they wrote to, which is known already.
+            reference = instruction.arguments[0]
+            if reference.is_constant:
+                self.values[op.outputs[0]] = reference
+                instruction.results = []
+
+    # -- constants -----------------------------------------------------------------------------------------------
+
+    def _constants(self, op: Operation, constants: list[Any]) -> None:
+        for tensor, constant in zip(op.outputs, constants):
+            value = self._value(op.type, -1, tensor)
+            value.is_constant, value.constant = True, constant
+            value.roots = frozenset((CONSTANT,))
+            self.values.setdefault(tensor, value)
+
+    def _fold(self, op: Operation, arguments: list[Any]) -> bool:
+        """Runs a pure op on constants now. Leaves it to the run when it fails, so that the error names the node."""
+        if not all(_is_constant(argument) for argument in arguments):
+            return False
+        if op.definition.needs_context or any(isinstance(v, Operation) for v in op.attrs.values()):
+            return False
+        try:
+            kernel = _kernel_of(op)
+            results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))  # type: ignore[misc]
+        except Exception:
+            return False
+        flat = op.definition.flatten_results(results)
+        if not all(isinstance(result, (torch.Tensor, np.ndarray)) for result in flat):
+            return False  # lists and other objects belong to one run
+        if any(_elements(result) > _FOLD_LIMIT for result in flat) and op._inputs:
+            return False
+        self._constants(op, flat)
+        return True
+
+    # -- groups of updates ---------------------------------------------------------------------------------------
+
+    def _grouped(self, ops: list[Operation]) -> list[Any]:
+        """Ops that one batch kernel can run together become a list, at the place of the last of them."""
+        groups: dict[Any, list[int]] = {}
+        for position, op in enumerate(ops):
+            if op.definition.batch_key is not None and op in self.needed:
+                groups.setdefault((op.definition, op.definition.batch_key(op)), []).append(position)
+        replaced: dict[int, Any] = {}
+        for positions in groups.values():
+            if len(positions) > 1 and _movable(ops, positions):
+                for position in positions[:-1]:
+                    replaced[position] = None
+                replaced[positions[-1]] = [ops[position] for position in positions]
+        if not replaced:
+            return ops
+        return [item for i, op in enumerate(ops) if (item := replaced.get(i, op)) is not None]
+
+    def _batch(self, ops: list[Operation]) -> None:
+        definition = ops[0].definition
+        rows = [self._arguments(op) for op in ops]
+        # Plain numbers are the same for all (the key sees to it), so they are passed once.
+        columns = [rows[0][i] if arg.host else [row[i] for row in rows] for i, arg in enumerate(definition.inputs)]
+        instruction = Instruction(ops[0], "batch", definition.batch_fn, columns, self._keywords(ops[0]))
+        self._append(instruction, definition.traits)
+        for op in ops:
+            if op.outputs:  # the references the updates were given
+                self.values[op.outputs[0]] = self.values[op._inputs[0]]
+
+    # -- results and aliasing ------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Finds which values may share a variable's memory, and copies where someone could see it change.
+
+        A value read before a write (or before a wait, when other runs may write) and used at it or later is copied when
+        it is read; what a caller gets, or a queue keeps, never shares memory with variables, feeds or constants.
+        """
+        writes: list[tuple[int, frozenset[Any]]] = []
+        retained: list[tuple[int, Value]] = []
+        for position, instruction in enumerate(self.instructions):
+            inputs = list(values_of(instruction.arguments))
+            for value in inputs:
+                value.last_use = max(value.last_use, position)
+            traits = instruction.traits
+            touched = frozenset(id(v.constant) if v.is_constant else EVERYTHING for v in inputs if v.handle)
+            roots: frozenset[Any] = frozenset()
+            if traits & Trait.READS:
+                roots = touched
+            if traits & Trait.VIEW:
+                roots = roots.union(*[value.roots for value in inputs])
+            if instruction.steps:
+                roots |= {CONSTANT}  # a body may return a constant of its own
+            for value in values_of(instruction.results):
+                value.roots = roots
+            if traits & Trait.WRITES:
+                written = instruction.written if instruction.steps else touched
+                writes.append((position, written or frozenset((EVERYTHING,))))
+                self.written |= writes[-1][1]
+            if traits & Trait.BLOCKING:
+                writes.append((position, frozenset((EVERYTHING,))))
+            if traits & Trait.RETAINS:
+                retained.extend((position, value) for value in inputs if value.roots)
+        end = len(self.instructions)
+        for value in self.results:
+            if value is not None:
+                value.last_use = end
+        self._copy_reads(writes)
+        self._copy_kept(retained)
+        self._reuse_memory()
+
+    def _reuse_memory(self) -> None:
+        """Lets kernels write over an input that dies with them: one that a plain kernel made and only plain ones used."""
+        held: set[Value] = set()  # values whose memory somebody else may have
+        for position, instruction in enumerate(self.instructions):
+            op = instruction.op
+            if op is None or instruction.kind != "kernel" or instruction.steps or not _is_plain(op):
+                held.update(values_of(instruction.arguments))
+                held.update(values_of(instruction.results))
+                continue
+            definition = op.definition
+            if not definition.single:
+                held.update(values_of(instruction.results))  # outputs may share memory with each other
+            if (
+                definition.in_place_fn is None
+                or _kernel_of(op) is not definition.kernel_fn
+                or not op.outputs[0].dtype.is_floating
+            ):
+                continue
+            size = self.shape_of(op.outputs[0]).size
+            if size is not None and size < _WORTH_REUSING:
+                continue
+            value = instruction.arguments[definition.in_place_position]
+            # Of a list, one of the first two: a kernel that adds a list up may exchange these without rounding otherwise.
+            for index, each in enumerate(value[:2] if isinstance(value, list) else [value]):
+                alone = sum(used is each for used in values_of(instruction.arguments)) == 1
+                if alone and each not in held and each.position >= 0 and each.last_use == position:
+                    instruction.kernel, instruction.keywords = definition.in_place_fn, {}
+                    if index:
+                        value[0], value[1] = value[1], value[0]
+                    break
+
+    def _copy_reads(self, writes: list[tuple[int, frozenset[Any]]]) -> None:
+        last_uses: dict[int, int] = {}  # position of a read -> the last use of anything that shares its memory
+        shares: dict[Value, set[int]] = {}
+        for position, instruction in enumerate(self.instructions):
+            if instruction.op is None:
+                continue
+            results = list(values_of(instruction.results))
+            origins = {position} if instruction.traits & Trait.READS else set()
+            if instruction.traits & Trait.VIEW:
+                for value in values_of(instruction.arguments):
+                    origins |= shares.get(value, set())
+            for value in results:
+                shares[value] = origins
+                for origin in origins:
+                    last_uses[origin] = max(last_uses.get(origin, -1), value.last_use)
+        for origin, last_use in last_uses.items():
+            instruction = self.instructions[origin]
+            roots = frozenset().union(*[value.roots for value in values_of(instruction.results)])
+            for position, written in writes:
+                if origin < position <= last_use and (EVERYTHING in written or EVERYTHING in roots or roots & written):
+                    instruction.copies = True
+                    for value in values_of(instruction.results):
+                        value.roots = frozenset()
+                    break
+        # Views of a copied read share nothing that matters any more.
+        for value, origins in shares.items():
+            if origins and all(self.instructions[origin].copies for origin in origins):
+                value.roots = value.roots & {FEED, CONSTANT}
+
+    def _copy_kept(self, retained: list[tuple[int, Value]]) -> None:
+        for position, value in retained:
+            if value.roots and not value.handle:
+                self.instructions[position].copied.add(value)
+
+    def _value(self, label: str, position: int, tensor: Tensor | None = None) -> Value:
+        self._labels[label] = count = self._labels.get(label, 0) + 1
+        return Value(f"{label}_{count}", position, handle=tensor is not None and _is_handle(tensor))
+
+
+def _movable(ops: list[Operation], positions: list[int]) -> bool:
+    """Whether all but the last of these ops can wait for the last: nothing from the first on needs what they do."""
+    members = {ops[position] for position in positions}
+    variables = {tensor for op in members for tensor in op._inputs if _is_handle(tensor)}
+    for op in ops[positions[0] : positions[-1] + 1]:
+        if any(t.op in members for t in op._inputs) or not members.isdisjoint(op._control_inputs):
+            return False
+        if op not in members and not variables.isdisjoint(op._inputs):
+            return False
+    return True
+
+
+def _is_plain(op: Operation) -> bool:
+    """Whether an op's kernel neither keeps its inputs nor returns their memory."""
+    keeps = any(tensor.dtype.base_dtype in (dtypes.variant, dtypes.resource) for tensor in (*op._inputs, *op.outputs))
+    return not op.definition.traits & (EFFECTS | Trait.VIEW) and not keeps
+
+
+def _kernel_of(op: Operation) -> Any:
+    """The kernel, with the op's checks where they could not be made when the graph was built."""
+    definition = op.definition
+    # Where the rule of a late op found a misfit, nothing is known of its outputs.
+    unchecked = definition.is_late and any(tensor.static_shape.rank is None for tensor in op.outputs)
+    if definition.ranked or definition.enforced:
+        for arg, item in zip(definition.inputs, definition.group(op._inputs, op.attrs)):
+            for tensor in item if arg.is_list else (item,):
+                shape = tensor.static_shape
+                unchecked |= arg.run_ranks is not None and (shape.rank is None or not arg.takes(shape.rank))
+                if definition.enforced and not unchecked:
+                    unchecked = not shape.known or (
+                        arg.name in definition.value_inputs and constant_value(tensor) is None
+                    )
+    if definition.narrow and not unchecked:
+        try:
+            definition.check_narrow(op.attrs)
+        except InvalidArgumentError:
+            unchecked = True
+    if not unchecked:
+        return definition.kernel_fn
+    plain = not (definition.enforced or definition.narrow or definition.is_late)
+    return definition.rank_checking_kernel if plain else checked_kernel(op)
+
+
+def _is_snapshot(op: Operation) -> bool:
+    """Whether this is the `<variable>/read` that every 1.x variable is made with."""
+    return (
+        bool(op.definition.traits & Trait.PASSES)
+        and bool(op._inputs)
+        and op._inputs[0].dtype._is_ref_dtype
+        and op.name == op._inputs[0].op.name + "/read"
+    )
+
+
+def _is_handle(tensor: Tensor) -> bool:
+    return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
+
+
+def _is_constant(argument: Any) -> bool:
+    if isinstance(argument, list):
+        return all(_is_constant(item) for item in argument)
+    value = argument.value if isinstance(argument, Host) else argument
+    return value.is_constant and isinstance(value.constant, (torch.Tensor, np.ndarray))
+
+
+def passed_through(tensor: Tensor) -> Tensor:
+    """The tensor whose very value this is: identities are looked through."""
+    while tensor.op.definition.traits & Trait.PASSES and tensor.op._inputs:
+        source = tensor.op._inputs[0]
+        if source.dtype._is_ref_dtype:
+            break
+        tensor = source
+    return tensor
+
+
+def _constant(argument: Any) -> Any:
+    if isinstance(argument, list):
+        return [_constant(item) for item in argument]
+    if isinstance(argument, Host):
+        return host_value(argument.value.constant)
+    return argument.constant
+
+
+def _elements(result: Any) -> int:
+    return result.numel() if isinstance(result, torch.Tensor) else getattr(result, "size", 1)

@@ -1,0 +1,55 @@
+"""Instructions in an order that computes the same with less work, where ops say that they may change places."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from stoker._src.runtime.plan.instructions import Instruction, Value, renumber, values_of
+
+
+def reorder(instructions: list[Instruction], results: list[Value | None]) -> list[Instruction]:
+    """The instructions of a plan whose `results` are the values it returns.
+
+    An op that comes after the only one whose result it takes may come before it instead (`definition.exchange`).
+    """
+    makers = {value: each for each in instructions for value in values_of(each.results)}
+    uses = Counter(value for each in instructions for value in values_of(each.arguments))
+    uses.update(value for value in results if value is not None)
+    after: dict[int, Instruction] = {}
+    for each in instructions:
+        made = (
+            each.arguments[0]
+            if each.kind == "kernel" and each.op is not None and each.op.definition.exchanges
+            else None
+        )
+        maker = makers.get(made) if made is not None and uses[made] == 1 else None
+        if maker is None or maker.kind != "kernel":
+            continue
+        assert each.op is not None and maker.op is not None and made is not None
+        rule = each.op.definition.exchanges.get(maker.op.definition)
+        taken = None if rule is None else rule(each.op, maker.op)
+        if taken is None or not all(_is_made(maker, position, makers) for position in taken[1:]):
+            continue
+        (result,) = each.results
+        each.arguments, each.results = [maker.arguments[position] for position in taken], [made]
+        maker.arguments[taken[0]], maker.results = made, [result]
+        made.label, result.label = result.label, made.label  # named after the ops that make them
+        after[id(each)] = maker
+    if not after:
+        return instructions
+    moved = {id(maker) for maker in after.values()}
+    ordered = [
+        instruction
+        for each in instructions
+        if id(each) not in moved
+        for instruction in (each, after.get(id(each)))
+        if instruction is not None
+    ]
+    renumber(ordered)
+    return ordered
+
+
+def _is_made(instruction: Instruction, position: int, makers: dict[Value, Instruction]) -> bool:
+    """Whether an argument is what the graph says, and not fed in its place."""
+    made_by = makers.get(instruction.arguments[position])
+    return made_by is not None and instruction.op is not None and made_by.op is instruction.op.inputs[position].op

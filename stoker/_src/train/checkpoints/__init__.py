@@ -1,0 +1,1 @@
+"""Savers, checkpoint state files, readers."""

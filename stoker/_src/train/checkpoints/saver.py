@@ -1,0 +1,561 @@
+"""`tf.train.Saver`: variables to checkpoints and back, by name; meta graphs beside them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf import message
+
+from stoker._src.base import tf_logging
+from stoker._src.base.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from stoker._src.base.export import export
+from stoker._src.formats import gfile
+from stoker._src.formats.filesystems import path_text
+from stoker._src.formats.protos import SaverDef, TrackableObjectGraph
+from stoker._src.graph import context
+from stoker._src.graph.interchange.meta_graph import (
+    export_scoped_meta_graph,
+    import_scoped_meta_graph,
+    in_scope,
+    prepend_name_scope,
+    register_proto_function,
+    strip_name_scope,
+)
+from stoker._src.graph.keys import GraphKeys
+from stoker._src.runtime.session import BaseSession
+from stoker._src.train.checkpoints.reader import CheckpointReader
+from stoker._src.train.checkpoints.saveables import all_saveable_objects, validated_saveables
+from stoker._src.train.checkpoints.saver_ops import BulkSaverBuilder
+from stoker._src.train.checkpoints.state import (
+    delete_checkpoint,
+    has_checkpoint,
+    meta_graph_filename,
+    write_checkpoint_state,
+    written_at,
+)
+from stoker._src.train.training_util import global_step as step_of
+
+OBJECT_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+
+@export(v1="train.Saver")
+class Saver:
+    """Saves variables to checkpoints and restores them, each under a name.
+
+        saver = tf.train.Saver()                                       # after all variables are made
+        path = saver.save(session, "logs/model", global_step=step)     # logs/model-100.index, .data-00000-of-00001, .meta
+        saver.restore(session, tf.train.latest_checkpoint("logs"))     # no need to initialize before
+
+    Checkpoints appear whole or not at all, and the `checkpoint` file names one only once it is complete.
+
+    Args:
+        var_list: variables and saveable objects: a list, or a dictionary with their names in checkpoints. By default all
+            global variables and saveable objects.
+        reshape: take tensors of other shapes with as many elements.
+        sharded: write a file for each device.
+        max_to_keep: how many checkpoints to keep, deleting the oldest; None or 0 keeps all.
+        keep_checkpoint_every_n_hours: keep one checkpoint of so many hours for good.
+        name: the name scope of the ops ("save").
+        restore_sequentially: restore one variable after the other on each device.
+        saver_def: the description of a saver whose ops are in the graph already.
+        builder: a `BaseSaverBuilder` to build the ops with.
+        defer_build: build the ops by `build()`, once all variables are made.
+        allow_empty: with no variables, do nothing.
+        write_version: the format of the files.
+        pad_step_number: write steps with eight digits.
+        save_relative_paths: write paths in the `checkpoint` file relative to its directory, so that it can be moved.
+        filename: the default path of the ops.
+
+    Raises:
+        TypeError: `var_list` is of a wrong type.
+        ValueError: there is nothing to save, or two objects have one name, or one object has two.
+        RuntimeError: eager mode without a `var_list`.
+    """
+
+    def __init__(
+        self,
+        var_list: Any = None,
+        reshape: bool = False,
+        sharded: bool = False,
+        max_to_keep: int | None = 5,
+        keep_checkpoint_every_n_hours: float = 10000.0,
+        name: str | None = None,
+        restore_sequentially: bool = False,
+        saver_def: Any = None,
+        builder: Any = None,
+        defer_build: bool = False,
+        allow_empty: bool = False,
+        write_version: int = SaverDef.V2,
+        pad_step_number: bool = False,
+        save_relative_paths: bool = False,
+        filename: Any = None,
+    ) -> None:
+        if defer_build and var_list:
+            raise ValueError(
+                "If `var_list` is provided then build cannot be deferred. Either set defer_build=False or var_list=None."
+            )
+        if context.executing_eagerly():
+            tf_logging.info(
+                "Saver in eager mode saves the variables it is given by name; see also tf.train.Checkpoint."
+            )
+            if var_list is None:
+                raise RuntimeError(
+                    "When eager execution is enabled, `var_list` must specify a list or dict of variables to save"
+                )
+        self._var_list = var_list
+        self._reshape = reshape
+        self._sharded = sharded
+        self._max_to_keep = max_to_keep
+        self._keep_checkpoint_every_n_hours = keep_checkpoint_every_n_hours
+        self._name = name
+        self._restore_sequentially = restore_sequentially
+        self.saver_def = saver_def
+        self._builder = builder
+        self._is_built = False
+        self._allow_empty = allow_empty
+        self._is_empty = False
+        self._write_version = write_version
+        self._pad_step_number = pad_step_number
+        self._filename = filename
+        self._save_relative_paths = save_relative_paths
+        self._last_checkpoints: list[tuple[str, float]] = []
+        self._to_be_deleted: list[tuple[str, float]] = []
+        if context.executing_eagerly():
+            self._next_checkpoint_time = time.time() + keep_checkpoint_every_n_hours * 3600
+        elif not defer_build:
+            self.build()
+        if self.saver_def:
+            self._check_saver_def()
+            self._write_version = self.saver_def.version
+
+    def build(self) -> None:
+        """Builds the ops, of a saver that was made with `defer_build`.
+
+        Raises:
+            RuntimeError: in eager mode.
+        """
+        if context.executing_eagerly():
+            raise RuntimeError("Use save/restore instead of build in eager mode.")
+        if self._is_built:
+            return
+        self._is_built = True
+        if self.saver_def is None or self._builder is not None:
+            builder = self._builder or BulkSaverBuilder(self._write_version)
+            if self._var_list is None:
+                self._var_list = all_saveable_objects()
+            if not self._var_list:
+                if not self._allow_empty:
+                    raise ValueError("No variables to save")
+                self._is_empty = True
+                return
+            self.saver_def = builder.build(
+                self._var_list,
+                reshape=self._reshape,
+                sharded=self._sharded,
+                max_to_keep=self._max_to_keep,
+                keep_checkpoint_every_n_hours=self._keep_checkpoint_every_n_hours,
+                name=self._name,
+                restore_sequentially=self._restore_sequentially,
+                filename=self._filename,
+            )
+        elif self._name:
+            # The name of a saver that comes with its description is the scope that its graph was imported into.
+            self._check_saver_def()
+            self.saver_def = _renamed(self.saver_def, prepend_name_scope, self._name)
+        self._check_saver_def()
+        self._next_checkpoint_time = time.time() + self.saver_def.keep_checkpoint_every_n_hours * 3600
+
+    def _check_saver_def(self) -> None:
+        if not isinstance(self.saver_def, SaverDef):
+            raise ValueError(f"saver_def must be a saver_pb2.SaverDef: {self.saver_def}")
+        for field in ("save_tensor_name", "restore_op_name"):
+            if not getattr(self.saver_def, field):
+                raise ValueError(f"saver_def must specify the {field}: {self.saver_def}")
+
+    # -- the checkpoints written so far --------------------------------------------------------------------------
+
+    @property
+    def _kept(self) -> int:
+        return (self.saver_def.max_to_keep if self.saver_def else self._max_to_keep) or 0
+
+    def _record(self, path: str) -> None:
+        """Makes a checkpoint the newest; those that are one too many wait to be deleted."""
+        if not self._kept:
+            return
+        self._last_checkpoints = [each for each in self._last_checkpoints if each[0] != path]
+        self._last_checkpoints.append((path, time.time()))
+        while len(self._last_checkpoints) > self._kept:
+            self._to_be_deleted.append(self._last_checkpoints.pop(0))
+
+    def _delete_old(self, meta_graph_suffix: str) -> None:
+        hours = self.saver_def.keep_checkpoint_every_n_hours if self.saver_def else self._keep_checkpoint_every_n_hours
+        for path, written in self._to_be_deleted:
+            if written > self._next_checkpoint_time:
+                self._next_checkpoint_time += hours * 3600
+                continue
+            try:
+                delete_checkpoint(path, self._write_version, meta_graph_suffix)
+            except Exception as error:
+                tf_logging.warning("Ignoring: %s", error)
+        self._to_be_deleted = []
+
+    @property
+    def last_checkpoints(self) -> list[str]:
+        """The checkpoints that have not been deleted, the oldest first. (Give the newest to `restore`.)"""
+        return [path for path, _ in self._last_checkpoints]
+
+    def set_last_checkpoints(self, last_checkpoints: list[str]) -> None:
+        """Deprecated: `set_last_checkpoints_with_time` also knows when they were written."""
+        if not isinstance(last_checkpoints, list):
+            raise AssertionError(f"last_checkpoints must be a list, not {last_checkpoints}")
+        self._last_checkpoints = [(path, float("inf")) for path in last_checkpoints]
+
+    def set_last_checkpoints_with_time(self, last_checkpoints_with_time: list[tuple[str, float]]) -> None:
+        """Sets the checkpoints that have not been deleted: (path, seconds since the epoch), the oldest first."""
+        if not isinstance(last_checkpoints_with_time, list):
+            raise AssertionError(f"last_checkpoints_with_time must be a list, not {last_checkpoints_with_time}")
+        self._last_checkpoints = last_checkpoints_with_time
+
+    def recover_last_checkpoints(self, checkpoint_paths: list[str]) -> None:
+        """Sets the checkpoints that have not been deleted to those of `checkpoint_paths` that are there."""
+        times = [(path, written_at(path)) for path in checkpoint_paths]
+        self.set_last_checkpoints_with_time([(path, when) for path, when in times if when is not None])
+
+    # -- saving and restoring ------------------------------------------------------------------------------------
+
+    def save(
+        self,
+        sess: Any,
+        save_path: Any,
+        global_step: Any = None,
+        latest_filename: str | None = None,
+        meta_graph_suffix: str = "meta",
+        write_meta_graph: bool = True,
+        write_state: bool = True,
+        strip_default_attrs: bool = False,
+        save_debug_info: bool = False,
+    ) -> str | None:
+        """Saves the variables.
+
+        Args:
+            sess: the session that holds them (None in eager mode).
+            save_path: the path; its directory must be there.
+            global_step: a number that is put behind it: an integer, tensor, or name of a tensor.
+            latest_filename: the name of the state file ("checkpoint").
+            meta_graph_suffix: what the name of the meta graph ends in.
+            write_meta_graph: whether to write the graph too.
+            write_state: whether to write the state file.
+            strip_default_attrs, save_debug_info: as in `export_meta_graph`.
+
+        Returns:
+            The path to give to `restore`; None if there is nothing to save.
+
+        Raises:
+            TypeError: `sess` is no session.
+            ValueError: `latest_filename` has a directory in it or is the path's own name; there is no such directory.
+            RuntimeError: the ops were not built.
+        """
+        eager = context.executing_eagerly()
+        if not self._is_built and not eager:
+            raise RuntimeError("`build()` should be called before save if defer_build==True")
+        latest_filename = "checkpoint" if latest_filename is None else latest_filename
+        if os.path.split(latest_filename)[0]:
+            raise ValueError("'latest_filename' must not contain path components")
+        if self._write_version != SaverDef.V2:
+            tf_logging.warning(
+                "Writing a checkpoint of the older format (V1). The newer one takes less memory and time: "
+                "make the Saver without write_version."
+            )
+        save_path = path_text(save_path)
+        if global_step is not None:
+            if not isinstance(global_step, int):
+                global_step = step_of(sess, global_step)
+            digits = "08d" if self._pad_step_number else "d"
+            path = f"{save_path}-{global_step:{digits}}"
+        else:
+            path = save_path
+            if os.path.basename(save_path) == latest_filename and not self._sharded:
+                raise ValueError(f"'latest_filename' collides with 'save_path': '{latest_filename}' and '{save_path}'")
+        if not eager and not isinstance(sess, BaseSession):
+            raise TypeError(f"'sess' must be a Session; {sess}")
+        if self._is_empty:
+            if write_meta_graph:
+                self._save_graph(sess, path, meta_graph_suffix, strip_default_attrs, save_debug_info)
+            return None
+        directory = os.path.dirname(save_path)
+        try:
+            saved = self._save_eagerly(path) if eager else sess.run(*self._save_arguments(path)).decode()
+        except (FailedPreconditionError, NotFoundError) as error:
+            if directory and not gfile.isdir(directory):
+                raise ValueError(f"Parent directory of {save_path} doesn't exist, can't save.") from error
+            raise
+        if write_meta_graph and not eager:  # before the state file names the checkpoint
+            self._save_graph(sess, path, meta_graph_suffix, strip_default_attrs, save_debug_info)
+        if write_state:
+            self._record(saved)
+            write_checkpoint_state(
+                directory, saved, self.last_checkpoints, latest_filename, relative=self._save_relative_paths
+            )
+            self._delete_old(meta_graph_suffix)
+        return saved
+
+    def _save_arguments(self, path: str) -> tuple[str, dict[str, str]]:
+        return self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: path}
+
+    def _save_graph(self, sess: Any, path: str, suffix: str, strip_default_attrs: bool, save_debug_info: bool) -> None:
+        with sess.graph.as_default():
+            self.export_meta_graph(
+                meta_graph_filename(path, suffix),
+                strip_default_attrs=strip_default_attrs,
+                save_debug_info=save_debug_info,
+            )
+
+    def _save_eagerly(self, path: str) -> str:
+        builder = self._builder or BulkSaverBuilder(self._write_version)
+        builder.save_op(path, validated_saveables(self._var_list))
+        return path
+
+    def restore(self, sess: Any, save_path: Any) -> None:
+        """Gives the variables the values of a checkpoint; they need not be initialized before.
+
+        Args:
+            sess: the session that holds the variables (None in eager mode).
+            save_path: what `save` returned, or `tf.train.latest_checkpoint`.
+
+        Raises:
+            ValueError: there is no such checkpoint.
+            NotFoundError: it lacks a variable.
+            InvalidArgumentError: a variable has another shape or dtype in it.
+        """
+        if self._is_empty:
+            return
+        if save_path is None:
+            raise ValueError("Can't load save_path when it is None.")
+        path = path_text(save_path)
+        if not has_checkpoint(path):
+            raise ValueError(f"The passed save_path is not a valid checkpoint: {path}")
+        tf_logging.info("Restoring parameters from %s", path)
+        try:
+            if context.executing_eagerly():
+                self._restore_eagerly(path, self._var_list)
+            else:
+                sess.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: path})
+        except NotFoundError as error:
+            keys = _object_keys(path)
+            if keys is None:
+                raise _explained(error, "a name that the checkpoint does not have") from error
+            self._restore_objects(sess, path, keys, error)
+        except InvalidArgumentError as error:
+            raise _explained(error, "a variable that has another shape or dtype in the checkpoint") from error
+
+    def _restore_eagerly(self, path: str, var_list: Any) -> None:
+        builder = self._builder or BulkSaverBuilder(self._write_version)
+        builder.restore_ops(path, validated_saveables(var_list), self._restore_sequentially, self._reshape)
+
+    def _restore_objects(self, sess: Any, path: str, keys: dict[str, str], error: NotFoundError) -> None:
+        """Restores from a checkpoint of objects, which also says what its variables were named."""
+        if self._var_list is None:
+            with sess.graph.as_default():
+                self._var_list = all_saveable_objects()
+        renamed: dict[str, Any] = {}
+        for saveable in validated_saveables(self._var_list):
+            if saveable.name not in keys:
+                raise _explained(
+                    error, f"a variable that the checkpoint of objects does not have: {saveable.name}"
+                ) from error
+            saveable.specs[0].name = keys[saveable.name]
+            renamed[keys[saveable.name]] = saveable
+        tf_logging.warning(
+            "%s is a checkpoint of objects (tf.train.Checkpoint): its variables are matched by the names they had when they "
+            "were saved.",
+            path,
+        )
+        if context.executing_eagerly():
+            self._restore_eagerly(path, renamed)
+            return
+        with sess.graph.as_default():
+            Saver(renamed, name="object_based").restore(sess, path)
+
+    # -- descriptions --------------------------------------------------------------------------------------------
+
+    def as_saver_def(self) -> Any:
+        """The SaverDef that names the saver's ops."""
+        return self.saver_def
+
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """As `as_saver_def`, with the names inside of a scope; None for a saver outside of it."""
+        if export_scope is None:
+            return self.saver_def
+        if not in_scope(self.saver_def.filename_tensor_name, export_scope):
+            return None
+        return _renamed(self.saver_def, strip_name_scope, export_scope)
+
+    @staticmethod
+    def from_proto(saver_def: Any, import_scope: str | None = None) -> Saver:
+        """The saver of a SaverDef, whose ops were imported into a scope."""
+        return Saver(saver_def=saver_def, name=import_scope)
+
+    def export_meta_graph(
+        self,
+        filename: Any = None,
+        collection_list: Any = None,
+        as_text: bool = False,
+        export_scope: str | None = None,
+        clear_devices: bool = False,
+        clear_extraneous_savers: bool = False,
+        strip_default_attrs: bool = False,
+        save_debug_info: bool = False,
+    ) -> Any:
+        """The MetaGraphDef of the current graph with this saver; see `tf.train.export_meta_graph`."""
+        return export_meta_graph(
+            filename=filename,
+            graph_def=None,
+            saver_def=self.saver_def,
+            collection_list=collection_list,
+            as_text=as_text,
+            export_scope=export_scope,
+            clear_devices=clear_devices,
+            clear_extraneous_savers=clear_extraneous_savers,
+            strip_default_attrs=strip_default_attrs,
+            save_debug_info=save_debug_info,
+        )
+
+
+def _renamed(saver_def: Any, rename: Callable[[str, str], str], scope: str) -> Any:
+    """A SaverDef with its names changed for a scope."""
+    renamed = SaverDef()
+    renamed.CopyFrom(saver_def)
+    for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+        setattr(renamed, field, rename(getattr(saver_def, field), scope))
+    return renamed
+
+
+def _object_keys(path: str) -> dict[str, str] | None:
+    """The keys of variables, by their names, in a checkpoint of objects; None for another checkpoint."""
+    reader = CheckpointReader(path)
+    if not reader.has_tensor(OBJECT_GRAPH_KEY):
+        return None
+    try:
+        objects = TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_KEY))
+    except message.DecodeError as error:
+        raise DataLossError(None, None, f"{path}: the description of its objects is damaged: {error}") from error
+    return {each.full_name: each.checkpoint_key for node in objects.nodes for each in node.attributes}
+
+
+def _explained(error: Any, cause: str) -> Any:
+    return type(error)(
+        error.node_def,
+        error.op,
+        f"Restoring from checkpoint failed, probably because of {cause}: `python -m stoker inspect` shows what the "
+        f"checkpoint holds. {error.message}",
+    )
+
+
+register_proto_function(GraphKeys.SAVERS, proto_type=SaverDef, to_proto=Saver.to_proto, from_proto=Saver.from_proto)
+
+
+@export(v1="train.export_meta_graph")
+def export_meta_graph(
+    filename: Any = None,
+    meta_info_def: Any = None,
+    graph_def: Any = None,
+    saver_def: Any = None,
+    collection_list: Any = None,
+    as_text: bool = False,
+    graph: Any = None,
+    export_scope: str | None = None,
+    clear_devices: bool = False,
+    clear_extraneous_savers: bool = False,
+    strip_default_attrs: bool = False,
+    save_debug_info: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """The MetaGraphDef of a graph, written to a file if there is a name for it.
+
+    Args:
+        filename: where to write it.
+        meta_info_def: information to start from.
+        graph_def: what to write in the place of the graph's nodes.
+        saver_def: how to save the variables.
+        collection_list: the collections to write (default: all).
+        as_text: write text rather than bytes.
+        graph: the graph (default: the current one).
+        export_scope: a name scope to write alone; its name is left off.
+        clear_devices: leave out where nodes run.
+        clear_extraneous_savers: leave out all savers but that of `saver_def`.
+        strip_default_attrs: leave out attributes that have their defaults.
+        save_debug_info: write the lines that made the nodes to a second file, which ends in `.debug`.
+        **kwargs: further arguments of TensorFlow's internal function (`unbound_inputs_col_name`).
+
+    Raises:
+        RuntimeError: eager mode, unless both `graph` and `graph_def` are given.
+        ValueError: the message would be larger than 2 GB.
+    """
+    if context.executing_eagerly() and not (graph_def is not None and graph is not None):
+        raise RuntimeError("Exporting/importing meta graphs is not supported when eager execution is enabled.")
+    return export_scoped_meta_graph(
+        filename=filename,
+        meta_info_def=meta_info_def,
+        graph_def=graph_def,
+        saver_def=saver_def,
+        collection_list=collection_list,
+        as_text=as_text,
+        graph=graph,
+        export_scope=export_scope,
+        clear_devices=clear_devices,
+        clear_extraneous_savers=clear_extraneous_savers,
+        strip_default_attrs=strip_default_attrs,
+        save_debug_info=save_debug_info,
+        **kwargs,
+    )
+
+
+@export(v1="train.import_meta_graph")
+def import_meta_graph(
+    meta_graph_or_file: Any, clear_devices: bool = False, import_scope: str | None = None, **kwargs: Any
+) -> Saver | None:
+    """Adds a meta graph to the current graph: its nodes, and what its collections hold.
+
+        saver = tf.train.import_meta_graph("logs/model-100.meta")
+        saver.restore(session, "logs/model-100")
+        session.run("loss:0", {"x:0": batch})
+
+    Args:
+        meta_graph_or_file: a MetaGraphDef, or the name of its file.
+        clear_devices: leave out where nodes run.
+        import_scope: the name scope that all names get.
+        **kwargs: further arguments of TensorFlow's internal function (`input_map`, `restore_collections_predicate`, ...).
+
+    Returns:
+        A saver for its variables; None when it has none.
+
+    Raises:
+        RuntimeError: in eager mode.
+        OSError: the file is not there or holds no meta graph.
+        ValueError: it does not make sense; an input from outside is not in `input_map`.
+    """
+    return import_meta_graph_with_return_elements(meta_graph_or_file, clear_devices, import_scope, **kwargs)[0]
+
+
+def import_meta_graph_with_return_elements(
+    meta_graph_or_file: Any,
+    clear_devices: bool = False,
+    import_scope: str | None = None,
+    return_elements: Any = None,
+    **kwargs: Any,
+) -> tuple[Saver | None, Any]:
+    """As `import_meta_graph`, with the elements of those names."""
+    if context.executing_eagerly():
+        raise RuntimeError("Exporting/importing meta graphs is not supported when eager execution is enabled.")
+    meta, scope, elements = import_scoped_meta_graph(
+        meta_graph_or_file, clear_devices, import_scope=import_scope, return_elements=return_elements, **kwargs
+    )
+    if meta.HasField("saver_def"):
+        return Saver(saver_def=meta.saver_def, name=scope or None), elements
+    if all_saveable_objects(scope or None):
+        return Saver(), elements
+    tf_logging.info("Saver not created because there are no variables in the graph to restore")
+    return None, elements

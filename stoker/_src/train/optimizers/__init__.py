@@ -1,0 +1,1 @@
+"""Optimizers, their slots, loss scales and moving averages."""

@@ -1,0 +1,233 @@
+"""Moving averages of variables and tensors."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.export import export
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.keys import GraphKeys
+from stoker._src.graph.scopes import control_dependencies, init_scope, name_scope
+from stoker._src.ops.control_flow import grouping
+from stoker._src.ops.math import arithmetic
+from stoker._src.ops.variables import initializers, variable_functions, variable_scope
+from stoker._src.ops.variables.partitioned import PartitionedVariable
+from stoker._src.ops.variables.variables import ResourceVariable, Variable
+from stoker._src.train.optimizers import slot_creator
+
+_AVERAGED = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
+
+
+def assign_moving_average(
+    variable: Any, value: Any, decay: Any, zero_debias: bool = True, name: str | None = None
+) -> Any:
+    """variable -= (1 - decay) * (variable - value); returns the new value, or the variable in eager mode.
+
+    With `zero_debias` the variable holds the average divided by 1 - decay^updates, as if it had not started at zero (Kingma
+    and Ba, 2014, section 3); the undivided average and the count are kept in the variables `<variable>/biased` and
+    `<variable>/local_step`.
+    """
+    with name_scope(name, "AssignMovingAvg", [variable, value, decay]) as scope:
+        dtype = variable.dtype.base_dtype
+        if isinstance(decay, (int, float)):
+            step: Any = convert_to_tensor(1.0 - decay, dtype, name="decay")
+        else:
+            step = arithmetic.cast(1.0 - convert_to_tensor(decay, name="decay"), dtype)  # type: ignore[operator]
+        if not isinstance(value, Variable) or value.dtype.base_dtype is not dtype:
+            value = arithmetic.cast(convert_to_tensor(value), dtype)
+        if zero_debias:
+            return _debiased(variable, value, step, scope)
+        return _assigned(variable_functions.assign_sub, variable, (_read(variable) - value) * step, scope)
+
+
+def weighted_moving_average(
+    value: Any, decay: Any, weight: Any, truediv: bool = True, collections: Any = None, name: str | None = None
+) -> Any:
+    """The moving average of value * weight divided by that of weight, both updated when it is computed.
+
+    Args:
+        value: a tensor.
+        decay: how much of the averages is kept at each update.
+        weight: a tensor that broadcasts to `value`.
+        truediv: divide integers as real numbers.
+        collections: of the two variables, `<name>/value_x_weight` and `<name>/weight`.
+        name: the name scope ("WeightedMovingAvg").
+    """
+    collections = [GraphKeys.GLOBAL_VARIABLES] if collections is None else collections
+    with variable_scope.variable_scope(name, "WeightedMovingAvg", [value, weight, decay]) as scope:
+        products = convert_to_tensor(value) * weight
+        averages = []
+        for label, tensor in (("value_x_weight", products), ("weight", convert_to_tensor(weight))):
+            variable = variable_scope.get_variable(
+                label,
+                shape=tensor.get_shape(),
+                dtype=tensor.dtype.base_dtype,
+                initializer=initializers.Zeros(),
+                trainable=False,
+                collections=collections,
+            )
+            averages.append(assign_moving_average(variable, tensor, decay, zero_debias=False))
+        divide = arithmetic.truediv if truediv else arithmetic.div
+        return divide(averages[0], averages[1], name=scope.name.rsplit("/", 1)[-1])
+
+
+def _read(variable: Any) -> Any:
+    return variable.value() if isinstance(variable, Variable) else variable
+
+
+def _assigned(function: Any, variable: Any, value: Any, scope: str | None = None) -> Any:
+    """Calls an assignment, named by the scope it completes where that can be an op of its own."""
+    if isinstance(variable, ResourceVariable):
+        return function(variable, value)
+    return function(variable, value, name=scope)
+
+
+def _debiased(variable: Any, value: Any, step: Any, scope: str) -> Any:
+    biased, count = _debias_variables(variable)
+    dtype = variable.dtype.base_dtype
+    total = _assigned(variable_functions.assign_sub, biased, (_read(biased) - value) * step)
+    updates = _assigned(variable_functions.assign_add, count, convert_to_tensor(1.0, dtype))
+    if context.executing_eagerly():
+        total, updates = biased.value(), count.value()
+    bias = 1.0 - arithmetic.POW(1.0 - step, updates)
+    return _assigned(variable_functions.assign, variable, total / bias, scope)
+
+
+def _debias_variables(variable: Any) -> tuple[Any, Any]:
+    owner = variable._name
+    made: dict[str, Any] = {
+        "initializer": initializers.Zeros(),
+        "dtype": variable.dtype.base_dtype,
+        "trainable": False,
+        "use_resource": isinstance(variable, ResourceVariable),
+    }
+    with variable_scope.variable_scope(owner, reuse=variable_scope.AUTO_REUSE), control_dependencies(None):
+        biased = variable_scope.get_variable("biased", shape=variable.static_shape, **made)
+        count = variable_scope.get_variable("local_step", shape=[], **made)
+    return biased, count
+
+
+@export("train.ExponentialMovingAverage")
+class ExponentialMovingAverage:
+    """Keeps shadows of variables that follow them slowly: shadow -= (1 - decay) * (shadow - variable).
+
+        ema = tf.train.ExponentialMovingAverage(0.999)
+        with tf.control_dependencies([train]):
+            step = ema.apply()                       # run this to train and to average
+        saver = tf.train.Saver(ema.variables_to_restore())   # evaluate with the averages
+
+    The shadow of `w` is the variable `w/ExponentialMovingAverage`.
+
+    Args:
+        decay: close to 1; a number or tensor.
+        num_updates: a count that lowers the decay of early updates to (1 + num_updates) / (10 + num_updates).
+        zero_debias: whether averages of tensors, which start at zero, are corrected for that.
+        name: the name of the ops and of the shadows.
+    """
+
+    def __init__(
+        self, decay: Any, num_updates: Any = None, zero_debias: bool = False, name: str = "ExponentialMovingAverage"
+    ) -> None:
+        self._decay, self._num_updates, self._zero_debias, self._name = decay, num_updates, zero_debias, name
+        self._averages: dict[Any, Any] = {}
+        self._debiased: set[Any] = set()
+
+    @property
+    def name(self) -> str:
+        """The name given to the constructor."""
+        return self._name
+
+    def apply(self, var_list: Any = None) -> Any:
+        """An op that updates the shadows of `var_list` (in eager mode, does it); the shadows are made when first asked for.
+
+        The shadow of a variable starts at its initial value, that of a tensor at zero. Averaged variables join
+        MOVING_AVERAGE_VARIABLES.
+
+        Args:
+            var_list: variables and tensors; the trainable variables by default.
+
+        Raises:
+            TypeError: one of them does not hold floating point numbers, or is a tensor in eager mode.
+        """
+        if var_list is None:
+            var_list = variable_functions.trainable_variables()
+        averaged: list[Any] = []
+        for item in var_list:
+            averaged.extend(item) if isinstance(item, PartitionedVariable) else averaged.append(item)
+        for var in averaged:
+            if context.executing_eagerly() and not isinstance(var, Variable):
+                raise TypeError(
+                    "tf.train.ExponentialMovingAverage does not support non-Variable tensors when eager execution is enabled."
+                )
+            if var.dtype.base_dtype not in _AVERAGED:
+                raise TypeError(f"The variables must be half, float, or double: {getattr(var, 'name', var)}")
+            if var.ref() not in self._averages:
+                # Inside of a function that is being built, shadows belong to the program around it.
+                with init_scope() if isinstance(var, Variable) and slot_creator.is_eager(var) else nullcontext():
+                    self._make_shadow(var)
+        with name_scope(self._name) as scope:
+            decay = self._effective_decay()
+            updates = []
+            for var in averaged:
+                shadow = self._averages[var.ref()]
+                updated = assign_moving_average(shadow, var, decay, zero_debias=var.ref() in self._debiased)
+                updates.append(updated)
+            return grouping.group(*updates, name=scope)
+
+    def _effective_decay(self) -> Any:
+        decay = convert_to_tensor(self._decay, name="decay")
+        if self._num_updates is None:
+            return decay
+        count: Any = arithmetic.cast(self._num_updates, dtypes.float32, name="num_updates")
+        return arithmetic.MINIMUM(decay, (1.0 + count) / (10.0 + count))
+
+    def _make_shadow(self, var: Any) -> None:
+        with control_dependencies(None):
+            if isinstance(var, Variable):
+                initial = var.value() if context.executing_eagerly() else var.initialized_value()
+                shadow = slot_creator.create_slot(var, initial, self._name)
+                context.get_default_graph().add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, var)
+            else:
+                shadow = slot_creator.create_zeros_slot(var, self._name)
+                if self._zero_debias:
+                    self._debiased.add(var.ref())
+        self._averages[var.ref()] = shadow
+
+    def average(self, var: Any) -> Any:
+        """The shadow of `var`, or None."""
+        return self._averages.get(var.ref())
+
+    def average_name(self, var: Any) -> str:
+        """The name of the shadow of `var`, whether it exists yet or not."""
+        shadow = self._averages.get(var.ref())
+        if shadow is not None:
+            return shadow._name
+        owner = var._name if isinstance(var, Variable) else var.op.name
+        graph = context.get_default_graph()
+        return graph.unique_name(f"{owner}/{self._name}", mark_as_used=False)
+
+    def variables_to_restore(self, moving_avg_variables: Any = None) -> dict[str, Any]:
+        """What to give a Saver so that averaged variables are restored from their shadows.
+
+        Args:
+            moving_avg_variables: those to restore from shadows; by default the averaged and the trainable ones.
+
+        Returns:
+            Names in the checkpoint to variables: the shadow's name for those, its own name for every other global variable.
+        """
+        if moving_avg_variables is None:
+            chosen = variable_functions.trainable_variables() + variable_functions.moving_average_variables()
+        else:
+            chosen = list(moving_avg_variables)
+        restored: dict[str, Any] = {}
+        names = set()
+        for var in dict.fromkeys(chosen):
+            restored[self.average_name(var)] = var
+            names.add(var.name)
+        for var in dict.fromkeys(variable_functions.global_variables()):
+            if var.name not in names and var.op.name not in restored:
+                restored[var.op.name] = var
+        return restored
