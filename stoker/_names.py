@@ -104,6 +104,7 @@ from stoker._src.ops.array.casting import saturate_cast as saturate_cast
 from stoker._src.ops.array.constants import constant_v2 as constant
 from stoker._src.ops.array.gathering import gather_nd_v2 as gather_nd
 from stoker._src.ops.array.gathering import gather_v2 as gather
+from stoker._src.ops.array.joining import concat as concat
 from stoker._src.ops.array.joining import parallel_stack as parallel_stack
 from stoker._src.ops.array.joining import split as split
 from stoker._src.ops.array.joining import stack as stack
@@ -140,7 +141,6 @@ from stoker._src.ops.array.selection import reverse_sequence_v2 as reverse_seque
 from stoker._src.ops.array.selection import roll as roll
 from stoker._src.ops.array.selection import sequence_mask as sequence_mask
 from stoker._src.ops.array.selection import where_v2 as where
-from stoker._src.ops.array.shaping import concat as concat
 from stoker._src.ops.array.shaping import expand_dims_v2 as expand_dims
 from stoker._src.ops.array.shaping import fill as fill
 from stoker._src.ops.array.shaping import guarantee_const as guarantee_const

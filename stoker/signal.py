@@ -2,10 +2,6 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.ops.math.approximations import fftnd as fftnd
-from stoker._src.ops.math.approximations import ifftnd as ifftnd
-from stoker._src.ops.math.approximations import irfftnd as irfftnd
-from stoker._src.ops.math.approximations import rfftnd as rfftnd
 from stoker._src.ops.signal.fourier import fft as fft
 from stoker._src.ops.signal.fourier import fft2d as fft2d
 from stoker._src.ops.signal.fourier import fft3d as fft3d
@@ -18,6 +14,10 @@ from stoker._src.ops.signal.fourier import irfft3d as irfft3d
 from stoker._src.ops.signal.fourier import rfft as rfft
 from stoker._src.ops.signal.fourier import rfft2d as rfft2d
 from stoker._src.ops.signal.fourier import rfft3d as rfft3d
+from stoker._src.ops.signal.fourier_nd import fftnd as fftnd
+from stoker._src.ops.signal.fourier_nd import ifftnd as ifftnd
+from stoker._src.ops.signal.fourier_nd import irfftnd as irfftnd
+from stoker._src.ops.signal.fourier_nd import rfftnd as rfftnd
 from stoker._src.ops.signal.frames import dct as dct
 from stoker._src.ops.signal.frames import fftshift as fftshift
 from stoker._src.ops.signal.frames import frame as frame

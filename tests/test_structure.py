@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import json
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from stoker._src.graph.late_binding import OP_FAMILIES
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "stoker" / "_src"
@@ -52,6 +57,117 @@ def test_rooms_import_only_from_rooms_above():
             if parts[:2] == ["stoker", "_src"] and len(parts) > 2 and parts[2] in ROOMS and parts[2] not in allowed:
                 wrong.append(f"{path.relative_to(ROOT)} imports {module}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_families_of_ops_import_only_from_families_before():
+    """A family of ops knows the families before it; what stands later is named through `graph/late_binding.py`."""
+    wrong = []
+    for path in (SOURCE / "ops").rglob("*.py"):
+        family = path.relative_to(SOURCE / "ops").parts[0]
+        if family not in OP_FAMILIES:
+            continue
+        allowed = {*OP_FAMILIES[: OP_FAMILIES.index(family) + 1], "native"}
+        for module in _imports(path):
+            parts = module.split(".")
+            if parts[:3] == ["stoker", "_src", "ops"] and len(parts) > 3 and parts[3] not in allowed:
+                wrong.append(f"{path.relative_to(ROOT)} imports {module}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_folder_of_ops_is_a_family():
+    """No op stands outside of the order of families."""
+    folders = {path.relative_to(SOURCE / "ops").parts[0] for path in (SOURCE / "ops").rglob("*.py")}
+    assert folders <= {*OP_FAMILIES, "native", "__init__.py"}
+
+
+def _modules() -> dict[str, Path]:
+    """Every module of the source by name."""
+    found = {}
+    for path in SOURCE.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def _imported_while_loading(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
+    for node in body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from _imported_while_loading(node.orelse)
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for field in ("body", "orelse", "finalbody"):
+                yield from _imported_while_loading(getattr(node, field, []))
+            for handler in getattr(node, "handlers", []):
+                yield from _imported_while_loading(handler.body)
+
+
+def test_the_import_graph_has_no_cycle():
+    """Modules can be put in an order in which each imports only from those before it."""
+    modules = _modules()
+    graph: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        edges = graph[name] = set()
+        for node in _imported_while_loading(ast.parse(path.read_text()).body):
+            if isinstance(node, ast.Import):
+                edges.update(alias.name for alias in node.names)
+            elif node.module:
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                edges.update(inner & modules.keys() or {node.module})
+        # A package's own __init__ runs before its modules do.
+        graph[name] = {edge for edge in edges if edge in modules and not name.startswith(edge + ".")}
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which lists the modules
+
+
+def test_folders_stay_small():
+    """A folder that holds more than forty modules is hard to find one's way in."""
+    counts = Counter(path.parent for path in _modules().values())
+    assert {str(folder): count for folder, count in counts.items() if count > 40} == {}
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_every_module_can_be_imported_first(part):
+    """No module relies on another having been loaded before it: each is the first to be imported in a process of its own."""
+    names = sorted(name for name in _modules() if ".children." not in name)[part::8]
+    done = subprocess.run([sys.executable, "-c", _IMPORT_FIRST, *names], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# Children of a process that has loaded other people's packages and none of ours: loading torch anew for each would take minutes.
+_IMPORT_FIRST = """
+import importlib, os, sys, traceback
+import absl.flags, absl.logging, numpy, torch, ml_dtypes, google.protobuf.message, fsspec
+failed = []
+for name in sys.argv[1:]:
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        try:
+            from stoker._src.base import loading
+            loading.load = lambda: None
+            importlib.import_module(name)
+        except BaseException:
+            traceback.print_exc(limit=-3)
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        failed.append(name)
+sys.exit(f"cannot be imported first: {failed}" if failed else 0)
+"""
+
+
+def test_late_bound_names_are_there():
+    """Every `ops.name` in the source is an op, or a function that exactly one module of the first family that has it exports."""
+    import stoker.compat.v1
+    from stoker._src.graph.late_binding import ops
+
+    assert dir(stoker.compat.v1)  # all ops are loaded
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text()
+        if "late_binding import" in text:
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "ops":
+                    assert callable(getattr(ops, node.attr)), f"{path}:{node.lineno}"
 
 
 def test_every_folder_is_a_room():

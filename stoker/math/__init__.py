@@ -4,9 +4,8 @@
 # fmt: off
 from stoker.math import special as special
 from stoker._src.ops.array.shaping import invert_permutation as invert_permutation
-from stoker._src.ops.math.approximations import approx_max_k as approx_max_k
-from stoker._src.ops.math.approximations import approx_min_k as approx_min_k
-from stoker._src.ops.math.approximations import sobol_sample as sobol_sample
+from stoker._src.ops.math.approximate_top_k import approx_max_k as approx_max_k
+from stoker._src.ops.math.approximate_top_k import approx_min_k as approx_min_k
 from stoker._src.ops.math.arithmetic import accumulate_n as accumulate_n
 from stoker._src.ops.math.arithmetic import add as add
 from stoker._src.ops.math.arithmetic import add_n as add_n
@@ -40,7 +39,6 @@ from stoker._src.ops.math.comparison import logical_not as logical_not
 from stoker._src.ops.math.comparison import logical_or as logical_or
 from stoker._src.ops.math.comparison import logical_xor as logical_xor
 from stoker._src.ops.math.comparison import not_equal as not_equal
-from stoker._src.ops.math.counting import bincount as bincount
 from stoker._src.ops.math.counting import confusion_matrix_v2 as confusion_matrix
 from stoker._src.ops.math.counting import count_nonzero_v2 as count_nonzero
 from stoker._src.ops.math.reductions import reduce_all as reduce_all
@@ -134,3 +132,5 @@ from stoker._src.ops.nn.bias import zero_fraction as zero_fraction
 from stoker._src.ops.nn.moments import l2_normalize_v2 as l2_normalize
 from stoker._src.ops.nn.softmax import log_softmax_v2 as log_softmax
 from stoker._src.ops.nn.softmax import softmax_v2 as softmax
+from stoker._src.ops.ragged.ragged_counting import bincount as bincount
+from stoker._src.ops.random.sobol import sobol_sample as sobol_sample

@@ -9,9 +9,9 @@ from stoker._src.layers.rnn_wrappers import RNNCellResidualWrapper as RNNCellRes
 from stoker._src.ops.array.pads import depth_to_space_v2 as depth_to_space
 from stoker._src.ops.array.pads import space_to_batch_v2 as space_to_batch
 from stoker._src.ops.array.pads import space_to_depth_v2 as space_to_depth
-from stoker._src.ops.math.approximations import approx_max_k as approx_max_k
-from stoker._src.ops.math.approximations import approx_min_k as approx_min_k
-from stoker._src.ops.math.approximations import isotonic_regression as isotonic_regression
+from stoker._src.ops.math.approximate_top_k import approx_max_k as approx_max_k
+from stoker._src.ops.math.approximate_top_k import approx_min_k as approx_min_k
+from stoker._src.ops.math.isotonic import isotonic_regression as isotonic_regression
 from stoker._src.ops.math.sorting import in_top_k_v2 as in_top_k
 from stoker._src.ops.math.sorting import top_k as top_k
 from stoker._src.ops.math.unary_functions import sigmoid as sigmoid

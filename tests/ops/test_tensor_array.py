@@ -7,7 +7,7 @@ import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base import dtypes
 from stoker._src.base.shapes import Shape
-from stoker._src.ops.control_flow import tensor_array_v3 as v3
+from stoker._src.ops.control_flow import tensor_array_v3
 from stoker._src.ops.control_flow.tensor_list_values import TensorList
 from tests.running import run
 
@@ -69,14 +69,14 @@ def test_array_errors():
     with pytest.raises(ValueError, match="Incompatible shape"):
         ta.write(0, tf.constant([1.0])).write(1, tf.constant([1.0, 2.0]))
     with pytest.raises(ValueError, match="both `handle` and `size`"):
-        tf.TensorArray(tf.float32, handle=v3.TENSOR_ARRAY_V3(1, dtype=tf.float32)[0], size=3)
+        tf.TensorArray(tf.float32, handle=tensor_array_v3.TENSOR_ARRAY_V3(1, dtype=tf.float32)[0], size=3)
     with pytest.raises(tf.errors.InvalidArgumentError, match="element 5"):
         run(ta.write(0, 1.0).read(5))
 
 
 def test_an_array_behind_a_handle():
     """A handle and a flow, as a 1.x graph has them, make an array with every method."""
-    handle, flow = v3.TENSOR_ARRAY_V3(3, dtype=tf.float32, clear_after_read=False)
+    handle, flow = tensor_array_v3.TENSOR_ARRAY_V3(3, dtype=tf.float32, clear_after_read=False)
     ta = tf.TensorArray(tf.float32, handle=handle, flow=flow).unstack(tf.constant([[1.0], [2.0], [3.0]]))
     assert ta.handle is handle
     found = run([ta.stack(), ta.gather([2]), ta.concat(), ta.size(), ta.read(1)])
@@ -88,7 +88,7 @@ def test_an_array_behind_a_handle():
 def test_the_array_of_gradients_adds_up(behind_handle):
     """TensorArray.grad gives one array for each source; what is written twice adds up, sources do not mix."""
     if behind_handle:
-        handle, flow = v3.TENSOR_ARRAY_V3(2, dtype=tf.float32)
+        handle, flow = tensor_array_v3.TENSOR_ARRAY_V3(2, dtype=tf.float32)
         ta = tf.TensorArray(tf.float32, handle=handle, flow=flow)
     else:
         ta = tf.TensorArray(tf.float32, size=2)
@@ -156,15 +156,15 @@ def test_lists_against_copies(seed):
 
 def test_arrays_of_1x_graphs():
     """TensorArrayV3 ops: writes, reads, gather, scatter, split, concat, sizes, ordered by the flow."""
-    handle, flow = v3.TENSOR_ARRAY_V3(tf.constant(3), dtype=tf.float32, clear_after_read=False)
-    flow = v3.TENSOR_ARRAY_SCATTER_V3(handle, tf.constant([0, 2]), tf.constant([[1.0], [3.0]]), flow)
-    flow = v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(1), tf.constant([2.0]), flow)
-    value, lengths = v3.TENSOR_ARRAY_CONCAT_V3(handle, flow, dtype=tf.float32)
+    handle, flow = tensor_array_v3.TENSOR_ARRAY_V3(tf.constant(3), dtype=tf.float32, clear_after_read=False)
+    flow = tensor_array_v3.TENSOR_ARRAY_SCATTER_V3(handle, tf.constant([0, 2]), tf.constant([[1.0], [3.0]]), flow)
+    flow = tensor_array_v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(1), tf.constant([2.0]), flow)
+    value, lengths = tensor_array_v3.TENSOR_ARRAY_CONCAT_V3(handle, flow, dtype=tf.float32)
     found = run(
         [
-            v3.TENSOR_ARRAY_READ_V3(handle, tf.constant(2), flow, dtype=tf.float32),
-            v3.TENSOR_ARRAY_GATHER_V3(handle, tf.constant([1, 0]), flow, dtype=tf.float32),
-            v3.TENSOR_ARRAY_SIZE_V3(handle, flow),
+            tensor_array_v3.TENSOR_ARRAY_READ_V3(handle, tf.constant(2), flow, dtype=tf.float32),
+            tensor_array_v3.TENSOR_ARRAY_GATHER_V3(handle, tf.constant([1, 0]), flow, dtype=tf.float32),
+            tensor_array_v3.TENSOR_ARRAY_SIZE_V3(handle, flow),
             value,
             lengths,
         ]
@@ -178,11 +178,11 @@ def test_arrays_of_1x_graphs():
 
 def test_arrays_of_1x_graphs_report_misuse():
     """Writing twice, outside, or reading what was not written."""
-    handle, flow = v3.TENSOR_ARRAY_V3(tf.constant(1), dtype=tf.float32)
-    one = v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(0), tf.constant(2.0), flow)
-    twice = v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(0), tf.constant(2.0), one)
-    outside = v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(1), tf.constant(2.0), flow)
-    unwritten = v3.TENSOR_ARRAY_READ_V3(handle, tf.constant(0), flow, dtype=tf.float32)
+    handle, flow = tensor_array_v3.TENSOR_ARRAY_V3(tf.constant(1), dtype=tf.float32)
+    one = tensor_array_v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(0), tf.constant(2.0), flow)
+    twice = tensor_array_v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(0), tf.constant(2.0), one)
+    outside = tensor_array_v3.TENSOR_ARRAY_WRITE_V3(handle, tf.constant(1), tf.constant(2.0), flow)
+    unwritten = tensor_array_v3.TENSOR_ARRAY_READ_V3(handle, tf.constant(0), flow, dtype=tf.float32)
     for fetch, message in (
         (twice, "already been written"),
         (outside, "not resizeable"),
@@ -194,15 +194,15 @@ def test_arrays_of_1x_graphs_report_misuse():
 
 def test_stacks_of_1x_graphs():
     """What is pushed last is popped first; an empty stack is an error."""
-    handle = v3.STACK_V2(tf.constant(-1), elem_type=tf.float32)
-    first = v3.STACK_PUSH_V2(handle, tf.constant(1.0))
+    handle = tensor_array_v3.STACK_V2(tf.constant(-1), elem_type=tf.float32)
+    first = tensor_array_v3.STACK_PUSH_V2(handle, tf.constant(1.0))
     with tf.control_dependencies([first]):
-        second = v3.STACK_PUSH_V2(handle, tf.constant(2.0))
+        second = tensor_array_v3.STACK_PUSH_V2(handle, tf.constant(2.0))
     with tf.control_dependencies([second]):
-        popped = v3.STACK_POP_V2(handle, elem_type=tf.float32)
+        popped = tensor_array_v3.STACK_POP_V2(handle, elem_type=tf.float32)
     assert run(popped) == 2.0
     with pytest.raises(tf.errors.InvalidArgumentError, match="empty"):
-        run(v3.STACK_POP_V2(handle, elem_type=tf.float32))
+        run(tensor_array_v3.STACK_POP_V2(handle, elem_type=tf.float32))
 
 
 def test_stacked_loops_know_their_length():

@@ -24,7 +24,8 @@ from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.control_flow import branches_and_loops
 from stoker._src.ops.variables import variable_scope
-from stoker._src.ops.variables.variables import Variable, VariableAggregation, VariableSynchronization
+from stoker._src.ops.variables.creators import VariableAggregation, VariableSynchronization
+from stoker._src.ops.variables.variables import Variable
 
 
 @export(v1=("layers.InputSpec", "keras.layers.InputSpec"), v2="keras.layers.InputSpec")

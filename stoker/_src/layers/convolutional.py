@@ -145,10 +145,10 @@ class _Convolution(Layer):
         if batches is None or batches == 1:
             return self._finished(self._convolved(inputs))
         sizes = shaping.shape(inputs)
-        folded = shaping.reshape(inputs, shaping.concat([[-1], sizes[batches:]], 0))  # type: ignore[index]
+        folded = shaping.reshape(inputs, joining.concat([[-1], sizes[batches:]], 0))  # type: ignore[index]
         folded.set_shape([None, *shape[batches:]])
         outputs = self._finished(self._convolved(folded))
-        result = shaping.reshape(outputs, shaping.concat([sizes[:batches], shaping.shape(outputs)[1:]], 0))  # type: ignore[index]
+        result = shaping.reshape(outputs, joining.concat([sizes[:batches], shaping.shape(outputs)[1:]], 0))  # type: ignore[index]
         result.set_shape([*shape[:batches], *outputs.static_shape[1:]])
         return result
 

@@ -22,10 +22,10 @@ from stoker._src.layers.base import (
     dims,
     smart_cond,
 )
-from stoker._src.ops.array import constants, shaping
+from stoker._src.ops.array import constants, joining, shaping
 from stoker._src.ops.linalg import matrix_products
 from stoker._src.ops.nn import bias
-from stoker._src.ops.nn import dropout as dropping
+from stoker._src.ops.nn import dropout as nn_dropout
 from stoker._src.ops.variables import initializers
 
 ZEROS, ONES = initializers.Zeros(), initializers.Ones()
@@ -113,7 +113,7 @@ class Dense(Layer):
             if shape.known:
                 sizes: Any = [*list(shape)[:-1], self.units]
             else:
-                sizes = shaping.concat([shaping.SHAPE_OP(inputs)[:-1], [self.units]], 0)  # type: ignore[index]
+                sizes = joining.concat([shaping.SHAPE_OP(inputs)[:-1], [self.units]], 0)  # type: ignore[index]
             outputs = shaping.reshape(product, sizes, name=scope)
         outputs.set_shape(Shape((*shape.dims[:-1], self.units)))  # type: ignore[index]
         return outputs
@@ -166,7 +166,7 @@ class Dropout(Layer):
             return shaping.identity(inputs)
 
         def dropped() -> Tensor:
-            return dropping.dropout_v2(inputs, self.rate, self._decisions(inputs), self.seed)
+            return nn_dropout.dropout_v2(inputs, self.rate, self._decisions(inputs), self.seed)
 
         return smart_cond(training, dropped, lambda: shaping.identity(inputs))
 

@@ -21,7 +21,8 @@ from stoker._src.layers.weights import broadcast_weights, check_weights, squeeze
 from stoker._src.ops.array import casting, ranges, selection, shaping
 from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 from stoker._src.ops.variables import variable_scope
-from stoker._src.ops.variables.variables import Variable, VariableAggregation, VariableSynchronization
+from stoker._src.ops.variables.creators import VariableAggregation, VariableSynchronization
+from stoker._src.ops.variables.variables import Variable
 
 Metric = tuple[Any, Any]
 

@@ -12,7 +12,7 @@ from stoker._src.graph.scopes import colocate_with, control_dependencies, name_s
 from stoker._src.graph.tensor import Tensor
 from stoker._src.layers.base import InputSpec, Layer, as_public, called_once, dims, known_flag, smart_cond
 from stoker._src.layers.core import ONES, ZEROS
-from stoker._src.ops.array import casting, constants, shaping
+from stoker._src.ops.array import casting, constants, joining, shaping
 from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.nn import activations, batch_norm, moments
 from stoker._src.ops.variables.variables import ResourceVariable
@@ -176,7 +176,7 @@ class BatchNormalization(Layer):
         if self.virtual_batch_size is None:
             return self._plain_call(inputs, training)
         sizes = shaping.shape(inputs)
-        parts = shaping.concat([[self.virtual_batch_size, -1], sizes[1:]], 0)  # type: ignore[index]
+        parts = joining.concat([[self.virtual_batch_size, -1], sizes[1:]], 0)  # type: ignore[index]
         outputs = self._plain_call(shaping.reshape(inputs, parts), training)
         return shaping.reshape(outputs, sizes)
 

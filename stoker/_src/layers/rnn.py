@@ -353,7 +353,7 @@ def static_bidirectional_rnn(
             outputs_bw, state_bw = static_rnn(cell_bw, turned, initial_state_bw, dtype, sequence_length, backward)
     back = _reversed_steps(outputs_bw, sequence_length)
     joined = [
-        nest.pack_sequence_as(fw, [shaping.concat([a, b], 1) for a, b in zip(nest.flatten(fw), nest.flatten(bw))])
+        nest.pack_sequence_as(fw, [joining.concat([a, b], 1) for a, b in zip(nest.flatten(fw), nest.flatten(bw))])
         for fw, bw in zip(outputs_fw, back)
     ]
     return joined, state_fw, state_bw
@@ -402,7 +402,7 @@ def raw_rnn(
             structure = emit
             zeros = [
                 shaping.zeros(
-                    shaping.concat([shaping.reshape(batch_size, [1]), shaping.shape(x)], 0), x.dtype.base_dtype
+                    joining.concat([shaping.reshape(batch_size, [1]), shaping.shape(x)], 0), x.dtype.base_dtype
                 )
                 for x in map(convert_to_tensor, nest.flatten(emit))
             ]

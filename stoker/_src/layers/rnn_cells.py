@@ -45,7 +45,7 @@ def state_shape(batch_size: Any, size: Any) -> Any:
     known = constant_value(batch_size) if isinstance(batch_size, Tensor) else batch_size
     if known is not None:
         return [int(known), *inner]
-    return shaping.concat([shaping.reshape(batch_size, [1]), inner], 0)
+    return joining.concat([shaping.reshape(batch_size, [1]), inner], 0)
 
 
 def zero_tensors(state_size: Any, batch_size: Any, dtype: Any) -> Any:
@@ -184,7 +184,7 @@ class BasicRNNCell(_LayerCell):
         self.built = True
 
     def call(self, inputs: Any, state: Any) -> Any:
-        product = matrix_products.matmul(shaping.concat([inputs, state], 1), self._kernel)
+        product = matrix_products.matmul(joining.concat([inputs, state], 1), self._kernel)
         output = self._activation(bias.bias_add(product, self._bias))
         return output, output
 
@@ -239,9 +239,9 @@ class GRUCell(_LayerCell):
         self.built = True
 
     def call(self, inputs: Any, state: Any) -> Any:
-        gates = matrix_products.matmul(shaping.concat([inputs, state], 1), self._gate_kernel)
+        gates = matrix_products.matmul(joining.concat([inputs, state], 1), self._gate_kernel)
         r, u = joining.split(unary_functions.sigmoid(bias.bias_add(gates, self._gate_bias)), 2, 1)
-        candidate = matrix_products.matmul(shaping.concat([inputs, r * state], 1), self._candidate_kernel)  # type: ignore[operator]
+        candidate = matrix_products.matmul(joining.concat([inputs, r * state], 1), self._candidate_kernel)  # type: ignore[operator]
         c = self._activation(bias.bias_add(candidate, self._candidate_bias))
         output = u * state + (1 - u) * c  # type: ignore[operator]
         return output, output
@@ -298,13 +298,13 @@ class BasicLSTMCell(_LayerCell):
 
     def call(self, inputs: Any, state: Any) -> Any:
         c, h = state if self._state_is_tuple else joining.split(state, 2, 1)
-        gates = bias.bias_add(matrix_products.matmul(shaping.concat([inputs, h], 1), self._kernel), self._bias)
+        gates = bias.bias_add(matrix_products.matmul(joining.concat([inputs, h], 1), self._kernel), self._bias)
         i, j, f, o = joining.split(gates, 4, 1)
         sigmoid = unary_functions.sigmoid
         kept = arithmetic.multiply(c, sigmoid(arithmetic.add(f, self._forget_bias)))
         new_c = arithmetic.add(kept, arithmetic.multiply(sigmoid(i), self._activation(j)))
         new_h = arithmetic.multiply(self._activation(new_c), sigmoid(o))
-        return new_h, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else shaping.concat([new_c, new_h], 1)
+        return new_h, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else joining.concat([new_c, new_h], 1)
 
 
 def _parts(shards: int | None) -> Any:
@@ -391,7 +391,7 @@ class LSTMCell(_LayerCell):
             c, h = state
         else:
             c, h = joining.split(state, [self._num_units, self.output_size], 1)
-        gates = bias.bias_add(matrix_products.matmul(shaping.concat([inputs, h], 1), self._kernel), self._bias)
+        gates = bias.bias_add(matrix_products.matmul(joining.concat([inputs, h], 1), self._kernel), self._bias)
         i, j, f, o = joining.split(gates, 4, 1)
         sigmoid, act, peep = unary_functions.sigmoid, self._activation, self._use_peepholes
         f = f + self._forget_bias  # type: ignore[operator]
@@ -404,7 +404,7 @@ class LSTMCell(_LayerCell):
             new_h = matrix_products.matmul(new_h, self._projection)
             if self._proj_clip is not None:
                 new_h = clipping.clip_by_value(new_h, -self._proj_clip, self._proj_clip)
-        return new_h, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else shaping.concat([new_c, new_h], 1)
+        return new_h, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else joining.concat([new_c, new_h], 1)
 
 
 @export(v1="nn.rnn_cell.MultiRNNCell")
@@ -472,4 +472,4 @@ class MultiRNNCell(RNNCell):
                     start += cell.state_size
                 inputs, new_state = cell(inputs, current)
                 states.append(new_state)
-        return inputs, tuple(states) if self._state_is_tuple else shaping.concat(states, 1)
+        return inputs, tuple(states) if self._state_is_tuple else joining.concat(states, 1)

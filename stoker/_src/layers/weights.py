@@ -9,7 +9,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import ranges, shaping
+from stoker._src.ops.array import casting, joining, ranges, shaping
 from stoker._src.ops.control_flow import assertions
 from stoker._src.ops.math import arithmetic, comparison, reductions
 
@@ -79,10 +79,10 @@ def squeezed_like(x: Tensor, other: Tensor, expand: bool = False) -> Tensor:
         return x
     mine, theirs = ranges.rank(x), ranges.rank(other)
     more = comparison.equal(mine, theirs + 1)  # type: ignore[operator]
-    sizes = shaping.shape(x)[: mine - arithmetic.cast(more, dtypes.int32)]  # type: ignore[index,operator]
+    sizes = shaping.shape(x)[: mine - casting.cast(more, dtypes.int32)]  # type: ignore[index,operator]
     if expand:
         less = comparison.logical_and(comparison.equal(mine + 1, theirs), comparison.not_equal(mine, 0))  # type: ignore[operator]
-        sizes = shaping.concat([sizes, shaping.fill([arithmetic.cast(less, dtypes.int32)], 1)], 0)
+        sizes = joining.concat([sizes, shaping.fill([casting.cast(less, dtypes.int32)], 1)], 0)
     return shaping.reshape(x, sizes)
 
 

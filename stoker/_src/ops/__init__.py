@@ -1,5 +1,5 @@
 """Op definitions by family. Importing this package defines every op; it knows no Session."""
 
-from stoker import _src
+from stoker._src.base import loading
 
-_src.load()
+loading.load()

@@ -8,7 +8,8 @@ from stoker._src.base.export import export_constant
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorValue
+from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
+from stoker._src.ops.ragged.ragged_value import RaggedTensorValue
 from stoker._src.runtime.feeds import register_composite_feed
 from stoker._src.runtime.fetches import register_composite_fetch
 

@@ -19,7 +19,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import constants, selection, shaping
+from stoker._src.ops.array import casting, constants, joining, selection
 from stoker._src.ops.control_flow import assertions
 from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 from stoker._src.ops.random import uniform_normal
@@ -61,8 +61,8 @@ def exponential_decay(
 def _exponential(learning_rate: Any, step: Any, decay_steps: Any, decay_rate: Any, staircase: bool, scope: str) -> Any:
     rate = _rate(learning_rate)
     dtype = rate.dtype.base_dtype
-    decay_steps, decay_rate = arithmetic.cast(decay_steps, dtype), arithmetic.cast(decay_rate, dtype)
-    exponent = arithmetic.cast(step, dtype) / decay_steps  # type: ignore[operator]
+    decay_steps, decay_rate = casting.cast(decay_steps, dtype), casting.cast(decay_rate, dtype)
+    exponent = casting.cast(step, dtype) / decay_steps  # type: ignore[operator]
     if staircase:
         exponent = unary_functions.FLOOR(exponent)
     return arithmetic.multiply(rate, arithmetic.POW(decay_rate, exponent), name=scope)
@@ -85,7 +85,7 @@ def natural_exp_decay(
 
     def compute() -> Any:
         with name_scope(name, "ExponentialTimeDecay", [learning_rate, global_step, decay_rate]) as scope:
-            base = arithmetic.exp(arithmetic.negative(decay_rate))
+            base = unary_functions.exp(unary_functions.negative(decay_rate))
             return _exponential(learning_rate, global_step, decay_steps, base, staircase, scope)
 
     return _decayed("natural_exp_decay", global_step, compute)
@@ -110,11 +110,11 @@ def inverse_time_decay(
         with name_scope(name, "InverseTimeDecay", [learning_rate, global_step, decay_rate]) as scope:
             rate = _rate(learning_rate)
             dtype = rate.dtype.base_dtype
-            steps, factor = arithmetic.cast(decay_steps, dtype), arithmetic.cast(decay_rate, dtype)
-            ratio = arithmetic.cast(global_step, dtype) / steps  # type: ignore[operator]
+            steps, factor = casting.cast(decay_steps, dtype), casting.cast(decay_rate, dtype)
+            ratio = casting.cast(global_step, dtype) / steps  # type: ignore[operator]
             if staircase:
                 ratio = unary_functions.FLOOR(ratio)
-            one = arithmetic.cast(constants.constant(1), dtype)
+            one = casting.cast(constants.constant(1), dtype)
             return arithmetic.REAL_DIV(rate, arithmetic.add(one, arithmetic.multiply(factor, ratio)), name=scope)
 
     return _decayed("inverse_time_decay", global_step, compute)
@@ -144,8 +144,8 @@ def polynomial_decay(
         with name_scope(name, "PolynomialDecay", given) as scope:
             rate = _rate(learning_rate)
             dtype = rate.dtype.base_dtype
-            end, exponent = arithmetic.cast(end_learning_rate, dtype), arithmetic.cast(power, dtype)
-            step, steps = arithmetic.cast(global_step, dtype), arithmetic.cast(decay_steps, dtype)
+            end, exponent = casting.cast(end_learning_rate, dtype), casting.cast(power, dtype)
+            step, steps = casting.cast(global_step, dtype), casting.cast(decay_steps, dtype)
             if cycle:
                 # At step 0 the first period has begun: its multiple is 1.
                 periods = unary_functions.CEIL(step / steps)  # type: ignore[operator]
@@ -203,7 +203,7 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = 
                 return _only_case(at, limits, results)
             chosen = results[-1]
             for limit, value in zip(reversed(limits), reversed(results[:-1])):
-                chosen = selection.SELECT(arithmetic.LESS_EQUAL(at, limit), value, chosen)
+                chosen = selection.SELECT(comparison.LESS_EQUAL(at, limit), value, chosen)
             return chosen
 
     if not context.executing_eagerly():
@@ -220,11 +220,11 @@ def _increase(boundaries: list[Any]) -> bool:
 
 def _only_case(at: Tensor, limits: list[Tensor], results: list[Tensor]) -> Tensor:
     """The value of the one interval that `at` lies in, the first value if there is none; two of them are an error."""
-    cases: list[Any] = [arithmetic.LESS_EQUAL(at, limits[0]), arithmetic.GREATER(at, limits[-1])]
+    cases: list[Any] = [comparison.LESS_EQUAL(at, limits[0]), comparison.GREATER(at, limits[-1])]
     for low, high in itertools.pairwise(limits):
-        cases.append(comparison.LOGICAL_AND(arithmetic.GREATER(at, low), arithmetic.LESS_EQUAL(at, high)))
-    count = reductions.reduce_sum(arithmetic.cast(shaping.PACK(cases), dtypes.int32))
-    single = arithmetic.LESS_EQUAL(count, constants.constant(1))
+        cases.append(comparison.LOGICAL_AND(comparison.GREATER(at, low), comparison.LESS_EQUAL(at, high)))
+    count = reductions.reduce_sum(casting.cast(joining.PACK(cases), dtypes.int32))
+    single = comparison.LESS_EQUAL(count, constants.constant(1))
     message = "Input error: exclusive=True: more than 1 conditions evaluated as True, as boundaries do not increase:"
     check = assertions.assert_op(single, [message, *limits])
     chosen = results[0]
@@ -240,7 +240,7 @@ def _limit(boundary: Any, dtype: Any) -> Tensor:
         return limit
     # Plain integers are int32; steps are usually int64.
     if limit.dtype.base_dtype is dtypes.int32 and dtype is dtypes.int64:
-        return arithmetic.cast(limit, dtype)
+        return casting.cast(limit, dtype)
     raise ValueError(f"Boundaries ({limit.dtype.base_dtype!r}) must have the same dtype as x ({dtype!r}).")
 
 
@@ -260,8 +260,8 @@ def cosine_decay(
         with name_scope(name, "CosineDecay", [learning_rate, global_step]):
             rate = _rate(learning_rate)
             dtype = rate.dtype.base_dtype
-            steps = arithmetic.cast(decay_steps, dtype)
-            done = arithmetic.MINIMUM(arithmetic.cast(global_step, dtype), steps) / steps
+            steps = casting.cast(decay_steps, dtype)
+            done = arithmetic.MINIMUM(casting.cast(global_step, dtype), steps) / steps
             cosine = 0.5 * (1.0 + unary_functions.COS(constants.constant(numbers.pi, dtype) * done))  # type: ignore[operator]
             return arithmetic.multiply(rate, (1 - alpha) * cosine + alpha)
 
@@ -291,9 +291,9 @@ def cosine_decay_restarts(
         with name_scope(name, "SGDRDecay", [learning_rate, global_step]) as scope:
             rate = _rate(learning_rate)
             dtype = rate.dtype.base_dtype
-            first, least = arithmetic.cast(first_decay_steps, dtype), arithmetic.cast(alpha, dtype)
-            longer, lower = arithmetic.cast(t_mul, dtype), arithmetic.cast(m_mul, dtype)
-            done = arithmetic.cast(global_step, dtype) / first  # type: ignore[operator]
+            first, least = casting.cast(first_decay_steps, dtype), casting.cast(alpha, dtype)
+            longer, lower = casting.cast(t_mul, dtype), casting.cast(m_mul, dtype)
+            done = casting.cast(global_step, dtype) / first  # type: ignore[operator]
             period, fraction = _period(done, longer, dtype)
             peak = arithmetic.POW(lower, period)
             cosine = 0.5 * peak * (1.0 + unary_functions.COS(constants.constant(numbers.pi, dtype) * fraction))  # type: ignore[operator]
@@ -310,7 +310,9 @@ def _period(done: Any, longer: Any, dtype: Any) -> tuple[Any, Any]:
     growth = selection.SELECT(equal, constants.constant(2.0, dtype), longer)
     # The quotient is whole where a period begins: rounding must not leave it below, in the period before.
     slack = constants.constant(100 * float(ml_dtypes.finfo(dtype.as_numpy_dtype).eps), dtype)
-    number = unary_functions.FLOOR(arithmetic.log(1.0 - done * (1.0 - growth)) / arithmetic.log(growth) + slack)  # type: ignore[operator]
+    number = unary_functions.FLOOR(
+        unary_functions.log(1.0 - done * (1.0 - growth)) / unary_functions.log(growth) + slack
+    )  # type: ignore[operator]
     power = arithmetic.POW(growth, number)
     begun = (1.0 - power) / (1.0 - growth)  # type: ignore[operator]
     plain = unary_functions.FLOOR(done)
@@ -380,15 +382,15 @@ def _linear_cosine(
     rate: Tensor, global_step: Any, decay_steps: Any, num_periods: Any, alpha: Any, beta: Any, noise: Any, scope: str
 ) -> Any:
     dtype = rate.dtype.base_dtype
-    steps: Any = arithmetic.cast(decay_steps, dtype)
-    periods: Any = arithmetic.cast(num_periods, dtype)
-    least: Any = arithmetic.cast(alpha, dtype)
-    offset: Any = arithmetic.cast(beta, dtype)
-    step = arithmetic.MINIMUM(arithmetic.cast(global_step, dtype), steps)
+    steps: Any = casting.cast(decay_steps, dtype)
+    periods: Any = casting.cast(num_periods, dtype)
+    least: Any = casting.cast(alpha, dtype)
+    offset: Any = casting.cast(beta, dtype)
+    step = arithmetic.MINIMUM(casting.cast(global_step, dtype), steps)
     linear = (steps - step) / steps
     if noise is not None:
-        variance, decay = (arithmetic.cast(each, dtype) for each in noise)
-        deviation = arithmetic.sqrt(variance / arithmetic.POW(1.0 + step, decay))  # type: ignore[operator]
+        variance, decay = (casting.cast(each, dtype) for each in noise)
+        deviation = unary_functions.sqrt(variance / arithmetic.POW(1.0 + step, decay))  # type: ignore[operator]
         linear = linear + uniform_normal.random_normal([], stddev=deviation, dtype=dtype)
     cosine = 0.5 * (1.0 + unary_functions.COS(constants.constant(numbers.pi, dtype) * (2.0 * periods * (step / steps))))  # type: ignore[operator]
     return arithmetic.multiply(rate, (least + linear) * cosine + offset, name=scope)

@@ -12,7 +12,8 @@ from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.variables import initializers, variable_scope
-from stoker._src.ops.variables.variables import Variable, VariableAggregation
+from stoker._src.ops.variables.creators import VariableAggregation
+from stoker._src.ops.variables.variables import Variable
 
 _log = logging.getLogger("stoker")
 

@@ -192,6 +192,7 @@ from stoker._src.ops.array.gathering import batch_gather as batch_gather
 from stoker._src.ops.array.gathering import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from stoker._src.ops.array.gathering import gather as gather
 from stoker._src.ops.array.gathering import gather_nd as gather_nd
+from stoker._src.ops.array.joining import concat as concat
 from stoker._src.ops.array.joining import parallel_stack as parallel_stack
 from stoker._src.ops.array.joining import split as split
 from stoker._src.ops.array.joining import stack as pack
@@ -243,7 +244,6 @@ from stoker._src.ops.array.selection import setdiff1d as setdiff1d
 from stoker._src.ops.array.selection import where as select
 from stoker._src.ops.array.selection import where as where
 from stoker._src.ops.array.selection import where_v2 as where_v2
-from stoker._src.ops.array.shaping import concat as concat
 from stoker._src.ops.array.shaping import expand_dims as expand_dims
 from stoker._src.ops.array.shaping import fill as fill
 from stoker._src.ops.array.shaping import guarantee_const as guarantee_const
@@ -316,13 +316,6 @@ from stoker._src.ops.io.decoding import decode_csv_v1 as decode_csv
 from stoker._src.ops.io.decoding import decode_json_example as decode_json_example
 from stoker._src.ops.io.decoding import decode_raw_v1 as decode_raw
 from stoker._src.ops.io.decoding import encode_base64 as encode_base64
-from stoker._src.ops.io.feature_specs import FixedLenFeature as FixedLenFeature
-from stoker._src.ops.io.feature_specs import FixedLenSequenceFeature as FixedLenSequenceFeature
-from stoker._src.ops.io.feature_specs import parse_example_v1 as parse_example
-from stoker._src.ops.io.feature_specs import parse_single_example_v1 as parse_single_example
-from stoker._src.ops.io.feature_specs import parse_single_sequence_example as parse_single_sequence_example
-from stoker._src.ops.io.feature_specs import SparseFeature as SparseFeature
-from stoker._src.ops.io.feature_specs import VarLenFeature as VarLenFeature
 from stoker._src.ops.io.files import matching_files as matching_files
 from stoker._src.ops.io.files import read_file as read_file
 from stoker._src.ops.io.files import write_file as write_file
@@ -400,7 +393,6 @@ from stoker._src.ops.math.comparison import logical_not as logical_not
 from stoker._src.ops.math.comparison import logical_or as logical_or
 from stoker._src.ops.math.comparison import logical_xor as logical_xor
 from stoker._src.ops.math.comparison import not_equal as not_equal
-from stoker._src.ops.math.counting import bincount_v1 as bincount
 from stoker._src.ops.math.counting import confusion_matrix as confusion_matrix
 from stoker._src.ops.math.counting import count_nonzero as count_nonzero
 from stoker._src.ops.math.counting import histogram_fixed_width as histogram_fixed_width
@@ -499,6 +491,14 @@ from stoker._src.ops.quantization.layers import quantized_concat as quantized_co
 from stoker._src.ops.quantization.quantizing import dequantize as dequantize
 from stoker._src.ops.quantization.quantizing import quantize as quantize
 from stoker._src.ops.quantization.quantizing import quantize_v2 as quantize_v2
+from stoker._src.ops.ragged.feature_specs import FixedLenFeature as FixedLenFeature
+from stoker._src.ops.ragged.feature_specs import FixedLenSequenceFeature as FixedLenSequenceFeature
+from stoker._src.ops.ragged.feature_specs import parse_example_v1 as parse_example
+from stoker._src.ops.ragged.feature_specs import parse_single_example_v1 as parse_single_example
+from stoker._src.ops.ragged.feature_specs import parse_single_sequence_example as parse_single_sequence_example
+from stoker._src.ops.ragged.feature_specs import SparseFeature as SparseFeature
+from stoker._src.ops.ragged.feature_specs import VarLenFeature as VarLenFeature
+from stoker._src.ops.ragged.ragged_counting import bincount_v1 as bincount
 from stoker._src.ops.ragged.ragged_strings import string_split as string_split
 from stoker._src.ops.ragged.ragged_tensor import RaggedTensor as RaggedTensor
 from stoker._src.ops.ragged.type_specs import NoneTensorSpec as NoneTensorSpec

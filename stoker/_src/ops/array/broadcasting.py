@@ -9,9 +9,9 @@ from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import define, one_of
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import shaping
-from stoker._src.ops.math import reductions
 from stoker._src.ops.support.values import torch_dtype
 
 BROADCAST_GRADIENT_ARGS = define(
@@ -64,7 +64,7 @@ def _reduced(gradient: Tensor, x: Tensor, own: Shape, other: Shape) -> Tensor | 
     if not axes:
         return gradient
     lead = max(0, len(other) - len(own))
-    summed = reductions.reduce_sum(gradient, axes)
+    summed = ops.reduce_sum(gradient, axes)
     if axes == list(range(lead)):
         return summed
     return shaping.reshape(summed, shaping.shape(x))
@@ -83,7 +83,7 @@ def reduce_to_inputs(
         sizes_x, sizes_y = shaping.shape(x), shaping.shape(y)
         axes_x, axes_y = BROADCAST_GRADIENT_ARGS(sizes_x, sizes_y)
         if gradient_x is not None and reduced_x is None:
-            reduced_x = shaping.reshape(reductions.SUM(gradient_x, axes_x), sizes_x)
+            reduced_x = shaping.reshape(ops.Sum(gradient_x, axes_x), sizes_x)
         if gradient_y is not None and reduced_y is None:
-            reduced_y = shaping.reshape(reductions.SUM(gradient_y, axes_y), sizes_y)
+            reduced_y = shaping.reshape(ops.Sum(gradient_y, axes_y), sizes_y)
     return reduced_x, reduced_y

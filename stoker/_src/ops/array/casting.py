@@ -14,13 +14,14 @@ from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, define, unchanged
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array.constants import constant
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.support.dispatching import elementwise
+from stoker._src.ops.support.handles import is_resource_variable
 from stoker._src.ops.support.values import torch_dtype
-from stoker._src.ops.variables import variables
 
 # ---- Cast -------------------------------------------------------------------------------------------------------
 
@@ -64,10 +65,11 @@ SHAPE_READERS["Cast"] = _shape_behind_cast
 
 
 @export("cast", "dtypes.cast")
+@elementwise
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     """The values converted to `dtype`: fractions are cut off, imaginary parts dropped."""
     wanted = as_dtype(dtype).base_dtype
-    if isinstance(x, (Tensor, variables.ResourceVariable)) and x.dtype.base_dtype is wanted:
+    if (isinstance(x, Tensor) or is_resource_variable(x)) and x.dtype.base_dtype is wanted:
         return x  # a resource variable too: it is read where it is used
     with name_scope(name, "Cast", [x]) as scope:
         parts: Any = x
@@ -80,6 +82,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
 
 
 @export("saturate_cast", "dtypes.saturate_cast")
+@elementwise
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
     """`cast` in which numbers beyond the range of `dtype` become its smallest or largest."""
     with name_scope(name, "saturate_cast", [value]) as scope:
@@ -94,7 +97,7 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
         if not source.is_complex and not wanted.is_complex:
             low, high = _limits_within(source, wanted)
             if low != source.min or high != source.max:
-                value = arithmetic.CLIP_BY_VALUE(value, constant(low, source), constant(high, source), name="clamp")
+                value = ops.ClipByValue(value, constant(low, source), constant(high, source), name="clamp")
         return cast(value, wanted, name=scope)
 
 

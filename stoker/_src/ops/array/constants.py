@@ -14,7 +14,7 @@ from stoker._src.base.errors import InvalidArgumentError, ResourceExhaustedError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Dimension, Shape, TensorShape, as_shape
 from stoker._src.graph import context
-from stoker._src.graph.conversion import is_tensor, is_uneven, register_tensor_conversion_function
+from stoker._src.graph.conversion import convert_to_tensor, is_tensor, is_uneven, register_tensor_conversion_function
 from stoker._src.graph.definition import ANY, PASSES, SHAPE, STATEFUL, TENSOR, TYPE, define
 from stoker._src.graph.static_values import VALUE_READERS
 from stoker._src.graph.tensor import Tensor
@@ -438,3 +438,8 @@ def _convert_shape(
 
 register_tensor_conversion_function((TensorShape, Shape), _convert_shape, 50)
 register_tensor_conversion_function(object, _convert, 200)
+
+
+def number(value: float, like: Tensor) -> Tensor:
+    """A constant of the dtype of `like`."""
+    return convert_to_tensor(value, like.dtype.base_dtype)

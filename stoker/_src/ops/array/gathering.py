@@ -16,15 +16,16 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
-from stoker._src.graph.definition import ANY, READS, STATEFUL, TYPE, define, find_definition
+from stoker._src.graph.definition import ANY, define
 from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import ranges, scattering, selection, shaping
-from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.array import casting, joining, ranges, scattering, selection, shaping
+from stoker._src.ops.array.joining import joined_sizes
+from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.movement import POLICY, fill_value, first_bad_index, signed
-from stoker._src.ops.variables.state_ops import VariableState, handle_shape
 
 # ---- kernels ----------------------------------------------------------------------------------------------------
 
@@ -214,9 +215,9 @@ def _rows_gradient(op: Operation, g: Any) -> IndexedSlices:
     if row.known and row.dims is not None:
         values_shape: Any = [-1, *row]
     else:
-        values_shape = shaping.concat([[-1], sizes[1:]], 0)  # type: ignore[index]
+        values_shape = joining.concat([[-1], sizes[1:]], 0)  # type: ignore[index]
     if 0 in (row.dims or ()):
-        values_shape = shaping.concat([shaping.reshape(ranges.size(indices), [1]), sizes[1:]], 0)  # type: ignore[index]
+        values_shape = joining.concat([shaping.reshape(ranges.size(indices), [1]), sizes[1:]], 0)  # type: ignore[index]
     return IndexedSlices(shaping.reshape(g, values_shape), shaping.reshape(indices, [-1]), sizes)
 
 
@@ -236,7 +237,7 @@ def gather_grad(op: Operation, g: Any) -> Any:
     moved = shaping.transpose(shaping.reshape(g, joined_sizes([count, before, each, after])), [0, 2, 1, 3])
     flat = shaping.reshape(indices, joined_sizes([count, each]))
     if batch_dims:
-        offsets = arithmetic.cast(ranges.range(count) * size, flat.dtype.base_dtype)  # type: ignore[operator]
+        offsets = casting.cast(ranges.range(count) * size, flat.dtype.base_dtype)  # type: ignore[operator]
         flat = flat + shaping.expand_dims(offsets, 1)  # type: ignore[operator]
     rows = shaping.reshape(moved, joined_sizes([count * each, before, after]))  # type: ignore[operator]
     summed = segment_sum(rows, shaping.reshape(flat, [-1]), count * size)  # type: ignore[operator]
@@ -254,33 +255,21 @@ def _from_the_front(axis: Any, of: Tensor) -> Any:
         known = int(known)
         rank = of.static_shape.rank
         return known if known >= 0 else known + (ranges.rank(of) if rank is None else rank)  # type: ignore[operator]
-    axis = arithmetic.cast(axis, dtypes.int32)
+    axis = casting.cast(axis, dtypes.int32)
     return selection.where_v2(axis < 0, axis + ranges.rank(of), axis)  # type: ignore[operator]
 
 
 def _product(sizes: Tensor) -> Tensor:
-    return reductions.reduce_prod(sizes, 0)
-
-
-def joined_sizes(sizes: list[Any]) -> Any:
-    """Sizes, each a number or a scalar tensor, as one vector: a constant when all are known."""
-    known = [constant_value(size) if isinstance(size, Tensor) else size for size in sizes]
-    if all(size is not None for size in known):
-        return np.array([int(size) for size in known], np.int32)
-    return shaping.PACK(
-        [arithmetic.cast(size, dtypes.int32) if isinstance(size, Tensor) else np.int32(size) for size in sizes]
-    )
+    return ops.reduce_prod(sizes, 0)
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The sum of the rows of `data` with each segment number: TensorFlow's UnsortedSegmentSum."""
-    definition = find_definition("UnsortedSegmentSum")
-    if definition is None:
-        raise NotImplementedError("UnsortedSegmentSum, which adds up rows of one index, is not defined.")
-    return definition(data, segment_ids, num_segments, name=name)
+    return ops.UnsortedSegmentSum(data, segment_ids, num_segments, name=name)
 
 
 @export(v1="gather")
+@dispatched
 def gather(
     params: Any,
     indices: Any,
@@ -309,6 +298,7 @@ def gather(
 
 
 @export(v2="gather")
+@dispatched
 def gather_v2(
     params: Any,
     indices: Any,
@@ -406,7 +396,7 @@ def gather_nd_grad(op: Operation, g: Tensor) -> Any:
         sizes = shaping.shape(params, out_type=_size_dtype(indices))
         return IndexedSlices(convert_to_tensor(g), shaping.squeeze(indices, [-1]), sizes), None
     if indices.dtype.base_dtype is dtypes.int16:
-        indices = arithmetic.cast(indices, dtypes.int32)
+        indices = casting.cast(indices, dtypes.int32)
     sizes = shaping.shape(params, out_type=indices.dtype.base_dtype)
     return scattering.SCATTER_ND(indices, g, sizes, bad_indices_policy=op.attr("bad_indices_policy")), None
 
@@ -451,12 +441,12 @@ def gather_nd(
         batch = shaping.shape(params, out_type=indices.dtype.base_dtype)
         parts = []
         for axis in range(batch_dims):
-            steps = ranges.range(arithmetic.cast(batch[axis], indices.dtype.base_dtype))  # type: ignore[index]
+            steps = ranges.range(casting.cast(batch[axis], indices.dtype.base_dtype))  # type: ignore[index]
             form = [1] * rank
             form[axis] = -1
             ones = joined_sizes([*[(batch if i < batch_dims else sizes)[i] for i in range(rank - 1)], 1])  # type: ignore[index]
             parts.append(ranges.broadcast_to(shaping.reshape(steps, form), ones))
-        return GATHER_ND(params, shaping.concat([*parts, indices], -1), bad_indices_policy=bad_indices_policy)
+        return GATHER_ND(params, joining.concat([*parts, indices], -1), bad_indices_policy=bad_indices_policy)
 
 
 @export(v2="gather_nd")
@@ -468,81 +458,6 @@ def gather_nd_v2(
 
 
 # ---- of variables -----------------------------------------------------------------------------------------------
-
-RESOURCE_GATHER = define(
-    "ResourceGather(resource: resource, indices: Tindices) -> (output: dtype)",
-    READS | STATEFUL,
-    batch_dims=0,
-    validate_indices=True,
-    dtype=TYPE,
-    Tindices=INDEX,
-)
-RESOURCE_GATHER_ND = define(
-    "ResourceGatherNd(resource: resource, indices: Tindices) -> (output: dtype)",
-    READS | STATEFUL,
-    dtype=TYPE,
-    Tindices=INDEX,
-)
-
-
-@RESOURCE_GATHER.kernel
-def resource_gather_kernel(resource: VariableState, indices: torch.Tensor, *, batch_dims: int) -> Any:
-    params = resource.read()
-    return _take_batched(params, indices, batch_dims, batch_dims) if batch_dims else take(params, indices, 0)
-
-
-@RESOURCE_GATHER_ND.kernel
-def resource_gather_nd_kernel(resource: VariableState, indices: torch.Tensor) -> Any:
-    return gather_nd_kernel(resource.read(), indices, bad_indices_policy="")
-
-
-@RESOURCE_GATHER.shape
-def resource_gather_shape(resource: Shape, indices: Shape, *, batch_dims: int, op: Operation) -> Shape:
-    params = handle_shape(op._inputs[0])
-    if params.dims is None or indices.dims is None:
-        return UNKNOWN_SHAPE
-    batch = Shape(params.dims[:batch_dims]).merge(Shape(indices.dims[:batch_dims]))
-    return Shape((*batch, *indices.dims[batch_dims:], *params.dims[batch_dims + 1 :]))
-
-
-@RESOURCE_GATHER_ND.shape
-def resource_gather_nd_shape(resource: Shape, indices: Shape, *, op: Operation) -> Shape:
-    return gather_nd_shape(handle_shape(op._inputs[0]), indices)
-
-
-def variable_sizes(handle: Any, kind: DType) -> Any:
-    """The sizes of the variable behind a handle: known from the graph, or asked of it when running."""
-    if getattr(handle, "is_eager", False):
-        return np.array(handle._value.read().shape, kind.as_numpy_dtype)
-    known = handle_shape(handle)
-    if known.known:
-        return np.array(list(known), kind.as_numpy_dtype)
-    definition = find_definition("VariableShape")
-    if definition is None:
-        raise NotImplementedError(
-            f"The gradient of a lookup in '{handle.name}' needs VariableShape, which is not defined."
-        )
-    return definition(handle, out_type=kind)
-
-
-@RESOURCE_GATHER.grad
-def resource_gather_grad(op: Operation, g: Tensor) -> Any:
-    if op.attr("batch_dims"):
-        raise NotImplementedError("The gradient of ResourceGather with batch_dims is not supported.")
-    sizes = convert_to_tensor(variable_sizes(op.inputs[0], dtypes.int32))
-    values_shape = shaping.concat([[-1], sizes[1:]], 0)  # type: ignore[index]
-    rows = shaping.reshape(g, values_shape)
-    return IndexedSlices(rows, shaping.reshape(op.inputs[1], [-1]), sizes), None
-
-
-@RESOURCE_GATHER_ND.grad
-def resource_gather_nd_grad(op: Operation, g: Tensor) -> Any:
-    indices = op.inputs[1]
-    if indices.static_shape.rank == 2 and indices.static_shape[-1] == 1:
-        sizes = convert_to_tensor(variable_sizes(op.inputs[0], _size_dtype(indices)))
-        return IndexedSlices(convert_to_tensor(g), shaping.squeeze(indices, [-1]), sizes), None
-    sizes = convert_to_tensor(variable_sizes(op.inputs[0], indices.dtype.base_dtype))
-    return scattering.SCATTER_ND(indices, g, sizes), None
 
 
 # ---- IndexedSlices as a tensor ----------------------------------------------------------------------------------

@@ -15,17 +15,20 @@ from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor, register_tensor_conversion_function
 from stoker._src.graph.definition import ANY, INT, SHAPE, VIEW, define, one_of
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import VALUE_READERS, constant_value, constant_value_as_shape
+from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import casting, shaping, slicing
-from stoker._src.ops.math import reductions
+from stoker._src.ops.array import casting, shaping
+from stoker._src.ops.array.shaping import identity
+from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.movement import allocatable, itemsize, rearranges
 
 # ---- Pack, Unpack -----------------------------------------------------------------------------------------------
 
 
 @export("stack", v1="pack")
+@dispatched
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     """Tensors of one shape, side by side along a new dimension at `axis`.
 
@@ -41,7 +44,7 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     rank = convert_to_tensor(values[0], name=name).static_shape.rank if values else None
     if rank is not None and not -rank - 1 <= axis <= rank:
         raise ValueError(f"Argument `axis` = {axis} not in range [{-rank - 1}, {rank + 1})")
-    return shaping.PACK(values, axis=axis, name=name)
+    return PACK(values, axis=axis, name=name)
 
 
 @export("parallel_stack")
@@ -74,7 +77,7 @@ def parallel_concat_kernel(values: list[Any], *, shape: Shape) -> Any:
             raise InvalidArgumentError(
                 None, None, f"ParallelConcat: update shape doesn't match: {Shape(value.shape)} is no row of {shape}"
             )
-    return shaping.concat_kernel(values, 0)
+    return concat_kernel(values, 0)
 
 
 @PARALLEL_CONCAT.shape
@@ -117,7 +120,7 @@ def unpack_shape(value: Shape, *, num: int, axis: int) -> list[Shape]:
 
 @UNPACK.grad
 def unpack_grad(op: Operation, *gs: Tensor) -> Tensor:
-    return shaping.PACK(list(gs), axis=op.attr("axis"))
+    return PACK(list(gs), axis=op.attr("axis"))
 
 
 def _unpacked_sizes(op: Operation) -> Any:
@@ -175,7 +178,7 @@ def _packed_level(items: Any, dtype: DType | None, name: str) -> Any:
         if not any(is_tensor(part) for part in parts):
             return items
         parts = [convert_to_tensor(part, None if is_tensor(part) else dtype, str(i)) for i, part in enumerate(parts)]
-        return shaping.PACK(parts, name=scope)
+        return PACK(parts, name=scope)
 
 
 def _leaves(value: Any) -> Any:
@@ -199,12 +202,12 @@ CONCAT = define("Concat(concat_dim: scalar* host int32, values: rank>0 N * T) ->
 
 @CONCAT.kernel
 def concat_v1_kernel(concat_dim: Any, values: list[Any]) -> Any:
-    return shaping.concat_kernel(values, concat_dim)
+    return concat_kernel(values, concat_dim)
 
 
 @CONCAT.shape(values=["concat_dim"])
 def concat_v1_shape(concat_dim: np.ndarray | None, values: list[Shape]) -> Shape:
-    return shaping.concat_shape(values, concat_dim)
+    return concat_shape(values, concat_dim)
 
 
 @CONCAT.grad
@@ -263,11 +266,11 @@ def cut_like(joined: Any, axis: Tensor, parts: list[Tensor]) -> list[Tensor]:
     rank = parts[0].static_shape.rank
     if at is None:
         # ConcatOffset wants the axis counted from the front.
-        axis = axis % (shaping.ranges.rank(parts[0]) if rank is None else rank)  # type: ignore[operator]
+        axis = axis % (ops.rank(parts[0]) if rank is None else rank)  # type: ignore[operator]
     elif at < 0 and rank is not None:
         axis = np.int32(int(at) % rank)  # type: ignore[assignment]
     offsets = CONCAT_OFFSET(axis, shapes)
-    return [slicing.slice(joined, offset, size) for offset, size in zip(offsets, shapes)]
+    return [ops.slice(joined, offset, size) for offset, size in zip(offsets, shapes)]
 
 
 # ---- Split, SplitV ----------------------------------------------------------------------------------------------
@@ -322,7 +325,7 @@ def split_shape(split_dim: np.ndarray | None, value: Shape, *, num_split: int) -
 
 @SPLIT.grad
 def split_grad(op: Operation, *gs: Tensor) -> Any:
-    return None, shaping.concat(list(gs), op.inputs[0])
+    return None, concat(list(gs), op.inputs[0])
 
 
 SPLIT_V = define(
@@ -395,7 +398,7 @@ def split_v_shape(
 
 @SPLIT_V.grad
 def split_v_grad(op: Operation, *gs: Tensor) -> Any:
-    return shaping.concat(list(gs), op.inputs[2]), None, None
+    return concat(list(gs), op.inputs[2]), None, None
 
 
 @export("split")
@@ -483,18 +486,181 @@ def tile_grad(op: Operation, g: Any) -> Any:
     else:
         kind = multiples.dtype.base_dtype
         sizes = shaping.shape(x, out_type=kind)
-        pairs = shaping.reshape(shaping.transpose(shaping.PACK([multiples, sizes])), [-1])
+        pairs = shaping.reshape(shaping.transpose(PACK([multiples, sizes])), [-1])
     axes: Any
     if rank is None:
-        axes = shaping.ranges.range(0, shaping.ranges.size(pairs), 2)
+        axes = ops.range(0, ops.size(pairs), 2)
     else:
         axes = np.arange(0, 2 * rank, 2, dtype=np.int32)
-    summed = reductions.reduce_sum(shaping.reshape(g, pairs), axes)
+    summed = ops.reduce_sum(shaping.reshape(g, pairs), axes)
     summed.set_shape(x.static_shape) if not context.executing_eagerly() else None
     return summed, None
 
 
 @export("tile", v1="manip.tile")
+@dispatched
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     """`input` repeated `multiples[i]` times along dimension i."""
     return TILE(input, multiples, name=name)
+
+
+PACK = define("Pack(values: N * T) -> (output: T)", N=INT(minimum=1), T=ANY, axis=0)
+
+
+@PACK.kernel
+def pack_kernel(values: list[Any], *, axis: int) -> Any:
+    if isinstance(values[0], torch.Tensor):
+        return torch.stack(values, axis)
+    if isinstance(values[0], np.ndarray):
+        return np.stack(values, axis)
+    packed = np.empty(len(values), dtype=object)  # variants, which are scalars
+    for i, value in enumerate(values):
+        packed[i] = value
+    return packed
+
+
+@PACK.shape
+def pack_shape(values: list[Shape], *, axis: int) -> Shape:
+    merged = UNKNOWN_SHAPE
+    for each in values:
+        merged = merged.merge(each)
+    if merged.dims is None:
+        return UNKNOWN_SHAPE
+    axis = merged.normalize_axis(axis, extra=1)
+    return Shape((*merged.dims[:axis], len(values), *merged.dims[axis:]))
+
+
+PACK.of_numbers(
+    lambda op: op._inputs if op._inputs[0].dtype.is_integer and op.outputs[0].static_shape.rank == 1 else None
+)
+
+
+def _packed_shape(op: Operation, index: int) -> Shape:
+    sizes = [constant_value(tensor) for tensor in op._inputs]
+    return Shape(None if size is None or size < 0 else int(size) for size in sizes)
+
+
+SHAPE_READERS["Pack"] = _packed_shape
+
+
+@PACK.grad
+def pack_grad(op: Operation, g: Tensor) -> list[Tensor]:
+    return UNPACK(g, num=len(op.inputs), axis=op.attr("axis"))
+
+
+CONCAT_V2 = define(
+    "ConcatV2(values: rank>0 N * T, axis: scalar* host Tidx) -> (output: T)",
+    N=INT(minimum=2),
+    T=ANY,
+    Tidx=one_of(*INDEX, default=dtypes.int32),
+)
+
+
+@CONCAT_V2.lower
+def concat_lower(build: Any, op: Operation, values: list[Any], axis: int) -> Any:
+    return build.concat(values, axis)
+
+
+@CONCAT_V2.kernel
+def concat_kernel(values: list[Any], axis: Any) -> Any:
+    if isinstance(axis, list):
+        axis = _single_axis(axis)
+    try:
+        if isinstance(values[0], np.ndarray):
+            return np.concatenate(values, axis)
+        return torch.cat(values, axis)
+    except (RuntimeError, ValueError, IndexError):
+        raise _not_joined(values, axis) from None
+
+
+def _single_axis(axis: list[Any]) -> int:
+    if np.shape(axis) != (1,):
+        raise InvalidArgumentError(
+            None, None, f"Concat axis tensor should be a scalar integer, but got shape {list(np.shape(axis))}"
+        )
+    return int(np.ravel(axis)[0])
+
+
+def _not_joined(values: list[Any], axis: int) -> InvalidArgumentError:
+    rank = values[0].ndim
+    if rank == 0 or not -rank <= axis < rank:
+        return InvalidArgumentError(
+            None, None, f"ConcatOp : Expected concatenating dimensions in the range [{-rank}, {rank}), but got {axis}"
+        )
+    for i, each in enumerate(values):
+        if each.ndim != rank or any(
+            a != b for at, (a, b) in enumerate(zip(each.shape, values[0].shape)) if at != axis % rank
+        ):
+            kind = "Ranks" if each.ndim != rank else "Dimensions"
+            return InvalidArgumentError(
+                None,
+                None,
+                f"ConcatOp : {kind} of inputs should match: shape[0] = {Shape(values[0].shape)} vs. shape[{i}] = {Shape(each.shape)}",
+            )
+    shapes = " ".join(str(Shape(each.shape)) for each in values)
+    return InvalidArgumentError(None, None, f"ConcatOp : tensors of shapes {shapes} cannot be joined along {axis}.")
+
+
+@CONCAT_V2.shape(values=["axis"])
+def concat_shape(values: list[Shape], axis: np.ndarray | None) -> Shape:
+    merged = UNKNOWN_SHAPE
+    if axis is None:
+        for each in values:
+            merged = merged.merge(UNKNOWN_SHAPE if each.rank is None else Shape((None,) * each.rank))
+        return merged
+    for each in values:
+        if each.dims is not None:
+            at = each.normalize_axis(int(axis))
+            merged = merged.merge(Shape(each.dims[:at] + (None,) + each.dims[at + 1 :]))
+    if merged.dims is None:
+        return UNKNOWN_SHAPE
+    at = merged.normalize_axis(int(axis))
+    sizes = [each[at] for each in values]
+    total = None if None in sizes else sum(sizes)
+    return Shape((*merged.dims[:at], total, *merged.dims[at + 1 :]))
+
+
+def _joined_shape(op: Operation, index: int) -> Shape:
+    """The shape that vectors of sizes spell when they are joined."""
+    joined = Shape(())
+    for tensor in op._inputs[:-1]:
+        if tensor.static_shape.rank != 1:
+            return UNKNOWN_SHAPE
+        joined = joined.concat(constant_value_as_shape(tensor))
+    return joined
+
+
+SHAPE_READERS["ConcatV2"] = _joined_shape
+
+
+@CONCAT_V2.grad
+def concat_grad(op: Operation, g: Tensor) -> list[Any]:
+    return [*cut_like(g, op.inputs[-1], list(op.inputs[:-1])), None]
+
+
+@export("concat")
+@dispatched
+def concat(values: Any = None, axis: Any = None, name: str = "concat", concat_dim: Any = None) -> Tensor:
+    """The tensors joined along `axis` (`concat_dim`, which came first, in 0.12)."""
+    if concat_dim is not None:
+        axis = concat_dim
+    elif isinstance(values, (int, np.integer)) and isinstance(axis, (list, tuple)):
+        values, axis = axis, values
+    if values is None or axis is None:
+        raise ValueError(f"concat() needs `values` and `axis`, got {values!r} and {axis!r}.")
+    if not isinstance(values, (list, tuple)):
+        values = [values]
+    if len(values) == 1:
+        with name_scope(name):
+            if not isinstance(axis, int):
+                convert_to_tensor(axis, dtypes.int32, name="concat_dim").shape.assert_has_rank(0)
+            return identity(values[0], name=name)
+    return CONCAT_V2(list(values), axis, name=name)
+
+
+def joined_sizes(sizes: list[Any]) -> Any:
+    """Sizes, each a number or a scalar tensor, as one vector: a constant when all are known."""
+    known = [constant_value(size) if isinstance(size, Tensor) else size for size in sizes]
+    if all(size is not None for size in known):
+        return np.array([int(size) for size in known], np.int32)
+    return PACK([casting.cast(size, dtypes.int32) if isinstance(size, Tensor) else np.int32(size) for size in sizes])

@@ -18,7 +18,7 @@ from stoker._src.graph.definition import ANY, INT, STRING, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import shaping, slicing
+from stoker._src.ops.array import joining, shaping, slicing
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.support.movement import allocatable, fresh, itemsize, rearranges, signed
 
@@ -111,7 +111,7 @@ def _unpadded(op: Operation, g: Tensor) -> Tensor:
         start: Any = before[:, 0]
     else:
         rows = shaping.shape(paddings)[:1]  # type: ignore[index]
-        start = shaping.reshape(slicing.slice(paddings, [0, 0], shaping.concat([rows, [1]], 0)), [-1])
+        start = shaping.reshape(slicing.slice(paddings, [0, 0], joining.concat([rows, [1]], 0)), [-1])
     return slicing.SLICE(g, start, shaping.shape(x, out_type=paddings.dtype.base_dtype))
 
 
@@ -542,8 +542,8 @@ def required_space_to_batch_paddings(
         before, after = base[:, 0], base[:, 1]  # type: ignore[index]
         whole = sizes + before + after  # type: ignore[operator]
         surplus = (blocks - whole % blocks) % blocks  # type: ignore[operator]
-        paddings = shaping.PACK([before, after + surplus], axis=1, name="paddings")
-        return paddings, shaping.PACK([shaping.zeros_like(surplus), surplus], axis=1, name="crops")
+        paddings = joining.PACK([before, after + surplus], axis=1, name="paddings")
+        return paddings, joining.PACK([shaping.zeros_like(surplus), surplus], axis=1, name="crops")
 
 
 # ---- SpaceToDepth, DepthToSpace ---------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import Dim, Shape
 from stoker._src.graph.definition import INTS as INTS_ATTR
 from stoker._src.graph.definition import STRING, OpDefinition, define
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import gathering, ranges, shaping
-from stoker._src.ops.math import reductions
+from stoker._src.ops.array import gathering, joining, ranges, shaping
 
 _PADDING = STRING(allowed=("SAME", "VALID"))
 
@@ -105,10 +105,10 @@ def _scattered_back(definition: OpDefinition, op: Operation, g: Tensor, **attrs:
     x = op.inputs[0]
     sizes = shaping.shape(x)
     inner, channels = sizes[1:-1], sizes[-1:]  # type: ignore[index]
-    area = reductions.reduce_prod(inner)
-    numbers = shaping.reshape(ranges.range(1, area + 1), shaping.concat([[1], inner, [1]], 0))  # type: ignore[operator]
+    area = ops.reduce_prod(inner)
+    numbers = shaping.reshape(ranges.range(1, area + 1), joining.concat([[1], inner, [1]], 0))  # type: ignore[operator]
     places = shaping.reshape(definition(numbers, **{name: op.attr(name) for name in ("ksizes", "strides", "padding")}, **attrs), [-1])  # fmt: skip
-    taken = shaping.reshape(g, shaping.concat([sizes[:1], shaping.shape(places), channels], 0))  # type: ignore[index]
+    taken = shaping.reshape(g, joining.concat([sizes[:1], shaping.shape(places), channels], 0))  # type: ignore[index]
     # Padding is numbered 0.
     summed = gathering.segment_sum(shaping.transpose(taken, [1, 0, 2]), places, area + 1)[1:]  # type: ignore[operator,index]
     result = shaping.reshape(shaping.transpose(summed, [1, 0, 2]), sizes)

@@ -17,12 +17,13 @@ from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape, as_shape,
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, define, one_of, scalar
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import broadcasting, gathering, joining, selection, shaping
+from stoker._src.ops.array import casting, joining, shaping
 from stoker._src.ops.array.constants import constant
-from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.movement import allocatable, itemsize
 from stoker._src.ops.support.values import torch_dtype
 
@@ -57,6 +58,7 @@ VALUE_READERS["Size"] = lambda op: (
 
 
 @export("rank")
+@dispatched
 def rank(input: Any, name: str | None = None) -> Tensor:
     """The number of dimensions; a constant when it is known."""
     if not isinstance(input, Tensor):
@@ -70,6 +72,7 @@ def rank(input: Any, name: str | None = None) -> Tensor:
 
 
 @export(v1="size")
+@dispatched
 def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
     """The number of elements; a constant when it is known."""
     if not isinstance(input, Tensor):
@@ -83,6 +86,7 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
 
 
 @export(v2="size")
+@dispatched
 def size_v2(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Tensor:
     """The number of elements."""
     return size(input, name, out_type)
@@ -157,7 +161,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
             if unranked := [each.name for each in found if each not in _ORDER]:
                 raise TypeError(f"range() needs a `dtype` for numbers of type {', '.join(unranked)}.")
             wanted = max(found, key=_ORDER.index)
-        parts = [arithmetic.cast(part, wanted) for part in parts]
+        parts = [casting.cast(part, wanted) for part in parts]
         return RANGE(*parts, name=scope)
 
 
@@ -195,8 +199,8 @@ def broadcast_to_shape(input: Shape, shape: Shape) -> Shape:
 @BROADCAST_TO.grad
 def broadcast_to_grad(op: Operation, g: Tensor) -> Any:
     sizes = shaping.shape(op.inputs[0])
-    axes, _ = broadcasting.BROADCAST_GRADIENT_ARGS(sizes, shaping.shape(g))
-    return shaping.reshape(reductions.SUM(g, axes), sizes), None
+    axes, _ = ops.BroadcastGradientArgs(sizes, shaping.shape(g))
+    return shaping.reshape(ops.Sum(g, axes), sizes), None
 
 
 @export("broadcast_to")
@@ -289,18 +293,16 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         if not num.dtype.is_integer and num.dtype.base_dtype is not dtypes.bool_:
             raise TypeError(f"Argument `tensor` (name: num) must be of type integer. Received `tensor` = {num!r}.")
         if start.dtype.base_dtype.is_integer:
-            start, stop = arithmetic.cast(start, dtypes.float64), arithmetic.cast(stop, dtypes.float64)
+            start, stop = casting.cast(start, dtypes.float64), casting.cast(stop, dtypes.float64)
         axis = _plain_axis(axis, start)
         ends = [constant_value(each) for each in (start, stop, num)]
         finite = all(end is not None and end.dtype != object and np.isfinite(end).all() for end in ends)
         if not given and finite and ends[2].all() and start.static_shape.rank == 0 and stop.static_shape.rank == 0:
             if axis not in (0, -1):
                 shaping.expand_dims(start, axis)  # says what is wrong with it
-            return LIN_SPACE(
-                start, stop, num if num.dtype.is_integer else arithmetic.cast(num, dtypes.int32), name=scope
-            )
+            return LIN_SPACE(start, stop, num if num.dtype.is_integer else casting.cast(num, dtypes.int32), name=scope)
         # Of ops that have gradients, which LinSpace has not.
-        num = arithmetic.cast(num, dtypes.int32)
+        num = casting.cast(num, dtypes.int32)
         if ends[2] is not None and (ends[2] < 0).any():
             raise context.invalid(f"Requires num >= 0: {ends[2]}")
         kind = start.dtype.base_dtype
@@ -313,16 +315,16 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
             whole = rank(first)
             before = axis if axis >= 0 else axis + whole  # type: ignore[operator]
             ones = [shaping.ones([count], dtypes.int32) for count in (before, whole - 1 - before)]  # type: ignore[operator]
-            form: Any = shaping.concat([ones[0], [-1], ones[1]], 0)
+            form: Any = joining.concat([ones[0], [-1], ones[1]], 0)
         else:
             form = [1] * dims
             form[axis % dims] = -1
         steps = shaping.reshape(range(num), form)
-        count = arithmetic.maximum(num - 1, 1)  # type: ignore[operator]
-        inner = first + (last - first) / arithmetic.cast(count, kind) * arithmetic.cast(steps, kind)  # type: ignore[operator]
+        count = ops.maximum(num - 1, 1)  # type: ignore[operator]
+        inner = first + (last - first) / casting.cast(count, kind) * casting.cast(steps, kind)  # type: ignore[operator]
         # The ends are exact, whatever the steps come to. One number is the start.
-        inner = selection.SELECT_V2(arithmetic.GREATER_EQUAL(steps, count), last, inner)
-        return selection.SELECT_V2(arithmetic.LESS(steps, 1), first, inner, name=scope)
+        inner = ops.SelectV2(ops.GreaterEqual(steps, count), last, inner)
+        return ops.SelectV2(ops.Less(steps, 1), first, inner, name=scope)
 
 
 def _plain_axis(axis: Any, x: Tensor) -> int:
@@ -371,7 +373,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
         if indexing == "xy" and count > 1:
             order[0], order[1] = 1, 0
             sizes[0], sizes[1] = sizes[1], sizes[0]
-        target = gathering.joined_sizes(sizes) if sizes else []
+        target = joining.joined_sizes(sizes) if sizes else []
         for position, vector in zip(order, vectors):
             form = [1] * count
             form[position] = -1
@@ -394,10 +396,10 @@ def along_axis(x: Tensor, axis: Any, function: Callable[[Tensor], Tensor]) -> Te
     """
     sizes: Any = shaping.SHAPE_OP(x)
     before, behind = sizes[:axis], sizes[:0] if type(axis) is int and axis == -1 else sizes[axis + 1 :]
-    outer, inner = (reductions.reduce_prod(part) for part in (before, behind))
-    done = function(shaping.reshape(x, gathering.joined_sizes([outer, sizes[axis], inner])))
+    outer, inner = (ops.reduce_prod(part) for part in (before, behind))
+    done = function(shaping.reshape(x, joining.joined_sizes([outer, sizes[axis], inner])))
     along: Any = shaping.SHAPE_OP(done)
-    return shaping.reshape(done, shaping.concat([before, along[1:-1], behind], 0))
+    return shaping.reshape(done, joining.concat([before, along[1:-1], behind], 0))
 
 
 @export("repeat")
@@ -421,7 +423,7 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
             if rank == 0:
                 data, at = shaping.reshape(data, [1]), 0
             _check_counts(counts.static_shape, data.static_shape[at])
-        counts = arithmetic.cast(counts, dtypes.int32)
+        counts = casting.cast(counts, dtypes.int32)
         length = shaping.shape(data)[at]  # type: ignore[index]
         if rank is not None and counts.static_shape.rank == 0:
             # One count for all: a new dimension, filled and folded in.
@@ -430,18 +432,18 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
             times[at + 1] = counts
             sizes = [shaping.shape(data)[i] for i in builtin_range(max(rank, 1))]  # type: ignore[index]
             sizes[at] = sizes[at] * counts
-            return shaping.reshape(joining.tile(wide, times), gathering.joined_sizes(sizes))
+            return shaping.reshape(joining.tile(wide, times), joining.joined_sizes(sizes))
         counts = broadcast_to(counts, shaping.reshape(length, [1]))
         # Each position stands as often in a row as it is repeated; the rows' true parts, one after the other, are the result.
-        longest = arithmetic.maximum(reductions.reduce_max(counts), 0)
-        rows = broadcast_to(shaping.expand_dims(range(length), 1), gathering.joined_sizes([length, longest]))
-        places = selection.boolean_mask(rows, selection.sequence_mask(counts, longest))
+        longest = ops.maximum(ops.reduce_max(counts), 0)
+        rows = broadcast_to(shaping.expand_dims(range(length), 1), joining.joined_sizes([length, longest]))
+        places = ops.boolean_mask(rows, ops.sequence_mask(counts, longest))
         known_counts = constant_value(counts)
         if known_counts is not None:
             places.set_shape([int(np.maximum(known_counts, 0).sum())])
         if at == 0:
             data = shaping.reshape(data, shaping.shape(data))  # whose gradient is dense
-        return gathering.GATHER_V2(data, places, at)
+        return ops.GatherV2(data, places, at)
 
 
 # ---- UnravelIndex -----------------------------------------------------------------------------------------------

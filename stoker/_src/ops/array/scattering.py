@@ -15,10 +15,10 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, INT, OpDefinition, define
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import gathering, ranges, shaping
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.array import casting, ranges, shaping
 from stoker._src.ops.support.movement import POLICIES, POLICY, allocatable, checked_sizes, itemsize, signed
 
 
@@ -125,7 +125,7 @@ def scatter_nd_shape(indices: Shape, updates: Shape, shape: Shape) -> Shape:
 
 @SCATTER_ND.grad
 def scatter_nd_grad(op: Operation, g: Tensor) -> Any:
-    return None, gathering.GATHER_ND(g, op.inputs[0], bad_indices_policy=op.attr("bad_indices_policy")), None
+    return None, ops.GatherNd(g, op.inputs[0], bad_indices_policy=op.attr("bad_indices_policy")), None
 
 
 @export("scatter_nd", v1="manip.scatter_nd")
@@ -240,37 +240,37 @@ def tensor_scatter_max_kernel(tensor: Any, indices: torch.Tensor, updates: Any, 
 def tensor_scatter_update_grad(op: Operation, g: Tensor) -> Any:
     indices = op.inputs[1]
     blank = shaping.zeros_like(op.inputs[2])
-    return TENSOR_SCATTER_UPDATE(g, indices, blank), None, gathering.GATHER_ND(g, _signed_indices(indices))
+    return TENSOR_SCATTER_UPDATE(g, indices, blank), None, ops.GatherNd(g, _signed_indices(indices))
 
 
 def _signed_indices(indices: Tensor) -> Tensor:
-    return arithmetic.cast(indices, dtypes.int32) if indices.dtype.base_dtype not in (*INDEX, dtypes.int16) else indices
+    return casting.cast(indices, dtypes.int32) if indices.dtype.base_dtype not in (*INDEX, dtypes.int16) else indices
 
 
 @TENSOR_SCATTER_ADD.grad
 def tensor_scatter_add_grad(op: Operation, g: Tensor) -> Any:
-    return g, None, gathering.GATHER_ND(g, op.inputs[1])
+    return g, None, ops.GatherNd(g, op.inputs[1])
 
 
 @SCATTER_ND_NON_ALIASING_ADD.grad
 def scatter_nd_non_aliasing_add_grad(op: Operation, g: Tensor) -> Any:
-    return g, None, gathering.GATHER_ND(g, op.inputs[1])
+    return g, None, ops.GatherNd(g, op.inputs[1])
 
 
 @TENSOR_SCATTER_SUB.grad
 def tensor_scatter_sub_grad(op: Operation, g: Tensor) -> Any:
-    return g, None, arithmetic.negative(gathering.GATHER_ND(g, op.inputs[1]))
+    return g, None, ops.negative(ops.GatherNd(g, op.inputs[1]))
 
 
 def _extreme_grad(op: Operation, g: Tensor) -> Any:
     """The gradient goes to whoever holds the extreme value, in equal shares."""
     tensor, indices, updates = op.inputs
     result = op.outputs[0]
-    kept = arithmetic.cast(arithmetic.equal(result, tensor), g.dtype.base_dtype)
-    chosen = arithmetic.cast(arithmetic.equal(updates, gathering.GATHER_ND(result, indices)), g.dtype.base_dtype)
+    kept = casting.cast(ops.equal(result, tensor), g.dtype.base_dtype)
+    chosen = casting.cast(ops.equal(updates, ops.GatherNd(result, indices)), g.dtype.base_dtype)
     holders = TENSOR_SCATTER_ADD(kept, indices, chosen)
-    share = arithmetic.realdiv(g, holders)
-    return arithmetic.multiply(kept, share), None, arithmetic.multiply(chosen, gathering.GATHER_ND(share, indices))
+    share = ops.realdiv(g, holders)
+    return ops.multiply(kept, share), None, ops.multiply(chosen, ops.GatherNd(share, indices))
 
 
 TENSOR_SCATTER_MIN.grad(_extreme_grad)
@@ -430,7 +430,7 @@ PARALLEL_DYNAMIC_STITCH.shape(_stitch_rule)
 def _stitch_grad(op: Operation, g: Any) -> list[Any]:
     count = op.attr("N")
     g = convert_to_tensor(g)
-    return [None] * count + [gathering.gather(g, indices) for indices in op.inputs[:count]]
+    return [None] * count + [ops.gather(g, indices) for indices in op.inputs[:count]]
 
 
 DYNAMIC_STITCH.grad(_stitch_grad)

@@ -14,12 +14,13 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, broadcast
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, INT, define, one_of
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import gathering, ranges, shaping
+from stoker._src.ops.array import casting, joining, ranges, shaping
 from stoker._src.ops.array.broadcasting import reduce_to_inputs
-from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.support.dispatching import dispatched, elementwise
 from stoker._src.ops.support.movement import allocatable, itemsize, rearranges, signed
 from stoker._src.ops.support.values import torch_dtype
 
@@ -109,6 +110,7 @@ def select_v2_grad(op: Operation, g: Tensor) -> Any:
 
 
 @export(v1=("where", "select"))
+@dispatched
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
     """Where a condition holds: the coordinates of its true elements, or elements of `x` there and of `y` elsewhere.
 
@@ -127,6 +129,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
 
 @export(v1="where_v2", v2="where")
+@dispatched
 def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
     """Where a condition holds: the coordinates of its true elements, or elements of `x` there and of `y` elsewhere.
 
@@ -146,6 +149,7 @@ def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = No
 
 
 @export(v1="boolean_mask")
+@dispatched
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:
     """The slices of `tensor` from `axis` on for which `mask` is true.
 
@@ -174,9 +178,9 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
                 f"Shapes {shape[at:end]} and {mask_shape} are incompatible: mask {mask_shape} at axis {at} of a tensor of shape {shape}."
             )
         if mask_shape.rank > 1:
-            count = reductions.reduce_prod(shaping.shape(tensor)[at:end], [0])  # type: ignore[index]
+            count = ops.reduce_prod(shaping.shape(tensor)[at:end], [0])  # type: ignore[index]
             sizes = [shaping.shape(tensor)[:at], [count], shaping.shape(tensor)[end:]]  # type: ignore[index]
-            tensor = shaping.reshape(tensor, shaping.concat(sizes, 0))
+            tensor = shaping.reshape(tensor, joining.concat(sizes, 0))
             if shape.rank is not None and not getattr(tensor, "is_eager", False):
                 covered = shape[at:end]
                 tensor.set_shape(Shape((*(shape.dims or ())[:at], covered.size, *(shape.dims or ())[end:])))
@@ -184,10 +188,11 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
         elif at == 0:
             tensor = shaping.reshape(tensor, shaping.shape(tensor))  # whose gradient is dense
         positions = shaping.squeeze(WHERE(mask), [1])
-        return gathering.GATHER_V2(tensor, positions, at)
+        return ops.GatherV2(tensor, positions, at)
 
 
 @export(v2="boolean_mask")
+@dispatched
 def boolean_mask_v2(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Tensor:
     """The slices of `tensor` from `axis` on for which `mask` is true."""
     return boolean_mask(tensor, mask, name, axis)
@@ -199,16 +204,16 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, n
     with name_scope(name, "SequenceMask", [lengths, maxlen]):
         lengths = convert_to_tensor(lengths)
         if maxlen is None:
-            largest = reductions.reduce_max(lengths)
-            maxlen = arithmetic.maximum(convert_to_tensor(0, lengths.dtype.base_dtype), largest)
+            largest = ops.reduce_max(lengths)
+            maxlen = ops.maximum(convert_to_tensor(0, lengths.dtype.base_dtype), largest)
         else:
             maxlen = convert_to_tensor(maxlen)
         if maxlen.static_shape.rank not in (None, 0):
             raise ValueError(f"Argument `maxlen` must be scalar, got shape {maxlen.shape}")
         kind = maxlen.dtype.base_dtype
         steps = ranges.RANGE(convert_to_tensor(0, kind), maxlen, convert_to_tensor(1, kind))
-        result = arithmetic.LESS(steps, arithmetic.CAST(shaping.expand_dims(lengths, -1), DstT=kind))
-        return result if dtype in (None, dtypes.bool_) else arithmetic.cast(result, as_dtype(dtype).base_dtype)
+        result = ops.Less(steps, casting.CAST(shaping.expand_dims(lengths, -1), DstT=kind))
+        return result if dtype in (None, dtypes.bool_) else casting.cast(result, as_dtype(dtype).base_dtype)
 
 
 # ---- OneHot -----------------------------------------------------------------------------------------------------
@@ -259,6 +264,7 @@ def one_hot_shape(indices: Shape, depth: np.ndarray | None, on_value: Shape, off
 
 
 @export("one_hot")
+@elementwise
 def one_hot(
     indices: Any,
     depth: Any,
@@ -366,6 +372,7 @@ def reverse_v1_grad(op: Operation, g: Tensor) -> Any:
 
 
 @export("reverse", v1=("reverse_v2", "manip.reverse"))
+@dispatched
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     """`tensor` with the order turned round along the dimensions of `axis`."""
     return REVERSE_V2(tensor, axis, name=name)
@@ -489,7 +496,7 @@ def roll_shape(input: Shape, shift: Shape, axis: Shape) -> Shape:
 
 @ROLL.grad
 def roll_grad(op: Operation, g: Tensor) -> Any:
-    return ROLL(g, arithmetic.negative(op.inputs[1]), op.inputs[2]), None, None
+    return ROLL(g, ops.negative(op.inputs[1]), op.inputs[2]), None, None
 
 
 @export("roll", v1="manip.roll")

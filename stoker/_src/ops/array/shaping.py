@@ -16,12 +16,13 @@ from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, INT, INTS, PASSES, STATEFUL, TYPES, VIEW, define, one_of, unchanged
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
+from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import joining, ranges
+from stoker._src.ops.array import casting
 from stoker._src.ops.array.constants import constant, constant_of
-from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.support.dispatching import dispatched, elementwise
 from stoker._src.ops.support.lowering import reshaped
 from stoker._src.ops.support.movement import allocatable, itemsize, misfit
 from stoker._src.ops.support.values import torch_dtype
@@ -62,6 +63,7 @@ IDENTITY_N.grad(lambda op, *gs: list(gs))
 
 
 @export("identity")
+@elementwise
 def identity(input: Any, name: str | None = None) -> Tensor:
     """The same value, as the output of an op of its own."""
     return IDENTITY(input, name=name)
@@ -151,7 +153,7 @@ def shape(input: Any, name: str | None = None, out_type: Any = None, optimize: b
     out_type = dtypes.int32 if out_type is None else out_type
     if hasattr(input, "dense_shape"):  # a SparseTensor knows its own
         with name_scope(name, "Shape"):
-            return arithmetic.cast(input.dense_shape, out_type)
+            return casting.cast(input.dense_shape, out_type)
     if not isinstance(input, Tensor):
         with name_scope(name, "Shape") as scope:
             return shape(convert_to_tensor(input), scope, out_type, optimize)
@@ -265,7 +267,7 @@ def fill_shape(dims: Shape, value: Shape, *, op: Operation) -> Shape:
 
 @FILL.grad
 def fill_grad(op: Operation, g: Tensor) -> Any:
-    return None, reductions.reduce_sum(g)
+    return None, ops.reduce_sum(g)
 
 
 @export("fill")
@@ -362,18 +364,21 @@ def _like(
 
 
 @export(v1="zeros_like")
+@elementwise
 def zeros_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
     """Zeros in the shape (and dtype, unless given) of `tensor`."""
     return _like(tensor, dtype, optimize, name, 0, "zeros_like", ZEROS_LIKE)
 
 
 @export(v1="ones_like")
+@elementwise
 def ones_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
     """Ones in the shape (and dtype, unless given) of `tensor`."""
     return _like(tensor, dtype, optimize, name, 1, "ones_like", ONES_LIKE)
 
 
 @export(v2="zeros_like")
+@elementwise
 def zeros_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
     """Zeros in the shape (and dtype, unless given) of `input`."""
     _no_layout(layout)
@@ -381,6 +386,7 @@ def zeros_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout
 
 
 @export(v2="ones_like")
+@elementwise
 def ones_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
     """Ones in the shape (and dtype, unless given) of `input`."""
     _no_layout(layout)
@@ -483,8 +489,8 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
         if perm is None:
             rank = a.static_shape.rank
             if rank is None:
-                count = ranges.rank(a)
-                perm = arithmetic.subtract(arithmetic.subtract(count, 1), ranges.range(0, count, 1))
+                count = ops.rank(a)
+                perm = ops.subtract(ops.subtract(count, 1), ops.range(0, count, 1))
             else:
                 perm = np.arange(rank - 1, -1, -1, dtype=np.int32)
         return definition(a, perm, name=scope)
@@ -498,159 +504,8 @@ def transpose_v2(a: Any, perm: Any = None, conjugate: bool = False, name: str = 
 
 # ---- Pack -------------------------------------------------------------------------------------------------------
 
-PACK = define("Pack(values: N * T) -> (output: T)", N=INT(minimum=1), T=ANY, axis=0)
-
-
-@PACK.kernel
-def pack_kernel(values: list[Any], *, axis: int) -> Any:
-    if isinstance(values[0], torch.Tensor):
-        return torch.stack(values, axis)
-    if isinstance(values[0], np.ndarray):
-        return np.stack(values, axis)
-    packed = np.empty(len(values), dtype=object)  # variants, which are scalars
-    for i, value in enumerate(values):
-        packed[i] = value
-    return packed
-
-
-@PACK.shape
-def pack_shape(values: list[Shape], *, axis: int) -> Shape:
-    merged = UNKNOWN_SHAPE
-    for each in values:
-        merged = merged.merge(each)
-    if merged.dims is None:
-        return UNKNOWN_SHAPE
-    axis = merged.normalize_axis(axis, extra=1)
-    return Shape((*merged.dims[:axis], len(values), *merged.dims[axis:]))
-
-
-PACK.of_numbers(
-    lambda op: op._inputs if op._inputs[0].dtype.is_integer and op.outputs[0].static_shape.rank == 1 else None
-)
-
-
-def _packed_shape(op: Operation, index: int) -> Shape:
-    sizes = [constant_value(tensor) for tensor in op._inputs]
-    return Shape(None if size is None or size < 0 else int(size) for size in sizes)
-
-
-SHAPE_READERS["Pack"] = _packed_shape
-
-
-@PACK.grad
-def pack_grad(op: Operation, g: Tensor) -> list[Tensor]:
-    return joining.UNPACK(g, num=len(op.inputs), axis=op.attr("axis"))
-
 
 # ---- ConcatV2 ---------------------------------------------------------------------------------------------------
-
-CONCAT_V2 = define(
-    "ConcatV2(values: rank>0 N * T, axis: scalar* host Tidx) -> (output: T)",
-    N=INT(minimum=2),
-    T=ANY,
-    Tidx=one_of(*INDEX, default=dtypes.int32),
-)
-
-
-@CONCAT_V2.lower
-def concat_lower(build: Any, op: Operation, values: list[Any], axis: int) -> Any:
-    return build.concat(values, axis)
-
-
-@CONCAT_V2.kernel
-def concat_kernel(values: list[Any], axis: Any) -> Any:
-    if isinstance(axis, list):
-        axis = _single_axis(axis)
-    try:
-        if isinstance(values[0], np.ndarray):
-            return np.concatenate(values, axis)
-        return torch.cat(values, axis)
-    except (RuntimeError, ValueError, IndexError):
-        raise _not_joined(values, axis) from None
-
-
-def _single_axis(axis: list[Any]) -> int:
-    if np.shape(axis) != (1,):
-        raise InvalidArgumentError(
-            None, None, f"Concat axis tensor should be a scalar integer, but got shape {list(np.shape(axis))}"
-        )
-    return int(np.ravel(axis)[0])
-
-
-def _not_joined(values: list[Any], axis: int) -> InvalidArgumentError:
-    rank = values[0].ndim
-    if rank == 0 or not -rank <= axis < rank:
-        return InvalidArgumentError(
-            None, None, f"ConcatOp : Expected concatenating dimensions in the range [{-rank}, {rank}), but got {axis}"
-        )
-    for i, each in enumerate(values):
-        if each.ndim != rank or any(
-            a != b for at, (a, b) in enumerate(zip(each.shape, values[0].shape)) if at != axis % rank
-        ):
-            kind = "Ranks" if each.ndim != rank else "Dimensions"
-            return InvalidArgumentError(
-                None,
-                None,
-                f"ConcatOp : {kind} of inputs should match: shape[0] = {Shape(values[0].shape)} vs. shape[{i}] = {Shape(each.shape)}",
-            )
-    shapes = " ".join(str(Shape(each.shape)) for each in values)
-    return InvalidArgumentError(None, None, f"ConcatOp : tensors of shapes {shapes} cannot be joined along {axis}.")
-
-
-@CONCAT_V2.shape(values=["axis"])
-def concat_shape(values: list[Shape], axis: np.ndarray | None) -> Shape:
-    merged = UNKNOWN_SHAPE
-    if axis is None:
-        for each in values:
-            merged = merged.merge(UNKNOWN_SHAPE if each.rank is None else Shape((None,) * each.rank))
-        return merged
-    for each in values:
-        if each.dims is not None:
-            at = each.normalize_axis(int(axis))
-            merged = merged.merge(Shape(each.dims[:at] + (None,) + each.dims[at + 1 :]))
-    if merged.dims is None:
-        return UNKNOWN_SHAPE
-    at = merged.normalize_axis(int(axis))
-    sizes = [each[at] for each in values]
-    total = None if None in sizes else sum(sizes)
-    return Shape((*merged.dims[:at], total, *merged.dims[at + 1 :]))
-
-
-def _joined_shape(op: Operation, index: int) -> Shape:
-    """The shape that vectors of sizes spell when they are joined."""
-    joined = Shape(())
-    for tensor in op._inputs[:-1]:
-        if tensor.static_shape.rank != 1:
-            return UNKNOWN_SHAPE
-        joined = joined.concat(constant_value_as_shape(tensor))
-    return joined
-
-
-SHAPE_READERS["ConcatV2"] = _joined_shape
-
-
-@CONCAT_V2.grad
-def concat_grad(op: Operation, g: Tensor) -> list[Any]:
-    return [*joining.cut_like(g, op.inputs[-1], list(op.inputs[:-1])), None]
-
-
-@export("concat")
-def concat(values: Any = None, axis: Any = None, name: str = "concat", concat_dim: Any = None) -> Tensor:
-    """The tensors joined along `axis` (`concat_dim`, which came first, in 0.12)."""
-    if concat_dim is not None:
-        axis = concat_dim
-    elif isinstance(values, (int, np.integer)) and isinstance(axis, (list, tuple)):
-        values, axis = axis, values
-    if values is None or axis is None:
-        raise ValueError(f"concat() needs `values` and `axis`, got {values!r} and {axis!r}.")
-    if not isinstance(values, (list, tuple)):
-        values = [values]
-    if len(values) == 1:
-        with name_scope(name):
-            if not isinstance(axis, int):
-                convert_to_tensor(axis, dtypes.int32, name="concat_dim").shape.assert_has_rank(0)
-            return identity(values[0], name=name)
-    return CONCAT_V2(list(values), axis, name=name)
 
 
 # ---- ExpandDims, Squeeze ----------------------------------------------------------------------------------------
@@ -695,6 +550,7 @@ def expand_dims_grad(op: Operation, g: Tensor) -> Any:
 
 
 @export(v1="expand_dims")
+@dispatched
 def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
     """`input` with a dimension of size 1 put in at `axis`.
 
@@ -708,6 +564,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
 
 
 @export(v2="expand_dims")
+@dispatched
 def expand_dims_v2(input: Any, axis: Any, name: str | None = None) -> Tensor:
     """`input` with a dimension of size 1 put in at `axis`."""
     return EXPAND_DIMS(input, axis, name=name)

@@ -15,15 +15,15 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Dimension, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, STATEFUL, VIEW, WRITES, OpDefinition, Trait, define
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import pads, selection, shaping
+from stoker._src.ops.array import casting, joining, selection, shaping
 from stoker._src.ops.array.broadcasting import reduce_to_inputs
 from stoker._src.ops.array.constants import constant_of
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.support.handles import is_resource_variable
 from stoker._src.ops.support.movement import allocatable, element, itemsize, signed
-from stoker._src.ops.variables.state_ops import VariableState
 
 builtin_slice = slice
 
@@ -86,7 +86,7 @@ def slice_grad(op: Operation, g: Any) -> Any:
     x, begin, _ = op.inputs
     kind = begin.dtype.base_dtype
     after = shaping.shape(x, out_type=kind) - shaping.shape(op.outputs[0], out_type=kind) - begin  # type: ignore[operator]
-    return pads.pad(g, shaping.PACK([begin, after], axis=1)), None, None
+    return ops.pad(g, joining.PACK([begin, after], axis=1)), None, None
 
 
 @export("slice")
@@ -284,7 +284,7 @@ def strided_slice_grad(op: Operation, g: Any) -> Any:
     x, begin, end, strides = op.inputs
     kind = begin.dtype.base_dtype
     if kind is dtypes.int16:
-        begin, end, strides = (arithmetic.cast(each, dtypes.int32) for each in (begin, end, strides))
+        begin, end, strides = (casting.cast(each, dtypes.int32) for each in (begin, end, strides))
         kind = dtypes.int32
     masks = {name: op.attr(name) for name in MASKS}
     return STRIDED_SLICE_GRAD(shaping.shape(x, out_type=kind), begin, end, strides, g, **masks), None, None, None
@@ -414,9 +414,9 @@ RESOURCE_STRIDED_SLICE_ASSIGN = _strided(
 @STRIDED_SLICE_ASSIGN.kernel
 @RESOURCE_STRIDED_SLICE_ASSIGN.kernel
 def strided_slice_assign_kernel(
-    ref: VariableState, begin: list[int], end: list[int], strides: list[int], value: Any,
+    ref: Any, begin: list[int], end: list[int], strides: list[int], value: Any,
     *, begin_mask: int, end_mask: int, ellipsis_mask: int, new_axis_mask: int, shrink_axis_mask: int,
-) -> VariableState:  # fmt: skip
+) -> Any:  # fmt: skip
     items, backwards = index_of(
         tuple(begin), tuple(end), tuple(strides), begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
     )
@@ -537,11 +537,10 @@ def _slice_assignment(
         as_slice = getattr(var, "_strided_slice_assign", None)
         if as_slice is not None:
             return as_slice(begin=begin, end=end, strides=strides, value=value, name=name, **masks)
-        handle = getattr(var, "handle", None)
         kind = var.dtype.base_dtype
-        if isinstance(handle, Tensor) and handle.dtype is dtypes.resource:
+        if is_resource_variable(var):
             write = RESOURCE_STRIDED_SLICE_ASSIGN(
-                handle, begin, end, strides, convert_to_tensor(value, kind), **masks, name=name
+                var.handle, begin, end, strides, convert_to_tensor(value, kind), **masks, name=name
             )
             return var._after(write, True)
         reference = var._ref() if hasattr(var, "_ref") else var
@@ -650,7 +649,7 @@ def _vectors(begin: list[Any], end: list[Any], strides: list[Any]) -> tuple[Any,
     for position, parts in enumerate((begin, end, strides)):
         label = "stack" if position == 0 else f"stack_{position}"
         if any(isinstance(part, Tensor) for part in parts):
-            parts = [arithmetic.cast(part, kind) if isinstance(part, Tensor) else part for part in parts]
+            parts = [casting.cast(part, kind) if isinstance(part, Tensor) else part for part in parts]
             packed.append(convert_to_tensor(parts, kind, label))
         else:
             packed.append(constant_of(np.array(parts, numpy_kind), kind, label))

@@ -14,6 +14,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, STRING, VIEW, OpDefinition, define, unchanged
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.support.dispatching import elementwise
 
 
 def static_axis(x: Tensor, axis: int) -> int:
@@ -104,6 +105,7 @@ _with_gradient(CHECK_NUMERICS_V2)
 
 
 @export("debugging.check_numerics", v1="check_numerics")
+@elementwise
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
     """`tensor`, which must be finite: a run in which it is not raises InvalidArgumentError with `message`."""
     return CHECK_NUMERICS(tensor, message=message, name=name)

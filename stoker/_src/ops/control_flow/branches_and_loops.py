@@ -20,9 +20,9 @@ from stoker._src.graph.function_graph import FuncGraph, Function, unique_functio
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import shaping
+from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.array.constants import constant
-from stoker._src.ops.control_flow import assertions, functional_gradients, functional_ops, tensor_array
+from stoker._src.ops.control_flow import assertions, functional_ops, tensor_array
 from stoker._src.ops.math import arithmetic, comparison
 
 # ---- tracing ----------------------------------------------------------------------------------------------------
@@ -314,13 +314,13 @@ def _pairs(pred_fn_pairs: Any) -> list[tuple[Any, Any]]:
 
 
 def _count(preds: list[Tensor]) -> Tensor:
-    return arithmetic.ADD_N([arithmetic.cast(pred, dtypes.int32) for pred in preds])
+    return arithmetic.ADD_N([casting.cast(pred, dtypes.int32) for pred in preds])
 
 
 def _at_most_one(preds: list[Tensor]) -> Any:
     count = _count(preds)
     return assertions.assert_op(
-        arithmetic.LESS(count, constant(2, dtypes.int32)),
+        comparison.LESS(count, constant(2, dtypes.int32)),
         ["Input error: exclusive=True: more than 1 conditions evaluated as True, number of them:", count],
         summarize=len(preds),
     )
@@ -328,7 +328,7 @@ def _at_most_one(preds: list[Tensor]) -> Any:
 
 def _at_least_one(preds: list[Tensor]) -> Any:
     return assertions.assert_op(
-        arithmetic.LESS(constant(0, dtypes.int32), _count(preds)),
+        comparison.LESS(constant(0, dtypes.int32), _count(preds)),
         ["None of conditions evaluated as True. Conditions:", *preds],
         summarize=len(preds),
     )
@@ -546,7 +546,7 @@ class _Loop:
         if limit is None:
             return constant(-1, dtypes.int32, name="maximum_iterations")
         if isinstance(limit, Tensor) and limit.dtype.is_integer:
-            limit = arithmetic.cast(limit, dtypes.int32)
+            limit = casting.cast(limit, dtypes.int32)
         limit = convert_to_tensor(limit, dtypes.int32, name="maximum_iterations")
         if limit.static_shape.rank not in (0, None):
             raise ValueError(f"maximum_iterations must be a scalar. Received shape: {limit.shape}")
@@ -610,7 +610,7 @@ class _Loop:
             if result.static_shape.rank is None:
                 result = shaping.reshape(result, [])  # or the loop would never end, where there are several
             if self.limited:
-                result = comparison.logical_and(arithmetic.LESS(counter, limit), result)
+                result = comparison.logical_and(comparison.LESS(counter, limit), result)
             return result
 
         return trace(graph, traced)
@@ -660,7 +660,7 @@ class _Loop:
         function = self.body.function(given, returned)
         start = constant(0, dtypes.int32, name="loop_counter")
         with control_dependencies(_waits([self.condition, self.body])):
-            results = functional_gradients.run_loop(
+            results = functional_ops.run_loop(
                 condition, function, [start, self.limit, *self.initial, *passed], self.scope, parallel_iterations
             )
         results = results[2 : 2 + len(self.initial)]

@@ -20,13 +20,15 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import FUNC, VIEW, define
 from stoker._src.graph.function_graph import FuncGraph, Function, note_handle, unique_function_name
 from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import gathering, ranges, shaping
+from stoker._src.ops.array import casting, joining, ranges, shaping
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.control_flow import functional_ops, gradients, tensor_lists
-from stoker._src.ops.math import arithmetic
-from stoker._src.ops.variables import state_ops
+from stoker._src.ops.control_flow.functional_ops import run_loop
+from stoker._src.ops.math import arithmetic, comparison
+from stoker._src.ops.support import handles
 
 
 def _dense(gradient: Any) -> Any:
@@ -37,16 +39,16 @@ def _zeros_for(tensor: Tensor) -> Any:
     """The zero of gradients with respect to `tensor`; for a variable's handle, zeros of the variable."""
     if tensor.dtype.base_dtype is not dtypes.resource:
         return shaping.zeros_like(tensor)
-    dtype = state_ops.handle_dtype(tensor)
-    shape = state_ops.handle_shape(tensor)
+    dtype = handles.handle_dtype(tensor)
+    shape = handles.handle_shape(tensor)
     if shape.known:
         return shaping.zeros(shape, dtype)
-    return shaping.zeros_like(state_ops.READ_VARIABLE_OP(tensor, dtype=dtype))
+    return shaping.zeros_like(ops.ReadVariableOp(tensor, dtype=dtype))
 
 
 def _is_differentiated(tensor: Tensor) -> bool:
     if tensor.dtype.base_dtype is dtypes.resource:
-        return state_ops.handle_dtype(tensor) is not None
+        return handles.handle_dtype(tensor) is not None
     return gradients.is_trainable(tensor)
 
 
@@ -69,13 +71,13 @@ def packed_gradients(like: list[Any], sources: list[Any], tensors: list[Any]) ->
 
 def _sizes_of(source: Any) -> Any:
     if source.dtype.base_dtype is dtypes.resource:
-        return convert_to_tensor(gathering.variable_sizes(source, dtypes.int32))
+        return convert_to_tensor(handles.variable_sizes(source, dtypes.int32))
     return shaping.shape(source)
 
 
 def _all_rows(dense: Tensor, index_dtype: Any) -> IndexedSlices:
     sizes = shaping.shape(dense)
-    return IndexedSlices(dense, arithmetic.cast(ranges.range(sizes[0]), index_dtype), sizes)  # type: ignore[index]
+    return IndexedSlices(dense, casting.cast(ranges.range(sizes[0]), index_dtype), sizes)  # type: ignore[index]
 
 
 def _index_dtype(found: list[Any]) -> Any:
@@ -117,14 +119,14 @@ class BodyGradient:
             if found is None:
                 found = _zeros_for(self.function.inputs[i])
             if isinstance(found, IndexedSlices):
-                return IndexedSlices(found.values, arithmetic.cast(found.indices, index_dtype), found.dense_shape)
+                return IndexedSlices(found.values, casting.cast(found.indices, index_dtype), found.dense_shape)
             return _all_rows(found, index_dtype)
 
 
 def _note_handles(given: list[Tensor], inputs: list[Tensor]) -> None:
     """Says of handles in a body which variables they are of: bodies that were read from a file may not know."""
     for outer, inner in zip(given, inputs):
-        if outer.dtype.base_dtype is dtypes.resource and state_ops.handle_dtype(inner) is None:
+        if outer.dtype.base_dtype is dtypes.resource and handles.handle_dtype(inner) is None:
             note_handle(inner, outer)
 
 
@@ -532,7 +534,7 @@ class _Rows:
         self.source = source
         sizes = _sizes_of(source)
         row = _row_shape(source)
-        first = shaping.zeros([1, *row] if row.known else shaping.concat([[1], sizes[1:]], 0), found.dtype.base_dtype)  # type: ignore[index]
+        first = shaping.zeros([1, *row] if row.known else joining.concat([[1], sizes[1:]], 0), found.dtype.base_dtype)  # type: ignore[index]
         self._parts = [
             (found.values, first, Shape((None, *row)) if row.dims is not None else Shape(None)),
             (found.indices, shaping.zeros([1], found.indices.dtype.base_dtype), Shape((None,))),
@@ -559,7 +561,7 @@ class _Rows:
 
 
 def _row_shape(source: Tensor) -> Shape:
-    static = state_ops.handle_shape(source) if source.dtype.base_dtype is dtypes.resource else source.static_shape
+    static = handles.handle_shape(source) if source.dtype.base_dtype is dtypes.resource else source.static_shape
     return Shape(None) if static.dims is None else Shape(static.dims[1:])
 
 
@@ -618,25 +620,8 @@ def _counting_condition(body: Function) -> Function:
     graph = FuncGraph(body.graph.name.replace("body", "cond"), body.graph.outer)
     with graph.as_default():
         inputs = [graph.add_input(t.dtype, t.static_shape) for t in body.inputs]
-        result = arithmetic.LESS(inputs[0], inputs[2])
+        result = comparison.LESS(inputs[0], inputs[2])
     return Function(unique_function_name(graph.name), graph, inputs, [result])
-
-
-def run_loop(
-    condition: Function, body: Function, initial: list[Any], name: str | None = None, parallel_iterations: int = 10
-) -> list[Tensor]:
-    """The outputs of a While op, each through an Identity as TensorFlow has it."""
-    stateful = condition.stateful or body.stateful
-    definition = functional_ops.WHILE if stateful else functional_ops.STATELESS_WHILE
-    made = definition(
-        initial,
-        cond=condition.ref,
-        body=body.ref,
-        output_shapes=[tensor.static_shape for tensor in body.inputs],
-        parallel_iterations=parallel_iterations,
-        name=name,
-    )
-    return [shaping.identity(tensor) for tensor in made]
 
 
 @functional_ops.WHILE.grad

@@ -12,6 +12,7 @@ from stoker._src.base.shapes import Shape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import convert_to_tensor_or_sparse_tensor
 from stoker._src.graph.tensor_spec import TensorSpec
@@ -20,7 +21,6 @@ from stoker._src.ops.array import ranges
 from stoker._src.ops.array.constants import constant, placeholder
 from stoker._src.ops.control_flow import branches_and_loops, row_stacks, tensor_array
 from stoker._src.ops.math import comparison
-from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 
 
 class Rows:
@@ -29,7 +29,7 @@ class Rows:
     def __init__(self, elems: Any) -> None:
         self.structure = elems
         self.tensors = [
-            leaf if isinstance(leaf, RaggedTensor) else convert_to_tensor_or_sparse_tensor(leaf, name="elem")
+            leaf if isinstance(leaf, ops.RaggedTensor) else convert_to_tensor_or_sparse_tensor(leaf, name="elem")
             for leaf in nest.flatten(elems)
         ]
         if not self.tensors:
@@ -266,7 +266,7 @@ def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: b
     """
     _check(fn)
     elems = nest.map_structure(
-        lambda leaf: leaf if isinstance(leaf, RaggedTensor) else convert_to_tensor_or_sparse_tensor(leaf), elems
+        lambda leaf: leaf if isinstance(leaf, ops.RaggedTensor) else convert_to_tensor_or_sparse_tensor(leaf), elems
     )
     leaves = nest.flatten(elems)
     sizes = [as_shape(leaf.shape) for leaf in leaves]

@@ -29,7 +29,9 @@ from stoker._src.graph.definition import (
     define,
     scalar,
 )
-from stoker._src.graph.tensor import Operation
+from stoker._src.graph.function_graph import Function
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array import shaping
 from stoker._src.ops.support.values import torch_dtype
 
 
@@ -240,3 +242,20 @@ def to_bool_kernel(input: Any, *, T: DType) -> torch.Tensor:
     if not input.ndim and (T not in _WITH_TRUTH or T in _NARROW):
         raise InvalidArgumentError(None, None, f"{T.name} cannot be converted to a boolean")
     return torch.tensor(_truth(input))
+
+
+def run_loop(
+    condition: Function, body: Function, initial: list[Any], name: str | None = None, parallel_iterations: int = 10
+) -> list[Tensor]:
+    """The outputs of a While op, each through an Identity as TensorFlow has it."""
+    stateful = condition.stateful or body.stateful
+    definition = WHILE if stateful else STATELESS_WHILE
+    made = definition(
+        initial,
+        cond=condition.ref,
+        body=body.ref,
+        output_shapes=[tensor.static_shape for tensor in body.inputs],
+        parallel_iterations=parallel_iterations,
+        name=name,
+    )
+    return [shaping.identity(tensor) for tensor in made]

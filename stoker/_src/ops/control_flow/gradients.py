@@ -16,7 +16,7 @@ from stoker._src.graph.gradient_registry import gradient_function
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import ranges, shaping
+from stoker._src.ops.array import casting, joining, ranges, shaping
 from stoker._src.ops.control_flow import branches_and_loops, grouping, tensor_array
 from stoker._src.ops.math import arithmetic, comparison
 
@@ -354,8 +354,8 @@ def aggregate(terms: list[Any]) -> Any:
     if len(terms) == 1:
         return terms[0]
     if all(isinstance(term, IndexedSlices) for term in terms):
-        values = shaping.concat([term.values for term in terms], 0)
-        indices = shaping.concat([arithmetic.cast(term.indices, _index_dtype(terms)) for term in terms], 0)
+        values = joining.concat([term.values for term in terms], 0)
+        indices = joining.concat([casting.cast(term.indices, _index_dtype(terms)) for term in terms], 0)
         return IndexedSlices(values, indices, terms[0].dense_shape)
     return arithmetic.ADD_N([convert_to_tensor(term) for term in terms])
 
@@ -403,7 +403,7 @@ def _hessian(first: Any, x: Any) -> Any:
     rows = tensor_array.TensorArray(first.dtype.base_dtype, size=count, element_shape=first.static_shape)
 
     def step(i: Any, rows: Any) -> Any:
-        unit = arithmetic.cast(comparison.equal(ranges.range(count), i), first.dtype.base_dtype)
+        unit = casting.cast(comparison.equal(ranges.range(count), i), first.dtype.base_dtype)
         second = gradients(flat, x, unit)[0]
         row = shaping.zeros_like(first) if second is None else convert_to_tensor(second)
         return i + 1, rows.write(i, row)
@@ -412,6 +412,6 @@ def _hessian(first: Any, x: Any) -> Any:
         lambda i, _: comparison.less(i, count), step, (convert_to_tensor(0), rows)
     )
     shape = shaping.shape(first)
-    result = shaping.reshape(rows.stack(), shaping.concat([shape, shape], 0))
+    result = shaping.reshape(rows.stack(), joining.concat([shape, shape], 0))
     result.set_shape(first.shape.concatenate(first.shape))
     return result

@@ -9,42 +9,37 @@ from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import as_shape
 from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.graph.tensor_spec import SparseTensorSpec, TensorSpec
 from stoker._src.graph.type_spec import TypeSpec
-from stoker._src.ops.array import shaping
+from stoker._src.ops.array import casting, joining, shaping
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.control_flow import tensor_array
-from stoker._src.ops.math import arithmetic as elementwise
 from stoker._src.ops.math import scans
-from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
-from stoker._src.ops.ragged.type_specs import RaggedTensorSpec
-from stoker._src.ops.sparse import sparse_messages
 
 
 def count(tensor: Any) -> Any:
     """How many rows there are, as an int32 scalar."""
-    if isinstance(tensor, RaggedTensor):
+    if isinstance(tensor, ops.RaggedTensor):
         return tensor.nrows(out_type=dtypes.int32)
     if isinstance(tensor, SparseTensor):
-        return elementwise.cast(tensor.dense_shape[0], dtypes.int32)  # type: ignore[index]
+        return casting.cast(tensor.dense_shape[0], dtypes.int32)  # type: ignore[index]
     return shaping.shape(tensor)[0]  # type: ignore[index]
 
 
 def reader(tensor: Any, rows: Any) -> Callable[[Any], Any]:
     """A function from a row's number to the row."""
-    if isinstance(tensor, RaggedTensor):
+    if isinstance(tensor, ops.RaggedTensor):
         return lambda i: tensor[i]  # type: ignore[index]
     if isinstance(tensor, SparseTensor):
-        messages = sparse_messages.SERIALIZE_MANY_SPARSE(
-            tensor.indices, tensor.values, tensor.dense_shape, out_type=dtypes.variant
-        )
+        messages = ops.SerializeManySparse(tensor.indices, tensor.values, tensor.dense_shape, out_type=dtypes.variant)
         held = tensor_array.TensorArray(dtypes.variant, size=rows, clear_after_read=False).unstack(messages)
         dtype, rest = tensor.dtype.base_dtype, tensor.shape[1:]
 
         def read(i: Any) -> SparseTensor:
-            parts = sparse_messages.DESERIALIZE_SPARSE(held.read(i), dtype=dtype)
+            parts = ops.DeserializeSparse(held.read(i), dtype=dtype)
             _tell_rank(parts, as_shape(rest).rank)
             return SparseTensor(*parts)
 
@@ -60,11 +55,11 @@ def _tell_rank(parts: Any, rank: int | None) -> None:
 
 def row_spec(tensor: Any) -> TypeSpec:
     """The spec of the rows of a tensor."""
-    if isinstance(tensor, RaggedTensor):
+    if isinstance(tensor, ops.RaggedTensor):
         rest, splits = tensor.shape[1:], tensor.row_splits.dtype.base_dtype
         if tensor.ragged_rank == 1:
-            return RaggedTensorSpec(rest, tensor.dtype, 0, splits)
-        return RaggedTensorSpec(rest, tensor.dtype, tensor.ragged_rank - 1, splits)
+            return ops.RaggedTensorSpec(rest, tensor.dtype, 0, splits)
+        return ops.RaggedTensorSpec(rest, tensor.dtype, tensor.ragged_rank - 1, splits)
     if isinstance(tensor, SparseTensor):
         return SparseTensorSpec(tensor.shape[1:], tensor.dtype)
     return TensorSpec(None, tensor.dtype.base_dtype)
@@ -113,7 +108,7 @@ class DenseStack:
 class RaggedStack:
     """Rows that are ragged, or dense with a first dimension that varies: their values and row lengths, end to end."""
 
-    def __init__(self, spec: RaggedTensorSpec, rows: Any) -> None:
+    def __init__(self, spec: Any, rows: Any) -> None:
         self._spec = spec
         values, *_ = spec._component_specs
 
@@ -132,9 +127,9 @@ class RaggedStack:
             TypeError: no ragged tensor where one is stated, or another dtype or ragged rank.
         """
         spec = self._spec
-        if not isinstance(value, RaggedTensor):
+        if not isinstance(value, ops.RaggedTensor):
             value = convert_to_tensor(value, dtype_hint=spec.dtype)
-        ragged_rank = value.ragged_rank if isinstance(value, RaggedTensor) else 0
+        ragged_rank = value.ragged_rank if isinstance(value, ops.RaggedTensor) else 0
         if value.dtype.base_dtype is not spec.dtype or ragged_rank != spec.ragged_rank:
             raise TypeError(
                 f"fn_output_signature says {spec} but fn returned {value.dtype.base_dtype.name} of ragged rank {ragged_rank}."
@@ -143,28 +138,28 @@ class RaggedStack:
 
     def write(self, arrays: list[Any], i: Any, value: Any) -> list[Any]:
         splits_type = self._spec.row_splits_dtype
-        if isinstance(value, RaggedTensor):
+        if isinstance(value, ops.RaggedTensor):
             rows = value.nrows(out_type=splits_type)
             parts, flat = [], value
-            while isinstance(flat, RaggedTensor):
-                parts.append(elementwise.cast(flat.row_lengths(), splits_type))
+            while isinstance(flat, ops.RaggedTensor):
+                parts.append(casting.cast(flat.row_lengths(), splits_type))
                 flat = flat.values
         else:
             rows, flat, parts = shaping.shape(value, out_type=splits_type)[0], value, []  # type: ignore[index]
         return [held.write(i, part) for held, part in zip(arrays, [rows, flat, *parts])]
 
-    def collected(self, arrays: list[Any], static: int | None) -> RaggedTensor:
+    def collected(self, arrays: list[Any], static: int | None) -> Any:
         rows, values, *lengths = arrays
         result: Any = values.concat()
         for held in reversed(lengths):
-            result = RaggedTensor._make(result, _splits(held.concat()))
+            result = ops.RaggedTensor._make(result, _splits(held.concat()))
         outer = rows.stack()
         outer.set_shape([static])
-        return RaggedTensor._make(result, _splits(outer))
+        return ops.RaggedTensor._make(result, _splits(outer))
 
 
 def _splits(lengths: Tensor) -> Tensor:
-    return shaping.concat([constant([0], lengths.dtype.base_dtype), scans.cumsum(lengths)], 0)
+    return joining.concat([constant([0], lengths.dtype.base_dtype), scans.cumsum(lengths)], 0)
 
 
 class SparseStack:
@@ -185,13 +180,11 @@ class SparseStack:
         return value
 
     def write(self, arrays: list[Any], i: Any, value: SparseTensor) -> list[Any]:
-        message = sparse_messages.SERIALIZE_SPARSE(
-            value.indices, value.values, value.dense_shape, out_type=dtypes.variant
-        )
+        message = ops.SerializeSparse(value.indices, value.values, value.dense_shape, out_type=dtypes.variant)
         return [arrays[0].write(i, message)]
 
     def collected(self, arrays: list[Any], static: int | None) -> SparseTensor:
-        parts = sparse_messages.DESERIALIZE_SPARSE(arrays[0].stack(), dtype=self._spec.dtype)
+        parts = ops.DeserializeSparse(arrays[0].stack(), dtype=self._spec.dtype)
         rank = self._spec.static_shape.rank
         _tell_rank(parts, None if rank is None else rank + 1)
         return SparseTensor(*parts)
@@ -205,7 +198,7 @@ def stack_of(spec: TypeSpec, rows: Any, infer_shape: bool) -> Any:
     """
     if isinstance(spec, TensorSpec):
         return DenseStack(spec, rows, infer_shape)
-    if isinstance(spec, RaggedTensorSpec):
+    if isinstance(spec, ops.RaggedTensorSpec):
         return RaggedStack(spec, rows)
     if isinstance(spec, SparseTensorSpec):
         return SparseStack(spec, rows)

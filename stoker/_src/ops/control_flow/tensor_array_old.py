@@ -14,7 +14,7 @@ from stoker._src.base.dtypes import DType
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import ANY, SHAPE, STATEFUL, STRING, TYPE, VIEW, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.control_flow import tensor_array_v3 as v3
+from stoker._src.ops.control_flow import tensor_array_v3
 from stoker._src.ops.control_flow.tensor_array_v3 import ArrayState
 
 _ARRAY = {
@@ -41,7 +41,7 @@ TENSOR_ARRAY_GRAD = define(
 def array_kernel(
     size: int, *, dtype: DType, element_shape: Shape, dynamic_size: bool, clear_after_read: bool, tensor_array_name: str
 ) -> ArrayState:
-    return v3.tensor_array_kernel(
+    return tensor_array_v3.tensor_array_kernel(
         size,
         dtype=dtype,
         element_shape=element_shape,
@@ -88,14 +88,14 @@ class _Version:
     def __init__(self, suffix: str) -> None:
         self.suffix = suffix
         self.make_gradient = TENSOR_ARRAY_GRAD_V2 if suffix else TENSOR_ARRAY_GRAD
-        self.write = _older(v3.TENSOR_ARRAY_WRITE_V3, suffix)
-        self.read = _older(v3.TENSOR_ARRAY_READ_V3, suffix)
-        self.gather = _older(v3.TENSOR_ARRAY_GATHER_V3, suffix)
-        self.scatter = _older(v3.TENSOR_ARRAY_SCATTER_V3, suffix)
-        self.concat = _older(v3.TENSOR_ARRAY_CONCAT_V3, suffix)
-        self.split = _older(v3.TENSOR_ARRAY_SPLIT_V3, suffix)
-        _older(v3.TENSOR_ARRAY_SIZE_V3, suffix)
-        _older(v3.TENSOR_ARRAY_CLOSE_V3, suffix)
+        self.write = _older(tensor_array_v3.TENSOR_ARRAY_WRITE_V3, suffix)
+        self.read = _older(tensor_array_v3.TENSOR_ARRAY_READ_V3, suffix)
+        self.gather = _older(tensor_array_v3.TENSOR_ARRAY_GATHER_V3, suffix)
+        self.scatter = _older(tensor_array_v3.TENSOR_ARRAY_SCATTER_V3, suffix)
+        self.concat = _older(tensor_array_v3.TENSOR_ARRAY_CONCAT_V3, suffix)
+        self.split = _older(tensor_array_v3.TENSOR_ARRAY_SPLIT_V3, suffix)
+        _older(tensor_array_v3.TENSOR_ARRAY_SIZE_V3, suffix)
+        _older(tensor_array_v3.TENSOR_ARRAY_CLOSE_V3, suffix)
         self.write.grad(self._write_grad)
         self.read.grad(self._read_grad)
         self.gather.grad(self._gather_grad)
@@ -104,7 +104,7 @@ class _Version:
         self.split.grad(self._split_grad)
 
     def gradient_array(self, op: Operation, g: Tensor, flow: Tensor) -> Tensor:
-        return self.make_gradient(op.inputs[0], flow, source=v3.source_of(g))
+        return self.make_gradient(op.inputs[0], flow, source=tensor_array_v3.source_of(g))
 
     def _write_grad(self, op: Operation, flow: Tensor) -> list[Any]:
         handle = self.gradient_array(op, flow, flow)
@@ -147,7 +147,9 @@ PACK = define(
 @PACK.kernel
 def pack_kernel(handle: ArrayState, flow_in: torch.Tensor, *, dtype: DType, element_shape: Shape) -> Any:
     everything = list(range(len(handle.items)))
-    return v3.tensor_array_gather_kernel(handle, everything, flow_in, dtype=dtype, element_shape=element_shape)
+    return tensor_array_v3.tensor_array_gather_kernel(
+        handle, everything, flow_in, dtype=dtype, element_shape=element_shape
+    )
 
 
 @PACK.shape
@@ -163,4 +165,4 @@ UNPACK.shape(lambda handle, value, flow_in: SCALAR)
 
 @UNPACK.kernel
 def unpack_kernel(handle: ArrayState, value: Any, flow_in: torch.Tensor, *, T: DType) -> torch.Tensor:
-    return v3.tensor_array_scatter_kernel(handle, list(range(value.shape[0])), value, flow_in, T=T)
+    return tensor_array_v3.tensor_array_scatter_kernel(handle, list(range(value.shape[0])), value, flow_in, T=T)

@@ -20,11 +20,11 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import selection, shaping
+from stoker._src.ops.array import joining, selection, shaping
 from stoker._src.ops.array.constants import constant
-from stoker._src.ops.control_flow import assertions, grouping
 from stoker._src.ops.distributions import divergence
-from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
+from stoker._src.ops.distributions.checks import checked
+from stoker._src.ops.math import comparison, reductions, unary_functions
 from stoker._src.ops.nn import softmax
 
 
@@ -65,17 +65,6 @@ def same_dtype(*tensors: Tensor) -> None:
             raise ValueError(
                 f"{other}, type={tensor.dtype.base_dtype!r}, must be of the same type ({tensors[0].dtype.base_dtype!r}) as {first}."
             )
-
-
-def checked(tensor: Tensor, conditions: list[tuple[Any, str]]) -> Tensor:
-    """`tensor`, which a run gives only if all of the conditions hold."""
-    checks = []
-    for condition, message in conditions:
-        whole = reductions.reduce_all(condition)
-        known = constant_value(whole)
-        if known is None or not bool(known):
-            checks.append(assertions.assert_op(whole, [message]))
-    return grouping.with_dependencies(checks, tensor) if checks and not context.executing_eagerly() else tensor
 
 
 def positive(tensor: Tensor, message: str = "Condition x > 0 did not hold.") -> tuple[Any, str]:
@@ -120,7 +109,7 @@ def probabilities(
             one = number(1, probs)
             rules = [(comparison.greater_equal(probs, number(0, probs)), "probs has components less than 0.")]
             if multidimensional:
-                off = arithmetic.abs(reductions.reduce_sum(probs, -1) - one)  # type: ignore[operator]
+                off = unary_functions.abs(reductions.reduce_sum(probs, -1) - one)  # type: ignore[operator]
                 rules.append((comparison.less(off, number(1e-5, probs)), "probs does not sum to 1."))
             else:
                 rules.append((comparison.less_equal(probs, one), "probs has components greater than 1."))
@@ -307,7 +296,7 @@ class Distribution:
             count: Any = int(np.prod(known, dtype=np.int64)) if known is not None else reductions.reduce_prod(shape)
             drawn = self._sample_n(count, seed)
             rest = shaping.shape(drawn)[1:]  # type: ignore[index]
-            result = shaping.reshape(drawn, shaping.concat([shape, rest], 0))
+            result = shaping.reshape(drawn, joining.concat([shape, rest], 0))
             if known is not None:
                 front = Shape(tuple(np.atleast_1d(known).tolist()))
                 whole = front.concat(as_shape(self._batch_shape())).concat(as_shape(self._event_shape()))

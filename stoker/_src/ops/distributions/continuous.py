@@ -14,11 +14,10 @@ from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import ranges, shaping
+from stoker._src.ops.array import joining, ranges, shaping
 from stoker._src.ops.distributions.base import (
     FULLY_REPARAMETERIZED,
     Distribution,
-    checked,
     derived_seed,
     keeps_arguments,
     number,
@@ -26,6 +25,7 @@ from stoker._src.ops.distributions.base import (
     same_dtype,
     where,
 )
+from stoker._src.ops.distributions.checks import checked
 from stoker._src.ops.distributions.divergence import RegisterKL
 from stoker._src.ops.math import arithmetic, comparison, special, unary_functions
 from stoker._src.ops.random import sampling, uniform_normal
@@ -72,7 +72,7 @@ class Scalars(Distribution):
         return SCALAR
 
     def _draw_shape(self, n: Any) -> Tensor:
-        return shaping.concat([[n], self.batch_shape_tensor()], 0)
+        return joining.concat([[n], self.batch_shape_tensor()], 0)
 
     def _full(self, value: Tensor) -> Tensor:
         """A statistic that leaves out a parameter, with the shape of the batch."""
@@ -213,14 +213,14 @@ class Laplace(_LocationScale):
         kind = self.dtype.as_numpy_dtype
         least = np.nextafter(kind(-1.0), kind(0.0))
         u = uniform_normal.random_uniform(self._draw_shape(n), least, 1.0, self.dtype, seed=seed)
-        return self._loc - self._scale * unary_functions.sign(u) * unary_functions.log1p(-1.0 * arithmetic.abs(u))  # type: ignore[operator]
+        return self._loc - self._scale * unary_functions.sign(u) * unary_functions.log1p(-1.0 * unary_functions.abs(u))  # type: ignore[operator]
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        return -1.0 * arithmetic.abs(self._z(x)) - (numbers.log(2.0) + unary_functions.log(self._scale))  # type: ignore[operator]
+        return -1.0 * unary_functions.abs(self._z(x)) - (numbers.log(2.0) + unary_functions.log(self._scale))  # type: ignore[operator]
 
     def _cdf(self, x: Tensor) -> Tensor:
         z = self._z(x)
-        return 0.5 + 0.5 * unary_functions.sign(z) * (1.0 - unary_functions.exp(-1.0 * arithmetic.abs(z)))  # type: ignore[operator]
+        return 0.5 + 0.5 * unary_functions.sign(z) * (1.0 - unary_functions.exp(-1.0 * unary_functions.abs(z)))  # type: ignore[operator]
 
     def _log_cdf(self, x: Tensor) -> Tensor:
         return _log_laplace_cdf(self._z(x))
@@ -295,7 +295,7 @@ class StudentT(Scalars):
     def _log_normalization(self) -> Tensor:
         df = self._df
         return (
-            unary_functions.log(arithmetic.abs(self._scale)) + 0.5 * unary_functions.log(df) + 0.5 * numbers.log(numbers.pi)  # type: ignore[operator]
+            unary_functions.log(unary_functions.abs(self._scale)) + 0.5 * unary_functions.log(df) + 0.5 * numbers.log(numbers.pi)  # type: ignore[operator]
             + special.lgamma(0.5 * df) - special.lgamma(0.5 * (df + 1.0))  # type: ignore[operator]
         )  # fmt: skip
 
@@ -304,7 +304,7 @@ class StudentT(Scalars):
         return -0.5 * (self._df + 1.0) * unary_functions.log1p(z * z / self._df) - self._log_normalization()  # type: ignore[operator]
 
     def _cdf(self, x: Tensor) -> Tensor:
-        z = (x - self._loc) / arithmetic.abs(self._scale)  # type: ignore[operator]
+        z = (x - self._loc) / unary_functions.abs(self._scale)  # type: ignore[operator]
         inner = self._df / (z * z + self._df)
         half = number(0.5, inner) * shaping.ones_like(inner)
         tail = 0.5 * special.betainc(0.5 * self._df * shaping.ones_like(inner), half, inner)  # type: ignore[operator]
@@ -313,10 +313,10 @@ class StudentT(Scalars):
     def _entropy(self) -> Tensor:
         v = shaping.ones(self.batch_shape_tensor(), self.dtype)[..., None]  # type: ignore[index]
         df = self._df[..., None] * v  # type: ignore[index]
-        parts = shaping.concat([v, df], -1) / 2.0  # type: ignore[operator]
+        parts = joining.concat([v, df], -1) / 2.0  # type: ignore[operator]
         lbeta = special.lbeta(parts)
         return (
-            unary_functions.log(arithmetic.abs(self._scale)) + 0.5 * unary_functions.log(self._df) + lbeta  # type: ignore[operator]
+            unary_functions.log(unary_functions.abs(self._scale)) + 0.5 * unary_functions.log(self._df) + lbeta  # type: ignore[operator]
             + 0.5 * (self._df + 1.0) * (special.digamma(0.5 * (self._df + 1.0)) - special.digamma(0.5 * self._df))  # type: ignore[operator]
         )  # fmt: skip
 
@@ -512,7 +512,7 @@ class Exponential(Gamma):
         return {"rate": convert_to_tensor(sample_shape, dtypes.int32)}
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        shape = shaping.concat([[n], shaping.shape(self._rate)], 0)
+        shape = joining.concat([[n], shaping.shape(self._rate)], 0)
         tiny = np.finfo(self.dtype.as_numpy_dtype).tiny
         drawn = uniform_normal.random_uniform(shape, tiny, 1.0, self.dtype, seed=seed)
         return -1.0 * unary_functions.log(drawn) / self._rate  # type: ignore[operator]

@@ -13,22 +13,22 @@ from stoker._src.base.shapes import SCALAR, Shape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import ranges, selection, shaping
+from stoker._src.ops.array import casting, joining, ranges, selection, shaping
 from stoker._src.ops.control_flow import functional_loops
 from stoker._src.ops.distributions.base import (
     FULLY_REPARAMETERIZED,
     NOT_REPARAMETERIZED,
     Distribution,
-    checked,
     derived_seed,
     keeps_arguments,
     number,
     positive,
     probabilities,
 )
+from stoker._src.ops.distributions.checks import checked
 from stoker._src.ops.distributions.divergence import RegisterKL
 from stoker._src.ops.linalg import diagonals, matrix_products
-from stoker._src.ops.math import arithmetic, comparison, reductions, scans, special, unary_functions
+from stoker._src.ops.math import comparison, reductions, scans, special, unary_functions
 from stoker._src.ops.nn import activations, cross_entropy, softmax
 from stoker._src.ops.random import sampling, uniform_normal
 
@@ -95,9 +95,9 @@ class Bernoulli(_OfClasses):
         return SCALAR
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        shape = shaping.concat([[n], self.batch_shape_tensor()], 0)
+        shape = joining.concat([[n], self.batch_shape_tensor()], 0)
         uniform = uniform_normal.random_uniform(shape, 0, None, self._probs.dtype.base_dtype, seed=seed)
-        return arithmetic.cast(comparison.less(uniform, self._probs), self.dtype)
+        return casting.cast(comparison.less(uniform, self._probs), self.dtype)
 
     def _log_prob(self, event: Tensor) -> Tensor:
         if self.validate_args:
@@ -106,12 +106,12 @@ class Bernoulli(_OfClasses):
                 (comparison.less_equal(event, number(1, event)), "Elements cannot exceed 1."),
             ]
             event = checked(event, rules)
-        event = arithmetic.cast(event, self._logits.dtype.base_dtype)
+        event = casting.cast(event, self._logits.dtype.base_dtype)
         logits = self._logits
         if not logits.static_shape.known or logits.static_shape.dims != event.static_shape.dims:
             shape = ranges.broadcast_dynamic_shape(shaping.shape(event), shaping.shape(logits))
             event, logits = ranges.broadcast_to(event, shape), ranges.broadcast_to(logits, shape)
-        return arithmetic.negative(cross_entropy.sigmoid_cross_entropy_with_logits_v2(labels=event, logits=logits))
+        return unary_functions.negative(cross_entropy.sigmoid_cross_entropy_with_logits_v2(labels=event, logits=logits))
 
     def _entropy(self) -> Tensor:
         return -1.0 * self._logits * (unary_functions.sigmoid(self._logits) - 1.0) + activations.softplus(
@@ -125,7 +125,7 @@ class Bernoulli(_OfClasses):
         return self._probs * (1.0 - self._probs)  # type: ignore[operator]
 
     def _mode(self) -> Tensor:
-        return arithmetic.cast(comparison.greater(self._probs, number(0.5, self._probs)), self.dtype)
+        return casting.cast(comparison.greater(self._probs, number(0.5, self._probs)), self.dtype)
 
 
 @RegisterKL(Bernoulli, Bernoulli)
@@ -192,25 +192,25 @@ class Categorical(_OfClasses):
         return SCALAR
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        rows = shaping.reshape(self._logits, shaping.PACK([-1, self._event_size]))
+        rows = shaping.reshape(self._logits, joining.PACK([-1, self._event_size]))
         kind = dtypes.int64 if self.dtype.size > 4 else dtypes.int32
         drawn = sampling.multinomial(rows, n, seed=seed, output_dtype=kind)
-        shape = shaping.concat([[n], self.batch_shape_tensor()], 0)
-        return arithmetic.cast(shaping.reshape(shaping.transpose(drawn), shape), self.dtype)
+        shape = joining.concat([[n], self.batch_shape_tensor()], 0)
+        return casting.cast(shaping.reshape(shaping.transpose(drawn), shape), self.dtype)
 
     def _spread(self, k: Tensor, over: Tensor) -> tuple[Tensor, Tensor]:
         """Classes and rows of `over`, with one batch shape."""
-        k = arithmetic.cast(k, self.dtype if self.dtype.is_integer else dtypes.int32)
+        k = casting.cast(k, self.dtype if self.dtype.is_integer else dtypes.int32)
         batch = as_shape(self._batch_shape())
         if batch.known and batch.dims == k.static_shape.dims:
             return k, over
         shape = ranges.broadcast_dynamic_shape(shaping.shape(k), self.batch_shape_tensor())
-        whole = shaping.concat([shape, shaping.reshape(self._event_size, [1])], 0)
+        whole = joining.concat([shape, shaping.reshape(self._event_size, [1])], 0)
         return ranges.broadcast_to(k, shape), ranges.broadcast_to(over, whole)
 
     def _log_prob(self, k: Tensor) -> Tensor:
         if self.validate_args:
-            limit = arithmetic.cast(self._event_size, k.dtype.base_dtype)
+            limit = casting.cast(self._event_size, k.dtype.base_dtype)
             k = checked(
                 k,
                 [
@@ -219,7 +219,9 @@ class Categorical(_OfClasses):
                 ],
             )
         k, logits = self._spread(k, self._logits)
-        return arithmetic.negative(cross_entropy.sparse_softmax_cross_entropy_with_logits_v2(labels=k, logits=logits))
+        return unary_functions.negative(
+            cross_entropy.sparse_softmax_cross_entropy_with_logits_v2(labels=k, logits=logits)
+        )
 
     def _cdf(self, k: Tensor) -> Tensor:
         k, probs = self._spread(k, self._probs)
@@ -231,7 +233,7 @@ class Categorical(_OfClasses):
         return -1.0 * reductions.reduce_sum(softmax.log_softmax_v2(self._logits) * self._probs, -1)  # type: ignore[operator]
 
     def _mode(self) -> Tensor:
-        return arithmetic.cast(scans.argmax_v2(self._logits, -1), self.dtype)
+        return casting.cast(scans.argmax_v2(self._logits, -1), self.dtype)
 
 
 def _own(probs: Tensor, hot: Tensor) -> Tensor:
@@ -340,12 +342,12 @@ class Multinomial(_Counts, _OfClasses):
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         classes = self.event_shape_tensor()[0]  # type: ignore[index]
         logits = ranges.broadcast_to(self._logits, shaping.shape(self._sizes_from))
-        rows = shaping.reshape(logits, shaping.PACK([-1, classes]))
-        trials = ranges.broadcast_to(arithmetic.cast(self._total_count, dtypes.int32), self.batch_shape_tensor())
+        rows = shaping.reshape(logits, joining.PACK([-1, classes]))
+        trials = ranges.broadcast_to(casting.cast(self._total_count, dtypes.int32), self.batch_shape_tensor())
         trials = shaping.reshape(trials, [-1])
         # Each member of the batch draws by itself: the numbers of trials may differ.
         drawn = _each_row(rows, trials, n, classes, seed, self.dtype)
-        final = shaping.concat([[n], self.batch_shape_tensor(), [classes]], 0)
+        final = joining.concat([[n], self.batch_shape_tensor(), [classes]], 0)
         return shaping.reshape(shaping.transpose(drawn, [1, 0, 2]), final)
 
     def _log_prob(self, counts: Tensor) -> Tensor:
@@ -371,7 +373,7 @@ def _each_row(rows: Tensor, trials: Tensor, n: Any, classes: Tensor, seed: int |
     def counts(row: tuple[Tensor, Tensor]) -> Tensor:
         logits, count = row
         drawn = sampling.multinomial(logits[None], count * n, seed=seed)  # type: ignore[operator, index]
-        drawn = shaping.reshape(drawn, shaping.PACK([n, -1]))
+        drawn = shaping.reshape(drawn, joining.PACK([n, -1]))
         return reductions.reduce_sum(selection.one_hot(drawn, classes, dtype=dtype), -2)
 
     return functional_loops.map_fn(counts, (rows, trials), dtype=dtype)
@@ -434,7 +436,7 @@ class Dirichlet(_Concentrated):
 
     def _log_prob(self, x: Tensor) -> Tensor:
         if self.validate_args:
-            off = arithmetic.abs(reductions.reduce_sum(x, -1) - number(1, x))  # type: ignore[operator]
+            off = unary_functions.abs(reductions.reduce_sum(x, -1) - number(1, x))  # type: ignore[operator]
             x = checked(
                 x,
                 [
@@ -449,7 +451,7 @@ class Dirichlet(_Concentrated):
         c, total, k = (
             self._concentration,
             self._total_concentration,
-            arithmetic.cast(self.event_shape_tensor()[0], self.dtype),
+            casting.cast(self.event_shape_tensor()[0], self.dtype),
         )  # type: ignore[index]
         return (
             special.lbeta(c) + (total - k) * special.digamma(total)  # type: ignore[operator]
@@ -468,7 +470,7 @@ class Dirichlet(_Concentrated):
         return x * (scale - x)
 
     def _mode(self) -> Tensor:
-        k = arithmetic.cast(self.event_shape_tensor()[0], self.dtype)  # type: ignore[index]
+        k = casting.cast(self.event_shape_tensor()[0], self.dtype)  # type: ignore[index]
         value = (self._concentration - 1.0) / (self._total_concentration[..., None] - k)  # type: ignore[index]
         defined = reductions.reduce_all(self._concentration > number(1, value), -1, keepdims=True)  # type: ignore[operator]
         return self._or_nan(defined, value, "Mode undefined when any concentration <= 1")
@@ -509,12 +511,12 @@ class DirichletMultinomial(_Counts, _Concentrated):
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         classes = self.event_shape_tensor()[0]  # type: ignore[index]
         gamma = sampling.random_gamma([n], self._concentration, None, self.dtype, seed)
-        rows = shaping.reshape(unary_functions.log(gamma), shaping.PACK([-1, classes]))
+        rows = shaping.reshape(unary_functions.log(gamma), joining.PACK([-1, classes]))
         drawn = sampling.multinomial(
-            rows, arithmetic.cast(self._total_count, dtypes.int32), seed=derived_seed(seed, "dirichlet_multinomial")
+            rows, casting.cast(self._total_count, dtypes.int32), seed=derived_seed(seed, "dirichlet_multinomial")
         )
         counts = reductions.reduce_sum(selection.one_hot(drawn, classes, dtype=self.dtype), -2)
-        return shaping.reshape(counts, shaping.concat([[n], self.batch_shape_tensor(), [classes]], 0))
+        return shaping.reshape(counts, joining.concat([[n], self.batch_shape_tensor(), [classes]], 0))
 
     def _log_prob(self, counts: Tensor) -> Tensor:
         counts = self._checked_counts(counts)

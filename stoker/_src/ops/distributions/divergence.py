@@ -8,7 +8,7 @@ from typing import Any
 from stoker._src.base.export import export
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.distributions import base
+from stoker._src.ops.distributions import checks
 from stoker._src.ops.math import reductions, unary_functions
 
 _FORMULAS: dict[tuple[type, type], Callable[..., Tensor]] = {}
@@ -55,7 +55,7 @@ def kl_divergence(
             f"KL calculation between {distribution_a.name} and {distribution_b.name} returned NaN values "
             "(and was called with allow_nan_stats=False)."
         )
-        return base.checked(result, [(fine, message)])
+        return checks.checked(result, [(fine, message)])
 
 
 @export(v1="distributions.RegisterKL")

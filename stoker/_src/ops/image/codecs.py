@@ -14,11 +14,12 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.formats import images
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import STRING, define, find_definition, one_of
+from stoker._src.graph.definition import STRING, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting
 from stoker._src.ops.math import arithmetic, comparison
+from stoker._src.ops.strings import string_ops
 from stoker._src.ops.support.values import from_numpy, to_numpy
 
 
@@ -315,11 +316,8 @@ def encode_jpeg_variable_quality_shape(pixels: Shape, quality: Shape) -> Shape:
 @export("io.is_jpeg", "image.is_jpeg")
 def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
     """Whether each string begins as a JPEG file does; other files may, too."""
-    substr = find_definition("Substr")
-    if substr is None:
-        raise NotImplementedError("is_jpeg needs the op Substr.")
     with name_scope(name, "is_jpeg", None):
-        return comparison.equal(substr(contents, 0, 3, name="Substr"), b"\xff\xd8\xff", name="Equal")
+        return comparison.equal(string_ops.SUBSTR(contents, 0, 3, name="Substr"), b"\xff\xd8\xff", name="Equal")
 
 
 # ---- PNG --------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from stoker._src.formats import csv
 from stoker._src.formats.example_json import decode_json_example as json_to_example
 from stoker._src.graph.definition import INTS, STRING, TYPES, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.support.dispatching import elementwise
 from stoker._src.ops.support.movement import allocatable
 from stoker._src.ops.support.values import from_numpy
 
@@ -207,12 +208,14 @@ ENCODE_BASE64.shape(unchanged)
 
 
 @export("io.decode_base64", v1="decode_base64")
+@elementwise
 def decode_base64(input: Any, name: str | None = None) -> Tensor:
     """The bytes of URL-safe base64, padded or not."""
     return DECODE_BASE64(input, name=name)
 
 
 @export("io.encode_base64", v1="encode_base64")
+@elementwise
 def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
     """URL-safe base64 of each string; with `pad`, filled up with "=" to a multiple of four."""
     return ENCODE_BASE64(input, pad=pad, name=name)

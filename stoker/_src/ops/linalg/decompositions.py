@@ -10,36 +10,19 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import COMPLEX, INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
-from stoker._src.base.shapes import Shape, merge_dims
+from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import shaping
+from stoker._src.ops.array import casting, constants, joining, shaping
 from stoker._src.ops.linalg import diagonals, matrix_products, solvers
+from stoker._src.ops.linalg.square_matrices import check_square, of_invertible, square, wide
 from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.support.values import torch_dtype
 
 REAL_TYPES = (dtypes.float64, dtypes.float32, dtypes.float16)
 TYPES = (*REAL_TYPES, *COMPLEX)
-
-
-def square(shape: Shape) -> Shape:
-    """A batch of square matrices; InvalidArgumentError for anything else."""
-    if shape.at_least(2).dims is None:
-        return shape
-    size = merge_dims(shape[-2], shape[-1], shape)
-    return shape[:-2].concat(Shape((size, size)))
-
-
-def check_square(x: torch.Tensor) -> None:
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise InvalidArgumentError(None, None, f"Input matrix must be square, got shape {list(x.shape)}.")
-
-
-def wide(x: torch.Tensor) -> torch.Tensor:
-    """Half precision is computed in single precision: LAPACK knows no halves."""
-    return x.float() if x.dtype == torch.float16 else x
 
 
 def adjoint(x: Tensor) -> Tensor:
@@ -64,29 +47,13 @@ def matrix_inverse_kernel(input: torch.Tensor, *, adjoint: bool) -> torch.Tensor
     return of_invertible(x, info, inverse, "Input is not invertible.").to(input.dtype)
 
 
-def of_invertible(x: torch.Tensor, info: torch.Tensor, result: torch.Tensor, refusal: str) -> torch.Tensor:
-    """What was computed of square matrices: NaN for those that hold NaN.
-
-    Raises:
-        InvalidArgumentError: a matrix is singular, or starts with NaN, which TensorFlow takes for the smallest pivot.
-    """
-    holes = torch.isnan(x).any(-1).any(-1)
-    if not bool(holes.any()):
-        if bool((info != 0).any()):
-            raise InvalidArgumentError(None, None, refusal)
-        return result
-    if bool(torch.isnan(x[..., 0, 0]).any()) or bool(((info != 0) & ~holes).any()):
-        raise InvalidArgumentError(None, None, refusal)
-    return torch.where(holes[..., None, None], torch.nan, result)
-
-
 @MATRIX_INVERSE.grad
 def matrix_inverse_grad(op: Operation, g: Tensor) -> Tensor:
     y = op.outputs[0]
     if op.attr("adjoint"):
         # y = inverse(x)^H, whose change is -y dx^H y.
-        return arithmetic.negative(product(product(y, g, adjoint_b=True), y))
-    return arithmetic.negative(product(product(y, g, adjoint_a=True), y, adjoint_b=True))
+        return unary_functions.negative(product(product(y, g, adjoint_b=True), y))
+    return unary_functions.negative(product(product(y, g, adjoint_a=True), y, adjoint_b=True))
 
 
 @export("linalg.inv", v1="matrix_inverse")
@@ -119,13 +86,13 @@ def _cholesky_gradient(l: Tensor, g: Tensor) -> Tensor:
     """Murray (2016), section 3: L^-H phi(L^H g) L^-1, made Hermitian, with phi the lower triangle with half its diagonal."""
     inner = product(l, g, adjoint_a=True)
     inner = diagonals.MATRIX_SET_DIAG(
-        inner, arithmetic.multiply(arithmetic.number(0.5, g), diagonals.MATRIX_DIAG_PART(inner))
+        inner, arithmetic.multiply(constants.number(0.5, g), diagonals.MATRIX_DIAG_PART(inner))
     )
     inner = diagonals.matrix_band_part(inner, -1, 0)
     solve = solvers.MATRIX_TRIANGULAR_SOLVE
     middle = solve(l, inner, adjoint=True)
     full = adjoint(solve(l, adjoint(middle), adjoint=True))
-    return arithmetic.multiply(arithmetic.number(0.5, g), arithmetic.add(full, adjoint(full)))
+    return arithmetic.multiply(constants.number(0.5, g), arithmetic.add(full, adjoint(full)))
 
 
 @CHOLESKY.grad
@@ -186,7 +153,7 @@ def matrix_determinant_shape(input: Shape) -> Shape:
 
 def as_column(x: Tensor) -> Tensor:
     """A batch of numbers as a batch of 1 by 1 matrices."""
-    return shaping.reshape(x, shaping.concat([shaping.shape(x), [1, 1]], 0))
+    return shaping.reshape(x, joining.concat([shaping.shape(x), [1, 1]], 0))
 
 
 @MATRIX_DETERMINANT.grad
@@ -232,7 +199,7 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """The logarithm of the determinant of positive definite matrices."""
     with name_scope(name, "logdet", [matrix]):
         factor = cholesky(matrix)
-        logs = arithmetic.log(unary_functions.real(diagonals.matrix_diag_part(factor)))
+        logs = unary_functions.log(unary_functions.real(diagonals.matrix_diag_part(factor)))
         return 2.0 * reductions.reduce_sum(logs, [-1])
 
 
@@ -275,7 +242,7 @@ def qr_grad(op: Operation, dq: Tensor, dr: Tensor) -> Tensor:
     first = _tall_qr_grad(
         q, r[..., :rows], arithmetic.add(dq, product(beyond, dr[..., rows:], adjoint_b=True)), dr[..., :rows]
     )
-    return shaping.concat([first, product(q, dr[..., rows:])], -1)
+    return joining.concat([first, product(q, dr[..., rows:])], -1)
 
 
 def _tall_qr_grad(q: Tensor, r: Tensor, dq: Tensor, dr: Tensor) -> Tensor:
@@ -345,10 +312,10 @@ def svd_grad(op: Operation, ds: Tensor, du: Any, dv: Any) -> Tensor:
     """Townsend (2016), for the reduced factorisation; Wan and Zhang (2019) for complex matrices."""
     a = op.inputs[0]
     if a.dtype.is_complex:  # singular values are real whatever their dtype
-        ds = arithmetic.cast(unary_functions.real(ds), a.dtype.base_dtype)
+        ds = casting.cast(unary_functions.real(ds), a.dtype.base_dtype)
     if not op.attr("compute_uv"):
         s, u, v = SVD(a, compute_uv=True)
-        return product(arithmetic.multiply(u, as_row(arithmetic.cast(ds, a.dtype.base_dtype))), v, adjoint_b=True)
+        return product(arithmetic.multiply(u, as_row(casting.cast(ds, a.dtype.base_dtype))), v, adjoint_b=True)
     rows, cols = a.static_shape.at_least(2)[-2:]
     if rows is None or cols is None:
         raise NotImplementedError("The gradient of Svd needs the sizes of the matrices to be known.")
@@ -356,12 +323,12 @@ def svd_grad(op: Operation, ds: Tensor, du: Any, dv: Any) -> Tensor:
         raise NotImplementedError("The gradient of Svd is defined for full_matrices=False, or square matrices.")
     s, u, v = op.outputs
     k = min(rows, cols)
-    squares = arithmetic.square(s)
+    squares = unary_functions.square(s)
     # 1 / (s_j^2 - s_i^2) off the diagonal, 0 on it.
     gaps = arithmetic.subtract(as_row(squares), as_columns(squares))
     eye = diagonals.MATRIX_DIAG(shaping.ones([k], a.dtype.base_dtype))
     factors = arithmetic.multiply(
-        reciprocal_or_zero(arithmetic.add(gaps, eye)), arithmetic.subtract(arithmetic.number(1, eye), eye)
+        reciprocal_or_zero(arithmetic.add(gaps, eye)), arithmetic.subtract(constants.number(1, eye), eye)
     )
     inner_u = arithmetic.multiply(
         factors, arithmetic.subtract(product(u, du, adjoint_a=True), product(du, u, adjoint_a=True))
@@ -378,8 +345,8 @@ def svd_grad(op: Operation, ds: Tensor, du: Any, dv: Any) -> Tensor:
         # Singular vectors are free in their phase: what a change of it would do is taken out.
         turned = diagonals.MATRIX_DIAG_PART(product(v, dv, adjoint_a=True))
         phases = arithmetic.multiply(
-            arithmetic.number(0.5, s),
-            arithmetic.multiply(inverse, arithmetic.subtract(arithmetic.conj(turned), turned)),
+            constants.number(0.5, s),
+            arithmetic.multiply(inverse, arithmetic.subtract(unary_functions.conj(turned), turned)),
         )
         middle = arithmetic.add(middle, diagonals.MATRIX_DIAG(phases))
     result = product(product(u, middle), v, adjoint_b=True)
@@ -393,14 +360,14 @@ def svd_grad(op: Operation, ds: Tensor, du: Any, dv: Any) -> Tensor:
 
 
 def reciprocal_or_zero(x: Tensor) -> Tensor:
-    return arithmetic.DIV_NO_NAN(arithmetic.number(1, x), x)
+    return arithmetic.DIV_NO_NAN(constants.number(1, x), x)
 
 
 def as_row(x: Tensor) -> Tensor:
     """Numbers of each matrix as a row, to scale columns."""
     return shaping.reshape(
         x,
-        shaping.concat([shaping.shape(x)[:-1], [1, -1]], 0)
+        joining.concat([shaping.shape(x)[:-1], [1, -1]], 0)
         if not x.static_shape.known
         else [*x.static_shape[:-1], 1, x.static_shape[-1]],
     )
@@ -410,7 +377,7 @@ def as_columns(x: Tensor) -> Tensor:
     """Numbers of each matrix as a column, to scale rows."""
     if x.static_shape.known:
         return shaping.reshape(x, [*x.static_shape, 1])
-    return shaping.reshape(x, shaping.concat([shaping.shape(x), [1]], 0))
+    return shaping.reshape(x, joining.concat([shaping.shape(x), [1]], 0))
 
 
 @export("linalg.svd", v1="svd")
@@ -418,7 +385,7 @@ def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name:
     """Singular values, largest first, and the vectors: (s, u, v) with tensor = u diag(s) v^H; s alone if asked."""
     s, u, v = SVD(tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name)
     part = s.dtype.base_dtype.real_dtype
-    values = unary_functions.real(s) if s.dtype.is_complex else arithmetic.cast(s, part)
+    values = unary_functions.real(s) if s.dtype.is_complex else casting.cast(s, part)
     return (values, u, v) if compute_uv else values
 
 
@@ -470,14 +437,14 @@ def self_adjoint_eig_grad(op: Operation, de: Tensor, dv: Any) -> Tensor:
         middle = arithmetic.add(
             diagonals.MATRIX_DIAG(de),
             arithmetic.multiply(
-                arithmetic.conj(factors) if e.dtype.is_complex else factors, product(v, dv, adjoint_a=True)
+                unary_functions.conj(factors) if e.dtype.is_complex else factors, product(v, dv, adjoint_a=True)
             ),
         )
         full = product(v, product(middle, v, adjoint_b=True))
     # Only the lower triangle of the input is read: what belongs to the upper one is added to it.
     lower = diagonals.matrix_band_part(arithmetic.add(full, adjoint(full)), -1, 0)
     return diagonals.MATRIX_SET_DIAG(
-        lower, arithmetic.multiply(arithmetic.number(0.5, lower), diagonals.MATRIX_DIAG_PART(lower))
+        lower, arithmetic.multiply(constants.number(0.5, lower), diagonals.MATRIX_DIAG_PART(lower))
     )
 
 
@@ -528,18 +495,18 @@ def eig_grad(op: Operation, de: Tensor, dv: Any) -> Tensor:
         inner = diagonals.MATRIX_DIAG(de)
     else:
         e, v = op.outputs
-        factors = arithmetic.conj(reciprocal_or_zero(arithmetic.subtract(as_row(e), as_columns(e))))
+        factors = unary_functions.conj(reciprocal_or_zero(arithmetic.subtract(as_row(e), as_columns(e))))
         vh_dv = product(v, dv, adjoint_a=True)
         vh_v = product(v, v, adjoint_a=True)
         real_diagonal = diagonals.MATRIX_DIAG(
-            arithmetic.cast(unary_functions.real(diagonals.MATRIX_DIAG_PART(vh_dv)), v.dtype.base_dtype)
+            casting.cast(unary_functions.real(diagonals.MATRIX_DIAG_PART(vh_dv)), v.dtype.base_dtype)
         )
         inner = arithmetic.add(
             diagonals.MATRIX_DIAG(de),
             arithmetic.multiply(factors, arithmetic.subtract(vh_dv, product(vh_v, real_diagonal))),
         )
     full = solvers.MATRIX_SOLVE(adjoint(v), product(inner, v, adjoint_b=True))
-    return full if a.dtype.is_complex else arithmetic.cast(full, a.dtype.base_dtype)
+    return full if a.dtype.is_complex else casting.cast(full, a.dtype.base_dtype)
 
 
 def complex_of(kind: DType) -> DType:

@@ -16,7 +16,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, STRING, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import shaping
+from stoker._src.ops.array import casting, constants, joining, shaping
 from stoker._src.ops.math import arithmetic, reductions
 from stoker._src.ops.support.movement import allocatable
 from stoker._src.ops.support.unsigned import modular
@@ -382,12 +382,12 @@ def matrix_diag_grad(op: Operation, g: Tensor) -> Tensor:
 
 @MATRIX_DIAG_V2.grad
 def matrix_diag_v2_grad(op: Operation, g: Tensor) -> Any:
-    return MATRIX_DIAG_PART_V2(g, op.inputs[1], arithmetic.number(0, g)), None, None, None, None
+    return MATRIX_DIAG_PART_V2(g, op.inputs[1], constants.number(0, g)), None, None, None, None
 
 
 @MATRIX_DIAG_V3.grad
 def matrix_diag_v3_grad(op: Operation, g: Tensor) -> Any:
-    return MATRIX_DIAG_PART_V3(g, op.inputs[1], arithmetic.number(0, g), align=op.attr("align")), None, None, None, None
+    return MATRIX_DIAG_PART_V3(g, op.inputs[1], constants.number(0, g), align=op.attr("align")), None, None, None, None
 
 
 @export("linalg.diag", v1="matrix_diag")
@@ -468,7 +468,7 @@ def matrix_set_diag_v2_grad(op: Operation, g: Tensor) -> Any:
     k = op.inputs[2]
     return (
         MATRIX_SET_DIAG_V2(g, shaping.zeros_like(op.inputs[1]), k),
-        MATRIX_DIAG_PART_V2(g, k, arithmetic.number(0, g)),
+        MATRIX_DIAG_PART_V2(g, k, constants.number(0, g)),
         None,
     )
 
@@ -477,7 +477,7 @@ def matrix_set_diag_v2_grad(op: Operation, g: Tensor) -> Any:
 def matrix_set_diag_v3_grad(op: Operation, g: Tensor) -> Any:
     k, align = op.inputs[2], op.attr("align")
     kept = MATRIX_SET_DIAG_V3(g, shaping.zeros_like(op.inputs[1]), k, align=align)
-    return kept, MATRIX_DIAG_PART_V3(g, k, arithmetic.number(0, g), align=align), None
+    return kept, MATRIX_DIAG_PART_V3(g, k, constants.number(0, g), align=align), None
 
 
 @export("linalg.set_diag", v1="matrix_set_diag")
@@ -515,8 +515,8 @@ def eye(
         def shape(*sizes: Any) -> Any:
             if plain and not isinstance(batch_shape, Tensor):
                 return [*front, *sizes]
-            ints = [size if isinstance(size, int) else arithmetic.cast(size, dtypes.int32) for size in sizes]
-            return shaping.concat([front, ints], 0)
+            ints = [size if isinstance(size, int) else casting.cast(size, dtypes.int32) for size in sizes]
+            return joining.concat([front, ints], 0)
 
         front = [] if batch_shape is None else batch_shape
         if not plain or isinstance(batch_shape, Tensor):

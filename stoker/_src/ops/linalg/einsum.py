@@ -18,9 +18,9 @@ from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import ANY, INT, STRING, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import broadcasting, gathering, ranges, selection, shaping, value_checks
+from stoker._src.ops.array import broadcasting, casting, gathering, joining, ranges, selection, shaping, value_checks
 from stoker._src.ops.linalg import matrix_products
-from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 
 # ---- Einsum -----------------------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ def _input_gradient(g: Tensor, output: str, labels: str, x: Tensor, others: list
     wide = "..." in output or any("..." in other for other, _ in others)
     target = ("..." if wide else "") + "".join(found)
     equation = ",".join([output, *(other for other, _ in others)]) + "->" + target
-    operands = [g, *(arithmetic.conj(tensor) for _, tensor in others)]
+    operands = [g, *(unary_functions.conj(tensor) for _, tensor in others)]
     gradient = EINSUM(operands, equation=equation)
     sizes = shaping.shape(x)
     positions = _positions(labels)
@@ -134,10 +134,10 @@ def _input_gradient(g: Tensor, output: str, labels: str, x: Tensor, others: list
     if lost:
         # Repeating along labels that only this input has: new dimensions at the end, stretched to its sizes.
         count = len(lost)
-        flat = shaping.reshape(gradient, shaping.concat([shaping.shape(gradient), [1] * count], 0))
+        flat = shaping.reshape(gradient, joining.concat([shaping.shape(gradient), [1] * count], 0))
         wanted = [sizes[positions[label]] for label in lost]
-        full = shaping.concat(
-            [shaping.shape(gradient), shaping.PACK([arithmetic.cast(w, dtypes.int32) for w in wanted])], 0
+        full = joining.concat(
+            [shaping.shape(gradient), joining.PACK([casting.cast(w, dtypes.int32) for w in wanted])], 0
         )
         gradient = ranges.broadcast_to(flat, full)
     order = ("..." if dots else "") + "".join(found) + "".join(lost)
@@ -175,7 +175,7 @@ def _unspread(gradient: Tensor, x: Tensor, labels: str, named: int) -> Tensor:
     axes, _ = broadcasting.BROADCAST_GRADIENT_ARGS(own, front)
     summed = reductions.SUM(gradient, axes)
     rest = now[count - named :] if count is not None else now[shaping.shape(now)[0] - named :]
-    return shaping.reshape(summed, shaping.concat([own, rest], 0))
+    return shaping.reshape(summed, joining.concat([own, rest], 0))
 
 
 def _put_diagonal(gradient: Tensor, order: str, labels: str, x: Tensor) -> Tensor:
@@ -193,7 +193,7 @@ def _put_diagonal(gradient: Tensor, order: str, labels: str, x: Tensor) -> Tenso
             continue
         other = next(fresh)
         eye = shaping.reshape(ranges.range(0, sizes[i]), [-1, 1])
-        mask = arithmetic.cast(arithmetic.equal(eye, shaping.reshape(eye, [1, -1])), gradient.dtype.base_dtype)
+        mask = casting.cast(comparison.equal(eye, shaping.reshape(eye, [1, -1])), gradient.dtype.base_dtype)
         gradient = EINSUM([gradient, mask], equation=f"{current},{label}{other}->{current}{other}")
         current += other
         target += other
@@ -328,23 +328,23 @@ def _as_matrix(x: Tensor, axes: Any, last: bool) -> tuple[Tensor, Any, Shape]:
         free_sizes = gathering.GATHER_V2(all_sizes, np.array(free, np.int32), 0)
         inner_total = reductions.reduce_prod(gathering.GATHER_V2(all_sizes, np.array(inner, np.int32), 0))
         total = reductions.reduce_prod(free_sizes)
-        flat = shaping.reshape(turned, shaping.PACK([total, inner_total] if last else [inner_total, total]))
+        flat = shaping.reshape(turned, joining.PACK([total, inner_total] if last else [inner_total, total]))
         return flat, free_sizes, free_shape
     count = ranges.rank(x)
     inner_axes = convert_to_tensor(axes, dtypes.int32, name="axes")
-    inner_axes = selection.SELECT_V2(arithmetic.less(inner_axes, 0), arithmetic.add(inner_axes, count), inner_axes)
+    inner_axes = selection.SELECT_V2(comparison.less(inner_axes, 0), arithmetic.add(inner_axes, count), inner_axes)
     every = ranges.range(0, count)
-    is_free = arithmetic.logical_not(
-        reductions.reduce_any(arithmetic.equal(shaping.reshape(inner_axes, [-1, 1]), every), 0)
+    is_free = comparison.logical_not(
+        reductions.reduce_any(comparison.equal(shaping.reshape(inner_axes, [-1, 1]), every), 0)
     )
     free = selection.boolean_mask(every, is_free)
     all_sizes = shaping.SHAPE_OP(x)
     free_sizes = gathering.GATHER_V2(all_sizes, free, 0)
     total = reductions.reduce_prod(free_sizes)
     inner_total = reductions.reduce_prod(gathering.GATHER_V2(all_sizes, inner_axes, 0))
-    order = shaping.concat([free, inner_axes] if last else [inner_axes, free], 0)
+    order = joining.concat([free, inner_axes] if last else [inner_axes, free], 0)
     flat = shaping.reshape(
-        shaping.transpose(x, order), shaping.PACK([total, inner_total] if last else [inner_total, total])
+        shaping.transpose(x, order), joining.PACK([total, inner_total] if last else [inner_total, total])
     )
     return flat, free_sizes, UNKNOWN_SHAPE
 
@@ -375,6 +375,6 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
                 return product
             return shaping.reshape(product, np.array(sizes, np.int32), name=scope)
         parts = [convert_to_tensor(part, dtypes.int32) for part in (free_a, free_b)]
-        result = shaping.reshape(product, shaping.concat(parts, 0), name=scope)
+        result = shaping.reshape(product, joining.concat(parts, 0), name=scope)
         result.set_shape(shape_a.concat(shape_b))
         return result

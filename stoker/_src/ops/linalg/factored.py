@@ -11,12 +11,12 @@ from stoker._src.base.dtypes import DType
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import gathering, joining, ranges, selection, shaping
-from stoker._src.ops.control_flow import debugging
+from stoker._src.ops.array import casting, constants, gathering, joining, ranges, selection, shaping
 from stoker._src.ops.linalg import decompositions, diagonals, matrix_products, solvers
-from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 
 
 def _matrices(a: Any, hint: DType, name: str) -> Tensor:
@@ -44,7 +44,7 @@ def _real_matrices(a: Any, validate_args: bool, hint: DType | None = None) -> Te
         raise TypeError(f"Input `a` must have `float`-like `dtype` (saw {a.dtype.name}).")
     a = _matrices(a, dtypes.float32, "a")
     if validate_args and a.static_shape.rank is None:
-        with control_dependencies([debugging.assert_rank_at_least(a, 2)]):
+        with control_dependencies([ops.assert_rank_at_least(a, 2)]):
             return shaping.identity(a)
     return a
 
@@ -55,7 +55,7 @@ def _scale(a: Tensor) -> Tensor:
     precision = float(np.finfo(kind.as_numpy_dtype).eps)
     known = a.static_shape
     if known.dims is None or None in known.dims[-2:]:
-        larger = arithmetic.cast(reductions.reduce_max(shaping.shape(a)[-2:]), kind)  # type: ignore[index]
+        larger = casting.cast(reductions.reduce_max(shaping.shape(a)[-2:]), kind)  # type: ignore[index]
         return arithmetic.multiply(convert_to_tensor(precision, kind), larger)
     return convert_to_tensor(precision * max(known.dims[-2:]), kind)  # type: ignore[type-var]
 
@@ -69,7 +69,7 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
         if tol is None:
             largest = reductions.reduce_max(values, -1, True)
             tol = arithmetic.multiply(_scale(a), largest)
-        return reductions.reduce_sum(arithmetic.cast(arithmetic.greater(values, tol), dtypes.int32), -1)
+        return reductions.reduce_sum(casting.cast(comparison.greater(values, tol), dtypes.int32), -1)
 
 
 @export("linalg.pinv")
@@ -84,9 +84,9 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
             limit = convert_to_tensor(rcond, kind.real_dtype, name="rcond")
         s, u, v = decompositions.svd(a)
         cutoff = arithmetic.multiply(limit, reductions.reduce_max(s, -1))
-        huge = arithmetic.number(float("inf"), s)
-        usable = selection.SELECT_V2(arithmetic.greater(s, shaping.expand_dims(cutoff, -1)), s, huge)
-        scaled = arithmetic.realdiv(v, shaping.expand_dims(arithmetic.cast(usable, kind), -2))
+        huge = constants.number(float("inf"), s)
+        usable = selection.SELECT_V2(comparison.greater(s, shaping.expand_dims(cutoff, -1)), s, huge)
+        scaled = arithmetic.realdiv(v, shaping.expand_dims(casting.cast(usable, kind), -2))
         inverse = matrix_products.matmul(scaled, u, adjoint_b=True)
         if a.static_shape.dims is not None:
             *batch, rows, columns = a.static_shape
@@ -114,8 +114,8 @@ def _factors(lower_upper: Any, perm: Any, validate_args: bool) -> tuple[Tensor, 
     if ranks[0] is not None and len({*packed.static_shape[-2:]} - {None}) > 1:
         raise ValueError(f"`lower_upper` must be square, but its shape is {packed.shape}.")
     if validate_args and None in ranks:
-        same = debugging.assert_equal(ranges.rank(packed), arithmetic.add(ranges.rank(order), 1))
-        with control_dependencies([debugging.assert_rank_at_least(packed, 2), same]):
+        same = ops.assert_equal(ranges.rank(packed), arithmetic.add(ranges.rank(order), 1))
+        with control_dependencies([ops.assert_rank_at_least(packed, 2), same]):
             return shaping.identity(packed), shaping.identity(order)
     return packed, order
 
@@ -125,8 +125,8 @@ def _rows(x: Tensor, order: Tensor) -> Tensor:
     rank = x.static_shape.rank
     if rank is None:
         sizes: Any = shaping.SHAPE_OP(x)
-        matrices = shaping.reshape(x, gathering.joined_sizes([-1, sizes[-2], sizes[-1]]))
-        orders = shaping.reshape(order, gathering.joined_sizes([-1, sizes[-2]]))
+        matrices = shaping.reshape(x, joining.joined_sizes([-1, sizes[-2], sizes[-1]]))
+        orders = shaping.reshape(order, joining.joined_sizes([-1, sizes[-2]]))
         return shaping.reshape(gathering.GATHER_V2(matrices, orders, 1, batch_dims=1), sizes)
     if order.static_shape.rank == 1:
         return gathering.GATHER_V2(x, order, rank - 2)
@@ -138,8 +138,8 @@ def _inverse_order(perm: Tensor) -> Tensor:
     if from_rank == 1:
         return shaping.invert_permutation(perm)
     # Permutations of many matrices, one behind the other, are one permutation.
-    rows = shaping.reshape(perm, gathering.joined_sizes([-1, shaping.SHAPE_OP(perm)[-1]]))
-    count, size = (arithmetic.cast(each, perm.dtype.base_dtype) for each in joining.unstack(shaping.SHAPE_OP(rows), 2))
+    rows = shaping.reshape(perm, joining.joined_sizes([-1, shaping.SHAPE_OP(perm)[-1]]))
+    count, size = (casting.cast(each, perm.dtype.base_dtype) for each in joining.unstack(shaping.SHAPE_OP(rows), 2))
     starts = shaping.expand_dims(arithmetic.multiply(ranges.range(count), size), 1)
     inverse = shaping.invert_permutation(shaping.reshape(arithmetic.add(rows, starts), [-1]))
     return shaping.reshape(
@@ -228,10 +228,10 @@ def eigh_tridiagonal(
             )
         dense = diagonals.matrix_diag(alpha)
         if alpha.static_shape.size != 1:
-            dense = dense + diagonals.matrix_diag(beta, k=1) + diagonals.matrix_diag(arithmetic.conj(beta), k=-1)  # type: ignore[operator]
+            dense = dense + diagonals.matrix_diag(beta, k=1) + diagonals.matrix_diag(unary_functions.conj(beta), k=-1)  # type: ignore[operator]
         values, vectors = decompositions.self_adjoint_eig(dense)
         if values.dtype.is_complex:
-            values = arithmetic.cast(values, values.dtype.base_dtype.real_dtype)
+            values = casting.cast(values, values.dtype.base_dtype.real_dtype)
         if select == "i":
             first, last = select_range
             values, vectors = values[first : last + 1], vectors[:, first : last + 1]

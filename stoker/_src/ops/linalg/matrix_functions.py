@@ -13,10 +13,10 @@ from stoker._src.base.dtypes import COMPLEX, DType
 from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import define
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import shaping
-from stoker._src.ops.control_flow import branches_and_loops
+from stoker._src.ops.array import casting, constants, shaping
 from stoker._src.ops.linalg import diagonals, matrix_products, solvers
 from stoker._src.ops.linalg.decompositions import (
     EIG,
@@ -25,13 +25,11 @@ from stoker._src.ops.linalg.decompositions import (
     as_column,
     as_columns,
     as_row,
-    check_square,
     complex_of,
     product,
-    square,
-    wide,
 )
-from stoker._src.ops.math import arithmetic, reductions, unary_functions
+from stoker._src.ops.linalg.square_matrices import check_square, square, wide
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 
 
 def _matrix_function(name: str, function: Callable[[torch.Tensor], torch.Tensor], allowed: tuple[DType, ...]) -> Any:
@@ -75,9 +73,9 @@ def matrix_square_root_grad(op: Operation, g: Tensor) -> Tensor:
     y = matrix_products.transposed(op.outputs[0])
     values, vectors = EIG(y, Tout=complex_of(y.dtype.base_dtype))
     inverse = MATRIX_INVERSE(vectors)
-    turned = product(product(inverse, arithmetic.cast(g, vectors.dtype.base_dtype)), vectors)
+    turned = product(product(inverse, casting.cast(g, vectors.dtype.base_dtype)), vectors)
     solved = arithmetic.realdiv(turned, arithmetic.add(as_columns(values), as_row(values)))
-    return arithmetic.cast(product(product(vectors, solved), inverse), y.dtype.base_dtype)
+    return casting.cast(product(product(vectors, solved), inverse), y.dtype.base_dtype)
 
 
 @export("linalg.expm")
@@ -95,16 +93,16 @@ def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
         norms = reductions.reduce_max(reductions.reduce_sum(unary_functions.abs(x), -2), -1)
         if not part.is_floating:
             raise ValueError(f"tf.linalg.expm does not support matrices of type {x.dtype.name}")
-        ratio = arithmetic.realdiv(norms, arithmetic.number(limit, norms))
+        ratio = arithmetic.realdiv(norms, constants.number(limit, norms))
         doublings = arithmetic.maximum(
             unary_functions.ceil(
-                arithmetic.realdiv(unary_functions.log(ratio), arithmetic.number(numbers.log(2), norms))
+                arithmetic.realdiv(unary_functions.log(ratio), constants.number(numbers.log(2), norms))
             ),
-            arithmetic.number(0, norms),
+            constants.number(0, norms),
         )
         doublings = shaping.stop_gradient(doublings)
         scaled = arithmetic.realdiv(
-            x, arithmetic.cast(as_column(arithmetic.power(arithmetic.number(2, norms), doublings)), x.dtype.base_dtype)
+            x, casting.cast(as_column(arithmetic.power(constants.number(2, norms), doublings)), x.dtype.base_dtype)
         )
         start = _pade(scaled, order)
         if x.static_shape.size == 0:
@@ -112,12 +110,12 @@ def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
         times = reductions.reduce_max(doublings)
 
         def squared(i: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-            again = arithmetic.select(as_column(arithmetic.less(i, doublings)), product(y, y), y)
+            again = arithmetic.select(as_column(comparison.less(i, doublings)), product(y, y), y)
             again.set_shape(y.static_shape)
-            return arithmetic.add(i, arithmetic.number(1, i)), again
+            return arithmetic.add(i, constants.number(1, i)), again
 
         zero = shaping.zeros_like(times)
-        return branches_and_loops.while_loop_v2(lambda i, y: arithmetic.less(i, times), squared, (zero, start))[1]
+        return ops.while_loop_v2(lambda i, y: comparison.less(i, times), squared, (zero, start))[1]
 
 
 def _pade(x: Tensor, order: int) -> Tensor:
@@ -130,13 +128,11 @@ def _pade(x: Tensor, order: int) -> Tensor:
     x2 = product(x, x)
     size = x.static_shape[-1]
     eye = diagonals.eye(size if size is not None else shaping.shape(x)[-1], dtype=x.dtype.base_dtype)
-    even, odd = (arithmetic.multiply(arithmetic.number(weights[j], x), eye) for j in (0, 1))
+    even, odd = (arithmetic.multiply(constants.number(weights[j], x), eye) for j in (0, 1))
     power = x2
     for j in range(2, order + 1, 2):
-        even = arithmetic.add(even, arithmetic.multiply(arithmetic.number(weights[j], x), power))
-        odd = (
-            arithmetic.add(odd, arithmetic.multiply(arithmetic.number(weights[j + 1], x), power)) if j < order else odd
-        )
+        even = arithmetic.add(even, arithmetic.multiply(constants.number(weights[j], x), power))
+        odd = arithmetic.add(odd, arithmetic.multiply(constants.number(weights[j + 1], x), power)) if j < order else odd
         power = product(power, x2) if j + 2 <= order else power
     odd = product(x, odd)
     return solvers.MATRIX_SOLVE(arithmetic.subtract(even, odd), arithmetic.add(even, odd))

@@ -17,8 +17,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import broadcasting, ranges, shaping
-from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.array import broadcasting, casting, joining, ranges, shaping
+from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.support.unsigned import modular_binary
 from stoker._src.ops.support.values import torch_dtype
 
@@ -142,7 +142,7 @@ def matmul_shape(a: Shape, b: Shape, *, transpose_a: bool, transpose_b: bool) ->
 def matmul_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     # Transposes are folded into the two products, so no transposed copy is made. The hints grad_a and grad_b stay unset:
     # they change no value, and TensorFlow 1.15 does not know them.
-    a, b = arithmetic.conj(op.inputs[0]), arithmetic.conj(op.inputs[1])
+    a, b = unary_functions.conj(op.inputs[0]), unary_functions.conj(op.inputs[1])
     ta, tb = op.attr("transpose_a"), op.attr("transpose_b")
     if ta:
         da = MATMUL(b, g, transpose_a=tb, transpose_b=True)
@@ -312,10 +312,10 @@ def sparse_matmul_kernel(a: torch.Tensor, b: torch.Tensor, *, transpose_a: bool,
 def sparse_matmul_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     a, b = op.inputs
     ta, tb = op.attr("transpose_a"), op.attr("transpose_b")
-    wide_a, wide_b = arithmetic.cast(a, dtypes.float32), arithmetic.cast(b, dtypes.float32)
+    wide_a, wide_b = casting.cast(a, dtypes.float32), casting.cast(b, dtypes.float32)
     da = MATMUL(wide_b, g, transpose_a=tb, transpose_b=True) if ta else MATMUL(g, wide_b, transpose_b=not tb)
     db = MATMUL(g, wide_a, transpose_a=True, transpose_b=ta) if tb else MATMUL(wide_a, g, transpose_a=not ta)
-    return arithmetic.cast(da, a.dtype.base_dtype), arithmetic.cast(db, b.dtype.base_dtype)
+    return casting.cast(da, a.dtype.base_dtype), casting.cast(db, b.dtype.base_dtype)
 
 
 @export(v1="sparse_matmul")
@@ -360,17 +360,17 @@ def _multiply(
     if not by_zeros and (batches or wider or a.dtype != b.dtype):
         # The batch op conjugates when it transposes; a plain transpose is undone by conjugating before.
         if transpose_a:
-            a, adjoint_a = arithmetic.conj(a), True
+            a, adjoint_a = unary_functions.conj(a), True
         if transpose_b:
-            b, adjoint_b = arithmetic.conj(b), True
+            b, adjoint_b = unary_functions.conj(b), True
         flags = {"adj_x": adjoint_a, "adj_y": adjoint_b, "grad_x": hints[0], "grad_y": hints[1]}
         if wider or a.dtype.base_dtype is not b.dtype.base_dtype:
             return BATCH_MATMUL_V3(a, b, Tout=output_type or a.dtype.base_dtype, name=scope, **flags)
         return BATCH_MATMUL_V2(a, b, name=scope, **flags)
     if adjoint_a:
-        a, transpose_a = arithmetic.conj(a), True
+        a, transpose_a = unary_functions.conj(a), True
     if adjoint_b:
-        b, transpose_b = arithmetic.conj(b), True
+        b, transpose_b = unary_functions.conj(b), True
     if by_zeros:
         product = SPARSE_MATMUL(
             a,
@@ -382,7 +382,7 @@ def _multiply(
             name=scope,
         )
         if a.dtype.base_dtype is dtypes.bfloat16 and b.dtype.base_dtype is dtypes.bfloat16:
-            return arithmetic.cast(product, dtypes.bfloat16)
+            return casting.cast(product, dtypes.bfloat16)
         return product
     return MATMUL(a, b, transpose_a=transpose_a, transpose_b=transpose_b, grad_a=hints[0], grad_b=hints[1], name=scope)
 
@@ -478,10 +478,10 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
             order: Any = [*range(rank - 2), rank - 1, rank - 2]
         else:
             count = ranges.rank(a)
-            order = shaping.concat(
+            order = joining.concat(
                 [
                     ranges.range(0, arithmetic.subtract(count, 2)),
-                    shaping.PACK([arithmetic.subtract(count, 1), arithmetic.subtract(count, 2)]),
+                    joining.PACK([arithmetic.subtract(count, 1), arithmetic.subtract(count, 2)]),
                 ],
                 0,
             )

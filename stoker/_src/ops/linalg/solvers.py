@@ -14,13 +14,13 @@ from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, merge_dims
 from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import define
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import broadcasting, joining, shaping
-from stoker._src.ops.control_flow import branches_and_loops
-from stoker._src.ops.linalg import decompositions, diagonals, matrix_products
-from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.array import broadcasting, casting, joining, shaping
+from stoker._src.ops.linalg import diagonals, matrix_products, square_matrices
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 
 _TYPES = (dtypes.float64, dtypes.float32, dtypes.float16, *COMPLEX)
 
@@ -43,7 +43,7 @@ MATRIX_SOLVE = define("MatrixSolve(matrix: T, rhs: T) -> (output: T)", adjoint=F
 
 @MATRIX_SOLVE.kernel
 def matrix_solve_kernel(matrix: torch.Tensor, rhs: torch.Tensor, *, adjoint: bool) -> torch.Tensor:
-    decompositions.check_square(matrix)
+    square_matrices.check_square(matrix)
     _check_rows(matrix, rhs)
     if matrix.ndim != rhs.ndim:
         raise InvalidArgumentError(
@@ -51,13 +51,13 @@ def matrix_solve_kernel(matrix: torch.Tensor, rhs: torch.Tensor, *, adjoint: boo
         )
     a = _wide(matrix)
     solution, info = torch.linalg.solve_ex(a.mH if adjoint else a, _wide(rhs))
-    solution = decompositions.of_invertible(a, info, solution, "Input matrix is not invertible.")
+    solution = square_matrices.of_invertible(a, info, solution, "Input matrix is not invertible.")
     return solution.contiguous().to(matrix.dtype)
 
 
 @MATRIX_SOLVE.shape
 def matrix_solve_shape(matrix: Shape, rhs: Shape) -> Shape:
-    matrix = decompositions.square(matrix)
+    matrix = square_matrices.square(matrix)
     if rhs.at_least(2).dims is None or matrix.dims is None:
         return rhs
     rows = merge_dims(matrix[-1], rhs[-2], matrix, rhs)
@@ -70,9 +70,9 @@ def matrix_solve_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     transposed = op.attr("adjoint")
     db = MATRIX_SOLVE(a, g, adjoint=not transposed)
     if transposed:
-        da = arithmetic.negative(matrix_products.matmul(x, db, adjoint_b=True))
+        da = unary_functions.negative(matrix_products.matmul(x, db, adjoint_b=True))
     else:
-        da = arithmetic.negative(matrix_products.matmul(db, x, adjoint_b=True))
+        da = unary_functions.negative(matrix_products.matmul(db, x, adjoint_b=True))
     return da, db
 
 
@@ -104,7 +104,7 @@ BATCH_MATRIX_TRIANGULAR_SOLVE = define(
 def matrix_triangular_solve_kernel(
     matrix: torch.Tensor, rhs: torch.Tensor, *, lower: bool, adjoint: bool
 ) -> torch.Tensor:
-    decompositions.check_square(matrix)
+    square_matrices.check_square(matrix)
     _check_rows(matrix, rhs)
     a = _wide(matrix)
     a, upper = (a.mH, lower) if adjoint else (a, not lower)
@@ -114,7 +114,7 @@ def matrix_triangular_solve_kernel(
 @MATRIX_TRIANGULAR_SOLVE.shape
 @BATCH_MATRIX_TRIANGULAR_SOLVE.shape
 def matrix_triangular_solve_shape(matrix: Shape, rhs: Shape) -> Shape:
-    matrix = decompositions.square(matrix)
+    matrix = square_matrices.square(matrix)
     if rhs.at_least(2).dims is None or matrix.dims is None:
         return UNKNOWN_SHAPE
     rows = merge_dims(matrix[-1], rhs[-2], matrix, rhs)
@@ -128,9 +128,9 @@ def matrix_triangular_solve_grad(op: Operation, g: Tensor) -> Any:
     transposed, lower = op.attr("adjoint"), op.attr("lower")
     db = MATRIX_TRIANGULAR_SOLVE(a, g, lower=lower, adjoint=not transposed)
     if transposed:
-        da = arithmetic.negative(matrix_products.matmul(x, db, adjoint_b=True))
+        da = unary_functions.negative(matrix_products.matmul(x, db, adjoint_b=True))
     else:
-        da = arithmetic.negative(matrix_products.matmul(db, x, adjoint_b=True))
+        da = unary_functions.negative(matrix_products.matmul(db, x, adjoint_b=True))
     da = diagonals.matrix_band_part(da, -1, 0) if lower else diagonals.matrix_band_part(da, 0, -1)
     return _without_broadcasting(a, b, da, db)
 
@@ -245,7 +245,7 @@ def matrix_solve_ls_grad(op: Operation, g: Tensor) -> Any:
     if rows is not None and cols is not None:
         return *(tall() if rows >= cols else wide()), None
     sizes = shaping.shape(a)
-    return *branches_and_loops.cond(arithmetic.greater_equal(sizes[-2], sizes[-1]), tall, wide), None  # type: ignore[index]
+    return *ops.cond(comparison.greater_equal(sizes[-2], sizes[-1]), tall, wide), None  # type: ignore[index]
 
 
 def _regularized(matrix: Tensor, first: bool, l2_regularizer: Any) -> Tensor:
@@ -254,8 +254,8 @@ def _regularized(matrix: Tensor, first: bool, l2_regularizer: Any) -> Tensor:
     if l2_regularizer is not None:
         size = gram.static_shape[-1]
         eye = diagonals.eye(size if size is not None else shaping.shape(gram)[-1], dtype=gram.dtype.base_dtype)
-        gram = arithmetic.add(gram, arithmetic.multiply(arithmetic.cast(l2_regularizer, gram.dtype.base_dtype), eye))
-    return decompositions.cholesky(gram)
+        gram = arithmetic.add(gram, arithmetic.multiply(casting.cast(l2_regularizer, gram.dtype.base_dtype), eye))
+    return ops.cholesky(gram)
 
 
 @export("linalg.lstsq", v1="matrix_solve_ls")
@@ -274,7 +274,7 @@ def matrix_solve_ls(
         matrix.shape.with_rank_at_least(2)
         rows, cols = matrix.static_shape[-2], matrix.static_shape[-1]
         if not fast or rows is None or cols is None:
-            weight = arithmetic.cast(weight, dtypes.float64)
+            weight = casting.cast(weight, dtypes.float64)
             return MATRIX_SOLVE_LS(matrix, rhs, weight, fast=fast, name=None if fast else scope)
         known = constant_value(weight)
         weight = None if known is not None and not known.any() else weight
@@ -369,25 +369,25 @@ def _rolled(x: Tensor, by: int) -> Tensor:
     size = x.static_shape[-2]
     edge = shaping.zeros_like(x[..., :1, :])
     if by == 1:
-        return shaping.concat([edge, x[..., : (size - 1 if size is not None else -1), :]], -2)
-    return shaping.concat([x[..., 1:, :], edge], -2)
+        return joining.concat([edge, x[..., : (size - 1 if size is not None else -1), :]], -2)
+    return joining.concat([x[..., 1:, :], edge], -2)
 
 
 def _row_sums(x: Tensor, y: Tensor) -> Tensor:
     """sum over columns of x y, as a row."""
     total = reductions.reduce_sum(arithmetic.multiply(x, y), -1)
-    return shaping.reshape(total, shaping.concat([shaping.shape(total)[:-1], [1, -1]], 0))
+    return shaping.reshape(total, joining.concat([shaping.shape(total)[:-1], [1, -1]], 0))
 
 
 @TRIDIAGONAL_MATMUL.grad
 def tridiagonal_matmul_grad(op: Operation, g: Tensor) -> Any:
     superdiag, maindiag, subdiag, rhs = op.inputs
-    up, main, down = (arithmetic.conj(matrix_products.transposed(d)) for d in (superdiag, maindiag, subdiag))
+    up, main, down = (unary_functions.conj(matrix_products.transposed(d)) for d in (superdiag, maindiag, subdiag))
     to_rhs = arithmetic.add(
         arithmetic.add(arithmetic.multiply(main, g), _rolled(arithmetic.multiply(up, g), 1)),
         _rolled(arithmetic.multiply(down, g), -1),
     )
-    rhs = arithmetic.conj(rhs)
+    rhs = unary_functions.conj(rhs)
     return _row_sums(g, _rolled(rhs, -1)), _row_sums(g, rhs), _row_sums(g, _rolled(rhs, 1)), to_rhs
 
 
@@ -397,14 +397,14 @@ def tridiagonal_solve_grad(op: Operation, g: Tensor) -> Any:
     # The transposed system: the upper and lower diagonals change places, shifted by one. (TensorFlow does not conjugate.)
     upper, main, lower = diags[..., 0, :], diags[..., 1, :], diags[..., 2, :]
     zero = shaping.zeros_like(upper[..., :1])
-    turned = shaping.PACK(
-        [shaping.concat([lower[..., 1:], zero], -1), main, shaping.concat([zero, upper[..., :-1]], -1)], axis=-2
+    turned = joining.PACK(
+        [joining.concat([lower[..., 1:], zero], -1), main, joining.concat([zero, upper[..., :-1]], -1)], axis=-2
     )
     to_rhs = TRIDIAGONAL_SOLVE(turned, g)
-    to_diags = shaping.concat(
+    to_diags = joining.concat(
         [_row_sums(to_rhs, _rolled(x, -1)), _row_sums(to_rhs, x), _row_sums(to_rhs, _rolled(x, 1))], -2
     )
-    return arithmetic.negative(to_diags), to_rhs
+    return unary_functions.negative(to_diags), to_rhs
 
 
 def _compact(diags: Any, form: str, size: Any) -> Tensor:
@@ -422,10 +422,10 @@ def _compact(diags: Any, form: str, size: Any) -> Tensor:
     if size is not None:
         zero = shaping.zeros_like(parts[1][..., :1])
         if parts[0].static_shape[-1] == size - 1:
-            parts[0] = shaping.concat([parts[0], zero], -1)
+            parts[0] = joining.concat([parts[0], zero], -1)
         if parts[2].static_shape[-1] == size - 1:
-            parts[2] = shaping.concat([zero, parts[2]], -1)
-    return shaping.PACK(parts, axis=-2)
+            parts[2] = joining.concat([zero, parts[2]], -1)
+    return joining.PACK(parts, axis=-2)
 
 
 @export("linalg.tridiagonal_solve")
@@ -469,9 +469,9 @@ def tridiagonal_solve(
     )
     vector = right.static_shape.rank is not None and right.static_shape.rank == (diags.static_shape.rank or 0) - 1
     if conjugate_rhs:
-        right = arithmetic.conj(right)
+        right = unary_functions.conj(right)
     if vector:
-        right = shaping.reshape(right, shaping.concat([shaping.shape(right), [1]], 0))
+        right = shaping.reshape(right, joining.concat([shaping.shape(right), [1]], 0))
     elif transpose_rhs:
         right = matrix_products.transposed(right)
     _check_systems(diags.static_shape, right.static_shape)
@@ -557,8 +557,8 @@ def banded_triangular_solve_grad(op: Operation, g: Tensor) -> Any:
     count = bands.static_shape[-2]
     others = shaping.shape(bands)[-2] - 1 if count is None else convert_to_tensor(count - 1)
     zero = shaping.zeros_like(others)
-    kept = joining.stack([arithmetic.negative(others), zero] if lower else [zero, others])
-    da = arithmetic.negative(diagonals.matrix_diag_part(dense, k=kept, align="LEFT_RIGHT"))
+    kept = joining.stack([unary_functions.negative(others), zero] if lower else [zero, others])
+    da = unary_functions.negative(diagonals.matrix_diag_part(dense, k=kept, align="LEFT_RIGHT"))
     return _without_broadcasting(bands, b, da, db)
 
 

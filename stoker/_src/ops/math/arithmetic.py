@@ -22,42 +22,11 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import broadcasting, selection, shaping
-from stoker._src.ops.array.casting import CAST as CAST
-from stoker._src.ops.array.casting import cast as cast
-from stoker._src.ops.math.comparison import EQUAL as EQUAL
-from stoker._src.ops.math.comparison import GREATER as GREATER
-from stoker._src.ops.math.comparison import GREATER_EQUAL as GREATER_EQUAL
-from stoker._src.ops.math.comparison import LESS as LESS
-from stoker._src.ops.math.comparison import LESS_EQUAL as LESS_EQUAL
-from stoker._src.ops.math.comparison import NOT_EQUAL as NOT_EQUAL
-from stoker._src.ops.math.comparison import equal as equal
-from stoker._src.ops.math.comparison import greater as greater
-from stoker._src.ops.math.comparison import greater_equal as greater_equal
-from stoker._src.ops.math.comparison import less as less
-from stoker._src.ops.math.comparison import less_equal as less_equal
-from stoker._src.ops.math.comparison import logical_and as logical_and
-from stoker._src.ops.math.comparison import logical_not as logical_not
-from stoker._src.ops.math.comparison import logical_or as logical_or
-from stoker._src.ops.math.comparison import not_equal as not_equal
-from stoker._src.ops.math.unary_functions import abs as abs
-from stoker._src.ops.math.unary_functions import ceil as ceil
-from stoker._src.ops.math.unary_functions import conj as conj
-from stoker._src.ops.math.unary_functions import cos as cos
-from stoker._src.ops.math.unary_functions import exp as exp
-from stoker._src.ops.math.unary_functions import expm1 as expm1
-from stoker._src.ops.math.unary_functions import floor as floor
-from stoker._src.ops.math.unary_functions import log as log
-from stoker._src.ops.math.unary_functions import log1p as log1p
-from stoker._src.ops.math.unary_functions import negative as negative
-from stoker._src.ops.math.unary_functions import reciprocal as reciprocal
-from stoker._src.ops.math.unary_functions import round as round
-from stoker._src.ops.math.unary_functions import rsqrt as rsqrt
-from stoker._src.ops.math.unary_functions import sigmoid as sigmoid
-from stoker._src.ops.math.unary_functions import sign as sign
-from stoker._src.ops.math.unary_functions import sin as sin
-from stoker._src.ops.math.unary_functions import sqrt as sqrt
-from stoker._src.ops.math.unary_functions import square as square
-from stoker._src.ops.math.unary_functions import tanh as tanh
+from stoker._src.ops.array.casting import cast
+from stoker._src.ops.array.constants import number
+from stoker._src.ops.math.comparison import GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOT_EQUAL
+from stoker._src.ops.math.unary_functions import check_divisor, conj, log, negative, square
+from stoker._src.ops.support.dispatching import elementwise
 from stoker._src.ops.support.lowering import binary_loop
 from stoker._src.ops.support.unsigned import SIGNED_TWIN, exact, modular_binary, ordered
 
@@ -70,11 +39,6 @@ def binary(name: str, kernel: Callable[..., Any], allowed: tuple[DType, ...]) ->
     definition.kernel(kernel)
     definition.shape(broadcast_rule)
     return definition
-
-
-def number(value: float, like: Tensor) -> Tensor:
-    """A constant of the dtype of `like`."""
-    return convert_to_tensor(value, like.dtype.base_dtype)
 
 
 def select(condition: Tensor, x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
@@ -137,6 +101,7 @@ def mul_grad(op: Operation, g: Tensor) -> Gradients:
 
 
 @export("add", "math.add")
+@elementwise
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x + y, element by element; strings are joined."""
     with name_scope(name, "Add", [x]) as scope:
@@ -146,12 +111,14 @@ def add(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @export("subtract", "math.subtract", v1="sub")
+@elementwise
 def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x - y, element by element."""
     return SUB(x, y, name=name)
 
 
 @export("multiply", "math.multiply", v1="mul")
+@elementwise
 def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x * y, element by element."""
     return MUL(x, y, name=name)
@@ -200,17 +167,13 @@ def squared_difference_grad(op: Operation, g: Tensor) -> Gradients:
 
 
 @export("math.squared_difference", v1="squared_difference")
+@elementwise
 def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
     """(x - y)², element by element; for complex numbers (x - y) times its conjugate."""
     return SQUARED_DIFFERENCE(x, y, name=name)
 
 
 # ---- division ---------------------------------------------------------------------------------------------------
-
-
-def check_divisor(y: torch.Tensor, error: type[OpError] = InvalidArgumentError) -> None:
-    if not bool(torch.all(y)):
-        raise error(None, None, "Integer division by zero")
 
 
 def _divides(kernel: Callable[..., Any], error: type[OpError] = InvalidArgumentError) -> Callable[..., Any]:
@@ -304,6 +267,7 @@ def floor_mod_grad(op: Operation, g: Tensor) -> Gradients:
 
 
 @export("realdiv", v1="RealDiv")
+@elementwise
 def realdiv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y for floating point and complex numbers."""
     return REAL_DIV(x, y, name=name)
@@ -341,6 +305,7 @@ def _same_dtype(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 @export("truediv", "math.truediv")
+@elementwise
 def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y as in Python 3: integers are divided as floating point numbers."""
     with name_scope(name, "truediv", [x, y]) as scope:
@@ -352,6 +317,7 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @export("divide", "math.divide")
+@elementwise
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
     """x / y by the rules of Python's `/`."""
     if name is not None:
@@ -362,6 +328,7 @@ def divide(x: Any, y: Any, name: str | None = None) -> Any:
 
 
 @export(v1="div")
+@elementwise
 def div(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y by the rules of Python 2: integers give the quotient rounded down."""
     with name_scope(name, "div", [x, y]) as scope:
@@ -372,6 +339,7 @@ def div(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @export("math.divide_no_nan", v1="div_no_nan")
+@elementwise
 def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y, and 0 where y is 0."""
     with name_scope(name, "div_no_nan", [x, y]) as scope:
@@ -393,6 +361,7 @@ def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
 
 
 @export("math.floordiv", v1="floordiv")
+@elementwise
 def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y rounded towards minus infinity."""
     with name_scope(name, "floordiv", [x, y]) as scope:
@@ -406,18 +375,21 @@ def floor_div(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @export("truncatediv")
+@elementwise
 def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y rounded towards zero, for integers."""
     return TRUNCATE_DIV(x, y, name=name)
 
 
 @export("math.floormod", "math.mod", v1=("floormod", "mod"))
+@elementwise
 def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The remainder of flooring division: it has the sign of y."""
     return FLOOR_MOD(x, y, name=name)
 
 
 @export("truncatemod")
+@elementwise
 def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The remainder of truncating division: it has the sign of x."""
     return TRUNCATE_MOD(x, y, name=name)
@@ -446,12 +418,14 @@ def minimum_grad(op: Operation, g: Tensor) -> Gradients:
 
 
 @export("maximum", "math.maximum")
+@elementwise
 def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The larger of x and y, element by element."""
     return MAXIMUM(x, y, name=name)
 
 
 @export("minimum", "math.minimum")
+@elementwise
 def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The smaller of x and y, element by element."""
     return MINIMUM(x, y, name=name)
@@ -535,6 +509,7 @@ def pow_grad(op: Operation, g: Tensor) -> Gradients:
 
 
 @export("pow", "math.pow")
+@elementwise
 def power(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x to the power y, element by element.
 
@@ -560,6 +535,7 @@ def atan2_grad(op: Operation, g: Tensor) -> Gradients:
 
 
 @export("atan2", "math.atan2")
+@elementwise
 def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
     """The angle of the point (x, y), in (-pi, pi]."""
     return ATAN2(y, x, name=name)

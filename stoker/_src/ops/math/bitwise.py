@@ -14,6 +14,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import OpDefinition, broadcasting, define, unchanged
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.support.dispatching import elementwise
 from stoker._src.ops.support.unsigned import SIGNED_TWIN, modular
 
 
@@ -122,24 +123,28 @@ def compare_and_bitpack_shape(input: Shape, threshold: Shape) -> Shape:
 
 
 @export("bitwise.bitwise_and")
+@elementwise
 def bitwise_and(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits set in both."""
     return BITWISE_AND(x, y, name=name)
 
 
 @export("bitwise.bitwise_or")
+@elementwise
 def bitwise_or(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits set in either."""
     return BITWISE_OR(x, y, name=name)
 
 
 @export("bitwise.bitwise_xor")
+@elementwise
 def bitwise_xor(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits set in exactly one."""
     return BITWISE_XOR(x, y, name=name)
 
 
 @export("bitwise.invert")
+@elementwise
 def invert(x: Any, name: str | None = None) -> Tensor:
     """Every bit flipped."""
     return INVERT(x, name=name)

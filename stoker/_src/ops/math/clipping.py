@@ -9,11 +9,12 @@ from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import colocate_with, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import constants, ranges, selection, shaping
+from stoker._src.ops.array import casting, constants, joining, ranges, selection, shaping
 from stoker._src.ops.math import arithmetic, reductions, unary_functions
-from stoker._src.ops.nn import bias
+from stoker._src.ops.support.dispatching import elementwise
 
 
 def _values(t: Any) -> Tensor:
@@ -33,6 +34,7 @@ def _check_not_larger(values: Tensor, result: Tensor) -> None:
 
 
 @export("clip_by_value")
+@elementwise
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
     """`t` with values below `clip_value_min` raised to it, and those above `clip_value_max` lowered to it.
 
@@ -73,10 +75,8 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         # The square root has no gradient at 0: keep it away from there on both ways.
         positive = squares > 0  # type: ignore[operator]
         safe = selection.SELECT(positive, squares, shaping.ones_like(squares))
-        norm = selection.SELECT(positive, arithmetic.sqrt(safe), squares)
-        limit = arithmetic.cast(
-            convert_to_tensor(clip_norm, dtype_hint=values.dtype.base_dtype), values.dtype.base_dtype
-        )
+        norm = selection.SELECT(positive, unary_functions.sqrt(safe), squares)
+        limit = casting.cast(convert_to_tensor(clip_norm, dtype_hint=values.dtype.base_dtype), values.dtype.base_dtype)
         scaled = values * limit  # type: ignore[operator]
         _check_not_larger(values, scaled)
         clipped = scaled / arithmetic.MAXIMUM(norm, limit)
@@ -88,7 +88,7 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Any
     """As `clip_by_norm`, with the norm divided by the number of elements."""
     with name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
         values = _values(t)
-        count = arithmetic.cast(ranges.size(values), values.dtype.base_dtype)
+        count = casting.cast(ranges.size(values), values.dtype.base_dtype)
         axes = ranges.range(ranges.rank(values))
         inverse = unary_functions.RSQRT(reductions.reduce_sum(values * values, axes))  # type: ignore[operator]
         limit = constants.constant(1.0, values.dtype.base_dtype) / clip_norm
@@ -116,10 +116,10 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
             if t is not None:
                 values = _values(t)
                 with name_scope(None, "") if context.executing_eagerly() else colocate_with(values):
-                    halves.append(bias.L2_LOSS(values))
+                    halves.append(ops.L2Loss(values))
         if not halves:
             return constants.constant(0.0, name="global_norm")
-        total = reductions.reduce_sum(shaping.PACK(halves, name="stack"))
+        total = reductions.reduce_sum(joining.PACK(halves, name="stack"))
         two = constants.constant(2.0, total.dtype.base_dtype)
         return unary_functions.SQRT(total * two, name="global_norm")  # type: ignore[operator]
 
@@ -160,6 +160,6 @@ def clip_by_global_norm(
             values = _values(t)
             with name_scope(None, "") if context.executing_eagerly() else colocate_with(values):
                 # 16-bit gradients may come with a norm that was computed in 32 bits.
-                scaled = values * arithmetic.cast(scale, values.dtype.base_dtype)  # type: ignore[operator]
+                scaled = values * casting.cast(scale, values.dtype.base_dtype)  # type: ignore[operator]
                 clipped.append(_like(t, shaping.identity(scaled, name=f"{scope}_{i}")))
         return clipped, use_norm

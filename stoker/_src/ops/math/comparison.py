@@ -15,10 +15,11 @@ from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, OpDefinition, broadcasting, define, unchanged
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import shaping
-from stoker._src.ops.math import reductions
+from stoker._src.ops.support.dispatching import elementwise
 from stoker._src.ops.support.unsigned import ordered
 
 # ---- order ------------------------------------------------------------------------------------------------------
@@ -38,24 +39,28 @@ GREATER_EQUAL = _order("GreaterEqual", torch.ge)
 
 
 @export("less", "math.less")
+@elementwise
 def less(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x < y, element by element."""
     return LESS(x, y, name=name)
 
 
 @export("less_equal", "math.less_equal")
+@elementwise
 def less_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x <= y, element by element."""
     return LESS_EQUAL(x, y, name=name)
 
 
 @export("greater", "math.greater")
+@elementwise
 def greater(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x > y, element by element."""
     return GREATER(x, y, name=name)
 
 
 @export("greater_equal", "math.greater_equal")
+@elementwise
 def greater_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x >= y, element by element."""
     return GREATER_EQUAL(x, y, name=name)
@@ -107,12 +112,14 @@ NOT_EQUAL.shape(equality_shape)
 
 
 @export("equal", "math.equal")
+@elementwise
 def equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x == y, element by element."""
     return EQUAL(x, y, name=name)
 
 
 @export("not_equal", "math.not_equal")
+@elementwise
 def not_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x != y, element by element."""
     return NOT_EQUAL(x, y, name=name)
@@ -154,24 +161,28 @@ LOGICAL_NOT.shape(unchanged)
 
 
 @export("logical_and", "math.logical_and")
+@elementwise
 def logical_and(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x and y, element by element."""
     return LOGICAL_AND(x, y, name=name)
 
 
 @export("logical_or", "math.logical_or")
+@elementwise
 def logical_or(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x or y, element by element."""
     return LOGICAL_OR(x, y, name=name)
 
 
 @export("logical_not", "math.logical_not")
+@elementwise
 def logical_not(x: Any, name: str | None = None) -> Tensor:
     """not x, element by element."""
     return LOGICAL_NOT(x, name=name)
 
 
 @export("math.logical_xor", v1="logical_xor")
+@elementwise
 def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
     """Whether exactly one of x and y is true, element by element."""
     either = LOGICAL_OR(x, y)
@@ -190,7 +201,7 @@ def _steps(x: Any, name: str | None, default: str, holds: Callable[[Tensor, Tens
             raise TypeError(f"Expected x to be numeric, instead found: {x}")
         flat = shaping.reshape(x, [-1])
         # Both slices are empty for zero or one element, so that the answer is true.
-        return reductions.reduce_all(holds(flat[1:], flat[:-1]))
+        return ops.reduce_all(holds(flat[1:], flat[:-1]))
 
 
 @export("math.is_non_decreasing", v1=("is_non_decreasing", "debugging.is_non_decreasing"))

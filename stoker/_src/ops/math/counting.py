@@ -15,14 +15,12 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import FLOATS_LIST, define, one_of, unchanged
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import control_dependencies, name_scope
-from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import joining, ranges, scattering, shaping
-from stoker._src.ops.control_flow import assertions
-from stoker._src.ops.math import arithmetic, reductions
-from stoker._src.ops.ragged import ragged_counting, ragged_tensor
+from stoker._src.ops.array import casting, constants, joining, scattering, shaping
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 from stoker._src.ops.support.movement import allocatable, itemsize
 from stoker._src.ops.support.values import torch_dtype
 
@@ -104,96 +102,6 @@ def dense_bincount_shape(input: Shape, size: np.ndarray | None, weights: Shape) 
     return Shape((last,)) if len(input) < 2 else Shape((input[0], last))
 
 
-def _bin_limits(arr: Tensor, minlength: Any, maxlength: Any) -> Tensor:
-    """How many bins there are: one more than the largest value, within the limits given."""
-    kind = arr.dtype.base_dtype
-    empty = arithmetic.cast(arithmetic.greater(ranges.size(arr), 0), kind)
-    size = arithmetic.multiply(arithmetic.add(reductions.reduce_max(arr), arithmetic.number(1, arr)), empty)
-    if minlength is not None:
-        size = arithmetic.maximum(convert_to_tensor(minlength, kind, name="minlength"), size)
-    if maxlength is not None:
-        size = arithmetic.minimum(convert_to_tensor(maxlength, kind, name="maxlength"), size)
-    return size
-
-
-@export(v1=("bincount", "math.bincount"))
-def bincount_v1(
-    arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32
-) -> Tensor:
-    """How often each whole number appears in `arr`; with `weights`, the sum of the weights at its places."""
-    return bincount(arr, weights, minlength, maxlength, dtype)
-
-
-@export(v2="math.bincount")
-def bincount(
-    arr: Any,
-    weights: Any = None,
-    minlength: Any = None,
-    maxlength: Any = None,
-    dtype: Any = dtypes.int32,
-    name: str | None = None,
-    axis: Any = None,
-    binary_output: bool = False,
-) -> Tensor:
-    """How often each whole number appears in `arr`; with `weights`, the sum of the weights at its places.
-
-    Args:
-        arr: Whole numbers from 0, of rank 2 at most where `axis` is given.
-        weights: A weight for each element; the result has its dtype.
-        minlength: The least number of bins.
-        maxlength: The number of bins above which values are left out.
-        dtype: The dtype of counts.
-        name: A name for the scope.
-        axis: 0 or None counts over all elements, -1 row by row.
-        binary_output: Whether to say only if a number appears.
-
-    Raises:
-        ValueError: another axis, or both weights and `binary_output`.
-    """
-    with name_scope(name, "bincount"):
-        if isinstance(arr, (SparseTensor, ragged_tensor.RaggedTensor)):
-            if axis == -1:
-                return _rows_of_parts(arr, weights, minlength, maxlength, as_dtype(dtype), binary_output)
-            arr = arr.values if isinstance(arr, SparseTensor) else arr.flat_values
-            weights = getattr(weights, "flat_values", getattr(weights, "values", weights))
-        arr = convert_to_tensor(arr, name="arr")
-        if not arr.dtype.is_integer:
-            arr = arithmetic.cast(arr, dtypes.int32)
-        if binary_output and weights is not None:
-            raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
-        if axis not in (None, 0, -1):
-            raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
-        size = _bin_limits(arr, minlength, maxlength)
-        if weights is None:
-            amounts = shaping.zeros([0], as_dtype(dtype))
-        else:
-            amounts = convert_to_tensor(weights, name="weights")
-        if axis != -1:
-            arr = shaping.reshape(arr, [-1])
-            amounts = amounts if weights is None else shaping.reshape(amounts, [-1])
-        return DENSE_BINCOUNT(arr, size, amounts, binary_output=binary_output)
-
-
-def _rows_of_parts(arr: Any, weights: Any, minlength: Any, maxlength: Any, dtype: DType, binary_output: bool) -> Tensor:
-    """Counts for each row of a sparse or ragged tensor."""
-    if binary_output and weights is not None:
-        raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
-    values = arr.values if isinstance(arr, SparseTensor) else arr.flat_values
-    if values.dtype.base_dtype not in INDEX:
-        values = arithmetic.cast(values, dtypes.int32)
-    size = _bin_limits(values, minlength, maxlength)
-    if weights is None:
-        amounts = shaping.zeros([0], dtype)
-    else:
-        amounts = weights.values if isinstance(weights, SparseTensor) else weights.flat_values
-    if isinstance(arr, SparseTensor):
-        return ragged_counting.SPARSE_BINCOUNT(
-            arr.indices, values, arr.dense_shape, size, amounts, binary_output=binary_output
-        )
-    splits = arithmetic.cast(arr.row_splits, dtypes.int64)
-    return ragged_counting.RAGGED_BINCOUNT(splits, values, size, amounts, binary_output=binary_output)
-
-
 # ---- histograms -------------------------------------------------------------------------------------------------
 
 HISTOGRAM_FIXED_WIDTH = define(
@@ -262,17 +170,17 @@ def histogram_fixed_width_bins(
         flat = shaping.reshape(values, [-1])
         limits = convert_to_tensor(value_range, name="value_range")
         count = convert_to_tensor(nbins, dtypes.int32, name="nbins")
-        positive = assertions.assert_op(arithmetic.GREATER(count, 0), ["nbins must be positive, found", count])
+        positive = ops.assert_op(comparison.GREATER(count, 0), ["nbins must be positive, found", count])
         with control_dependencies([] if positive is None else [positive]):
-            wide = arithmetic.cast(count, values.dtype.base_dtype)
+            wide = casting.cast(count, values.dtype.base_dtype)
         low, high = limits[0], limits[1]
         scaled = arithmetic.truediv(arithmetic.subtract(flat, low), arithmetic.subtract(high, low))
-        wide = arithmetic.cast(wide, scaled.dtype.base_dtype)
-        places = arithmetic.floor(arithmetic.multiply(wide, scaled))
+        wide = casting.cast(wide, scaled.dtype.base_dtype)
+        places = unary_functions.floor(arithmetic.multiply(wide, scaled))
         inside = arithmetic.maximum(
-            arithmetic.minimum(places, arithmetic.subtract(wide, 1)), arithmetic.number(0, places)
+            arithmetic.minimum(places, arithmetic.subtract(wide, 1)), constants.number(0, places)
         )
-        return shaping.reshape(arithmetic.cast(inside, as_dtype(dtype)), sizes)
+        return shaping.reshape(casting.cast(inside, as_dtype(dtype)), sizes)
 
 
 BUCKETIZE = define("Bucketize(input: T) -> (output: int32)", T=_COUNTED, boundaries=FLOATS_LIST)
@@ -302,8 +210,8 @@ def _count_nonzero(x: Any, axis: Any, keepdims: bool, dtype: Any, name: str | No
         x = convert_to_tensor(x, name="input")
         kind = x.dtype.base_dtype
         zero = shaping.zeros([], kind) if kind is not dtypes.string else convert_to_tensor("")
-        hits = arithmetic.cast(arithmetic.not_equal(x, zero), dtypes.int64)
-        return arithmetic.cast(reductions.reduce_sum(hits, axis, keepdims), as_dtype(dtype))
+        hits = casting.cast(comparison.not_equal(x, zero), dtypes.int64)
+        return casting.cast(reductions.reduce_sum(hits, axis, keepdims), as_dtype(dtype))
 
 
 @export(v1=("count_nonzero", "math.count_nonzero"))
@@ -360,23 +268,23 @@ def _confusion_matrix(
         labels, predictions = _of_one_rank(
             convert_to_tensor(labels, name="labels"), convert_to_tensor(predictions, name="predictions")
         )
-        labels, predictions = arithmetic.cast(labels, dtypes.int64), arithmetic.cast(predictions, dtypes.int64)
+        labels, predictions = casting.cast(labels, dtypes.int64), casting.cast(predictions, dtypes.int64)
         _check_classes(labels, "labels", None)
         _check_classes(predictions, "predictions", None)
         if num_classes is None:
             largest = arithmetic.maximum(reductions.reduce_max(predictions), reductions.reduce_max(labels))
-            count = arithmetic.add(largest, arithmetic.number(1, largest))
+            count = arithmetic.add(largest, constants.number(1, largest))
         else:
-            count = arithmetic.cast(convert_to_tensor(num_classes), dtypes.int64)
+            count = casting.cast(convert_to_tensor(num_classes), dtypes.int64)
             _check_classes(labels, "labels", count)
             _check_classes(predictions, "predictions", count)
         kind = as_dtype(dtype)
         if weights is not None:
             weights = convert_to_tensor(weights)
             predictions.shape.assert_is_compatible_with(weights.shape)
-        amounts = shaping.ones_like(predictions, kind) if weights is None else arithmetic.cast(weights, kind)
+        amounts = shaping.ones_like(predictions, kind) if weights is None else casting.cast(weights, kind)
         places = joining.stack([labels, predictions], axis=1)
-        return scattering.SCATTER_ND(places, amounts, shaping.PACK([count, count]))
+        return scattering.SCATTER_ND(places, amounts, joining.PACK([count, count]))
 
 
 def _check_classes(classes: Tensor, label: str, count: Tensor | None) -> None:

@@ -15,13 +15,14 @@ from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, one_of
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import ranges, selection, shaping
+from stoker._src.ops.array import casting, constants, joining, ranges, selection, shaping
 from stoker._src.ops.array.constants import constant
-from stoker._src.ops.linalg import decompositions
-from stoker._src.ops.math import arithmetic, scans, sorting, unary_functions
+from stoker._src.ops.math import arithmetic, comparison, scans, unary_functions
+from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.unsigned import modular, ordered
 
 AXES = one_of(*INDEX, default=dtypes.int32)
@@ -139,11 +140,9 @@ def mean_grad(op: Operation, g: Tensor) -> Any:
     # Dividing before spreading: one division for each output, not for each input (unless there are none of these).
     if before == 0:
         return arithmetic.realdiv(
-            _spread(g, x, axes, op.attr("keep_dims")), arithmetic.cast(factor, g.dtype.base_dtype)
+            _spread(g, x, axes, op.attr("keep_dims")), casting.cast(factor, g.dtype.base_dtype)
         ), None
-    return _spread(
-        arithmetic.realdiv(g, arithmetic.cast(factor, g.dtype.base_dtype)), x, axes, op.attr("keep_dims")
-    ), None
+    return _spread(arithmetic.realdiv(g, casting.cast(factor, g.dtype.base_dtype)), x, axes, op.attr("keep_dims")), None
 
 
 def kept_sizes(x: Tensor, axes: Tensor) -> Any:
@@ -160,9 +159,9 @@ def kept_sizes(x: Tensor, axes: Tensor) -> Any:
     # 1 at each axis, 0 elsewhere, as a sum of one-hot rows; then sizes * (1 - mask) + mask.
     sizes = shaping.SHAPE_OP(x)
     count = ranges.rank(x)
-    wrapped = arithmetic.FLOOR_MOD(arithmetic.cast(shaping.reshape(axes, [-1, 1]), dtypes.int32), count)
-    hits = arithmetic.cast(arithmetic.equal(wrapped, ranges.range(0, count)), dtypes.int32)
-    mask = MAX(shaping.concat([shaping.zeros_like(shaping.reshape(sizes, [1, -1])), hits], 0), 0)
+    wrapped = arithmetic.FLOOR_MOD(casting.cast(shaping.reshape(axes, [-1, 1]), dtypes.int32), count)
+    hits = casting.cast(comparison.equal(wrapped, ranges.range(0, count)), dtypes.int32)
+    mask = MAX(joining.concat([shaping.zeros_like(shaping.reshape(sizes, [1, -1])), hits], 0), 0)
     return arithmetic.add(arithmetic.multiply(sizes, arithmetic.subtract(1, mask)), mask)
 
 
@@ -210,28 +209,28 @@ def prod_grad(op: Operation, g: Tensor) -> Any:
         first = known[: len(reduced)].size
         flat_sizes: Any = [first if first is not None else -1, -1 if first is not None else known[len(reduced) :].size]
         if None in flat_sizes or 0 in flat_sizes:
-            flat_sizes = shaping.PACK([reduce_prod(sizes[: len(reduced)]), reduce_prod(sizes[len(reduced) :])])
+            flat_sizes = joining.PACK([reduce_prod(sizes[: len(reduced)]), reduce_prod(sizes[len(reduced) :])])
         inverse: Any = np.argsort(order).tolist()
     else:
         count = ranges.rank(x)
-        wrapped = arithmetic.FLOOR_MOD(arithmetic.cast(shaping.reshape(axes, [-1]), dtypes.int32), count)
+        wrapped = arithmetic.FLOOR_MOD(casting.cast(shaping.reshape(axes, [-1]), dtypes.int32), count)
         every = ranges.range(0, count)
-        is_reduced = reduce_any(arithmetic.equal(shaping.reshape(wrapped, [-1, 1]), every), 0)
+        is_reduced = reduce_any(comparison.equal(shaping.reshape(wrapped, [-1, 1]), every), 0)
         # Sorting by (kept, position) brings the reduced dimensions to the front.
-        order = sorting.argsort(
+        order = ops.argsort(
             arithmetic.add(
-                arithmetic.multiply(arithmetic.cast(arithmetic.logical_not(is_reduced), dtypes.int32), count), every
+                arithmetic.multiply(casting.cast(comparison.logical_not(is_reduced), dtypes.int32), count), every
             )
         )
         moved = shaping.transpose(x, order)
         sizes = shaping.shape(moved)
-        number = reduce_sum(arithmetic.cast(is_reduced, dtypes.int32))
-        flat_sizes = shaping.PACK([reduce_prod(sizes[:number]), reduce_prod(sizes[number:])])
+        number = reduce_sum(casting.cast(is_reduced, dtypes.int32))
+        flat_sizes = joining.PACK([reduce_prod(sizes[:number]), reduce_prod(sizes[number:])])
         inverse = shaping.invert_permutation(order)
     flat = shaping.reshape(moved, flat_sizes)
     before = scans.cumprod(flat, axis=0, exclusive=True)
     after = scans.cumprod(flat, axis=0, exclusive=True, reverse=True)
-    others = shaping.reshape(arithmetic.multiply(arithmetic.conj(before), arithmetic.conj(after)), sizes)
+    others = shaping.reshape(arithmetic.multiply(unary_functions.conj(before), unary_functions.conj(after)), sizes)
     if not (isinstance(inverse, list) and inverse == list(builtin_range(len(inverse)))):
         others = shaping.transpose(others, inverse)
     return shaping.reshape(arithmetic.multiply(g, others), shaping.shape(x)), None
@@ -279,7 +278,7 @@ def extreme_grad(op: Operation, g: Tensor) -> Any:
     if not op.attr("keep_dims"):
         sizes = kept_sizes(x, axes)
         y, g = shaping.reshape(y, sizes), shaping.reshape(g, sizes)
-    hits = arithmetic.cast(arithmetic.equal(y, x), g.dtype.base_dtype)
+    hits = casting.cast(comparison.equal(y, x), g.dtype.base_dtype)
     count = SUM(hits, axes, keep_dims=True)
     return arithmetic.multiply(arithmetic.realdiv(hits, count), g), None
 
@@ -369,6 +368,7 @@ def _reduce(definition: OpDefinition, python_name: str, doc: str) -> Any:
     doc = f"{doc} over `axis` (all dimensions for None).\n\n`reduction_indices` and `keep_dims` are older names."
 
     @export(python_name, f"math.{python_name}")
+    @dispatched
     @named(python_name, doc)
     def reduce(
         input_tensor: Any,
@@ -426,7 +426,7 @@ def reduce_logsumexp(
         largest = reduce_max(x, axis, True)
         finite = selection.SELECT_V2(unary_functions.is_finite(largest), largest, 0)
         largest = shaping.stop_gradient(finite)
-        result = arithmetic.log(reduce_sum(arithmetic.exp(arithmetic.subtract(x, largest)), axis, keep))
+        result = unary_functions.log(reduce_sum(unary_functions.exp(arithmetic.subtract(x, largest)), axis, keep))
         if not keep:
             largest = shaping.reshape(largest, shaping.SHAPE_OP(result))
         return arithmetic.ADD_V2(result, largest, name=scope)
@@ -445,11 +445,11 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
             raise TypeError(f"Input must be either real or complex. Received integer type {x.dtype!r}.")
         distance = x - reduce_mean(x, axis, True)
         if distance.dtype.is_complex:
-            squares = arithmetic.cast(
-                unary_functions.real(arithmetic.multiply(arithmetic.conj(distance), distance)), _real(distance)
+            squares = casting.cast(
+                unary_functions.real(arithmetic.multiply(unary_functions.conj(distance), distance)), _real(distance)
             )
         else:
-            squares = arithmetic.square(distance)
+            squares = unary_functions.square(distance)
         return reduce_mean(squares, axis, keepdims)
 
 
@@ -461,7 +461,7 @@ def _real(x: Tensor) -> DType:
 def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The standard deviation over `axis`: the square root of the variance."""
     with name_scope(name, "reduce_std"):
-        return arithmetic.sqrt(reduce_variance(convert_to_tensor(input_tensor), axis, keepdims))
+        return unary_functions.sqrt(reduce_variance(convert_to_tensor(input_tensor), axis, keepdims))
 
 
 # ---- norm -------------------------------------------------------------------------------------------------------
@@ -469,7 +469,7 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
 
 def _euclidean(x: Tensor, axis: Any) -> Tensor:
     # Of complex numbers it is complex too, with imaginary part zero, as TensorFlow has it.
-    return arithmetic.sqrt(reduce_sum(x * arithmetic.conj(x), axis, True))
+    return unary_functions.sqrt(reduce_sum(x * unary_functions.conj(x), axis, True))
 
 
 def _moved_last(x: Tensor, axes: list[int]) -> tuple[Any, Any]:
@@ -478,7 +478,7 @@ def _moved_last(x: Tensor, axes: list[int]) -> tuple[Any, Any]:
     if rank is None:
         count = ranges.rank(x)
         chosen = arithmetic.floormod(convert_to_tensor(axes), count)
-        order = shaping.concat([selection.LIST_DIFF(ranges.range(count), chosen)[0], chosen], 0)
+        order = joining.concat([selection.LIST_DIFF(ranges.range(count), chosen)[0], chosen], 0)
         return order, shaping.invert_permutation(order)
     last = [axis % rank for axis in axes]
     order = [axis for axis in builtin_range(rank) if axis not in last] + last
@@ -490,11 +490,11 @@ def _matrix_or_vector_norm(x: Tensor, ord: Any, axis: Any, matrix: bool) -> Tens
         if matrix and ord in (2, 2.0):
             order, back = _moved_last(x, axis)
             moved = shaping.transpose(x, order)
-            largest = reduce_max(decompositions.svd(moved, compute_uv=False), -1, True)
-            largest = shaping.reshape(largest, shaping.concat([shaping.shape(largest), [1]], 0))
+            largest = reduce_max(ops.svd(moved, compute_uv=False), -1, True)
+            largest = shaping.reshape(largest, joining.concat([shaping.shape(largest), [1]], 0))
             return shaping.transpose(largest, back)
         return _euclidean(x, axis)
-    size = arithmetic.abs(x)
+    size = unary_functions.abs(x)
     if matrix and ord in (1, 1.0, np.inf):
         # The largest sum of a column (1) or of a row (infinity).
         inner, outer = (axis[0], axis[1]) if ord != np.inf else (axis[1], axis[0])
@@ -503,8 +503,8 @@ def _matrix_or_vector_norm(x: Tensor, ord: Any, axis: Any, matrix: bool) -> Tens
         return reduce_sum(size, axis, True)
     if ord == np.inf:
         return reduce_max(size, axis, True)
-    power = arithmetic.number(ord, size)
-    return arithmetic.power(reduce_sum(arithmetic.power(size, power), axis, True), arithmetic.number(1.0 / ord, size))
+    power = constants.number(ord, size)
+    return arithmetic.power(reduce_sum(arithmetic.power(size, power), axis, True), constants.number(1.0 / ord, size))
 
 
 def _norm(tensor: Any, ord: Any, axis: Any, keepdims: bool, name: str | None) -> Tensor:
@@ -574,5 +574,5 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
     with name_scope(name, "normalize", [tensor]):
         x = convert_to_tensor(tensor)
         size = _norm(x, ord, axis, True, None)
-        size = arithmetic.cast(size, x.dtype.base_dtype)
+        size = casting.cast(size, x.dtype.base_dtype)
         return arithmetic.truediv(x, size), size

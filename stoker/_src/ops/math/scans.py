@@ -19,7 +19,8 @@ from stoker._src.graph.conversion import convert_to_tensor, dtype_of
 from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.array import constants
+from stoker._src.ops.math import arithmetic, comparison, unary_functions
 from stoker._src.ops.support.unsigned import SIGNED_TWIN, flipped, modular
 from stoker._src.ops.support.values import torch_dtype
 
@@ -91,17 +92,17 @@ def cumulative_logsumexp_grad(op: Operation, g: Tensor) -> Any:
     """exp(x) times the running sum of g exp(-y), in logarithms, apart for the two signs of g."""
     x, axis = op.inputs
     y = op.outputs[0]
-    lowest = arithmetic.number(g.dtype.base_dtype.min, g)  # finite, for the sake of the second derivative
+    lowest = constants.number(g.dtype.base_dtype.min, g)  # finite, for the sake of the second derivative
 
     def part(signed: Tensor) -> Tensor:
-        positive = arithmetic.greater(signed, arithmetic.number(0, g))
-        logs = arithmetic.select(positive, arithmetic.log(signed), lowest)
+        positive = comparison.greater(signed, constants.number(0, g))
+        logs = arithmetic.select(positive, unary_functions.log(signed), lowest)
         running = CUMULATIVE_LOGSUMEXP(
             arithmetic.subtract(logs, y), axis, exclusive=op.attr("exclusive"), reverse=not op.attr("reverse")
         )
-        return arithmetic.exp(arithmetic.add(running, x))
+        return unary_functions.exp(arithmetic.add(running, x))
 
-    return arithmetic.subtract(part(g), part(arithmetic.negative(g))), None
+    return arithmetic.subtract(part(g), part(unary_functions.negative(g))), None
 
 
 @export("cumsum", "math.cumsum")

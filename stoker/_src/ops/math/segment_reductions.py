@@ -18,8 +18,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import gathering, ranges, shaping
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.array import casting, constants, gathering, joining, ranges, shaping
+from stoker._src.ops.math import arithmetic, comparison, unary_functions
 from stoker._src.ops.support.movement import allocatable
 from stoker._src.ops.support.unsigned import modular, ordered
 
@@ -195,18 +195,18 @@ def segment_sum_grad(op: Operation, g: Tensor) -> Any:
 @SEGMENT_MEAN.grad
 def segment_mean_grad(op: Operation, g: Tensor) -> Any:
     data, ids = op.inputs
-    column = shaping.concat(
+    column = joining.concat(
         [shaping.SHAPE_OP(ids), shaping.fill(arithmetic.subtract(shaping.reshape(ranges.rank(data), [1]), 1), 1)], 0
     )
-    ones = shaping.fill(column, arithmetic.number(1, g))
+    ones = shaping.fill(column, constants.number(1, g))
     return _gather(arithmetic.realdiv(g, SEGMENT_SUM(ones, ids)), ids), None
 
 
 def _shared(op: Operation, g: Tensor, total: Callable[[Tensor], Tensor]) -> Tensor:
     """The gradient of an extreme: rows that tie share it."""
     data, ids = op.inputs[:2]
-    hits = arithmetic.equal(data, _gather(op.outputs[0], ids))
-    counts = total(arithmetic.cast(hits, g.dtype.base_dtype))
+    hits = comparison.equal(data, _gather(op.outputs[0], ids))
+    counts = total(casting.cast(hits, g.dtype.base_dtype))
     share = _gather(arithmetic.realdiv(g, counts), ids)
     return arithmetic.select(hits, share, shaping.zeros_like(share))
 
@@ -225,10 +225,10 @@ def segment_prod_grad(op: Operation, g: Tensor) -> Any:
 
 
 def _product_grad(data: Tensor, ids: Tensor, g: Tensor, apply: Any, total: Any, product: Any) -> Tensor:
-    zero = arithmetic.equal(data, arithmetic.number(0, data))
-    zeros = apply(arithmetic.cast(zero, dtypes.int32), total)
+    zero = comparison.equal(data, constants.number(0, data))
+    zeros = apply(casting.cast(zero, dtypes.int32), total)
     # Two zeros in a segment make every partial product zero.
-    g = arithmetic.select(arithmetic.greater(zeros, 1), shaping.zeros_like(g), g)
+    g = arithmetic.select(comparison.greater(zeros, 1), shaping.zeros_like(g), g)
     whole = apply(arithmetic.select(zero, shaping.ones_like(data), data), product)
     rows = _gather(apply(data, product), ids)
     without = _gather(whole, ids)
@@ -320,9 +320,9 @@ def _gather_dropping_negatives(x: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, 
     """Rows of x for each id, zeros for negative ids; with the ids made usable and whether each was."""
     usable = arithmetic.maximum(ids, shaping.zeros_like(ids))
     rows = _gather(x, usable)
-    kept = arithmetic.greater_equal(ids, arithmetic.number(0, ids))
+    kept = comparison.greater_equal(ids, constants.number(0, ids))
     extra = arithmetic.subtract(ranges.rank(rows), ranges.rank(ids))
-    shape = shaping.concat([shaping.SHAPE_OP(kept), shaping.fill(shaping.reshape(extra, [1]), 1)], 0)
+    shape = joining.concat([shaping.SHAPE_OP(kept), shaping.fill(shaping.reshape(extra, [1]), 1)], 0)
     mask = shaping.reshape(kept, shape)
     return arithmetic.select(mask, rows, shaping.zeros_like(rows)), usable, mask
 
@@ -337,8 +337,8 @@ def unsorted_segment_sum_grad(op: Operation, g: Tensor) -> Any:
 def unsorted_segment_extreme_grad(op: Operation, g: Tensor) -> Any:
     data, ids, count = op.inputs
     chosen, usable, mask = _gather_dropping_negatives(op.outputs[0], ids)
-    hits = arithmetic.logical_and(arithmetic.equal(data, chosen), mask)
-    counts = UNSORTED_SEGMENT_SUM(arithmetic.cast(hits, g.dtype.base_dtype), ids, count)
+    hits = comparison.logical_and(comparison.equal(data, chosen), mask)
+    counts = UNSORTED_SEGMENT_SUM(casting.cast(hits, g.dtype.base_dtype), ids, count)
     share = _gather(arithmetic.realdiv(g, counts), usable)
     return arithmetic.select(hits, share, shaping.zeros_like(share)), None, None
 
@@ -347,9 +347,9 @@ def unsorted_segment_extreme_grad(op: Operation, g: Tensor) -> Any:
 def unsorted_segment_prod_grad(op: Operation, g: Tensor) -> Any:
     """The product of a segment's other rows: of those that are not zero, unless more than one is."""
     data, ids, count = op.inputs
-    zero = arithmetic.equal(data, arithmetic.number(0, data))
-    zeros = UNSORTED_SEGMENT_SUM(arithmetic.cast(zero, dtypes.int32), ids, count)
-    g = arithmetic.select(arithmetic.greater(zeros, 1), shaping.zeros_like(g), g)
+    zero = comparison.equal(data, constants.number(0, data))
+    zeros = UNSORTED_SEGMENT_SUM(casting.cast(zero, dtypes.int32), ids, count)
+    g = arithmetic.select(comparison.greater(zeros, 1), shaping.zeros_like(g), g)
     nonzero = arithmetic.select(zero, shaping.ones_like(data), data)
     usable = arithmetic.maximum(ids, shaping.zeros_like(ids))
     without = _gather(UNSORTED_SEGMENT_PROD(nonzero, ids, count), usable)
@@ -379,14 +379,14 @@ def _row_counts(data: Tensor, ids: Tensor, num_segments: Any) -> Tensor:
     ones = shaping.ones(shaping.SHAPE_OP(ids), dtype=data.dtype.base_dtype)
     counts = UNSORTED_SEGMENT_SUM(ones, ids, num_segments)
     extra = arithmetic.subtract(ranges.rank(data), ranges.rank(ids))
-    shape = shaping.concat(
+    shape = joining.concat(
         [
             shaping.reshape(num_segments, [1]),
-            shaping.fill(shaping.reshape(extra, [1]), arithmetic.number(1, num_segments)),
+            shaping.fill(shaping.reshape(extra, [1]), constants.number(1, num_segments)),
         ],
         0,
     )
-    return arithmetic.maximum(shaping.reshape(counts, shape), arithmetic.number(1, counts))
+    return arithmetic.maximum(shaping.reshape(counts, shape), constants.number(1, counts))
 
 
 @export("math.unsorted_segment_mean", v1="unsorted_segment_mean")
@@ -404,4 +404,4 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
     with name_scope(name, "UnsortedSegmentSqrtN"):
         data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         counts = _row_counts(data, ids, num_segments)
-        return UNSORTED_SEGMENT_SUM(data, ids, num_segments) / arithmetic.sqrt(counts)
+        return UNSORTED_SEGMENT_SUM(data, ids, num_segments) / unary_functions.sqrt(counts)

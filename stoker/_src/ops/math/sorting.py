@@ -18,8 +18,8 @@ from stoker._src.graph.definition import ANY, INT, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import joining, ranges, shaping, value_checks
-from stoker._src.ops.math import arithmetic, reductions, segment_reductions
+from stoker._src.ops.array import casting, constants, joining, ranges, shaping, value_checks
+from stoker._src.ops.math import arithmetic, comparison, reductions, segment_reductions, unary_functions
 from stoker._src.ops.support.unsigned import ordered
 from stoker._src.ops.support.values import from_numpy, torch_dtype
 
@@ -98,7 +98,7 @@ def top_k_v2_shape(input: Shape, k: np.ndarray | None) -> tuple[Shape, Shape]:
 
 def _top_k_grad(op: Operation, g: Tensor) -> Tensor:
     """The gradient put back where the values came from, row by row of the flattened input."""
-    x, places = op.inputs[0], arithmetic.cast(op.outputs[1], dtypes.int32)
+    x, places = op.inputs[0], casting.cast(op.outputs[1], dtypes.int32)
     known = x.static_shape
     sizes = shaping.shape(x)
     if known.known:
@@ -109,7 +109,7 @@ def _top_k_grad(op: Operation, g: Tensor) -> Tensor:
     chosen = places.static_shape[-1]
     chosen = shaping.SHAPE_OP(places)[-1] if chosen is None else chosen
     starts = arithmetic.multiply(ranges.range(0, rows), width)
-    where = arithmetic.add(shaping.reshape(starts, [-1, 1]), shaping.reshape(places, shaping.PACK([rows, chosen])))
+    where = arithmetic.add(shaping.reshape(starts, [-1, 1]), shaping.reshape(places, joining.PACK([rows, chosen])))
     flat = segment_reductions.UNSORTED_SEGMENT_SUM(shaping.reshape(g, [-1]), shaping.reshape(where, [-1]), count)
     return shaping.reshape(flat, sizes)
 
@@ -168,15 +168,15 @@ def _sorted(values: Any, axis: Any, direction: str, which: int) -> Tensor:
     if direction == "ASCENDING":
         # The largest of mirrored values: -x for floats, -1 - x (no overflow) for integers, the top for unsigned ones.
         if kind.is_integer:
-            mirror = arithmetic.number(int(kind.max) if kind.is_unsigned else -1, turned)
+            mirror = constants.number(int(kind.max) if kind.is_unsigned else -1, turned)
             turned = arithmetic.SUB(mirror, turned, name="sub")
         else:
-            turned = arithmetic.negative(turned)
+            turned = unary_functions.negative(turned)
     result = TOP_K_V2(turned, _width(turned))[which]
     result = result if back is None else back(result)
     if direction == "DESCENDING" or which:
         return result
-    return arithmetic.negative(result) if mirror is None else arithmetic.SUB(mirror, result, name="sub_1")
+    return unary_functions.negative(result) if mirror is None else arithmetic.SUB(mirror, result, name="sub_1")
 
 
 @export("sort")
@@ -228,8 +228,8 @@ def nth_element_shape(input: Shape, n: np.ndarray | None) -> Shape:
 def nth_element_grad(op: Operation, g: Tensor) -> Any:
     """Elements equal to the chosen one share the gradient."""
     x, y = op.inputs[0], op.outputs[0]
-    column = shaping.concat([shaping.shape(y), [1]], 0)
-    hits = arithmetic.cast(arithmetic.equal(shaping.reshape(y, column), x), g.dtype.base_dtype)
+    column = joining.concat([shaping.shape(y), [1]], 0)
+    hits = casting.cast(comparison.equal(shaping.reshape(y, column), x), g.dtype.base_dtype)
     count = reductions.reduce_sum(hits, -1, True)
     return arithmetic.multiply(arithmetic.realdiv(hits, count), shaping.reshape(g, column)), None
 

@@ -18,10 +18,11 @@ from stoker._src.graph.definition import OpDefinition, define
 from stoker._src.graph.definition import broadcasting as broadcast_rule
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import broadcasting, shaping
-from stoker._src.ops.math import arithmetic, reductions, special_kernels, unary_functions
+from stoker._src.ops.array import broadcasting, casting, constants, shaping
+from stoker._src.ops.math import arithmetic, comparison, reductions, special_kernels, unary_functions
 from stoker._src.ops.math.special_kernels import in_double
 from stoker._src.ops.math.unary_functions import unary
+from stoker._src.ops.support.dispatching import elementwise
 
 _WIDE = (dtypes.float32, dtypes.float64)
 
@@ -52,6 +53,7 @@ def _public(
     """The function of an op of one operand; with `scope`, the op keeps its own name inside a scope of that name."""
 
     @export(*names, v1=v1, v2=v2)
+    @elementwise
     @named(python_name, doc)
     def apply(x: Any, name: str | None = None) -> Tensor:
         if not scope:
@@ -66,11 +68,11 @@ def _public(
 
 
 def _scaled(factor: float, exponent: Tensor) -> Tensor:
-    return arithmetic.multiply(arithmetic.number(factor, exponent), arithmetic.exp(exponent))
+    return arithmetic.multiply(constants.number(factor, exponent), unary_functions.exp(exponent))
 
 
 def _minus_square(x: Tensor) -> Tensor:
-    return arithmetic.negative(arithmetic.square(x))
+    return unary_functions.negative(unary_functions.square(x))
 
 
 ERF = unary(
@@ -89,7 +91,7 @@ ERFINV = unary(
     "Erfinv",
     torch.erfinv,
     FLOATS,
-    lambda op, g: arithmetic.multiply(g, _scaled(numbers.sqrt(numbers.pi) / 2, arithmetic.square(_y(op)))),
+    lambda op, g: arithmetic.multiply(g, _scaled(numbers.sqrt(numbers.pi) / 2, unary_functions.square(_y(op)))),
 )
 NDTRI = unary(
     "Ndtri",
@@ -98,7 +100,7 @@ NDTRI = unary(
     lambda op, g: arithmetic.multiply(
         g,
         _scaled(
-            numbers.sqrt(2 * numbers.pi), arithmetic.multiply(arithmetic.number(0.5, g), arithmetic.square(_y(op)))
+            numbers.sqrt(2 * numbers.pi), arithmetic.multiply(constants.number(0.5, g), unary_functions.square(_y(op)))
         ),
     ),
 )
@@ -136,7 +138,7 @@ def _digamma(x: torch.Tensor) -> torch.Tensor:
 
 
 DIGAMMA = unary(
-    "Digamma", _digamma, FLOATS, lambda op, g: arithmetic.multiply(g, POLYGAMMA(arithmetic.number(1, g), _x(op)))
+    "Digamma", _digamma, FLOATS, lambda op, g: arithmetic.multiply(g, POLYGAMMA(constants.number(1, g), _x(op)))
 )
 lgamma = _public(LGAMMA, "lgamma", "The logarithm of |gamma(x)|.", "math.lgamma", v1="lgamma")
 digamma = _public(DIGAMMA, "digamma", "The derivative of lgamma.", "math.digamma", v1="digamma")
@@ -175,24 +177,24 @@ IGAMMA_GRAD_A = _pair("IgammaGradA(a: T, x: T) -> (z: T)", in_double(special_ker
 @POLYGAMMA.grad
 def polygamma_grad(op: Operation, g: Tensor) -> Any:
     a, x = op.inputs
-    slope = POLYGAMMA(arithmetic.add(a, arithmetic.number(1, a)), x)
+    slope = POLYGAMMA(arithmetic.add(a, constants.number(1, a)), x)
     return None, broadcasting.reduce_to_inputs(a, x, None, arithmetic.multiply(g, slope))[1]
 
 
 @ZETA.grad
 def zeta_grad(op: Operation, g: Tensor) -> Any:
     x, q = op.inputs
-    slope = arithmetic.multiply(arithmetic.negative(x), ZETA(arithmetic.add(x, arithmetic.number(1, x)), q))
+    slope = arithmetic.multiply(unary_functions.negative(x), ZETA(arithmetic.add(x, constants.number(1, x)), q))
     return None, broadcasting.reduce_to_inputs(x, q, None, arithmetic.multiply(g, slope))[1]
 
 
 def _igamma_gradients(op: Operation, g: Tensor) -> Any:
     a, x = op.inputs
-    density = arithmetic.exp(
+    density = unary_functions.exp(
         arithmetic.subtract(
             arithmetic.add(
-                arithmetic.negative(x),
-                arithmetic.multiply(arithmetic.subtract(a, arithmetic.number(1, a)), arithmetic.log(x)),
+                unary_functions.negative(x),
+                arithmetic.multiply(arithmetic.subtract(a, constants.number(1, a)), unary_functions.log(x)),
             ),
             lgamma(a),
         )
@@ -209,7 +211,7 @@ def igamma_grad(op: Operation, g: Tensor) -> Any:
 
 @IGAMMAC.grad
 def igammac_grad(op: Operation, g: Tensor) -> Any:
-    return _igamma_gradients(op, arithmetic.negative(g))
+    return _igamma_gradients(op, unary_functions.negative(g))
 
 
 @export("math.polygamma", v1="polygamma")
@@ -219,12 +221,14 @@ def polygamma(a: Any, x: Any, name: str | None = None) -> Tensor:
 
 
 @export("math.zeta", v1="zeta")
+@elementwise
 def zeta(x: Any, q: Any, name: str | None = None) -> Tensor:
     """The Hurwitz zeta function: the sum of (q + n)^-x over n >= 0."""
     return ZETA(x, q, name=name)
 
 
 @export("math.igamma", v1="igamma")
+@elementwise
 def igamma(a: Any, x: Any, name: str | None = None) -> Tensor:
     """The lower regularised incomplete gamma function."""
     return IGAMMA(a, x, name=name)
@@ -269,16 +273,16 @@ BETAINC.shape(betainc_shape)
 def betainc_grad(op: Operation, g: Tensor) -> Any:
     """The density of the beta distribution for x; the derivatives by a and b are not known in closed form."""
     a, b, x = op.inputs
-    one = arithmetic.number(1, x)
+    one = constants.number(1, x)
     log_beta = arithmetic.subtract(arithmetic.add(lgamma(a), lgamma(b)), lgamma(arithmetic.add(a, b)))
     exponent = arithmetic.add(
-        XLOG1PY(arithmetic.subtract(b, one), arithmetic.negative(x)),
+        XLOG1PY(arithmetic.subtract(b, one), unary_functions.negative(x)),
         arithmetic.subtract(XLOGY(arithmetic.subtract(a, one), x), log_beta),
     )
     return (
         None,
         None,
-        broadcasting.reduce_to_inputs(op.outputs[0], x, None, arithmetic.multiply(g, arithmetic.exp(exponent)))[1],
+        broadcasting.reduce_to_inputs(op.outputs[0], x, None, arithmetic.multiply(g, unary_functions.exp(exponent)))[1],
     )
 
 
@@ -319,7 +323,7 @@ XDIVY = _pair("Xdivy(x: T, y: T) -> (z: T)", _zero_where_zero(torch.div, "xdivy_
 
 
 def _is_set(x: Tensor) -> Tensor:
-    return arithmetic.cast(arithmetic.not_equal(x, arithmetic.number(0, x)), x.dtype.base_dtype)
+    return casting.cast(comparison.not_equal(x, constants.number(0, x)), x.dtype.base_dtype)
 
 
 # TensorFlow does not conjugate these three derivatives of complex numbers.
@@ -335,18 +339,19 @@ def xlogy_grad(op: Operation, g: Tensor) -> Any:
 @XLOG1PY.grad
 def xlog1py_grad(op: Operation, g: Tensor) -> Any:
     x, y = op.inputs
-    to_x, to_y = XLOG1PY(_is_set(x), y), XDIVY(x, arithmetic.add(y, arithmetic.number(1, y)))
+    to_x, to_y = XLOG1PY(_is_set(x), y), XDIVY(x, arithmetic.add(y, constants.number(1, y)))
     return broadcasting.reduce_to_inputs(x, y, arithmetic.multiply(to_x, g), arithmetic.multiply(to_y, g))
 
 
 @XDIVY.grad
 def xdivy_grad(op: Operation, g: Tensor) -> Any:
     x, y = op.inputs
-    to_x, to_y = XDIVY(_is_set(x), y), XDIVY(arithmetic.negative(x), arithmetic.square(y))
+    to_x, to_y = XDIVY(_is_set(x), y), XDIVY(unary_functions.negative(x), unary_functions.square(y))
     return broadcasting.reduce_to_inputs(x, y, arithmetic.multiply(to_x, g), arithmetic.multiply(to_y, g))
 
 
 @export("math.xlogy")
+@elementwise
 def xlogy(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x log(y), and 0 where x is 0."""
     return XLOGY(x, y, name=name)
@@ -360,6 +365,7 @@ def xlog1py(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @export("math.xdivy")
+@elementwise
 def xdivy(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y, and 0 where x is 0."""
     with name_scope(name, "xdivy", [x]):
@@ -377,15 +383,15 @@ def _ratio_at_zero(op: Operation, slope: Tensor) -> Tensor:
     """A slope with y / x in it, which is 1/2 at 0."""
     x = _x(op)
     return arithmetic.select(
-        arithmetic.equal(x, arithmetic.number(0, x)),
-        arithmetic.multiply(shaping.ones_like(x), arithmetic.number(0.5, x)),
+        comparison.equal(x, constants.number(0, x)),
+        arithmetic.multiply(shaping.ones_like(x), constants.number(0.5, x)),
         slope,
     )
 
 
 def _safe(x: Tensor) -> Tensor:
     """x with 1 in place of 0, to divide by."""
-    return arithmetic.select(arithmetic.equal(x, arithmetic.number(0, x)), shaping.ones_like(x), x)
+    return arithmetic.select(comparison.equal(x, constants.number(0, x)), shaping.ones_like(x), x)
 
 
 def _left_of_zero(function: Callable[..., torch.Tensor], value: float) -> Callable[..., torch.Tensor]:
@@ -407,7 +413,7 @@ BESSEL_I0 = _bessel("BesselI0", _special.i0, lambda op: BESSEL_I1(_x(op)))
 BESSEL_I0E = _bessel(
     "BesselI0e",
     _special.i0e,
-    lambda op: arithmetic.subtract(BESSEL_I1E(_x(op)), arithmetic.multiply(arithmetic.sign(_x(op)), _y(op))),
+    lambda op: arithmetic.subtract(BESSEL_I1E(_x(op)), arithmetic.multiply(unary_functions.sign(_x(op)), _y(op))),
 )
 BESSEL_I1 = _bessel(
     "BesselI1",
@@ -421,11 +427,15 @@ BESSEL_I1E = _bessel(
         op,
         arithmetic.subtract(
             BESSEL_I0E(_x(op)),
-            arithmetic.multiply(_y(op), arithmetic.add(arithmetic.sign(_x(op)), arithmetic.reciprocal(_safe(_x(op))))),
+            arithmetic.multiply(
+                _y(op), arithmetic.add(unary_functions.sign(_x(op)), unary_functions.reciprocal(_safe(_x(op))))
+            ),
         ),
     ),
 )
-BESSEL_J0 = _bessel("BesselJ0", in_double(special_kernels.bessel_j0), lambda op: arithmetic.negative(BESSEL_J1(_x(op))))
+BESSEL_J0 = _bessel(
+    "BesselJ0", in_double(special_kernels.bessel_j0), lambda op: unary_functions.negative(BESSEL_J1(_x(op)))
+)
 BESSEL_J1 = _bessel(
     "BesselJ1",
     in_double(special_kernels.bessel_j1),
@@ -434,7 +444,7 @@ BESSEL_J1 = _bessel(
 BESSEL_K0 = _bessel(
     "BesselK0",
     _left_of_zero(_special.modified_bessel_k0, numbers.inf),
-    lambda op: arithmetic.negative(BESSEL_K1(_x(op))),
+    lambda op: unary_functions.negative(BESSEL_K1(_x(op))),
 )
 BESSEL_K0E = _bessel(
     "BesselK0e",
@@ -444,20 +454,22 @@ BESSEL_K0E = _bessel(
 BESSEL_K1 = _bessel(
     "BesselK1",
     _left_of_zero(_special.modified_bessel_k1, numbers.inf),
-    lambda op: arithmetic.subtract(arithmetic.negative(BESSEL_K0(_x(op))), _over(_y(op), _x(op))),
+    lambda op: arithmetic.subtract(unary_functions.negative(BESSEL_K0(_x(op))), _over(_y(op), _x(op))),
 )
 BESSEL_K1E = _bessel(
     "BesselK1e",
     _left_of_zero(_special.scaled_modified_bessel_k1, numbers.inf),
     lambda op: arithmetic.subtract(
-        arithmetic.multiply(_y(op), arithmetic.subtract(arithmetic.number(1, _y(op)), arithmetic.reciprocal(_x(op)))),
+        arithmetic.multiply(
+            _y(op), arithmetic.subtract(constants.number(1, _y(op)), unary_functions.reciprocal(_x(op)))
+        ),
         BESSEL_K0E(_x(op)),
     ),
 )
 BESSEL_Y0 = _bessel(
     "BesselY0",
     _left_of_zero(in_double(special_kernels.bessel_y0), -numbers.inf),
-    lambda op: arithmetic.negative(BESSEL_Y1(_x(op))),
+    lambda op: unary_functions.negative(BESSEL_Y1(_x(op))),
 )
 BESSEL_Y1 = _bessel(
     "BesselY1",
@@ -489,7 +501,7 @@ bessel_y1 = _bessel_function(BESSEL_Y1, "y1", "The Bessel function of the second
 
 def _quarter_turn(x: Tensor) -> Tensor:
     """pi x² / 2."""
-    return arithmetic.multiply(arithmetic.number(numbers.pi / 2, x), arithmetic.square(x))
+    return arithmetic.multiply(constants.number(numbers.pi / 2, x), unary_functions.square(x))
 
 
 def _integral(name: str, kernel: Callable[..., Any], slope: Callable[[Operation], Tensor]) -> OpDefinition:
@@ -519,29 +531,29 @@ DAWSN = _integral(
     "Dawsn",
     in_double(special_kernels.dawson),
     lambda op: arithmetic.subtract(
-        arithmetic.number(1, _x(op)),
-        arithmetic.multiply(arithmetic.multiply(arithmetic.number(2, _x(op)), _x(op)), _y(op)),
+        constants.number(1, _x(op)),
+        arithmetic.multiply(arithmetic.multiply(constants.number(2, _x(op)), _x(op)), _y(op)),
     ),
 )
 FRESNEL_COS = _integral(
-    "FresnelCos", in_double(special_kernels.fresnel_cos), lambda op: arithmetic.cos(_quarter_turn(_x(op)))
+    "FresnelCos", in_double(special_kernels.fresnel_cos), lambda op: unary_functions.cos(_quarter_turn(_x(op)))
 )
 FRESNEL_SIN = _integral(
-    "FresnelSin", in_double(special_kernels.fresnel_sin), lambda op: arithmetic.sin(_quarter_turn(_x(op)))
+    "FresnelSin", in_double(special_kernels.fresnel_sin), lambda op: unary_functions.sin(_quarter_turn(_x(op)))
 )
 EXPINT = _integral(
     "Expint",
     _with_exponential(in_double(special_kernels.expint)),
-    lambda op: arithmetic.realdiv(arithmetic.exp(_x(op)), _x(op)),
+    lambda op: arithmetic.realdiv(unary_functions.exp(_x(op)), _x(op)),
 )
 
 
 def _spence_slope(op: Operation) -> Tensor:
     x = _x(op)
     one = shaping.ones_like(x)
-    at_one = arithmetic.equal(x, one)
+    at_one = comparison.equal(x, one)
     gap = arithmetic.select(at_one, one, arithmetic.subtract(one, x))
-    return arithmetic.select(at_one, arithmetic.negative(one), arithmetic.realdiv(unary_functions.log(x), gap))
+    return arithmetic.select(at_one, unary_functions.negative(one), arithmetic.realdiv(unary_functions.log(x), gap))
 
 
 SPENCE = _integral("Spence", _with_inverse(in_double(special_kernels.spence)), _spence_slope)

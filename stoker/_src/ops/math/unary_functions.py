@@ -9,15 +9,18 @@ import torch
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import COMPLEX, FLOATS, INEXACT, NUMERIC, SIGNED_INTS, DType, DTypeSet
+from stoker._src.base.errors import InvalidArgumentError, OpError
 from stoker._src.base.export import Names, export, named
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, unchanged
 from stoker._src.graph.definition import broadcasting as broadcast_rule
 from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import broadcasting, selection, shaping
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.array import broadcasting, casting, constants, selection, shaping
+from stoker._src.ops.math import comparison
+from stoker._src.ops.support.dispatching import elementwise
 from stoker._src.ops.support.lowering import alike_loop, unary_loop
 from stoker._src.ops.support.unsigned import modular
 from stoker._src.ops.support.values import torch_dtype
@@ -41,6 +44,7 @@ def function(definition: OpDefinition, python_name: str, doc: str, *names: str, 
     """The public function `python_name(x, name=None)` of an op."""
 
     @export(*names, v1=v1, v2=v2)
+    @elementwise
     @named(python_name, doc)
     def apply(x: Any, name: str | None = None) -> Tensor:
         return definition(x, name=name)
@@ -49,15 +53,15 @@ def function(definition: OpDefinition, python_name: str, doc: str, *names: str, 
 
 
 def _times(g: Tensor, slope: Any) -> Tensor:
-    return arithmetic.multiply(g, slope)
+    return ops.multiply(g, slope)
 
 
 def _plus_one(x: Tensor) -> Tensor:
-    return arithmetic.add(arithmetic.number(1, x), x)
+    return ops.add(constants.number(1, x), x)
 
 
 def _one_minus(x: Tensor) -> Tensor:
-    return arithmetic.subtract(arithmetic.number(1, x), x)
+    return ops.subtract(constants.number(1, x), x)
 
 
 def _x(op: Operation) -> Tensor:
@@ -81,12 +85,12 @@ CONJ.grad(lambda op, g: conj(g))
 REAL_PART = define("Real(input: T) -> (output: Tout)", T=_COMPLEX, Tout=_PARTS)
 REAL_PART.kernel(lambda input: input.real.clone())
 REAL_PART.shape(unchanged)
-REAL_PART.grad(lambda op, g: COMPLEX_OF(g, arithmetic.number(0, g), Tout=op.inputs[0].dtype.base_dtype))
+REAL_PART.grad(lambda op, g: COMPLEX_OF(g, constants.number(0, g), Tout=op.inputs[0].dtype.base_dtype))
 
 IMAG_PART = define("Imag(input: T) -> (output: Tout)", T=_COMPLEX, Tout=_PARTS)
 IMAG_PART.kernel(lambda input: input.imag.clone())
 IMAG_PART.shape(unchanged)
-IMAG_PART.grad(lambda op, g: COMPLEX_OF(arithmetic.number(0, g), g, Tout=op.inputs[0].dtype.base_dtype))
+IMAG_PART.grad(lambda op, g: COMPLEX_OF(constants.number(0, g), g, Tout=op.inputs[0].dtype.base_dtype))
 
 ANGLE = define("Angle(input: T) -> (output: Tout)", T=_COMPLEX, Tout=_PARTS)
 ANGLE.kernel(lambda input: torch.angle(input))
@@ -98,9 +102,7 @@ def angle_grad(op: Operation, g: Tensor) -> Tensor:
     """With z = re + i im, the angle changes by (re d im - im d re) / |z|², written as -g / (im + i re)."""
     z = op.inputs[0]
     turned = COMPLEX_OF(imag(z), real(z), Tout=z.dtype.base_dtype)
-    return arithmetic.multiply(
-        negative(COMPLEX_OF(g, arithmetic.number(0, g), Tout=z.dtype.base_dtype)), reciprocal(turned)
-    )
+    return ops.multiply(negative(COMPLEX_OF(g, constants.number(0, g), Tout=z.dtype.base_dtype)), reciprocal(turned))
 
 
 COMPLEX_ABS = define("ComplexAbs(x: T) -> (y: Tout)", T=_COMPLEX, Tout=_PARTS)
@@ -112,8 +114,8 @@ COMPLEX_ABS.shape(unchanged)
 def complex_abs_grad(op: Operation, g: Tensor) -> Tensor:
     """g x / |x|, written out because the derivative of Sign is taken for zero."""
     x, size = op.inputs[0], op.outputs[0]
-    scaled = arithmetic.multiply(COMPLEX_OF(g, arithmetic.number(0, g), Tout=x.dtype.base_dtype), x)
-    return arithmetic.DIV_NO_NAN(scaled, COMPLEX_OF(size, arithmetic.number(0, size), Tout=x.dtype.base_dtype))
+    scaled = ops.multiply(COMPLEX_OF(g, constants.number(0, g), Tout=x.dtype.base_dtype), x)
+    return ops.DivNoNan(scaled, COMPLEX_OF(size, constants.number(0, size), Tout=x.dtype.base_dtype))
 
 
 COMPLEX_OF = define("Complex(real: T, imag: T) -> (out: Tout)", T=_PARTS, Tout=_COMPLEX)
@@ -135,6 +137,7 @@ def _part_dtype(x: Tensor) -> DType:
 
 
 @export("math.conj", v1="conj")
+@elementwise
 def conj(x: Any, name: str | None = None) -> Tensor:
     """The complex conjugate; real tensors are returned as they are."""
     if isinstance(x, Tensor) and (x.dtype.is_floating or x.dtype.is_integer):
@@ -149,6 +152,7 @@ def conj(x: Any, name: str | None = None) -> Tensor:
 
 
 @export("math.real", v1="real")
+@elementwise
 def real(input: Any, name: str | None = None) -> Tensor:
     """The real part; real tensors are returned as they are."""
     with name_scope(name, "Real", [input]) as scope:
@@ -161,6 +165,7 @@ def real(input: Any, name: str | None = None) -> Tensor:
 
 
 @export("math.imag", v1="imag")
+@elementwise
 def imag(input: Any, name: str | None = None) -> Tensor:
     """The imaginary part: zeros for a real tensor."""
     with name_scope(name, "Imag", [input]) as scope:
@@ -169,6 +174,7 @@ def imag(input: Any, name: str | None = None) -> Tensor:
 
 
 @export("math.angle", v1="angle")
+@elementwise
 def angle(input: Any, name: str | None = None) -> Tensor:
     """The argument of complex numbers, in (-pi, pi]; 0 or pi for real ones."""
     with name_scope(name, "Angle", [input]) as scope:
@@ -176,8 +182,8 @@ def angle(input: Any, name: str | None = None) -> Tensor:
         if x.dtype.is_complex:
             return ANGLE(x, Tout=_part_dtype(x), name=scope)
         zero = shaping.zeros_like(x)
-        half_turns = arithmetic.multiply(arithmetic.number(3.141592653589793, x), shaping.ones_like(x))
-        return selection.SELECT(arithmetic.less(x, zero), half_turns, zero)
+        half_turns = ops.multiply(constants.number(3.141592653589793, x), shaping.ones_like(x))
+        return selection.SELECT(comparison.less(x, zero), half_turns, zero)
 
 
 @export("complex", "dtypes.complex")
@@ -221,6 +227,7 @@ negative = function(NEG, "negative", "-x.", "negative", "math.negative", v1="neg
 
 
 @export("abs", "math.abs")
+@elementwise
 def abs(x: Any, name: str | None = None) -> Any:
     """The absolute value; of complex numbers the modulus."""
     with name_scope(name, "Abs", [x]) as scope:
@@ -237,13 +244,12 @@ def complex_abs(x: Any, name: str | None = None) -> Tensor:
 
 
 @export("sign", "math.sign")
+@elementwise
 def sign(x: Any, name: str | None = None) -> Tensor:
     """-1, 0 or 1 by the sign of x; x / |x| for complex numbers, which unlike the op Sign has their gradient."""
     x = convert_to_tensor(x)
     if x.dtype.is_complex:
-        return arithmetic.DIV_NO_NAN(
-            x, arithmetic.cast(COMPLEX_ABS(x, Tout=_part_dtype(x)), x.dtype.base_dtype), name=name
-        )
+        return ops.DivNoNan(x, casting.cast(COMPLEX_ABS(x, Tout=_part_dtype(x)), x.dtype.base_dtype), name=name)
     return SIGN(x, name=name)
 
 
@@ -253,7 +259,7 @@ def sign(x: Any, name: str | None = None) -> Tensor:
 def _integer_reciprocal(x: torch.Tensor) -> torch.Tensor:
     if x.dtype.is_floating_point or x.dtype.is_complex:
         return torch.reciprocal(x)
-    arithmetic.check_divisor(x)
+    check_divisor(x)
     return torch.div(torch.ones_like(x), x, rounding_mode="trunc")
 
 
@@ -261,7 +267,7 @@ SQUARE = unary(
     "Square",
     modular(torch.square),
     NUMERIC,
-    lambda op, g: _times(g, arithmetic.multiply(_x(op), arithmetic.number(2, g))),
+    lambda op, g: _times(g, ops.multiply(_x(op), constants.number(2, g))),
 )
 SQRT = unary("Sqrt", torch.sqrt, INEXACT, lambda op, g: SQRT_GRAD(op.outputs[0], g))
 RSQRT = unary("Rsqrt", torch.rsqrt, INEXACT, lambda op, g: RSQRT_GRAD(op.outputs[0], g))
@@ -306,18 +312,14 @@ INV_GRAD = _slope("InvGrad", reciprocal_grad_kernel)
 
 @SQRT_GRAD.grad
 def sqrt_grad_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
-    scaled = arithmetic.realdiv(g, op.inputs[0])
-    return arithmetic.multiply(negative(conj(scaled)), op.outputs[0]), arithmetic.multiply(
-        arithmetic.number(0.5, g), scaled
-    )
+    scaled = ops.realdiv(g, op.inputs[0])
+    return ops.multiply(negative(conj(scaled)), op.outputs[0]), ops.multiply(constants.number(0.5, g), scaled)
 
 
 @RSQRT_GRAD.grad
 def rsqrt_grad_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     y, dy = conj(op.inputs[0]), op.inputs[1]
-    to_y = arithmetic.multiply(
-        arithmetic.multiply(arithmetic.number(-1.5, g), arithmetic.multiply(conj(g), dy)), square(y)
-    )
+    to_y = ops.multiply(ops.multiply(constants.number(-1.5, g), ops.multiply(conj(g), dy)), square(y))
     return to_y, RSQRT_GRAD(y, g)
 
 
@@ -325,7 +327,7 @@ def rsqrt_grad_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
 @INV_GRAD.grad
 def reciprocal_grad_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     y, dy = conj(op.inputs[0]), op.inputs[1]
-    to_y = arithmetic.multiply(arithmetic.multiply(arithmetic.number(-2, g), arithmetic.multiply(conj(g), dy)), y)
+    to_y = ops.multiply(ops.multiply(constants.number(-2, g), ops.multiply(conj(g), dy)), y)
     return to_y, RECIPROCAL_GRAD(y, g)
 
 
@@ -413,24 +415,21 @@ for _definition, _loop in (
 @SIGMOID_GRAD.grad
 def sigmoid_grad_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     y, dy = conj(op.inputs[0]), conj(op.inputs[1])
-    through = arithmetic.multiply(g, dy)
-    return arithmetic.subtract(
-        through, arithmetic.multiply(arithmetic.multiply(arithmetic.number(2, g), through), y)
-    ), SIGMOID_GRAD(y, g)
+    through = ops.multiply(g, dy)
+    return ops.subtract(through, ops.multiply(ops.multiply(constants.number(2, g), through), y)), SIGMOID_GRAD(y, g)
 
 
 @TANH_GRAD.grad
 def tanh_grad_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     y, dy = conj(op.inputs[0]), conj(op.inputs[1])
-    return arithmetic.multiply(arithmetic.multiply(arithmetic.multiply(g, dy), arithmetic.number(-2, g)), y), TANH_GRAD(
-        y, g
-    )
+    return ops.multiply(ops.multiply(ops.multiply(g, dy), constants.number(-2, g)), y), TANH_GRAD(y, g)
 
 
 sigmoid = function(SIGMOID, "sigmoid", "1 / (1 + exp(-x)).", "sigmoid", "math.sigmoid", "nn.sigmoid")
 
 
 @export("tanh", "math.tanh", "nn.tanh")
+@elementwise
 def tanh(x: Any, name: str | None = None) -> Any:
     """The hyperbolic tangent; of IndexedSlices, that of their values."""
     if isinstance(x, IndexedSlices):
@@ -466,8 +465,8 @@ def _to_the_end(kernel: Callable[..., torch.Tensor]) -> Callable[..., torch.Tens
 
 SINH = unary("Sinh", _to_the_end(torch.sinh), INEXACT, lambda op, g: _times(g, cosh(_x(op))))
 COSH = unary("Cosh", _to_the_end(torch.cosh), INEXACT, lambda op, g: _times(g, sinh(_x(op))))
-ASINH = unary("Asinh", torch.asinh, INEXACT, lambda op, g: arithmetic.realdiv(g, cosh(_y(op))))
-ACOSH = unary("Acosh", torch.acosh, INEXACT, lambda op, g: arithmetic.realdiv(g, sinh(_y(op))))
+ASINH = unary("Asinh", torch.asinh, INEXACT, lambda op, g: ops.realdiv(g, cosh(_y(op))))
+ACOSH = unary("Acosh", torch.acosh, INEXACT, lambda op, g: ops.realdiv(g, sinh(_y(op))))
 ATANH = unary("Atanh", torch.atanh, INEXACT, lambda op, g: _times(g, reciprocal(_one_minus(square(_x(op))))))
 
 sin = function(SIN, "sin", "The sine of x (in radians).", "sin", "math.sin")
@@ -502,6 +501,7 @@ rint = function(RINT, "rint", "The nearest whole number, the even one for halves
 
 
 @export("round", "math.round")
+@elementwise
 def round(x: Any, name: str | None = None) -> Tensor:
     """The nearest whole number, the even one for halves; integers are returned as they are."""
     x = convert_to_tensor(x, name="x")
@@ -527,3 +527,8 @@ is_inf = function(IS_INF, "is_inf", "Whether x is infinite.", "math.is_inf", v1=
 is_finite = function(
     IS_FINITE, "is_finite", "Whether x is a finite number.", "math.is_finite", v1=("is_finite", "debugging.is_finite")
 )
+
+
+def check_divisor(y: torch.Tensor, error: type[OpError] = InvalidArgumentError) -> None:
+    if not bool(torch.all(y)):
+        raise error(None, None, "Integer division by zero")

@@ -16,8 +16,9 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import selection, shaping
+from stoker._src.ops.array import casting, joining, selection, shaping
 from stoker._src.ops.math import arithmetic, comparison, special, unary_functions
+from stoker._src.ops.support.dispatching import elementwise
 from stoker._src.ops.support.lowering import alike_loop, unary_loop
 from stoker._src.ops.support.unsigned import SIGNED_TWIN
 
@@ -226,7 +227,9 @@ def softplus_gradient(op: Operation, g: Tensor) -> Tensor:
 def softplus_grad_gradient(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
     # sigmoid' = sigmoid(x) * sigmoid(-x) = 1 / (e^-x + 2 + e^x)
     gradients, x = op.inputs
-    spread = arithmetic.add(arithmetic.add(arithmetic.exp(arithmetic.negative(x)), _number(2, x)), arithmetic.exp(x))
+    spread = arithmetic.add(
+        arithmetic.add(unary_functions.exp(unary_functions.negative(x)), _number(2, x)), unary_functions.exp(x)
+    )
     return SOFTPLUS_GRAD(g, x), arithmetic.realdiv(arithmetic.multiply(g, gradients), spread)
 
 
@@ -252,12 +255,14 @@ def softsign_gradient(op: Operation, g: Tensor) -> Tensor:
 
 
 @export("nn.relu")
+@elementwise
 def relu(features: Any, name: str | None = None) -> Tensor:
     """max(features, 0)."""
     return RELU(features, name=name)
 
 
 @export("nn.relu6")
+@elementwise
 def relu6(features: Any, name: str | None = None) -> Tensor:
     """min(max(features, 0), 6)."""
     with name_scope(name, "Relu6", [features]) as scope:
@@ -265,35 +270,40 @@ def relu6(features: Any, name: str | None = None) -> Tensor:
 
 
 @export("nn.leaky_relu")
+@elementwise
 def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tensor:
     """features where positive, alpha (0.2 for None) * features elsewhere. Integers are taken as float32."""
     alpha = 0.2 if alpha is None else alpha
     with name_scope(name, "LeakyRelu", [features, alpha]) as scope:
         features = convert_to_tensor(features, name="features")
         if features.dtype.is_integer:
-            features = arithmetic.cast(features, dtypes.float32)
+            features = casting.cast(features, dtypes.float32)
         return LEAKY_RELU(features, alpha=alpha, name=scope)
 
 
 @export("nn.elu")
+@elementwise
 def elu(features: Any, name: str | None = None) -> Tensor:
     """features where positive, exp(features) - 1 elsewhere."""
     return ELU(features, name=name)
 
 
 @export("nn.selu")
+@elementwise
 def selu(features: Any, name: str | None = None) -> Tensor:
     """The scaled exponential linear unit (Klambauer et al., 2017)."""
     return SELU(features, name=name)
 
 
 @export("nn.softplus", "math.softplus")
+@elementwise
 def softplus(features: Any, name: str | None = None) -> Tensor:
     """log(exp(features) + 1)."""
     return SOFTPLUS(features, name=name)
 
 
 @export("nn.softsign", "math.softsign")
+@elementwise
 def softsign(features: Any, name: str | None = None) -> Tensor:
     """features / (abs(features) + 1)."""
     return SOFTSIGN(features, name=name)
@@ -304,7 +314,7 @@ def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
     """relu of `features` beside relu of their negatives, along `axis` (Shang et al., 2016)."""
     with name_scope(name, "CRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
-        return relu(shaping.concat([features, arithmetic.negative(features)], axis, name=scope))
+        return relu(joining.concat([features, unary_functions.negative(features)], axis, name=scope))
 
 
 @export(v2="nn.crelu")
@@ -314,19 +324,21 @@ def crelu_v2(features: Any, axis: int = -1, name: str | None = None) -> Tensor:
 
 
 @export("math.log_sigmoid", v1="log_sigmoid")
+@elementwise
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """log(sigmoid(x)), exact also where the sigmoid is tiny."""
     with name_scope(name, "LogSigmoid", [x]) as scope:
         x = convert_to_tensor(x, name="x")
-        return arithmetic.negative(softplus(arithmetic.negative(x)), name=scope)
+        return unary_functions.negative(softplus(unary_functions.negative(x)), name=scope)
 
 
 @export("nn.swish", "nn.silu")
+@elementwise
 def swish(features: Any, beta: Any = 1.0) -> Tensor:
     """features * sigmoid(beta * features) (Ramachandran et al., 2017)."""
     with name_scope(None, "swish", [features]):
         features = convert_to_tensor(features, name="features")
-        beta = arithmetic.cast(convert_to_tensor(beta, name="beta"), features.dtype.base_dtype)
+        beta = casting.cast(convert_to_tensor(beta, name="beta"), features.dtype.base_dtype)
         product = arithmetic.multiply(features, unary_functions.SIGMOID(arithmetic.multiply(beta, features)))
     return shaping.identity(product, name="IdentityN")  # TensorFlow's name for what has a custom gradient
 
@@ -344,9 +356,9 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
         if approximate:
             cube = arithmetic.power(x, _number(3, x))
             inner = _number(scalars.sqrt(2 / scalars.pi), x) * (x + _number(_single(0.044715), x) * cube)
-            return half * (_number(1, x) + arithmetic.tanh(inner))
+            return half * (_number(1, x) + unary_functions.tanh(inner))
         # By way of erfc, which keeps its digits where x is very negative.
-        return half * special.ERFC(arithmetic.negative(x) * _number(_single(scalars.sqrt(0.5)), x))
+        return half * special.ERFC(unary_functions.negative(x) * _number(_single(scalars.sqrt(0.5)), x))
 
 
 def _single(number: float) -> float:

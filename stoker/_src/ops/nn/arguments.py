@@ -9,7 +9,7 @@ import numpy as np
 
 from stoker._src.base.shapes import TensorShape
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import shaping, slicing
+from stoker._src.ops.array import joining, shaping, slicing
 
 
 def whole(value: Any, label: str) -> int:
@@ -124,13 +124,13 @@ def without_batch_dimensions(value: Tensor, spatial: int, op: Callable[[Tensor],
     if sizes[inner:].known:
         flat = shaping.reshape(value, [-1, *sizes[inner:]])
     else:
-        flat = shaping.reshape(value, shaping.concat([[-1], slicing.SLICE(shaping.shape(value), [inner], [-1])], 0))
+        flat = shaping.reshape(value, joining.concat([[-1], slicing.SLICE(shaping.shape(value), [inner], [-1])], 0))
     result = op(flat)
     outer = sizes[:inner]
     inner_shape = result.static_shape[1:]
     if outer.known and inner_shape.known:
         return shaping.reshape(result, [*outer, *inner_shape])
-    restored = shaping.concat(
+    restored = joining.concat(
         [slicing.SLICE(shaping.shape(value), [0], [inner]), slicing.SLICE(shaping.shape(result), [1], [-1])], 0
     )
     return shaping.reshape(result, restored)

@@ -12,7 +12,7 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, ranges, shaping
 from stoker._src.ops.control_flow import assertions, branches_and_loops, grouping
-from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.math import arithmetic, comparison, reductions
 
 
 @export("nn.compute_average_loss")
@@ -39,7 +39,7 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
     kind = losses.dtype.base_dtype
     if rank is None:
         check = assertions.assert_op(
-            arithmetic.greater_equal(ranges.rank(losses), 1),
+            comparison.greater_equal(ranges.rank(losses), 1),
             ["per_example_loss must have a rank of 1 or more.", losses],
         )
         losses = losses if check is None else grouping.with_dependencies([check], losses)
@@ -60,7 +60,7 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
             raise InvalidArgumentError(None, None, f"global_batch_size must be non-negative, not {known}.")
         if known is None:
             check = assertions.assert_op(
-                arithmetic.greater_equal(size, 0), ["global_batch_size must be non-negative.", size]
+                comparison.greater_equal(size, 0), ["global_batch_size must be non-negative.", size]
             )
             size = size if check is None else grouping.with_dependencies([check], size)
     total = reductions.reduce_sum(losses)
@@ -81,10 +81,10 @@ def _beside(losses: Tensor, weights: Tensor) -> Tensor:
         return shaping.expand_dims(weights, -1) if wanted - given == 1 else weights
     more = arithmetic.subtract(ranges.rank(weights), ranges.rank(losses))
     return branches_and_loops.cond(
-        arithmetic.equal(more, 1),
+        comparison.equal(more, 1),
         lambda: shaping.squeeze(weights, [-1]),
         lambda: branches_and_loops.cond(
-            arithmetic.equal(more, -1), lambda: shaping.expand_dims(weights, -1), lambda: weights
+            comparison.equal(more, -1), lambda: shaping.expand_dims(weights, -1), lambda: weights
         ),
     )
 

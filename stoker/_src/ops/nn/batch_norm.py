@@ -20,9 +20,9 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import BOOL, FLOAT, STRING, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import shaping
+from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.array.constants import constant
-from stoker._src.ops.math import arithmetic, reductions, unary_functions
+from stoker._src.ops.math import reductions, unary_functions
 from stoker._src.ops.nn.conv_kernels import channels_first, from_channels_first
 from stoker._src.ops.nn.windows import channel_axis
 
@@ -299,9 +299,9 @@ def _second_derivative(op: Operation, *gradients: Tensor) -> list[Tensor | None]
     the op computes dx = scale * r * P(g), dscale = sum(g * h), doffset = sum(g); dh = r * P(.) is linear and symmetric.
     """
     wide = op.inputs[2].dtype.base_dtype
-    g, x = arithmetic.cast(op.inputs[0], wide), arithmetic.cast(op.inputs[1], wide)
+    g, x = casting.cast(op.inputs[0], wide), casting.cast(op.inputs[1], wide)
     scale, reserved_mean, reserved_variance = op.inputs[2], op.inputs[3], op.inputs[4]
-    on_x, on_scale, on_offset = arithmetic.cast(gradients[0], wide), gradients[1], gradients[2]
+    on_x, on_scale, on_offset = casting.cast(gradients[0], wide), gradients[1], gradients[2]
     data_format, training = op.attr("data_format"), op.attr("is_training")
     axis = channel_axis(data_format)
     others = [i for i in range(len(data_format)) if i != axis]
@@ -336,7 +336,7 @@ def _second_derivative(op: Operation, *gradients: Tensor) -> list[Tensor | None]
         to_scale = reductions.reduce_sum(on_x * g * r, others)
     narrow = op.inputs[1].dtype.base_dtype
     rest: list[Tensor | None] = [None] * (len(op.inputs) - 3)
-    return [arithmetic.cast(to_g, narrow), arithmetic.cast(to_x, narrow), to_scale, *rest]
+    return [casting.cast(to_g, narrow), casting.cast(to_x, narrow), to_scale, *rest]
 
 
 _register(FUSED_BATCH_NORM, FUSED_BATCH_NORM_GRAD, False)

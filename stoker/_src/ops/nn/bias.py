@@ -16,7 +16,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import STRING, define, scalar
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import ranges, shaping
+from stoker._src.ops.array import casting, joining, ranges, shaping
 from stoker._src.ops.linalg import matrix_products
 from stoker._src.ops.math import arithmetic, comparison, reductions
 from stoker._src.ops.nn.activations import relu
@@ -130,7 +130,7 @@ def bias_add_grad_gradient(op: Operation, g: Tensor) -> Tensor:
         rank = x.static_shape.rank
         if rank is None:
             trailing = shaping.FILL(ranges.rank(x) - 2, 1)
-            g = shaping.reshape(g, shaping.concat([shaping.shape(g), trailing], 0))
+            g = shaping.reshape(g, joining.concat([shaping.shape(g), trailing], 0))
         else:
             g = shaping.reshape(g, [-1] + [1] * (rank - 2))
     return ranges.broadcast_to(g, shaping.shape(x))
@@ -209,7 +209,7 @@ def l2_loss(t: Any, name: str | None = None) -> Tensor:
 
 def _count_nonzero(value: Tensor) -> Tensor:
     nonzero = comparison.NOT_EQUAL(value, shaping.zeros([], value.dtype.base_dtype))
-    return reductions.reduce_sum(arithmetic.cast(nonzero, dtypes.int64))
+    return reductions.reduce_sum(casting.cast(nonzero, dtypes.int64))
 
 
 @export("nn.zero_fraction", "math.zero_fraction")
@@ -217,6 +217,6 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """The share of zeros in `value`, float32; NaN for an empty tensor."""
     with name_scope(name, "zero_fraction", [value]):
         value = convert_to_tensor(value, name="value")
-        count = arithmetic.cast(ranges.size(value, out_type=dtypes.int64), dtypes.float32)
-        nonzero = arithmetic.cast(_count_nonzero(value), dtypes.float32)
+        count = casting.cast(ranges.size(value, out_type=dtypes.int64), dtypes.float32)
+        nonzero = casting.cast(_count_nonzero(value), dtypes.float32)
         return shaping.identity(arithmetic.realdiv(arithmetic.subtract(count, nonzero), count), name="fraction")

@@ -12,7 +12,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import shaping, slicing
+from stoker._src.ops.array import joining, shaping, slicing
 from stoker._src.ops.nn.arguments import (
     either,
     for_each_dimension,
@@ -462,7 +462,7 @@ def conv1d_transpose(
             sizes: Any = [*known[:at], 1, *known[at:]]
         else:
             vector = convert_to_tensor(output_shape)
-            sizes = shaping.concat([slicing.SLICE(vector, [0], [at]), [1], slicing.SLICE(vector, [at], [-1])], 0)
+            sizes = joining.concat([slicing.SLICE(vector, [0], [at]), [1], slicing.SLICE(vector, [at], [-1])], 0)
         filters = shaping.EXPAND_DIMS(convert_to_tensor(filters, name="filters"), 0)
 
         def apply(wide: Tensor) -> Tensor:

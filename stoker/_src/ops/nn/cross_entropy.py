@@ -18,7 +18,7 @@ from stoker._src.graph.definition import define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import ranges, selection, shaping, slicing, value_checks
+from stoker._src.ops.array import casting, joining, ranges, selection, shaping, slicing, value_checks
 from stoker._src.ops.control_flow import assertions, grouping
 from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 from stoker._src.ops.nn.activations import relu
@@ -87,7 +87,7 @@ def softmax_cross_entropy_gradient(op: Operation, g_loss: Tensor, g_backprop: Te
     gradient = _scaled(g_loss, op.outputs[1])
     if not _is_zero(g_backprop):
         gradient = arithmetic.add(gradient, _through_probabilities(g_backprop, features))
-    return gradient, _scaled(g_loss, arithmetic.negative(LOG_SOFTMAX(features)))
+    return gradient, _scaled(g_loss, unary_functions.negative(LOG_SOFTMAX(features)))
 
 
 # ---- SparseSoftmaxCrossEntropyWithLogits ------------------------------------------------------------------------
@@ -186,9 +186,7 @@ def _required(name: str, sentinel: Any, **arguments: Any) -> None:
 def _wide(logits: Tensor) -> Tensor:
     """float16 and bfloat16 logits as float32, in which TensorFlow computes these losses."""
     return (
-        arithmetic.cast(logits, dtypes.float32)
-        if logits.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16)
-        else logits
+        casting.cast(logits, dtypes.float32) if logits.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16) else logits
     )
 
 
@@ -198,7 +196,7 @@ def _class_last(x: Tensor, axis: int) -> Tensor:
     if rank is None:
         count = ranges.rank(x)
         at = axis if axis >= 0 else arithmetic.add(count, axis)
-        order = shaping.concat(
+        order = joining.concat(
             [ranges.range(at), ranges.range(arithmetic.add(at, 1), count), shaping.expand_dims(at, 0)], 0
         )
     else:
@@ -212,7 +210,7 @@ def _dense(labels: Any, logits: Any, axis: int, name: str | None, default: str) 
         logits = convert_to_tensor(logits, name="logits")
         labels = convert_to_tensor(labels, name="labels")
         precise = _wide(logits)
-        labels = arithmetic.cast(labels, precise.dtype.base_dtype)
+        labels = casting.cast(labels, precise.dtype.base_dtype)
         rank = precise.static_shape.rank
         if axis != -1 and axis != (rank or 0) - 1:
             precise, labels = _class_last(precise, axis), _class_last(labels, axis)
@@ -227,7 +225,7 @@ def _dense(labels: Any, logits: Any, axis: int, name: str | None, default: str) 
             loss = shaping.reshape(loss, slicing.SLICE(sizes, [0], _one_less(precise)), name="Reshape_2")
             if precise.static_shape.rank is not None:
                 loss.set_shape(precise.static_shape[:-1])
-        return arithmetic.cast(loss, logits.dtype.base_dtype)
+        return casting.cast(loss, logits.dtype.base_dtype)
 
 
 def _rows(x: Tensor) -> Any:
@@ -237,12 +235,12 @@ def _rows(x: Tensor) -> Any:
         return [-1, last]
     sizes = shaping.shape(x)
     tail = slicing.SLICE(sizes, _one_less(x), [1])
-    return shaping.concat([[-1], tail], 0)
+    return joining.concat([[-1], tail], 0)
 
 
 def _one_less(x: Tensor) -> Any:
     rank = x.static_shape.rank
-    return [rank - 1] if rank is not None else shaping.PACK([arithmetic.subtract(ranges.rank(x), 1)])
+    return [rank - 1] if rank is not None else joining.PACK([arithmetic.subtract(ranges.rank(x), 1)])
 
 
 @export(v1="nn.softmax_cross_entropy_with_logits_v2")
@@ -300,14 +298,14 @@ def _sparse(labels: Any, logits: Any, name: str | None) -> Tensor:
         else:
             sizes = shaping.shape(labels)
             if not (found.known and expected.known):
-                fits = arithmetic.equal(sizes, shaping.shape(logits)[:-1])  # type: ignore[index]
+                fits = comparison.equal(sizes, shaping.shape(logits)[:-1])  # type: ignore[index]
                 check = assertions.assert_op(reductions.reduce_all(fits), ["labels and logits do not fit:", sizes])
                 labels = labels if check is None else grouping.with_dependencies([check], labels)
             matrix, vector = shaping.reshape(precise, _rows(precise)), shaping.reshape(labels, [-1])
             loss = SPARSE_SOFTMAX_CROSS_ENTROPY(matrix, vector, name=name).loss
             loss = shaping.reshape(loss, sizes)
             loss.set_shape(found)
-        return arithmetic.cast(loss, logits.dtype.base_dtype)
+        return casting.cast(loss, logits.dtype.base_dtype)
 
 
 @export(v1="nn.sparse_softmax_cross_entropy_with_logits")
@@ -358,8 +356,8 @@ def sigmoid_cross_entropy_with_logits(
         positive = comparison.GREATER_EQUAL(x, zeros)
         # Selects rather than max and abs: their gradients are right at 0 too.
         clipped = selection.SELECT(positive, x, zeros)
-        below = selection.SELECT(positive, arithmetic.negative(x), x)
-        return arithmetic.add(clipped - x * z, unary_functions.LOG1P(arithmetic.exp(below)), name=scope)
+        below = selection.SELECT(positive, unary_functions.negative(x), x)
+        return arithmetic.add(clipped - x * z, unary_functions.LOG1P(unary_functions.exp(below)), name=scope)
 
 
 @export(v2="nn.sigmoid_cross_entropy_with_logits")
@@ -376,8 +374,8 @@ def weighted_cross_entropy_with_logits_v2(labels: Any, logits: Any, pos_weight: 
         z = convert_to_tensor(labels, name="labels")
         _same_shape(x, z, "labels")
         weight = 1 + (pos_weight - 1) * z
-        softened = unary_functions.LOG1P(arithmetic.exp(arithmetic.negative(unary_functions.ABS(x)))) + relu(
-            arithmetic.negative(x)
+        softened = unary_functions.LOG1P(unary_functions.exp(unary_functions.negative(unary_functions.ABS(x)))) + relu(
+            unary_functions.negative(x)
         )
         return arithmetic.add((1 - z) * x, weight * softened, name=scope)
 
@@ -401,13 +399,13 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
         c = convert_to_tensor(log_input, name="log_input")
         z = convert_to_tensor(targets, name="targets")
         _same_shape(c, z, "targets")
-        result = arithmetic.exp(c) - c * z
+        result = unary_functions.exp(c) - c * z
         if compute_full_loss:
             dtype = z.dtype.base_dtype
             stirling = (
-                z * arithmetic.log(z)
+                z * unary_functions.log(z)
                 - z
-                + convert_to_tensor(0.5, dtype) * arithmetic.log(convert_to_tensor(2 * scalars.pi, dtype) * z)
+                + convert_to_tensor(0.5, dtype) * unary_functions.log(convert_to_tensor(2 * scalars.pi, dtype) * z)
             )
             zeros, ones = shaping.zeros_like(z), shaping.ones_like(z)
             small = comparison.LOGICAL_AND(comparison.GREATER_EQUAL(z, zeros), comparison.LESS_EQUAL(z, ones))

@@ -17,7 +17,7 @@ from stoker._src.graph.definition import INT, OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import gathering, pads, ranges, scattering, selection, shaping, slicing
+from stoker._src.ops.array import casting, gathering, joining, pads, ranges, scattering, selection, shaping, slicing
 from stoker._src.ops.control_flow import functional_loops
 from stoker._src.ops.math import arithmetic, comparison, reductions, scans, sorting
 from stoker._src.ops.nn import ctc_kernels
@@ -190,7 +190,7 @@ def ctc_loss(
     inputs = convert_to_tensor(either(inputs, "inputs", logits, "logits"))
     kind = inputs.dtype.base_dtype
     if kind in (dtypes.float16, dtypes.bfloat16):
-        inputs = arithmetic.cast(inputs, dtypes.float32)
+        inputs = casting.cast(inputs, dtypes.float32)
     if not time_major:
         inputs = shaping.transpose(inputs, [1, 0, 2])
     losses = CTC_LOSS(
@@ -202,7 +202,7 @@ def ctc_loss(
         ctc_merge_repeated=ctc_merge_repeated,
         ignore_longer_outputs_than_inputs=ignore_longer_outputs_than_inputs,
     ).loss
-    return arithmetic.cast(losses, kind)
+    return casting.cast(losses, kind)
 
 
 def _blank_last(logits: Tensor, values: Tensor, blank: Any, classes: Any) -> tuple[Tensor, Tensor]:
@@ -211,13 +211,13 @@ def _blank_last(logits: Tensor, values: Tensor, blank: Any, classes: Any) -> tup
     if isinstance(classes, Tensor):
         blank = convert_to_tensor(blank)
         after = ranges.range(arithmetic.add(blank, 1), classes)
-        order = shaping.concat([ranges.range(blank), after, shaping.reshape(blank, [1])], 0)
+        order = joining.concat([ranges.range(blank), after, shaping.reshape(blank, [1])], 0)
     elif blank == classes - 1:
         return logits, values
     else:
         order = [i for i in range(classes) if i != blank] + [blank]
     moved = gathering.GATHER_V2(logits, order, 2)
-    above = arithmetic.cast(
+    above = casting.cast(
         comparison.LESS(convert_to_tensor(blank, values.dtype.base_dtype), values), values.dtype.base_dtype
     )
     return moved, arithmetic.subtract(values, above)
@@ -248,7 +248,7 @@ def ctc_loss_v2(
         logits = convert_to_tensor(logits, name="logits")
         kind = logits.dtype.base_dtype
         if kind in (dtypes.float16, dtypes.bfloat16):
-            logits = arithmetic.cast(logits, dtypes.float32)
+            logits = casting.cast(logits, dtypes.float32)
         if not logits_time_major:
             logits = shaping.transpose(logits, [1, 0, 2])
         if is_sparse and blank_index is None:
@@ -263,16 +263,16 @@ def ctc_loss_v2(
                 f"Argument `blank_index` must be within num_classes: {blank_index} is not within {classes}."
             )
         if is_sparse:
-            moved, numbered = _blank_last(logits, arithmetic.cast(labels.values, dtypes.int32), blank, classes)
-            return arithmetic.cast(CTC_LOSS(moved, labels.indices, numbered, logit_length).loss, kind)
+            moved, numbered = _blank_last(logits, casting.cast(labels.values, dtypes.int32), blank, classes)
+            return casting.cast(CTC_LOSS(moved, labels.indices, numbered, logit_length).loss, kind)
         labels = convert_to_tensor(labels, name="labels")
         rows, batch = labels.static_shape.of_rank(2)[0], logits.static_shape[1]
         if None not in (rows, batch) and rows != batch:
             raise context.invalid(f"Incompatible shapes: labels have {rows} rows, the logits a batch of {batch}.")
         if not labels.dtype.is_integer:
             raise TypeError(f"Labels are integers, not {labels.dtype!r}.")
-        losses = _dense_loss(arithmetic.cast(labels, dtypes.int32), logits, label_length, logit_length, blank)
-        return shaping.identity(arithmetic.cast(losses, kind), name="IdentityN")
+        losses = _dense_loss(casting.cast(labels, dtypes.int32), logits, label_length, logit_length, blank)
+        return shaping.identity(casting.cast(losses, kind), name="IdentityN")
 
 
 _IMPOSSIBLE = 706.8936  # -log(1e-307), what TensorFlow gives where no path fits
@@ -285,12 +285,12 @@ def _dense_loss(labels: Tensor, logits: Tensor, label_length: Any, logit_length:
     counts = _lengths(label_length, "label_length")
     steps = arithmetic.minimum(_lengths(logit_length, "logit_length"), time)
     inside = comparison.LESS(ranges.RANGE(zero, width, one), shaping.EXPAND_DIMS(counts, 1))
-    same = arithmetic.equal(labels[:, 1:], labels[:, :-1])  # type: ignore[index]
+    same = comparison.equal(labels[:, 1:], labels[:, :-1])  # type: ignore[index]
     repeated = comparison.LOGICAL_AND(same, inside[:, 1:])
-    needed = arithmetic.add(counts, reductions.SUM(arithmetic.cast(repeated, dtypes.int32), [1]))
+    needed = arithmetic.add(counts, reductions.SUM(casting.cast(repeated, dtypes.int32), [1]))
     there = comparison.LOGICAL_AND(comparison.LESS(zero, counts), comparison.LESS_EQUAL(counts, width))
     fits = comparison.LOGICAL_AND(there, comparison.LESS_EQUAL(needed, steps))
-    empty = arithmetic.equal(counts, zero)
+    empty = comparison.equal(counts, zero)
     padded = pads.pad(labels, [[0, 0], [0, 1]])
     safe = selection.SELECT_V2(shaping.EXPAND_DIMS(fits, 1), padded, shaping.zeros_like(padded))
     indices, values = _sparse_labels(safe, selection.SELECT_V2(fits, counts, one))
@@ -299,7 +299,7 @@ def _dense_loss(labels: Tensor, logits: Tensor, label_length: Any, logit_length:
     dtype = logits.dtype.base_dtype
     blanks = arithmetic.subtract(reductions.reduce_logsumexp(logits, 2), gathering.GATHER_V2(logits, blank, 2))
     before = comparison.LESS(shaping.EXPAND_DIMS(ranges.RANGE(zero, time, one), 1), steps)
-    of_blanks = reductions.SUM(arithmetic.multiply(blanks, arithmetic.cast(before, dtype)), [0])
+    of_blanks = reductions.SUM(arithmetic.multiply(blanks, casting.cast(before, dtype)), [0])
     impossible = convert_to_tensor(_IMPOSSIBLE, dtype)
     return selection.SELECT_V2(fits, losses, selection.SELECT_V2(empty, of_blanks, impossible))
 
@@ -310,7 +310,7 @@ def _lengths(given: Any, name: str) -> Tensor:
         raise TypeError(f"Lengths are integers, not {lengths.dtype!r}: {name}")
     if lengths.static_shape.rank not in (1, None):
         raise context.invalid(f"Shape must be rank 1 but is rank {lengths.static_shape.rank}: {name}")
-    return arithmetic.cast(lengths, dtypes.int32)
+    return casting.cast(lengths, dtypes.int32)
 
 
 def _size(x: Tensor, axis: int) -> Tensor:
@@ -321,7 +321,7 @@ def _sparse_labels(labels: Any, label_length: Any) -> tuple[Tensor, Tensor]:
     """The first `label_length` labels of each row as (indices, values)."""
     labels = convert_to_tensor(labels, name="labels")
     lengths = convert_to_tensor(label_length, dtype_hint=dtypes.int32, name="label_length")
-    width = arithmetic.cast(_size(labels, 1), lengths.dtype.base_dtype)
+    width = casting.cast(_size(labels, 1), lengths.dtype.base_dtype)
     zero, one = (convert_to_tensor(number, lengths.dtype.base_dtype) for number in (0, 1))
     inside = comparison.LESS(ranges.RANGE(zero, width, one), shaping.EXPAND_DIMS(lengths, 1))
     indices = selection.WHERE(inside)
@@ -368,28 +368,28 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         lengths = convert_to_tensor(seq_length, dtype_hint=dtypes.int32, name="seq_length")
         sizes = shaping.shape(labels)
         first, rest, before = labels[:, :1], labels[:, 1:], labels[:, :-1]  # type: ignore[index]
-        changes = shaping.concat([shaping.FILL(shaping.shape(first), True), comparison.NOT_EQUAL(rest, before)], 1)
+        changes = joining.concat([shaping.FILL(shaping.shape(first), True), comparison.NOT_EQUAL(rest, before)], 1)
         position = ranges.RANGE(0, _size(labels, 1), 1)
-        inside = comparison.LESS(arithmetic.cast(position, lengths.dtype.base_dtype), shaping.EXPAND_DIMS(lengths, -1))
+        inside = comparison.LESS(casting.cast(position, lengths.dtype.base_dtype), shaping.EXPAND_DIMS(lengths, -1))
         kept = comparison.LOGICAL_AND(changes, inside)
-        counts = reductions.SUM(arithmetic.cast(kept, dtypes.int32), [1])
+        counts = reductions.SUM(casting.cast(kept, dtypes.int32), [1])
         # Each kept label goes to the place that the kept labels before it leave free.
-        places = scans.CUMSUM(arithmetic.cast(kept, dtypes.int32), 1) - 1
+        places = scans.CUMSUM(casting.cast(kept, dtypes.int32), 1) - 1
         indices = selection.WHERE(kept)
         columns = gathering.GATHER_ND(places, indices)
-        rows = arithmetic.cast(shaping.reshape(slicing.SLICE(indices, [0, 0], [-1, 1]), [-1]), dtypes.int32)
-        target = shaping.PACK([rows, columns], axis=1)
+        rows = casting.cast(shaping.reshape(slicing.SLICE(indices, [0, 0], [-1, 1]), [-1]), dtypes.int32)
+        target = joining.PACK([rows, columns], axis=1)
         width = shaping.reshape(reductions.MAX(counts, [0]), [1])
-        shape = shaping.concat([slicing.SLICE(sizes, [0], [1]), width], 0)
+        shape = joining.concat([slicing.SLICE(sizes, [0], [1]), width], 0)
         collapsed = scattering.SCATTER_ND(target, gathering.GATHER_ND(labels, indices), shape)
-        return shaping.identity(collapsed, name="Reshape_3"), arithmetic.cast(counts, lengths.dtype.base_dtype)
+        return shaping.identity(collapsed, name="Reshape_3"), casting.cast(counts, lengths.dtype.base_dtype)
 
 
 @export("nn.ctc_unique_labels")
 def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(the different labels of each row in order of first appearance, padded with zeros; for each label its place)."""
     with name_scope(name, "ctc_unique_labels", [labels]):
-        labels = arithmetic.cast(convert_to_tensor(labels, name="labels"), dtypes.int64)
+        labels = casting.cast(convert_to_tensor(labels, name="labels"), dtypes.int64)
 
         def of_row(row: Tensor) -> tuple[Tensor, Tensor]:
             unique, places = sorting.UNIQUE(row)

@@ -11,8 +11,8 @@ from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import pads, shaping, slicing
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.array import joining, pads, shaping, slicing
+from stoker._src.ops.math import arithmetic, unary_functions
 from stoker._src.ops.nn.arguments import starts_with_channels
 
 
@@ -90,10 +90,10 @@ def _to_multiple(value: Tensor, dim: int, added: int, rate: int) -> Any:
     if size is not None:
         return -(size + added) % rate
     found = shaping.reshape(slicing.SLICE(shaping.shape(value), [dim], [1]), [])
-    return arithmetic.FLOOR_MOD(arithmetic.negative(found + added), rate)
+    return arithmetic.FLOOR_MOD(unary_functions.negative(found + added), rate)
 
 
 def _matrix(pairs: list[list[Any]]) -> Any:
     if any(isinstance(each, Tensor) for pair in pairs for each in pair):
-        return shaping.PACK([shaping.PACK([convert_to_tensor(each) for each in pair]) for pair in pairs])
+        return joining.PACK([joining.PACK([convert_to_tensor(each) for each in pair]) for pair in pairs])
     return np.array(pairs, np.int32)

@@ -14,7 +14,7 @@ from stoker._src.graph.definition import INTS, STRING, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import selection
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.math import unary_functions
 from stoker._src.ops.nn.arguments import either
 from stoker._src.ops.nn.pool_kernels import scattered
 from stoker._src.ops.nn.windows import Windows, check_window_attr, check_window_sizes, window_shape, windows
@@ -190,8 +190,10 @@ def erosion2d(value: Any, kernel: Any, strides: Any, rates: Any, padding: str, n
     """min over the window of value - kernel, for each channel: the dual of `dilation2d`."""
     with name_scope(name, "erosion2d", [value, kernel]) as scope:
         mirrored = selection.REVERSE_V2(kernel, [0, 1])
-        return arithmetic.negative(
-            DILATION2D(arithmetic.negative(value), mirrored, strides=strides, rates=rates, padding=padding, name=scope)
+        return unary_functions.negative(
+            DILATION2D(
+                unary_functions.negative(value), mirrored, strides=strides, rates=rates, padding=padding, name=scope
+            )
         )
 
 

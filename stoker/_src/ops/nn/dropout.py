@@ -17,6 +17,7 @@ from stoker._src.ops.array import selection, shaping
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.math import arithmetic, comparison
 from stoker._src.ops.random import stateless_random, uniform_normal
+from stoker._src.ops.support.dispatching import elementwise
 
 
 def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
@@ -76,6 +77,7 @@ def _drop(x: Any, rate: Any, noise_shape: Any, sample: Any, name: str | None, de
 
 
 @export(v1="nn.dropout")
+@elementwise
 def dropout(
     x: Any,
     keep_prob: Any = None,
@@ -104,6 +106,7 @@ def dropout(
 
 
 @export(v2="nn.dropout")
+@elementwise
 def dropout_v2(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
     """Elements of `x` set to 0 with probability `rate`, the others divided by 1 - rate."""
 

@@ -12,17 +12,20 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import gathering, ranges, scattering, selection, shaping
+from stoker._src.ops.array import casting, gathering, joining, ranges, scattering, selection, shaping
 from stoker._src.ops.math import (
     arithmetic,
     clipping,
+    comparison,
     reductions,
     segment_reductions,
     sorting,
     sparse_segment_reductions,
+    unary_functions,
 )
 from stoker._src.ops.ragged import ragged_tensor
 from stoker._src.ops.sparse import sparse_functions
+from stoker._src.ops.support.dispatching import dispatched
 
 
 def _parts(params: Any) -> list[Any]:
@@ -61,14 +64,14 @@ def _lookup(params: Any, ids: Any, partition_strategy: str, name: str | None, ma
             owner, local = arithmetic.floormod(flat, count), arithmetic.floordiv(flat, count)
         else:
             owner, local = _divided(parts, flat, kind)
-        owner = arithmetic.cast(owner, dtypes.int32)
+        owner = casting.cast(owner, dtypes.int32)
         local_ids = scattering.dynamic_partition(local, owner, count)
         indices = scattering.dynamic_partition(places, owner, count)
         found = [gathering.gather(part, local_ids[i]) for i, part in enumerate(parts)]
         stitched = scattering.PARALLEL_DYNAMIC_STITCH(indices, found, name=scope)
         row = stitched.static_shape[1:]
         shape = convert_to_tensor(parts[0]).static_shape[1:] if row.dims is None else row
-        sizes = shaping.concat([shaping.shape(ids), shaping.shape(stitched)[1:]], 0)  # type: ignore[index]
+        sizes = joining.concat([shaping.shape(ids), shaping.shape(stitched)[1:]], 0)  # type: ignore[index]
         result = shaping.reshape(stitched, sizes)
         if not getattr(result, "is_eager", False):
             result.set_shape(ids.static_shape.concat(shape))
@@ -84,8 +87,8 @@ def _divided(parts: list[Any], flat: Tensor, kind: Any) -> tuple[Tensor, Tensor]
         for part in parts
     ]
     if None in sizes:
-        total: Any = reductions.reduce_sum(shaping.PACK([shaping.shape(convert_to_tensor(part))[0] for part in parts]))  # type: ignore[index]
-        total = arithmetic.cast(total, kind)
+        total: Any = reductions.reduce_sum(joining.PACK([shaping.shape(convert_to_tensor(part))[0] for part in parts]))  # type: ignore[index]
+        total = casting.cast(total, kind)
     else:
         total = convert_to_tensor(sum(sizes), kind)  # type: ignore[arg-type]
     base, extra = arithmetic.floordiv(total, count), arithmetic.floormod(total, count)
@@ -93,7 +96,7 @@ def _divided(parts: list[Any], flat: Tensor, kind: Any) -> tuple[Tensor, Tensor]
     owner = arithmetic.maximum(
         arithmetic.floordiv(flat, larger), arithmetic.floordiv(arithmetic.subtract(flat, extra), base)
     )
-    in_larger = arithmetic.less(owner, extra)
+    in_larger = comparison.less(owner, extra)
     local = selection.SELECT_V2(
         in_larger, arithmetic.floormod(flat, larger), arithmetic.floormod(arithmetic.subtract(flat, extra), base)
     )
@@ -101,6 +104,7 @@ def _divided(parts: list[Any], flat: Tensor, kind: Any) -> tuple[Tensor, Tensor]
 
 
 @export(v1="nn.embedding_lookup")
+@dispatched
 def embedding_lookup(
     params: Any,
     ids: Any,
@@ -129,6 +133,7 @@ def embedding_lookup(
 
 
 @export(v2="nn.embedding_lookup")
+@dispatched
 def embedding_lookup_v2(params: Any, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
     """Rows of `params`, one for each id; several tensors divide the rows in order."""
     return _lookup(params, ids, "div", name, max_norm)
@@ -151,7 +156,7 @@ def _tall(column: Tensor, rows: Tensor) -> Tensor:
     rank = rows.static_shape.rank
     if rank is not None:
         return shaping.reshape(column, [-1, *[1] * (rank - 1)])
-    return shaping.reshape(column, shaping.concat([[-1], shaping.ones_like(shaping.SHAPE_OP(rows)[1:])], 0))  # type: ignore[index]
+    return shaping.reshape(column, joining.concat([[-1], shaping.ones_like(shaping.SHAPE_OP(rows)[1:])], 0))  # type: ignore[index]
 
 
 @export(v1="nn.embedding_lookup_sparse")
@@ -202,14 +207,14 @@ def embedding_lookup_sparse(
         )
         _same_places(sp_ids, sp_weights)
     with name_scope(name, "embedding_lookup_sparse", [sp_ids]) as scope:
-        rows = arithmetic.cast(sp_ids.indices[:, 0], dtypes.int32)  # type: ignore[index]
+        rows = casting.cast(sp_ids.indices[:, 0], dtypes.int32)  # type: ignore[index]
         ids, places = sorting.UNIQUE(sp_ids.values)
         embeddings = _lookup(params, ids, partition_strategy, None, max_norm)
         if sp_weights is None:
             how = {"sum": "sum", "mean": "mean", "sqrtn": "sqrt_n"}[combiner]
             return getattr(sparse_segment_reductions, f"sparse_segment_{how}")(embeddings, places, rows, name=scope)
         kind = embeddings.dtype.base_dtype
-        weights = arithmetic.cast(sp_weights.values, kind)
+        weights = casting.cast(sp_weights.values, kind)
         taken = gathering.gather(embeddings, places)
         tall = _tall(weights, taken)
         total = segment_reductions.segment_sum(
@@ -220,7 +225,7 @@ def embedding_lookup_sparse(
         if combiner == "mean":
             divisor = segment_reductions.segment_sum(tall, rows)
         else:
-            divisor = arithmetic.sqrt(segment_reductions.segment_sum(arithmetic.multiply(tall, tall), rows))
+            divisor = unary_functions.sqrt(segment_reductions.segment_sum(arithmetic.multiply(tall, tall), rows))
         return arithmetic.DIV_NO_NAN(total, divisor, name=scope)
 
 
@@ -266,14 +271,14 @@ def safe_embedding_lookup_sparse(
         rank = original.static_shape.of_rank(1)[0]
         known_lead = ids.static_shape[: rank - 1] if rank is not None and ids.static_shape.dims is not None else None
         if rank is None or rank > 2:
-            flat = shaping.PACK([reductions.reduce_prod(original[:-1]), original[-1]])  # type: ignore[index]
+            flat = joining.PACK([reductions.reduce_prod(original[:-1]), original[-1]])  # type: ignore[index]
             ids = sparse_functions.reshape(ids, flat)
             weights = None if weights is None else SparseTensor(ids.indices, weights.values, ids.dense_shape)
-        keep = arithmetic.greater_equal(ids.values, 0)
+        keep = comparison.greater_equal(ids.values, 0)
         if weights is not None:
             if combiner != "sum":
-                keep = arithmetic.logical_and(
-                    keep, arithmetic.greater(weights.values, shaping.zeros_like(weights.values))
+                keep = comparison.logical_and(
+                    keep, comparison.greater(weights.values, shaping.zeros_like(weights.values))
                 )
             weights = sparse_functions.retain(weights, keep)
         ids = sparse_functions.retain(ids, keep)
@@ -298,8 +303,8 @@ def safe_embedding_lookup_sparse(
         retained = 1 if weights is None else 2 if combiner == "sum" else 4
         last = f"Reshape_{retained + (default_id is None or weights is not None)}"
         if rank is None or rank > 2:
-            sizes = arithmetic.cast(original[:-1], dtypes.int32)  # type: ignore[index]
-            sizes = shaping.concat([sizes, shaping.shape(result)[1:]], 0)  # type: ignore[index]
+            sizes = casting.cast(original[:-1], dtypes.int32)  # type: ignore[index]
+            sizes = joining.concat([sizes, shaping.shape(result)[1:]], 0)  # type: ignore[index]
             result = shaping.reshape(result, sizes, name=last)
         else:
             result = shaping.identity(result, name=last)
@@ -323,3 +328,13 @@ def safe_embedding_lookup_sparse_v2(
     return safe_embedding_lookup_sparse(
         embedding_weights, sparse_ids, sparse_weights, combiner, default_id, name, "div", max_norm, allow_fast_lookup
     )
+
+
+def _ragged_lookup(original: Any, arguments: dict[str, Any]) -> Any:
+    """The rows of ragged ids, cut as the ids are."""
+    ids = arguments["ids"]
+    return ids.with_flat_values(original(**{**arguments, "ids": ids.flat_values}))
+
+
+embedding_lookup.also_takes(ragged_tensor.RaggedTensor, _ragged_lookup)
+embedding_lookup_v2.also_takes(ragged_tensor.RaggedTensor, _ragged_lookup)

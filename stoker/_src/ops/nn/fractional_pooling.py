@@ -21,8 +21,7 @@ from stoker._src.base.export import export, named
 from stoker._src.base.shapes import Dim, Shape
 from stoker._src.graph.definition import FLOATS_LIST, STATEFUL, OpDefinition, define, unchanged
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import shaping
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.nn.pool_kernels import scattered
 from stoker._src.ops.random import uniform_normal
 from stoker._src.ops.random.bits import choices, fills
@@ -261,7 +260,7 @@ def fractional_max_pool_gradient(op: Operation, g: Tensor, *_: Any) -> Tensor:
 
 @FRACTIONAL_AVG_POOL.grad
 def fractional_avg_pool_gradient(op: Operation, g: Tensor, *_: Any) -> Tensor:
-    sizes = arithmetic.cast(shaping.shape(op.inputs[0]), dtypes.int64)
+    sizes = casting.cast(shaping.shape(op.inputs[0]), dtypes.int64)
     return FRACTIONAL_AVG_POOL_GRAD(sizes, g, *op.outputs[1:], overlapping=op.attr("overlapping"))
 
 

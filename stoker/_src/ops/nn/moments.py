@@ -12,7 +12,7 @@ from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import gathering, shaping, value_checks
+from stoker._src.ops.array import casting, gathering, shaping, value_checks
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.nn.softmax import merged_axis
@@ -44,14 +44,14 @@ def moments(
     keep = _keep(keepdims, keep_dims)
     with name_scope(name, "moments", [x, axes]):
         x = convert_to_tensor(x, name="x")
-        wide = arithmetic.cast(x, dtypes.float32) if x.dtype.base_dtype in _LOW else x
+        wide = casting.cast(x, dtypes.float32) if x.dtype.base_dtype in _LOW else x
         mean = reductions.reduce_mean(wide, axes, keepdims=True, name="mean")
         spread = arithmetic.SQUARED_DIFFERENCE(wide, shaping.stop_gradient(mean))
         variance = reductions.reduce_mean(spread, axes, keepdims=True, name="variance")
         if not keep:
             mean, variance = _squeezed(mean, axes), _squeezed(variance, axes)
         if wide is not x:
-            mean, variance = arithmetic.cast(mean, x.dtype.base_dtype), arithmetic.cast(variance, x.dtype.base_dtype)
+            mean, variance = casting.cast(mean, x.dtype.base_dtype), casting.cast(variance, x.dtype.base_dtype)
         return mean, variance
 
 
@@ -78,8 +78,8 @@ def weighted_moments(
         x = convert_to_tensor(x, name="x")
         weights = convert_to_tensor(frequency_weights, name="frequency_weights")
         low = x.dtype.base_dtype in _LOW
-        wide = arithmetic.cast(x, dtypes.float32) if low else x
-        weights = arithmetic.cast(weights, wide.dtype.base_dtype)
+        wide = casting.cast(x, dtypes.float32) if low else x
+        weights = casting.cast(weights, wide.dtype.base_dtype)
         weighted = reductions.reduce_sum(
             arithmetic.multiply(weights, wide), axes, keepdims=True, name="weighted_input_sum"
         )
@@ -98,7 +98,7 @@ def weighted_moments(
         if not keep:
             mean, variance = _squeezed(mean, axes), _squeezed(variance, axes)
         if low:
-            mean, variance = arithmetic.cast(mean, x.dtype.base_dtype), arithmetic.cast(variance, x.dtype.base_dtype)
+            mean, variance = casting.cast(mean, x.dtype.base_dtype), casting.cast(variance, x.dtype.base_dtype)
         return mean, variance
 
 
@@ -129,13 +129,13 @@ def sufficient_statistics(
         if sizes is not None and None not in sizes:
             count = constant(float(np.prod([float(size) for size in sizes])), dtype)  # type: ignore[arg-type]
         else:
-            found = gathering.GATHER_V2(arithmetic.cast(shaping.shape(x), dtype), axes, 0)
+            found = gathering.GATHER_V2(casting.cast(shaping.shape(x), dtype), axes, 0)
             count = reductions.PROD(found, [0], name="count")
         if shift is not None:
             shift = convert_to_tensor(shift, name="shift")
             sums, squares = arithmetic.subtract(x, shift), arithmetic.SQUARED_DIFFERENCE(x, shift)
         else:
-            sums, squares = x, arithmetic.square(x)
+            sums, squares = x, unary_functions.square(x)
         total = reductions.reduce_sum(sums, axes, keepdims=keep, name="mean_ss")
         spread = reductions.reduce_sum(squares, axes, keepdims=keep, name="var_ss")
         return count, total, spread, shift
@@ -162,7 +162,7 @@ def normalize_moments(
         else:
             shifted = mean = arithmetic.multiply(mean_ss, divisor, name="mean")
         variance = arithmetic.subtract(
-            arithmetic.multiply(variance_ss, divisor), arithmetic.square(shifted), name="variance"
+            arithmetic.multiply(variance_ss, divisor), unary_functions.square(shifted), name="variance"
         )
         return mean, variance
 
@@ -178,9 +178,9 @@ def batch_normalization(
         inverse = unary_functions.RSQRT(variance + variance_epsilon)
         if scale is not None:
             inverse = inverse * scale
-        scaled = x * arithmetic.cast(inverse, dtype)
+        scaled = x * casting.cast(inverse, dtype)
         moved = -mean * inverse if offset is None else offset - mean * inverse
-        return scaled + arithmetic.cast(moved, dtype)
+        return scaled + casting.cast(moved, dtype)
 
 
 @export(v2="nn.batch_norm_with_global_normalization")
@@ -236,12 +236,12 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
             part = x.dtype.real_dtype
             real, imaginary = unary_functions.REAL_PART(x, Tout=part), unary_functions.IMAG_PART(x, Tout=part)
             inverse = _inverse_norm(
-                arithmetic.add(arithmetic.square(real), arithmetic.square(imaginary)), axis, epsilon
+                arithmetic.add(unary_functions.square(real), unary_functions.square(imaginary)), axis, epsilon
             )
             return unary_functions.COMPLEX_OF(
                 arithmetic.multiply(real, inverse), arithmetic.multiply(imaginary, inverse), Tout=x.dtype, name=scope
             )
-        return arithmetic.multiply(x, _inverse_norm(arithmetic.square(x), axis, epsilon), name=scope)
+        return arithmetic.multiply(x, _inverse_norm(unary_functions.square(x), axis, epsilon), name=scope)
 
 
 def _inverse_norm(squares: Tensor, axis: Any, epsilon: float) -> Tensor:

@@ -14,8 +14,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, define
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import ranges, shaping
-from stoker._src.ops.math import arithmetic, comparison, reductions
+from stoker._src.ops.array import casting, joining, ranges, shaping
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 
 SOFTMAX = define("Softmax(logits: T) -> (softmax: T)", T=FLOATS)
 LOG_SOFTMAX = define("LogSoftmax(logits: T) -> (logsoftmax: T)", T=FLOATS)
@@ -55,7 +55,7 @@ def softmax_gradient(op: Operation, g: Tensor) -> Tensor:
 
 @LOG_SOFTMAX.grad
 def log_softmax_gradient(op: Operation, g: Tensor) -> Tensor:
-    y = arithmetic.exp(op.outputs[0])
+    y = unary_functions.exp(op.outputs[0])
     return arithmetic.subtract(g, arithmetic.multiply(reductions.reduce_sum(g, -1, keepdims=True), y))
 
 
@@ -98,9 +98,9 @@ def along(logits: Tensor, definition: OpDefinition, axis: Any, name: str | None)
             return shaping.transpose(definition(shaping.transpose(logits, order)), order, name=name or "transpose")
     last = arithmetic.subtract(ranges.rank(logits), 1)
     axis = convert_to_tensor(axis)
-    axis = axis + arithmetic.cast(comparison.LESS(axis, 0), axis.dtype) * (last + 1)
-    order = shaping.concat(
-        [ranges.range(0, axis), shaping.PACK([last]), ranges.range(axis + 1, last), shaping.PACK([axis])], 0
+    axis = axis + casting.cast(comparison.LESS(axis, 0), axis.dtype) * (last + 1)
+    order = joining.concat(
+        [ranges.range(0, axis), joining.PACK([last]), ranges.range(axis + 1, last), joining.PACK([axis])], 0
     )
     return shaping.transpose(definition(shaping.transpose(logits, order)), order, name=name or "transpose")
 

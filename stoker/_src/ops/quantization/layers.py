@@ -19,7 +19,7 @@ from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
 from stoker._src.graph.definition import ANY, INT, INTS, STRING, OpDefinition, define, one_of
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import shaping
+from stoker._src.ops.array import joining, shaping
 from stoker._src.ops.nn import conv, conv_kernels, pool_kernels, pooling
 from stoker._src.ops.support.values import torch_dtype
 
@@ -33,7 +33,7 @@ _ADDED = 1 << 14  # and that of a sum of two tensors
 F32, F64 = torch.float32, torch.float64
 _CONV_SHAPE: Any = conv.CONV2D.shape_fn
 _MAX_POOL_SHAPE: Any = pooling.MAX_POOL.shape_fn
-_CONCAT_SHAPE: Any = shaping.CONCAT_V2.shape_fn
+_CONCAT_SHAPE: Any = joining.CONCAT_V2.shape_fn
 _RESHAPE_SHAPE: Any = shaping.RESHAPE.shape_fn
 
 

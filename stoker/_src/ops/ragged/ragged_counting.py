@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import INDEX
+from stoker._src.base.dtypes import INDEX, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
@@ -17,8 +17,9 @@ from stoker._src.graph.definition import BOOL, INT, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import shaping
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.array import casting, constants, ranges, shaping
+from stoker._src.ops.math import arithmetic, comparison, reductions
+from stoker._src.ops.math.counting import DENSE_BINCOUNT
 from stoker._src.ops.ragged import ragged_tensor
 from stoker._src.ops.sparse import sparse_ops
 from stoker._src.ops.support.movement import allocatable, itemsize
@@ -312,7 +313,7 @@ def sparse_bincount(
         if isinstance(values, SparseTensor):
             found = SPARSE_COUNT(values.indices, flat, values.dense_shape, amounts, **attrs)
         elif isinstance(values, ragged_tensor.RaggedTensor):
-            found = RAGGED_COUNT(arithmetic.cast(values.row_splits, dtypes.int64), flat, amounts, **attrs)
+            found = RAGGED_COUNT(casting.cast(values.row_splits, dtypes.int64), flat, amounts, **attrs)
         else:
             found = DENSE_COUNT(flat, amounts, **attrs)
         return SparseTensor(*found)
@@ -322,3 +323,91 @@ def _values_of(value: Any) -> Tensor:
     if isinstance(value, ragged_tensor.RaggedTensor):
         return value.flat_values
     return value.values if isinstance(value, SparseTensor) else value
+
+
+def _bin_limits(arr: Tensor, minlength: Any, maxlength: Any) -> Tensor:
+    """How many bins there are: one more than the largest value, within the limits given."""
+    kind = arr.dtype.base_dtype
+    empty = casting.cast(comparison.greater(ranges.size(arr), 0), kind)
+    size = arithmetic.multiply(arithmetic.add(reductions.reduce_max(arr), constants.number(1, arr)), empty)
+    if minlength is not None:
+        size = arithmetic.maximum(convert_to_tensor(minlength, kind, name="minlength"), size)
+    if maxlength is not None:
+        size = arithmetic.minimum(convert_to_tensor(maxlength, kind, name="maxlength"), size)
+    return size
+
+
+@export(v1=("bincount", "math.bincount"))
+def bincount_v1(
+    arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32
+) -> Tensor:
+    """How often each whole number appears in `arr`; with `weights`, the sum of the weights at its places."""
+    return bincount(arr, weights, minlength, maxlength, dtype)
+
+
+@export(v2="math.bincount")
+def bincount(
+    arr: Any,
+    weights: Any = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: Any = dtypes.int32,
+    name: str | None = None,
+    axis: Any = None,
+    binary_output: bool = False,
+) -> Tensor:
+    """How often each whole number appears in `arr`; with `weights`, the sum of the weights at its places.
+
+    Args:
+        arr: Whole numbers from 0, of rank 2 at most where `axis` is given.
+        weights: A weight for each element; the result has its dtype.
+        minlength: The least number of bins.
+        maxlength: The number of bins above which values are left out.
+        dtype: The dtype of counts.
+        name: A name for the scope.
+        axis: 0 or None counts over all elements, -1 row by row.
+        binary_output: Whether to say only if a number appears.
+
+    Raises:
+        ValueError: another axis, or both weights and `binary_output`.
+    """
+    with name_scope(name, "bincount"):
+        if isinstance(arr, (SparseTensor, ragged_tensor.RaggedTensor)):
+            if axis == -1:
+                return _rows_of_parts(arr, weights, minlength, maxlength, as_dtype(dtype), binary_output)
+            arr = arr.values if isinstance(arr, SparseTensor) else arr.flat_values
+            weights = getattr(weights, "flat_values", getattr(weights, "values", weights))
+        arr = convert_to_tensor(arr, name="arr")
+        if not arr.dtype.is_integer:
+            arr = casting.cast(arr, dtypes.int32)
+        if binary_output and weights is not None:
+            raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
+        if axis not in (None, 0, -1):
+            raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
+        size = _bin_limits(arr, minlength, maxlength)
+        if weights is None:
+            amounts = shaping.zeros([0], as_dtype(dtype))
+        else:
+            amounts = convert_to_tensor(weights, name="weights")
+        if axis != -1:
+            arr = shaping.reshape(arr, [-1])
+            amounts = amounts if weights is None else shaping.reshape(amounts, [-1])
+        return DENSE_BINCOUNT(arr, size, amounts, binary_output=binary_output)
+
+
+def _rows_of_parts(arr: Any, weights: Any, minlength: Any, maxlength: Any, dtype: DType, binary_output: bool) -> Tensor:
+    """Counts for each row of a sparse or ragged tensor."""
+    if binary_output and weights is not None:
+        raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
+    values = arr.values if isinstance(arr, SparseTensor) else arr.flat_values
+    if values.dtype.base_dtype not in INDEX:
+        values = casting.cast(values, dtypes.int32)
+    size = _bin_limits(values, minlength, maxlength)
+    if weights is None:
+        amounts = shaping.zeros([0], dtype)
+    else:
+        amounts = weights.values if isinstance(weights, SparseTensor) else weights.flat_values
+    if isinstance(arr, SparseTensor):
+        return SPARSE_BINCOUNT(arr.indices, values, arr.dense_shape, size, amounts, binary_output=binary_output)
+    splits = casting.cast(arr.row_splits, dtypes.int64)
+    return RAGGED_BINCOUNT(splits, values, size, amounts, binary_output=binary_output)

@@ -1,6 +1,6 @@
 """Public functions that also take ragged tensors, and the operators of RaggedTensor.
 
-Where a function named here is given a RaggedTensor, its ragged form is called (see `dispatching`).
+The forms that dispatched functions call for ragged arguments (see `support/dispatching.py`).
 """
 
 from __future__ import annotations
@@ -14,23 +14,13 @@ from stoker._src.base import dtypes
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import casting, constants, gathering, joining, ranges, shaping
-from stoker._src.ops.array import selection as array_selection
-
-# The modules of the functions that are made ragged by their public names.
+from stoker._src.ops.array import casting, constants, gathering, joining, ranges, selection, shaping
 from stoker._src.ops.math import arithmetic, comparison, reductions, segment_reductions
-from stoker._src.ops.nn import activations as activations
-from stoker._src.ops.nn import dropout as dropout
 from stoker._src.ops.ragged import ragged_functions
 from stoker._src.ops.ragged.ragged_functions import map_flat_values
 from stoker._src.ops.ragged.ragged_tensor import RaggedTensor, _places, checked
-from stoker._src.ops.support import dispatching
-
-
-def _also_ragged(name: str, form: Callable[..., Any], *, lists: bool = False) -> None:
-    """Makes the public function `name`, in both namespaces, call `form(original, arguments)` for ragged arguments."""
-    dispatching.also_takes(RaggedTensor, name, form, lists=lists)
-
+from stoker._src.ops.strings import string_ops
+from stoker._src.ops.support.dispatching import elementwise
 
 # ---- element by element -----------------------------------------------------------------------------------------
 
@@ -74,34 +64,14 @@ def _spread(value: Any, like: RaggedTensor) -> Any:
         if size == 1:
             places[axis] = at[axis] * 0  # type: ignore[operator,call-overload]
             continue
-        fits = reductions.reduce_all(arithmetic.equal(lengths, sizes[axis]) | arithmetic.equal(sizes[axis], 1))  # type: ignore[index,operator]
+        fits = reductions.reduce_all(comparison.equal(lengths, sizes[axis]) | comparison.equal(sizes[axis], 1))  # type: ignore[index,operator]
         tensor = checked(tensor, fits, f"Incompatible sizes at dimension {axis}:", lengths, sizes[axis])  # type: ignore[index]
-        wide = casting.cast(arithmetic.not_equal(sizes[axis], 1), sizes.dtype.base_dtype)  # type: ignore[index]
+        wide = casting.cast(comparison.not_equal(sizes[axis], 1), sizes.dtype.base_dtype)  # type: ignore[index]
         places[axis] = at[axis] * wide  # type: ignore[operator,call-overload]
     return gathering.GATHER_ND(tensor, joining.stack(places, 1))
 
 
-_UNARY = """
-    abs acos acosh asin asinh atan atanh math.ceil cos cosh math.digamma math.erf math.erfc exp math.expm1 floor math.is_finite
-    math.is_inf math.is_nan math.lgamma math.log math.log1p math.log_sigmoid math.logical_not negative math.reciprocal
-    math.rint round math.rsqrt sigmoid sign sin sinh sqrt square tan tanh math.softplus nn.relu nn.relu6 nn.elu nn.selu
-    nn.leaky_relu nn.softsign nn.swish nn.silu identity zeros_like ones_like cast bitwise.invert strings.length strings.lower
-    strings.upper strings.strip strings.to_number strings.to_hash_bucket strings.to_hash_bucket_fast
-    strings.to_hash_bucket_strong strings.regex_replace strings.regex_full_match strings.substr strings.unicode_transcode
-    as_string io.decode_base64 io.encode_base64 one_hot clip_by_value debugging.check_numerics math.real math.imag math.conj math.angle
-    saturate_cast dtypes.cast dtypes.as_string dtypes.saturate_cast logical_not ceil log log1p log_sigmoid reciprocal rint rsqrt
-    digamma erf erfc expm1 lgamma is_finite is_inf is_nan real imag conj angle string_to_number string_to_hash_bucket
-    string_to_hash_bucket_fast regex_replace substr nn.dropout
-""".split()
-_BINARY = """
-    add subtract multiply divide math.divide_no_nan math.floordiv math.floormod math.mod maximum minimum pow truediv
-    math.squared_difference math.atan2 equal not_equal greater greater_equal less less_equal logical_and logical_or
-    math.logical_and math.logical_or math.logical_xor bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor
-    squared_difference floordiv floormod mod div logical_xor atan2 div_no_nan realdiv truncatediv truncatemod math.truediv
-    math.xlogy math.xdivy math.igamma math.zeta
-""".split()
-for _name in (*_UNARY, *_BINARY):
-    _also_ragged(_name, _mapped)
+elementwise.also_takes(RaggedTensor, _mapped)
 
 
 def _where(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -109,10 +79,10 @@ def _where(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if arguments.get("x") is not None or arguments.get("y") is not None:
         return _mapped(original, arguments)
     with name_scope(arguments.get("name"), "RaggedWhere"):
-        found = array_selection.WHERE(arguments["condition"].flat_values)
+        found = selection.WHERE(arguments["condition"].flat_values)
         at = [casting.cast(each, dtypes.int64) for each in _coordinates(arguments["condition"])]
         outer = [gathering.GATHER_V2(each, found[:, 0], 0) for each in at]  # type: ignore[index]
-        return shaping.concat([joining.stack(outer, 1), found[:, 1:]], 1)  # type: ignore[index]
+        return joining.concat([joining.stack(outer, 1), found[:, 1:]], 1)  # type: ignore[index]
 
 
 def _coordinates(ragged: RaggedTensor) -> list[Tensor]:
@@ -134,9 +104,9 @@ def _joined_text(original: Callable[..., Any], arguments: dict[str, Any]) -> Any
     return shared.with_flat_values(original(**{**arguments, "inputs": flat}))
 
 
-for _name in ("where", "where_v2"):
-    _also_ragged(_name, _where)
-_also_ragged("strings.join", _joined_text, lists=True)
+for _function in (selection.where, selection.where_v2):
+    _function.also_takes(RaggedTensor, _where)
+string_ops.string_join.also_takes(RaggedTensor, _joined_text, lists=True)
 
 
 # ---- reductions -------------------------------------------------------------------------------------------------
@@ -190,13 +160,13 @@ def _mean(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     return arithmetic.truediv(total, count)
 
 
-_also_ragged("reduce_sum", _reduction(segment_reductions.UNSORTED_SEGMENT_SUM))
-_also_ragged("reduce_prod", _reduction(segment_reductions.UNSORTED_SEGMENT_PROD))
-_also_ragged("reduce_max", _reduction(segment_reductions.UNSORTED_SEGMENT_MAX))
-_also_ragged("reduce_min", _reduction(segment_reductions.UNSORTED_SEGMENT_MIN))
-_also_ragged("reduce_mean", _mean)
-_also_ragged("reduce_any", _logical(segment_reductions.UNSORTED_SEGMENT_SUM))
-_also_ragged("reduce_all", _logical(segment_reductions.UNSORTED_SEGMENT_PROD))
+reductions.reduce_sum.also_takes(RaggedTensor, _reduction(segment_reductions.UNSORTED_SEGMENT_SUM))
+reductions.reduce_prod.also_takes(RaggedTensor, _reduction(segment_reductions.UNSORTED_SEGMENT_PROD))
+reductions.reduce_max.also_takes(RaggedTensor, _reduction(segment_reductions.UNSORTED_SEGMENT_MAX))
+reductions.reduce_min.also_takes(RaggedTensor, _reduction(segment_reductions.UNSORTED_SEGMENT_MIN))
+reductions.reduce_mean.also_takes(RaggedTensor, _mean)
+reductions.reduce_any.also_takes(RaggedTensor, _logical(segment_reductions.UNSORTED_SEGMENT_SUM))
+reductions.reduce_all.also_takes(RaggedTensor, _logical(segment_reductions.UNSORTED_SEGMENT_PROD))
 
 
 # ---- shapes and rows --------------------------------------------------------------------------------------------
@@ -232,15 +202,28 @@ def _reversed(tensor: RaggedTensor, axis: Any, name: str | None = None) -> Any:
     return result
 
 
-_also_ragged("concat", _calling(ragged_functions.concat, "values", "axis", "name"), lists=True)
-_also_ragged("stack", _calling(ragged_functions.stack, "values", "axis", "name"), lists=True)
-_also_ragged("tile", _calling(ragged_functions.tile, "input", "multiples", "name"))
-_also_ragged("gather", _calling(ragged_functions.gather, "params", "indices", "axis", "batch_dims", "name"))
-_also_ragged("expand_dims", _calling(ragged_functions.expand_dims, "input", "axis", "name", dim="axis"))
-_also_ragged("boolean_mask", _calling(ragged_functions.boolean_mask, "mask", "name", tensor="data"))
-_also_ragged("size", _calling(_size, "input", "out_type", "name"))
-_also_ragged("rank", _calling(_rank, "input", "name"))
-_also_ragged("reverse", _calling(_reversed, "tensor", "axis", "name"))
+joining.concat.also_takes(RaggedTensor, _calling(ragged_functions.concat, "values", "axis", "name"), lists=True)
+joining.stack.also_takes(RaggedTensor, _calling(ragged_functions.stack, "values", "axis", "name"), lists=True)
+joining.tile.also_takes(RaggedTensor, _calling(ragged_functions.tile, "input", "multiples", "name"))
+for _functions, _form in (
+    (
+        (gathering.gather, gathering.gather_v2),
+        _calling(ragged_functions.gather, "params", "indices", "axis", "batch_dims", "name"),
+    ),
+    (
+        (shaping.expand_dims, shaping.expand_dims_v2),
+        _calling(ragged_functions.expand_dims, "input", "axis", "name", dim="axis"),
+    ),
+    (
+        (selection.boolean_mask, selection.boolean_mask_v2),
+        _calling(ragged_functions.boolean_mask, "mask", "name", tensor="data"),
+    ),
+    ((ranges.size, ranges.size_v2), _calling(_size, "input", "out_type", "name")),
+    ((ranges.rank,), _calling(_rank, "input", "name")),
+    ((selection.reverse,), _calling(_reversed, "tensor", "axis", "name")),
+):
+    for _function in _functions:
+        _function.also_takes(RaggedTensor, _form)
 
 
 def _reduce_join(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -254,15 +237,8 @@ def _reduce_join(original: Callable[..., Any], arguments: dict[str, Any]) -> Any
     return original(**{**arguments, "inputs": value.to_tensor(), **({} if axis is None else {"axis": axis})})
 
 
-_also_ragged("strings.reduce_join", _reduce_join)
-
-
-def _embedded(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    ids = arguments["ids"]
-    return ids.with_flat_values(original(**{**arguments, "ids": ids.flat_values}))
-
-
-_also_ragged("nn.embedding_lookup", _embedded)
+for _function in (string_ops.reduce_join, string_ops.reduce_join_v2):
+    _function.also_takes(RaggedTensor, _reduce_join)
 
 
 # ---- operators --------------------------------------------------------------------------------------------------

@@ -17,8 +17,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, BOOL, INT, STRING, TYPE, TYPES, define, one_of
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import shaping
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 from stoker._src.ops.sparse import sparse_reductions
 from stoker._src.ops.sparse.sparse_features import crossed, joined_features, rows_of_dense, rows_of_sparse
@@ -137,7 +136,7 @@ def _cross(inputs: Any, name: str | None, **how: Any) -> RaggedTensor:
     def feature(tensor: Any) -> Any:
         if not (tensor.dtype.is_integer or tensor.dtype.base_dtype is dtypes.string):
             raise ValueError(f"Unexpected dtype for inputs: {tensor.dtype!r}")
-        return tensor if tensor.dtype.base_dtype is dtypes.string else arithmetic.cast(tensor, dtypes.int64)
+        return tensor if tensor.dtype.base_dtype is dtypes.string else casting.cast(tensor, dtypes.int64)
 
     splits = [each.row_splits for each in ragged]
     wide = not splits or any(each.dtype.base_dtype is dtypes.int64 for each in splits)

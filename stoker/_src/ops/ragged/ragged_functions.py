@@ -17,9 +17,10 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, constants, gathering, joining, ranges, selection, shaping
 from stoker._src.ops.control_flow import debugging
-from stoker._src.ops.math import arithmetic, reductions, scans, segment_reductions, sorting
+from stoker._src.ops.math import arithmetic, comparison, reductions, scans, segment_reductions, sorting
 from stoker._src.ops.ragged import ragged_ops
-from stoker._src.ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorValue, _merged, _places, checked
+from stoker._src.ops.ragged.ragged_tensor import RaggedTensor, _merged, _places, checked
+from stoker._src.ops.ragged.ragged_value import RaggedTensorValue
 
 # ---- from Python lists ------------------------------------------------------------------------------------------
 
@@ -247,9 +248,9 @@ def _same_splits(mine: Tensor, theirs: Tensor) -> Tensor:
     known = (constant_value(mine), constant_value(theirs))
     if known[0] is not None and known[1] is not None and np.array_equal(*known):
         return mine
-    same = arithmetic.equal(shaping.shape(mine)[0], shaping.shape(theirs)[0])  # type: ignore[index]
+    same = comparison.equal(shaping.shape(mine)[0], shaping.shape(theirs)[0])  # type: ignore[index]
     mine = checked(mine, same, "Ragged tensors of different numbers of rows:", mine, theirs)
-    equal = reductions.reduce_all(arithmetic.equal(mine, theirs))
+    equal = reductions.reduce_all(comparison.equal(mine, theirs))
     return checked(mine, equal, "Ragged tensors with different rows:", mine, theirs)
 
 
@@ -377,7 +378,7 @@ def _settled_axis(axis: Any, value: Any, extra: int = 0) -> int:
 
 def _joined(parts: list[Any], axis: int) -> Any:
     if not isinstance(parts[0], RaggedTensor):
-        return shaping.concat(parts, axis)
+        return joining.concat(parts, axis)
     if len(parts) == 1:
         return parts[0]
     if axis > 1:
@@ -397,7 +398,7 @@ def _joined(parts: list[Any], axis: int) -> Any:
     for each in parts[1:]:
         steps = checked(
             steps,
-            arithmetic.equal(each.nrows(), rows),
+            comparison.equal(each.nrows(), rows),
             "Input tensors have incompatible numbers of rows:",
             each.nrows(),
             rows,
@@ -413,7 +414,7 @@ def _stacked_rows(parts: list[RaggedTensor]) -> RaggedTensor:
     for each in parts[1:]:
         splits.append(each.row_splits[1:] + end)  # type: ignore[index,operator]
         end = end + each.row_splits[-1]  # type: ignore[index,operator]
-    return RaggedTensor._make(values, shaping.concat(splits, 0))
+    return RaggedTensor._make(values, joining.concat(splits, 0))
 
 
 @export("ragged.stack")
@@ -432,8 +433,8 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
                 each.shape.with_rank(rank)
         if not any(isinstance(each, RaggedTensor) for each in parts):
             if rank == 1 and at == 0:
-                lengths = shaping.concat([shaping.SHAPE_OP(each) for each in parts], 0)
-                return RaggedTensor.from_row_lengths(shaping.concat(parts, 0), lengths, validate=False)
+                lengths = joining.concat([shaping.SHAPE_OP(each) for each in parts], 0)
+                return RaggedTensor.from_row_lengths(joining.concat(parts, 0), lengths, validate=False)
             if rank == 0 or at > 0:
                 return joining.stack(parts, at)
         wide = [expand_dims(each, at) for each in parts]
@@ -499,7 +500,7 @@ def _masked(data: RaggedTensor, mask: RaggedTensor) -> RaggedTensor:
         inner = _masked(data.values, mask.values)
         return RaggedTensor._make(inner, mask.row_splits)
     kept = segment_reductions.UNSORTED_SEGMENT_SUM(casting.cast(mask.values, kind), mask.value_rowids(), mask.nrows())
-    lengths = shaping.concat([constants.constant([0], kind), scans.cumsum(kept)], 0)
+    lengths = joining.concat([constants.constant([0], kind), scans.cumsum(kept)], 0)
     rows = shaping.squeeze(selection.where(mask.values), [1])
     return RaggedTensor._make(gather_rows(data.values, rows), lengths)
 
@@ -554,7 +555,7 @@ def _aggregated(combine: Any, data: Any, ids: Tensor, count: Any) -> Any:
     longest = arithmetic.maximum(
         segment_reductions.UNSORTED_SEGMENT_MAX(data.row_lengths(), ids, count), constants.constant(0, kind)
     )
-    splits = shaping.concat([constants.constant([0], kind), scans.cumsum(longest)], 0)
+    splits = joining.concat([constants.constant([0], kind), scans.cumsum(longest)], 0)
     starts = gathering.GATHER_V2(gathering.GATHER_V2(splits, ids, 0), data.value_rowids(), 0)
     places = starts + _places(data)  # type: ignore[operator]
     return RaggedTensor._make(_aggregated(combine, data.values, places, splits[-1]), splits)  # type: ignore[index]

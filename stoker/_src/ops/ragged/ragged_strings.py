@@ -11,7 +11,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import ranges, shaping
+from stoker._src.ops.array import joining, ranges, shaping
 from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 from stoker._src.ops.strings import string_ops, unicode
 
@@ -263,7 +263,7 @@ def unicode_encode(
                 points = RaggedTensor.from_tensor(points)
             else:
                 sizes = shaping.shape(points)
-                flat = shaping.reshape(points, shaping.concat([[-1], sizes[-1:]], 0))  # type: ignore[index]
+                flat = shaping.reshape(points, joining.concat([[-1], sizes[-1:]], 0))  # type: ignore[index]
                 return shaping.reshape(unicode_encode(flat, output_encoding, errors, replacement_char), sizes[:-1])  # type: ignore[index]
         if isinstance(points.values, RaggedTensor):
             return points.with_values(unicode_encode(points.values, output_encoding, errors, replacement_char))

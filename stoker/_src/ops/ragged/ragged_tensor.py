@@ -19,7 +19,7 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor, _default_session
 from stoker._src.ops.array import casting, constants, gathering, joining, ranges, selection, shaping
 from stoker._src.ops.control_flow import assertions, grouping
-from stoker._src.ops.math import arithmetic, counting, reductions, scans, sorting
+from stoker._src.ops.math import arithmetic, comparison, counting, reductions, scans, sorting
 from stoker._src.ops.ragged import ragged_ops
 from stoker._src.ops.ragged.ragged_value import RaggedTensorValue, as_array
 
@@ -73,7 +73,7 @@ def _as_values(values: Any) -> Any:
 
 
 def _from_zero(sums: Tensor) -> Tensor:
-    return shaping.concat([constants.constant([0], sums.dtype.base_dtype), sums], 0)
+    return joining.concat([constants.constant([0], sums.dtype.base_dtype), sums], 0)
 
 
 @export("RaggedTensor")
@@ -115,7 +115,7 @@ class RaggedTensor:
             count = _count(values, splits.dtype.base_dtype)
             splits = checked(
                 splits,
-                arithmetic.equal(splits[-1], count),  # type: ignore[index]
+                comparison.equal(splits[-1], count),  # type: ignore[index]
                 "Arguments do not form a valid RaggedTensor: the row splits must end with the number of values.",
                 splits[-1],  # type: ignore[index]
                 count,
@@ -142,7 +142,7 @@ class RaggedTensor:
                 raise ValueError("row_splits tensor may not be empty.")
             if validate:
                 wrong = "Arguments to from_row_splits do not form a valid RaggedTensor:"
-                splits = checked(splits, arithmetic.equal(splits[0], 0), f"{wrong}zero", splits)  # type: ignore[index]
+                splits = checked(splits, comparison.equal(splits[0], 0), f"{wrong}zero", splits)  # type: ignore[index]
                 rising = reductions.reduce_all(splits[1:] >= splits[:-1])  # type: ignore[index,operator]
                 splits = checked(splits, rising, f"{wrong}monotonic", splits)
             return cls._checked(values, splits, validate)
@@ -171,7 +171,7 @@ class RaggedTensor:
         with name_scope(name, "RaggedFromRowStarts", [values, row_starts]):
             values, starts = _as_values(values), _splits_tensor(row_starts, "row_starts")
             count = shaping.reshape(_count(values, starts.dtype.base_dtype), [1])
-            return cls.from_row_splits(values, shaping.concat([starts, count], 0), validate=validate)
+            return cls.from_row_splits(values, joining.concat([starts, count], 0), validate=validate)
 
     @classmethod
     def from_row_limits(
@@ -212,7 +212,7 @@ class RaggedTensor:
                 )
                 ids = checked(
                     ids,
-                    arithmetic.equal(_count(values, kind), _count(ids, kind)),
+                    comparison.equal(_count(values, kind), _count(ids, kind)),
                     f"{wrong} one number for each value",
                     ids,
                 )
@@ -255,7 +255,7 @@ class RaggedTensor:
             elif validate:
                 rows = checked(
                     rows,
-                    arithmetic.equal(rows * length, count),
+                    comparison.equal(rows * length, count),
                     "uniform_row_length times nrows must equal nvals",
                     count,  # type: ignore[operator]
                 )
@@ -360,14 +360,14 @@ class RaggedTensor:
             if ragged_rank > 1:
                 if lengths is not None:
                     raise ValueError("With ragged_rank > 1, `lengths` must be a list of vectors, one for each level.")
-                merged = shaping.reshape(x, shaping.concat([[-1], sizes[2:]], 0))  # type: ignore[index]
+                merged = shaping.reshape(x, joining.concat([[-1], sizes[2:]], 0))  # type: ignore[index]
                 inner = cls.from_tensor(merged, None, padding, ragged_rank - 1, row_splits_dtype=kind)
                 return cls.from_uniform_row_length(inner, sizes[1], sizes[0], validate=False)  # type: ignore[index]
             rows = sizes[0]  # type: ignore[index]
             if padding is not None:
                 lengths = cls._before_padding(x, padding, kind)
             if lengths is None:
-                values = shaping.reshape(x, shaping.concat([[-1], sizes[2:]], 0))  # type: ignore[index]
+                values = shaping.reshape(x, joining.concat([[-1], sizes[2:]], 0))  # type: ignore[index]
                 static = x.static_shape
                 length: Any = sizes[1] if rank is None or static[1] is None else constants.constant(static[1], kind)  # type: ignore[index]
                 return cls.from_uniform_row_length(values, length, rows, validate=False)
@@ -387,7 +387,7 @@ class RaggedTensor:
     def _before_padding(x: Tensor, padding: Any, kind: DType) -> Tensor:
         """The length of each row without the paddings at its end."""
         fill = convert_to_tensor(padding, x.dtype.base_dtype, name="padding")
-        differs = arithmetic.not_equal(x, fill)
+        differs = comparison.not_equal(x, fill)
         rank = x.static_shape.rank
         if rank is None:
             raise ValueError("`padding` needs the rank of the tensor.")
@@ -422,7 +422,7 @@ class RaggedTensor:
                 validate=False,  # type: ignore[index]
             )
             places = casting.cast(st_input.indices[:, 1], kind)  # type: ignore[index]
-            steady = reductions.reduce_all(arithmetic.equal(places, _places(result)))
+            steady = reductions.reduce_all(comparison.equal(places, _places(result)))
             splits = checked(result.row_splits, steady, "SparseTensor is not right-ragged", st_input.indices)
             return cls._make(result.values, splits)
 
@@ -549,7 +549,7 @@ class RaggedTensor:
                 arithmetic.maximum(reductions.reduce_max(lengths), constants.constant(0, own))
                 for lengths in self.nested_row_lengths()
             ]
-            sizes = shaping.concat([joining.stack([self.nrows(), *longest]), flat[1:]], 0)  # type: ignore[index]
+            sizes = joining.concat([joining.stack([self.nrows(), *longest]), flat[1:]], 0)  # type: ignore[index]
             if out_type is not None:
                 sizes = casting.cast(sizes, as_dtype(out_type))
             if axis is None:
@@ -677,7 +677,7 @@ def _merged(values: Any, outer: int, inner: int) -> Any:
             return _merged(values.values, 0, inner - 1)
         return values.with_values(_merged(values.values, outer - 1, inner - 1))
     sizes = shaping.shape(values)
-    return shaping.reshape(values, shaping.concat([sizes[:outer], [-1], sizes[inner + 1 :]], 0))  # type: ignore[index]
+    return shaping.reshape(values, joining.concat([sizes[:outer], [-1], sizes[inner + 1 :]], 0))  # type: ignore[index]
 
 
 def _places(ragged: RaggedTensor) -> Tensor:
@@ -722,7 +722,7 @@ def segment_ids_to_row_splits(
             count.shape.with_rank(0)
             count = casting.cast(count, own)
         lengths = counting.DENSE_BINCOUNT(ids, count, constants.constant([], kind))
-        return shaping.concat([constants.constant([0], kind), scans.cumsum(lengths)], 0)
+        return joining.concat([constants.constant([0], kind), scans.cumsum(lengths)], 0)
 
 
 def _whole_numbers(value: Any, hint: DType, name: str) -> Tensor:

@@ -19,7 +19,7 @@ from stoker._src.graph.definition import ANY, STATEFUL, define, one_of, unchange
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import ranges, shaping, slicing
+from stoker._src.ops.array import joining, ranges, shaping, slicing
 from stoker._src.ops.math import arithmetic, reductions
 from stoker._src.ops.math.gamma_derivative import gamma_derivative
 from stoker._src.ops.random import uniform_normal
@@ -128,7 +128,7 @@ def random_gamma_grad(op: Operation, g: Tensor) -> Any:
     shape, alpha = op.inputs
     sample = op.outputs[0]
     ones = shaping.ones([ranges.size(shape)], dtypes.int32)
-    spread = shaping.reshape(alpha, shaping.concat([ones, shaping.shape(alpha)], 0))
+    spread = shaping.reshape(alpha, joining.concat([ones, shaping.shape(alpha)], 0))
     partial = RANDOM_GAMMA_GRAD(spread, sample)
     return None, reductions.reduce_sum(arithmetic.multiply(g, partial), axis=ranges.range(ranges.size(shape)))
 

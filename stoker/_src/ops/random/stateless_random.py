@@ -20,8 +20,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, STATEFUL, OpDefinition, define, one_of, scalar, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import broadcasting, joining, ranges
-from stoker._src.ops.math import arithmetic, reductions, special
+from stoker._src.ops.array import broadcasting, constants, joining, ranges
+from stoker._src.ops.math import arithmetic, reductions, special, unary_functions
 from stoker._src.ops.random import sampling
 from stoker._src.ops.random.bits import bounded_normal, choices, fills, rejection, stateless
 from stoker._src.ops.random.bits.philox import Stream
@@ -331,8 +331,8 @@ def stateless_bounded_kernel(
 
 def _below(z: Tensor) -> Tensor:
     """The share of a standard normal distribution below z."""
-    half = arithmetic.number(0.5, z)
-    return arithmetic.multiply(half, special.ERFC(arithmetic.multiply(arithmetic.number(-numbers.sqrt(0.5), z), z)))
+    half = constants.number(0.5, z)
+    return arithmetic.multiply(half, special.ERFC(arithmetic.multiply(constants.number(-numbers.sqrt(0.5), z), z)))
 
 
 @STATELESS_BOUNDED.grad
@@ -347,13 +347,13 @@ def stateless_bounded_grad(op: Operation, g: Tensor) -> Any:
     u = arithmetic.realdiv(arithmetic.subtract(_below(z), start), arithmetic.subtract(_below(b), start))
 
     def density(bound: Tensor) -> Tensor:
-        return arithmetic.exp(
+        return unary_functions.exp(
             arithmetic.multiply(
-                arithmetic.number(0.5, z), arithmetic.subtract(arithmetic.square(z), arithmetic.square(bound))
+                constants.number(0.5, z), arithmetic.subtract(unary_functions.square(z), unary_functions.square(bound))
             )
         )
 
-    to_low = arithmetic.multiply(arithmetic.subtract(arithmetic.number(1, u), u), density(a))
+    to_low = arithmetic.multiply(arithmetic.subtract(constants.number(1, u), u), density(a))
     slopes = (
         g,
         arithmetic.multiply(g, z),

@@ -17,7 +17,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import BLOCKING, BOOL, RETAINS, SHAPE, SOURCE, STATEFUL, STRING, define, scalar
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.array import casting
 from stoker._src.ops.support.waiting import wait_until
 
 _DTYPES = (*dtypes.NUMERIC, dtypes.qint8, dtypes.quint8, dtypes.qint16, dtypes.quint16, dtypes.qint32)
@@ -297,7 +297,7 @@ class ConditionalAccumulatorBase:
 
     def set_global_step(self, new_global_step: Any, name: str | None = None) -> Operation:
         """Sets the accumulator's step."""
-        step = arithmetic.cast(convert_to_tensor(new_global_step), dtypes.int64)
+        step = casting.cast(convert_to_tensor(new_global_step), dtypes.int64)
         return OPERATIONS[f"{self._prefix}SetGlobalStep"](self._accumulator_ref, step, name=name)
 
 
@@ -345,7 +345,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         grad = convert_to_tensor(grad, self._dtype)
         if not grad.static_shape.compatible(self._shape):
             raise ValueError(f"Shapes {grad.shape} and {self._shape} are incompatible")
-        step = arithmetic.cast(convert_to_tensor(local_step), dtypes.int64)
+        step = casting.cast(convert_to_tensor(local_step), dtypes.int64)
         return OPERATIONS["ResourceAccumulatorApplyGradient"](self._accumulator_ref, step, grad, name=name)
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Tensor:
@@ -381,12 +381,10 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         """Adds the rows `grad_values` of the numbers `grad_indices` (ascending); `grad_shape` is that of the whole."""
         return SPARSE_APPLY(
             self._accumulator_ref,
-            arithmetic.cast(convert_to_tensor(local_step), dtypes.int64),
-            arithmetic.cast(convert_to_tensor(grad_indices), dtypes.int64),
+            casting.cast(convert_to_tensor(local_step), dtypes.int64),
+            casting.cast(convert_to_tensor(grad_indices), dtypes.int64),
             convert_to_tensor(grad_values, self._dtype),
-            np.zeros(0, np.int64)
-            if grad_shape is None
-            else arithmetic.cast(convert_to_tensor(grad_shape), dtypes.int64),
+            np.zeros(0, np.int64) if grad_shape is None else casting.cast(convert_to_tensor(grad_shape), dtypes.int64),
             has_known_shape=grad_shape is not None,
             name=name,
         )

@@ -29,7 +29,7 @@ from stoker._src.graph.definition import (
 )
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import shaping
+from stoker._src.ops.array import joining
 from stoker._src.ops.random.uniform_normal import get_seed
 from stoker._src.ops.resources.queue_resources import Element, OrderedQueue, PaddingQueue, Queue, ShuffleQueue
 
@@ -311,7 +311,7 @@ class QueueBase:
         kinds = {tuple(queue.dtypes) for queue in queues}
         if len(kinds) > 1:
             raise TypeError("Queues do not have matching component dtypes.")
-        handles = shaping.PACK([queue.queue_ref for queue in queues])
+        handles = joining.PACK([queue.queue_ref for queue in queues])
         return QueueBase(queues[0].dtypes, None, queues[0].names, handles[index])
 
     @property

@@ -14,15 +14,15 @@ from stoker._src.base.export import export, export_constant
 from stoker._src.base.shapes import Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import find_definition
 from stoker._src.graph.keys import GraphKeys
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import selection
+from stoker._src.ops.array import casting, selection
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.control_flow import grouping
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.math import arithmetic, comparison
 from stoker._src.ops.resources import table_ops
 from stoker._src.ops.strings import numbers, string_ops
 
@@ -337,7 +337,7 @@ class StaticHashTable(InitializableLookupTableBase):
         super().__init__(default_value, initializer)
 
     def _create(self) -> Any:
-        handle = _definition("HashTableV2")(
+        handle = ops.HashTableV2(
             shared_name=self._shared_name,
             key_dtype=self._key_dtype,
             value_dtype=self._value_dtype,
@@ -371,12 +371,6 @@ class HashTable(StaticHashTable):
         if self._given_name:
             self._shared_name = self._given_name
         return super()._create()
-
-
-def _definition(name: str) -> Any:
-    found = find_definition(name)
-    assert found is not None
-    return found
 
 
 def _named(anonymous: bool) -> None:
@@ -444,7 +438,7 @@ class _VocabularyTable(LookupInterface):
             TypeError: keys of another dtype than the table's.
         """
         sparse, flat = self._checked(keys)
-        inner = flat if self._table is None else arithmetic.cast(flat, self._table.key_dtype)
+        inner = flat if self._table is None else casting.cast(flat, self._table.key_dtype)
         if self._num_oov_buckets == 0:
             return _like_keys(sparse, flat, self._known_ids(inner))
         with name_scope(name, f"{self._name}_Lookup"):
@@ -455,7 +449,7 @@ class _VocabularyTable(LookupInterface):
             else:
                 found = self._table.lookup(inner)
                 buckets = arithmetic.add(buckets, self._table.size())
-                ids = selection.SELECT_V2(arithmetic.not_equal(found, self._table.default_value), found, buckets)
+                ids = selection.SELECT_V2(comparison.not_equal(found, self._table.default_value), found, buckets)
         return _like_keys(sparse, flat, ids)
 
     def _known_ids(self, keys: Any) -> Tensor:
@@ -618,7 +612,7 @@ class MutableHashTable(_MutableTable):
             kind, attrs["value_shape"] = "MutableHashTableOfTensorsV2", self._value_shape
         if context.executing_eagerly():
             attrs["shared_name"] = f"table_{uuid.uuid4()}"
-        self._handle = _definition(kind)(name=name, use_node_name_sharing=True, **attrs)
+        self._handle = getattr(ops, kind)(name=name, use_node_name_sharing=True, **attrs)
         self._name = name if getattr(self._handle, "is_eager", False) else self._handle.op.name.rsplit("/", 1)[-1]
 
 

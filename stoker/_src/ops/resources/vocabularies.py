@@ -10,8 +10,7 @@ from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import ranges
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.array import casting, ranges
 from stoker._src.ops.resources.tables import (
     FastHashSpec,
     HashTable,
@@ -106,8 +105,8 @@ def index_table_from_tensor(
         keys = convert_to_tensor(mapping)
         if keys.dtype.is_integer != kind.is_integer:
             raise TypeError(f"Expected {'integer' if kind.is_integer else 'non-integer'}, got {keys.dtype.name}.")
-        ids = arithmetic.cast(ranges.range(ranges.size(keys)), dtypes.int64)
-        keys = arithmetic.cast(keys, dtypes.int64) if keys.dtype.is_integer else keys
+        ids = casting.cast(ranges.range(ranges.size(keys)), dtypes.int64)
+        keys = casting.cast(keys, dtypes.int64) if keys.dtype.is_integer else keys
         with name_scope(None, "hash_table"):
             table = StaticHashTable(KeyValueTensorInitializer(keys, ids, name="table_init"), default_value)
         return _with_buckets(table, num_oov_buckets, hasher_spec, kind)
@@ -151,7 +150,7 @@ def index_to_string_table_from_tensor(
         raise ValueError("mapping must be specified.")
     with name_scope(name, "index_to_string"):
         words = convert_to_tensor(mapping, dtypes.string)
-        ids = arithmetic.cast(ranges.range(ranges.size(words)), dtypes.int64)
+        ids = casting.cast(ranges.range(ranges.size(words)), dtypes.int64)
         return StaticHashTable(KeyValueTensorInitializer(ids, words, name="table_init"), default_value)
 
 

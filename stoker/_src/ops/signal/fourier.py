@@ -18,8 +18,8 @@ from stoker._src.graph.definition import OpDefinition, define, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import pads, ranges, shaping, slicing
-from stoker._src.ops.math import arithmetic, reductions, unary_functions
+from stoker._src.ops.array import casting, constants, joining, pads, ranges, shaping, slicing
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 from stoker._src.ops.support.movement import allocatable
 from stoker._src.ops.support.values import torch_dtype
 
@@ -63,7 +63,7 @@ def _count(x: Tensor, rank: int, kind: DType) -> Tensor:
     sizes = x.static_shape
     if sizes.rank is not None and sizes[len(sizes) - rank :].known:
         return convert_to_tensor(sizes[len(sizes) - rank :].size, kind)
-    return arithmetic.cast(_product(shaping.SHAPE_OP(x)[-rank:]), kind)
+    return casting.cast(_product(shaping.SHAPE_OP(x)[-rank:]), kind)
 
 
 def _product(sizes: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ def _complex_gradients(rank: int) -> None:
         return arithmetic.multiply(IFFTS[rank](g), _count(g, rank, g.dtype.base_dtype))
 
     def backward(op: Operation, g: Tensor) -> Tensor:
-        return arithmetic.multiply(FFTS[rank](g), arithmetic.reciprocal(_count(g, rank, g.dtype.base_dtype)))
+        return arithmetic.multiply(FFTS[rank](g), unary_functions.reciprocal(_count(g, rank, g.dtype.base_dtype)))
 
     FFTS[rank].grad(forward)
     IFFTS[rank].grad(backward)
@@ -198,13 +198,13 @@ def _real_gradients(rank: int) -> None:
         n = lengths[-1]
         half = arithmetic.FLOOR_DIV(n, 2) + 1
         place = ranges.range(0, half)
-        inner = arithmetic.logical_and(
-            arithmetic.greater(place, 0), arithmetic.less(place, arithmetic.subtract(n, arithmetic.subtract(half, 1)))
+        inner = comparison.logical_and(
+            comparison.greater(place, 0), comparison.less(place, arithmetic.subtract(n, arithmetic.subtract(half, 1)))
         )
-        weights = arithmetic.add(arithmetic.cast(inner, kind), arithmetic.number(1, z))
+        weights = arithmetic.add(casting.cast(inner, kind), constants.number(1, z))
         spectrum = RFFTS[rank](g, lengths, Tcomplex=kind)
         scaled = arithmetic.multiply(
-            arithmetic.multiply(spectrum, weights), arithmetic.reciprocal(_total(lengths, kind))
+            arithmetic.multiply(spectrum, weights), unary_functions.reciprocal(_total(lengths, kind))
         )
         return _fit_to(scaled, shaping.shape(z)), None
 
@@ -213,15 +213,15 @@ def _real_gradients(rank: int) -> None:
 
 
 def _total(lengths: Tensor, kind: DType) -> Tensor:
-    return arithmetic.cast(_product(lengths), kind)
+    return casting.cast(_product(lengths), kind)
 
 
 def _fit(x: Tensor, lengths: Tensor) -> Tensor:
     """x with its last dimension filled up with zeros to the last of `lengths`."""
     sizes = shaping.SHAPE_OP(x)
     missing = arithmetic.subtract(lengths[-1], sizes[-1])
-    last = shaping.reshape(shaping.PACK([convert_to_tensor(0), missing]), [1, 2])
-    return pads.pad(x, shaping.concat([_unpadded(x, 1), last], 0))
+    last = shaping.reshape(joining.PACK([convert_to_tensor(0), missing]), [1, 2])
+    return pads.pad(x, joining.concat([_unpadded(x, 1), last], 0))
 
 
 def _unpadded(x: Tensor, but: int) -> Any:
@@ -235,7 +235,7 @@ def _unpadded(x: Tensor, but: int) -> Any:
 def _fit_to(x: Tensor, sizes: Tensor) -> Tensor:
     """x cut, or filled up with zeros, at the end of its dimensions to `sizes`."""
     missing = arithmetic.maximum(arithmetic.subtract(sizes, shaping.SHAPE_OP(x)), 0)
-    padded = pads.pad(x, shaping.PACK([shaping.zeros_like(missing), missing], axis=1))
+    padded = pads.pad(x, joining.PACK([shaping.zeros_like(missing), missing], axis=1))
     return slicing.slice(padded, shaping.zeros_like(sizes), sizes)
 
 
@@ -274,7 +274,7 @@ def _sizes_of(x: Tensor, rank: int, inverse: bool) -> Any:
     if not inverse:
         return sizes
     last = arithmetic.maximum(arithmetic.multiply(arithmetic.subtract(sizes[-1:], 1), 2), 0)
-    return shaping.concat([sizes[:-1], last], 0)
+    return joining.concat([sizes[:-1], last], 0)
 
 
 def _real_function(rank: int, inverse: bool) -> Any:
@@ -316,12 +316,12 @@ def _real_function(rank: int, inverse: bool) -> Any:
 def _grown(x: Tensor, lengths: Tensor, rank: int, inverse: bool) -> Tensor:
     """x filled up with zeros where it is smaller than the transform reads."""
     if inverse:
-        wanted = shaping.concat([lengths[:-1], arithmetic.FLOOR_DIV(lengths[-1:], 2) + 1], 0)
+        wanted = joining.concat([lengths[:-1], arithmetic.FLOOR_DIV(lengths[-1:], 2) + 1], 0)
     else:
         wanted = lengths
     missing = arithmetic.maximum(arithmetic.subtract(wanted, shaping.SHAPE_OP(x)[-rank:]), 0)
-    last = shaping.PACK([shaping.zeros_like(missing), missing], axis=1)
-    return pads.pad(x, shaping.concat([_unpadded(x, rank), last], 0))
+    last = joining.PACK([shaping.zeros_like(missing), missing], axis=1)
+    return pads.pad(x, joining.concat([_unpadded(x, rank), last], 0))
 
 
 rfft, rfft2d, rfft3d = (_real_function(rank, False) for rank in (1, 2, 3))

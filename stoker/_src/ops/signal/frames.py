@@ -14,9 +14,9 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import gathering, pads, ranges, selection, shaping
-from stoker._src.ops.math import arithmetic, reductions, segment_reductions, unary_functions
-from stoker._src.ops.signal import fourier as signal_ops
+from stoker._src.ops.array import casting, constants, gathering, joining, pads, ranges, selection, shaping
+from stoker._src.ops.math import arithmetic, comparison, reductions, segment_reductions, unary_functions
+from stoker._src.ops.signal import fourier
 from stoker._src.ops.signal.windows import hann_window, vorbis_window
 
 
@@ -51,7 +51,7 @@ def _whole(value: Any, name: str) -> Any:
 
 def _fft_length(value: Any) -> Any:
     """The length of a transform: a number of any dtype."""
-    return _known(arithmetic.cast(_scalar(value, "fft_length"), dtypes.int32))
+    return _known(casting.cast(_scalar(value, "fft_length"), dtypes.int32))
 
 
 def _axis_of(x: Tensor, axis: Any) -> Any:
@@ -66,8 +66,8 @@ def _axis_of(x: Tensor, axis: Any) -> Any:
         raise TypeError(f"axis must be a whole number, got {axis!r}.")
     rank, known = x.static_shape.rank, _known(tensor)
     if isinstance(known, Tensor):
-        place = arithmetic.cast(known, dtypes.int32)
-        return arithmetic.select(arithmetic.less(place, 0), arithmetic.add(place, ranges.rank(x)), place)
+        place = casting.cast(known, dtypes.int32)
+        return arithmetic.select(comparison.less(place, 0), arithmetic.add(place, ranges.rank(x)), place)
     if rank is not None and not -rank <= known < rank:
         raise ValueError(f"axis {known} is out of range for a signal of rank {rank}.")
     return known if rank is None else known % rank
@@ -147,8 +147,8 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
         sizes: Any = shaping.SHAPE_OP(x)
         if rank is None:
             outer = reductions.reduce_prod(sizes[:-2])
-            added = overlap_and_add(shaping.reshape(x, gathering.joined_sizes([outer, sizes[-2], sizes[-1]])), step)
-            return shaping.reshape(added, shaping.concat([sizes[:-2], shaping.SHAPE_OP(added)[-1:]], 0))
+            added = overlap_and_add(shaping.reshape(x, joining.joined_sizes([outer, sizes[-2], sizes[-1]])), step)
+            return shaping.reshape(added, joining.concat([sizes[:-2], shaping.SHAPE_OP(added)[-1:]], 0))
         if rank < 2:
             raise ValueError(f"signal must have at least 2 dimensions, but its shape is {x.shape}.")
         frames = sizes[-2] if x.static_shape[-2] is None else x.static_shape[-2]
@@ -171,9 +171,9 @@ def _enclosing_power_of_two(length: Any) -> Any:
     if not isinstance(length, Tensor):
         return int(2 ** np.ceil(np.log2(length)))
     exponent = unary_functions.ceil(
-        arithmetic.divide(unary_functions.log(arithmetic.cast(length, dtypes.float64)), numbers.log(2.0))
+        arithmetic.divide(unary_functions.log(casting.cast(length, dtypes.float64)), numbers.log(2.0))
     )
-    return arithmetic.cast(arithmetic.power(arithmetic.number(2.0, exponent), exponent), dtypes.int32)
+    return casting.cast(arithmetic.power(constants.number(2.0, exponent), exponent), dtypes.int32)
 
 
 @export("signal.stft")
@@ -194,7 +194,7 @@ def stft(
         framed = frame(x, width, frame_step, pad_end=pad_end)
         if window_fn is not None:
             framed = arithmetic.multiply(framed, window_fn(width, dtype=framed.dtype))
-        return signal_ops.rfft(framed, [size])
+        return fourier.rfft(framed, [size])
 
 
 @export("signal.inverse_stft_window_fn")
@@ -206,8 +206,8 @@ def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Any = hann_window
             width, step = _whole(frame_length, "frame_length"), _whole(frame_step, "frame_step")
             forward = forward_window_fn(width, dtype=dtype)
             overlaps = -(-width // step)
-            squares = pads.pad(arithmetic.square(forward), [[0, overlaps * step - width]])
-            sums = _tiled_sum(shaping.reshape(squares, shaping.PACK([overlaps, step])), overlaps)
+            squares = pads.pad(unary_functions.square(forward), [[0, overlaps * step - width]])
+            sums = _tiled_sum(shaping.reshape(squares, joining.PACK([overlaps, step])), overlaps)
             return arithmetic.realdiv(forward, sums[:width])
 
     return inverse_window
@@ -218,7 +218,7 @@ def _tiled_sum(rows: Tensor, times: Any) -> Tensor:
     total = reductions.reduce_sum(rows, 0, True)
     return shaping.reshape(
         ranges.broadcast_to(
-            total, shaping.concat([shaping.reshape(convert_to_tensor(times), [1]), shaping.shape(rows)[1:]], 0)
+            total, joining.concat([shaping.reshape(convert_to_tensor(times), [1]), shaping.shape(rows)[1:]], 0)
         ),
         [-1],
     )
@@ -248,7 +248,7 @@ def inverse_stft(
         spectra = convert_to_tensor(stfts, name="stfts")
         width, step = _window_length(frame_length), _scalar(frame_step, "frame_step")
         size = _enclosing_power_of_two(width) if fft_length is None else _fft_length(fft_length)
-        frames = signal_ops.irfft(spectra, [size])
+        frames = fourier.irfft(spectra, [size])
         frames = frames[..., :width]
         if isinstance(width, int) and isinstance(size, int) and width > size:
             frames = _sized(frames, width)
@@ -263,9 +263,9 @@ def inverse_stft(
 def _phase(count: Any, kind: Any, sign: float) -> Tensor:
     """2 exp(sign i pi k / (2 n))."""
     if isinstance(count, Tensor):
-        places, length = (arithmetic.cast(each, dtypes.float64) for each in (ranges.range(count), 2 * count))  # type: ignore[operator]
+        places, length = (casting.cast(each, dtypes.float64) for each in (ranges.range(count), 2 * count))  # type: ignore[operator]
         angles = arithmetic.divide(arithmetic.multiply(places, sign * np.pi), length)
-        return arithmetic.cast(
+        return casting.cast(
             unary_functions.complex(2 * unary_functions.cos(angles), 2 * unary_functions.sin(angles)), kind
         )  # type: ignore[operator]
     angles = sign * np.pi * np.arange(count) / (2 * count)
@@ -293,7 +293,7 @@ def _sized(x: Tensor, n: Any) -> Tensor:
     if isinstance(have, Tensor) or isinstance(n, Tensor):
         x = x[..., :n]
         lead = shaping.zeros([ranges.rank(x) - 1, 2], dtypes.int32)  # type: ignore[operator]
-        return pads.pad(x, shaping.concat([lead, [[0, n - _last(x)]]], 0))
+        return pads.pad(x, joining.concat([lead, [[0, n - _last(x)]]], 0))
     if have >= n:
         return x[..., :n]
     return pads.pad(x, [[0, 0]] * (len(x.static_shape) - 1) + [[0, n - have]])
@@ -321,10 +321,10 @@ def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = No
         if type == 1:
             if not isinstance(count, Tensor) and count < 2:
                 raise ValueError("Type I DCT requires the dimension size to be greater than one.")
-            mirrored = shaping.concat([x, x[..., count - 2 : 0 : -1]], -1)
-            return unary_functions.real(signal_ops.rfft(mirrored))
+            mirrored = joining.concat([x, x[..., count - 2 : 0 : -1]], -1)
+            return unary_functions.real(fourier.rfft(mirrored))
         if type == 2:
-            spectrum = signal_ops.rfft(x, [2 * count])[..., :count]
+            spectrum = fourier.rfft(x, [2 * count])[..., :count]
             result = unary_functions.real(arithmetic.multiply(spectrum, _phase(count, kind, -1)))
             if norm == "ortho":
                 first, rest = 0.5 / _root(count), _root(0.5) / _root(count)
@@ -335,28 +335,24 @@ def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = No
                 first, rest = _root(count), _root(count) / _root(2)
                 x = arithmetic.multiply(x, _weights(first, rest, count, x))
             else:
-                x = arithmetic.multiply(x, arithmetic.cast(count, x.dtype.base_dtype))
-            spectrum = arithmetic.multiply(arithmetic.cast(x, kind), _phase(count, kind, 1))
-            return signal_ops.irfft(spectrum, [2 * count])[..., :count]
+                x = arithmetic.multiply(x, casting.cast(count, x.dtype.base_dtype))
+            spectrum = arithmetic.multiply(casting.cast(x, kind), _phase(count, kind, 1))
+            return fourier.irfft(spectrum, [2 * count])[..., :count]
         result = dct(_sized(x, 2 * count), 2)[..., 1::2]
         scale = _root(0.5) / _root(count)
-        return (
-            arithmetic.multiply(result, arithmetic.cast(scale, result.dtype.base_dtype)) if norm == "ortho" else result
-        )
+        return arithmetic.multiply(result, casting.cast(scale, result.dtype.base_dtype)) if norm == "ortho" else result
 
 
 def _root(value: Any) -> Any:
     return (
-        unary_functions.sqrt(arithmetic.cast(value, dtypes.float64))
-        if isinstance(value, Tensor)
-        else numbers.sqrt(value)
+        unary_functions.sqrt(casting.cast(value, dtypes.float64)) if isinstance(value, Tensor) else numbers.sqrt(value)
     )
 
 
 def _weights(first: Any, rest: Any, count: Any, like: Tensor) -> Tensor:
     if isinstance(count, Tensor):
-        whole = shaping.concat([shaping.reshape(first, [1]), shaping.fill(shaping.reshape(count - 1, [1]), rest)], 0)  # type: ignore[operator]
-        return arithmetic.cast(whole, like.dtype.base_dtype)
+        whole = joining.concat([shaping.reshape(first, [1]), shaping.fill(shaping.reshape(count - 1, [1]), rest)], 0)  # type: ignore[operator]
+        return casting.cast(whole, like.dtype.base_dtype)
     return convert_to_tensor(np.array([first] + [rest] * (count - 1), like.dtype.base_dtype.as_numpy_dtype))
 
 
@@ -381,7 +377,7 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
         if not isinstance(count, Tensor) and count == 0:
             raise ValueError("num_mel_bins must be nonzero for MFCCs.")
         transformed = dct(x, 2)
-        factor = arithmetic.cast(_root(0.5) / _root(count), transformed.dtype.base_dtype)
+        factor = casting.cast(_root(0.5) / _root(count), transformed.dtype.base_dtype)
         return arithmetic.multiply(transformed, factor, name="mul_1")
 
 
@@ -414,7 +410,7 @@ def mdct(
         if not framed.dtype.is_floating:
             raise ValueError(f"dtype must be a floating point type. Found {framed.dtype}")
         window = (
-            arithmetic.number(numbers.sqrt(0.5), framed)
+            constants.number(numbers.sqrt(0.5), framed)
             if window_fn is None
             else window_fn(2 * half, dtype=framed.dtype)
         )
@@ -422,8 +418,8 @@ def mdct(
         quarter = half // 2
         a, b = framed[..., :quarter], framed[..., quarter:half]
         c, d = framed[..., half : half + quarter], framed[..., half + quarter :]
-        folded = shaping.concat(
-            [arithmetic.subtract(arithmetic.negative(c[..., ::-1]), d), arithmetic.subtract(a, b[..., ::-1])], -1
+        folded = joining.concat(
+            [arithmetic.subtract(unary_functions.negative(c[..., ::-1]), d), arithmetic.subtract(a, b[..., ::-1])], -1
         )
         return dct(folded, 4, norm=norm)
 
@@ -440,25 +436,23 @@ def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None, n
         result = idct(x, 4, norm=norm)
         quarter = half // 2
         first, second = result[..., :quarter], result[..., quarter:]
-        unfolded = shaping.concat(
+        unfolded = joining.concat(
             [
                 second,
-                arithmetic.negative(second[..., ::-1]),
-                arithmetic.negative(first[..., ::-1]),
-                arithmetic.negative(first),
+                unary_functions.negative(second[..., ::-1]),
+                unary_functions.negative(first[..., ::-1]),
+                unary_functions.negative(first),
             ],
             -1,
         )
         if norm is None:
             count = (
-                arithmetic.cast(convert_to_tensor(half), unfolded.dtype.base_dtype)
-                if isinstance(half, Tensor)
-                else half
+                casting.cast(convert_to_tensor(half), unfolded.dtype.base_dtype) if isinstance(half, Tensor) else half
             )
             scale = 0.5 / count if isinstance(count, Tensor) or count else 0.0
             unfolded = arithmetic.multiply(unfolded, convert_to_tensor(scale, unfolded.dtype.base_dtype))
         window = (
-            arithmetic.number(numbers.sqrt(0.5), unfolded)
+            constants.number(numbers.sqrt(0.5), unfolded)
             if window_fn is None
             else window_fn(2 * half, dtype=unfolded.dtype)
         )
@@ -484,7 +478,7 @@ def _shifted(x: Any, axes: Any, back: bool, name: str | None, default: str) -> T
             axes = list(axes) if axes else shifts
         else:
             axes = convert_to_tensor(axes)
-            places = arithmetic.select(arithmetic.less(axes, 0), arithmetic.add(axes, ranges.rank(x)), axes)
+            places = arithmetic.select(comparison.less(axes, 0), arithmetic.add(axes, ranges.rank(x)), axes)
             shifts = arithmetic.floordiv(gathering.gather(shaping.SHAPE_OP(x), places), 2)
         if isinstance(shifts, list):
             shifts = [-shift for shift in shifts] if back else shifts

@@ -12,8 +12,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import pads, ranges, selection, shaping
-from stoker._src.ops.math import arithmetic, scans, special
+from stoker._src.ops.array import casting, constants, joining, pads, ranges, selection, shaping
+from stoker._src.ops.math import arithmetic, comparison, scans, special, unary_functions
 
 
 def _length(window_length: Any, name: str) -> Tensor:
@@ -34,18 +34,18 @@ def _raised_cosine(
         length = _length(window_length, default)
         turns = convert_to_tensor(periodic, dtypes.bool_, name="periodic")
         turns.shape.with_rank(0)
-        whole = arithmetic.cast(turns, dtypes.int32)
+        whole = casting.cast(turns, dtypes.int32)
         even = arithmetic.subtract(1, arithmetic.floormod(length, 2))
-        span = arithmetic.cast(arithmetic.subtract(arithmetic.add(length, arithmetic.multiply(whole, even)), 1), kind)
+        span = casting.cast(arithmetic.subtract(arithmetic.add(length, arithmetic.multiply(whole, even)), 1), kind)
         # A window of length 1 is 1; the division by zero is avoided, the value chosen at the end.
-        span = arithmetic.maximum(span, arithmetic.number(1, span))
-        count = arithmetic.cast(ranges.range(0, length), kind)
-        angle = arithmetic.realdiv(arithmetic.multiply(count, arithmetic.number(2 * numbers.pi, count)), span)
-        wave = arithmetic.multiply(arithmetic.number(b, angle), arithmetic.cos(angle))
-        window = arithmetic.subtract(arithmetic.number(a, angle), wave, name="sub_2")
+        span = arithmetic.maximum(span, constants.number(1, span))
+        count = casting.cast(ranges.range(0, length), kind)
+        angle = arithmetic.realdiv(arithmetic.multiply(count, constants.number(2 * numbers.pi, count)), span)
+        wave = arithmetic.multiply(constants.number(b, angle), unary_functions.cos(angle))
+        window = arithmetic.subtract(constants.number(a, angle), wave, name="sub_2")
         if constant_value(length) not in (None, 1):
             return window
-        return selection.SELECT_V2(arithmetic.equal(length, 1), shaping.ones_like(window), window)
+        return selection.SELECT_V2(comparison.equal(length, 1), shaping.ones_like(window), window)
 
 
 @export("signal.hann_window")
@@ -69,15 +69,17 @@ def vorbis_window(window_length: Any, dtype: Any = dtypes.float32, name: str | N
     """The power-complementary window of the Vorbis codec."""
     with name_scope(name, "vorbis_window"):
         length = _length(window_length, "vorbis_window")
-        place = arithmetic.cast(ranges.range(0, length), as_dtype(dtype))
-        width = arithmetic.cast(length, place.dtype.base_dtype)
-        half = arithmetic.number(0.5, place)
-        inner = arithmetic.sin(
+        place = casting.cast(ranges.range(0, length), as_dtype(dtype))
+        width = casting.cast(length, place.dtype.base_dtype)
+        half = constants.number(0.5, place)
+        inner = unary_functions.sin(
             arithmetic.realdiv(
-                arithmetic.multiply(arithmetic.number(numbers.pi, place), arithmetic.add(place, half)), width
+                arithmetic.multiply(constants.number(numbers.pi, place), arithmetic.add(place, half)), width
             )
         )
-        return arithmetic.sin(arithmetic.multiply(arithmetic.number(numbers.pi / 2, place), arithmetic.square(inner)))
+        return unary_functions.sin(
+            arithmetic.multiply(constants.number(numbers.pi / 2, place), unary_functions.square(inner))
+        )
 
 
 @export("signal.kaiser_window")
@@ -87,15 +89,17 @@ def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.floa
         length = _length(window_length, "kaiser_window")
         kind = as_dtype(dtype)
         half = arithmetic.realdiv(
-            arithmetic.subtract(arithmetic.cast(length, kind), arithmetic.number(1, arithmetic.cast(length, kind))), 2.0
+            arithmetic.subtract(casting.cast(length, kind), constants.number(1, casting.cast(length, kind))), 2.0
         )
-        place = arithmetic.subtract(arithmetic.cast(ranges.range(0, length), kind), half)
-        shape = arithmetic.cast(convert_to_tensor(beta), kind)
-        inner = arithmetic.subtract(arithmetic.number(1, place), arithmetic.square(arithmetic.DIV_NO_NAN(place, half)))
-        root = arithmetic.multiply(shape, arithmetic.sqrt(arithmetic.maximum(inner, arithmetic.number(0, inner))))
+        place = arithmetic.subtract(casting.cast(ranges.range(0, length), kind), half)
+        shape = casting.cast(convert_to_tensor(beta), kind)
+        inner = arithmetic.subtract(
+            constants.number(1, place), unary_functions.square(arithmetic.DIV_NO_NAN(place, half))
+        )
+        root = arithmetic.multiply(shape, unary_functions.sqrt(arithmetic.maximum(inner, constants.number(0, inner))))
         # Both Bessel functions scaled, so that a large beta does not overflow.
         ratio = arithmetic.realdiv(special.bessel_i0e(root), special.bessel_i0e(shape))
-        return arithmetic.multiply(arithmetic.exp(arithmetic.subtract(root, shape)), ratio)
+        return arithmetic.multiply(unary_functions.exp(arithmetic.subtract(root, shape)), ratio)
 
 
 @export("signal.kaiser_bessel_derived_window")
@@ -108,15 +112,15 @@ def kaiser_bessel_derived_window(
         half = arithmetic.FLOOR_DIV(length, 2)
         kaiser = kaiser_window(arithmetic.add(half, 1), beta, dtype)
         total = scans.cumsum(kaiser)
-        rising = arithmetic.sqrt(arithmetic.realdiv(total[:-1], total[-1]))
-        return shaping.concat([rising, rising[::-1]], 0)
+        rising = unary_functions.sqrt(arithmetic.realdiv(total[:-1], total[-1]))
+        return joining.concat([rising, rising[::-1]], 0)
 
 
 def _mel(frequency: Tensor) -> Tensor:
     """Hertz as mel: 1127 ln(1 + f / 700)."""
-    one = arithmetic.number(1, frequency)
-    scaled = arithmetic.add(one, arithmetic.realdiv(frequency, arithmetic.number(700.0, frequency)))
-    return arithmetic.multiply(arithmetic.number(1127.0, frequency), arithmetic.log(scaled))
+    one = constants.number(1, frequency)
+    scaled = arithmetic.add(one, arithmetic.realdiv(frequency, constants.number(700.0, frequency)))
+    return arithmetic.multiply(constants.number(1127.0, frequency), unary_functions.log(scaled))
 
 
 @export("signal.linear_to_mel_weight_matrix")
@@ -156,15 +160,15 @@ def linear_to_mel_weight_matrix(
         raise ValueError(f"dtype must be a floating point type. Got: {dtype}")
     with name_scope(name, "linear_to_mel_weight_matrix") as scope:
         kind = as_dtype(dtype)
-        whole = arithmetic.cast(convert_to_tensor(sample_rate, name="sample_rate"), kind)
-        nyquist = arithmetic.realdiv(whole, arithmetic.number(2.0, whole))
+        whole = casting.cast(convert_to_tensor(sample_rate, name="sample_rate"), kind)
+        nyquist = arithmetic.realdiv(whole, constants.number(2.0, whole))
         # The first bin, at zero frequency, belongs to no band.
-        linear = ranges.linspace(arithmetic.number(0.0, whole), nyquist, num_spectrogram_bins)[1:]
+        linear = ranges.linspace(constants.number(0.0, whole), nyquist, num_spectrogram_bins)[1:]
         bins = shaping.expand_dims(_mel(linear), 1)
         start, end = (_mel(convert_to_tensor(each, kind)) for each in (lower_edge_hertz, upper_edge_hertz))
         edges = ranges.linspace(start, end, arithmetic.add(convert_to_tensor(num_mel_bins), 2))
         left, centre, right = (shaping.expand_dims(part, 0) for part in (edges[:-2], edges[1:-1], edges[2:]))
         rising = arithmetic.realdiv(arithmetic.subtract(bins, left), arithmetic.subtract(centre, left))
         falling = arithmetic.realdiv(arithmetic.subtract(right, bins), arithmetic.subtract(right, centre))
-        weights = arithmetic.maximum(arithmetic.number(0, rising), arithmetic.minimum(rising, falling))
+        weights = arithmetic.maximum(constants.number(0, rising), arithmetic.minimum(rising, falling))
         return pads.pad(weights, [[1, 0], [0, 0]], name=scope)

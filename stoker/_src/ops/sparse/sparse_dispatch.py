@@ -10,10 +10,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, ranges, shaping
-from stoker._src.ops.math import reductions
-
-# The modules of the functions that are found by their public names.
-from stoker._src.ops.support import dispatching
+from stoker._src.ops.math import reductions, special, unary_functions
 
 
 def _of_values(original: Callable[..., Any], arguments: dict[str, Any]) -> SparseTensor:
@@ -43,7 +40,22 @@ def _zeros_like(original: Callable[..., Any], arguments: dict[str, Any]) -> Tens
     return shaping.zeros(sparse.dense_shape, arguments.get("dtype") or sparse.dtype.base_dtype, arguments.get("name"))
 
 
-for _name in ("abs", "negative", "sign", "square", "sqrt", "math.erf", "tanh"):
-    dispatching.also_takes(SparseTensor, _name, _of_values)
-for _name, _form in (("identity", _identity), ("size", _size), ("rank", _rank), ("zeros_like", _zeros_like)):
-    dispatching.also_takes(SparseTensor, _name, _form)
+for _function in (
+    unary_functions.abs,
+    unary_functions.negative,
+    unary_functions.sign,
+    unary_functions.square,
+    unary_functions.sqrt,
+    unary_functions.tanh,
+    special.erf,
+):
+    _function.also_takes(SparseTensor, _of_values)
+for _function, _form in (
+    (shaping.identity, _identity),
+    (ranges.size, _size),
+    (ranges.size_v2, _size),
+    (ranges.rank, _rank),
+    (shaping.zeros_like, _zeros_like),
+    (shaping.zeros_like_v2, _zeros_like),
+):
+    _function.also_takes(SparseTensor, _form)

@@ -18,7 +18,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, BOOL, INT, TYPES, define
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.array import casting
 from stoker._src.ops.sparse.sparse_functions import as_sparse
 from stoker._src.ops.sparse.sparse_ops import flat_positions, sizes_of
 from stoker._src.ops.support.movement import allocatable
@@ -175,7 +175,7 @@ def _features(inputs: Any) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
     dense = [convert_to_tensor(each) for each in inputs if not is_sparse(each)]
 
     def feature(tensor: Any) -> Any:
-        return tensor if tensor.dtype.base_dtype is dtypes.string else arithmetic.cast(tensor, dtypes.int64)
+        return tensor if tensor.dtype.base_dtype is dtypes.string else casting.cast(tensor, dtypes.int64)
 
     return (
         [each.indices for each in sparse],

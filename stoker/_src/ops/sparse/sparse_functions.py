@@ -20,10 +20,10 @@ from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue, is_sparse
 from stoker._src.graph.static_values import constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import gathering, ranges, selection, shaping, slicing
+from stoker._src.ops.array import casting, gathering, joining, ranges, selection, shaping, slicing
 from stoker._src.ops.array.constants import constant, placeholder
 from stoker._src.ops.control_flow import assertions
-from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 from stoker._src.ops.sparse import sparse_ops, sparse_reductions, sparse_with_dense
 
 
@@ -75,7 +75,7 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     with name_scope(name, "dense_to_sparse"):
         tensor = convert_to_tensor(tensor)
         blank = shaping.zeros_like(tensor)
-        indices = selection.WHERE(arithmetic.not_equal(tensor, blank))
+        indices = selection.WHERE(comparison.not_equal(tensor, blank))
         return SparseTensor(indices, gathering.GATHER_ND(tensor, indices), shaping.shape(tensor, out_type=dtypes.int64))
 
 
@@ -116,12 +116,12 @@ def eye(num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float32, nam
     _check_whole(num_rows, "num_rows")
     _check_whole(num_rows if num_columns is None else num_columns, "num_columns")
     with name_scope(name, "eye"):
-        rows = arithmetic.cast(convert_to_tensor(num_rows), dtypes.int64)
-        columns = rows if num_columns is None else arithmetic.cast(convert_to_tensor(num_columns), dtypes.int64)
+        rows = casting.cast(convert_to_tensor(num_rows), dtypes.int64)
+        columns = rows if num_columns is None else casting.cast(convert_to_tensor(num_columns), dtypes.int64)
         count = arithmetic.minimum(rows, columns)
         steps = ranges.range(count, dtype=dtypes.int64)
-        values = shaping.ones(shaping.reshape(arithmetic.cast(count, dtypes.int32), [1]), as_dtype(dtype))
-        return SparseTensor(shaping.PACK([steps, steps], axis=1), values, shaping.PACK([rows, columns]))
+        values = shaping.ones(shaping.reshape(casting.cast(count, dtypes.int32), [1]), as_dtype(dtype))
+        return SparseTensor(joining.PACK([steps, steps], axis=1), values, joining.PACK([rows, columns]))
 
 
 @export(v1="sparse_to_dense")
@@ -188,10 +188,10 @@ def merge(
         _check_whole(size, "vocab_size")
     values = as_sparse(sp_values)
     with name_scope(name, "SparseMerge"):
-        columns = [shaping.expand_dims(arithmetic.cast(each.values, dtypes.int64), 1) for each in ids]
-        indices = shaping.concat([ids[0].indices[:, :-1], *columns], 1)  # type: ignore[index]
-        extents = [shaping.expand_dims(arithmetic.cast(convert_to_tensor(size), dtypes.int64), 0) for size in sizes]
-        shape = shaping.concat([ids[0].dense_shape[:-1], *extents], 0)  # type: ignore[index]
+        columns = [shaping.expand_dims(casting.cast(each.values, dtypes.int64), 1) for each in ids]
+        indices = joining.concat([ids[0].indices[:, :-1], *columns], 1)  # type: ignore[index]
+        extents = [shaping.expand_dims(casting.cast(convert_to_tensor(size), dtypes.int64), 0) for size in sizes]
+        shape = joining.concat([ids[0].dense_shape[:-1], *extents], 0)  # type: ignore[index]
         result = SparseTensor(indices, values.values, shape)
         return result if already_sorted else reorder(result)
 
@@ -215,7 +215,7 @@ def reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
         ValueError: a shape of another number of elements, where both are known, or two sizes of -1.
     """
     sparse = as_sparse(sp_input)
-    wanted = arithmetic.cast(shape, dtypes.int64)
+    wanted = casting.cast(shape, dtypes.int64)
     with name_scope(name, "SparseReshape") as scope:
         indices, sizes = sparse_ops.SPARSE_RESHAPE(sparse.indices, sparse.dense_shape, wanted, name=scope)
         known = _reshaped(sparse.static_shape, constant_value(wanted))
@@ -281,24 +281,24 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Spa
             raise context.invalid(f"axis {at} is out of range [{-rank - 1}, {rank}]")
         at = at + rank + 1 if at < 0 else at
         zeros = shaping.zeros_like(sparse.indices[:, :1])  # type: ignore[index]
-        indices = shaping.concat([sparse.indices[:, :at], zeros, sparse.indices[:, at:]], 1)  # type: ignore[index]
+        indices = joining.concat([sparse.indices[:, :at], zeros, sparse.indices[:, at:]], 1)  # type: ignore[index]
         one = convert_to_tensor(np.array([1], np.int64))
-        shape = shaping.concat([sparse.dense_shape[:at], one, sparse.dense_shape[at:]], 0)  # type: ignore[index]
+        shape = joining.concat([sparse.dense_shape[:at], one, sparse.dense_shape[at:]], 0)  # type: ignore[index]
         return SparseTensor(indices, sparse.values, shape)
 
 
 def _expanded(sparse: SparseTensor, axis: Tensor) -> SparseTensor:
     """`expand_dims` where the axis or the rank is not known before it runs."""
-    rank = arithmetic.cast(ranges.size(sparse.dense_shape), axis.dtype.base_dtype)
-    at = arithmetic.select(arithmetic.less(axis, 0), arithmetic.add(arithmetic.add(axis, rank), 1), axis)
-    zero, rest = shaping.zeros_like(at), arithmetic.negative(shaping.ones_like(at))
-    before = slicing.slice(sparse.indices, shaping.PACK([zero, zero]), shaping.PACK([rest, at]))
-    after = slicing.slice(sparse.indices, shaping.PACK([zero, at]), shaping.PACK([rest, rest]))
+    rank = casting.cast(ranges.size(sparse.dense_shape), axis.dtype.base_dtype)
+    at = arithmetic.select(comparison.less(axis, 0), arithmetic.add(arithmetic.add(axis, rank), 1), axis)
+    zero, rest = shaping.zeros_like(at), unary_functions.negative(shaping.ones_like(at))
+    before = slicing.slice(sparse.indices, joining.PACK([zero, zero]), joining.PACK([rest, at]))
+    after = slicing.slice(sparse.indices, joining.PACK([zero, at]), joining.PACK([rest, rest]))
     zeros = shaping.zeros_like(sparse.indices[:, :1])  # type: ignore[index]
-    first = slicing.slice(sparse.dense_shape, shaping.PACK([zero]), shaping.PACK([at]))
-    last = slicing.slice(sparse.dense_shape, shaping.PACK([at]), shaping.PACK([rest]))
-    shape = shaping.concat([first, np.array([1], np.int64), last], 0)
-    return SparseTensor(shaping.concat([before, zeros, after], 1), sparse.values, shape)
+    first = slicing.slice(sparse.dense_shape, joining.PACK([zero]), joining.PACK([at]))
+    last = slicing.slice(sparse.dense_shape, joining.PACK([at]), joining.PACK([rest]))
+    shape = joining.concat([first, np.array([1], np.int64), last], 0)
+    return SparseTensor(joining.concat([before, zeros, after], 1), sparse.values, shape)
 
 
 @export("sparse.reset_shape", v1="sparse_reset_shape")
@@ -312,7 +312,7 @@ def reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
         )
     wanted = convert_to_tensor(new_shape)
     wanted.shape.with_rank(1)
-    wanted = arithmetic.cast(wanted, dtypes.int64)
+    wanted = casting.cast(wanted, dtypes.int64)
     own, asked = constant_value(sparse.dense_shape), constant_value(wanted)
     if own is not None and asked is not None:
         if len(own) != len(asked):
@@ -321,7 +321,7 @@ def reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
             raise ValueError(f"Shapes must not get smaller: {own.tolist()} does not fit in {asked.tolist()}.")
         return SparseTensor(shaping.identity(sparse.indices), shaping.identity(sparse.values), wanted)
     wanted = shaping.reshape(wanted, shaping.shape(sparse.dense_shape))
-    fits = reductions.reduce_all(arithmetic.greater_equal(wanted, sparse.dense_shape))
+    fits = reductions.reduce_all(comparison.greater_equal(wanted, sparse.dense_shape))
     check = assertions.assert_op(fits, ["Shapes must not get smaller:", sparse.dense_shape, "does not fit in", wanted])
     with control_dependencies([] if check is None else [check]):
         return SparseTensor(shaping.identity(sparse.indices), shaping.identity(sparse.values), shaping.identity(wanted))
@@ -357,10 +357,10 @@ def concat_v2(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, na
         raise TypeError(f"Expected int for argument 'concat_dim' not {axis!r}.")
     at = operator.index(axis)
     if expand_nonconcat_dims:
-        largest = reductions.reduce_max(shaping.concat([shaping.reshape(shape, [1, -1]) for shape in shapes], 0), 0)
+        largest = reductions.reduce_max(joining.concat([shaping.reshape(shape, [1, -1]) for shape in shapes], 0), 0)
         after = None if at == -1 else at + 1  # a negative axis counts from the end, whatever the rank
         shapes = [
-            shaping.concat([largest[:at], shape[at:after], largest[after:] if after is not None else shape[:0]], 0)  # type: ignore[index]
+            joining.concat([largest[:at], shape[at:after], largest[after:] if after is not None else shape[:0]], 0)  # type: ignore[index]
             for shape in shapes
         ]
     found = sparse_ops.SPARSE_CONCAT(

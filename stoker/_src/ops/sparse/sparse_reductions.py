@@ -15,7 +15,7 @@ from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import ANY, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import gathering, ranges, selection, shaping
-from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.sparse import sparse_with_dense
 from stoker._src.ops.sparse.sparse_ops import check_parts, distinct, flat_positions, pick, sizes_of, sort_keys
 from stoker._src.ops.support.movement import allocatable, itemsize, signed
@@ -177,7 +177,9 @@ def sparse_softmax_grad(op: Operation, g: Tensor) -> Any:
     sums = SPARSE_REDUCE_SUM(indices, weighted, shape, last, keep_dims=True)
     return (
         None,
-        arithmetic.multiply(y, sparse_with_dense.SPARSE_DENSE_CWISE_ADD(indices, g, shape, arithmetic.negative(sums))),
+        arithmetic.multiply(
+            y, sparse_with_dense.SPARSE_DENSE_CWISE_ADD(indices, g, shape, unary_functions.negative(sums))
+        ),
         None,
     )
 

@@ -14,7 +14,7 @@ from stoker._src.base.shapes import Shape, merge_dims
 from stoker._src.graph.definition import OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import gathering, ranges, scattering, shaping
-from stoker._src.ops.math import arithmetic, reductions
+from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.sparse.sparse_ops import check_parts, flat_positions, sizes_of
 from stoker._src.ops.support.movement import allocatable, itemsize, signed
 from stoker._src.ops.support.unsigned import modular_binary
@@ -93,8 +93,8 @@ def sparse_tensor_dense_mat_mul_grad(op: Operation, g: Tensor) -> Any:
         rows, columns = columns, rows
     right = shaping.transpose(b, [1, 0], conjugate=True) if adjoint_b else b
     of_rows, of_columns = gathering.gather(g, rows), gathering.gather(right, columns)
-    product = reductions.reduce_sum(arithmetic.multiply(of_rows, arithmetic.conj(of_columns)), 1)
-    return None, arithmetic.conj(product) if adjoint_a else product, None, of_b
+    product = reductions.reduce_sum(arithmetic.multiply(of_rows, unary_functions.conj(of_columns)), 1)
+    return None, unary_functions.conj(product) if adjoint_a else product, None, of_b
 
 
 SPARSE_TENSOR_DENSE_ADD = define(
@@ -217,6 +217,6 @@ def sparse_dense_cwise_div_grad(op: Operation, g: Tensor) -> Any:
         g,
         lambda dense: arithmetic.realdiv(g, dense),
         lambda dense: arithmetic.multiply(
-            g, arithmetic.realdiv(arithmetic.realdiv(arithmetic.negative(x), dense), dense)
+            g, arithmetic.realdiv(arithmetic.realdiv(unary_functions.negative(x), dense), dense)
         ),
     )

@@ -20,6 +20,7 @@ from stoker._src.graph.conversion import convert_to_tensor, is_tensor
 from stoker._src.graph.definition import ANY, TYPES, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.strings.string_ops import each
+from stoker._src.ops.support.dispatching import elementwise
 from stoker._src.ops.support.movement import allocatable
 from stoker._src.ops.support.number_text import float_text, question_marks, string_text
 from stoker._src.ops.support.values import to_numpy
@@ -81,6 +82,7 @@ def string_to_number_kernel(string_tensor: np.ndarray, *, out_type: DType) -> to
 
 
 @export(v1=("string_to_number", "strings.to_number"))
+@elementwise
 def string_to_number(
     string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None
 ) -> Tensor:
@@ -89,6 +91,7 @@ def string_to_number(
 
 
 @export(v2="strings.to_number")
+@elementwise
 def string_to_number_v2(input: Any, out_type: Any = dtypes.float32, name: str | None = None) -> Tensor:
     """The number that each string spells."""
     return string_to_number(input, out_type, name)
@@ -164,6 +167,7 @@ def _texts(values: torch.Tensor, function: Callable[[Any], bytes]) -> np.ndarray
 
 
 @export("as_string", "strings.as_string", v1="dtypes.as_string")
+@elementwise
 def as_string(
     input: Any,
     precision: int = -1,

@@ -19,9 +19,10 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import INT, INTS, STRING, OpDefinition, all_merged, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import shaping
+from stoker._src.ops.array import ranges
 from stoker._src.ops.math import reductions, segment_reductions
 from stoker._src.ops.strings.regex import compiled, rewritten
+from stoker._src.ops.support.dispatching import dispatched, elementwise
 from stoker._src.ops.support.movement import allocatable
 
 _UNIT = STRING("BYTE", allowed=("BYTE", "UTF8_CHAR"))
@@ -87,6 +88,7 @@ def string_join_shape(inputs: list[Shape]) -> Shape:
 
 
 @export("strings.join", v1="string_join")
+@dispatched
 def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Tensor:
     """Strings joined element by element with `separator` between; scalars go with every element."""
     return STRING_JOIN(inputs, separator=separator, name=name)
@@ -134,10 +136,11 @@ def _join_axes(inputs: Tensor, axis: Any) -> Any:
     rank = inputs.static_shape.rank
     if rank is not None:
         return np.arange(rank - 1, -1, -1, dtype=np.int32)
-    return shaping.ranges.range(shaping.ranges.rank(inputs) - 1, -1, -1)  # type: ignore[operator]
+    return ranges.range(ranges.rank(inputs) - 1, -1, -1)  # type: ignore[operator]
 
 
 @export(v1=("reduce_join", "strings.reduce_join"))
+@dispatched
 def reduce_join(
     inputs: Any,
     axis: Any = None,
@@ -153,6 +156,7 @@ def reduce_join(
 
 
 @export(v2="strings.reduce_join")
+@dispatched
 def reduce_join_v2(
     inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
 ) -> Tensor:
@@ -333,6 +337,7 @@ def regex_full_match_kernel(input: np.ndarray, pattern: np.ndarray) -> torch.Ten
 
 
 @export("strings.regex_replace", v1="regex_replace")
+@elementwise
 def regex_replace(
     input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
 ) -> Tensor:
@@ -343,6 +348,7 @@ def regex_replace(
 
 
 @export("strings.regex_full_match")
+@elementwise
 def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
     """Whether `pattern` (RE2 syntax) matches the whole of each string."""
     if isinstance(pattern, (str, bytes)):
@@ -400,12 +406,14 @@ def substr_shape(input: Shape, pos: Shape, len: Shape) -> Shape:
 
 
 @export(v1=("substr", "strings.substr"))
+@elementwise
 def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """`len` bytes (or UTF-8 characters) of each string from `pos` on; a negative `pos` counts from the end."""
     return SUBSTR(input, pos, len, unit=unit, name=name)
 
 
 @export(v2="strings.substr")
+@elementwise
 def substr_v2(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Tensor:
     """`len` bytes (or UTF-8 characters) of each string from `pos` on; a negative `pos` counts from the end."""
     return SUBSTR(input, pos, len, unit=unit, name=name)
@@ -422,12 +430,14 @@ def string_length_kernel(input: np.ndarray, *, unit: str) -> torch.Tensor:
 
 
 @export(v1="strings.length")
+@elementwise
 def string_length(input: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """The number of bytes (or UTF-8 characters) of each string."""
     return STRING_LENGTH(input, unit=unit, name=name)
 
 
 @export(v2="strings.length")
+@elementwise
 def string_length_v2(input: Any, unit: str = "BYTE", name: str | None = None) -> Tensor:
     """The number of bytes (or UTF-8 characters) of each string."""
     return STRING_LENGTH(input, unit=unit, name=name)
@@ -461,12 +471,14 @@ def string_upper_kernel(input: np.ndarray, *, encoding: str) -> np.ndarray:
 
 
 @export("strings.lower")
+@elementwise
 def string_lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
     """ASCII letters, or with encoding "utf-8" all letters, in lower case."""
     return STRING_LOWER(input, encoding=encoding, name=name)
 
 
 @export("strings.upper")
+@elementwise
 def string_upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
     """ASCII letters, or with encoding "utf-8" all letters, in upper case."""
     return STRING_UPPER(input, encoding=encoding, name=name)
@@ -476,6 +488,7 @@ STRING_STRIP = _elementwise("StringStrip(input: string) -> (output: string)", by
 
 
 @export("strings.strip", v1="string_strip")
+@elementwise
 def string_strip(input: Any, name: str | None = None) -> Tensor:
     """Each string without white space at its ends."""
     return STRING_STRIP(input, name=name)
@@ -518,6 +531,7 @@ def string_to_hash_bucket_strong_kernel(input: np.ndarray, *, num_buckets: int, 
 
 
 @export(v1=("string_to_hash_bucket", "strings.to_hash_bucket"))
+@elementwise
 def string_to_hash_bucket(
     string_tensor: Any = None, num_buckets: Any = None, name: str | None = None, input: Any = None
 ) -> Tensor:
@@ -526,18 +540,21 @@ def string_to_hash_bucket(
 
 
 @export(v2="strings.to_hash_bucket")
+@elementwise
 def string_to_hash_bucket_v2(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
     """A bucket number in [0, num_buckets) for each string, by TensorFlow's first hash."""
     return STRING_TO_HASH_BUCKET(input, num_buckets=num_buckets, name=name)
 
 
 @export("strings.to_hash_bucket_fast", v1="string_to_hash_bucket_fast")
+@elementwise
 def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
     """A bucket number in [0, num_buckets) for each string, by a fast hash that never changes."""
     return STRING_TO_HASH_BUCKET_FAST(input, num_buckets=num_buckets, name=name)
 
 
 @export("strings.to_hash_bucket_strong", v1="string_to_hash_bucket_strong")
+@elementwise
 def string_to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | None = None) -> Tensor:
     """A bucket number in [0, num_buckets) for each string, by a hash keyed with two integers (SipHash)."""
     return STRING_TO_HASH_BUCKET_STRONG(input, num_buckets=num_buckets, key=key, name=name)

@@ -17,6 +17,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import BOOL, INT, INTS, STRING, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.strings import string_ops, unicode_scripts
+from stoker._src.ops.support.dispatching import elementwise
 from stoker._src.ops.support.values import torch_dtype
 
 _ERRORS = STRING("replace", allowed=("strict", "replace", "ignore"))
@@ -224,6 +225,7 @@ def unicode_transcode_kernel(
 
 
 @export("strings.unicode_transcode")
+@elementwise
 def unicode_transcode(
     input: Any,
     input_encoding: str,

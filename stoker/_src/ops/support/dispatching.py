@@ -1,72 +1,71 @@
-"""Public functions that also take tensors of another kind than Tensor, such as sparse or ragged ones.
+"""Functions that also take tensors of another kind than Tensor, such as sparse or ragged ones.
 
-A function named here looks for a tensor of that kind among its arguments; where there is one its form for that kind is called,
-else the function itself. It is replaced in its own module, before the public modules take their names from there.
+    @export("stack")
+    @dispatched
+    def stack(values, axis=0, name="stack"): ...
+
+    stack.also_takes(RaggedTensor, form, lists=True)
+
+A dispatched function looks at its arguments for a kind that has a form registered, and calls `form(original, arguments)` with the arguments by name;
+otherwise it calls the original. A function that works element by element is marked `@elementwise` instead: all of these share the forms
+registered with `elementwise.also_takes`.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any
 
-from stoker._src.base.export import EXPORTS
-
-_Form = Callable[..., Any]
-# By the module and name of a function: its forms by the kind they are for, and the kinds looked for inside of lists.
-_FORMS: dict[tuple[str, str], tuple[dict[type, _Form], set[type]]] = {}
+Function = Callable[..., Any]
+Form = Callable[[Function, dict[str, Any]], Any]
 
 
-def also_takes(kind: type, name: str, form: _Form, *, lists: bool = False) -> None:
-    """Makes the public function `name`, in both namespaces, call `form(original, arguments)` where it is given a `kind`.
+class _Forms:
+    """The forms of one function by the kind of tensor they take, and the kinds that are looked for inside lists."""
 
-    Args:
-        kind: the class of tensors.
-        name: the function's public name.
-        form: called with the function as it was and its arguments by name.
-        lists: whether a list with such a tensor counts, too.
+    def __init__(self) -> None:
+        self.by_kind: dict[type, Form] = {}
+        self.in_lists: set[type] = set()
 
-    Raises:
-        LookupError: no such function is loaded.
-    """
-    found = {EXPORTS[namespace][name] for namespace in ("v1", "v2") if name in EXPORTS[namespace]}
-    if not found:
-        raise LookupError(f"There is no public function {name!r}: its module is not loaded.")
-    for target in found:
-        if target not in _FORMS:
-            module = importlib.import_module(target[0])
-            _FORMS[target] = forms, inside = {}, set()
-            setattr(module, target[1], _dispatching(getattr(module, target[1]), forms, inside))
-        forms, inside = _FORMS[target]
-        forms.setdefault(kind, form)
+    def also_takes(self, kind: type, form: Form, *, lists: bool = False) -> None:
+        """Registers `form` for arguments of type `kind`; with `lists`, also for lists that hold one."""
+        self.by_kind[kind] = form
         if lists:
-            inside.add(kind)
+            self.in_lists.add(kind)
+
+    def find(self, value: Any) -> Form | None:
+        form = self.by_kind.get(type(value))
+        if form is None and self.in_lists and isinstance(value, (list, tuple)):
+            return next((self.by_kind[type(item)] for item in value if type(item) in self.in_lists), None)
+        return form
 
 
-def _dispatching(original: _Form, forms: dict[type, _Form], inside: set[type]) -> _Form:
+def dispatched(original: Function, shared: _Forms | None = None) -> Any:
+    """The function with a table of forms of its own: see `also_takes`, which becomes an attribute of it."""
+    forms = _Forms()
+    tables = (forms,) if shared is None else (forms, shared)
     signature = inspect.signature(original)
-
-    def form_for(value: Any) -> _Form | None:
-        found = forms.get(type(value))
-        if found is None and inside and isinstance(value, (list, tuple)):
-            return next((forms[type(item)] for item in value if type(item) in inside), None)
-        return found
 
     @functools.wraps(original)
     def function(*args: Any, **kwargs: Any) -> Any:
-        for value in args:
-            form = form_for(value)
-            if form is not None:
-                break
-        else:
-            for value in kwargs.values():
-                form = form_for(value)
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            for table in tables:
+                form = table.find(value)
                 if form is not None:
-                    break
-            else:
-                return original(*args, **kwargs)
-        return form(original, signature.bind(*args, **kwargs).arguments)
+                    return form(original, signature.bind(*args, **kwargs).arguments)
+        return original(*args, **kwargs)
 
+    function.also_takes = forms.also_takes  # type: ignore[attr-defined]
     return function
+
+
+class _Elementwise(_Forms):
+    """The decorator `elementwise`, and the forms that all functions decorated with it share."""
+
+    def __call__(self, original: Function) -> Any:
+        return dispatched(original, shared=self)
+
+
+elementwise = _Elementwise()

@@ -24,7 +24,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import STATEFUL, WRITES, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.variables import state_ops
+from stoker._src.ops.support import handles
 from stoker._src.ops.variables.state_ops import VariableState
 
 Rule = Callable[..., None]
@@ -359,7 +359,7 @@ def distinct_rows(indices: torch.Tensor, size: int, name: str) -> list[tuple[tor
 
 def _shape_rule(count: int, gradient_at: int, *, rows: bool, resource: bool, late: bool) -> Callable[..., Any]:
     def shape(*shapes: Shape, op: Operation) -> Any:
-        variables = [state_ops.handle_shape(t) for t in op._inputs[:count]] if resource else list(shapes[:count])
+        variables = [handles.handle_shape(t) for t in op._inputs[:count]] if resource else list(shapes[:count])
         merged = variables[0]
         for each in variables[1:]:
             merged = merged.merge(each)

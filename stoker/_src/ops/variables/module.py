@@ -10,7 +10,7 @@ from typing import Any
 from stoker._src.base import nest
 from stoker._src.base.export import export
 from stoker._src.graph.scopes import NameScopeV2
-from stoker._src.ops.variables import variables as variable_types
+from stoker._src.ops.variables import variables
 
 _IDENTIFIER = re.compile(r"[a-zA-Z_][a-zA-Z_0-9]*")
 _OWN = frozenset(("_name", "_scope_name", "_name_scope"))
@@ -55,7 +55,7 @@ class Module:
     @property
     def variables(self) -> tuple[Any, ...]:
         """The variables of this module, by the names of its attributes, then those of the modules in it."""
-        return tuple(self._flatten(lambda leaf: isinstance(leaf, variable_types.Variable)))
+        return tuple(self._flatten(lambda leaf: isinstance(leaf, variables.Variable)))
 
     @property
     def trainable_variables(self) -> tuple[Any, ...]:

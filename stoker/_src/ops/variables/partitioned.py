@@ -13,7 +13,7 @@ from stoker._src.formats import protos
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import shaping
+from stoker._src.ops.array import joining, shaping
 
 
 class PartitionInfo:
@@ -154,7 +154,7 @@ class PartitionedVariable:
     def as_tensor(self) -> Tensor:
         """The slices joined."""
         with name_scope(self._name + "/ConcatPartitions/"):
-            joined = shaping.concat([variable.value() for variable in self._variables], self._partition_axes()[0])
+            joined = joining.concat([variable.value() for variable in self._variables], self._partition_axes()[0])
         with name_scope(None):
             return shaping.identity(joined, name=self._name)
 

@@ -182,7 +182,7 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
             return constants.constant(stateless.generator_state(flat), dtypes.int64)
     words = shaping.reshape(casting.cast(convert_to_tensor(seed), dtypes.int64), [-1])[:3]
     missing = arithmetic.subtract(3, ranges.size(words))
-    return shaping.concat([shaping.zeros(shaping.reshape(missing, [1]), dtypes.int64), words], 0)
+    return joining.concat([shaping.zeros(shaping.reshape(missing, [1]), dtypes.int64), words], 0)
 
 
 @export("random.Generator", "random.experimental.Generator")
@@ -353,7 +353,7 @@ class Generator:
         keys = self.uniform_full_int([count], dtypes.int64)
         zero = constants.constant([0, 0], dtypes.int64)
         return [
-            Generator(state=shaping.concat([zero, shaping.reshape(keys[i], [1])], 0), alg=self._alg)  # type: ignore[index]
+            Generator(state=joining.concat([zero, shaping.reshape(keys[i], [1])], 0), alg=self._alg)  # type: ignore[index]
             for i in range(count)
         ]
 
@@ -367,7 +367,7 @@ def _settled(alg: Any) -> Any:
 def _key_counter_state(key: Any, counter: Any) -> Tensor:
     key = shaping.reshape(convert_to_tensor(key, dtypes.int64), [1])
     counter = shaping.reshape(convert_to_tensor(counter, dtypes.int64), [-1])
-    return shaping.concat([counter, key], 0)
+    return joining.concat([counter, key], 0)
 
 
 class _Global:

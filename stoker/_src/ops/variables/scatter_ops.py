@@ -20,11 +20,12 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, READS, STATEFUL, WRITES, OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import ranges, scattering, shaping
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.array import casting, joining, ranges, scattering, shaping
+from stoker._src.ops.support import handles
+from stoker._src.ops.support.handles import handle_shape
 from stoker._src.ops.support.movement import POLICY
 from stoker._src.ops.variables import state_ops
-from stoker._src.ops.variables.state_ops import VariableState, handle_shape
+from stoker._src.ops.variables.state_ops import VariableState
 
 # torch has no arithmetic for these; their bits added, subtracted and multiplied as signed numbers are the same.
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
@@ -212,7 +213,7 @@ def _of_handle(rule: Callable[..., Shape]) -> Callable[..., tuple[()]]:
     """`rule` for the variable behind a handle, whose dtype is that of the updates."""
 
     def by_handle(handle: Shape, indices: Shape, updates: Shape, *, op: Operation) -> tuple[()]:
-        found, given = state_ops.handle_dtype(op._inputs[0]), op._inputs[2].dtype
+        found, given = handles.handle_dtype(op._inputs[0]), op._inputs[2].dtype
         if found not in (None, given):
             raise InvalidArgumentError(
                 None, None, f"Trying to read variable with wrong dtype. Expected {found.name} got {given.name}."
@@ -417,10 +418,10 @@ def batch_scatter_update(
         size = sizes[axis]  # type: ignore[index]
         places = ranges.range(0, size, 1)
         if places.dtype is not indices.dtype:
-            places = arithmetic.cast(places, indices.dtype)
+            places = casting.cast(places, indices.dtype)
         shape = [1] * axis + [size] + [1] * (rank - axis)
         coordinates.append(shaping.reshape(places, shape) * shaping.ones_like(last))  # type: ignore[operator]
-    full = shaping.concat([*coordinates, last], -1)
+    full = joining.concat([*coordinates, last], -1)
     return scatter_nd_update(ref, full, updates, use_locking, name)
 
 

@@ -31,6 +31,7 @@ from stoker._src.graph.definition import (
     scalar,
 )
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.support.handles import handle_dtype, handle_shape
 
 
 class VariableState:
@@ -277,27 +278,6 @@ def _wrong_dtype(what: str, expected: DType, found: DType) -> InvalidArgumentErr
     return InvalidArgumentError(
         None, None, f"Trying to {what} variable with wrong dtype. Expected {expected.name} got {found.name}"
     )
-
-
-def handle_shape(handle: Tensor) -> Shape:
-    """The shape of the variable that a handle stands for, as far as the graph says."""
-    noted = getattr(handle, "handle_shape", None)  # set on handles that enter a function
-    if noted is not None:
-        return noted
-    if getattr(handle, "is_eager", False):
-        return getattr(handle._value, "shape", UNKNOWN_SHAPE)  # type: ignore[attr-defined]
-    made_by = getattr(handle, "op", None)
-    return made_by.attrs["shape"] if made_by is not None and made_by.type == "VarHandleOp" else UNKNOWN_SHAPE
-
-
-def handle_dtype(handle: Tensor) -> DType | None:
-    """The dtype of the variable that a handle stands for, or None when it is no variable's."""
-    noted = getattr(handle, "handle_dtype", None)
-    if noted is not None:
-        return noted
-    if getattr(handle, "is_eager", False):
-        return getattr(handle._value, "dtype", None)  # type: ignore[attr-defined]
-    return handle.op.attrs["dtype"] if handle.op.type == "VarHandleOp" else None
 
 
 @READ_VARIABLE_OP.grad

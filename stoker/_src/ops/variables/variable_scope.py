@@ -19,7 +19,7 @@ from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import colocate_with, graph_of, init_scope, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import slicing
-from stoker._src.ops.variables import initializers, variables
+from stoker._src.ops.variables import creators, initializers, variables
 from stoker._src.ops.variables.partitioned import PartitionedVariable, PartitionInfo, SaveSliceInfo, partition_offsets
 
 
@@ -223,7 +223,7 @@ class VariableScope:
             "initializer": self._initializer if initializer is None else initializer,
             "regularizer": self._regularizer if regularizer is None else regularizer,
             "reuse": self._reuse if reuse is None else reuse,
-            "trainable": synchronization != variables.VariableSynchronization.ON_READ
+            "trainable": synchronization != creators.VariableSynchronization.ON_READ
             if trainable is None
             else trainable,
             "collections": collections,
@@ -515,8 +515,8 @@ def get_variable(
     use_resource: bool | None = None,
     custom_getter: Any = None,
     constraint: Any = None,
-    synchronization: Any = variables.VariableSynchronization.AUTO,
-    aggregation: Any = variables.VariableAggregation.NONE,
+    synchronization: Any = creators.VariableSynchronization.AUTO,
+    aggregation: Any = creators.VariableAggregation.NONE,
 ) -> Any:
     """The variable called `name` in the current variable scope: a new one, or the one that is there when reusing.
 

@@ -23,12 +23,11 @@ from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conv
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, device, init_scope, name_scope
 from stoker._src.graph.tensor import Operation, Tensor, TensorReference
-from stoker._src.ops.array import gathering, shaping, slicing
+from stoker._src.ops.array import shaping, slicing
 from stoker._src.ops.control_flow import branches_and_loops
 from stoker._src.ops.support.values import array_text
-from stoker._src.ops.variables import scatter_ops, state_ops
+from stoker._src.ops.variables import gather_ops, scatter_ops, state_ops
 from stoker._src.ops.variables.creators import VariableAggregation, VariableSynchronization, create
-from stoker._src.ops.variables.creators import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variables.partitioned import SaveSliceInfo
 from stoker._src.ops.variables.state_ops import ANONYMOUS
 from stoker._src.ops.variables.variable_updates import PartialUpdates
@@ -739,12 +738,12 @@ class ResourceVariable(MadeVariable):
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Rows of the variable, without reading the others."""
         with name_scope("Gather" if name is None else name) as scope:
-            return gathering.RESOURCE_GATHER(self._element, indices, dtype=self._dtype, name=scope)
+            return gather_ops.RESOURCE_GATHER(self._element, indices, dtype=self._dtype, name=scope)
 
     def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
         """Elements or slices of the variable at coordinates."""
         with name_scope("GatherNd" if name is None else name) as scope:
-            value = gathering.RESOURCE_GATHER_ND(self._element, indices, dtype=self._dtype, name=scope)
+            value = gather_ops.RESOURCE_GATHER_ND(self._element, indices, dtype=self._dtype, name=scope)
         return shaping.identity(value)
 
 

@@ -17,10 +17,10 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import joining, ranges, shaping
+from stoker._src.ops.array import casting, joining, ranges, shaping
 from stoker._src.ops.control_flow import branches_and_loops, custom_gradients, python_functions, tensor_array
 from stoker._src.ops.control_flow.gradients import UnconnectedGradients, aggregate, fill_with_zeros, is_trainable
-from stoker._src.ops.math import arithmetic, comparison
+from stoker._src.ops.math import comparison
 from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 from stoker._src.ops.variables import variables
 
@@ -284,7 +284,7 @@ class GradientTape:
             results = [
                 None
                 if stacked is None
-                else shaping.reshape(stacked, shaping.concat([shaping.shape(tensor), shaping.shape(stacked)[1:]], 0))
+                else shaping.reshape(stacked, joining.concat([shaping.shape(tensor), shaping.shape(stacked)[1:]], 0))
                 for stacked in rows
             ]
         for result, source in zip(results, flat_sources):
@@ -317,7 +317,7 @@ class GradientTape:
         with self._keeping():
             resolved = [_source(source)]
             batch = shaping.shape(target)[:1]
-            flat_shape = shaping.concat([batch, [-1]], 0)
+            flat_shape = joining.concat([batch, [-1]], 0)
             size = shaping.shape(shaping.reshape(target, flat_shape))[1]
 
             def row(i: Any) -> list[Any]:
@@ -326,11 +326,11 @@ class GradientTape:
                 return self._row(target, resolved, [source], start, unconnected_gradients)
 
             stacked = _stacked_rows(row, size, [source])[0]
-            shape = shaping.concat([shaping.shape(target), shaping.shape(source)[1:]], 0)
+            shape = joining.concat([shaping.shape(target), shaping.shape(source)[1:]], 0)
             if stacked is None:
                 result = shaping.zeros(shape, target.dtype.base_dtype)
             else:
-                order = shaping.concat([[1, 0], ranges.range(2, ranges.rank(stacked))], 0)
+                order = joining.concat([[1, 0], ranges.range(2, ranges.rank(stacked))], 0)
                 result = shaping.reshape(shaping.transpose(stacked, order), shape)
         if not getattr(result, "is_eager", False):
             result.set_shape(target.shape.concatenate(source.shape[1:]))
@@ -359,7 +359,7 @@ class GradientTape:
 
 def _unit(i: Any, size: Any, like: Any) -> Any:
     """The unit vector i of length `size`."""
-    return arithmetic.cast(comparison.equal(ranges.range(size), i), like.dtype.base_dtype)
+    return casting.cast(comparison.equal(ranges.range(size), i), like.dtype.base_dtype)
 
 
 def _stacked_rows(row: Any, size: Any, sources: list[Any]) -> list[Any]:

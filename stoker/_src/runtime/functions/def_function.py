@@ -17,7 +17,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.control_flow import branches_and_loops
-from stoker._src.ops.variables import variables
+from stoker._src.ops.variables import creators, variables
 from stoker._src.runtime.autograph import convert
 from stoker._src.runtime.autograph.public import options_for
 from stoker._src.runtime.autograph.user_errors import in_user_code
@@ -203,7 +203,7 @@ class PolymorphicFunction:
             made.append(variable)
             return variable
 
-        with variables.variable_creator_scope(creator):
+        with creators.variable_creator_scope(creator):
             concrete = self._trace(given)
             if made:
                 traces.created = True

@@ -13,7 +13,7 @@ from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.graph.tensor_spec import TensorSpec
 from stoker._src.ops.control_flow import branches_and_loops
-from stoker._src.ops.variables import variable_scope, variables
+from stoker._src.ops.variables import creators, variable_scope
 from stoker._src.runtime.functions.concrete_function import ConcreteFunction
 
 
@@ -111,7 +111,7 @@ def wrap_function(fn: Callable[..., Any], signature: Any, name: str | None = Non
 
     def body(*args: Any) -> Any:
         with (
-            variables.variable_creator_scope(creator),
+            creators.variable_creator_scope(creator),
             variable_scope.variable_scope(variable_scope.get_variable_scope(), use_resource=True),
         ):
             result = fn(*args)

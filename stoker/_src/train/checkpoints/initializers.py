@@ -14,7 +14,7 @@ from stoker._src.graph import context
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import device
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import ranges, shaping
+from stoker._src.ops.array import joining, ranges, shaping
 from stoker._src.ops.io import checkpoints
 from stoker._src.ops.io.vocabulary_remapping import GENERATE_VOCAB_REMAPPING, LOAD_AND_REMAP_MATRIX
 from stoker._src.ops.variables import initializers, state_ops
@@ -269,4 +269,4 @@ def _remapped(variable: Any, path: str, name: str, info: VocabInfo, reader: Chec
     buckets = size - words
     if not buckets:
         return matrix
-    return shaping.concat([matrix, initializer([buckets, cols] if axis == 0 else [rows, buckets])], axis)
+    return joining.concat([matrix, initializer([buckets, cols] if axis == 0 else [rows, buckets])], axis)

@@ -6,7 +6,7 @@ from typing import Any
 
 from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.ops.array import constants, shaping
+from stoker._src.ops.array import casting, constants, shaping
 from stoker._src.ops.math import arithmetic
 from stoker._src.ops.training.rules import ADADELTA, ADAGRAD, ADAGRAD_DA, PROXIMAL_ADAGRAD
 from stoker._src.ops.training.updates import UpdateOps
@@ -187,7 +187,7 @@ class AdagradDAOptimizer(RuleOptimizer):
         super()._prepare()
         # The step that is being made: the counter counts those that are done.
         step = shaping.identity(self._global_step)
-        self._step = arithmetic.cast(
+        self._step = casting.cast(
             arithmetic.ADD_V2(step, convert_to_tensor(1, step.dtype.base_dtype), name="add"), "int64"
         )
 
@@ -198,9 +198,9 @@ class AdagradDAOptimizer(RuleOptimizer):
         return op(
             *[each.handle for each in (var, *slots)],
             *gradient,
-            arithmetic.cast(self._learning_rate_tensor, dtype),  # type: ignore[attr-defined]
-            arithmetic.cast(self._l1_regularization_strength, dtype),
-            arithmetic.cast(self._l2_regularization_strength, dtype),
+            casting.cast(self._learning_rate_tensor, dtype),  # type: ignore[attr-defined]
+            casting.cast(self._l1_regularization_strength, dtype),
+            casting.cast(self._l2_regularization_strength, dtype),
             step,
             use_locking=self._use_locking,
         )

@@ -8,8 +8,9 @@ from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import control_dependencies
+from stoker._src.ops.array import casting
 from stoker._src.ops.control_flow import grouping
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.math import unary_functions
 from stoker._src.ops.training.rules import ADAM
 from stoker._src.ops.training.updates import UpdateOps
 from stoker._src.ops.variables import scatter_ops, variable_functions
@@ -68,7 +69,7 @@ class AdamOptimizer(RuleOptimizer):
         """beta1^t and beta2^t for `var`: those of its dtype are read by the op that uses them, as in TensorFlow's graphs."""
         dtype = var.dtype.base_dtype
         powers = self._get_beta_accumulators()
-        return [power if power.dtype.base_dtype is dtype else arithmetic.cast(power, dtype) for power in powers]
+        return [power if power.dtype.base_dtype is dtype else casting.cast(power, dtype) for power in powers]
 
     def _create_slots(self, var_list: list[Any]) -> None:
         # The powers live with the first variable by name, so that all replicas of a program agree on the place.
@@ -105,7 +106,7 @@ class AdamOptimizer(RuleOptimizer):
         """The update by rows: all of m and v decay, the rows are added, and all of var moves."""
         power1, power2 = self._powers(var)
         rate, beta1, beta2, epsilon = self._numbers(var, ("_lr_t", "_beta1_t", "_beta2_t", "_epsilon_t"))
-        rate = rate * arithmetic.sqrt(1 - power2) / (1 - power1)
+        rate = rate * unary_functions.sqrt(1 - power2) / (1 - power1)
         moments = []
         for slot_name, beta, rows in (("m", beta1, grad), ("v", beta2, None)):
             slot = self.get_slot(var, slot_name)
@@ -114,7 +115,7 @@ class AdamOptimizer(RuleOptimizer):
             with control_dependencies([] if context.executing_eagerly() else [decayed]):
                 moments.append(add_rows(slot, indices, rows))
         m, v = moments
-        root = arithmetic.sqrt(v)
+        root = unary_functions.sqrt(v)
         moved = variable_functions.assign_sub(var, rate * m / (root + epsilon), use_locking=self._use_locking)
         return grouping.group(moved, m, v)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stoker._src.base.export import export
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.math import arithmetic, unary_functions
 from stoker._src.ops.training.rules import GRADIENT_DESCENT, MOMENTUM, PROXIMAL_GRADIENT_DESCENT
 from stoker._src.ops.training.updates import UpdateOps
 from stoker._src.ops.variables import scatter_ops
@@ -40,7 +40,7 @@ class GradientDescentOptimizer(RuleOptimizer):
         return scatter_ops.SCATTERS["Sub"][0](var.handle, grad.indices, delta, use_locking=self._use_locking).op
 
     def _resource_apply_sparse_duplicate_indices(self, grad: Any, handle: Any, indices: Any) -> Any:
-        delta = arithmetic.multiply(arithmetic.negative(grad), *self._numbers(handle, self._before), name="mul")
+        delta = arithmetic.multiply(unary_functions.negative(grad), *self._numbers(handle, self._before), name="mul")
         return scatter_ops.SCATTERS["Add"][1](handle.handle, indices, delta)
 
 

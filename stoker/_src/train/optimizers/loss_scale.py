@@ -12,7 +12,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import constants, selection, shaping
+from stoker._src.ops.array import constants, joining, selection
 from stoker._src.ops.control_flow import grouping
 from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
 from stoker._src.ops.variables.variables import Variable
@@ -105,7 +105,7 @@ def _all_finite(grads: Any) -> Tensor:
             checks.append(reductions.reduce_all(unary_functions.IS_FINITE(values)))
     if not checks:
         return constants.constant(True)
-    return reductions.reduce_all(shaping.PACK(checks))
+    return reductions.reduce_all(joining.PACK(checks))
 
 
 @export(

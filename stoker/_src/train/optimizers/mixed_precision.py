@@ -10,8 +10,8 @@ from stoker._src.graph import context
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array import casting
 from stoker._src.ops.control_flow import branches_and_loops, grouping
-from stoker._src.ops.math import arithmetic
 from stoker._src.ops.variables.variables import Variable
 from stoker._src.train.optimizers import loss_scale as loss_scales
 from stoker._src.train.optimizers.optimizer import Optimizer
@@ -61,16 +61,16 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
     def _scaled(self, loss: Any) -> Any:
         if callable(loss) and not isinstance(loss, (Tensor, Variable)):
             return lambda: self._scaled(loss())
-        return loss * arithmetic.cast(self._loss_scale(), loss.dtype.base_dtype)
+        return loss * casting.cast(self._loss_scale(), loss.dtype.base_dtype)
 
     @staticmethod
     def _unscaled(gradient: Any, inverse: Any) -> Any:
         if gradient is None:
             return None
         if isinstance(gradient, IndexedSlices):
-            values = gradient.values * arithmetic.cast(inverse, gradient.dtype.base_dtype)  # type: ignore[operator]
+            values = gradient.values * casting.cast(inverse, gradient.dtype.base_dtype)  # type: ignore[operator]
             return IndexedSlices(values, gradient.indices, gradient.dense_shape)
-        return gradient * arithmetic.cast(inverse, gradient.dtype.base_dtype)
+        return gradient * casting.cast(inverse, gradient.dtype.base_dtype)
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
         """Applies the gradients by the wrapped optimizer if the scale says so, and updates the scale.

@@ -11,6 +11,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, init_scope, name_scope
+from stoker._src.ops.array import casting
 from stoker._src.ops.control_flow import grouping
 from stoker._src.ops.math import arithmetic
 from stoker._src.ops.variables import initializers, variable_functions, variable_scope
@@ -35,9 +36,9 @@ def assign_moving_average(
         if isinstance(decay, (int, float)):
             step: Any = convert_to_tensor(1.0 - decay, dtype, name="decay")
         else:
-            step = arithmetic.cast(1.0 - convert_to_tensor(decay, name="decay"), dtype)  # type: ignore[operator]
+            step = casting.cast(1.0 - convert_to_tensor(decay, name="decay"), dtype)  # type: ignore[operator]
         if not isinstance(value, Variable) or value.dtype.base_dtype is not dtype:
-            value = arithmetic.cast(convert_to_tensor(value), dtype)
+            value = casting.cast(convert_to_tensor(value), dtype)
         if zero_debias:
             return _debiased(variable, value, step, scope)
         return _assigned(variable_functions.assign_sub, variable, (_read(variable) - value) * step, scope)
@@ -181,7 +182,7 @@ class ExponentialMovingAverage:
         decay = convert_to_tensor(self._decay, name="decay")
         if self._num_updates is None:
             return decay
-        count: Any = arithmetic.cast(self._num_updates, dtypes.float32, name="num_updates")
+        count: Any = casting.cast(self._num_updates, dtypes.float32, name="num_updates")
         return arithmetic.MINIMUM(decay, (1.0 + count) / (10.0 + count))
 
     def _make_shadow(self, var: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple
 
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.array import casting
 from stoker._src.ops.training.updates import UpdateOps
 from stoker._src.train.optimizers.optimizer import Optimizer
 
@@ -50,7 +50,7 @@ class RuleOptimizer(Optimizer):
 
     def _numbers(self, var: Any, names: tuple[str, ...]) -> list[Any]:
         dtype = var.dtype.base_dtype
-        return [arithmetic.cast(getattr(self, name), dtype) for name in names]
+        return [casting.cast(getattr(self, name), dtype) for name in names]
 
     def _call(self, op: Any, var: Any, *gradient: Any) -> Any:
         """Adds `op` for `var`, with its slots and numbers around the gradient (and indices)."""

@@ -4,9 +4,8 @@
 # fmt: off
 from stoker.compat.v1.math import special as special
 from stoker._src.ops.array.shaping import invert_permutation as invert_permutation
-from stoker._src.ops.math.approximations import approx_max_k as approx_max_k
-from stoker._src.ops.math.approximations import approx_min_k as approx_min_k
-from stoker._src.ops.math.approximations import sobol_sample as sobol_sample
+from stoker._src.ops.math.approximate_top_k import approx_max_k as approx_max_k
+from stoker._src.ops.math.approximate_top_k import approx_min_k as approx_min_k
 from stoker._src.ops.math.arithmetic import accumulate_n as accumulate_n
 from stoker._src.ops.math.arithmetic import add as add
 from stoker._src.ops.math.arithmetic import add_n as add_n
@@ -40,7 +39,6 @@ from stoker._src.ops.math.comparison import logical_not as logical_not
 from stoker._src.ops.math.comparison import logical_or as logical_or
 from stoker._src.ops.math.comparison import logical_xor as logical_xor
 from stoker._src.ops.math.comparison import not_equal as not_equal
-from stoker._src.ops.math.counting import bincount_v1 as bincount
 from stoker._src.ops.math.counting import confusion_matrix as confusion_matrix
 from stoker._src.ops.math.counting import count_nonzero as count_nonzero
 from stoker._src.ops.math.reductions import reduce_all as reduce_all
@@ -134,3 +132,5 @@ from stoker._src.ops.nn.bias import zero_fraction as zero_fraction
 from stoker._src.ops.nn.moments import l2_normalize as l2_normalize
 from stoker._src.ops.nn.softmax import log_softmax as log_softmax
 from stoker._src.ops.nn.softmax import softmax as softmax
+from stoker._src.ops.ragged.ragged_counting import bincount_v1 as bincount
+from stoker._src.ops.random.sobol import sobol_sample as sobol_sample

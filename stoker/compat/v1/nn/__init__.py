@@ -13,8 +13,8 @@ from stoker._src.layers.rnn import static_state_saving_rnn as static_state_savin
 from stoker._src.ops.array.pads import depth_to_space as depth_to_space
 from stoker._src.ops.array.pads import space_to_batch as space_to_batch
 from stoker._src.ops.array.pads import space_to_depth as space_to_depth
-from stoker._src.ops.math.approximations import approx_max_k as approx_max_k
-from stoker._src.ops.math.approximations import approx_min_k as approx_min_k
+from stoker._src.ops.math.approximate_top_k import approx_max_k as approx_max_k
+from stoker._src.ops.math.approximate_top_k import approx_min_k as approx_min_k
 from stoker._src.ops.math.sorting import in_top_k as in_top_k
 from stoker._src.ops.math.sorting import top_k as top_k
 from stoker._src.ops.math.unary_functions import sigmoid as sigmoid

@@ -16,7 +16,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import constants, shaping
-from stoker._src.ops.io import parsed_composites, parsing
+from stoker._src.ops.io import parsing
+from stoker._src.ops.ragged import parsed_features
 
 
 @export("io.VarLenFeature", v1="VarLenFeature")
@@ -331,7 +332,7 @@ def _built(features: Mapping[Any, Any], found: Mapping[Any, Any], *, batched: bo
         if isinstance(feature, SparseFeature):
             built[key] = _put_together(feature, found)
         elif isinstance(feature, RaggedFeature):
-            built[key] = parsed_composites.ragged_feature(key, feature, found, batched=batched)
+            built[key] = parsed_features.ragged_feature(key, feature, found, batched=batched)
     return built
 
 
@@ -351,7 +352,7 @@ def _put_together(feature: SparseFeature, found: Mapping[Any, Any]) -> Any:
     values = found[feature.value_key]
     if isinstance(feature.index_key, (str, bytes)) and isinstance(feature.size, (list, tuple)):
         raise TypeError(f"vocab_size has to be a Tensor or Python int. Found {type(feature.size)}")
-    return parsed_composites.merged_sparse(ids, values, feature.size, already_sorted=feature.already_sorted)
+    return parsed_features.merged_sparse(ids, values, feature.size, already_sorted=feature.already_sorted)
 
 
 # ---- Examples ---------------------------------------------------------------------------------------------------
@@ -380,7 +381,7 @@ def _parse(serialized: Any, features: Mapping[Any, Any], names: Any, name: str |
             dense_shapes=list(wanted.shapes.values()),
             name=name or "ParseExampleV2",
         )
-    sparse = parsed_composites.sparse_tensors(parsed.sparse_indices, parsed.sparse_values, parsed.sparse_shapes)
+    sparse = parsed_features.sparse_tensors(parsed.sparse_indices, parsed.sparse_values, parsed.sparse_shapes)
     ragged = {
         key: (values, (splits,) if batched else ())
         for key, values, splits in zip(wanted.ragged, parsed.ragged_values, parsed.ragged_row_splits)
@@ -493,7 +494,7 @@ def _parse_sequences(
         )
     found = _results(
         context,
-        parsed_composites.sparse_tensors(
+        parsed_features.sparse_tensors(
             parsed.context_sparse_indices, parsed.context_sparse_values, parsed.context_sparse_shapes
         ),
         parsed.context_dense_values,
@@ -506,7 +507,7 @@ def _parse_sequences(
     )
     steps = _results(
         lists,
-        parsed_composites.sparse_tensors(
+        parsed_features.sparse_tensors(
             parsed.feature_list_sparse_indices, parsed.feature_list_sparse_values, parsed.feature_list_sparse_shapes
         ),
         parsed.feature_list_dense_values,

@@ -11,8 +11,9 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array import casting
 from stoker._src.ops.linalg import matrix_products
-from stoker._src.ops.math import arithmetic, bitwise, comparison
+from stoker._src.ops.math import arithmetic, bitwise, comparison, unary_functions
 
 # Operators that, run at once, take no fractions beside integers; the others word that as their ops do.
 _EXACT = frozenset(("sub", "mul", "floordiv", "mod", "pow", "and", "or", "xor"))
@@ -70,8 +71,8 @@ def _product(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     if x.dtype.base_dtype is not dtypes.bool_:
         return arithmetic.MUL(x, y, name=name)
     with name_scope(name, "mul", [x, y]) as scope:
-        product = arithmetic.MUL(arithmetic.cast(x, dtypes.int32), arithmetic.cast(y, dtypes.int32), name=scope)
-        return arithmetic.cast(product, dtypes.bool_)
+        product = arithmetic.MUL(casting.cast(x, dtypes.int32), casting.cast(y, dtypes.int32), name=scope)
+        return casting.cast(product, dtypes.bool_)
 
 
 def _matmul(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
@@ -136,11 +137,11 @@ def _invert(self: Any) -> Tensor:
 
 
 def _abs(self: Any) -> Tensor:
-    return arithmetic.abs(self)
+    return unary_functions.abs(self)
 
 
 _unary_operators: dict[str, Any] = {
-    "__neg__": lambda self: arithmetic.negative(self),
+    "__neg__": lambda self: unary_functions.negative(self),
     "__abs__": _abs,
     "__invert__": _invert,
     "__eq__": lambda self, other: _compared(self, other, comparison.EQUAL, True),

@@ -8,13 +8,13 @@ from typing import Any
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import find_definition
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, constants, gathering, joining, shaping
 from stoker._src.ops.math import arithmetic, scans, segment_reductions
 from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
+from stoker._src.ops.sparse import sparse_ops
 
 
 def sparse_tensors(indices: Sequence[Any], values: Sequence[Any], shapes: Sequence[Any]) -> list[SparseTensor]:
@@ -41,8 +41,8 @@ def merged_sparse(
             raise TypeError(f"vocab_size has to be a Tensor or Python int. Found {type(size)}")
     with name_scope(None, "SparseMerge", None):
         places = [shaping.reshape(casting.cast(each.values, dtypes.int64), [-1, 1]) for each in ids]
-        indices = shaping.concat([ids[0].indices[:, :-1], *places], 1)
-        shape = shaping.concat(
+        indices = joining.concat([ids[0].indices[:, :-1], *places], 1)
+        shape = joining.concat(
             [
                 ids[0].dense_shape[:-1],
                 joining.stack([casting.cast(convert_to_tensor(size), dtypes.int64) for size in sizes]),
@@ -57,10 +57,7 @@ def merged_sparse(
 
 
 def _in_order(sparse: SparseTensor) -> SparseTensor:
-    reorder = find_definition("SparseReorder")
-    if reorder is None:
-        raise NotImplementedError("A SparseFeature whose indices are not already_sorted needs the op SparseReorder.")
-    ordered = reorder(sparse.indices, sparse.values, sparse.dense_shape, name="SparseReorder")
+    ordered = sparse_ops.SPARSE_REORDER(sparse.indices, sparse.values, sparse.dense_shape, name="SparseReorder")
     indices, values = ordered
     return SparseTensor(indices, values, sparse.dense_shape)
 
@@ -111,7 +108,7 @@ _PARTITIONS: dict[str, Any] = {
 def _uniform_rows(values: Any, length: Tensor, *, ragged: bool) -> Any:
     if isinstance(values, Tensor):  # of one example: nothing is ragged
         sizes = shaping.shape(values, out_type=length.dtype.base_dtype)
-        return shaping.reshape(values, shaping.concat([[-1], [length], sizes[1:]], 0))  # type: ignore[index]
+        return shaping.reshape(values, joining.concat([[-1], [length], sizes[1:]], 0))  # type: ignore[index]
     if not ragged:
         return RaggedTensor.from_uniform_row_length(values, length)
     inner = _uniform_rows(
@@ -132,7 +129,7 @@ def _partitioned(values: RaggedTensor, partition: RaggedTensor, kind: str, valid
         # An example has as many rows as its last number says.
         last = segment_reductions.UNSORTED_SEGMENT_MAX(partition.values, examples, partition.nrows())
         rows = arithmetic.maximum(last + 1, constants.constant(0, last.dtype.base_dtype))  # type: ignore[operator]
-        splits = shaping.concat([constants.constant([0], rows.dtype.base_dtype), scans.cumsum(rows)], 0)
+        splits = joining.concat([constants.constant([0], rows.dtype.base_dtype), scans.cumsum(rows)], 0)
         numbers = partition.values + gathering.gather(splits, examples)
         inner = RaggedTensor.from_value_rowids(values.values, numbers, splits[-1], validate=validate)  # type: ignore[index]
         return RaggedTensor._make(inner, splits)

@@ -1,0 +1,22 @@
+"""Conditions that the parameters of distributions must meet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.graph import context
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.control_flow import assertions, grouping
+from stoker._src.ops.math import reductions
+
+
+def checked(tensor: Tensor, conditions: list[tuple[Any, str]]) -> Tensor:
+    """`tensor`, which a run gives only if all of the conditions hold."""
+    checks = []
+    for condition, message in conditions:
+        whole = reductions.reduce_all(condition)
+        known = constant_value(whole)
+        if known is None or not bool(known):
+            checks.append(assertions.assert_op(whole, [message]))
+    return grouping.with_dependencies(checks, tensor) if checks and not context.executing_eagerly() else tensor
