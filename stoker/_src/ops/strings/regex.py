@@ -86,13 +86,31 @@ def _parsed(rewrite: bytes) -> tuple[list[bytes], list[int], bool]:
 
 
 def _replaced(pattern: Any, text: bytes, rewrite: Callable[[Any], bytes], replace_global: bool) -> bytes:
-    """RE2's Replace and GlobalReplace: an empty match right behind another match is passed over, a character at a time."""
-    match = pattern.search(text)
-    if match is None:
-        return text
+    """RE2's Replace and GlobalReplace."""
     parts: list[bytes] = []
     copied = 0  # how much of the text is in `parts`
+    for match in pattern.finditer(text):
+        start, end = match.span()
+        if (
+            start == end and replace_global
+        ):  # behind an empty match, the iterator goes on otherwise than RE2's replacing does
+            return _replaced_with_empty_matches(pattern, text, rewrite)
+        parts += (text[copied:start], rewrite(match))
+        copied = end
+        if not replace_global:
+            break
+    if not parts:
+        return text
+    parts.append(text[copied:])
+    return b"".join(parts)
+
+
+def _replaced_with_empty_matches(pattern: Any, text: bytes, rewrite: Callable[[Any], bytes]) -> bytes:
+    """RE2's GlobalReplace: an empty match right behind another match is passed over, a character at a time."""
+    parts: list[bytes] = []
+    copied = 0
     previous = -1  # the end of the last match
+    match = pattern.search(text)
     while match is not None:
         start, end = match.span()
         if start == end == previous:
@@ -103,8 +121,6 @@ def _replaced(pattern: Any, text: bytes, rewrite: Callable[[Any], bytes], replac
             continue
         parts += (text[copied:start], rewrite(match))
         copied = previous = end
-        if not replace_global:
-            break
         match = pattern.search(text, end)
     parts.append(text[copied:])
     return b"".join(parts)
