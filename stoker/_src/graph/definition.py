@@ -35,6 +35,7 @@ import functools
 import inspect
 import math
 import re
+import sys
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -227,6 +228,10 @@ class OpDefinition:
     is_late: bool = False  # shapes that do not fit are an error when the op runs, not when a graph is built
     one_shape: bool = field(default=False)  # all inputs have the same shape
     one_count: bool = False  # or at least as many elements
+    signature: str = ""  # as it was given to `define`
+    places: tuple[
+        tuple[str, int], ...
+    ] = ()  # (file, line) of the `define`, then of its callers out to a module's own statement
 
     def __post_init__(self) -> None:
         self.plain = not any(arg.is_list for arg in self.inputs)
@@ -642,7 +647,19 @@ def define(signature: str, traits: Trait = Trait.NONE, /, **attrs: Any) -> OpDef
         if arg.list_attr is not None and arg.list_attr not in specs:
             specs[arg.list_attr] = AttrSpec("list(type)")
     definition = _REGISTRY[name] = OpDefinition(name, inputs, outputs, specs, traits)
+    definition.signature, definition.places = " ".join(signature.split()), _places()
     return definition
+
+
+def _places() -> tuple[tuple[str, int], ...]:
+    """(file, line) of who called the function that asks, out to the module whose statement led there."""
+    frame, found = sys._getframe(2), []
+    while frame is not None:
+        found.append((frame.f_code.co_filename, frame.f_lineno))
+        if frame.f_code.co_name == "<module>":
+            break
+        frame = frame.f_back
+    return tuple(found)
 
 
 def with_references(definition: OpDefinition) -> OpDefinition:
@@ -655,7 +672,9 @@ def with_references(definition: OpDefinition) -> OpDefinition:
     if name in _REGISTRY:
         raise ValueError(f"{name} is defined twice")
     inputs, outputs = (tuple(map(older, args)) for args in (definition.inputs, definition.outputs))
-    older_form = _REGISTRY[name] = replace(definition, name=name, inputs=inputs, outputs=outputs)
+    older_form = _REGISTRY[name] = replace(definition, name=name, inputs=inputs, outputs=outputs, places=_places())
+    _, parenthesis, arguments = definition.signature.partition("(")
+    older_form.signature = name + parenthesis + re.sub(r"\bresource\b", "Ref(string)", arguments)
     return older_form
 
 
