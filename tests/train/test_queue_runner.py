@@ -126,7 +126,7 @@ def test_start_queue_runners_starts_those_of_the_collection():
     tf.train.add_queue_runner(runner)
     with pytest.raises(ValueError, match="Cannot start queue runners: No default session is registered"):
         tf.train.start_queue_runners()
-    with pytest.raises(TypeError, match="sess must be a `tf.Session` object. Given class: <class 'int'>"):
+    with pytest.raises(TypeError, match=r"sess must be a `tf.Session` object. Given class: <class 'int'>"):
         tf.train.start_queue_runners(sess=3)
     coord = tf.train.Coordinator()
     with tf.Session() as session:
@@ -161,7 +161,7 @@ def test_wrong_arguments(arguments, expected: str):
 def test_wrong_exception_types(types):
     """A tuple of tf.errors classes is wanted."""
     queue = tf.FIFOQueue(10, tf.float32)
-    with pytest.raises(TypeError, match="must be a tuple of tf.error types"):
+    with pytest.raises(TypeError, match=r"must be a tuple of tf.error types"):
         tf.train.QueueRunner(queue, [queue.enqueue(1.0)], queue_closed_exception_types=types)
 
 
