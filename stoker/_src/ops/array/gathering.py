@@ -455,9 +455,6 @@ def gather_nd_v2(
     return gather_nd(params, indices, name, batch_dims, bad_indices_policy)
 
 
-# ---- of variables -----------------------------------------------------------------------------------------------
-
-
 # ---- IndexedSlices as a tensor ----------------------------------------------------------------------------------
 
 _MANY = 100_000_000

@@ -1,4 +1,4 @@
-"""Shapes and layout: identity, reshape, transpose, shape, fill, concatenation and the like."""
+"""Shapes and layout: identity, shape, reshape, fill, transpose, expand_dims, squeeze."""
 
 from __future__ import annotations
 
@@ -507,12 +507,6 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
 def transpose_v2(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
     """Dimensions in the order `perm`, or reversed; complex values conjugated if asked."""
     return transpose(a, perm, name, conjugate)
-
-
-# ---- Pack -------------------------------------------------------------------------------------------------------
-
-
-# ---- ConcatV2 ---------------------------------------------------------------------------------------------------
 
 
 # ---- ExpandDims, Squeeze ----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import casting, joining, selection, shaping
+from stoker._src.ops.array import casting, joining, shaping
 from stoker._src.ops.array.broadcasting import reduce_to_inputs
 from stoker._src.ops.array.constants import constant_of
 from stoker._src.ops.support.handles import is_resource_variable
@@ -595,7 +595,7 @@ def slice_helper(tensor: Any, key: Any, var: Any = None) -> Any:
         TypeError: an index of another kind.
     """
     if _is_mask(key):
-        return selection.boolean_mask(tensor, key)
+        return ops.boolean_mask(tensor, key)
     begin: list[Any] = []
     end: list[Any] = []
     strides: list[Any] = []

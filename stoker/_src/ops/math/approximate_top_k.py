@@ -14,7 +14,7 @@ from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import INT32, define
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import joining, ranges, scattering, shaping
-from stoker._src.ops.math import sorting
+from stoker._src.ops.math import sequences, sorting
 
 APPROX_TOP_K = define(
     "ApproxTopK(input: rank>0 T) -> (values: T, indices: int32)",
@@ -73,7 +73,7 @@ def approx_top_k_grad(op: Operation, g: Tensor, _: Any) -> Tensor:
         raise ValueError("The gradient of ApproxTopK needs an input of known rank.")
     axis %= rank
     grid = [ranges.range(shaping.shape(op.outputs[1])[i]) for i in range(rank)]  # type: ignore[index]
-    places = ranges.meshgrid(*grid, indexing="ij")
+    places = sequences.meshgrid(*grid, indexing="ij")
     places[axis] = op.outputs[1]
     where = joining.PACK(places, axis=-1)
     return scattering.scatter_nd(where, g, shaping.shape(x))

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.indexed_slices import IndexedSlices
-from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import colocate_with, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, constants, joining, ranges, selection, shaping
+from stoker._src.ops.array.casting import cast
+from stoker._src.ops.array.constants import constant
 from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.support.dispatching import elementwise
 
@@ -116,7 +121,7 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
             if t is not None:
                 values = _values(t)
                 with name_scope(None, "") if context.executing_eagerly() else colocate_with(values):
-                    halves.append(ops.L2Loss(values))
+                    halves.append(reductions.L2_LOSS(values))
         if not halves:
             return constants.constant(0.0, name="global_norm")
         total = reductions.reduce_sum(joining.PACK(halves, name="stack"))
@@ -163,3 +168,41 @@ def clip_by_global_norm(
                 scaled = values * casting.cast(scale, values.dtype.base_dtype)  # type: ignore[operator]
                 clipped.append(_like(t, shaping.identity(scaled, name=f"{scope}_{i}")))
         return clipped, use_norm
+
+
+@export("saturate_cast", "dtypes.saturate_cast")
+@elementwise
+def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
+    """`cast` in which numbers beyond the range of `dtype` become its smallest or largest."""
+    with name_scope(name, "saturate_cast", [value]) as scope:
+        value = convert_to_tensor(value, name="value")
+        wanted = as_dtype(dtype).base_dtype
+        source = value.dtype.base_dtype
+        if dtypes.bool_ in (source, wanted):
+            raise TypeError(f"Cannot find minimum value of bool: saturate_cast from {source.name} to {wanted.name}.")
+        if source.is_complex and not wanted.is_complex:
+            value = cast(value, source.real_dtype)
+            source = source.real_dtype
+        if not source.is_complex and not wanted.is_complex:
+            low, high = _limits_within(source, wanted)
+            if low != source.min or high != source.max:
+                value = arithmetic.CLIP_BY_VALUE(value, constant(low, source), constant(high, source), name="clamp")
+        return cast(value, wanted, name=scope)
+
+
+def _limits_within(source: DType, wanted: DType) -> tuple[Any, Any]:
+    """The range of `wanted` in numbers of `source`, rounded inwards where `source` is a coarse float type."""
+    if source.is_integer and wanted.is_integer:
+        return max(int(source.min), int(wanted.min)), min(int(source.max), int(wanted.max))
+    if source.is_integer:
+        return source.min, source.max
+    kind = source.as_numpy_dtype
+    low, high = kind(wanted.min), kind(wanted.max)
+    if wanted.is_integer:
+        zero = kind(0)
+        if int(high) > int(wanted.max):
+            high = np.nextafter(high, zero)
+        if int(low) < int(wanted.min):
+            low = np.nextafter(low, zero)
+        return low, high
+    return max(float(source.min), float(wanted.min)), min(float(source.max), float(wanted.max))

@@ -15,7 +15,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, constants, gathering, joining, ranges, selection, shaping
-from stoker._src.ops.math import arithmetic, comparison, reductions, segment_reductions
+from stoker._src.ops.math import arithmetic, comparison, masking, reductions, segment_reductions
 from stoker._src.ops.ragged import ragged_functions
 from stoker._src.ops.ragged.ragged_functions import map_flat_values
 from stoker._src.ops.ragged.ragged_tensor import RaggedTensor, _places, checked
@@ -215,7 +215,7 @@ for _functions, _form in (
         _calling(ragged_functions.expand_dims, "input", "axis", "name", dim="axis"),
     ),
     (
-        (selection.boolean_mask, selection.boolean_mask_v2),
+        (masking.boolean_mask, masking.boolean_mask_v2),
         _calling(ragged_functions.boolean_mask, "mask", "name", tensor="data"),
     ),
     ((ranges.size, ranges.size_v2), _calling(_size, "input", "out_type", "name")),

@@ -17,8 +17,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, INT, STRINGS, all_merged, define, one_of
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import joining, ranges, selection, shaping
-from stoker._src.ops.math import reductions, segment_reductions
+from stoker._src.ops.array import joining, ranges, shaping
+from stoker._src.ops.math import masking, reductions, segment_reductions
 from stoker._src.ops.support.movement import allocatable, itemsize
 from stoker._src.ops.support.values import torch_dtype
 
@@ -313,7 +313,7 @@ def ragged_tensor_to_tensor_grad(op: Operation, g: Tensor) -> Any:
     places = shaping.reshape(places, [-1])
     rows = shaping.reshape(g, joining.concat([[-1], shaping.shape(values)[1:]], 0))  # type: ignore[index]
     for_values = segment_reductions.UNSORTED_SEGMENT_SUM(rows, places, count)
-    empty = selection.boolean_mask(rows, places < 0)  # type: ignore[operator]
+    empty = masking.boolean_mask(rows, places < 0)  # type: ignore[operator]
     missing = None
     if default.dtype.is_floating or default.dtype.is_complex:
         kept = default.static_shape.rank

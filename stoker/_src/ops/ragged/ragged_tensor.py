@@ -17,9 +17,9 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor, _default_session
-from stoker._src.ops.array import casting, constants, gathering, joining, ranges, selection, shaping
+from stoker._src.ops.array import casting, constants, gathering, joining, ranges, shaping
 from stoker._src.ops.control_flow import assertions, grouping
-from stoker._src.ops.math import arithmetic, comparison, counting, reductions, scans, sorting
+from stoker._src.ops.math import arithmetic, comparison, counting, masking, reductions, scans, sorting
 from stoker._src.ops.ragged import ragged_ops
 from stoker._src.ops.ragged.ragged_value import RaggedTensorValue, as_array
 
@@ -372,8 +372,8 @@ class RaggedTensor:
                 length: Any = sizes[1] if rank is None or static[1] is None else constants.constant(static[1], kind)  # type: ignore[index]
                 return cls.from_uniform_row_length(values, length, rows, validate=False)
             lengths = arithmetic.minimum(arithmetic.maximum(_splits_tensor(lengths, "lengths", kind), 0), sizes[1])  # type: ignore[index]
-            mask = selection.sequence_mask(lengths, sizes[1])  # type: ignore[index]
-            return cls.from_row_lengths(selection.boolean_mask(x, mask), lengths, validate=False)
+            mask = masking.sequence_mask(lengths, sizes[1])  # type: ignore[index]
+            return cls.from_row_lengths(masking.boolean_mask(x, mask), lengths, validate=False)
 
     @classmethod
     def _from_tensor_levels(cls, x: Tensor, lengths: list[Any], kind: DType) -> RaggedTensor:

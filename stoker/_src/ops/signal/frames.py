@@ -15,7 +15,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, constants, gathering, joining, pads, ranges, selection, shaping
-from stoker._src.ops.math import arithmetic, comparison, reductions, segment_reductions, unary_functions
+from stoker._src.ops.math import arithmetic, comparison, reductions, segment_reductions, sequences, unary_functions
 from stoker._src.ops.signal import fourier
 from stoker._src.ops.signal.windows import hann_window, vorbis_window
 
@@ -107,7 +107,7 @@ def frame(
             raise context.invalid("frame_step must not be 0.")
         rank, axis = x.static_shape.rank, _axis_of(x, axis)
         if rank is None or isinstance(axis, Tensor):
-            return ranges.along_axis(x, axis, lambda flat: frame(flat, width, step, pad_end, pad_value, 1))
+            return sequences.along_axis(x, axis, lambda flat: frame(flat, width, step, pad_end, pad_value, 1))
         length = x.static_shape[axis]
         total: Any = shaping.SHAPE_OP(x)[axis] if length is None else length
         if pad_end:
