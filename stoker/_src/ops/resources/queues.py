@@ -406,7 +406,7 @@ class QueueBase:
         return QUEUE_SIZE_V2(self._queue_ref, name=name or f"{self._scope()}_Size")
 
     def _scope(self) -> str:
-        return self.name
+        return self.name.rpartition("/")[2]
 
 
 def _shape_list(shapes: Any, count: int, require_known: bool = True) -> list[Any] | None:
