@@ -18,18 +18,11 @@ from typing import Any
 
 import stoker._src.ops
 from stoker._src.base.dtypes import DType
-from stoker._src.graph.definition import MISSING, AttrSpec, OpDefinition, all_definitions
+from stoker._src.graph.attributes import MISSING, AttrSpec
+from stoker._src.graph.definition import OpDefinition, all_definitions
 
 _ROOT = Path(stoker._src.ops.__file__).parents[3]
 _SHOWN_SAMPLES = 8
-_PLANNER_FACETS = {
-    "specialize_fn": "specialize",
-    "in_place_fn": "in place",
-    "lower_fn": "lower",
-    "numbers_fn": "of numbers",
-    "batch_fn": "batch",
-    "batch_key": "batch key",
-}
 
 
 def run(names: list[str], as_json: bool) -> int:
@@ -58,12 +51,12 @@ def described(definition: OpDefinition) -> dict[str, Any]:
     *factory, (file, line) = definition.places
     report: dict[str, Any] = {
         "op": definition.name,
-        "signature": definition.signature,
+        "signature": definition.spelling,
         "attrs": {name: _attr(spec) for name, spec in definition.attrs.items()},
         "defined": _place(file, _line_naming(definition.name, file, line)),
         "factory": [_place(*each) for each in factory],
         "kernel": _function(definition.kernel_fn),
-        "shape": _function(definition.shape_fn),
+        "shape": _function(definition.shape_rule.function),
         "gradient": _gradient(definition),
         "planner": _planner(definition),
         "samples": _samples(definition.name),
@@ -160,15 +153,21 @@ def _gradient(definition: OpDefinition) -> dict[str, Any] | str:
 
 def _planner(definition: OpDefinition) -> dict[str, Any]:
     """What the planner is told: traits, and functions by what they are registered as."""
-    traits = [trait.name or "" for trait in definition.traits]
-    found: dict[str, Any] = {"traits": traits}
-    for attribute, label in _PLANNER_FACETS.items():
-        function = getattr(definition, attribute)
-        if function is not None:
-            found[label] = _function(function)
-    for maker, rule in definition.exchanges.items():
-        found[f"before {maker.name}"] = _function(rule)
-    return found
+    planning = definition.planning
+    position, in_place = planning.in_place or (0, None)
+    key, batch = planning.batch or (None, None)
+    functions = {
+        "static": definition.static_value_fn,
+        "specialize": planning.specialize,
+        f"in place {position}": in_place,
+        "lower": planning.lower,
+        "of numbers": planning.of_numbers,
+        "batch": batch,
+        "batch key": key,
+        **{f"before {maker.name}": rule for maker, rule in planning.exchanges.items()},
+    }
+    found: dict[str, Any] = {"traits": [trait.name or "" for trait in definition.traits]}
+    return found | {label: _function(function) for label, function in functions.items() if function is not None}
 
 
 def _samples(name: str) -> list[str]:

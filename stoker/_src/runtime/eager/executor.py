@@ -48,7 +48,7 @@ class EagerTensor(Tensor):
         self._id = None
 
     @property
-    def op(self) -> Any:  # type: ignore[override]
+    def op(self) -> Any:
         raise AttributeError("Tensor.op is undefined when eager execution is enabled.")
 
     @property
@@ -60,7 +60,7 @@ class EagerTensor(Tensor):
         raise AttributeError("Tensor.name is undefined when eager execution is enabled.")
 
     @property
-    def value_index(self) -> int:  # type: ignore[override]
+    def value_index(self) -> int:
         raise AttributeError("Tensor.value_index is undefined when eager execution is enabled.")
 
     def consumers(self) -> Any:
@@ -289,7 +289,7 @@ class EagerExecutor:
     def add(self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], name: str) -> EagerOperation:
         """Runs the op. Inputs and attributes are converted and complete."""
         record = EagerOperation(definition, inputs, attrs, [], name)
-        if definition.calls and any(tape.is_tracked(tensor) for tape in tapes.active for tensor in inputs):
+        if definition.planning.calls and any(tape.is_tracked(tensor) for tape in tapes.active for tensor in inputs):
             record.outputs = call_op(definition, inputs, attrs, name)
             return record
         values = [tensor._value for tensor in inputs]
@@ -298,7 +298,7 @@ class EagerExecutor:
         arguments = values if definition.plain else definition.group(values, attrs)
         if definition.narrow:
             definition.check_narrow(attrs)
-        if definition.enforced:
+        if definition.shape_rule.enforced:
             check_shapes(record, arguments)
         for i, arg in enumerate(definition.inputs):
             if arg.host:
@@ -308,7 +308,7 @@ class EagerExecutor:
             keywords["ctx"] = self._context(definition, attrs, name)
         steps: list[Step] = []
         holding = None
-        if definition.calls:
+        if definition.planning.calls:
             keywords, steps = self._functions(record)
             holding = keywords["holding"] = Holding(
                 self.worker.variables_lock, writes=False, state=RunState(), touches=False
