@@ -202,6 +202,7 @@ class OpDefinition:
     kernel_attrs: tuple[str, ...] = ()
     needs_context: bool = False
     calls: str = ""  # "once" or "loop": the op's functions are called with its last input (a list)
+    keeps: bool = False  # the op's functions are called after it has run, by what it made
     derives: Callable[[Any], Any] | None = None  # what is called, from the function that the attribute names
     shape_fn: ShapeRule | None = None
     shape_attrs: tuple[str, ...] = ()
@@ -311,6 +312,15 @@ class OpDefinition:
         `derives`, not the function that a GraphDef names is called, but what that makes of it.
         """
         self.calls, self.derives = how, derives
+        return self
+
+    def keeping(self) -> OpDefinition:
+        """States that what the op makes calls the functions among its attributes, after the run and from any thread.
+
+        The kernel receives each as a `KeptFunction`: `f.bind(captured)` gives `call(*values) -> tuple of values`, where the
+        function's inputs are the values and then what it captured.
+        """
+        self.keeps = True
         return self
 
     def specialize(self, function: Callable[[Any], Kernel | None]) -> Callable[[Any], Kernel | None]:
