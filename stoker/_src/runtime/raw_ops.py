@@ -56,7 +56,7 @@ class RawOp:
         return _signature(self._definition)
 
     @property
-    def __doc__(self) -> str:  # type: ignore[override]
+    def __doc__(self) -> str:
         return f"The op {self.__name__}{self.__signature__}. Arguments go by keyword."
 
     def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:

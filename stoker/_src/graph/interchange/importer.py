@@ -276,7 +276,7 @@ class Importer:
 
     def _make(self, node: Any) -> Operation:
         definition = find_definition(node.op)
-        if definition is None and node.op in self.library:  # type: ignore[operator]
+        if definition is None and node.op in self.library:
             definition, attrs = self._call(node)
         elif definition is None and node.op in CONTROL_FLOW:
             raise ValueError(f"a {node.op} that belongs to no loop and no branch.")

@@ -427,7 +427,7 @@ def cut_like(joined: Any, axis: Tensor, parts: list[Tensor]) -> list[Tensor]:
     rank = parts[0].static_shape.rank
     if at is None:
         # ConcatOffset wants the axis counted from the front.
-        axis = axis % (ops.rank(parts[0]) if rank is None else rank)  # type: ignore[operator]
+        axis = axis % (ops.rank(parts[0]) if rank is None else rank)
     elif at < 0 and rank is not None:
         axis = np.int32(int(at) % rank)  # type: ignore[assignment]
     offsets = CONCAT_OFFSET(axis, shapes)

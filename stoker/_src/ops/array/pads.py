@@ -56,7 +56,7 @@ def _checked(input: Any, paddings: Any, mode: str | None = None) -> list[list[in
 def pad_kernel(input: Any, paddings: Any) -> Any:
     paddings = _checked(input, paddings)
     if isinstance(input, np.ndarray):
-        return np.pad(input, paddings, constant_values=b"") if paddings else input.copy()  # type: ignore[arg-type]
+        return np.pad(input, paddings, constant_values=b"") if paddings else input.copy()
     if not paddings:
         return input.clone()
     flat = [each for pair in reversed(paddings) for each in pair]
@@ -110,7 +110,7 @@ def _unpadded(op: Operation, g: Tensor) -> Tensor:
     if before is not None:
         start: Any = before[:, 0]
     else:
-        rows = shaping.shape(paddings)[:1]  # type: ignore[index]
+        rows = shaping.shape(paddings)[:1]
         start = shaping.reshape(slicing.slice(paddings, [0, 0], joining.concat([rows, [1]], 0)), [-1])
     return slicing.SLICE(g, start, shaping.shape(x, out_type=paddings.dtype.base_dtype))
 
@@ -539,9 +539,9 @@ def required_space_to_batch_paddings(
             paddings = np.stack([start[:, 0], start[:, 1] + surplus], 1)
             crops = np.stack([np.zeros_like(surplus), surplus], 1)
             return constant(paddings, dtypes.int32, name="paddings"), constant(crops, dtypes.int32, name="crops")
-        before, after = base[:, 0], base[:, 1]  # type: ignore[index]
-        whole = sizes + before + after  # type: ignore[operator]
-        surplus = (blocks - whole % blocks) % blocks  # type: ignore[operator]
+        before, after = base[:, 0], base[:, 1]
+        whole = sizes + before + after
+        surplus = (blocks - whole % blocks) % blocks
         paddings = joining.PACK([before, after + surplus], axis=1, name="paddings")
         return paddings, joining.PACK([shaping.zeros_like(surplus), surplus], axis=1, name="crops")
 

@@ -104,13 +104,13 @@ def _scattered_back(definition: OpDefinition, op: Operation, g: Tensor, **attrs:
     """The gradient: every element of a patch added where it came from, which patches of numbered elements tell."""
     x = op.inputs[0]
     sizes = shaping.shape(x)
-    inner, channels = sizes[1:-1], sizes[-1:]  # type: ignore[index]
+    inner, channels = sizes[1:-1], sizes[-1:]
     area = ops.reduce_prod(inner)
-    numbers = shaping.reshape(ranges.range(1, area + 1), joining.concat([[1], inner, [1]], 0))  # type: ignore[operator]
+    numbers = shaping.reshape(ranges.range(1, area + 1), joining.concat([[1], inner, [1]], 0))
     places = shaping.reshape(definition(numbers, **{name: op.attr(name) for name in ("ksizes", "strides", "padding")}, **attrs), [-1])  # fmt: skip
-    taken = shaping.reshape(g, joining.concat([sizes[:1], shaping.shape(places), channels], 0))  # type: ignore[index]
+    taken = shaping.reshape(g, joining.concat([sizes[:1], shaping.shape(places), channels], 0))
     # Padding is numbered 0.
-    summed = gathering.segment_sum(shaping.transpose(taken, [1, 0, 2]), places, area + 1)[1:]  # type: ignore[operator,index]
+    summed = gathering.segment_sum(shaping.transpose(taken, [1, 0, 2]), places, area + 1)[1:]
     result = shaping.reshape(shaping.transpose(summed, [1, 0, 2]), sizes)
     if not getattr(result, "is_eager", False):
         result.set_shape(x.static_shape)

@@ -85,7 +85,7 @@ def slice_grad(op: Operation, g: Any) -> Any:
     # What was cut off is padded with zeros.
     x, begin, _ = op.inputs
     kind = begin.dtype.base_dtype
-    after = shaping.shape(x, out_type=kind) - shaping.shape(op.outputs[0], out_type=kind) - begin  # type: ignore[operator]
+    after = shaping.shape(x, out_type=kind) - shaping.shape(op.outputs[0], out_type=kind) - begin
     return ops.pad(g, joining.PACK([begin, after], axis=1)), None, None
 
 
@@ -523,7 +523,7 @@ def strided_slice(
     }
     result = STRIDED_SLICE(input_, begin, end, strides, **masks, name=name)
     if var is not None:
-        result.assign = _slice_assignment(var, begin, end, strides, masks, name)  # type: ignore[attr-defined]
+        result.assign = _slice_assignment(var, begin, end, strides, masks, name)
     return result
 
 
@@ -656,4 +656,4 @@ def _vectors(begin: list[Any], end: list[Any], strides: list[Any]) -> tuple[Any,
     return packed[0], packed[1], packed[2]
 
 
-Tensor.__getitem__ = slice_helper  # type: ignore[attr-defined]
+Tensor.__getitem__ = slice_helper

@@ -130,7 +130,7 @@ class ArrayState:
             )
         if self.dtype.base_dtype is dtypes.string:
             return np.full(sizes, b"", dtype=object)
-        sizes = allocatable(sizes, self.dtype.size)  # type: ignore[arg-type]
+        sizes = allocatable(sizes, self.dtype.size)
         return torch.zeros(sizes, dtype=torch_dtype(self.dtype), device=self.device)
 
     def gradient(self, source: str, prepended: tuple[int, ...] = ()) -> ArrayState:

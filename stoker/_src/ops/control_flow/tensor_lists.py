@@ -74,7 +74,7 @@ def sizes_after_first(tensor: Tensor) -> Any:
     rows = Shape(None) if tensor.static_shape.dims is None else Shape(tensor.static_shape.dims[1:])
     if rows.known:
         return constant(list(rows.dims or ()), dtypes.int32, shape=[len(rows)])
-    return shaping.shape(tensor)[1:]  # type: ignore[index]
+    return shaping.shape(tensor)[1:]
 
 
 _SIZES = one_of(*INDEX)

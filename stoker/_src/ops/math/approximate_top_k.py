@@ -42,7 +42,7 @@ def approx_top_k_kernel(
         raise InvalidArgumentError(None, None, f"input must have at least k columns. Had {moved.shape[-1]}, needed {k}")
     values, indices = sorting.top_k_kernel(moved if is_max_k else -moved, k=k)
     values = values if is_max_k else -values
-    return tuple(each.movedim(-1, reduction_dimension).contiguous() for each in (values, indices))  # type: ignore[return-value]
+    return tuple(each.movedim(-1, reduction_dimension).contiguous() for each in (values, indices))
 
 
 @APPROX_TOP_K.shape
@@ -72,7 +72,7 @@ def approx_top_k_grad(op: Operation, g: Tensor, _: Any) -> Tensor:
     if rank is None:
         raise ValueError("The gradient of ApproxTopK needs an input of known rank.")
     axis %= rank
-    grid = [ranges.range(shaping.shape(op.outputs[1])[i]) for i in range(rank)]  # type: ignore[index]
+    grid = [ranges.range(shaping.shape(op.outputs[1])[i]) for i in range(rank)]
     places = sequences.meshgrid(*grid, indexing="ij")
     places[axis] = op.outputs[1]
     where = joining.PACK(places, axis=-1)

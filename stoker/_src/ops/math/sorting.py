@@ -141,7 +141,7 @@ def _turned(x: Tensor, axis: Any) -> tuple[Tensor, Callable[[Tensor], Tensor] | 
     at, rank = int(place), x.static_shape.rank
     if rank is None and at != -1:
         sizes = shaping.shape(x)
-        middle, following = sizes[at], sizes[at + 1 :]  # type: ignore[index]
+        middle, following = sizes[at], sizes[at + 1 :]
         form = joining.stack([-1, middle, reductions.reduce_prod(following)])
         turned = shaping.transpose(shaping.reshape(x, form), [0, 2, 1])
         return turned, lambda result: shaping.reshape(shaping.transpose(result, [0, 2, 1]), sizes)
@@ -518,7 +518,7 @@ def searchsorted(
     if side not in ("left", "right"):
         raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
     given = (sorted_sequence, values)
-    sizes = [[_row_count(size), size[-1]] for size in map(shaping.shape, given)]  # type: ignore[index]
+    sizes = [[_row_count(size), size[-1]] for size in map(shaping.shape, given)]
     rows, flat = map(shaping.reshape, given, sizes)
     found = (LOWER_BOUND if side == "left" else UPPER_BOUND)(rows, flat, out_type=as_dtype(out_type), name=name)
     return shaping.reshape(found, shaping.shape(values))

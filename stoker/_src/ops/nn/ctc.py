@@ -285,7 +285,7 @@ def _dense_loss(labels: Tensor, logits: Tensor, label_length: Any, logit_length:
     counts = _lengths(label_length, "label_length")
     steps = arithmetic.minimum(_lengths(logit_length, "logit_length"), time)
     inside = comparison.LESS(ranges.RANGE(zero, width, one), shaping.EXPAND_DIMS(counts, 1))
-    same = comparison.equal(labels[:, 1:], labels[:, :-1])  # type: ignore[index]
+    same = comparison.equal(labels[:, 1:], labels[:, :-1])
     repeated = comparison.LOGICAL_AND(same, inside[:, 1:])
     needed = arithmetic.add(counts, reductions.SUM(casting.cast(repeated, dtypes.int32), [1]))
     there = comparison.LOGICAL_AND(comparison.LESS(zero, counts), comparison.LESS_EQUAL(counts, width))
@@ -367,7 +367,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         labels = convert_to_tensor(labels, name="labels")
         lengths = convert_to_tensor(seq_length, dtype_hint=dtypes.int32, name="seq_length")
         sizes = shaping.shape(labels)
-        first, rest, before = labels[:, :1], labels[:, 1:], labels[:, :-1]  # type: ignore[index]
+        first, rest, before = labels[:, :1], labels[:, 1:], labels[:, :-1]
         changes = joining.concat([shaping.FILL(shaping.shape(first), True), comparison.NOT_EQUAL(rest, before)], 1)
         position = ranges.RANGE(0, _size(labels, 1), 1)
         inside = comparison.LESS(casting.cast(position, lengths.dtype.base_dtype), shaping.EXPAND_DIMS(lengths, -1))
@@ -393,7 +393,7 @@ def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Ten
 
         def of_row(row: Tensor) -> tuple[Tensor, Tensor]:
             unique, places = sorting.UNIQUE(row)
-            missing = ranges.size(row) - ranges.size(unique)  # type: ignore[operator]
+            missing = ranges.size(row) - ranges.size(unique)
             return pads.pad(unique, [[0, missing]]), places
 
         return tuple(functional_loops.map_fn(of_row, labels, dtype=(dtypes.int64, dtypes.int32)))

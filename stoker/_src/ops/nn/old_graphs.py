@@ -62,5 +62,5 @@ def fused_pad_conv2d_kernel(
 
 @FUSED_PAD_CONV2D.shape(values=["paddings"])
 def fused_pad_conv2d_shape(input: Shape, paddings: Any, filter: Shape, *, strides: Any, padding: str) -> Shape:
-    padded = pads.mirror_pad_shape(input.of_rank(4), paddings)  # type: ignore[call-arg]
+    padded = pads.mirror_pad_shape(input.of_rank(4), paddings)
     return conv.conv2d_shape(padded, filter, strides=strides, padding=padding, **_PLAIN)  # type: ignore[call-arg]

@@ -229,7 +229,7 @@ def _unpadded(x: Tensor, but: int) -> Any:
     rank = x.static_shape.rank
     return (
         shaping.zeros([ranges.rank(x) - but, 2], dtypes.int32) if rank is None else np.zeros((rank - but, 2), np.int32)
-    )  # type: ignore[operator]
+    )
 
 
 def _fit_to(x: Tensor, sizes: Tensor) -> Tensor:
@@ -266,7 +266,7 @@ def _sizes_of(x: Tensor, rank: int, inverse: bool) -> Any:
     """fft_length where it is not given: the input's own sizes (twice the last one less one, for the inverse)."""
     shape = x.static_shape
     if shape.rank is not None and shape[len(shape) - rank :].known:
-        sizes = [int(n) for n in shape[len(shape) - rank :]]  # type: ignore[arg-type]
+        sizes = [int(n) for n in shape[len(shape) - rank :]]
         if inverse:
             sizes[-1] = max(0, 2 * (sizes[-1] - 1))
         return convert_to_tensor(np.array(sizes, np.int32), name="fft_length")

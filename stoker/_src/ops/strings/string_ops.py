@@ -136,7 +136,7 @@ def _join_axes(inputs: Tensor, axis: Any) -> Any:
     rank = inputs.static_shape.rank
     if rank is not None:
         return np.arange(rank - 1, -1, -1, dtype=np.int32)
-    return ranges.range(ranges.rank(inputs) - 1, -1, -1)  # type: ignore[operator]
+    return ranges.range(ranges.rank(inputs) - 1, -1, -1)
 
 
 @export(v1=("reduce_join", "strings.reduce_join"))

@@ -31,7 +31,7 @@ def _codec(encoding: str) -> str:
         found = codecs.lookup(_PYTHON_NAMES.get(encoding.upper(), encoding))
     except LookupError:
         found = None
-    if found is None or not found._is_text_encoding:  # type: ignore[attr-defined]
+    if found is None or not found._is_text_encoding:
         raise InvalidArgumentError(None, None, f"Could not create converter for input encoding: {encoding}")
     return found.name
 

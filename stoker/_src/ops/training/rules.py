@@ -99,7 +99,7 @@ def _momentum(
 ) -> None:
     # The fused form adds before it multiplies by the rate, which an infinite one would show.
     if momentum and _fusable(var, grad) and math.isfinite(lr):
-        torch._fused_sgd_(  # type: ignore[attr-defined]
+        torch._fused_sgd_(
             var, grad, accum, weight_decay=0.0, momentum=momentum, lr=lr, dampening=0.0, nesterov=use_nesterov,
             maximize=False, is_first_step=False,
         )  # fmt: skip
@@ -151,9 +151,7 @@ def KERAS_MOMENTUM(
 def _adagrad(var: Tensors, accum: Tensors, lr: float, grad: Tensors, *, update_slots: bool, rows: bool = False) -> None:
     if update_slots and var[0].device.type == "cpu" and _fusable(var, grad):
         steps = [torch.ones(())] * len(var)  # without decay of the learning rate the step counts for nothing
-        torch._fused_adagrad_(  # type: ignore[attr-defined]
-            var, grad, accum, steps, lr=lr, lr_decay=0.0, weight_decay=0.0, eps=0.0, maximize=False
-        )
+        torch._fused_adagrad_(var, grad, accum, steps, lr=lr, lr_decay=0.0, weight_decay=0.0, eps=0.0, maximize=False)
         return
     if update_slots:
         _add_products(accum, grad, grad)
@@ -468,7 +466,7 @@ def ADAM(
     if fused:
         # Its own bias correction being none, torch's formula is var -= rate * m / (sqrt(v) + epsilon).
         steps = [torch.full((), _NO_CORRECTION, device=var[0].device)] * len(var)
-        torch._fused_adam_(  # type: ignore[attr-defined]
+        torch._fused_adam_(
             var, grad, m, v, [], steps,
             lr=rate, beta1=beta1, beta2=beta2, weight_decay=0.0, eps=epsilon, amsgrad=False, maximize=False,
         )  # fmt: skip

@@ -129,7 +129,7 @@ def _with_attributes(kernel: Callable[..., Any], rule: Rule) -> Callable[..., An
 
     keywords = [p for p in inspect.signature(rule).parameters.values() if p.kind is p.KEYWORD_ONLY]
     parameters = [inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL), *keywords]
-    declared.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    declared.__signature__ = inspect.Signature(parameters)
     declared.__name__ = f"{rule.__name__}_kernel"
     return declared
 

@@ -48,7 +48,7 @@ class EagerTensor(Tensor):
         self._id = None
 
     @property
-    def op(self) -> Any:  # type: ignore[override]
+    def op(self) -> Any:
         raise AttributeError("Tensor.op is undefined when eager execution is enabled.")
 
     @property
@@ -60,7 +60,7 @@ class EagerTensor(Tensor):
         raise AttributeError("Tensor.name is undefined when eager execution is enabled.")
 
     @property
-    def value_index(self) -> int:  # type: ignore[override]
+    def value_index(self) -> int:
         raise AttributeError("Tensor.value_index is undefined when eager execution is enabled.")
 
     def consumers(self) -> Any:

@@ -478,7 +478,7 @@ class Planner:
             return False
         try:
             kernel = _kernel_of(op)
-            results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))  # type: ignore[misc]
+            results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))
         except Exception:
             return False
         flat = op.definition.flatten_results(results)
