@@ -12,7 +12,8 @@ import typing
 
 import stoker._src.ops  # noqa: F401  (defines every op)
 from stoker._src.base.export import export_constant
-from stoker._src.graph.definition import MISSING, OpDefinition, all_definitions
+from stoker._src.graph.attributes import MISSING
+from stoker._src.graph.definition import OpDefinition, all_definitions
 
 # Arguments whose Python name is not the op's own.
 _REDUCTION = {"reduction_indices": "axis"}

@@ -20,7 +20,7 @@ from stoker._src.graph.definition import ANY, define
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import SHAPE_READERS, constant_value, constant_value_as_shape
+from stoker._src.graph.static_values import constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, scattering, selection, shaping
 from stoker._src.ops.array.joining import joined_sizes
@@ -193,7 +193,8 @@ def gather_shape(params: Shape, indices: Shape, axis: np.ndarray | None, *, batc
     return Shape((*batch, *params.dims[batch_dims:at], *indices.dims[batch_dims:], *params.dims[at + 1 :]))
 
 
-def _gathered_shape(op: Operation, index: int) -> Shape:
+@GATHER_V2.spelled_shape
+def gathered_shape(op: Operation, index: int) -> Shape:
     """Sizes picked from a shape."""
     picks, axis = constant_value(op._inputs[1]), constant_value(op._inputs[2])
     known = constant_value_as_shape(op._inputs[0]) if op._inputs[0].static_shape.rank == 1 else UNKNOWN_SHAPE
@@ -201,9 +202,6 @@ def _gathered_shape(op: Operation, index: int) -> Shape:
         length = op.outputs[0].static_shape.of_rank(1)[0]
         return UNKNOWN_SHAPE if length is None else Shape((None,) * length)
     return Shape(known.dims[int(pick)] for pick in picks)
-
-
-SHAPE_READERS["GatherV2"] = _gathered_shape
 
 
 def _rows_gradient(op: Operation, g: Any) -> IndexedSlices:

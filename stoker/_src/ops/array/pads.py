@@ -14,7 +14,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, INT, STRING, define, one_of
+from stoker._src.graph.definition import ANY, INT32, STRING, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
@@ -283,10 +283,10 @@ SPACE_TO_BATCH = define(
     "SpaceToBatch(input: rank=4 T, paddings: matrix host Tpaddings) -> (output: T)",
     T=ANY,
     Tpaddings=_PADDINGS,
-    block_size=INT(minimum=2),
+    block_size=INT32(minimum=2),
 )
 BATCH_TO_SPACE = define(
-    "BatchToSpace(input: T, crops: matrix host Tidx) -> (output: T)", T=ANY, Tidx=_PADDINGS, block_size=INT(minimum=2)
+    "BatchToSpace(input: T, crops: matrix host Tidx) -> (output: T)", T=ANY, Tidx=_PADDINGS, block_size=INT32(minimum=2)
 )
 
 
@@ -549,8 +549,12 @@ def required_space_to_batch_paddings(
 # ---- SpaceToDepth, DepthToSpace ---------------------------------------------------------------------------------
 
 _FORMATS = STRING("NHWC", allowed=("NHWC", "NCHW", "NCHW_VECT_C"))
-SPACE_TO_DEPTH = define("SpaceToDepth(input: T) -> (output: T)", T=ANY, block_size=INT(minimum=2), data_format=_FORMATS)
-DEPTH_TO_SPACE = define("DepthToSpace(input: T) -> (output: T)", T=ANY, block_size=INT(minimum=2), data_format=_FORMATS)
+SPACE_TO_DEPTH = define(
+    "SpaceToDepth(input: T) -> (output: T)", T=ANY, block_size=INT32(minimum=2), data_format=_FORMATS
+)
+DEPTH_TO_SPACE = define(
+    "DepthToSpace(input: T) -> (output: T)", T=ANY, block_size=INT32(minimum=2), data_format=_FORMATS
+)
 
 
 def _channels_last(data_format: str, rank: int) -> bool:

@@ -12,8 +12,7 @@ from stoker._src.base.dtypes import FLOATS, INTS, NUMERIC, bool_
 from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Dim, Shape
-from stoker._src.graph.definition import INTS as INTS_ATTR
-from stoker._src.graph.definition import STRING, OpDefinition, define
+from stoker._src.graph.definition import INT32S, STRING, OpDefinition, define
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import gathering, joining, ranges, shaping
@@ -121,9 +120,9 @@ def _scattered_back(definition: OpDefinition, op: Operation, g: Tensor, **attrs:
 
 EXTRACT_IMAGE_PATCHES = define(
     "ExtractImagePatches(images: T) -> (patches: T)",
-    ksizes=INTS_ATTR(minimum=4),
-    strides=INTS_ATTR(minimum=4),
-    rates=INTS_ATTR(minimum=4),
+    ksizes=INT32S(minimum=4),
+    strides=INT32S(minimum=4),
+    rates=INT32S(minimum=4),
     T=(*NUMERIC, bool_),
     padding=_PADDING,
 )
@@ -188,8 +187,8 @@ def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: 
 
 EXTRACT_VOLUME_PATCHES = define(
     "ExtractVolumePatches(input: T) -> (patches: T)",
-    ksizes=INTS_ATTR(minimum=5),
-    strides=INTS_ATTR(minimum=5),
+    ksizes=INT32S(minimum=5),
+    strides=INT32S(minimum=5),
     T=(*FLOATS, *INTS),
     padding=_PADDING,
 )

@@ -330,9 +330,9 @@ def _gradient_of(function: Function) -> Function:
     return made
 
 
-SYMBOLIC_GRADIENT = define("SymbolicGradient(input: [Tin]) -> (output: [Tout])", VIEW, f=FUNC).calling(
-    "once", derives=_gradient_of
-)
+SYMBOLIC_GRADIENT = define(
+    "SymbolicGradient(input: [Tin]) -> (output: [Tout])", VIEW, f=FUNC(derive=_gradient_of)
+).calling("once")
 SYMBOLIC_GRADIENT.kernel(functional_ops.call_kernel)
 SYMBOLIC_GRADIENT.shape(lambda input, *, op: functional_ops.returned_shapes(op, [op.attrs["f"]]))
 

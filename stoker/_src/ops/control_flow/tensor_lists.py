@@ -13,7 +13,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
-from stoker._src.graph.definition import SHAPE, TYPE, VIEW, define, one_of, scalar
+from stoker._src.graph.definition import INT32, SHAPE, TYPE, VIEW, define, one_of, scalar
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.array.constants import constant
@@ -349,7 +349,7 @@ TENSOR_LIST_ELEMENT_SHAPE.shape(lambda input_handle: UNKNOWN_SHAPE)
 TENSOR_LIST_STACK = define(
     "TensorListStack(input_handle: variant, element_shape: host int32) -> (tensor: element_dtype)",
     element_dtype=TYPE,
-    num_elements=-1,
+    num_elements=INT32(-1),
 )
 
 

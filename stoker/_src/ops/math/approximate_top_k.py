@@ -11,14 +11,14 @@ from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
-from stoker._src.graph.definition import INT, define
+from stoker._src.graph.definition import INT32, define
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import joining, ranges, scattering, shaping
 from stoker._src.ops.math import sequences, sorting
 
 APPROX_TOP_K = define(
     "ApproxTopK(input: rank>0 T) -> (values: T, indices: int32)",
-    k=INT(minimum=0),
+    k=INT32(minimum=0),
     reduction_dimension=-1,
     recall_target=0.95,
     is_max_k=True,

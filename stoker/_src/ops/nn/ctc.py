@@ -13,7 +13,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import INT, OpDefinition, define, one_of
+from stoker._src.graph.definition import INT, INT32, OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Operation, Tensor
@@ -99,7 +99,7 @@ CTC_GREEDY_DECODER = define(
     "CTCGreedyDecoder(inputs: T, sequence_length: host int32) -> "
     "(decoded_indices: int64, decoded_values: int64, decoded_shape: int64, log_probability: T)",
     merge_repeated=False,
-    blank_index=-1,
+    blank_index=INT32(-1),
     T=_FLOATS,
 ).not_differentiable()
 
@@ -127,7 +127,7 @@ def ctc_greedy_decoder_shape(inputs: Shape, sequence_length: Shape) -> tuple[Sha
 CTC_BEAM_SEARCH_DECODER = define(
     "CTCBeamSearchDecoder(inputs: T, sequence_length: host int32) -> (decoded_indices: top_paths * int64, "
     "decoded_values: top_paths * int64, decoded_shape: top_paths * int64, log_probability: T)",
-    beam_width=INT(minimum=1),
+    beam_width=INT32(minimum=1),
     top_paths=INT(minimum=1),
     merge_repeated=True,
     T=_FLOATS,

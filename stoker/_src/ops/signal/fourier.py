@@ -14,7 +14,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import OpDefinition, define, unchanged
+from stoker._src.graph.definition import OpDefinition, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
@@ -89,8 +89,7 @@ for _rank in (1, 2, 3):
 for _rank in (1, 2, 3):  # names of TensorFlow 0.12
     for _table, _prefix in ((FFTS, "BatchFFT"), (IFFTS, "BatchIFFT")):
         _batch = define(f"{_prefix}{_SUFFIX[_rank]}(input: complex64) -> (output: complex64)")
-        _batch.kernel(_table[_rank].kernel_fn)  # type: ignore[arg-type]
-        _batch.shape(unchanged)
+        _batch.same_as(_table[_rank])
 
 # ---- real transforms --------------------------------------------------------------------------------------------
 

@@ -70,7 +70,7 @@ def _rounded(number: Any, like: Tensors) -> Any:
 # ---- descent and momentum ---------------------------------------------------------------------------------------
 
 
-@update("GradientDescent(var; alpha, delta)")
+@update("GradientDescent(var; alpha, delta)", early_gradient=True)
 def GRADIENT_DESCENT(var: Tensors, alpha: float, delta: Tensors) -> None:
     """var -= alpha * delta"""
     torch._foreach_add_(var, delta, alpha=-alpha)
@@ -190,7 +190,13 @@ def ADAGRAD_V2(var: Tensors, accum: Tensors, lr: float, epsilon: float, grad: Te
     _add_quotients(var, grad, list(roots), -lr)
 
 
-@update("ProximalAdagrad(var, accum; lr, l1, l2, grad)", complex_numbers=False, sparse=True)
+@update(
+    "ProximalAdagrad(var, accum; lr, l1, l2, grad)",
+    complex_numbers=False,
+    sparse=True,
+    checked_signs=("dense", "sparse"),
+    early_gradient=True,
+)
 def PROXIMAL_ADAGRAD(var: Tensors, accum: Tensors, lr: float, l1: float, l2: float, grad: Tensors) -> None:
     """accum += g^2;  r = lr / sqrt(accum);  p = var - r * g;  var = sign(p) * max(|p| - r * l1, 0) / (1 + r * l2)"""
     torch._foreach_add_(accum, torch._foreach_mul(grad, grad))
@@ -648,6 +654,7 @@ def _ftrl_rows(
 
 @update(
     "Ftrl(var, accum, linear; grad, lr, l1, l2, lr_power)",
+    checked_signs=("sparse",),
     complex_numbers=False,
     sparse=_ftrl_rows,
     multiply_linear_by_lr=False,
@@ -685,6 +692,8 @@ def _ftrl_v2_rows(
 
 @update(
     "FtrlV2(var, accum, linear; grad, lr, l1, l2, l2_shrinkage, lr_power)",
+    checked_signs=("sparse",),
+    late_number="lr_power",
     complex_numbers=False,
     sparse=_ftrl_v2_rows,
     multiply_linear_by_lr=False,

@@ -289,7 +289,7 @@ class EagerExecutor:
     def add(self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], name: str) -> EagerOperation:
         """Runs the op. Inputs and attributes are converted and complete."""
         record = EagerOperation(definition, inputs, attrs, [], name)
-        if definition.calls and any(tape.is_tracked(tensor) for tape in tapes.active for tensor in inputs):
+        if definition.planning.calls and any(tape.is_tracked(tensor) for tape in tapes.active for tensor in inputs):
             record.outputs = call_op(definition, inputs, attrs, name)
             return record
         values = [tensor._value for tensor in inputs]
@@ -298,20 +298,20 @@ class EagerExecutor:
         arguments = values if definition.plain else definition.group(values, attrs)
         if definition.narrow:
             definition.check_narrow(attrs)
-        if definition.enforced:
+        if definition.shape_rule.enforced:
             check_shapes(record, arguments)
         for i, arg in enumerate(definition.inputs):
             if arg.host:
                 arguments[i] = [host_value(v) for v in arguments[i]] if arg.is_list else host_value(arguments[i])
         keywords = {key: attrs[key] for key in definition.kernel_attrs}
-        if definition.keeps:
+        if definition.planning.keeps:
             self.worker.look_for_devices()
             keywords = self.worker.compiler.with_kept(record, keywords)
         if definition.needs_context:
             keywords["ctx"] = self._context(definition, attrs, name)
         steps: list[Step] = []
         holding = None
-        if definition.calls:
+        if definition.planning.calls:
             keywords, steps = self._functions(record)
             holding = keywords["holding"] = Holding(
                 self.worker.variables_lock, writes=False, state=RunState(), touches=False

@@ -52,7 +52,7 @@ class FunctionCompiler:
         known = {i: value.constant for i, value in enumerate(passed) if value.is_constant}
         steps: list[Step] = []
         keywords: dict[str, Any] = {}
-        loop = _Loop(op, wanted) if op.definition.calls == "loop" else None
+        loop = _Loop(op, wanted) if op.definition.planning.calls == "loop" else None
         if loop is not None:
             known = {i: constant for i, constant in known.items() if i in loop.invariant}
         for name in op.definition.kernel_attrs:
@@ -67,7 +67,7 @@ class FunctionCompiler:
 
     def used_inputs(self, op: Operation, wanted: list[bool]) -> set[int]:
         """The positions of the functions' inputs that matter for the outputs that are wanted."""
-        if op.definition.calls == "loop":
+        if op.definition.planning.calls == "loop":
             return _Loop(op, wanted).needed
         used: set[int] = set()
         for ref in function_refs(op):

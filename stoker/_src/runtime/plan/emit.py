@@ -173,17 +173,17 @@ class _Writer:
     def _call_arguments(self, instruction: Instruction) -> list[str]:
         arguments = [self._argument(instruction, argument) for argument in self._arguments(instruction)]
         arguments += [f"{name}={self._literal(value)}" for name, value in instruction.keywords.items()]
-        if instruction.op is not None and instruction.op.definition.calls:
+        if instruction.op is not None and instruction.op.definition.planning.calls:
             arguments.append("holding=holding")
         return arguments
 
     def _arguments(self, instruction: Instruction) -> list[Any]:
         """The arguments, numbers among them as tensors where the kernel spares the host waiting for a GPU."""
         op = instruction.op
-        if self._placement.gpu is None or op is None or not op.definition.device_numbers:
+        if self._placement.gpu is None or op is None or not op.definition.planning.device_numbers:
             return instruction.arguments
         return [
-            given.value if isinstance(given, Host) and arg.name in op.definition.device_numbers else given
+            given.value if isinstance(given, Host) and arg.name in op.definition.planning.device_numbers else given
             for arg, given in zip(op.definition.inputs, instruction.arguments)
         ]
 
