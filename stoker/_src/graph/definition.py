@@ -228,6 +228,15 @@ class OpDefinition(Signature):
         self.planning.calls = how
         return self
 
+    def keeping(self) -> OpDefinition:
+        """States that what the op makes calls the functions among its attributes, after the run and from any thread.
+
+        The kernel receives each as a `KeptFunction`: `f.bind(captured)` gives `call(*values) -> tuple of values`, where the
+        function's inputs are the values and then what it captured.
+        """
+        self.planning.keeps = True
+        return self
+
     def specialize(self, function: Callable[[Any], Kernel | None]) -> Callable[[Any], Kernel | None]:
         """Registers a choice made once for each node, when planning: a quicker kernel for what is known of it, or None.
 
