@@ -29,9 +29,11 @@ class Pending(Protocol):
     @property
     def uid(self) -> int:
         """Rises with every restoration: of several, the newest decides."""
+        ...
 
     def restore(self, trackable: Any) -> None:
         """Gives it to the object, which has come."""
+        ...
 
 
 class _State:
@@ -129,7 +131,3 @@ class Trackable:
         """A variable made by `getter`, tracked under `name`."""
         variable = getter(name=name, shape=shape, dtype=dtype, initializer=initializer, **kwargs)
         return self._track_trackable(variable, name, overwrite) if isinstance(variable, Trackable) else variable
-
-
-def is_trackable(value: Any) -> bool:
-    return isinstance(value, Trackable)

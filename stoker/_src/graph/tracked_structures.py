@@ -35,7 +35,7 @@ def wrapped(value: Any) -> Any:
         return DictWrapper(value) if kind is dict else OrderedDictWrapper(value)
     if isinstance(value, tuple) and not isinstance(value, Trackable) and (kind is tuple or hasattr(kind, "_fields")):
         return _wrapped_tuple(value)
-    return value.value if kind is NoDependency else value
+    return value.value if isinstance(value, NoDependency) else value
 
 
 def _tracks(value: Any) -> bool:
@@ -45,7 +45,7 @@ def _tracks(value: Any) -> bool:
 # ---- lists ------------------------------------------------------------------------------------------------------
 
 
-class ListWrapper(Trackable, list):
+class ListWrapper(Trackable, list[Any]):
     """A list whose elements are tracked by their numbers. What was tracked may not move: a checkpoint finds it by its number."""
 
     def __init__(self, wrapped_list: Iterable[Any] = ()) -> None:
@@ -204,7 +204,7 @@ def _deep_copy(wrapper: Any, contents: Any, memo: Any) -> Any:
 # ---- dictionaries -----------------------------------------------------------------------------------------------
 
 
-class _TracksValues(Trackable):
+class _TracksValues(Trackable, dict[Any, Any]):
     """What wrappers of the two kinds of dictionaries share."""
 
     _kind: type
@@ -219,10 +219,10 @@ class _TracksValues(Trackable):
     def _sync(self) -> None:
         kind = self._kind
         if len(self._origin) != kind.__len__(self):
-            for key in [key for key in dict.__iter__(self) if key not in self._origin]:  # type: ignore[arg-type]
+            for key in [key for key in dict.__iter__(self) if key not in self._origin]:
                 kind.__delitem__(self, key)
             for key, value in self._origin.items():
-                if not dict.__contains__(self, key):  # type: ignore[arg-type]
+                if not dict.__contains__(self, key):
                     self[key] = value
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -321,7 +321,7 @@ def _synced(kind: type, name: str) -> Any:
 _READS = "__len__ __iter__ __getitem__ __contains__ __eq__ __ne__ keys values items get".split()
 
 
-class DictWrapper(_TracksValues, dict):
+class DictWrapper(_TracksValues):
     """A dictionary whose values are tracked by their keys."""
 
     _kind = dict
