@@ -75,7 +75,7 @@ def report(path: str, shown: int = 3, sample: int = 1000) -> Iterator[str]:
     compression = _compression(path)
     with gfile.GFile(path, "rb") as file:
         yield f"{path}: {file.size():,} bytes" + (f", {compression}" if compression else "")
-        records = tfrecord.read_records(file, compression)  # type: ignore[arg-type]
+        records = tfrecord.read_records(file, compression)
         size, sizes, first, damage = file.size(), _Sizes(), [], None
         try:
             for record in records:
@@ -321,7 +321,7 @@ def _events(path: str, compression: str, shown: int) -> Iterator[str]:
     steps, times, others = [], [], collections.Counter()
     with gfile.GFile(path, "rb") as file:
         try:
-            for record in tfrecord.read_records(file, compression):  # type: ignore[arg-type]
+            for record in tfrecord.read_records(file, compression):
                 event = _parsed(protos.Event, record)
                 if event is None:
                     others["unreadable"] += 1

@@ -449,7 +449,7 @@ class Layer(Trackable):
         for output in nest.flatten(outputs):
             with name_scope("ActivityRegularizer"):
                 loss = self._activity_regularizer(output)
-                batch = casting.cast(shaping.shape(output)[0], loss.dtype.base_dtype)  # type: ignore[index]
+                batch = casting.cast(shaping.shape(output)[0], loss.dtype.base_dtype)
                 self.add_loss(loss / batch, inputs=inputs)
 
     def __deepcopy__(self, memo: Any) -> Layer:

@@ -221,7 +221,7 @@ class ResidualWrapper(_Wrapper):
 
         def added(into: Tensor, out: Tensor) -> Any:
             into.shape.assert_is_compatible_with(out.shape)
-            return into + out  # type: ignore[operator]
+            return into + out
 
         if self._residual_fn is not None:
             return self._residual_fn(inputs, outputs), new_state

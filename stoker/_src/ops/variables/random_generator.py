@@ -247,7 +247,7 @@ class Generator(AutoTrackable):
 
     @property
     def key(self) -> Tensor:
-        return self._state_var.read_value()[2]  # type: ignore[index]
+        return self._state_var.read_value()[2]
 
     def reset(self, state: Any) -> Any:
         """Sets the state."""
@@ -270,7 +270,7 @@ class Generator(AutoTrackable):
         count = casting.cast(reductions.reduce_prod(shape), dtypes.uint64)
         state = RNG_READ_AND_SKIP(self._state_var.handle, self._alg, count)
         words = casting.bitcast(state, dtypes.uint64)
-        return words[2:3], words[0:2], self._alg  # type: ignore[index]
+        return words[2:3], words[0:2], self._alg
 
     def _scaled(
         self, definition: OpDefinition, label: str, shape: Any, mean: Any, stddev: Any, dtype: Any, name: Any
@@ -354,7 +354,7 @@ class Generator(AutoTrackable):
         keys = self.uniform_full_int([count], dtypes.int64)
         zero = constants.constant([0, 0], dtypes.int64)
         return [
-            Generator(state=joining.concat([zero, shaping.reshape(keys[i], [1])], 0), alg=self._alg)  # type: ignore[index]
+            Generator(state=joining.concat([zero, shaping.reshape(keys[i], [1])], 0), alg=self._alg)
             for i in range(count)
         ]
 

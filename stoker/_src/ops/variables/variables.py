@@ -612,7 +612,7 @@ class ResourceVariable(MadeVariable):
         self._element = state_ops.VAR_HANDLE_OP(
             dtype=self._dtype, shape=self._static, shared_name=self._name, name=scope
         )
-        self._element.variable = weakref.ref(self)  # type: ignore[attr-defined]
+        self._element.variable = weakref.ref(self)
         with name_scope("IsInitialized"):
             self._is_initialized_op = state_ops.VAR_IS_INITIALIZED_OP(self._element)
         with (

@@ -44,7 +44,7 @@ def variables_graph() -> Any:
 def sum_duplicates(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     """(values, indices) with each index once, its values added."""
     unique, positions = sorting.UNIQUE(indices)
-    total = shaping.shape(unique)[0]  # type: ignore[index]
+    total = shaping.shape(unique)[0]
     return segment_reductions.UNSORTED_SEGMENT_SUM(values, positions, total), unique
 
 
