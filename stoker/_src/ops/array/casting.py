@@ -14,7 +14,7 @@ from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, define, unchanged
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import SHAPE_READERS, constant_value_as_shape
+from stoker._src.graph.static_values import constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.dispatching import elementwise
 from stoker._src.ops.support.handles import is_resource_variable
@@ -53,12 +53,10 @@ def cast_grad(op: Operation, g: Tensor) -> Tensor | None:
     return cast(g, source) if source in flows and result in flows else None
 
 
-def _shape_behind_cast(op: Operation, index: int) -> Shape:
+@CAST.spelled_shape
+def shape_behind_cast(op: Operation, index: int) -> Shape:
     """A shape vector converted from int32 to int64 (or back) still spells the same shape."""
     return constant_value_as_shape(op._inputs[0])
-
-
-SHAPE_READERS["Cast"] = _shape_behind_cast
 
 
 @export("cast", "dtypes.cast")

@@ -14,10 +14,10 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor, register_tensor_conversion_function
-from stoker._src.graph.definition import ANY, INT, SHAPE, VIEW, define, one_of
+from stoker._src.graph.definition import ANY, INT, INT32, SHAPE, VIEW, define, one_of
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
+from stoker._src.graph.static_values import constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.array.shaping import identity
@@ -26,7 +26,7 @@ from stoker._src.ops.support.movement import allocatable, itemsize, rearranges
 
 # ---- Pack, Unpack -----------------------------------------------------------------------------------------------
 
-PACK = define("Pack(values: N * T) -> (output: T)", N=INT(minimum=1), T=ANY, axis=0)
+PACK = define("Pack(values: N * T) -> (output: T)", N=INT(minimum=1), T=ANY, axis=INT32(0))
 
 
 @PACK.kernel
@@ -52,17 +52,13 @@ def pack_shape(values: list[Shape], *, axis: int) -> Shape:
     return Shape((*merged.dims[:axis], len(values), *merged.dims[axis:]))
 
 
-PACK.of_numbers(
-    lambda op: op._inputs if op._inputs[0].dtype.is_integer and op.outputs[0].static_shape.rank == 1 else None
-)
+PACK.of_numbers(lambda op: op._inputs[0].dtype.is_integer and op.outputs[0].static_shape.rank == 1)
 
 
-def _packed_shape(op: Operation, index: int) -> Shape:
+@PACK.spelled_shape
+def packed_shape(op: Operation, index: int) -> Shape:
     sizes = [constant_value(tensor) for tensor in op._inputs]
     return Shape(None if size is None or size < 0 else int(size) for size in sizes)
-
-
-SHAPE_READERS["Pack"] = _packed_shape
 
 
 @PACK.grad
@@ -132,7 +128,7 @@ def parallel_concat_shape(values: list[Shape], *, shape: Shape) -> Shape:
     return shape
 
 
-UNPACK = define("Unpack(value: T) -> (output: num * T)", VIEW, num=INT(minimum=0), T=ANY, axis=0)
+UNPACK = define("Unpack(value: T) -> (output: num * T)", VIEW, num=INT(minimum=0), T=ANY, axis=INT32(0))
 
 
 @UNPACK.kernel
@@ -166,7 +162,8 @@ def unpack_grad(op: Operation, *gs: Tensor) -> Tensor:
     return PACK(list(gs), axis=op.attr("axis"))
 
 
-def _unpacked_sizes(op: Operation) -> Any:
+@UNPACK.static_value
+def unpacked_sizes(op: Operation) -> Any:
     """The sizes that `unstack(shape(x))` gives, as far as they are known."""
     source = op._inputs[0]
     if source.dtype.base_dtype not in INDEX or source.static_shape.rank != 1:
@@ -176,9 +173,6 @@ def _unpacked_sizes(op: Operation) -> Any:
         return None
     kind = source.dtype.as_numpy_dtype
     return [None if size is None else np.array(size, kind) for size in known.dims]
-
-
-VALUE_READERS["Unpack"] = _unpacked_sizes
 
 
 @export("unstack", v1="unpack")
@@ -312,7 +306,8 @@ def concat_shape(values: list[Shape], axis: np.ndarray | None) -> Shape:
     return Shape((*merged.dims[:at], total, *merged.dims[at + 1 :]))
 
 
-def _joined_shape(op: Operation, index: int) -> Shape:
+@CONCAT_V2.spelled_shape
+def joined_shape(op: Operation, index: int) -> Shape:
     """The shape that vectors of sizes spell when they are joined."""
     joined = Shape(())
     for tensor in op._inputs[:-1]:
@@ -320,9 +315,6 @@ def _joined_shape(op: Operation, index: int) -> Shape:
             return UNKNOWN_SHAPE
         joined = joined.concat(constant_value_as_shape(tensor))
     return joined
-
-
-SHAPE_READERS["ConcatV2"] = _joined_shape
 
 
 @CONCAT_V2.grad
@@ -427,7 +419,7 @@ def cut_like(joined: Any, axis: Tensor, parts: list[Tensor]) -> list[Tensor]:
     rank = parts[0].static_shape.rank
     if at is None:
         # ConcatOffset wants the axis counted from the front.
-        axis = axis % (ops.rank(parts[0]) if rank is None else rank)  # type: ignore[operator]
+        axis = axis % (ops.rank(parts[0]) if rank is None else rank)
     elif at < 0 and rank is not None:
         axis = np.int32(int(at) % rank)  # type: ignore[assignment]
     offsets = CONCAT_OFFSET(axis, shapes)

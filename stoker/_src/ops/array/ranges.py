@@ -14,10 +14,10 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape, as_shape, broadcast
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, VIEW, define, one_of, scalar
+from stoker._src.graph.definition import ANY, OF_SHAPES, VIEW, define, one_of, scalar
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value_as_shape
+from stoker._src.graph.static_values import constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.array.constants import constant
@@ -27,19 +27,21 @@ from stoker._src.ops.support.values import torch_dtype
 
 # ---- Rank, Size -------------------------------------------------------------------------------------------------
 
-RANK = define("Rank(input: T) -> (output: int32)", T=ANY).not_differentiable()
+RANK = define("Rank(input: T) -> (output: int32)", OF_SHAPES, T=ANY).not_differentiable()
 RANK.kernel(lambda input: torch.tensor(input.ndim, dtype=torch.int32))
 RANK.shape(scalar)
-RANK.of_shapes = True
-VALUE_READERS["Rank"] = lambda op: (
-    None if op._inputs[0].static_shape.rank is None else np.array(op._inputs[0].static_shape.rank, np.int32)
-)
+
+
+@RANK.static_value
+def static_rank(op: Operation) -> Any:
+    rank = op._inputs[0].static_shape.rank
+    return None if rank is None else np.array(rank, np.int32)
+
 
 SIZE = define(
-    "Size(input: T) -> (output: out_type)", T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
+    "Size(input: T) -> (output: out_type)", OF_SHAPES, T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
 ).not_differentiable()
 SIZE.shape(scalar)
-SIZE.of_shapes = True
 
 
 @SIZE.kernel
@@ -48,11 +50,10 @@ def size_kernel(input: Any, *, out_type: DType) -> torch.Tensor:
     return torch.tensor(count, dtype=torch_dtype(out_type))
 
 
-VALUE_READERS["Size"] = lambda op: (
-    None
-    if op._inputs[0].static_shape.size is None
-    else np.array(op._inputs[0].static_shape.size, op.attrs["out_type"].as_numpy_dtype)
-)
+@SIZE.static_value
+def static_size(op: Operation) -> Any:
+    size = op._inputs[0].static_shape.size
+    return None if size is None else np.array(size, op.attrs["out_type"].as_numpy_dtype)
 
 
 @export("rank")
@@ -223,9 +224,7 @@ def broadcast_args_shape(s0: Shape, s1: Shape) -> Shape:
     return Shape((None if a is None or b is None else max(a, b),))
 
 
-SHAPE_READERS["BroadcastArgs"] = lambda op, index: broadcast(
-    constant_value_as_shape(op._inputs[0]), constant_value_as_shape(op._inputs[1])
-)
+BROADCAST_ARGS.spelled_shape(lambda op, index: broadcast(*map(constant_value_as_shape, op._inputs)))
 
 
 @export("broadcast_dynamic_shape")

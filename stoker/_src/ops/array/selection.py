@@ -13,7 +13,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, broadcast
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, INT, define, one_of
+from stoker._src.graph.definition import ANY, INT, INT32, define, one_of
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
@@ -151,7 +151,7 @@ def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = No
 
 ONE_HOT = define(
     "OneHot(indices: TI, depth: scalar host int32, on_value: any/scalar T, off_value: any/scalar T) -> (output: T)",
-    axis=-1,
+    axis=INT32(-1),
     T=ANY,
     TI=one_of(dtypes.uint8, dtypes.int8, *INDEX, default=dtypes.int64),
 ).not_differentiable()

@@ -76,13 +76,13 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
             clip_norm = max(clip_norm, 0.0)
         else:
             clip_norm = arithmetic.MAXIMUM(convert_to_tensor(clip_norm, dtype_hint=values.dtype.base_dtype), 0)
-        squares = reductions.reduce_sum(values * values, axes, keepdims=True)  # type: ignore[operator]
+        squares = reductions.reduce_sum(values * values, axes, keepdims=True)
         # The square root has no gradient at 0: keep it away from there on both ways.
-        positive = squares > 0  # type: ignore[operator]
+        positive = squares > 0
         safe = selection.SELECT(positive, squares, shaping.ones_like(squares))
         norm = selection.SELECT(positive, unary_functions.sqrt(safe), squares)
         limit = casting.cast(convert_to_tensor(clip_norm, dtype_hint=values.dtype.base_dtype), values.dtype.base_dtype)
-        scaled = values * limit  # type: ignore[operator]
+        scaled = values * limit
         _check_not_larger(values, scaled)
         clipped = scaled / arithmetic.MAXIMUM(norm, limit)
         return _like(t, shaping.identity(clipped, name=scope))
@@ -95,9 +95,9 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Any
         values = _values(t)
         count = casting.cast(ranges.size(values), values.dtype.base_dtype)
         axes = ranges.range(ranges.rank(values))
-        inverse = unary_functions.RSQRT(reductions.reduce_sum(values * values, axes))  # type: ignore[operator]
+        inverse = unary_functions.RSQRT(reductions.reduce_sum(values * values, axes))
         limit = constants.constant(1.0, values.dtype.base_dtype) / clip_norm
-        clipped = values * clip_norm * arithmetic.MINIMUM(inverse * count, limit)  # type: ignore[operator]
+        clipped = values * clip_norm * arithmetic.MINIMUM(inverse * count, limit)
         return _like(t, shaping.identity(clipped, name=scope))
 
 
@@ -126,7 +126,7 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
             return constants.constant(0.0, name="global_norm")
         total = reductions.reduce_sum(joining.PACK(halves, name="stack"))
         two = constants.constant(2.0, total.dtype.base_dtype)
-        return unary_functions.SQRT(total * two, name="global_norm")  # type: ignore[operator]
+        return unary_functions.SQRT(total * two, name="global_norm")
 
 
 @export("clip_by_global_norm")
@@ -153,10 +153,10 @@ def clip_by_global_norm(
         use_norm = global_norm(given, name)
     with name_scope(name, "clip_by_global_norm", [*given, clip_norm]) as scope:
         use_norm = convert_to_tensor(use_norm)
-        inverse = 1.0 / use_norm  # type: ignore[operator]
+        inverse = 1.0 / use_norm
         limit = constants.constant(1.0, use_norm.dtype.base_dtype) / clip_norm
-        scale = clip_norm * arithmetic.MINIMUM(inverse, limit)  # type: ignore[operator]
-        scale = scale + (use_norm - use_norm)  # type: ignore[operator]  # NaN from an infinite norm
+        scale = clip_norm * arithmetic.MINIMUM(inverse, limit)
+        scale = scale + (use_norm - use_norm)  # NaN from an infinite norm
         clipped: list[Any] = []
         for i, t in enumerate(given):
             if t is None:
@@ -165,7 +165,7 @@ def clip_by_global_norm(
             values = _values(t)
             with name_scope(None, "") if context.executing_eagerly() else colocate_with(values):
                 # 16-bit gradients may come with a norm that was computed in 32 bits.
-                scaled = values * casting.cast(scale, values.dtype.base_dtype)  # type: ignore[operator]
+                scaled = values * casting.cast(scale, values.dtype.base_dtype)
                 clipped.append(_like(t, shaping.identity(scaled, name=f"{scope}_{i}")))
         return clipped, use_norm
 

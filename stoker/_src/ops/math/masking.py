@@ -50,8 +50,8 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
                 f"Shapes {shape[at:end]} and {mask_shape} are incompatible: mask {mask_shape} at axis {at} of a tensor of shape {shape}."
             )
         if mask_shape.rank > 1:
-            count = reductions.reduce_prod(shaping.shape(tensor)[at:end], [0])  # type: ignore[index]
-            sizes = [shaping.shape(tensor)[:at], [count], shaping.shape(tensor)[end:]]  # type: ignore[index]
+            count = reductions.reduce_prod(shaping.shape(tensor)[at:end], [0])
+            sizes = [shaping.shape(tensor)[:at], [count], shaping.shape(tensor)[end:]]
             tensor = shaping.reshape(tensor, joining.concat(sizes, 0))
             if shape.rank is not None and not getattr(tensor, "is_eager", False):
                 covered = shape[at:end]

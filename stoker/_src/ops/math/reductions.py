@@ -292,13 +292,13 @@ ANY_OP = _reduction("Any", dtypes.bool_)
 @ALL.kernel
 def all_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
     axes = _axes(input, reduction_indices)
-    return torch.all(input, axes, keep_dims) if axes else input.clone()  # type: ignore[call-overload]
+    return torch.all(input, axes, keep_dims) if axes else input.clone()
 
 
 @ANY_OP.kernel
 def any_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
     axes = _axes(input, reduction_indices)
-    return torch.any(input, axes, keep_dims) if axes else input.clone()  # type: ignore[call-overload]
+    return torch.any(input, axes, keep_dims) if axes else input.clone()
 
 
 # ---- EuclideanNorm ----------------------------------------------------------------------------------------------

@@ -80,21 +80,21 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
             raise context.invalid(f"Requires num >= 0: {ends[2]}")
         kind = start.dtype.base_dtype
         if start.static_shape != stop.static_shape or not start.static_shape.known:
-            zeros = shaping.zeros_like(start + stop)  # type: ignore[operator]
-            start, stop = start + zeros, stop + zeros  # type: ignore[operator]
+            zeros = shaping.zeros_like(start + stop)
+            start, stop = start + zeros, stop + zeros
         first, last = shaping.expand_dims(start, axis), shaping.expand_dims(stop, axis)
         dims = first.static_shape.rank
         if dims is None:
             whole = ranges.rank(first)
-            before = axis if axis >= 0 else axis + whole  # type: ignore[operator]
-            ones = [shaping.ones([count], dtypes.int32) for count in (before, whole - 1 - before)]  # type: ignore[operator]
+            before = axis if axis >= 0 else axis + whole
+            ones = [shaping.ones([count], dtypes.int32) for count in (before, whole - 1 - before)]
             form: Any = joining.concat([ones[0], [-1], ones[1]], 0)
         else:
             form = [1] * dims
             form[axis % dims] = -1
         steps = shaping.reshape(ranges.range(num), form)
-        count = arithmetic.maximum(num - 1, 1)  # type: ignore[operator]
-        inner = first + (last - first) / casting.cast(count, kind) * casting.cast(steps, kind)  # type: ignore[operator]
+        count = arithmetic.maximum(num - 1, 1)
+        inner = first + (last - first) / casting.cast(count, kind) * casting.cast(steps, kind)
         # The ends are exact, whatever the steps come to. One number is the start.
         inner = selection.SELECT_V2(comparison.GREATER_EQUAL(steps, count), last, inner)
         return selection.SELECT_V2(comparison.LESS(steps, 1), first, inner, name=scope)
@@ -194,13 +194,13 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
                 data, at = shaping.reshape(data, [1]), 0
             _check_counts(counts.static_shape, data.static_shape[at])
         counts = casting.cast(counts, dtypes.int32)
-        length = shaping.shape(data)[at]  # type: ignore[index]
+        length = shaping.shape(data)[at]
         if rank is not None and counts.static_shape.rank == 0:
             # One count for all: a new dimension, filled and folded in.
             wide = shaping.expand_dims(data, at + 1)
             times = [1] * max(rank + 1, 2)
             times[at + 1] = counts
-            sizes = [shaping.shape(data)[i] for i in range(max(rank, 1))]  # type: ignore[index]
+            sizes = [shaping.shape(data)[i] for i in range(max(rank, 1))]
             sizes[at] = sizes[at] * counts
             return shaping.reshape(joining.tile(wide, times), joining.joined_sizes(sizes))
         counts = ranges.broadcast_to(counts, shaping.reshape(length, [1]))
