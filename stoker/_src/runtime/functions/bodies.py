@@ -12,7 +12,8 @@ from typing import Any
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.function_graph import Function
-from stoker._src.graph.interchange.function_library import check_call, check_results, function_refs
+from stoker._src.graph.interchange.function_def import function_refs
+from stoker._src.graph.interchange.function_library import check_call, check_results
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.failures import explain_failure
