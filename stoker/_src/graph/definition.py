@@ -33,6 +33,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -112,6 +114,9 @@ class OpDefinition(Signature):
     static_value_fn: Callable[[Any], Any] | None = None
     spelled_shape_fn: Callable[[Any, int], Shape] | None = None
     planning: Planning = field(default_factory=Planning)
+    spelling: str = ""  # the signature as it was given to `define`
+    # File and line of the `define`, then of its callers, out to the statement of a module that led there.
+    places: tuple[tuple[str, int], ...] = ()
 
     # -- what the op is ------------------------------------------------------------------------------------------
 
@@ -221,6 +226,15 @@ class OpDefinition(Signature):
         The kernel receives each function as `f(holding, *values) -> tuple of values`, and `holding` by keyword.
         """
         self.planning.calls = how
+        return self
+
+    def keeping(self) -> OpDefinition:
+        """States that what the op makes calls the functions among its attributes, after the run and from any thread.
+
+        The kernel receives each as a `KeptFunction`: `f.bind(captured)` gives `call(*values) -> tuple of values`, where the
+        function's inputs are the values and then what it captured.
+        """
+        self.planning.keeps = True
         return self
 
     def specialize(self, function: Callable[[Any], Kernel | None]) -> Callable[[Any], Kernel | None]:
@@ -352,7 +366,20 @@ _REGISTRY: dict[str, OpDefinition] = {}
 
 def define(signature: str, traits: Trait = Trait.NONE, /, **attrs: Any) -> OpDefinition:
     """Defines an op (see the module's description) and registers it under its name."""
-    return _registered(OpDefinition(*read_signature(signature, attrs), traits))
+    definition = _registered(OpDefinition(*read_signature(signature, attrs), traits))
+    definition.spelling, definition.places = " ".join(signature.split()), _places()
+    return definition
+
+
+def _places() -> tuple[tuple[str, int], ...]:
+    """File and line of who called the function that asks, out to the module whose statement led there."""
+    frame, found = sys._getframe(2), []
+    while frame is not None:
+        found.append((frame.f_code.co_filename, frame.f_lineno))
+        if frame.f_code.co_name == "<module>":
+            break
+        frame = frame.f_back
+    return tuple(found)
 
 
 def with_references(definition: OpDefinition, name: str) -> OpDefinition:
@@ -362,9 +389,13 @@ def with_references(definition: OpDefinition, name: str) -> OpDefinition:
         return replace(arg, dtype=dtypes.string, is_ref=True) if arg.dtype is dtypes.resource else arg
 
     inputs, outputs = (tuple(map(older, args)) for args in (definition.inputs, definition.outputs))
-    return _registered(
+    _, parenthesis, arguments = definition.spelling.partition("(")
+    older_form = _registered(
         replace(definition, name=name, inputs=inputs, outputs=outputs, planning=replace(definition.planning))
     )
+    older_form.spelling = name + parenthesis + re.sub(r"\bresource\b", "Ref(string)", arguments)
+    older_form.places = _places()
+    return older_form
 
 
 def _registered(definition: OpDefinition) -> OpDefinition:

@@ -35,6 +35,7 @@ class Planning:
     """The choices a planner has for an op. The methods of `OpDefinition` that fill them in say what each function takes."""
 
     calls: str = ""  # "once" or "loop": the op's functions are called with its last input (a list)
+    keeps: bool = False  # the op's functions are called after it has run, by what it made
     specialize: Callable[[Any], Kernel | None] | None = None  # a quicker kernel for what is known of a node
     in_place: tuple[int, Kernel] | None = None  # the input that is written over, and the kernel that does it
     lower: Callable[..., Any] | None = None  # the op in the loops of a program

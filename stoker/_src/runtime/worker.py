@@ -72,7 +72,7 @@ class Worker:
 
     @cached_property
     def compiler(self) -> FunctionCompiler:
-        return FunctionCompiler(self.node_context, self.placement, self.config)
+        return FunctionCompiler(self.node_context, self.placement, self.variables_lock, self.config)
 
     def look_for_devices(self) -> None:
         """Finds out anew which devices there are: a program may hide some (`tf.config.set_visible_devices`) between two uses."""

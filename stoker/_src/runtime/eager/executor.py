@@ -304,6 +304,9 @@ class EagerExecutor:
             if arg.host:
                 arguments[i] = [host_value(v) for v in arguments[i]] if arg.is_list else host_value(arguments[i])
         keywords = {key: attrs[key] for key in definition.kernel_attrs}
+        if definition.planning.keeps:
+            self.worker.look_for_devices()
+            keywords = self.worker.compiler.with_kept(record, keywords)
         if definition.needs_context:
             keywords["ctx"] = self._context(definition, attrs, name)
         steps: list[Step] = []

@@ -21,7 +21,7 @@ import torch
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.locks import started
-from stoker._src.runtime.plan.instructions import CONSTANT, FEED, Host, Instruction, Value
+from stoker._src.runtime.plan.instructions import Host, Instruction, Value
 from stoker._src.runtime.plan.planner import Planner
 
 _counter = itertools.count()
@@ -234,8 +234,7 @@ class _Writer:
         if value is None:
             return "None"
         name = self._literal(value.constant) if value.is_constant else value.label
-        # A body's caller knows which inputs its results may share memory with, but not which variables.
-        if not (value.roots - {FEED, CONSTANT} if self.planner.is_function else value.roots):
+        if not value.roots - self.planner.may_share:
             return name
         if value.is_constant and not isinstance(value.constant, torch.Tensor):
             return name

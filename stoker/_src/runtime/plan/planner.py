@@ -144,6 +144,7 @@ class Planner:
         *,
         bound: dict[int, Any] | None = None,
         is_function: bool = False,
+        is_kept: bool = False,
         with_programs: bool = True,
         feed_shapes: list[Shape] | None = None,
     ) -> None:
@@ -151,6 +152,9 @@ class Planner:
         self.node_context, self.compile_function = node_context, compile_function
         self.bound = bound or {}
         self.is_function = is_function
+        # What the results may share memory with. A body's caller knows its inputs and looks out for its constants; one that is
+        # called again and again must hand out its constants as copies.
+        self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
         self.with_programs = with_programs
         # What is known of shapes beyond the graph, because those of the feeds are.
         self._shapes: dict[Tensor, Shape] = dict(zip(feeds, feed_shapes)) if feed_shapes else {}
@@ -356,6 +360,8 @@ class Planner:
     def _keywords(self, op: Operation) -> dict[str, Any]:
         definition = op.definition
         keywords = {name: op.attrs[name] for name in definition.kernel_attrs}
+        if definition.planning.keeps:
+            keywords = self.compile_function.with_kept(op, keywords)
         if definition.needs_context:
             keywords["ctx"] = self.node_context(op)
         return keywords
@@ -465,7 +471,11 @@ class Planner:
         """Runs a pure op on constants now. Leaves it to the run when it fails, so that the error names the node."""
         if not all(_is_constant(argument) for argument in arguments):
             return False
-        if op.definition.needs_context or any(isinstance(v, Operation) for v in op.attrs.values()):
+        if (
+            op.definition.needs_context
+            or op.definition.planning.keeps
+            or any(isinstance(v, Operation) for v in op.attrs.values())
+        ):
             return False
         try:
             kernel = _kernel_of(op)
