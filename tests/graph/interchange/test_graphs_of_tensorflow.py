@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stoker.compat.v1 as tf
-from stoker._src.graph.interchange.graph_def import node_def_of
+from stoker._src.graph.interchange.node_def import node_def_of
 from stoker._src.graph.interchange.younger_attrs import YOUNGER_ATTRS
 
 GRAPHS = Path(__file__).parents[2] / "golden" / "graphs" / "interop"
