@@ -24,7 +24,6 @@ from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import to_numpy
 from stoker._src.ops.support.waiting import RunState, running
-from stoker._src.runtime import composites as composites  # registers what SparseTensor and its like are made of
 from stoker._src.runtime.devices import DeviceAttributes, Placement, described
 from stoker._src.runtime.feeds import converter, expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
