@@ -172,7 +172,9 @@ class SparseTensorSpec(ShapedSpec):
         if isinstance(value, SparseTensor):
             return cls(value.shape, value.dtype)
         if isinstance(value, SparseTensorValue):
-            return cls([int(size) for size in np.asarray(value.dense_shape)], convert_to_tensor(value.values).dtype.base_dtype)
+            return cls(
+                [int(size) for size in np.asarray(value.dense_shape)], convert_to_tensor(value.values).dtype.base_dtype
+            )
         raise TypeError(f"Expected SparseTensor or SparseTensorValue. Received: {value!r}")
 
     _of = from_value

@@ -411,3 +411,20 @@ def _same_but_for_shapes(a: Any, b: Any) -> bool:
     if isinstance(a, TensorShape):
         return True
     return type(a) is type(b) and _related(a._serialize(), b._serialize(), _same_but_for_shapes)
+
+
+def kind_of(spec: TypeSpec) -> Any:
+    """All that a spec says but shapes, as a hashable value."""
+    return type(spec), *map(_kind, spec._serialize())
+
+
+def _kind(part: Any) -> Any:
+    if isinstance(part, TypeSpec):
+        return kind_of(part)
+    if isinstance(part, TensorShape):
+        return None
+    if isinstance(part, (list, tuple)):
+        return type(part), *map(_kind, part)
+    if isinstance(part, dict):
+        return dict, *((key, _kind(part[key])) for key in part)
+    return part

@@ -128,6 +128,8 @@ def _expand(key: Any, value: Any, into: dict[Any, Any]) -> None:
         into[key] = value
         return
     parts = spec._parts(key)
-    values = [None] * len(parts) if value is None else spec._fed(key, value)  # None: a plan is asked for, without values
+    values = (
+        [None] * len(parts) if value is None else spec._fed(key, value)
+    )  # None: a plan is asked for, without values
     for part, each in zip(parts, values):
         _expand(part, each, into)

@@ -28,7 +28,9 @@ class OptionalValue:
         self.values = values
 
     def zeros_like(self) -> OptionalValue:
-        return OptionalValue(None if self.values is None else [shaping.zeros_like_kernel(value) for value in self.values])
+        return OptionalValue(
+            None if self.values is None else [shaping.zeros_like_kernel(value) for value in self.values]
+        )
 
     def sum_with(self, others: list[OptionalValue]) -> OptionalValue:
         """Component by component, of optionals that all have values or all have none."""
