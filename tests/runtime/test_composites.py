@@ -145,7 +145,7 @@ def test_session_feeds_and_fetches(graph, fed):
 def test_feeds_of_another_form(graph):
     """A value that is neither a composite nor a structure of its components is refused, with both named."""
     place = Interval(tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, []))
-    with tf.Session() as session, pytest.raises(TypeError, match="A Interval is fed one, or its components.*not 3"):
+    with tf.Session() as session, pytest.raises(TypeError, match=r"A Interval is fed one, or its components.*not 3"):
         session.run(place.low, {place: 3.0})
 
 
@@ -275,5 +275,5 @@ def test_rows_that_are_not_there(graph):
     """What has no rows can neither be gone over nor be stacked, in TensorFlow's words."""
     with pytest.raises(TypeError, match="map_fn can not generate OptionalSpec"):
         tf.map_fn(tf2.experimental.Optional.from_value, tf.constant([1.0]), tf.OptionalSpec(tf.TensorSpec([])))
-    with pytest.raises(TypeError, match="fn_output_signature says IntervalSpec.* but fn returned"):
+    with pytest.raises(TypeError, match=r"fn_output_signature says IntervalSpec.* but fn returned"):
         tf.map_fn(lambda row: row, tf.constant([1.0]), IntervalSpec([]))

@@ -197,7 +197,9 @@ class NoneTensorSpec(TypeSpec):
     def from_value(value: Any) -> NoneTensorSpec:
         return NoneTensorSpec()
 
-    _of = from_value
+    @classmethod
+    def _of(cls, value: Any) -> NoneTensorSpec:
+        return cls.from_value(value)
 
     @property
     def value_type(self) -> Any:

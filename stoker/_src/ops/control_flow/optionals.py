@@ -158,8 +158,11 @@ class OptionalSpec(TypeSpec):
     def from_value(value: Optional) -> OptionalSpec:
         return OptionalSpec(value.element_spec)
 
-    _of = from_value
     _runs = False
+
+    @classmethod
+    def _of(cls, value: Any) -> OptionalSpec:
+        return cls.from_value(value)
 
     @property
     def value_type(self) -> Any:

@@ -453,8 +453,11 @@ class TensorArraySpec(TypeSpec):
             raise TypeError(f"Expected value to be a TensorArray, but got: `{type(value)}`")
         return TensorArraySpec(value.element_shape, value.dtype, value.dynamic_size, value._infer_shape)
 
-    _of = from_value
     _runs = False
+
+    @classmethod
+    def _of(cls, value: Any) -> TensorArraySpec:
+        return cls.from_value(value)
 
     @property
     def value_type(self) -> Any:
