@@ -92,8 +92,8 @@ def test_kernels_receive_bfloat16(monkeypatch):
             return _kernel(*args, **kwargs)
 
         monkeypatch.setattr(definition, "kernel_fn", spy)
-        monkeypatch.setattr(definition, "specialize_fn", None)
-        monkeypatch.setattr(definition, "lower_fn", None)
+        monkeypatch.setattr(definition.planning, "specialize", None)
+        monkeypatch.setattr(definition.planning, "lower", None)
     x = tf.placeholder(tf.float32, [2, 6, 6, 2])
     k1, k2 = tf.get_variable("k1", [3, 3, 2, 4]), tf.get_variable("k2", [3, 3, 4, 4])
     images = tf.nn.conv2d(tf.nn.relu(tf.nn.conv2d(x, k1, 1, "SAME")), k2, 2, "VALID")

@@ -87,7 +87,7 @@ class Graph:
             shapes = infer_shapes(op)
         except InvalidArgumentError as error:
             found = ", ".join(str(tensor.static_shape) for tensor in inputs)
-            if not definition.is_late:
+            if not definition.shape_rule.late:
                 raise ValueError(
                     f"{error.message} (node '{name}', op {definition.name}, input shapes: {found})"
                 ) from error
@@ -95,7 +95,7 @@ class Graph:
         except (LookupError, ArithmeticError, TypeError, AttributeError, MemoryError) as error:
             # A rule that relies on more than it checks.
             found = ", ".join(str(tensor.static_shape) for tensor in inputs)
-            if not definition.is_late:
+            if not definition.shape_rule.late:
                 raise ValueError(
                     f"Shapes or values of the inputs do not fit {definition.name} (node '{name}', input shapes: {found})"
                 ) from error

@@ -44,7 +44,7 @@ class TypeSpec:
 
     @classmethod
     def _deserialize(cls, serialization: tuple[Any, ...]) -> TypeSpec:
-        return cls(*serialization)  # type: ignore[call-arg]
+        return cls(*serialization)
 
     # -- hooks for composites. They take the value: most need no spec of it, and making one costs time. -------------
 

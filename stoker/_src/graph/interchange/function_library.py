@@ -15,7 +15,8 @@ from stoker._src.base.errors import InvalidArgumentError, NotFoundError
 from stoker._src.base.shapes import TensorShape, as_shape
 from stoker._src.formats.protos import FunctionDef, GraphDef
 from stoker._src.graph.attr_values import FunctionRef, from_attr_value, to_attr_value, typed_attr_value
-from stoker._src.graph.definition import MISSING, STATEFUL, find_definition
+from stoker._src.graph.attributes import MISSING
+from stoker._src.graph.definition import STATEFUL, find_definition
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.interchange.older_forms import in_older_form
@@ -85,7 +86,7 @@ def check_results(op: Any, function: Function) -> None:
         InvalidArgumentError: another number of results, or other dtypes.
     """
     found = [tensor.dtype.base_dtype for tensor in function.outputs]
-    if op.definition.calls == "loop" and op.attrs["cond"].target is function:
+    if op.definition.planning.calls == "loop" and op.attrs["cond"].target is function:
         if len(found) != 1:
             raise InvalidArgumentError(
                 None,

@@ -7,13 +7,14 @@ from typing import Any
 from stoker._src.base.shapes import TensorShape
 from stoker._src.formats.protos import GraphDef, NodeDef, OpDef
 from stoker._src.graph.attr_values import to_attr_value
-from stoker._src.graph.definition import MISSING, OpDefinition
+from stoker._src.graph.attributes import MISSING
+from stoker._src.graph.definition import OpDefinition
 from stoker._src.graph.graph import PRODUCER_VERSION, Graph
 from stoker._src.graph.interchange.function_library import referenced_functions
 from stoker._src.graph.interchange.lower_control_flow import Lowering, takes_references
 from stoker._src.graph.interchange.older_forms import in_older_form
 from stoker._src.graph.interchange.younger_attrs import YOUNGER_ATTRS
-from stoker._src.graph.op_arguments import Arg
+from stoker._src.graph.signature import Arg
 from stoker._src.graph.tensor import Operation
 
 _NONE: frozenset[str] = frozenset()

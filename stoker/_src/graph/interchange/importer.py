@@ -20,8 +20,9 @@ from stoker._src.base.shapes import as_shape
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph import context
 from stoker._src.graph.attr_values import from_attr_value, typed_attr_value
+from stoker._src.graph.attributes import MISSING
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import MISSING, OpDefinition, find_definition
+from stoker._src.graph.definition import OpDefinition, find_definition
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.interchange.function_library import (
     Library,
@@ -276,7 +277,7 @@ class Importer:
 
     def _make(self, node: Any) -> Operation:
         definition = find_definition(node.op)
-        if definition is None and node.op in self.library:  # type: ignore[operator]
+        if definition is None and node.op in self.library:
             definition, attrs = self._call(node)
         elif definition is None and node.op in CONTROL_FLOW:
             raise ValueError(f"a {node.op} that belongs to no loop and no branch.")
@@ -296,7 +297,7 @@ class Importer:
         name = self.graph.unique_name(node.name)
         with self.graph.control_dependencies(controls) if controls else nullcontext():
             op = self.graph.add(definition, inputs, attrs, name)
-        if definition.calls:
+        if definition.planning.calls:
             for ref in function_refs(op):
                 if ref.target is not None:
                     check_call(op, ref.target)
@@ -444,7 +445,7 @@ def _is_handle(tensor: Any) -> bool:
     """Whether it stands for a stack, an array, a queue and the like: TensorFlow says [2] of the shapes of many of them."""
     dtype = tensor.dtype
     return dtype.base_dtype is dtypes.resource or (
-        dtype.is_ref and dtype.base_dtype is dtypes.string and not tensor.op.type.startswith("Variable")
+        dtype.is_ref and dtype.base_dtype is dtypes.string and tensor.op.type not in ("Variable", "VariableV2")
     )
 
 

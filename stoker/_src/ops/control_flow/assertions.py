@@ -10,14 +10,14 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import STATEFUL, TYPES, define
+from stoker._src.graph.definition import INT32, STATEFUL, TYPES, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support.number_text import float_text, question_marks, string_text
 from stoker._src.ops.support.values import to_numpy
 
 ASSERT = define(
-    "Assert(condition: host bool, data: [T]) -> ()", STATEFUL, T=TYPES(minimum=1), summarize=3
+    "Assert(condition: host bool, data: [T]) -> ()", STATEFUL, T=TYPES(minimum=1), summarize=INT32(3)
 ).not_differentiable()
 
 

@@ -13,7 +13,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Dim, Shape
-from stoker._src.graph.definition import INTS, STRING, OpDefinition, define, one_of
+from stoker._src.graph.definition import INT32S, INTS, STRING, OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.nn import conv_kernels
@@ -27,18 +27,18 @@ from stoker._src.ops.nn.windows import (
 )
 
 _ATTRS_2D: dict[str, Any] = {
-    "strides": INTS,
+    "strides": INT32S,
     "padding": STRING(allowed=("SAME", "VALID", "EXPLICIT")),
     "explicit_paddings": INTS(()),
     "data_format": STRING("NHWC", allowed=("NHWC", "NCHW")),
-    "dilations": INTS((1, 1, 1, 1)),
+    "dilations": INT32S((1, 1, 1, 1)),
 }
 _ATTRS_CONV2D: dict[str, Any] = {**_ATTRS_2D, "use_cudnn_on_gpu": True}
 _ATTRS_3D: dict[str, Any] = {
-    "strides": INTS(minimum=5),
+    "strides": INT32S(minimum=5),
     "padding": STRING(allowed=("SAME", "VALID")),
     "data_format": STRING("NDHWC", allowed=("NDHWC", "NCDHW")),
-    "dilations": INTS((1, 1, 1, 1, 1)),
+    "dilations": INT32S((1, 1, 1, 1, 1)),
 }
 _ATTRS_3D_OLD: dict[str, Any] = {name: spec for name, spec in _ATTRS_3D.items() if name != "data_format"}
 

@@ -9,7 +9,7 @@ import torch
 from stoker._src.base.dtypes import FLOATS
 from stoker._src.base.errors import AbortedError, InvalidArgumentError
 from stoker._src.base.shapes import Shape
-from stoker._src.graph.definition import ANY, INTS, PASSES, SHAPE, STATEFUL, STRING, TYPE, define
+from stoker._src.graph.definition import ANY, INT32S, PASSES, SHAPE, STATEFUL, STRING, TYPE, define
 from stoker._src.ops.array import constants, pads
 from stoker._src.ops.nn import conv
 
@@ -40,7 +40,7 @@ FUSED_PAD_CONV2D = define(
     "FusedPadConv2D(input: rank=4 T, paddings: matrix host int32, filter: rank=4 T) -> (output: T)",
     T=FLOATS,
     mode=STRING(allowed=("REFLECT", "SYMMETRIC")),
-    strides=INTS,
+    strides=INT32S,
     padding=STRING(allowed=("SAME", "VALID")),
 )
 _PLAIN: dict[str, Any] = {"explicit_paddings": (), "data_format": "NHWC", "dilations": (1, 1, 1, 1)}
@@ -62,5 +62,5 @@ def fused_pad_conv2d_kernel(
 
 @FUSED_PAD_CONV2D.shape(values=["paddings"])
 def fused_pad_conv2d_shape(input: Shape, paddings: Any, filter: Shape, *, strides: Any, padding: str) -> Shape:
-    padded = pads.mirror_pad_shape(input.of_rank(4), paddings)  # type: ignore[call-arg]
+    padded = pads.mirror_pad_shape(input.of_rank(4), paddings)
     return conv.conv2d_shape(padded, filter, strides=strides, padding=padding, **_PLAIN)  # type: ignore[call-arg]
