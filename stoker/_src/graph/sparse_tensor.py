@@ -239,7 +239,7 @@ class SparseTensorSpec(ShapedSpec):
 
     @classmethod
     def _row_count(cls, value: SparseTensor) -> Any:
-        return ops.cast(value.dense_shape[0], dtypes.int32)  # type: ignore[index]
+        return ops.cast(value.dense_shape[0], dtypes.int32)
 
     @classmethod
     def _row_reader(cls, value: SparseTensor, hold: Hold) -> Reader:

@@ -37,7 +37,7 @@ class Rows:
             if static.rank == 0:
                 raise ValueError("elems must be a 1+ dimensional Tensor, not a scalar")
             if static.rank is not None:
-                rows = rows.merge(Shape(static.dims[:1]))  # type: ignore[index]
+                rows = rows.merge(Shape(static.dims[:1]))
         self.static = rows[0]
         self.count: Any = constant(self.static) if self.static is not None else _count(self.tensors[0])
         self.readers = [rows_of(tensor)._row_reader(tensor, self._hold) for tensor in self.tensors]

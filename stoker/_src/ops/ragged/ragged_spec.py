@@ -198,7 +198,7 @@ class RaggedTensorSpec(ShapedSpec):
         if isinstance(row, RaggedTensor):
             count = row.nrows(out_type=kind)
         else:
-            count = shaping.shape(row, out_type=kind)[0]  # type: ignore[index]
+            count = shaping.shape(row, out_type=kind)[0]
         while isinstance(row, RaggedTensor):
             lengths.append(casting.cast(row.row_lengths(), kind))
             row = row.values
