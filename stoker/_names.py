@@ -101,7 +101,6 @@ from stoker._src.graph.type_spec import type_spec_from_value as type_spec_from_v
 from stoker._src.graph.type_spec import TypeSpec as TypeSpec
 from stoker._src.ops.array.casting import bitcast as bitcast
 from stoker._src.ops.array.casting import cast as cast
-from stoker._src.ops.array.casting import saturate_cast as saturate_cast
 from stoker._src.ops.array.constants import constant_v2 as constant
 from stoker._src.ops.array.gathering import gather_nd_v2 as gather_nd
 from stoker._src.ops.array.gathering import gather_v2 as gather
@@ -120,11 +119,8 @@ from stoker._src.ops.array.patches import extract_volume_patches as extract_volu
 from stoker._src.ops.array.ranges import broadcast_dynamic_shape as broadcast_dynamic_shape
 from stoker._src.ops.array.ranges import broadcast_static_shape as broadcast_static_shape
 from stoker._src.ops.array.ranges import broadcast_to as broadcast_to
-from stoker._src.ops.array.ranges import linspace as linspace
-from stoker._src.ops.array.ranges import meshgrid as meshgrid
 from stoker._src.ops.array.ranges import range as range
 from stoker._src.ops.array.ranges import rank as rank
-from stoker._src.ops.array.ranges import repeat as repeat
 from stoker._src.ops.array.ranges import size_v2 as size
 from stoker._src.ops.array.ranges import unravel_index as unravel_index
 from stoker._src.ops.array.scattering import dynamic_partition as dynamic_partition
@@ -135,12 +131,10 @@ from stoker._src.ops.array.scattering import tensor_scatter_nd_max as tensor_sca
 from stoker._src.ops.array.scattering import tensor_scatter_nd_min as tensor_scatter_nd_min
 from stoker._src.ops.array.scattering import tensor_scatter_nd_sub as tensor_scatter_nd_sub
 from stoker._src.ops.array.scattering import tensor_scatter_nd_update as tensor_scatter_nd_update
-from stoker._src.ops.array.selection import boolean_mask_v2 as boolean_mask
 from stoker._src.ops.array.selection import one_hot as one_hot
 from stoker._src.ops.array.selection import reverse as reverse
 from stoker._src.ops.array.selection import reverse_sequence_v2 as reverse_sequence
 from stoker._src.ops.array.selection import roll as roll
-from stoker._src.ops.array.selection import sequence_mask as sequence_mask
 from stoker._src.ops.array.selection import where_v2 as where
 from stoker._src.ops.array.shaping import expand_dims_v2 as expand_dims
 from stoker._src.ops.array.shaping import fill as fill
@@ -196,6 +190,7 @@ from stoker._src.ops.linalg.einsum import einsum as einsum
 from stoker._src.ops.linalg.einsum import tensordot as tensordot
 from stoker._src.ops.linalg.matrix_functions import matrix_square_root as matrix_square_root
 from stoker._src.ops.linalg.matrix_products import matmul as matmul
+from stoker._src.ops.linalg.norms import norm_v2 as norm
 from stoker._src.ops.math.arithmetic import add as add
 from stoker._src.ops.math.arithmetic import add_n as add_n
 from stoker._src.ops.math.arithmetic import atan2 as atan2
@@ -213,6 +208,7 @@ from stoker._src.ops.math.arithmetic import truncatemod as truncatemod
 from stoker._src.ops.math.clipping import clip_by_global_norm as clip_by_global_norm
 from stoker._src.ops.math.clipping import clip_by_norm as clip_by_norm
 from stoker._src.ops.math.clipping import clip_by_value as clip_by_value
+from stoker._src.ops.math.clipping import saturate_cast as saturate_cast
 from stoker._src.ops.math.comparison import equal as equal
 from stoker._src.ops.math.comparison import greater as greater
 from stoker._src.ops.math.comparison import greater_equal as greater_equal
@@ -224,7 +220,8 @@ from stoker._src.ops.math.comparison import logical_or as logical_or
 from stoker._src.ops.math.comparison import not_equal as not_equal
 from stoker._src.ops.math.counting import histogram_fixed_width as histogram_fixed_width
 from stoker._src.ops.math.counting import histogram_fixed_width_bins as histogram_fixed_width_bins
-from stoker._src.ops.math.reductions import norm_v2 as norm
+from stoker._src.ops.math.masking import boolean_mask_v2 as boolean_mask
+from stoker._src.ops.math.masking import sequence_mask as sequence_mask
 from stoker._src.ops.math.reductions import reduce_all as reduce_all
 from stoker._src.ops.math.reductions import reduce_any as reduce_any
 from stoker._src.ops.math.reductions import reduce_logsumexp as reduce_logsumexp
@@ -236,6 +233,9 @@ from stoker._src.ops.math.reductions import reduce_sum as reduce_sum
 from stoker._src.ops.math.scans import argmax_v2 as argmax
 from stoker._src.ops.math.scans import argmin_v2 as argmin
 from stoker._src.ops.math.scans import cumsum as cumsum
+from stoker._src.ops.math.sequences import linspace as linspace
+from stoker._src.ops.math.sequences import meshgrid as meshgrid
+from stoker._src.ops.math.sequences import repeat as repeat
 from stoker._src.ops.math.sorting import argsort as argsort
 from stoker._src.ops.math.sorting import searchsorted as searchsorted
 from stoker._src.ops.math.sorting import sort as sort

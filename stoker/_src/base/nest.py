@@ -115,7 +115,7 @@ def _rebuild_mapping(instance: Any, values: list[Any]) -> Any:
             result[key] = value
         return result
     try:
-        return cls((key, value) for key, value in ordered.items())  # pyright: ignore[reportCallIssue]
+        return cls((key, value) for key, value in ordered.items())
     except TypeError as error:
         raise TypeError(
             f"Error creating an object of type {cls} like {instance}. It must accept one positional argument, an "

@@ -41,7 +41,7 @@ class TypeSpec:
 
     @classmethod
     def _deserialize(cls, serialization: tuple[Any, ...]) -> TypeSpec:
-        return cls(*serialization)  # type: ignore[call-arg]
+        return cls(*serialization)
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
         """Whether a value (or every value of some of those of another spec) has this type."""

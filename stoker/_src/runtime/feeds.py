@@ -15,6 +15,7 @@ from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array.constants import _bytes_array
 from stoker._src.ops.resources.session_tensors import TensorHandle
 from stoker._src.ops.support.values import from_numpy, torch_dtype
+from stoker._src.runtime.devices import Placement
 
 
 def converter(tensor: Tensor) -> Callable[[Any], Any]:
@@ -44,6 +45,14 @@ def converter(tensor: Tensor) -> Callable[[Any], Any]:
         return from_numpy(array)
 
     return convert
+
+
+def placed_converter(tensor: Tensor, placement: Placement) -> Callable[[Any], Any]:
+    """The same, with values taken to the device where data starts."""
+    convert = converter(tensor)
+    if placement.gpu is None:
+        return convert
+    return lambda value: placement.data(convert(value))
 
 
 def _as_array(tensor: Tensor, value: Any, numpy_type: np.dtype) -> np.ndarray:

@@ -31,9 +31,9 @@ register_composite_fetch(IndexedSlices, _expand_slices)
 class FetchPlan:
     """What one structure of fetches asks for: `tensors` to compute, `targets` to run, and how to build the answer."""
 
-    def __init__(self, graph: Graph, fetches: Any, session: Any = None) -> None:
+    def __init__(self, graph: Graph, fetches: Any, owner: Any = None) -> None:
         self.graph = graph
-        self._session = session  # kept tensors belong to it
+        self._owner = owner  # the runner that tensors kept by `get_session_handle` belong to
         self.tensors: list[Tensor] = []
         self.targets: list[Operation] = []
         self._positions: dict[Tensor, int] = {}
@@ -93,8 +93,8 @@ class FetchPlan:
         if position is None:
             position = self._positions[element] = len(self.tensors)
             self.tensors.append(element)
-        if element.op.definition is session_tensors.GET_SESSION_HANDLE and self._session is not None:
-            return lambda values: session_tensors.fetched_handle(element, values[position], self._session)
+        if element.op.definition is session_tensors.GET_SESSION_HANDLE and self._owner is not None:
+            return lambda values: session_tensors.fetched_handle(element, values[position], self._owner)
         return lambda values: values[position]
 
 

@@ -177,7 +177,6 @@ from stoker._src.graph.type_spec import type_spec_from_value as type_spec_from_v
 from stoker._src.graph.type_spec import TypeSpec as TypeSpec
 from stoker._src.ops.array.casting import bitcast as bitcast
 from stoker._src.ops.array.casting import cast as cast
-from stoker._src.ops.array.casting import saturate_cast as saturate_cast
 from stoker._src.ops.array.casting import to_bfloat16 as to_bfloat16
 from stoker._src.ops.array.casting import to_complex128 as to_complex128
 from stoker._src.ops.array.casting import to_complex64 as to_complex64
@@ -213,12 +212,8 @@ from stoker._src.ops.array.patches import extract_volume_patches as extract_volu
 from stoker._src.ops.array.ranges import broadcast_dynamic_shape as broadcast_dynamic_shape
 from stoker._src.ops.array.ranges import broadcast_static_shape as broadcast_static_shape
 from stoker._src.ops.array.ranges import broadcast_to as broadcast_to
-from stoker._src.ops.array.ranges import linspace as lin_space
-from stoker._src.ops.array.ranges import linspace as linspace
-from stoker._src.ops.array.ranges import meshgrid as meshgrid
 from stoker._src.ops.array.ranges import range as range
 from stoker._src.ops.array.ranges import rank as rank
-from stoker._src.ops.array.ranges import repeat as repeat
 from stoker._src.ops.array.ranges import size as size
 from stoker._src.ops.array.ranges import unravel_index as unravel_index
 from stoker._src.ops.array.scattering import dynamic_partition as dynamic_partition
@@ -232,13 +227,11 @@ from stoker._src.ops.array.scattering import tensor_scatter_nd_sub as tensor_sca
 from stoker._src.ops.array.scattering import tensor_scatter_nd_sub as tensor_scatter_sub
 from stoker._src.ops.array.scattering import tensor_scatter_nd_update as tensor_scatter_nd_update
 from stoker._src.ops.array.scattering import tensor_scatter_nd_update as tensor_scatter_update
-from stoker._src.ops.array.selection import boolean_mask as boolean_mask
 from stoker._src.ops.array.selection import one_hot as one_hot
 from stoker._src.ops.array.selection import reverse as reverse
 from stoker._src.ops.array.selection import reverse as reverse_v2
 from stoker._src.ops.array.selection import reverse_sequence as reverse_sequence
 from stoker._src.ops.array.selection import roll as roll
-from stoker._src.ops.array.selection import sequence_mask as sequence_mask
 from stoker._src.ops.array.selection import setdiff1d as listdiff
 from stoker._src.ops.array.selection import setdiff1d as setdiff1d
 from stoker._src.ops.array.selection import where as select
@@ -345,6 +338,7 @@ from stoker._src.ops.linalg.matrix_products import batch_matmul as batch_matmul
 from stoker._src.ops.linalg.matrix_products import matmul as matmul
 from stoker._src.ops.linalg.matrix_products import matrix_transpose as matrix_transpose
 from stoker._src.ops.linalg.matrix_products import sparse_matmul as sparse_matmul
+from stoker._src.ops.linalg.norms import norm as norm
 from stoker._src.ops.linalg.solvers import cholesky_solve as cholesky_solve
 from stoker._src.ops.linalg.solvers import matrix_solve as matrix_solve
 from stoker._src.ops.linalg.solvers import matrix_solve_ls as matrix_solve_ls
@@ -380,6 +374,7 @@ from stoker._src.ops.math.clipping import clip_by_global_norm as clip_by_global_
 from stoker._src.ops.math.clipping import clip_by_norm as clip_by_norm
 from stoker._src.ops.math.clipping import clip_by_value as clip_by_value
 from stoker._src.ops.math.clipping import global_norm as global_norm
+from stoker._src.ops.math.clipping import saturate_cast as saturate_cast
 from stoker._src.ops.math.comparison import approximate_equal as approximate_equal
 from stoker._src.ops.math.comparison import equal as equal
 from stoker._src.ops.math.comparison import greater as greater
@@ -397,7 +392,8 @@ from stoker._src.ops.math.counting import confusion_matrix as confusion_matrix
 from stoker._src.ops.math.counting import count_nonzero as count_nonzero
 from stoker._src.ops.math.counting import histogram_fixed_width as histogram_fixed_width
 from stoker._src.ops.math.counting import histogram_fixed_width_bins as histogram_fixed_width_bins
-from stoker._src.ops.math.reductions import norm as norm
+from stoker._src.ops.math.masking import boolean_mask as boolean_mask
+from stoker._src.ops.math.masking import sequence_mask as sequence_mask
 from stoker._src.ops.math.reductions import reduce_all as reduce_all
 from stoker._src.ops.math.reductions import reduce_any as reduce_any
 from stoker._src.ops.math.reductions import reduce_logsumexp as reduce_logsumexp
@@ -423,6 +419,10 @@ from stoker._src.ops.math.segment_reductions import unsorted_segment_min as unso
 from stoker._src.ops.math.segment_reductions import unsorted_segment_prod as unsorted_segment_prod
 from stoker._src.ops.math.segment_reductions import unsorted_segment_sqrt_n as unsorted_segment_sqrt_n
 from stoker._src.ops.math.segment_reductions import unsorted_segment_sum as unsorted_segment_sum
+from stoker._src.ops.math.sequences import linspace as lin_space
+from stoker._src.ops.math.sequences import linspace as linspace
+from stoker._src.ops.math.sequences import meshgrid as meshgrid
+from stoker._src.ops.math.sequences import repeat as repeat
 from stoker._src.ops.math.sorting import argsort as argsort
 from stoker._src.ops.math.sorting import searchsorted as searchsorted
 from stoker._src.ops.math.sorting import sort as sort

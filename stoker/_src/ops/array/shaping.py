@@ -1,4 +1,4 @@
-"""Shapes and layout: identity, reshape, transpose, shape, fill, concatenation and the like."""
+"""Shapes and layout: identity, shape, reshape, fill, transpose, expand_dims, squeeze."""
 
 from __future__ import annotations
 
@@ -15,10 +15,22 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, INT, INTS, PASSES, STATEFUL, TYPES, VIEW, define, one_of, unchanged
+from stoker._src.graph.definition import (
+    ANY,
+    INT,
+    INTS,
+    OF_SHAPES,
+    PASSES,
+    STATEFUL,
+    TYPES,
+    VIEW,
+    define,
+    one_of,
+    unchanged,
+)
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting
 from stoker._src.ops.array.constants import constant, constant_of
@@ -90,11 +102,8 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 # ---- Shape, Rank, Size ------------------------------------------------------------------------------------------
 
 SHAPE_OP = define(
-    "Shape(input: T) -> (output: out_type)", T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
+    "Shape(input: T) -> (output: out_type)", OF_SHAPES, T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
 ).not_differentiable()
-
-
-SHAPE_OP.of_shapes = True
 
 
 @SHAPE_OP.kernel
@@ -107,24 +116,22 @@ def shape_shape(input: Shape) -> Shape:
     return Shape((input.rank,))
 
 
-def _static_shape(op: Operation) -> Any:
+@SHAPE_OP.static_value
+def static_shape(op: Operation) -> Any:
     shape = op._inputs[0].static_shape
     return np.array(shape.dims, op.attrs["out_type"].as_numpy_dtype) if shape.known else None
 
 
-VALUE_READERS["Shape"] = _static_shape
-SHAPE_READERS["Shape"] = lambda op, index: op._inputs[0].static_shape
+SHAPE_OP.spelled_shape(lambda op, index: op._inputs[0].static_shape)
 
 
 SHAPE_N = define(
     "ShapeN(input: N * T) -> (output: N * out_type)",
+    OF_SHAPES,
     N=INT(minimum=1),
     T=ANY,
     out_type=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
-
-
-SHAPE_N.of_shapes = True
 
 
 @SHAPE_N.kernel
@@ -138,7 +145,7 @@ def shape_n_shape(input: list[Shape]) -> list[Shape]:
     return [Shape((each.rank,)) for each in input]
 
 
-SHAPE_READERS["ShapeN"] = lambda op, index: op._inputs[index].static_shape
+SHAPE_N.spelled_shape(lambda op, index: op._inputs[index].static_shape)
 
 
 @export("shape_n")
@@ -500,12 +507,6 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
 def transpose_v2(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
     """Dimensions in the order `perm`, or reversed; complex values conjugated if asked."""
     return transpose(a, perm, name, conjugate)
-
-
-# ---- Pack -------------------------------------------------------------------------------------------------------
-
-
-# ---- ConcatV2 ---------------------------------------------------------------------------------------------------
 
 
 # ---- ExpandDims, Squeeze ----------------------------------------------------------------------------------------

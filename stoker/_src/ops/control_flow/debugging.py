@@ -93,7 +93,7 @@ def _pairwise(
             holds = compare(x, y).numpy()
             if np.all(holds):
                 return None
-            text = _eager_text(symbol, holds, np.asarray(x.numpy()), np.asarray(y.numpy()), summarize, message)  # type: ignore[attr-defined]
+            text = _eager_text(symbol, holds, np.asarray(x.numpy()), np.asarray(y.numpy()), summarize, message)
             raise InvalidArgumentError(None, None, text if data is None else _static_text(data))
         if data is None:
             data = [] if message is None else [message]

@@ -17,10 +17,9 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import convert_to_tensor_or_sparse_tensor
 from stoker._src.graph.tensor_spec import TensorSpec
 from stoker._src.graph.type_spec import TypeSpec, type_spec_from_value
-from stoker._src.ops.array import ranges
 from stoker._src.ops.array.constants import constant, placeholder
 from stoker._src.ops.control_flow import branches_and_loops, row_stacks, tensor_array
-from stoker._src.ops.math import comparison
+from stoker._src.ops.math import comparison, sequences
 
 
 class Rows:
@@ -281,7 +280,7 @@ def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: b
         widest = next((leaf for leaf, size in zip(leaves, sizes) if size.rank is None or size[0] != 1), leaves[0])
         rows = row_stacks.count(widest)
         leaves = [
-            ranges.repeat(leaf, rows, 0) if size.rank is not None and size[0] == 1 else leaf
+            sequences.repeat(leaf, rows, 0) if size.rank is not None and size[0] == 1 else leaf
             for leaf, size in zip(leaves, sizes)
         ]
         elems = nest.pack_sequence_as(elems, leaves)

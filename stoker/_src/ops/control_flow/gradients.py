@@ -338,7 +338,7 @@ class _Walk:
 
 def fill_with_zeros(op: Any, incoming: list[Any]) -> None:
     """Zeros where nothing flows into an output, for gradient functions; those of ops that call functions see None."""
-    if op.definition.calls:
+    if op.definition.planning.calls:
         return
     for i, tensor in enumerate(op.outputs):
         if incoming[i] is None and has_zeros(tensor):

@@ -25,14 +25,14 @@ def count(tensor: Any) -> Any:
     if isinstance(tensor, ops.RaggedTensor):
         return tensor.nrows(out_type=dtypes.int32)
     if isinstance(tensor, SparseTensor):
-        return casting.cast(tensor.dense_shape[0], dtypes.int32)  # type: ignore[index]
-    return shaping.shape(tensor)[0]  # type: ignore[index]
+        return casting.cast(tensor.dense_shape[0], dtypes.int32)
+    return shaping.shape(tensor)[0]
 
 
 def reader(tensor: Any, rows: Any) -> Callable[[Any], Any]:
     """A function from a row's number to the row."""
     if isinstance(tensor, ops.RaggedTensor):
-        return lambda i: tensor[i]  # type: ignore[index]
+        return lambda i: tensor[i]
     if isinstance(tensor, SparseTensor):
         messages = ops.SerializeManySparse(tensor.indices, tensor.values, tensor.dense_shape, out_type=dtypes.variant)
         held = tensor_array.TensorArray(dtypes.variant, size=rows, clear_after_read=False).unstack(messages)
@@ -145,7 +145,7 @@ class RaggedStack:
                 parts.append(casting.cast(flat.row_lengths(), splits_type))
                 flat = flat.values
         else:
-            rows, flat, parts = shaping.shape(value, out_type=splits_type)[0], value, []  # type: ignore[index]
+            rows, flat, parts = shaping.shape(value, out_type=splits_type)[0], value, []
         return [held.write(i, part) for held, part in zip(arrays, [rows, flat, *parts])]
 
     def collected(self, arrays: list[Any], static: int | None) -> Any:

@@ -13,7 +13,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
-from stoker._src.graph.definition import SHAPE, TYPE, VIEW, define, one_of, scalar
+from stoker._src.graph.definition import INT32, SHAPE, TYPE, VIEW, define, one_of, scalar
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.array.constants import constant
@@ -74,7 +74,7 @@ def sizes_after_first(tensor: Tensor) -> Any:
     rows = Shape(None) if tensor.static_shape.dims is None else Shape(tensor.static_shape.dims[1:])
     if rows.known:
         return constant(list(rows.dims or ()), dtypes.int32, shape=[len(rows)])
-    return shaping.shape(tensor)[1:]  # type: ignore[index]
+    return shaping.shape(tensor)[1:]
 
 
 _SIZES = one_of(*INDEX)
@@ -349,7 +349,7 @@ TENSOR_LIST_ELEMENT_SHAPE.shape(lambda input_handle: UNKNOWN_SHAPE)
 TENSOR_LIST_STACK = define(
     "TensorListStack(input_handle: variant, element_shape: host int32) -> (tensor: element_dtype)",
     element_dtype=TYPE,
-    num_elements=-1,
+    num_elements=INT32(-1),
 )
 
 

@@ -415,12 +415,12 @@ def batch_scatter_update(
     last = shaping.expand_dims(indices, -1)
     coordinates = []
     for axis in range(rank - 1):
-        size = sizes[axis]  # type: ignore[index]
+        size = sizes[axis]
         places = ranges.range(0, size, 1)
         if places.dtype is not indices.dtype:
             places = casting.cast(places, indices.dtype)
         shape = [1] * axis + [size] + [1] * (rank - axis)
-        coordinates.append(shaping.reshape(places, shape) * shaping.ones_like(last))  # type: ignore[operator]
+        coordinates.append(shaping.reshape(places, shape) * shaping.ones_like(last))
     full = joining.concat([*coordinates, last], -1)
     return scatter_nd_update(ref, full, updates, use_locking, name)
 

@@ -3,19 +3,27 @@
 A body is compiled for each place that calls it. Inputs that are constants there (variables, captured constants) are bound, so
 that what depends on them alone is folded, and the aliasing of variables is known inside of the body; outputs that nobody
 wants are not computed.
+
+A function that an op keeps (`OpDefinition.keeping`: what datasets call) is compiled for the worker, and called without a run.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from typing import Any
 
+from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.function_graph import Function
-from stoker._src.graph.interchange.function_library import check_call, check_results, function_refs
+from stoker._src.graph.interchange.function_def import function_refs
+from stoker._src.graph.interchange.function_library import check_call, check_results
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.support.waiting import RunState, current_run, running
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.failures import explain_failure
+from stoker._src.runtime.locks import Holding, VariablesLock
 from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.instructions import Instruction, Value, values_of
 from stoker._src.runtime.plan.mixed_precision import precision_of
@@ -23,11 +31,14 @@ from stoker._src.runtime.plan.planner import Planner, has_effect, passed_through
 
 
 class FunctionCompiler:
-    """Compiles the functions of ops of one session (or of eager mode)."""
+    """Compiles the functions that ops call on one worker."""
 
-    def __init__(self, node_context: Any, placement: Placement | None = None, config: Any = None) -> None:
+    def __init__(
+        self, node_context: Any, placement: Placement, variables_lock: VariablesLock, config: Any = None
+    ) -> None:
         self.node_context = node_context
-        self.placement = placement or Placement(None)
+        self.placement = placement
+        self.variables_lock = variables_lock
         self.precision = precision_of(self.placement, config)
 
     def __call__(self, op: Operation, passed: list[Value], wanted: list[bool]) -> tuple[dict[str, Any], list[Step]]:
@@ -42,7 +53,7 @@ class FunctionCompiler:
         known = {i: value.constant for i, value in enumerate(passed) if value.is_constant}
         steps: list[Step] = []
         keywords: dict[str, Any] = {}
-        loop = _Loop(op, wanted) if op.definition.calls == "loop" else None
+        loop = _Loop(op, wanted) if op.definition.planning.calls == "loop" else None
         if loop is not None:
             known = {i: constant for i, constant in known.items() if i in loop.invariant}
         for name in op.definition.kernel_attrs:
@@ -57,7 +68,7 @@ class FunctionCompiler:
 
     def used_inputs(self, op: Operation, wanted: list[bool]) -> set[int]:
         """The positions of the functions' inputs that matter for the outputs that are wanted."""
-        if op.definition.calls == "loop":
+        if op.definition.planning.calls == "loop":
             return _Loop(op, wanted).needed
         used: set[int] = set()
         for ref in function_refs(op):
@@ -90,11 +101,128 @@ class FunctionCompiler:
         return step.function
 
     def compile(
-        self, function: Function, outputs: list[Any], bound: dict[int, Any], effects: list[Operation] | None = None
+        self,
+        function: Function,
+        outputs: list[Any],
+        bound: dict[int, Any],
+        effects: list[Operation] | None = None,
+        *,
+        is_kept: bool = False,
     ) -> Step:
         targets = [*function.control_outputs, *(effects or ())]
-        planner = Planner(outputs, targets, function.inputs, self.node_context, self, bound=bound, is_function=True)
+        options: dict[str, Any] = {"bound": bound, "is_function": True, "is_kept": is_kept}
+        planner = Planner(outputs, targets, function.inputs, self.node_context, self, **options)
         return emit(planner.build())
+
+    def kept(self, function: Function) -> KeptFunction:
+        """A function that can be called when no run is going on."""
+        return KeptFunction(self, function)
+
+    def with_kept(self, op: Any, keywords: dict[str, Any]) -> dict[str, Any]:
+        """The kernel's keywords with every function as one that outlives the run."""
+
+        def kept(value: Any) -> Any:
+            if isinstance(value, FunctionRef):
+                return self.kept(_function_of(op, value))
+            is_list = isinstance(value, tuple) and bool(value) and isinstance(value[0], FunctionRef)
+            return tuple(map(kept, value)) if is_list else value
+
+        return {name: kept(value) for name, value in keywords.items()}
+
+
+class KeptFunction:
+    """A function compiled for a worker, not for a run: it may be called later, from any thread, with what it captured.
+
+    Its last inputs are what it captured. `bind` gives it that; captured resources (variables, tables) become known then, and the
+    body is compiled for them.
+    """
+
+    def __init__(self, compiler: FunctionCompiler, function: Function) -> None:
+        self.function = function
+        self._compiler = compiler
+        self._compiling = threading.Lock()
+        self._compiled: tuple[dict[int, Any], Step] | None = None
+
+    def bind(self, captured: Sequence[Any] = ()) -> BoundFunction:
+        """The function of its first inputs.
+
+        Raises:
+            InvalidArgumentError: it takes less than it is given.
+        """
+        inputs = self.function.inputs
+        first = len(inputs) - len(captured)
+        if first < 0:
+            raise InvalidArgumentError(
+                None, None, f"Function '{self.function.name}' takes {len(inputs)} values, but captured {len(captured)}."
+            )
+        resources = {first + i: value for i, value in enumerate(captured) if _is_resource(inputs[first + i])}
+        return BoundFunction(self, first, list(captured), self._step(resources), self._compiler.variables_lock)
+
+    def _step(self, resources: dict[int, Any]) -> Step:
+        with self._compiling:
+            if self._compiled is not None:
+                known, step = self._compiled
+                if known.keys() == resources.keys() and all(known[i] is value for i, value in resources.items()):
+                    return step
+            effects = [op for op in _targets(self.function) if op not in self.function.control_outputs]
+            step = self._compiler.compile(self.function, self.function.outputs, resources, effects, is_kept=True)
+            self._compiled = resources, step
+            return step
+
+
+class BoundFunction:
+    """A kept function with what it captured: `call(*values)` returns its outputs.
+
+    Outputs share memory with nothing but the values and what was captured. The caller must not hold the lock on variables: a kernel
+    that calls is BLOCKING, or works in a thread of its own. A call from a thread that works for a run ends when that run is cancelled.
+    """
+
+    def __init__(
+        self, kept: KeptFunction, takes: int, captured: list[Any], step: Step, variables_lock: VariablesLock
+    ) -> None:
+        self.name = kept.function.name
+        self.takes = takes
+        self._captured = captured
+        self._step = step
+        self._lock = variables_lock
+        planner = step.planner
+        self._writes = planner.writes_variables
+        self._touches = planner.writes_variables or planner.reads_variables
+        self._blocks = planner.blocks
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]:
+        """Runs the body.
+
+        Raises:
+            InvalidArgumentError: another number of values.
+            tf.errors.OpError: an op of the body failed.
+        """
+        if len(values) != self.takes:
+            raise InvalidArgumentError(
+                None, None, f"Function '{self.name}' takes {self.takes} values, but {len(values)} were given."
+            )
+        outer = current_run() or RunState()
+        if not self._blocks:
+            return self._call(outer, values)
+        with outer.inner() as state, running(state):
+            return self._call(state, values)
+
+    def _call(self, state: RunState, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        holding = Holding(self._lock, writes=self._writes, state=state, touches=self._touches)
+        try:
+            holding.resume()
+            return self._step.function(holding, *values, *self._captured)
+        except BaseException as error:
+            raise step_failure(error, self._step) from error
+        finally:
+            if self._blocks:
+                holding.end()
+            else:
+                holding.pause()
+
+
+def _is_resource(tensor: Tensor) -> bool:
+    return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
 
 
 def _effects_behind(tensors: list[Tensor], inputs: set[Tensor]) -> list[Operation]:

@@ -21,7 +21,7 @@ import torch
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.locks import started
-from stoker._src.runtime.plan.instructions import CONSTANT, FEED, Host, Instruction, Value
+from stoker._src.runtime.plan.instructions import Host, Instruction, Value
 from stoker._src.runtime.plan.planner import Planner
 
 _counter = itertools.count()
@@ -173,17 +173,17 @@ class _Writer:
     def _call_arguments(self, instruction: Instruction) -> list[str]:
         arguments = [self._argument(instruction, argument) for argument in self._arguments(instruction)]
         arguments += [f"{name}={self._literal(value)}" for name, value in instruction.keywords.items()]
-        if instruction.op is not None and instruction.op.definition.calls:
+        if instruction.op is not None and instruction.op.definition.planning.calls:
             arguments.append("holding=holding")
         return arguments
 
     def _arguments(self, instruction: Instruction) -> list[Any]:
         """The arguments, numbers among them as tensors where the kernel spares the host waiting for a GPU."""
         op = instruction.op
-        if self._placement.gpu is None or op is None or not op.definition.device_numbers:
+        if self._placement.gpu is None or op is None or not op.definition.planning.device_numbers:
             return instruction.arguments
         return [
-            given.value if isinstance(given, Host) and arg.name in op.definition.device_numbers else given
+            given.value if isinstance(given, Host) and arg.name in op.definition.planning.device_numbers else given
             for arg, given in zip(op.definition.inputs, instruction.arguments)
         ]
 
@@ -234,8 +234,7 @@ class _Writer:
         if value is None:
             return "None"
         name = self._literal(value.constant) if value.is_constant else value.label
-        # A body's caller knows which inputs its results may share memory with, but not which variables.
-        if not (value.roots - {FEED, CONSTANT} if self.planner.is_function else value.roots):
+        if not value.roots - self.planner.may_share:
             return name
         if value.is_constant and not isinstance(value.constant, torch.Tensor):
             return name

@@ -68,7 +68,7 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         if gradient is None:
             return None
         if isinstance(gradient, IndexedSlices):
-            values = gradient.values * casting.cast(inverse, gradient.dtype.base_dtype)  # type: ignore[operator]
+            values = gradient.values * casting.cast(inverse, gradient.dtype.base_dtype)
             return IndexedSlices(values, gradient.indices, gradient.dense_shape)
         return gradient * casting.cast(inverse, gradient.dtype.base_dtype)
 

@@ -3,6 +3,7 @@
 # Written by scripts/api_gen.py.
 # fmt: off
 from stoker.compat.v1.train import experimental as experimental
+from stoker.compat.v1.train import queue_runner as queue_runner
 from stoker._src.formats.protos import BytesList as BytesList
 from stoker._src.formats.protos import ClusterDef as ClusterDef
 from stoker._src.formats.protos import Example as Example
@@ -52,6 +53,24 @@ from stoker._src.train.decay import noisy_linear_cosine_decay as noisy_linear_co
 from stoker._src.train.decay import piecewise_constant as piecewise_constant
 from stoker._src.train.decay import piecewise_constant as piecewise_constant_decay
 from stoker._src.train.decay import polynomial_decay as polynomial_decay
+from stoker._src.train.input.batching import batch as batch
+from stoker._src.train.input.batching import batch_join as batch_join
+from stoker._src.train.input.batching import maybe_batch as maybe_batch
+from stoker._src.train.input.batching import maybe_batch_join as maybe_batch_join
+from stoker._src.train.input.batching import maybe_shuffle_batch as maybe_shuffle_batch
+from stoker._src.train.input.batching import maybe_shuffle_batch_join as maybe_shuffle_batch_join
+from stoker._src.train.input.batching import shuffle_batch as shuffle_batch
+from stoker._src.train.input.batching import shuffle_batch_join as shuffle_batch_join
+from stoker._src.train.input.coordinator import Coordinator as Coordinator
+from stoker._src.train.input.coordinator import LooperThread as LooperThread
+from stoker._src.train.input.producers import input_producer as input_producer
+from stoker._src.train.input.producers import limit_epochs as limit_epochs
+from stoker._src.train.input.producers import range_input_producer as range_input_producer
+from stoker._src.train.input.producers import slice_input_producer as slice_input_producer
+from stoker._src.train.input.producers import string_input_producer as string_input_producer
+from stoker._src.train.input.queue_runner import add_queue_runner as add_queue_runner
+from stoker._src.train.input.queue_runner import QueueRunner as QueueRunner
+from stoker._src.train.input.queue_runner import start_queue_runners as start_queue_runners
 from stoker._src.train.optimizers.adagrad import AdadeltaOptimizer as AdadeltaOptimizer
 from stoker._src.train.optimizers.adagrad import AdagradDAOptimizer as AdagradDAOptimizer
 from stoker._src.train.optimizers.adagrad import AdagradOptimizer as AdagradOptimizer

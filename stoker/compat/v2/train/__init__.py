@@ -21,4 +21,5 @@ from stoker._src.train.checkpoints.reader import load_variable as load_variable
 from stoker._src.train.checkpoints.state import checkpoints_iterator as checkpoints_iterator
 from stoker._src.train.checkpoints.state import get_checkpoint_state as get_checkpoint_state
 from stoker._src.train.checkpoints.state import latest_checkpoint as latest_checkpoint
+from stoker._src.train.input.coordinator import Coordinator as Coordinator
 from stoker._src.train.optimizers.moving_averages import ExponentialMovingAverage as ExponentialMovingAverage
