@@ -15,16 +15,18 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array.casting import cast, saturate_cast
+from stoker._src.ops.array.casting import cast
 from stoker._src.ops.array.joining import concat, stack
-from stoker._src.ops.array.ranges import linspace, size
+from stoker._src.ops.array.ranges import size
 from stoker._src.ops.array.selection import one_hot, where_v2
 from stoker._src.ops.array.shaping import reshape, shape, zeros
 from stoker._src.ops.control_flow.branches_and_loops import cond
 from stoker._src.ops.control_flow.debugging import assert_non_negative
 from stoker._src.ops.control_flow.functional_loops import map_fn
 from stoker._src.ops.image.codecs import encode_png
+from stoker._src.ops.math.clipping import saturate_cast
 from stoker._src.ops.math.reductions import reduce_max, reduce_min, reduce_sum
+from stoker._src.ops.math.sequences import linspace
 from stoker._src.ops.math.unary_functions import floor
 from stoker._src.ops.signal.audio import ENCODE_WAV
 from stoker._src.ops.strings.numbers import as_string

@@ -16,7 +16,7 @@ from stoker._src.base.export import export
 from stoker._src.formats.protos import NodeDef, Summary, SummaryDescription, SummaryMetadata
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, FLOAT, INT, STRINGS, TENSOR, AttrSpec, define, one_of, scalar
+from stoker._src.graph.definition import ANY, FLOAT, INT, STRINGS, TENSOR, define, one_of, scalar
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.public import get_collection
 from stoker._src.graph.scopes import name_scope
@@ -124,7 +124,7 @@ def tensor_summary_kernel(tensor: Any, *, T: DType, ctx: Any) -> np.ndarray:
     return message_bytes([Summary.Value(node_name=ctx.name, tensor=tensor_message(tensor, T))])
 
 
-MERGE_SUMMARY = define("MergeSummary(inputs: N * string) -> (summary: string)", N=AttrSpec("int", minimum=1))
+MERGE_SUMMARY = define("MergeSummary(inputs: N * string) -> (summary: string)", N=INT(minimum=1))
 MERGE_SUMMARY.not_differentiable().shape(scalar)
 
 
