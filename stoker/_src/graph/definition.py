@@ -33,6 +33,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -113,6 +115,9 @@ class OpDefinition(Signature):
     static_value_fn: Callable[[Any], Any] | None = None
     spelled_shape_fn: Callable[[Any, int], Shape] | None = None
     planning: Planning = field(default_factory=Planning)
+    spelling: str = ""  # the signature as it was given to `define`
+    # File and line of the `define`, then of its callers, out to the statement of a module that led there.
+    places: tuple[tuple[str, int], ...] = ()
 
     # -- what the op is ------------------------------------------------------------------------------------------
 
@@ -362,7 +367,20 @@ _REGISTRY: dict[str, OpDefinition] = {}
 
 def define(signature: str, traits: Trait = Trait.NONE, /, **attrs: Any) -> OpDefinition:
     """Defines an op (see the module's description) and registers it under its name."""
-    return _registered(OpDefinition(*read_signature(signature, attrs), traits))
+    definition = _registered(OpDefinition(*read_signature(signature, attrs), traits))
+    definition.spelling, definition.places = " ".join(signature.split()), _places()
+    return definition
+
+
+def _places() -> tuple[tuple[str, int], ...]:
+    """File and line of who called the function that asks, out to the module whose statement led there."""
+    frame, found = sys._getframe(2), []
+    while frame is not None:
+        found.append((frame.f_code.co_filename, frame.f_lineno))
+        if frame.f_code.co_name == "<module>":
+            break
+        frame = frame.f_back
+    return tuple(found)
 
 
 def with_references(definition: OpDefinition, name: str) -> OpDefinition:
@@ -372,9 +390,13 @@ def with_references(definition: OpDefinition, name: str) -> OpDefinition:
         return replace(arg, dtype=dtypes.string, is_ref=True) if arg.dtype is dtypes.resource else arg
 
     inputs, outputs = (tuple(map(older, args)) for args in (definition.inputs, definition.outputs))
-    return _registered(
+    _, parenthesis, arguments = definition.spelling.partition("(")
+    older_form = _registered(
         replace(definition, name=name, inputs=inputs, outputs=outputs, planning=replace(definition.planning))
     )
+    older_form.spelling = name + parenthesis + re.sub(r"\bresource\b", "Ref(string)", arguments)
+    older_form.places = _places()
+    return older_form
 
 
 def _registered(definition: OpDefinition) -> OpDefinition:

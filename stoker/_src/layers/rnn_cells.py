@@ -13,6 +13,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.trackable import Trackable
 from stoker._src.layers.base import InputSpec, Layer, as_activation, dims
 from stoker._src.ops.array import joining, shaping
 from stoker._src.ops.linalg import matrix_products
@@ -423,6 +424,9 @@ class MultiRNNCell(RNNCell):
         if not isinstance(cells, (list, tuple)):
             raise TypeError(f"cells must be a list or tuple, but saw: {cells}.")
         self._cells, self._state_is_tuple = list(cells), state_is_tuple
+        for number, cell in enumerate(cells):
+            if isinstance(cell, Trackable):
+                self._track_trackable(cell, f"cell-{number}")
         if not state_is_tuple and any(isinstance(cell.state_size, (tuple, list)) for cell in cells):
             raise ValueError("Some cells return tuples of states, but the flag state_is_tuple is not set.")
 

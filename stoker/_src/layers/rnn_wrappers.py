@@ -15,6 +15,7 @@ from stoker._src.graph.scopes import device as placed_on
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.trackable import Trackable
 from stoker._src.layers.rnn_cells import LSTMStateTuple, RNNCell, check_cell
 from stoker._src.ops.control_flow.tensor_array import TensorArray
 from stoker._src.ops.math import unary_functions
@@ -29,6 +30,8 @@ class _Wrapper(RNNCell):
     def __init__(self, cell: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cell = cell
+        if isinstance(cell, Trackable):
+            self._track_trackable(cell, "cell")
 
     @property
     def wrapped_cell(self) -> Any:

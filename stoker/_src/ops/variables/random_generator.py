@@ -18,6 +18,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import READS, STATEFUL, WRITES, OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tracked_structures import AutoTrackable
 from stoker._src.ops.array import casting, constants, joining, ranges, shaping
 from stoker._src.ops.math import arithmetic, reductions
 from stoker._src.ops.random import stateless_random
@@ -186,7 +187,7 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
 
 
 @export("random.Generator", "random.experimental.Generator")
-class Generator:
+class Generator(AutoTrackable):
     """A source of random numbers with a state of its own, kept in a variable.
 
     Args:

@@ -15,13 +15,14 @@ import numpy as np
 from stoker._src.base.devices import DeviceSpec, canonical_name
 from stoker._src.formats.protos import SaverDef
 from stoker._src.graph import context
+from stoker._src.graph.saveable import SaveableObject, SaveSpec
 from stoker._src.graph.scopes import control_dependencies, device, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import constants, joining, shaping
 from stoker._src.ops.control_flow import grouping
 from stoker._src.ops.io import checkpoints
 from stoker._src.ops.strings import string_ops
-from stoker._src.train.checkpoints.saveables import SaveableObject, SaveSpec, validated_saveables
+from stoker._src.train.checkpoints.saveables import validated_saveables
 
 _CPU = "/device:CPU:0"
 # Where the shards of one checkpoint wait until they are merged.
