@@ -30,6 +30,7 @@ from stoker import sets as sets
 from stoker import signal as signal
 from stoker import sparse as sparse
 from stoker import strings as strings
+from stoker import summary as summary
 from stoker import sysconfig as sysconfig
 from stoker import test as test
 from stoker import train as train

@@ -5,7 +5,7 @@ import base64
 import numpy as np
 
 from stoker._src.base.errors import InternalError, InvalidArgumentError
-from tests.ops.samples import Sample, check_sample, f64, i32, positive, samples
+from tests.ops.samples import WHEN_BUILT, Sample, check_sample, f64, i32, positive, samples
 
 
 def texts(*items):
@@ -48,7 +48,7 @@ SAMPLES = [
     Sample("CompareAndBitpack", [f64(2, 8) > 0, np.bool_(True)], reference=lambda x, t: np.packbits(x, axis=-1), gradient=False),
     Sample("CompareAndBitpack", [f64(3, 0), np.float64(0.3)], reference=lambda x, t: np.zeros((3, 0), np.uint8), gradient=False),
     Sample("CompareAndBitpack", [f64(2, 9), np.float64(0)], raises=(InvalidArgumentError, "divisible by 8")),
-    Sample("CompareAndBitpack", [f64(), np.float64(0)], raises=(InvalidArgumentError, "at least rank 1")),
+    Sample("CompareAndBitpack", [f64(), np.float64(0)], raises=(WHEN_BUILT, "at least rank 1")),
     Sample("GuaranteeConst", [f64(2, 3)], reference=lambda x: x, gradient=False),
     Sample("Invert", [BITS], reference=np.invert),
     Sample("PopulationCount", [BITS.astype(np.uint8)], reference=lambda x: np.array([bin(v).count("1") for v in x], np.uint8)),

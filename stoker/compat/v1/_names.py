@@ -589,6 +589,12 @@ from stoker._src.ops.strings.string_ops import string_to_hash_bucket as string_t
 from stoker._src.ops.strings.string_ops import string_to_hash_bucket_fast as string_to_hash_bucket_fast
 from stoker._src.ops.strings.string_ops import string_to_hash_bucket_strong as string_to_hash_bucket_strong
 from stoker._src.ops.strings.string_ops import substr as substr
+from stoker._src.ops.summary.summary_ops import audio_summary_old as audio_summary
+from stoker._src.ops.summary.summary_ops import histogram_summary_old as histogram_summary
+from stoker._src.ops.summary.summary_ops import image_summary_old as image_summary
+from stoker._src.ops.summary.summary_ops import merge_all_summaries as merge_all_summaries
+from stoker._src.ops.summary.summary_ops import merge_summary_old as merge_summary
+from stoker._src.ops.summary.summary_ops import scalar_summary_old as scalar_summary
 from stoker._src.ops.variables.creators import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variables.creators import VariableAggregation as VariableAggregation
 from stoker._src.ops.variables.creators import VariableSynchronization as VariableSynchronization

@@ -30,6 +30,7 @@ from stoker.compat.v2 import sets as sets
 from stoker.compat.v2 import signal as signal
 from stoker.compat.v2 import sparse as sparse
 from stoker.compat.v2 import strings as strings
+from stoker.compat.v2 import summary as summary
 from stoker.compat.v2 import sysconfig as sysconfig
 from stoker.compat.v2 import test as test
 from stoker.compat.v2 import train as train

@@ -7,7 +7,7 @@ import pytest
 
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
-from tests.ops.samples import Sample, c128, check_sample, f64, i32, samples
+from tests.ops.samples import WHEN_BUILT, Sample, c128, check_sample, f64, i32, samples
 from tests.running import run_built
 
 
@@ -36,8 +36,8 @@ EINSUMS = [
     einsum("ij,jk->ik", i32(2, 3), i32(3, 4), gradient=False),
     einsum("ij,jk->ik", c128(2, 3), c128(3, 4), gradient=False),
     Sample("Einsum", [[f64(2, 3), f64(4, 5)]], {"equation": "ij,jk->ik"}, raises=(InvalidArgumentError, "3 and 4")),
-    Sample("Einsum", [[f64(2, 3)]], {"equation": "ij->ik"}, raises=(InvalidArgumentError, "output labels")),
-    Sample("Einsum", [[f64(2, 3)]], {"equation": "ijk->i"}, raises=(InvalidArgumentError, "rank 2")),
+    Sample("Einsum", [[f64(2, 3)]], {"equation": "ij->ik"}, raises=(WHEN_BUILT, "output labels")),
+    Sample("Einsum", [[f64(2, 3)]], {"equation": "ijk->i"}, raises=(WHEN_BUILT, "rank 2")),
 ]
 
 L = np.array
@@ -55,7 +55,7 @@ TRANSFORMS = [
     Sample("RFFT2D", [f64(2, 3, 4), L([3, 4], "i4")], {"Tcomplex": "complex128"}, reference=lambda x, n: np.fft.rfft2(x), gradient=False),
     Sample("IRFFT2D", [c128(3, 3), L([3, 4], "i4")], {"Treal": "float64"}, reference=lambda x, n: np.fft.irfft2(x, (3, 4)), gradient=False),
     Sample("RFFT3D", [f64(2, 3, 4), L([2, 3, 4], "i4")], {"Tcomplex": "complex128"}, reference=lambda x, n: np.fft.rfftn(x), gradient=False),
-    Sample("FFT2D", [c128(3)], raises=(InvalidArgumentError, "rank")),
+    Sample("FFT2D", [c128(3)], raises=(WHEN_BUILT, "rank")),
     Sample("IRFFT", [c128(2, 2), L([6], "i4")], {"Treal": "float64"}, raises=(InvalidArgumentError, "at least 4 but got: 2")),
 ]  # fmt: skip
 

@@ -25,6 +25,7 @@ from stoker._src.graph.static_values import constant_value, constant_value_as_sh
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, scattering, selection, shaping
 from stoker._src.ops.array.joining import joined_sizes
+from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.movement import POLICY, fill_value, first_bad_index, signed
 
@@ -49,7 +50,9 @@ def take(params: Any, indices: torch.Tensor, axis: int) -> Any:
         result = _take_cuda(source, flat, axis)
     else:
         try:
-            result = torch.index_select(source, axis, flat)
+            result = table_rows.gather(source, flat) if axis == 0 else None
+            if result is None:
+                result = torch.index_select(source, axis, flat)
         except (IndexError, RuntimeError):
             if not params.ndim:
                 raise InvalidArgumentError(None, None, "params must be at least 1 dimensional") from None

@@ -17,7 +17,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, joining, ranges, shaping
-from stoker._src.ops.control_flow import branches_and_loops, custom_gradients, python_functions, tensor_array
+from stoker._src.ops.control_flow import branches_and_loops, tensor_array
 from stoker._src.ops.control_flow.gradients import (
     UnconnectedGradients,
     aggregate,
@@ -447,16 +447,10 @@ def record_gradient(record: Any, incoming: list[Any]) -> list[Any]:
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
-def _differentiate(f: Any, args: Any, kwargs: Any, used: list[Any], starts: list[Any]) -> list[Any]:
+def differentiate(f: Any, args: Any, kwargs: Any, used: list[Any], starts: list[Any]) -> list[Any]:
     """The gradients of `f(*args)` with respect to its arguments and the variables it uses."""
     with GradientTape() as tape:
         flat = [shaping.identity(convert_to_tensor(leaf)) for leaf in nest.flatten(args)]
         tape.watch(flat)
         result = f(*nest.pack_sequence_as(args, flat), **kwargs)
     return tape.gradient(nest.flatten(result), [*flat, *used], starts)
-
-
-custom_gradients.set_differentiate(_differentiate)
-
-
-python_functions.set_tape(GradientTape)
