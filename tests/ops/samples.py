@@ -94,6 +94,13 @@ def booleans(*shape: int) -> np.ndarray:
     return np.asarray(_generator().rand(*shape) < 0.5)
 
 
+def texts(*items: bytes) -> np.ndarray:
+    """A vector of strings."""
+    array = np.empty(len(items), object)
+    array[:] = items
+    return array
+
+
 def c128(*shape: int) -> np.ndarray:
     random = _generator()
     return _draw(random, shape).astype(np.float64) + 1j * _draw(random, shape)
