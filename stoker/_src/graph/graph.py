@@ -651,6 +651,3 @@ def enter_session(session: Any) -> Iterator[Any]:
         yield session
     finally:
         _sessions.stack.remove(session)
-
-
-context.set_graph_factory(Graph)

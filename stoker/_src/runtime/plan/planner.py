@@ -517,7 +517,7 @@ class Planner:
         columns = [rows[0][i] if arg.host else [row[i] for row in rows] for i, arg in enumerate(definition.inputs)]
         assert definition.planning.batch is not None
         _, kernel = definition.planning.batch
-        instruction = Instruction(ops[0], "batch", kernel, columns, self._keywords(ops[0]))
+        instruction = Instruction(ops[0], "batch", kernel, columns, self._keywords(ops[0]), members=ops)
         self._append(instruction, definition.traits)
         for op in ops:
             if op.outputs:  # the references the updates were given

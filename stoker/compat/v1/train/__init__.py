@@ -22,6 +22,9 @@ from stoker._src.ops.io.files import write_graph as write_graph
 from stoker._src.ops.training.sdca import sdca_fprint as sdca_fprint
 from stoker._src.ops.training.sdca import sdca_optimizer as sdca_optimizer
 from stoker._src.ops.training.sdca import sdca_shrink_l1 as sdca_shrink_l1
+from stoker._src.summary.file_writer import FileWriter as SummaryWriter
+from stoker._src.summary.file_writer import FileWriterCache as SummaryWriterCache
+from stoker._src.summary.file_writer import summary_iterator as summary_iterator
 from stoker._src.train.checkpoints.initializers import init_from_checkpoint as init_from_checkpoint
 from stoker._src.train.checkpoints.initializers import VocabInfo as VocabInfo
 from stoker._src.train.checkpoints.initializers import warm_start as warm_start
