@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from stoker._src.base import nest
@@ -427,4 +427,4 @@ def _kind(part: Any) -> Any:
         return type(part), *map(_kind, part)
     if isinstance(part, dict):
         return dict, *((key, _kind(part[key])) for key in part)
-    return part
+    return part if isinstance(part, Hashable) else repr(part)
