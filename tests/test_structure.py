@@ -23,6 +23,7 @@ ROOMS = [
     "graph",
     "ops",
     "runtime",
+    "summary",
     "train",
     "layers",
     "testing",

@@ -20,7 +20,6 @@ from stoker._src.graph import context, placement_log
 from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import to_numpy
-from stoker._src.runtime import composites as composites  # registers what SparseTensor and its like are made of
 from stoker._src.runtime.devices import DeviceAttributes
 from stoker._src.runtime.feeds import expand_feeds
 from stoker._src.runtime.fetches import FetchPlan

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.graph import context
@@ -101,5 +102,7 @@ def assert_op(condition: Any, data: Any, summarize: int | None = None, name: str
             condition = convert_to_tensor(condition, name="Condition")
         if condition.static_shape.rank not in (None, 0):
             raise ValueError(f"Shape must be rank 0 but is {condition.shape}: the condition of an assertion")
-        data = [convert_to_tensor(item) for item in data]
-        return ASSERT(condition, data, summarize=summarize, name="Assert")
+        tensors = [convert_to_tensor(item) for item in data]
+        # As in TensorFlow, a text or a number is a constant twice: one to see its dtype, one as the input of the node.
+        plain = all(tensor.dtype in (dtypes.string, dtypes.int32) for tensor in tensors)
+        return ASSERT(condition, list(data) if plain else tensors, summarize=summarize, name="Assert")

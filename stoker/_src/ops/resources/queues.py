@@ -433,7 +433,7 @@ def _shape_list(shapes: Any, count: int, require_known: bool = True) -> list[Any
         )
     made = [as_shape(shape) for shape in shapes]
     if require_known and not all(shape.known for shape in made):
-        raise ValueError(f"All shapes must be fully defined: {made}")
+        raise ValueError(f"All shapes must be fully defined: {[TensorShape(shape) for shape in made]}")
     return made
 
 
@@ -457,7 +457,7 @@ class FIFOQueue(QueueBase):
         shapes: Any = None,
         names: Any = None,
         shared_name: str | None = None,
-        name: str = "fifo_queue",
+        name: str | None = "fifo_queue",
     ) -> None:
         types = [as_dtype(dtype) for dtype in _as_list(dtypes)]
         known = _shape_list(shapes, len(types))
@@ -482,7 +482,7 @@ class PaddingFIFOQueue(QueueBase):
         shapes: Any,
         names: Any = None,
         shared_name: str | None = None,
-        name: str = "padding_fifo_queue",
+        name: str | None = "padding_fifo_queue",
     ) -> None:
         types = [as_dtype(dtype) for dtype in _as_list(dtypes)]
         known = _shape_list(shapes, len(types), require_known=False)
@@ -511,7 +511,7 @@ class RandomShuffleQueue(QueueBase):
         names: Any = None,
         seed: int | None = None,
         shared_name: str | None = None,
-        name: str = "random_shuffle_queue",
+        name: str | None = "random_shuffle_queue",
     ) -> None:
         types = [as_dtype(dtype) for dtype in _as_list(dtypes)]
         known = _shape_list(shapes, len(types))
@@ -536,7 +536,7 @@ class PriorityQueue(QueueBase):
         shapes: Any = None,
         names: Any = None,
         shared_name: str | None = None,
-        name: str = "priority_queue",
+        name: str | None = "priority_queue",
     ) -> None:
         made = [as_dtype(dtype) for dtype in _as_list(types)]
         known = _shape_list(shapes, len(made))

@@ -21,7 +21,7 @@ import torch
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.locks import started
-from stoker._src.runtime.plan.instructions import Host, Instruction, Value
+from stoker._src.runtime.plan.instructions import Host, Instruction, Value, values_of
 from stoker._src.runtime.plan.planner import Planner
 
 _counter = itertools.count()
@@ -135,7 +135,7 @@ class _Writer:
                     dead.setdefault(max(value.last_use, position), []).append(value.label)
         pending: list[tuple[Instruction, str, set[Operation]]] = []
         for position, instruction in enumerate(planner.instructions):
-            for waiting in [entry for entry in pending if instruction.op in entry[2]]:
+            for waiting in [entry for entry in pending if _waits_for(instruction, *entry)]:
                 pending.remove(waiting)
                 self._blocking(out, waiting[0], self._awaited(waiting[0], waiting[1]))
             if concurrent and instruction.blocking:
@@ -265,6 +265,17 @@ class _Writer:
             name = self._names[id(value)] = f"c{len(self._names)}"
             self.globals[name] = self._placement.data(value)
         return name
+
+
+def _waits_for(instruction: Instruction, started: Instruction, task: str, dependents: set[Operation]) -> bool:
+    """Whether an instruction needs the result of one that is at work, or must follow it.
+
+    One instruction may stand for many ops (a program, a batch of updates), so the values it takes count, not only its op.
+    """
+    if instruction.op in dependents or not dependents.isdisjoint(instruction.members):
+        return True
+    made = set(_results(started))
+    return any(value in made for value in values_of(instruction.arguments))
 
 
 def _results(instruction: Instruction) -> list[Value]:

@@ -16,7 +16,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import Trait
-from stoker._src.graph.interchange.function_library import function_refs
+from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
@@ -517,7 +517,7 @@ class Planner:
         columns = [rows[0][i] if arg.host else [row[i] for row in rows] for i, arg in enumerate(definition.inputs)]
         assert definition.planning.batch is not None
         _, kernel = definition.planning.batch
-        instruction = Instruction(ops[0], "batch", kernel, columns, self._keywords(ops[0]))
+        instruction = Instruction(ops[0], "batch", kernel, columns, self._keywords(ops[0]), members=ops)
         self._append(instruction, definition.traits)
         for op in ops:
             if op.outputs:  # the references the updates were given
