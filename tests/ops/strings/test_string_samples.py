@@ -8,8 +8,7 @@ import numpy as np
 
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
-from tests.ops.samples import Sample, check_sample, samples
-from tests.ops.test_remaining_samples import texts
+from tests.ops.samples import Sample, check_sample, samples, texts
 
 
 def each(function):
