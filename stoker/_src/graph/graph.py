@@ -10,6 +10,7 @@ from typing import Any
 
 from stoker._src.base.devices import DeviceSpec, canonical_name, merge_device
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.faults import own_fault
 from stoker._src.base.shapes import UNKNOWN_SHAPE
 from stoker._src.formats.protos import VersionDef
 from stoker._src.graph import context
@@ -132,7 +133,11 @@ class Graph:
                     f"{error.message} (node '{name}', op {definition.name}, input shapes: {found})"
                 ) from error
             shapes = [UNKNOWN_SHAPE] * len(op.outputs)
-        except (LookupError, ArithmeticError, TypeError, AttributeError, MemoryError) as error:
+        except (LookupError, ArithmeticError, TypeError, AttributeError, NameError, MemoryError) as error:
+            # A TypeError may come of values of another rank than the rule relies on.
+            fault = None if isinstance(error, TypeError) else own_fault(error, op)
+            if fault is not None:
+                raise fault from error
             # A rule that relies on more than it checks.
             found = ", ".join(str(tensor.static_shape) for tensor in inputs)
             if not definition.shape_rule.late:
