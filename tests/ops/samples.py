@@ -36,17 +36,16 @@ _FIRST_LINE = re.compile(r" {0,4}[^\s\])}]")
 
 
 class _Calls:
-    """How often a frame has called from each of its places: elements of a comprehension differ from each other."""
+    """How often the frames of a call have called from where they are: elements of a comprehension differ from each other."""
 
     def __init__(self) -> None:
-        self._frame: Any = None
-        self._counts: collections.Counter[int] = collections.Counter()
+        self._counts: dict[Any, collections.Counter[int]] = {}
 
-    def number(self, frame: Any) -> int:
-        if frame is not self._frame:
-            self._frame, self._counts = frame, collections.Counter()
-        self._counts[frame.f_lasti] += 1
-        return self._counts[frame.f_lasti]
+    def numbers(self, frames: list[Any]) -> list[int]:
+        self._counts = {frame: self._counts.get(frame, collections.Counter()) for frame in frames}
+        for frame in frames:
+            self._counts[frame][frame.f_lasti] += 1
+        return [self._counts[frame][frame.f_lasti] for frame in frames]
 
 
 _calls = _Calls()
@@ -57,13 +56,23 @@ def _generator() -> np.random.RandomState:
     frame: Any = sys._getframe(1)
     while frame.f_code.co_filename == __file__:
         frame = frame.f_back
-    line, _, column, _ = list(frame.f_code.co_positions())[frame.f_lasti // 2]
-    lines = [linecache.getline(frame.f_code.co_filename, line)[:column]]
-    while not _FIRST_LINE.match(linecache.getline(frame.f_code.co_filename, line)) and line > 1:
-        line -= 1
-        lines.append(linecache.getline(frame.f_code.co_filename, line))
-    described = "".join(reversed(lines)) + str(_calls.number(frame))
+    frames = [frame]  # helpers and comprehensions, out to the table or the test
+    while not frame.f_code.co_name.startswith(("<module>", "test_")) and frame.f_back is not None:
+        frame = frame.f_back
+        frames.append(frame)
+    described = "".join(map(_text_before, frames)) + str(_calls.numbers(frames))
     return np.random.RandomState(zlib.crc32(described.encode()))
+
+
+def _text_before(frame: Any) -> str:
+    """The source text of the statement or of the row of a table that a frame is at, up to the call that it is in."""
+    file = frame.f_code.co_filename
+    line, _, column, _ = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    lines = [linecache.getline(file, line)[:column]]
+    while not _FIRST_LINE.match(linecache.getline(file, line)) and line > 1:
+        line -= 1
+        lines.append(linecache.getline(file, line))
+    return "".join(reversed(lines))
 
 
 def _draw(random: np.random.RandomState, shape: tuple[int, ...]) -> np.ndarray:

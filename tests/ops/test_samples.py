@@ -10,6 +10,10 @@ from tests.ops import samples
 from tests.ops.samples import WHEN_BUILT, Sample, check_sample
 
 TABLE = """
+def helper(size):
+    return f32(size)
+
+
 SAMPLES = [
     Sample("Neg", [f32(2, 3)]),
     Sample("AddN", [[f32(2) for _ in range(3)]]),
@@ -21,6 +25,8 @@ SAMPLES = [
         ],
     ),
     Sample("Abs", [c128(2)]),
+    Sample("Maximum", [helper(3), helper(3)]),
+    Sample("Concat", [[helper(3) for _ in range(2)]]),
 ]
 """
 
@@ -41,8 +47,10 @@ def test_inputs_do_not_depend_on_other_samples():
 
 
 def test_inputs_of_one_sample_differ():
-    """Two inputs of one sample, elements of a list and the parts of a complex number are different numbers."""
+    """Two inputs of one sample, elements of a list and the parts of a complex number are different numbers, also through helpers."""
     found = _table(TABLE, "<differing>")
+    assert not np.array_equal(*found["Maximum"])
+    assert not np.array_equal(*found["Concat"][0])
     assert not np.array_equal(*found["AddV2"])
     assert len({tuple(each) for each in found["AddN"][0]}) == 3
     assert not np.array_equal(found["Abs"][0].real, found["Abs"][0].imag)

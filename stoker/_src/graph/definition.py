@@ -269,6 +269,15 @@ class OpDefinition(Signature):
         self.planning.lower = function
         return self
 
+    def elements(self, function: Callable[..., list[Any]]) -> OpDefinition:
+        """Registers what an op on lists says of the shapes of elements: `function(op, shape_of, elements_of)`.
+
+        Returns a shape for each output: that of all elements of a list that the op makes (None for an empty list), or that of a tensor.
+        `elements_of(tensor)` tells the same of the lists among the inputs.
+        """
+        self.planning.elements = function
+        return self
+
     def exchange(self, maker: OpDefinition) -> Callable[[Kernel], Kernel]:
         """Registers when this op may come before `maker`, whose result is its first input, instead of after it.
 

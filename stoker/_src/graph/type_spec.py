@@ -247,7 +247,8 @@ class BatchableTypeSpec(TypeSpec):
     @classmethod
     def _static_rows(cls, value: Any) -> Shape:
         """The static shape whose first size is the number of rows."""
-        return rows_of(cls._parts(value)[0])._static_rows(cls._parts(value)[0])
+        first = cls._parts(value)[0]
+        return rows_of(first)._static_rows(first)
 
     @classmethod
     def _row_count(cls, value: Any) -> Any:

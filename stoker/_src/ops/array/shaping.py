@@ -339,9 +339,9 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layou
     return _filled(shape, as_dtype(dtype).base_dtype, 1, name, "ones")
 
 
-ZEROS_LIKE = define("ZerosLike(x: T) -> (y: T)", T=ANY).not_differentiable()
+ZEROS_LIKE = define("ZerosLike(x: T) -> (y: T)", OF_SHAPES, T=ANY).not_differentiable()
 ZEROS_LIKE.shape(unchanged)
-ONES_LIKE = define("OnesLike(x: T) -> (y: T)", T=(*dtypes.NUMERIC, dtypes.bool_)).not_differentiable()
+ONES_LIKE = define("OnesLike(x: T) -> (y: T)", OF_SHAPES, T=(*dtypes.NUMERIC, dtypes.bool_)).not_differentiable()
 ONES_LIKE.shape(unchanged)
 
 

@@ -366,9 +366,9 @@ class EagerExecutor:
             found = first.steps[key] = (compiled, known)
             if placement_log.enabled:
                 placement = self.worker.placement
-                for op in (op for step in compiled[1] for op in step.planner.ops):
+                for op in (op for step in compiled.steps for op in step.planner.ops):
                     placement_log.placed(op.name, op.type, placement.name(op))
-        keywords, steps = found[0]
+        keywords, steps, _ = found[0]
         return dict(keywords), steps
 
     def _context(self, definition: OpDefinition, attrs: dict[str, Any], name: str) -> NodeContext:
