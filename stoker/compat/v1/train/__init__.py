@@ -108,6 +108,8 @@ from stoker._src.train.sessions.saving_hooks import StepCounterHook as StepCount
 from stoker._src.train.sessions.saving_hooks import SummarySaverHook as SummarySaverHook
 from stoker._src.train.sessions.scaffold import Scaffold as Scaffold
 from stoker._src.train.sessions.session_manager import SessionManager as SessionManager
+from stoker._src.train.sessions.supervisor import basic_train_loop as basic_train_loop
+from stoker._src.train.sessions.supervisor import Supervisor as Supervisor
 from stoker._src.train.sessions.timers import SecondOrStepTimer as SecondOrStepTimer
 from stoker._src.train.training_util import assert_global_step as assert_global_step
 from stoker._src.train.training_util import create_global_step as create_global_step
