@@ -125,6 +125,36 @@ def test_structures_with_other_types_differ():
         tf.nest.assert_same_structure(interval(1.0, 2.0), interval(1.0, 2.0, "s"), expand_composites=True)
 
 
+class PlainSpec(tf.TypeSpec):
+    """As programs write specs for TensorFlow: nothing registers the values."""
+
+    @property
+    def value_type(self):
+        return complex
+
+    def _serialize(self):
+        return ()
+
+    @property
+    def _component_specs(self):
+        return (tf.TensorSpec([]), [tf.TensorSpec([2])])
+
+    def _to_components(self, value):
+        return (value.real, [value.imag])
+
+    def _from_components(self, components):
+        return components
+
+
+def test_specs_of_programs():
+    """A TypeSpec of a program opens in structures, and packs components in their own structure."""
+    assert tf.nest.flatten([PlainSpec()], expand_composites=True) == [tf.TensorSpec([]), tf.TensorSpec([2])]
+    assert tf.nest.flatten([PlainSpec()]) == [PlainSpec()]
+    assert tf.nest.pack_sequence_as(PlainSpec(), [1, 2], expand_composites=True) == (1, [2])
+    with pytest.raises(TypeError, match="Could not build a TypeSpec"):
+        tf.type_spec_from_value(object())
+
+
 # -- sessions ----------------------------------------------------------------------------------------------------
 
 
@@ -230,6 +260,16 @@ def test_gradients(graph):
         expect(session.run(of_area), [3.0, 4.0], [1.0, 2.0])
         expect(session.run(of_both), [1.0, 2.0], [3.0, 4.0])
         np.testing.assert_array_equal(session.run(of_low), [1.0, 2.0])
+
+
+def test_gradients_of_ragged_tensors(graph):
+    """A ragged tensor is differentiated by its values, as a source and as a target."""
+    ragged = tf.RaggedTensor.from_row_splits(tf.constant([1.0, 2.0, 3.0]), [0, 1, 3])
+    (found,) = tf.gradients(ragged.flat_values**2, ragged)
+    (of_values,) = tf.gradients(ragged * 3.0, ragged.flat_values)
+    with tf.Session() as session:
+        assert session.run(found).to_list() == [[2.0], [4.0, 6.0]]
+        np.testing.assert_array_equal(session.run(of_values), [3.0, 3.0, 3.0])
 
 
 def test_gradients_of_what_has_none(graph):

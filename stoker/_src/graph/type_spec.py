@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from stoker._src.base import nest
@@ -247,7 +247,8 @@ class BatchableTypeSpec(TypeSpec):
     @classmethod
     def _static_rows(cls, value: Any) -> Shape:
         """The static shape whose first size is the number of rows."""
-        return rows_of(cls._parts(value)[0])._static_rows(cls._parts(value)[0])
+        first = cls._parts(value)[0]
+        return rows_of(first)._static_rows(first)
 
     @classmethod
     def _row_count(cls, value: Any) -> Any:
@@ -427,4 +428,4 @@ def _kind(part: Any) -> Any:
         return type(part), *map(_kind, part)
     if isinstance(part, dict):
         return dict, *((key, _kind(part[key])) for key in part)
-    return part
+    return part if isinstance(part, Hashable) else repr(part)

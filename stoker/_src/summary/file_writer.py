@@ -149,11 +149,10 @@ class SummaryToEventTransformer:
         """
         if graph is not None and graph_def is not None:
             raise ValueError("Please pass only graph, or graph_def (deprecated), but not both.")
-        if isinstance(graph, Graph) or isinstance(graph_def, Graph):
-            definition = (graph if isinstance(graph, Graph) else graph_def).as_graph_def(add_shapes=True)
-        elif _is_message(graph, "GraphDef") or _is_message(graph_def, "GraphDef"):
-            definition = graph if graph is not None else graph_def
-        else:
+        definition: Any = graph_def if graph is None else graph
+        if isinstance(definition, Graph):
+            definition = definition.as_graph_def(add_shapes=True)
+        elif not _is_message(definition, "GraphDef"):
             raise TypeError(_GRAPH_EXPECTED)
         self._add(Event(graph_def=definition.SerializeToString()), global_step)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from stoker._src.base import dtypes, nest
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.faults import own_fault
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.gradient_registry import gradient_function
@@ -17,7 +18,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, joining, ranges, shaping
-from stoker._src.ops.control_flow import branches_and_loops, custom_gradients, python_functions, tensor_array
+from stoker._src.ops.control_flow import branches_and_loops, tensor_array
 from stoker._src.ops.control_flow.gradients import (
     UnconnectedGradients,
     aggregate,
@@ -439,24 +440,21 @@ def record_gradient(record: Any, incoming: list[Any]) -> list[Any]:
     if function is None:
         return [None] * len(record._inputs)
     fill_with_zeros(record, incoming)
-    if context.executing_eagerly():
-        results = function(record, *incoming)
-    else:
-        with name_scope(f"gradient_tape/{record.name}/"):
+    try:
+        with nullcontext() if context.executing_eagerly() else name_scope(f"gradient_tape/{record.name}/"):
             results = function(record, *incoming)
+    except Exception as error:
+        fault = own_fault(error, record)
+        if fault is None:
+            raise
+        raise fault from error
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
-def _differentiate(f: Any, args: Any, kwargs: Any, used: list[Any], starts: list[Any]) -> list[Any]:
+def differentiate(f: Any, args: Any, kwargs: Any, used: list[Any], starts: list[Any]) -> list[Any]:
     """The gradients of `f(*args)` with respect to its arguments and the variables it uses."""
     with GradientTape() as tape:
         flat = [shaping.identity(convert_to_tensor(leaf)) for leaf in nest.flatten(args)]
         tape.watch(flat)
         result = f(*nest.pack_sequence_as(args, flat), **kwargs)
     return tape.gradient(nest.flatten(result), [*flat, *used], starts)
-
-
-custom_gradients.set_differentiate(_differentiate)
-
-
-python_functions.set_tape(GradientTape)

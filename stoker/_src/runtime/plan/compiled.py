@@ -20,6 +20,7 @@ from stoker._src.runtime.locks import Holding
 from stoker._src.runtime.plan.by_shape import ByShape
 from stoker._src.runtime.plan.cuda_graphs import repeated
 from stoker._src.runtime.plan.emit import Step, emit
+from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.planner import Planner
 from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_metadata
 from stoker._src.runtime.worker import RunningSteps, Worker
@@ -48,7 +49,9 @@ class Plan:
         self.graph_changes = graph.changes
         self.converters = [placed_converter(tensor, worker.placement) for tensor in feeds]
         by_shape = worker.placement.gpu is None and self._is_by_shape()
-        planner = self._planner(feed_shapes=shapes if by_shape else None).build()
+        planner = self._planner(
+            known=[Known(shape) for shape in shapes] if by_shape and shapes is not None else None
+        ).build()
         self.ops = planner.ops
         for op in self.ops:
             worker.placement.requested(op)
@@ -82,7 +85,7 @@ class Plan:
         return emit(self._planner().build())
 
     def _shaped_step(self, shapes: list[Shape]) -> Step:
-        return emit(self._planner(feed_shapes=shapes).build())
+        return emit(self._planner(known=[Known(shape) for shape in shapes]).build())
 
     def _function(self, values: Any) -> Any:
         """The compiled function for these feeds."""

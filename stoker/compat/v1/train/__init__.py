@@ -25,9 +25,12 @@ from stoker._src.ops.training.sdca import sdca_shrink_l1 as sdca_shrink_l1
 from stoker._src.summary.file_writer import FileWriter as SummaryWriter
 from stoker._src.summary.file_writer import FileWriterCache as SummaryWriterCache
 from stoker._src.summary.file_writer import summary_iterator as summary_iterator
+from stoker._src.train.checkpoints.checkpoint import CheckpointV1 as Checkpoint
 from stoker._src.train.checkpoints.initializers import init_from_checkpoint as init_from_checkpoint
 from stoker._src.train.checkpoints.initializers import VocabInfo as VocabInfo
 from stoker._src.train.checkpoints.initializers import warm_start as warm_start
+from stoker._src.train.checkpoints.manager import CheckpointManager as CheckpointManager
+from stoker._src.train.checkpoints.options import CheckpointOptions as CheckpointOptions
 from stoker._src.train.checkpoints.reader import CheckpointReader as NewCheckpointReader
 from stoker._src.train.checkpoints.reader import list_variables as list_variables
 from stoker._src.train.checkpoints.reader import load_checkpoint as load_checkpoint
