@@ -662,3 +662,4 @@ from stoker._src.runtime.functions.wrap_function import wrap_function as wrap_fu
 from stoker._src.runtime.session import get_default_session as get_default_session
 from stoker._src.runtime.session import InteractiveSession as InteractiveSession
 from stoker._src.runtime.session import Session as Session
+from stoker._src.train.sessions.progress import ProgressHook as ProgressHook

@@ -10,6 +10,7 @@ from stoker.compat.v2 import config as config
 from stoker.compat.v2 import debugging as debugging
 from stoker.compat.v2 import dtypes as dtypes
 from stoker.compat.v2 import errors as errors
+from stoker.compat.v2 import estimator as estimator
 from stoker.compat.v2 import experimental as experimental
 from stoker.compat.v2 import graph_util as graph_util
 from stoker.compat.v2 import image as image
@@ -287,3 +288,4 @@ from stoker._src.ops.variables.module import Module as Module
 from stoker._src.ops.variables.variables import VariableV2Form as Variable
 from stoker._src.runtime.eager.tape import GradientTape as GradientTape
 from stoker._src.runtime.functions.def_function import function as function
+from stoker._src.train.sessions.progress import ProgressHook as ProgressHook
