@@ -10,6 +10,7 @@ from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
+from stoker._src.base.faults import own_fault
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.gradient_registry import gradient_function
@@ -316,7 +317,13 @@ class _Walk:
         with self._placed(op):
             fill_with_zeros(op, incoming)
             with name_scope(op.name + "_grad"):
-                results = function(op, *incoming)
+                try:
+                    results = function(op, *incoming)
+                except Exception as error:
+                    fault = own_fault(error, op)
+                    if fault is None:
+                        raise
+                    raise fault from error
                 results = list(results) if isinstance(results, (list, tuple)) else [results]
                 if len(results) != len(op._inputs):
                     raise ValueError(

@@ -191,6 +191,7 @@ class Planner:
         self._numbers: dict[Tensor, Instruction] = {}  # vectors of numbers that nobody has wanted as a tensor yet
         self._wanted_outputs: dict[Operation, list[bool]] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
+        self.loops = False  # may go on for long: the run can be cancelled
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
@@ -386,6 +387,7 @@ class Planner:
             instruction.traits |= Trait.BLOCKING
             self.blocks = True
         self.reads_variables |= any(planner.reads_variables for planner in planners)
+        self.loops |= op.definition.planning.calls == "loop" or any(planner.loops for planner in planners)
         self._name_results(instruction, op)
 
     def _wanted(self, op: Operation) -> list[bool]:
