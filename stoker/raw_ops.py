@@ -16,6 +16,10 @@ from stoker._src.runtime.raw_ops import AddManySparseToTensorsMap as AddManySpar
 from stoker._src.runtime.raw_ops import AddN as AddN
 from stoker._src.runtime.raw_ops import AddSparseToTensorsMap as AddSparseToTensorsMap
 from stoker._src.runtime.raw_ops import AddV2 as AddV2
+from stoker._src.runtime.raw_ops import AdjustContrast as AdjustContrast
+from stoker._src.runtime.raw_ops import AdjustContrastv2 as AdjustContrastv2
+from stoker._src.runtime.raw_ops import AdjustHue as AdjustHue
+from stoker._src.runtime.raw_ops import AdjustSaturation as AdjustSaturation
 from stoker._src.runtime.raw_ops import All as All
 from stoker._src.runtime.raw_ops import AllCandidateSampler as AllCandidateSampler
 from stoker._src.runtime.raw_ops import Angle as Angle
@@ -132,6 +136,7 @@ from stoker._src.runtime.raw_ops import CheckNumericsV2 as CheckNumericsV2
 from stoker._src.runtime.raw_ops import Cholesky as Cholesky
 from stoker._src.runtime.raw_ops import CholeskyGrad as CholeskyGrad
 from stoker._src.runtime.raw_ops import ClipByValue as ClipByValue
+from stoker._src.runtime.raw_ops import CombinedNonMaxSuppression as CombinedNonMaxSuppression
 from stoker._src.runtime.raw_ops import CompareAndBitpack as CompareAndBitpack
 from stoker._src.runtime.raw_ops import Complex as Complex
 from stoker._src.runtime.raw_ops import ComplexAbs as ComplexAbs
@@ -156,6 +161,9 @@ from stoker._src.runtime.raw_ops import Conv3DBackpropInputV2 as Conv3DBackpropI
 from stoker._src.runtime.raw_ops import Cos as Cos
 from stoker._src.runtime.raw_ops import Cosh as Cosh
 from stoker._src.runtime.raw_ops import CountUpTo as CountUpTo
+from stoker._src.runtime.raw_ops import CropAndResize as CropAndResize
+from stoker._src.runtime.raw_ops import CropAndResizeGradBoxes as CropAndResizeGradBoxes
+from stoker._src.runtime.raw_ops import CropAndResizeGradImage as CropAndResizeGradImage
 from stoker._src.runtime.raw_ops import Cross as Cross
 from stoker._src.runtime.raw_ops import CTCBeamSearchDecoder as CTCBeamSearchDecoder
 from stoker._src.runtime.raw_ops import CTCGreedyDecoder as CTCGreedyDecoder
@@ -205,6 +213,8 @@ from stoker._src.runtime.raw_ops import Dilation2DBackpropInput as Dilation2DBac
 from stoker._src.runtime.raw_ops import DisableCopyOnRead as DisableCopyOnRead
 from stoker._src.runtime.raw_ops import Div as Div
 from stoker._src.runtime.raw_ops import DivNoNan as DivNoNan
+from stoker._src.runtime.raw_ops import DrawBoundingBoxes as DrawBoundingBoxes
+from stoker._src.runtime.raw_ops import DrawBoundingBoxesV2 as DrawBoundingBoxesV2
 from stoker._src.runtime.raw_ops import DynamicPartition as DynamicPartition
 from stoker._src.runtime.raw_ops import DynamicStitch as DynamicStitch
 from stoker._src.runtime.raw_ops import EagerPyFunc as EagerPyFunc
@@ -284,6 +294,7 @@ from stoker._src.runtime.raw_ops import GuaranteeConst as GuaranteeConst
 from stoker._src.runtime.raw_ops import HashTable as HashTable
 from stoker._src.runtime.raw_ops import HashTableV2 as HashTableV2
 from stoker._src.runtime.raw_ops import HistogramFixedWidth as HistogramFixedWidth
+from stoker._src.runtime.raw_ops import HSVToRGB as HSVToRGB
 from stoker._src.runtime.raw_ops import Identity as Identity
 from stoker._src.runtime.raw_ops import IdentityN as IdentityN
 from stoker._src.runtime.raw_ops import IdentityReader as IdentityReader
@@ -419,6 +430,12 @@ from stoker._src.runtime.raw_ops import Ndtri as Ndtri
 from stoker._src.runtime.raw_ops import Neg as Neg
 from stoker._src.runtime.raw_ops import NextAfter as NextAfter
 from stoker._src.runtime.raw_ops import NonDeterministicInts as NonDeterministicInts
+from stoker._src.runtime.raw_ops import NonMaxSuppression as NonMaxSuppression
+from stoker._src.runtime.raw_ops import NonMaxSuppressionV2 as NonMaxSuppressionV2
+from stoker._src.runtime.raw_ops import NonMaxSuppressionV3 as NonMaxSuppressionV3
+from stoker._src.runtime.raw_ops import NonMaxSuppressionV4 as NonMaxSuppressionV4
+from stoker._src.runtime.raw_ops import NonMaxSuppressionV5 as NonMaxSuppressionV5
+from stoker._src.runtime.raw_ops import NonMaxSuppressionWithOverlaps as NonMaxSuppressionWithOverlaps
 from stoker._src.runtime.raw_ops import NoOp as NoOp
 from stoker._src.runtime.raw_ops import NotEqual as NotEqual
 from stoker._src.runtime.raw_ops import NthElement as NthElement
@@ -558,6 +575,13 @@ from stoker._src.runtime.raw_ops import ReluGrad as ReluGrad
 from stoker._src.runtime.raw_ops import RequantizationRange as RequantizationRange
 from stoker._src.runtime.raw_ops import Requantize as Requantize
 from stoker._src.runtime.raw_ops import Reshape as Reshape
+from stoker._src.runtime.raw_ops import ResizeArea as ResizeArea
+from stoker._src.runtime.raw_ops import ResizeBicubic as ResizeBicubic
+from stoker._src.runtime.raw_ops import ResizeBicubicGrad as ResizeBicubicGrad
+from stoker._src.runtime.raw_ops import ResizeBilinear as ResizeBilinear
+from stoker._src.runtime.raw_ops import ResizeBilinearGrad as ResizeBilinearGrad
+from stoker._src.runtime.raw_ops import ResizeNearestNeighbor as ResizeNearestNeighbor
+from stoker._src.runtime.raw_ops import ResizeNearestNeighborGrad as ResizeNearestNeighborGrad
 from stoker._src.runtime.raw_ops import ResourceAccumulatorApplyGradient as ResourceAccumulatorApplyGradient
 from stoker._src.runtime.raw_ops import ResourceAccumulatorNumAccumulated as ResourceAccumulatorNumAccumulated
 from stoker._src.runtime.raw_ops import ResourceAccumulatorSetGlobalStep as ResourceAccumulatorSetGlobalStep
@@ -619,6 +643,7 @@ from stoker._src.runtime.raw_ops import RFFT as RFFT
 from stoker._src.runtime.raw_ops import RFFT2D as RFFT2D
 from stoker._src.runtime.raw_ops import RFFT3D as RFFT3D
 from stoker._src.runtime.raw_ops import RFFTND as RFFTND
+from stoker._src.runtime.raw_ops import RGBToHSV as RGBToHSV
 from stoker._src.runtime.raw_ops import RightShift as RightShift
 from stoker._src.runtime.raw_ops import Rint as Rint
 from stoker._src.runtime.raw_ops import RngReadAndSkip as RngReadAndSkip
@@ -630,6 +655,8 @@ from stoker._src.runtime.raw_ops import RsqrtGrad as RsqrtGrad
 from stoker._src.runtime.raw_ops import Save as Save
 from stoker._src.runtime.raw_ops import SaveSlices as SaveSlices
 from stoker._src.runtime.raw_ops import SaveV2 as SaveV2
+from stoker._src.runtime.raw_ops import ScaleAndTranslate as ScaleAndTranslate
+from stoker._src.runtime.raw_ops import ScaleAndTranslateGrad as ScaleAndTranslateGrad
 from stoker._src.runtime.raw_ops import ScatterAdd as ScatterAdd
 from stoker._src.runtime.raw_ops import ScatterDiv as ScatterDiv
 from stoker._src.runtime.raw_ops import ScatterMax as ScatterMax

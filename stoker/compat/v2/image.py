@@ -13,4 +13,7 @@ from stoker._src.ops.image.codecs import encode_jpeg as encode_jpeg
 from stoker._src.ops.image.codecs import encode_png as encode_png
 from stoker._src.ops.image.codecs import extract_jpeg_shape as extract_jpeg_shape
 from stoker._src.ops.image.codecs import is_jpeg as is_jpeg
+from stoker._src.ops.image.colour import hsv_to_rgb as hsv_to_rgb
+from stoker._src.ops.image.colour import rgb_to_hsv as rgb_to_hsv
+from stoker._src.ops.image.drawing import draw_bounding_boxes_v2 as draw_bounding_boxes
 from stoker._src.ops.random.sampling import random_crop as random_crop
