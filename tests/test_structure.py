@@ -23,6 +23,7 @@ ROOMS = [
     "graph",
     "ops",
     "runtime",
+    "image",
     "train",
     "layers",
     "testing",

@@ -242,6 +242,8 @@ from stoker._src.runtime.raw_ops import Exp as Exp
 from stoker._src.runtime.raw_ops import ExpandDims as ExpandDims
 from stoker._src.runtime.raw_ops import Expint as Expint
 from stoker._src.runtime.raw_ops import Expm1 as Expm1
+from stoker._src.runtime.raw_ops import ExtractGlimpse as ExtractGlimpse
+from stoker._src.runtime.raw_ops import ExtractGlimpseV2 as ExtractGlimpseV2
 from stoker._src.runtime.raw_ops import ExtractImagePatches as ExtractImagePatches
 from stoker._src.runtime.raw_ops import ExtractJpegShape as ExtractJpegShape
 from stoker._src.runtime.raw_ops import ExtractVolumePatches as ExtractVolumePatches
@@ -652,6 +654,8 @@ from stoker._src.runtime.raw_ops import Roll as Roll
 from stoker._src.runtime.raw_ops import Round as Round
 from stoker._src.runtime.raw_ops import Rsqrt as Rsqrt
 from stoker._src.runtime.raw_ops import RsqrtGrad as RsqrtGrad
+from stoker._src.runtime.raw_ops import SampleDistortedBoundingBox as SampleDistortedBoundingBox
+from stoker._src.runtime.raw_ops import SampleDistortedBoundingBoxV2 as SampleDistortedBoundingBoxV2
 from stoker._src.runtime.raw_ops import Save as Save
 from stoker._src.runtime.raw_ops import SaveSlices as SaveSlices
 from stoker._src.runtime.raw_ops import SaveV2 as SaveV2
@@ -819,6 +823,7 @@ from stoker._src.runtime.raw_ops import StatelessRandomUniformFullIntV2 as State
 from stoker._src.runtime.raw_ops import StatelessRandomUniformInt as StatelessRandomUniformInt
 from stoker._src.runtime.raw_ops import StatelessRandomUniformIntV2 as StatelessRandomUniformIntV2
 from stoker._src.runtime.raw_ops import StatelessRandomUniformV2 as StatelessRandomUniformV2
+from stoker._src.runtime.raw_ops import StatelessSampleDistortedBoundingBox as StatelessSampleDistortedBoundingBox
 from stoker._src.runtime.raw_ops import StatelessShuffle as StatelessShuffle
 from stoker._src.runtime.raw_ops import StatelessTruncatedNormal as StatelessTruncatedNormal
 from stoker._src.runtime.raw_ops import StatelessTruncatedNormalV2 as StatelessTruncatedNormalV2

@@ -108,9 +108,11 @@ def _limits_within(source: DType, wanted: DType) -> tuple[Any, Any]:
     if source.is_integer:
         return source.min, source.max
     kind = source.as_numpy_dtype
-    low, high = kind(wanted.min), kind(wanted.max)
     if wanted.is_integer:
         zero = kind(0)
+        # What a half does not hold, it does not exceed.
+        low = kind(max(float(source.min), float(wanted.min)))
+        high = kind(min(float(source.max), float(wanted.max)))
         if int(high) > int(wanted.max):
             high = np.nextafter(high, zero)
         if int(low) < int(wanted.min):
