@@ -7,6 +7,7 @@ from typing import Any
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
@@ -88,7 +89,9 @@ def _resized(
         known = constant_value(size)
         rows, columns = (None, None) if known is None else (int(each) for each in known)
         same = None not in (rows, columns) and (rows, columns) == (height, width)
-        if skip_if_same and same:
+        # A fitted size is not known to TensorFlow's graphs, so there the image is resized even so, which makes it float32.
+        fitted = preserve_aspect_ratio and not context.executing_eagerly()
+        if skip_if_same and same and not fitted:
             return shaping.squeeze(images, axis=[0]) if rank == 3 else images
         images = resizer(images, size)
         shape = images.static_shape

@@ -101,7 +101,7 @@ def cases(case):
                 tf.random.set_seed(17)
                 return [getattr(I(tf), "random_" + name)(tf.constant(x), *args, seed=seed) for _ in range(3)]
 
-            case(f"random_{name} {seed} {x.dtype}", run)
+            case(f"random_{name} {seed} {x.shape}", run)
 
         for name, args in (("brightness", (0.4,)), ("contrast", (0.3, 1.9)), ("hue", (0.3,)), ("saturation", (0.2, 2.0)), ("flip_left_right", ()), ("flip_up_down", ())):
             seeded(name, *args)

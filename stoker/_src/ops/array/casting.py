@@ -96,7 +96,8 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
             source = source.real_dtype
         if not source.is_complex and not wanted.is_complex:
             low, high = _limits_within(source, wanted)
-            if low != source.min or high != source.max:
+            # Infinities are beyond every integer.
+            if low != source.min or high != source.max or (source.is_floating and wanted.is_integer):
                 value = ops.ClipByValue(value, constant(low, source), constant(high, source), name="clamp")
         return cast(value, wanted, name=scope)
 

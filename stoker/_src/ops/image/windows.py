@@ -377,7 +377,8 @@ def _sampled(
 
 
 def _reserve(ctx: Any, seed: int, seed2: int, attempts: int) -> Stream:
-    return generator(ctx, seed, seed2).reserve(4 * max(attempts, 0))
+    """A block, which is four words, for each attempt: later attempts may run into what the next execution draws."""
+    return generator(ctx, seed, seed2).reserve(attempts)
 
 
 @SAMPLE_DISTORTED_BOUNDING_BOX_V2.kernel
