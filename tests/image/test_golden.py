@@ -79,7 +79,7 @@ def test_as_tensorflow_2(eager, name, group):
         wanted = expected(name)[label]
         found = values_or_error(lambda label=label: cases[label](tf))
         if isinstance(wanted, str):
-            assert not isinstance(found, str) and wanted in MORE_HERE or found == wanted, (label, found, wanted)
+            assert (not isinstance(found, str) and wanted in MORE_HERE) or found == wanted, (label, found, wanted)
         else:
             assert not isinstance(found, str), (label, found)
             check(label, found, wanted)

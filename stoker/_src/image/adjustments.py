@@ -37,7 +37,9 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     """Images whose pixels' distance from the mean of their channel, image by image, is multiplied by `contrast_factor`."""
     with name_scope(None, "adjust_contrast", [images, contrast_factor]) as scope:
         images = convert_to_tensor(images, name="images")
-        return in_float(images, lambda pixels: colour.ADJUST_CONTRAST_V2(pixels, contrast_factor, name=scope), saturate=True)
+        return in_float(
+            images, lambda pixels: colour.ADJUST_CONTRAST_V2(pixels, contrast_factor, name=scope), saturate=True
+        )
 
 
 @export("image.adjust_gamma")
@@ -60,7 +62,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
                     "Gamma should be a non-negative real number.",
                 )
                 exponent = checks.after(checked, gamma) if checked else gamma
-            return arithmetic.multiply(gain, arithmetic.power(pixels, exponent))
+            return gain * pixels**exponent  # type: ignore[operator]
 
         return in_float(image, compute, saturate=True)
 

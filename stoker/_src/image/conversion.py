@@ -67,7 +67,11 @@ def _between_integers(image: Tensor, source: DType, dtype: DType, saturate: bool
 
 def as_float(image: Tensor) -> Tensor:
     """Pixels to compute with: halves and floats as they are, others as float32."""
-    return image if image.dtype.base_dtype in (dtypes.float16, dtypes.float32) else convert_image_dtype(image, dtypes.float32)
+    return (
+        image
+        if image.dtype.base_dtype in (dtypes.float16, dtypes.float32)
+        else convert_image_dtype(image, dtypes.float32)
+    )
 
 
 def in_float(image: Any, compute: Callable[[Tensor], Tensor], *, saturate: bool = False) -> Tensor:

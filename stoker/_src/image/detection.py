@@ -120,7 +120,9 @@ def non_max_suppression_with_scores(
         limits = {"iou_threshold": iou_threshold, "score_threshold": score_threshold, "soft_nms_sigma": soft_nms_sigma}
         kind = boxes.dtype.base_dtype
         given = [convert_to_tensor(value, kind, name=label) for label, value in limits.items()]
-        indices, kept, _ = suppression.NON_MAX_SUPPRESSION_V5(boxes, scores, max_output_size, *given, pad_to_max_output_size=False)
+        indices, kept, _ = suppression.NON_MAX_SUPPRESSION_V5(
+            boxes, scores, max_output_size, *given, pad_to_max_output_size=False
+        )
         return indices, kept
 
 
@@ -136,7 +138,9 @@ def non_max_suppression_overlaps(
     """`non_max_suppression` by a matrix [boxes, boxes] of how much any two overlap."""
     with name_scope(name, "non_max_suppression_overlaps"):
         threshold = convert_to_tensor(overlap_threshold, dtypes.float32, name="overlap_threshold")
-        return suppression.NON_MAX_SUPPRESSION_WITH_OVERLAPS(overlaps, scores, max_output_size, threshold, score_threshold)
+        return suppression.NON_MAX_SUPPRESSION_WITH_OVERLAPS(
+            overlaps, scores, max_output_size, threshold, score_threshold
+        )
 
 
 @export("image.non_max_suppression_padded")
@@ -178,7 +182,9 @@ def non_max_suppression_padded(
         ]
         rank = boxes.static_shape.rank
         if rank is not None and rank > 2 and not pad_to_max_output_size:
-            raise ValueError(f"'pad_to_max_output_size' (value {pad_to_max_output_size}) must be True for batched input")
+            raise ValueError(
+                f"'pad_to_max_output_size' (value {pad_to_max_output_size}) must be True for batched input"
+            )
 
         def chosen(boxes: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
             order, thresholds = scores, limits

@@ -53,7 +53,9 @@ def _plain(size: Any) -> Any:
 
 
 @export("image.crop_to_bounding_box")
-def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> Tensor:
+def crop_to_bounding_box(
+    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
     """The window of an image, or of each of a batch, that begins at the offsets and has the target's size.
 
     Args:
@@ -87,7 +89,9 @@ def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targ
 
 
 @export("image.pad_to_bounding_box")
-def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> Tensor:
+def pad_to_bounding_box(
+    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
     """An image, or each of a batch, put at the offsets into zeros of the target's size.
 
     Args:

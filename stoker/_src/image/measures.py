@@ -13,7 +13,6 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.image import checks
 from stoker._src.image.conversion import convert_image_dtype
 from stoker._src.ops.array import casting, constants, joining, pads, ranges, shaping
 from stoker._src.ops.control_flow import assertions
@@ -101,7 +100,9 @@ def _ssim_per_channel(
     sizes = shaping.shape_n([first, second])
     fits = [
         assertions.assert_op(
-            reductions.reduce_all(comparison.greater_equal(each[-3:-1], size)), [each, size], summarize=8  # type: ignore[index]
+            reductions.reduce_all(comparison.greater_equal(each[-3:-1], size)),
+            [each, size],
+            summarize=8,  # type: ignore[index]
         )
         for each in sizes
     ]
@@ -124,7 +125,8 @@ def _ssim_per_channel(
     twice = arithmetic.multiply(blurred(arithmetic.multiply(first, second)), 2.0)
     energy = blurred(arithmetic.add(unary_functions.square(first), unary_functions.square(second)))
     structure = arithmetic.truediv(
-        arithmetic.add(arithmetic.subtract(twice, product), c2), arithmetic.add(arithmetic.subtract(energy, squares), c2)
+        arithmetic.add(arithmetic.subtract(twice, product), c2),
+        arithmetic.add(arithmetic.subtract(energy, squares), c2),
     )
     value = arithmetic.multiply(luminance, structure)
     if as_map:

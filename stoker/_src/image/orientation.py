@@ -30,7 +30,9 @@ def with_shape(image: Tensor, shape: Shape) -> Tensor:
     return image
 
 
-def _by_rank(image: Tensor, single: Callable[[Tensor], Tensor], batch: Callable[[Tensor], Tensor], space: str = " ") -> Tensor:
+def _by_rank(
+    image: Tensor, single: Callable[[Tensor], Tensor], batch: Callable[[Tensor], Tensor], space: str = " "
+) -> Tensor:
     """One function for an image, one for a batch; which of them is decided when run where the rank is not known."""
     rank = checks.rank_3_or_4(image, space=space)
     if rank is not None:
@@ -83,9 +85,7 @@ def _random_flip(image: Any, axis: int, draw: Callable[..., Tensor], scope_name:
         flips = unary_functions.round(drawn)
         flips = casting.cast(flips, image.dtype.base_dtype)
         flipped = _reversed(axis + 1)(image)
-        return arithmetic.add(
-            arithmetic.multiply(flips, flipped), arithmetic.multiply(arithmetic.subtract(1, flips), image)
-        )
+        return flips * flipped + (1 - flips) * image  # type: ignore[operator]
 
     with name_scope(None, scope_name, [image]):
         image = checks.at_least_3d(convert_to_tensor(image, name="image"))
@@ -96,13 +96,17 @@ def _random_flip(image: Any, axis: int, draw: Callable[..., Tensor], scope_name:
 @export("image.random_flip_left_right")
 def random_flip_left_right(image: Any, seed: int | None = None) -> Tensor:
     """`flip_left_right` half of the time, for each image of a batch on its own."""
-    return _random_flip(image, _COLUMNS, functools.partial(uniform_normal.random_uniform, seed=seed), "random_flip_left_right")
+    return _random_flip(
+        image, _COLUMNS, functools.partial(uniform_normal.random_uniform, seed=seed), "random_flip_left_right"
+    )
 
 
 @export("image.random_flip_up_down")
 def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
     """`flip_up_down` half of the time, for each image of a batch on its own."""
-    return _random_flip(image, _ROWS, functools.partial(uniform_normal.random_uniform, seed=seed), "random_flip_up_down")
+    return _random_flip(
+        image, _ROWS, functools.partial(uniform_normal.random_uniform, seed=seed), "random_flip_up_down"
+    )
 
 
 @export(v2="image.stateless_random_flip_left_right")
@@ -157,7 +161,9 @@ def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
         if k.static_shape.rank not in (None, 0):
             raise ValueError(f"Shape {k.shape} must have rank 0")
         turns = arithmetic.floormod(k, 4, name="mod")
-        return _by_rank(image, lambda image: _turned(image, turns, False, scope), lambda image: _turned(image, turns, True, scope))
+        return _by_rank(
+            image, lambda image: _turned(image, turns, False, scope), lambda image: _turned(image, turns, True, scope)
+        )
 
 
 def _turned(image: Tensor, turns: Tensor, batch: bool, scope: str) -> Tensor:
@@ -175,7 +181,11 @@ def _turned(image: Tensor, turns: Tensor, batch: bool, scope: str) -> Tensor:
     known = constant_value(turns)
     if known is not None and context.executing_eagerly():
         return (lambda: image, once, twice, thrice)[int(known)]()
-    choices = [(comparison.equal(turns, 1), once), (comparison.equal(turns, 2), twice), (comparison.equal(turns, 3), thrice)]
+    choices = [
+        (comparison.equal(turns, 1), once),
+        (comparison.equal(turns, 2), twice),
+        (comparison.equal(turns, 3), thrice),
+    ]
     result = branches_and_loops.case(choices, default=lambda: image, exclusive=True, name=scope)
     shape = image.static_shape
     turned = [None, None] if known is None else (shape[rows], shape[columns])[:: 1 if int(known) % 2 == 0 else -1]

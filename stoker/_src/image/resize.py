@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base import dtypes
@@ -60,7 +61,10 @@ def _fitted(images: Tensor, size: Tensor) -> Tensor:
     known = constant_value(size)
     wanted = [int(each) for each in known] if known is not None else [size[0], size[1]]  # type: ignore[index]
     single = dtypes.float32
-    factors = [arithmetic.truediv(casting.cast(new, single), casting.cast(old, single)) for new, old in zip(wanted, (height, width))]
+    factors = [
+        arithmetic.truediv(casting.cast(new, single), casting.cast(old, single))
+        for new, old in zip(wanted, (height, width))
+    ]
     factor = arithmetic.minimum(*factors)
     fitted = [
         casting.cast(unary_functions.round(arithmetic.multiply(factor, casting.cast(old, single))), dtypes.int32)
@@ -70,9 +74,19 @@ def _fitted(images: Tensor, size: Tensor) -> Tensor:
 
 
 def _resized(
-    images: Any, size: Any, resizer: Any, preserve_aspect_ratio: bool, name: str | None, skip_if_same: bool
+    images: Any,
+    size: Any,
+    resizer: Any,
+    name: str | None,
+    *,
+    preserve_aspect_ratio: bool,
+    skip_if_same: bool,
+    is_computed: bool = False,
 ) -> Tensor:
-    """What both generations do around the op that resizes."""
+    """What both generations do around the op that resizes.
+
+    A size that is computed is not known to TensorFlow's graphs. There an image that has it already is resized even so, which makes it float32.
+    """
     with name_scope(name, "resize", [images, size]):
         images = convert_to_tensor(images, name="images")
         rank = images.static_shape.rank
@@ -89,14 +103,12 @@ def _resized(
         known = constant_value(size)
         rows, columns = (None, None) if known is None else (int(each) for each in known)
         same = None not in (rows, columns) and (rows, columns) == (height, width)
-        # A fitted size is not known to TensorFlow's graphs, so there the image is resized even so, which makes it float32.
-        fitted = preserve_aspect_ratio and not context.executing_eagerly()
-        if skip_if_same and same and not fitted:
-            return shaping.squeeze(images, axis=[0]) if rank == 3 else images
-        images = resizer(images, size)
-        shape = images.static_shape
-        if rows is None or min(rows, columns) >= 0:
-            with_shape(images, Shape((shape[0], rows, columns, shape[3])))
+        seen = context.executing_eagerly() or not (preserve_aspect_ratio or is_computed)
+        if not (skip_if_same and same and seen):
+            images = resizer(images, size)
+            if rows is None or min(rows, columns) >= 0:
+                shape = images.static_shape
+                with_shape(images, Shape((shape[0], rows, columns, shape[3])))
         return shaping.squeeze(images, axis=[0]) if rank == 3 else images
 
 
@@ -110,6 +122,16 @@ _V1_OPS = {
     ResizeMethodV1.AREA: resizing.RESIZE_AREA,
     ResizeMethod.AREA: resizing.RESIZE_AREA,
 }
+
+
+def _v1_resizer(method: Any, align_corners: bool) -> Callable[[Tensor, Tensor], Tensor]:
+    def resizer(images: Tensor, size: Tensor) -> Tensor:
+        op = _V1_OPS.get(method) if isinstance(method, (int, str)) else None
+        if op is None:
+            raise ValueError(f"Resize method is not implemented: {method}")
+        return op(images, size, align_corners=align_corners)
+
+    return resizer
 
 
 @export(v1="image.resize_images")
@@ -138,13 +160,8 @@ def resize_images(
         ValueError: another rank, a size that is not two integers, or another method.
     """
 
-    def resizer(images: Tensor, size: Tensor) -> Tensor:
-        op = _V1_OPS.get(method) if isinstance(method, (int, str)) else None
-        if op is None:
-            raise ValueError(f"Resize method is not implemented: {method}")
-        return op(images, size, align_corners=align_corners)
-
-    return _resized(images, size, resizer, preserve_aspect_ratio, name, skip_if_same=True)
+    resizer = _v1_resizer(method, align_corners)
+    return _resized(images, size, resizer, name, preserve_aspect_ratio=preserve_aspect_ratio, skip_if_same=True)
 
 
 @export(v1="image.resize")
@@ -212,7 +229,7 @@ def resize_v2(
             return resizing.RESIZE_AREA(images, size)
         raise ValueError(f"Resize method is not implemented: {method}")
 
-    return _resized(images, size, resizer, preserve_aspect_ratio, name, skip_if_same=False)
+    return _resized(images, size, resizer, name, preserve_aspect_ratio=preserve_aspect_ratio, skip_if_same=False)
 
 
 def _resized_and_padded(image: Any, target_height: Any, target_width: Any, resizer: Any) -> Tensor:
@@ -237,7 +254,7 @@ def _resized_and_padded(image: Any, target_height: Any, target_width: Any, resiz
             arithmetic.maximum(0, casting.cast(unary_functions.floor(arithmetic.truediv(arithmetic.subtract(new, each), 2.0)), dtypes.int32))
             for new, each in zip((new_height, new_width), fitted)
         ]  # fmt: skip
-        resized = resizer(image, joining.stack(size, name="size") if None in map(constant_value, size) else [int(constant_value(each)) for each in size])  # fmt: skip
+        resized = resizer(image, size)
         return batch.back(pad_to_bounding_box(resized, *margins, target_height, target_width))
 
 
@@ -261,9 +278,12 @@ def resize_image_with_pad(
     Raises:
         ValueError: a size that is not positive, or another rank.
     """
-    return _resized_and_padded(
-        image, target_height, target_width, lambda image, size: resize_images(image, size, method, align_corners)
-    )
+    resizer = _v1_resizer(method, align_corners)
+
+    def resized(image: Tensor, size: Any) -> Tensor:
+        return _resized(image, size, resizer, None, preserve_aspect_ratio=False, skip_if_same=True, is_computed=True)
+
+    return _resized_and_padded(image, target_height, target_width, resized)
 
 
 @export(v2="image.resize_with_pad")

@@ -24,9 +24,24 @@ def cases(case):
         case(f"HSVToRGB {name}", lambda tf, x=x: tf.raw_ops.HSVToRGB(images=x))
         case(f"RGBToHSV-slope {name}", lambda tf, x=x: slope(tf, tf.image.rgb_to_hsv, x, np.float32([1, 2, 3])))
         for amount in (0.1, -0.4, 1.0, 0.5, -1.0, 0.0, 3.7):
-            case(f"AdjustHue {name} {amount}", lambda tf, x=x, amount=amount: tf.raw_ops.AdjustHue(images=x, delta=amount))
-            case(f"AdjustSaturation {name} {amount}", lambda tf, x=x, amount=amount: tf.raw_ops.AdjustSaturation(images=x, scale=amount))
-            case(f"AdjustContrastv2 {name} {amount}", lambda tf, x=x, amount=amount: tf.raw_ops.AdjustContrastv2(images=x, contrast_factor=amount))
+            case(
+                f"AdjustHue {name} {amount}",
+                lambda tf, x=x, amount=amount: tf.raw_ops.AdjustHue(images=x, delta=amount),
+            )
+            case(
+                f"AdjustSaturation {name} {amount}",
+                lambda tf, x=x, amount=amount: tf.raw_ops.AdjustSaturation(images=x, scale=amount),
+            )
+            case(
+                f"AdjustContrastv2 {name} {amount}",
+                lambda tf, x=x, amount=amount: tf.raw_ops.AdjustContrastv2(images=x, contrast_factor=amount),
+            )
         for dtype in ("float16", "float64"):
-            case(f"RGBToHSV {name} {dtype}", lambda tf, x=x, dtype=dtype: tf.raw_ops.RGBToHSV(images=tf.constant(x.astype(dtype))))
-            case(f"HSVToRGB {name} {dtype}", lambda tf, x=x, dtype=dtype: tf.raw_ops.HSVToRGB(images=tf.constant(x.astype(dtype))))
+            case(
+                f"RGBToHSV {name} {dtype}",
+                lambda tf, x=x, dtype=dtype: tf.raw_ops.RGBToHSV(images=tf.constant(x.astype(dtype))),
+            )
+            case(
+                f"HSVToRGB {name} {dtype}",
+                lambda tf, x=x, dtype=dtype: tf.raw_ops.HSVToRGB(images=tf.constant(x.astype(dtype))),
+            )

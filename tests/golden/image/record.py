@@ -98,7 +98,7 @@ def main():
                         results[label] = [np.asarray(each) for each in outputs(session.run(function(tf)))]
                 else:
                     results[label] = [each.numpy() for each in outputs(function(tf))]
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 results[label] = type(error).__name__
         save(name, results)
         print(name, len(results), sum(isinstance(each, str) for each in results.values()))

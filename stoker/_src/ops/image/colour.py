@@ -111,7 +111,10 @@ def rgb_to_hsv_grad(op: Operation, g: Tensor) -> Tensor:
     by_range = ratio(per_range * difference, range_)
     result = []
     for i in range(3):
-        before, after = brightest[i - 2], brightest[i - 1]  # the brightest of which channel i is subtracted, and to which it is added
+        before, after = (
+            brightest[i - 2],
+            brightest[i - 1],
+        )  # the brightest of which channel i is subtracted, and to which it is added
         slope = per_range * (after - before) - by_range * (brightest[i] - darkest[i])
         slope += to_saturation * (ratio(ratio(least, most), most) * brightest[i] - ratio(darkest[i] * positive, most))
         result.append(slope + to_value * brightest[i])

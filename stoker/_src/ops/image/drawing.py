@@ -25,7 +25,8 @@ DRAW_BOUNDING_BOXES = define(
     "DrawBoundingBoxes(images: rank=4/any T, boxes: rank=3/any float32) -> (output: T)", T=_KINDS
 ).not_differentiable()
 DRAW_BOUNDING_BOXES_V2 = define(
-    "DrawBoundingBoxesV2(images: rank=4/any T, boxes: rank=3/any float32, colors: matrix* float32) -> (output: T)", T=_KINDS
+    "DrawBoundingBoxesV2(images: rank=4/any T, boxes: rank=3/any float32, colors: matrix* float32) -> (output: T)",
+    T=_KINDS,
 )
 
 
@@ -38,7 +39,7 @@ def _drawn(images: torch.Tensor, boxes: torch.Tensor, colours: Any) -> torch.Ten
         raise InvalidArgumentError(
             None, None, f"The batch sizes should be the same: {images.shape[0]} images, boxes of {boxes.shape[0]}"
         )
-    batch, height, width, channels = images.shape
+    _batch, height, width, channels = images.shape
     if channels not in (1, 3, 4):
         raise InvalidArgumentError(
             None, None, f"Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA), got {channels}"

@@ -214,7 +214,9 @@ def _is_native(images: torch.Tensor) -> bool:
     )
 
 
-def _native(function: Callable[..., None], images: torch.Tensor, tables: tuple[Any, ...], *options: bool) -> torch.Tensor:
+def _native(
+    function: Callable[..., None], images: torch.Tensor, tables: tuple[Any, ...], *options: bool
+) -> torch.Tensor:
     images = images.contiguous()
     down, across = tables
     size = len(down[0]), len(across[0])

@@ -150,7 +150,7 @@ def _soft(
         negative, box, seen = heapq.heappop(waiting)
         score = found = np.float32(-negative)
         if seen < len(chosen):
-            shared = overlaps(box, np.array(chosen[:seen - 1 if seen else None:-1])).astype(np.float32)
+            shared = overlaps(box, np.array(chosen[: seen - 1 if seen else None : -1])).astype(np.float32)
             for weight in np.exp(scale * shared * shared):
                 score = score * weight
                 if score <= least_score:
@@ -312,7 +312,13 @@ NON_MAX_SUPPRESSION_V3.shape(lambda *shapes: Shape((_chosen_shape(*shapes),)))
 
 @NON_MAX_SUPPRESSION_V4.shape(values=["max_output_size"])
 def non_max_suppression_v4_shape(
-    boxes: Shape, scores: Shape, most: Any, iou_threshold: Shape, score_threshold: Shape, *, pad_to_max_output_size: bool
+    boxes: Shape,
+    scores: Shape,
+    most: Any,
+    iou_threshold: Shape,
+    score_threshold: Shape,
+    *,
+    pad_to_max_output_size: bool,
 ) -> tuple[Shape, Shape]:
     _chosen_shape(boxes, scores)
     return Shape((_padded_size(most, pad_to_max_output_size),)), SCALAR
@@ -371,7 +377,10 @@ def combined_non_max_suppression_kernel(
     pad_per_class: bool,
     clip_boxes: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    per_class, total = _number("max_size_per_class", max_output_size_per_class), _number("max_total_size", max_total_size)
+    per_class, total = (
+        _number("max_size_per_class", max_output_size_per_class),
+        _number("max_total_size", max_total_size),
+    )
     if per_class <= 0:
         raise InvalidArgumentError(None, None, f"max_size_per_class must be positive, got {per_class}")
     if total <= 0:
@@ -401,7 +410,9 @@ def combined_non_max_suppression_kernel(
             out_boxes[image, : len(best)] = taken.clip(0, 1) if clip_boxes else taken
             out_scores[image, : len(best)] = together[best]
             out_classes[image, : len(best)] = np.concatenate(found_classes)[best]
-    return tuple(from_numpy(each).to(boxes.device) for each in (out_boxes, out_scores, out_classes)) + (from_numpy(counts),)
+    return tuple(from_numpy(each).to(boxes.device) for each in (out_boxes, out_scores, out_classes)) + (
+        from_numpy(counts),
+    )
 
 
 @COMBINED_NON_MAX_SUPPRESSION.shape(values=["max_output_size_per_class", "max_total_size"])

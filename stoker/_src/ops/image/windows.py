@@ -47,7 +47,9 @@ def _check_glimpse(input: torch.Tensor, size: Any, offsets: torch.Tensor, unifor
             None, None, f"input must be 4-dimensional (batch_size, height, width, depth){list(input.shape)}"
         )
     if not isinstance(size, list) or len(size) != 2:
-        raise InvalidArgumentError(None, None, f"input must be a vector of size 2 (height, width){list(np.shape(size))}")
+        raise InvalidArgumentError(
+            None, None, f"input must be a vector of size 2 (height, width){list(np.shape(size))}"
+        )
     if offsets.ndim != 2:
         raise InvalidArgumentError(None, None, f"input must be a matrix{list(offsets.shape)}")
     if offsets.shape[0] != input.shape[0]:
@@ -250,7 +252,9 @@ class _Numbers:
         return np.uint32(0x3F800000 | (next(self._words) & 0x7FFFFF)).view(_f32) - _f32(1)
 
 
-def _random_crop(height: int, width: int, areas: Sequence[float], ratio: np.float32, numbers: _Numbers) -> Rectangle | None:
+def _random_crop(
+    height: int, width: int, areas: Sequence[float], ratio: np.float32, numbers: _Numbers
+) -> Rectangle | None:
     """A rectangle inside of the image with this ratio of width to height and an area within bounds; None where there is none."""
     if height <= 0 or width <= 0:
         return None
@@ -298,7 +302,9 @@ def _in_range(value: Any) -> None:
         raise InvalidArgumentError(None, None, f"All bounding box coordinates must be in [0.0, 1.0]: {value}")
 
 
-def _check_sampling(image_size: Any, boxes: Any, covered: float, ratios: Sequence[float], areas: Sequence[float], attempts: int) -> None:
+def _check_sampling(
+    image_size: Any, boxes: Any, covered: float, ratios: Sequence[float], areas: Sequence[float], attempts: int
+) -> None:
     def refuse(text: str) -> None:
         raise InvalidArgumentError(None, None, text)
 
