@@ -480,7 +480,7 @@ def make_rows() -> dict[str, Row]:
             describe_dtypes(definition),
             eager="no" if any(arg.is_ref for arg in definition.inputs) else "-",
             graph="-",
-            shape_rule=definition.shape_fn is not None,
+            shape_rule=definition.shape_rule.function is not None,
             gradient=describe_gradient(definition),
         )
         for name, definition in all_definitions().items()

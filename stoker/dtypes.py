@@ -31,5 +31,5 @@ from stoker._src.base.dtypes import uint64 as uint64
 from stoker._src.base.dtypes import uint8 as uint8
 from stoker._src.base.dtypes import variant as variant
 from stoker._src.ops.array.casting import cast as cast
-from stoker._src.ops.array.casting import saturate_cast as saturate_cast
+from stoker._src.ops.math.clipping import saturate_cast as saturate_cast
 from stoker._src.ops.math.unary_functions import complex as complex

@@ -37,6 +37,8 @@ from stoker._src.ops.linalg.matrix_products import adjoint as adjoint
 from stoker._src.ops.linalg.matrix_products import matmul as matmul
 from stoker._src.ops.linalg.matrix_products import matrix_transpose as matrix_transpose
 from stoker._src.ops.linalg.matrix_products import matvec as matvec
+from stoker._src.ops.linalg.norms import norm_v2 as norm
+from stoker._src.ops.linalg.norms import normalize as normalize
 from stoker._src.ops.linalg.solvers import banded_triangular_solve as banded_triangular_solve
 from stoker._src.ops.linalg.solvers import cholesky_solve as cholesky_solve
 from stoker._src.ops.linalg.solvers import matrix_solve as solve
@@ -46,6 +48,4 @@ from stoker._src.ops.linalg.solvers import tridiagonal_matmul as tridiagonal_mat
 from stoker._src.ops.linalg.solvers import tridiagonal_solve as tridiagonal_solve
 from stoker._src.ops.math.arithmetic import cross as cross
 from stoker._src.ops.math.clipping import global_norm as global_norm
-from stoker._src.ops.math.reductions import norm_v2 as norm
-from stoker._src.ops.math.reductions import normalize as normalize
 from stoker._src.ops.nn.moments import l2_normalize_v2 as l2_normalize

@@ -61,6 +61,8 @@ from stoker._src.runtime.raw_ops import Atan as Atan
 from stoker._src.runtime.raw_ops import Atan2 as Atan2
 from stoker._src.runtime.raw_ops import Atanh as Atanh
 from stoker._src.runtime.raw_ops import AudioSpectrogram as AudioSpectrogram
+from stoker._src.runtime.raw_ops import AudioSummary as AudioSummary
+from stoker._src.runtime.raw_ops import AudioSummaryV2 as AudioSummaryV2
 from stoker._src.runtime.raw_ops import AvgPool as AvgPool
 from stoker._src.runtime.raw_ops import AvgPool3D as AvgPool3D
 from stoker._src.runtime.raw_ops import AvgPool3DGrad as AvgPool3DGrad
@@ -136,6 +138,7 @@ from stoker._src.runtime.raw_ops import CheckNumericsV2 as CheckNumericsV2
 from stoker._src.runtime.raw_ops import Cholesky as Cholesky
 from stoker._src.runtime.raw_ops import CholeskyGrad as CholeskyGrad
 from stoker._src.runtime.raw_ops import ClipByValue as ClipByValue
+from stoker._src.runtime.raw_ops import CloseSummaryWriter as CloseSummaryWriter
 from stoker._src.runtime.raw_ops import CombinedNonMaxSuppression as CombinedNonMaxSuppression
 from stoker._src.runtime.raw_ops import CompareAndBitpack as CompareAndBitpack
 from stoker._src.runtime.raw_ops import Complex as Complex
@@ -161,6 +164,7 @@ from stoker._src.runtime.raw_ops import Conv3DBackpropInputV2 as Conv3DBackpropI
 from stoker._src.runtime.raw_ops import Cos as Cos
 from stoker._src.runtime.raw_ops import Cosh as Cosh
 from stoker._src.runtime.raw_ops import CountUpTo as CountUpTo
+from stoker._src.runtime.raw_ops import CreateSummaryFileWriter as CreateSummaryFileWriter
 from stoker._src.runtime.raw_ops import CropAndResize as CropAndResize
 from stoker._src.runtime.raw_ops import CropAndResizeGradBoxes as CropAndResizeGradBoxes
 from stoker._src.runtime.raw_ops import CropAndResizeGradImage as CropAndResizeGradImage
@@ -269,6 +273,7 @@ from stoker._src.runtime.raw_ops import FixedUnigramCandidateSampler as FixedUni
 from stoker._src.runtime.raw_ops import Floor as Floor
 from stoker._src.runtime.raw_ops import FloorDiv as FloorDiv
 from stoker._src.runtime.raw_ops import FloorMod as FloorMod
+from stoker._src.runtime.raw_ops import FlushSummaryWriter as FlushSummaryWriter
 from stoker._src.runtime.raw_ops import FractionalAvgPool as FractionalAvgPool
 from stoker._src.runtime.raw_ops import FractionalAvgPoolGrad as FractionalAvgPoolGrad
 from stoker._src.runtime.raw_ops import FractionalMaxPool as FractionalMaxPool
@@ -296,6 +301,7 @@ from stoker._src.runtime.raw_ops import GuaranteeConst as GuaranteeConst
 from stoker._src.runtime.raw_ops import HashTable as HashTable
 from stoker._src.runtime.raw_ops import HashTableV2 as HashTableV2
 from stoker._src.runtime.raw_ops import HistogramFixedWidth as HistogramFixedWidth
+from stoker._src.runtime.raw_ops import HistogramSummary as HistogramSummary
 from stoker._src.runtime.raw_ops import HSVToRGB as HSVToRGB
 from stoker._src.runtime.raw_ops import Identity as Identity
 from stoker._src.runtime.raw_ops import IdentityN as IdentityN
@@ -310,6 +316,8 @@ from stoker._src.runtime.raw_ops import Igamma as Igamma
 from stoker._src.runtime.raw_ops import Igammac as Igammac
 from stoker._src.runtime.raw_ops import IgammaGradA as IgammaGradA
 from stoker._src.runtime.raw_ops import Imag as Imag
+from stoker._src.runtime.raw_ops import ImageSummary as ImageSummary
+from stoker._src.runtime.raw_ops import ImportEvent as ImportEvent
 from stoker._src.runtime.raw_ops import InitializeTable as InitializeTable
 from stoker._src.runtime.raw_ops import InitializeTableFromTextFile as InitializeTableFromTextFile
 from stoker._src.runtime.raw_ops import InitializeTableFromTextFileV2 as InitializeTableFromTextFileV2
@@ -410,6 +418,7 @@ from stoker._src.runtime.raw_ops import MaxPoolGradWithArgmax as MaxPoolGradWith
 from stoker._src.runtime.raw_ops import MaxPoolV2 as MaxPoolV2
 from stoker._src.runtime.raw_ops import MaxPoolWithArgmax as MaxPoolWithArgmax
 from stoker._src.runtime.raw_ops import Mean as Mean
+from stoker._src.runtime.raw_ops import MergeSummary as MergeSummary
 from stoker._src.runtime.raw_ops import MergeV2Checkpoints as MergeV2Checkpoints
 from stoker._src.runtime.raw_ops import Mfcc as Mfcc
 from stoker._src.runtime.raw_ops import Min as Min
@@ -659,6 +668,7 @@ from stoker._src.runtime.raw_ops import SampleDistortedBoundingBoxV2 as SampleDi
 from stoker._src.runtime.raw_ops import Save as Save
 from stoker._src.runtime.raw_ops import SaveSlices as SaveSlices
 from stoker._src.runtime.raw_ops import SaveV2 as SaveV2
+from stoker._src.runtime.raw_ops import ScalarSummary as ScalarSummary
 from stoker._src.runtime.raw_ops import ScaleAndTranslate as ScaleAndTranslate
 from stoker._src.runtime.raw_ops import ScaleAndTranslateGrad as ScaleAndTranslateGrad
 from stoker._src.runtime.raw_ops import ScatterAdd as ScatterAdd
@@ -850,6 +860,7 @@ from stoker._src.runtime.raw_ops import StringUpper as StringUpper
 from stoker._src.runtime.raw_ops import Sub as Sub
 from stoker._src.runtime.raw_ops import Substr as Substr
 from stoker._src.runtime.raw_ops import Sum as Sum
+from stoker._src.runtime.raw_ops import SummaryWriter as SummaryWriter
 from stoker._src.runtime.raw_ops import Svd as Svd
 from stoker._src.runtime.raw_ops import SymbolicGradient as SymbolicGradient
 from stoker._src.runtime.raw_ops import TakeManySparseFromTensorsMap as TakeManySparseFromTensorsMap
@@ -921,6 +932,8 @@ from stoker._src.runtime.raw_ops import TensorScatterMin as TensorScatterMin
 from stoker._src.runtime.raw_ops import TensorScatterSub as TensorScatterSub
 from stoker._src.runtime.raw_ops import TensorScatterUpdate as TensorScatterUpdate
 from stoker._src.runtime.raw_ops import TensorStridedSliceUpdate as TensorStridedSliceUpdate
+from stoker._src.runtime.raw_ops import TensorSummary as TensorSummary
+from stoker._src.runtime.raw_ops import TensorSummaryV2 as TensorSummaryV2
 from stoker._src.runtime.raw_ops import TextLineReader as TextLineReader
 from stoker._src.runtime.raw_ops import TextLineReaderV2 as TextLineReaderV2
 from stoker._src.runtime.raw_ops import TFRecordReader as TFRecordReader
@@ -965,7 +978,14 @@ from stoker._src.runtime.raw_ops import Where as Where
 from stoker._src.runtime.raw_ops import While as While
 from stoker._src.runtime.raw_ops import WholeFileReader as WholeFileReader
 from stoker._src.runtime.raw_ops import WholeFileReaderV2 as WholeFileReaderV2
+from stoker._src.runtime.raw_ops import WriteAudioSummary as WriteAudioSummary
 from stoker._src.runtime.raw_ops import WriteFile as WriteFile
+from stoker._src.runtime.raw_ops import WriteGraphSummary as WriteGraphSummary
+from stoker._src.runtime.raw_ops import WriteHistogramSummary as WriteHistogramSummary
+from stoker._src.runtime.raw_ops import WriteImageSummary as WriteImageSummary
+from stoker._src.runtime.raw_ops import WriteRawProtoSummary as WriteRawProtoSummary
+from stoker._src.runtime.raw_ops import WriteScalarSummary as WriteScalarSummary
+from stoker._src.runtime.raw_ops import WriteSummary as WriteSummary
 from stoker._src.runtime.raw_ops import Xdivy as Xdivy
 from stoker._src.runtime.raw_ops import Xlog1py as Xlog1py
 from stoker._src.runtime.raw_ops import Xlogy as Xlogy

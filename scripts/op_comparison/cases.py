@@ -17,7 +17,7 @@ from op_comparison.exchange import Variable
 from op_comparison.programs import PROGRAMS
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.graph.definition import OpDefinition, Trait, broadcasting, find_definition, unchanged
-from stoker._src.graph.op_arguments import Arg
+from stoker._src.graph.signature import Arg
 
 OPS = "stoker._src.ops."
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -67,7 +67,7 @@ def module_of(definition: OpDefinition) -> str:
     """The module under stoker._src.ops that defines the op: its kernel's, unless that is a shared wrapper."""
     names = [
         getattr(f, "__module__", None) or ""
-        for f in (definition.kernel_fn, definition.shape_fn, definition.gradient_fn)
+        for f in (definition.kernel_fn, definition.shape_rule.function, definition.gradient_fn)
     ]
     homes = [name.removeprefix(OPS) for name in names if name.startswith(OPS)]
     bound = _bound_in().get(id(definition), [])
@@ -76,7 +76,7 @@ def module_of(definition: OpDefinition) -> str:
 
 def is_elementwise(definition: OpDefinition) -> bool:
     """Whether each element comes from the elements at its place (not so of transforms, whose shape does not change either)."""
-    return definition.shape_fn in (unchanged, broadcasting) and module_of(definition) != "signal"
+    return definition.shape_rule.function in (unchanged, broadcasting) and module_of(definition) != "signal"
 
 
 # -- samples of the tests ----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from op_comparison.cases import Case, leaves
 from op_comparison.exchange import Variable
 from stoker._src.base.dtypes import DType
 from stoker._src.graph.definition import find_definition
-from stoker._src.graph.op_arguments import Arg
+from stoker._src.graph.signature import Arg
 
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 # Sizes and positions nobody can serve; 2**40 elements fit no memory, and two of 2**32 no 64-bit product.

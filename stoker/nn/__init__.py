@@ -12,6 +12,7 @@ from stoker._src.ops.array.pads import space_to_depth_v2 as space_to_depth
 from stoker._src.ops.math.approximate_top_k import approx_max_k as approx_max_k
 from stoker._src.ops.math.approximate_top_k import approx_min_k as approx_min_k
 from stoker._src.ops.math.isotonic import isotonic_regression as isotonic_regression
+from stoker._src.ops.math.reductions import l2_loss as l2_loss
 from stoker._src.ops.math.sorting import in_top_k_v2 as in_top_k
 from stoker._src.ops.math.sorting import top_k as top_k
 from stoker._src.ops.math.unary_functions import sigmoid as sigmoid
@@ -30,7 +31,6 @@ from stoker._src.ops.nn.activations import swish as swish
 from stoker._src.ops.nn.average_loss import compute_average_loss as compute_average_loss
 from stoker._src.ops.nn.average_loss import scale_regularization_loss as scale_regularization_loss
 from stoker._src.ops.nn.bias import bias_add as bias_add
-from stoker._src.ops.nn.bias import l2_loss as l2_loss
 from stoker._src.ops.nn.bias import zero_fraction as zero_fraction
 from stoker._src.ops.nn.conv_api import atrous_conv2d as atrous_conv2d
 from stoker._src.ops.nn.conv_api import atrous_conv2d_transpose as atrous_conv2d_transpose

@@ -1,12 +1,14 @@
-"""What TensorFlow's regular expressions match: {pattern: which of TEXTS match in full, and TEXTS with matches in brackets}.
+"""What TensorFlow's regular expressions match, {pattern: which of TEXTS match in full, and TEXTS with matches in brackets}, and
+what rewrites make of them, {[pattern, rewrite, replace_global] as JSON: TEXTS rewritten}.
 
     python tests/golden/regular_expressions.py > tests/golden/regular_expressions.json   # a Python with TensorFlow 2.21
 
-A pattern that is refused has null. Patterns with classes of scripts and with \\C, which stoker refuses, are left out.
+A pattern that is refused has null.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from typing import Any
@@ -26,7 +28,12 @@ WRITTEN = [
     "a{1000}", "(a{1000}){1000}", "a{,3}", "a{3,2}", r"\Z", r"\u0041", r"\x{41}", r"\101", r"\N{DIGIT ONE}", r"\8", "[z-a]", "[a",
     "(a", "a)", "*a", "a**", "a{", "a{1", "\\", "[]", "[]a]", r"\pN", r"\PN", "[[:foo:]]", "[[:^alpha:]]", "[a&&b]", "[a--b]",
     r"[\b]", "(?i", "(?", "()", "|", "a|", "(?P<n>a)(?P<n>b)", "x(?i)a", "a(?i)b|B", "a{2}{3}", r"\777", r"\_", r"\y", "(?i)[^a]",
-    r"(?i)\W", r"[^\D]", "a$", "(?m)a$", "(?s)a.b",
+    r"(?i)\W", r"[^\D]", "a$", "(?m)a$", "(?s)a.b", r"\C", r"a\C", r"\p{Greek}", r"\P{Latin}", r"[\p{Latin}1]", r"\p{Nonsense}",
+    "\u00e9*", "(a+)+$", "(x*)*",
+]  # fmt: skip
+REWRITTEN = ["a", "(a)(b)?", "", "b*", "\u00e9*", "(.)", r"\C", "(?P<x>a)"]
+REWRITES = [
+    r"<\0>", r"\1", r"\2", r"\9", r"\z", r"x\zy", "x\\", "\\", r"\\", r"x\\1", r"\1\z", "-", "\u00e9\\0", "\\0\\0\\", r"\00", "",
 ]  # fmt: skip
 
 
@@ -36,8 +43,23 @@ def patterns() -> list[str]:
     return list(dict.fromkeys(WRITTEN + drawn))
 
 
+def _texts() -> list[bytes]:
+    return [text.encode("utf-8", "surrogateescape") for text in TEXTS]
+
+
+def rewrites(tf: Any) -> dict[str, list[str]]:
+    found = {}
+    for pattern, rewrite, everywhere in itertools.product(REWRITTEN, REWRITES, (True, False)):
+        made = tf.raw_ops.StaticRegexReplace(
+            input=_texts(), pattern=pattern, rewrite=rewrite, replace_global=everywhere
+        )
+        key = json.dumps([pattern, rewrite, everywhere])
+        found[key] = [text.decode("utf-8", "surrogateescape") for text in made.numpy().tolist()]
+    return found
+
+
 def outcomes(tf: Any) -> dict[str, Any]:
-    texts = [text.encode("utf-8", "surrogateescape") for text in TEXTS]
+    texts = _texts()
     found: dict[str, Any] = {}
     for pattern in patterns():
         try:
@@ -56,4 +78,4 @@ def outcomes(tf: Any) -> dict[str, Any]:
 if __name__ == "__main__":
     import tensorflow
 
-    print(json.dumps(outcomes(tensorflow)))
+    print(json.dumps({"patterns": outcomes(tensorflow), "rewrites": rewrites(tensorflow)}))

@@ -51,7 +51,7 @@ def test_variables_and_float_work_are_on_the_gpu():
     with tf.Graph().as_default(), tf.Session() as session:
         v = tf.Variable(np.ones(3, "f"))
         session.run(v.initializer)
-        state = session._resources.of_kind("variable") + session._resources.of_kind("resource_variable")
+        state = session._runner.resources.of_kind("variable") + session._runner.resources.of_kind("resource_variable")
         assert state[0].value.is_cuda
 
 

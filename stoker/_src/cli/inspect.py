@@ -1,7 +1,7 @@
-"""`python -m stoker inspect FILE`: what a checkpoint, TFRecord or event file holds.
+"""`python -m stoker inspect FILE`: what a checkpoint, TFRecord or event file holds; `inspect --op NAME`: where an op is defined.
 
 Of checkpoints the tensors are listed; of Examples and SequenceExamples the features with their kinds, counts and a
-specification to parse them with; of event files the summaries by tag. Needs nothing but `formats`.
+specification to parse them with; of event files the summaries by tag. Needs nothing but `formats`, `--op` apart.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import collections
 import datetime
+import importlib
 import math
 import sys
 from collections.abc import Iterable, Iterator
@@ -29,12 +30,14 @@ _WIDTH = 40
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "inspect",
-        help="show what a checkpoint, TFRecord or event file holds",
-        description="Shows the tensors of a checkpoint; or how many records a file has and how large they are, the features of its Examples or the tags of its events, and the first records.",
-        epilog="examples: stoker inspect logs/model-1000     stoker inspect train.tfrecord     stoker inspect -n 5 events.out.tfevents.1700000000.host",
+        help="show what a checkpoint, TFRecord or event file holds, or where an op is defined",
+        description="Shows the tensors of a checkpoint; or how many records a file has and how large they are, the features of its Examples or the tags of its events, and the first records. "
+        "With --op: the signature of ops, and the file and line of their definition, kernel, shape rule, gradient, what the planner uses, and samples.",
+        epilog="examples: stoker inspect logs/model-1000     stoker inspect train.tfrecord     stoker inspect -n 5 events.out.tfevents.1700000000.host     stoker inspect --op ApplyAdam MatMul",
     )
     parser.add_argument(
         "file",
+        nargs="?",
         metavar="FILE",
         help="a checkpoint (with or without .index), TFRecord or event file; compression is told by its first bytes",
     )
@@ -48,11 +51,20 @@ def add_parser(commands: Any) -> None:
         metavar="N",
         help="how many records to infer the features from (default: 1000)",
     )
-    parser.set_defaults(execute=run)
+    parser.add_argument("--op", nargs="+", metavar="NAME", help="ops to find, instead of a file to read")
+    parser.add_argument("--json", action="store_true", help="with --op: print JSON")
+    parser.set_defaults(execute=run, usage_error=parser.error)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the report; 1 when the file cannot be read to its end."""
+    """Prints the report; 1 when the file cannot be read to its end, or there is no such op."""
+    if (args.op is None) == (args.file is None):
+        args.usage_error("give a FILE or --op NAME, one of the two")
+    if args.json and args.op is None:
+        args.usage_error("--json goes with --op")
+    if args.op is not None:
+        # Imported when it is asked for, as it loads torch and all ops; files are read without.
+        return importlib.import_module("stoker._src.cli.op_report").run(args.op, args.json)
     try:
         for line in report(args.file, args.records, args.sample):
             print(line)
@@ -75,7 +87,7 @@ def report(path: str, shown: int = 3, sample: int = 1000) -> Iterator[str]:
     compression = _compression(path)
     with gfile.GFile(path, "rb") as file:
         yield f"{path}: {file.size():,} bytes" + (f", {compression}" if compression else "")
-        records = tfrecord.read_records(file, compression)  # type: ignore[arg-type]
+        records = tfrecord.read_records(file, compression)
         size, sizes, first, damage = file.size(), _Sizes(), [], None
         try:
             for record in records:
@@ -321,7 +333,7 @@ def _events(path: str, compression: str, shown: int) -> Iterator[str]:
     steps, times, others = [], [], collections.Counter()
     with gfile.GFile(path, "rb") as file:
         try:
-            for record in tfrecord.read_records(file, compression):  # type: ignore[arg-type]
+            for record in tfrecord.read_records(file, compression):
                 event = _parsed(protos.Event, record)
                 if event is None:
                     others["unreadable"] += 1

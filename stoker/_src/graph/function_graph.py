@@ -21,6 +21,7 @@ from stoker._src.graph import context
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.definition import STATEFUL, find_definition
 from stoker._src.graph.graph import Graph, control_element
+from stoker._src.graph.interchange.function_def import function_def_of
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.tapes import no_tapes
 from stoker._src.graph.tensor import Operation, Tensor, out_of_scope
@@ -261,7 +262,8 @@ class FuncGraph(Graph):
 
 def note_handle(inner: Tensor, outer: Any) -> None:
     """What is known of a resource beyond its dtype goes with the handle into the function."""
-    if outer.dtype.base_dtype not in (dtypes.resource, dtypes.variant):
+    base = outer.dtype.base_dtype
+    if base not in (dtypes.resource, dtypes.variant) and not (base is dtypes.string and outer.dtype._is_ref_dtype):
         return
     noted = getattr(outer, "handle_shape", None)
     noted_dtype = getattr(outer, "handle_dtype", None)
@@ -276,6 +278,8 @@ def note_handle(inner: Tensor, outer: Any) -> None:
     variable = getattr(outer, "variable", None)
     if variable is not None:
         inner.variable = variable  # type: ignore[attr-defined]
+    elif not getattr(outer, "is_eager", False):
+        inner.made_by = getattr(outer, "made_by", outer.op)  # type: ignore[attr-defined]
 
 
 class Function:
@@ -348,8 +352,6 @@ class Function:
         return made
 
     def to_function_def(self) -> Any:
-        from stoker._src.graph.interchange.function_library import function_def_of
-
         return function_def_of(self)
 
     def __repr__(self) -> str:

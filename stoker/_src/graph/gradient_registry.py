@@ -53,7 +53,7 @@ def gradient_function(op: Any) -> Gradient | None:
         LookupError: there is none and nothing says that gradients stop.
     """
     override = op.attrs.get("_gradient_op_type")
-    if op.definition.calls and override not in _REGISTERED:
+    if op.definition.planning.calls and override not in _REGISTERED:
         override = None  # 1.15 registered the gradients of its calls one by one, in a process that is gone
     name = op.type if override is None else override
     if name in _REGISTERED:

@@ -11,16 +11,10 @@ import numpy as np
 
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
+from stoker._src.graph.definition import ShapeRule
+from stoker._src.graph.runtime_hooks import hooks
 from stoker._src.graph.static_values import constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-
-# Runs a kernel on fully known shapes without data; set by the ops room, which knows torch's meta device.
-_shapes_by_kernel: Callable[[Operation], list[Shape] | None] = lambda op: None  # noqa: E731
-
-
-def set_shapes_by_kernel(function: Callable[[Operation], list[Shape] | None]) -> None:
-    global _shapes_by_kernel
-    _shapes_by_kernel = function
 
 
 def infer_shapes(
@@ -36,25 +30,26 @@ def infer_shapes(
         InvalidArgumentError: the inputs' shapes do not fit the op.
     """
     definition = op.definition
-    rule = definition.shape_fn
+    rule = definition.shape_rule
+    infer = rule.function
     if definition.ranked:
         definition.check_ranks([shape_of(tensor).rank for tensor in op._inputs], op.attrs, running=False)
     if definition.measured:
         definition.check_lengths([shape_of(tensor) for tensor in op._inputs], op.attrs)
-    if rule is None:
+    if infer is None:
         if op.outputs and all(tensor.static_shape.known for tensor in op._inputs):
-            shapes = _shapes_by_kernel(op)
+            shapes = hooks.shapes_by_kernel(op)
             if shapes is not None:
                 return shapes
         return [UNKNOWN_SHAPE] * len(op.outputs)
     attrs = op.attrs
-    keywords = {name: op if name == "op" else attrs[name] for name in definition.shape_attrs}
-    if definition.plain and not definition.value_inputs and not definition.shape_inputs:
-        shapes = rule(*[shape_of(tensor) for tensor in op._inputs], **keywords)
+    keywords = {name: op if name == "op" else attrs[name] for name in rule.attrs}
+    if definition.plain and not rule.values and not rule.as_shapes:
+        shapes = infer(*[shape_of(tensor) for tensor in op._inputs], **keywords)
     else:
         arguments = definition.group(op._inputs, attrs)
-        view = functools.partial(_view, definition, shape_of, value_of)
-        shapes = rule(*[view(arg.name, x) for arg, x in zip(definition.inputs, arguments)], **keywords)
+        view = functools.partial(_view, rule, shape_of, value_of)
+        shapes = infer(*[view(arg.name, x) for arg, x in zip(definition.inputs, arguments)], **keywords)
     if definition.single:
         return [shapes]
     flat = definition.flatten_results(shapes)
@@ -67,13 +62,13 @@ def infer_shapes(
     return flat
 
 
-def _view(definition: Any, shape_of: Any, value_of: Any, name: str, tensor: Any) -> Any:
+def _view(rule: ShapeRule, shape_of: Any, value_of: Any, name: str, tensor: Any) -> Any:
     """An input as the rule asked for it: its value, the shape it spells, or its shape."""
-    if name in definition.value_inputs:
+    if name in rule.values:
         if isinstance(tensor, list):
             return [value_of(each) for each in tensor]
         return value_of(tensor)
-    if name in definition.shape_inputs:
+    if name in rule.as_shapes:
         return constant_value_as_shape(tensor, value_of)
     if isinstance(tensor, list):
         return [shape_of(each) for each in tensor]

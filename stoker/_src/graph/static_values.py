@@ -10,25 +10,12 @@ import numpy as np
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape
 from stoker._src.graph.definition import STATEFUL
+from stoker._src.graph.runtime_hooks import hooks
 from stoker._src.graph.tensor import Operation, Tensor
 
 _UNKNOWN: Any = object()
 _MOST_DIMENSIONS = 254
 _LIMIT = 4096  # elements: what is worth computing while a graph is built
-
-# Runs a pure kernel on arrays: (op, arrays) -> arrays or None. Set by the ops room.
-_evaluate: Callable[[Operation, list[np.ndarray]], list[np.ndarray] | None] = lambda op, arrays: None  # noqa: E731
-
-# Static shape readers for ops whose result is a shape or part of one, filled by the ops room: op type -> function.
-SHAPE_READERS: dict[str, Callable[[Operation, int], Shape]] = {}
-# Values of ops that depend only on the static shape of their input (Shape, Size, Rank): op type -> function, which gives
-# an array (or None), or for an op of several outputs a list of them.
-VALUE_READERS: dict[str, Callable[[Operation], Any]] = {}
-
-
-def set_evaluate(function: Callable[[Operation, list[np.ndarray]], list[np.ndarray] | None]) -> None:
-    global _evaluate
-    _evaluate = function
 
 
 def constant_value(tensor: Any, partial: bool = False) -> Any:
@@ -56,10 +43,9 @@ def _value_of(op: Operation, depth: int) -> Any:
     if op.static_value is not None:
         return op.static_value
     found = _UNKNOWN
-    if op.type == "Const":
-        found = [op.attrs["value"]]
-    elif op.type in VALUE_READERS:
-        value = VALUE_READERS[op.type](op)
+    read = op.definition.static_value_fn
+    if read is not None:
+        value = read(op)
         if isinstance(value, list):
             if any(each is None for each in value):
                 return value  # what is not known yet may become so: not remembered
@@ -74,7 +60,7 @@ def _value_of(op: Operation, depth: int) -> Any:
                 return _UNKNOWN  # an input may become known by set_shape: not remembered
             arrays.append(value[tensor.value_index])
         if sum(array.size for array in arrays) <= _LIMIT:
-            results = _evaluate(op, arrays)
+            results = hooks.evaluate(op, arrays)
             found = _UNKNOWN if results is None else results
     if found is not _UNKNOWN:
         op.static_value = found
@@ -108,9 +94,9 @@ def constant_value_as_shape(tensor: Any, value_of: Callable[[Any], np.ndarray | 
             if size < -1:
                 raise InvalidArgumentError(None, None, f"Invalid value in tensor used for shape: {size}")
         return Shape(None if size < 0 else int(size) for size in sizes)
-    reader = SHAPE_READERS.get(tensor.op.type)
-    if reader is not None:
-        return reader(tensor.op, tensor.value_index)
+    read = tensor.op.definition.spelled_shape_fn
+    if read is not None:
+        return read(tensor.op, tensor.value_index)
     length = tensor.static_shape.of_rank(1)[0]
     # What has more elements than a shape may have is none, and is not spelled.
     return UNKNOWN_SHAPE if length is None or length > _MOST_DIMENSIONS else Shape((None,) * length)

@@ -14,7 +14,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, shaping
-from stoker._src.ops.math import arithmetic
+from stoker._src.ops.math import arithmetic, clipping
 
 
 @export("image.convert_image_dtype")
@@ -52,7 +52,7 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
         with np.errstate(over="ignore"):  # halves end before some integers do
             scale = np.asarray(float(dtype.max) + 0.5).astype(source.as_numpy_dtype)
         scaled = arithmetic.multiply(image, scale, name="Mul")
-        return (casting.saturate_cast if saturate else casting.cast)(scaled, dtype, name=scope)
+        return (clipping.saturate_cast if saturate else casting.cast)(scaled, dtype, name=scope)
 
 
 def _between_integers(image: Tensor, source: DType, dtype: DType, saturate: bool, scope: str) -> Tensor:
@@ -60,8 +60,8 @@ def _between_integers(image: Tensor, source: DType, dtype: DType, saturate: bool
     if steps > wanted:
         # TensorFlow scales before it casts, so that nothing overflows.
         scaled = arithmetic.floordiv(image, steps // wanted)
-        return (casting.saturate_cast if saturate else casting.cast)(scaled, dtype, name=scope)
-    cast = casting.saturate_cast if saturate else casting.cast
+        return (clipping.saturate_cast if saturate else casting.cast)(scaled, dtype, name=scope)
+    cast = clipping.saturate_cast if saturate else casting.cast
     return arithmetic.multiply(cast(image, dtype), wanted // steps, name=scope)
 
 

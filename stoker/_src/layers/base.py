@@ -21,6 +21,7 @@ from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.trackable import Trackable
 from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.control_flow import branches_and_loops
 from stoker._src.ops.variables import variable_scope
@@ -105,7 +106,7 @@ def smart_cond(flag: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any
 
 
 @export(v1="layers.Layer")
-class Layer:
+class Layer(Trackable):
     """A function with variables: made once, called any number of times.
 
     Subclasses make variables in `build` (through `add_weight`) and compute in `call`.
@@ -327,6 +328,8 @@ class Layer:
             )
         self._losses.extend(each for each in penalties if each is not None)
         self._weights.append(weight)
+        if isinstance(weight, Trackable):
+            self._track_trackable(weight, name, overwrite=True)
         if trainable:
             self._marked_trainable.add(id(weight))
         return weight
@@ -446,7 +449,7 @@ class Layer:
         for output in nest.flatten(outputs):
             with name_scope("ActivityRegularizer"):
                 loss = self._activity_regularizer(output)
-                batch = casting.cast(shaping.shape(output)[0], loss.dtype.base_dtype)  # type: ignore[index]
+                batch = casting.cast(shaping.shape(output)[0], loss.dtype.base_dtype)
                 self.add_loss(loss / batch, inputs=inputs)
 
     def __deepcopy__(self, memo: Any) -> Layer:

@@ -145,10 +145,10 @@ class _Convolution(Layer):
         if batches is None or batches == 1:
             return self._finished(self._convolved(inputs))
         sizes = shaping.shape(inputs)
-        folded = shaping.reshape(inputs, joining.concat([[-1], sizes[batches:]], 0))  # type: ignore[index]
+        folded = shaping.reshape(inputs, joining.concat([[-1], sizes[batches:]], 0))
         folded.set_shape([None, *shape[batches:]])
         outputs = self._finished(self._convolved(folded))
-        result = shaping.reshape(outputs, joining.concat([sizes[:batches], shaping.shape(outputs)[1:]], 0))  # type: ignore[index]
+        result = shaping.reshape(outputs, joining.concat([sizes[:batches], shaping.shape(outputs)[1:]], 0))
         result.set_shape([*shape[:batches], *outputs.static_shape[1:]])
         return result
 
@@ -475,10 +475,9 @@ class _Transposed(_Convolution):
         known = list(inputs.static_shape)
         sizes = shaping.shape(inputs)
         spatial = [
-            self._grown(sizes[first + i] if known[first + i] is None else known[first + i], i)  # type: ignore[index]
-            for i in range(self.rank)
+            self._grown(sizes[first + i] if known[first + i] is None else known[first + i], i) for i in range(self.rank)
         ]
-        batch = sizes[0]  # type: ignore[index]
+        batch = sizes[0]
         whole = [batch, self.filters, *spatial] if first == 2 else [batch, *spatial, self.filters]
         function = conv_api.conv2d_transpose if self.rank == 2 else conv_api.conv3d_transpose
         outputs = function(

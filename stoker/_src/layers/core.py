@@ -113,7 +113,7 @@ class Dense(Layer):
             if shape.known:
                 sizes: Any = [*list(shape)[:-1], self.units]
             else:
-                sizes = joining.concat([shaping.SHAPE_OP(inputs)[:-1], [self.units]], 0)  # type: ignore[index]
+                sizes = joining.concat([shaping.SHAPE_OP(inputs)[:-1], [self.units]], 0)
             outputs = shaping.reshape(product, sizes, name=scope)
         outputs.set_shape(Shape((*shape.dims[:-1], self.units)))  # type: ignore[index]
         return outputs
@@ -175,7 +175,7 @@ class Dropout(Layer):
         if not isinstance(self.noise_shape, (list, tuple)):
             return self.noise_shape
         sizes = shaping.shape(inputs)
-        return [sizes[i] if size is None else size for i, size in enumerate(self.noise_shape)]  # type: ignore[index]
+        return [sizes[i] if size is None else size for i, size in enumerate(self.noise_shape)]
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return as_public(dims(input_shape))
@@ -213,7 +213,7 @@ class Flatten(Layer):
             return shaping.reshape(inputs, constants.constant([-1, numbers.prod(sizes[1:])]))
         if sizes[0] is not None:
             return shaping.reshape(inputs, constants.constant([sizes[0], -1]))
-        outputs = shaping.reshape(inputs, [shaping.shape(inputs)[0], -1])  # type: ignore[index]
+        outputs = shaping.reshape(inputs, [shaping.shape(inputs)[0], -1])
         outputs.set_shape(Shape((None, None)))
         return outputs
 

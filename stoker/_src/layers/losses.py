@@ -233,7 +233,7 @@ def huber_loss(
         quadratic = arithmetic.minimum(distance, delta)
         # The gradient of the linear part comes through the difference alone.
         linear = arithmetic.subtract(distance, quadratic)
-        losses = arithmetic.add(0.5 * arithmetic.multiply(quadratic, quadratic), arithmetic.multiply(delta, linear))  # type: ignore[operator]
+        losses = arithmetic.add(0.5 * arithmetic.multiply(quadratic, quadratic), arithmetic.multiply(delta, linear))
         return compute_weighted_loss(losses, weights, opened, loss_collection, reduction=reduction)
 
 
@@ -252,7 +252,7 @@ def log_loss(
         labels, predictions = _same_shape(labels, predictions)
         p: Any = predictions
         negated: Any = unary_functions.negative(arithmetic.multiply(labels, unary_functions.log(p + epsilon)))
-        losses = negated - arithmetic.multiply(1 - labels, unary_functions.log(1 - p + epsilon))  # type: ignore[operator]
+        losses = negated - arithmetic.multiply(1 - labels, unary_functions.log(1 - p + epsilon))
         return compute_weighted_loss(losses, weights, opened, loss_collection, reduction=reduction)
 
 
@@ -269,7 +269,7 @@ def hinge_loss(
     _required(labels=labels, logits=logits)
     with name_scope(scope, "hinge_loss", [logits, labels, weights]) as opened:
         labels, logits = _same_shape(labels, logits)
-        signs = arithmetic.subtract(2 * labels, shaping.ones_like(labels))  # type: ignore[operator]
+        signs = arithmetic.subtract(2 * labels, shaping.ones_like(labels))
         losses = activations.relu(arithmetic.subtract(shaping.ones_like(labels), arithmetic.multiply(signs, logits)))
         return compute_weighted_loss(losses, weights, opened, loss_collection, reduction=reduction)
 
@@ -295,7 +295,7 @@ def cosine_distance(
     with name_scope(scope, "cosine_distance_loss", [predictions, labels, weights]) as opened:
         labels, predictions = _same_shape(labels, predictions)
         product = reductions.reduce_sum(arithmetic.multiply(predictions, labels), axis=(axis,), keepdims=True)
-        losses = 1 - product  # type: ignore[operator]
+        losses = 1 - product
         return compute_weighted_loss(losses, weights, opened, loss_collection, reduction=reduction)
 
 
@@ -316,9 +316,9 @@ def mean_pairwise_squared_error(
             axes = ranges.range(1, ranges.rank(difference))
             squares = reductions.reduce_sum(unary_functions.square(difference), axis=axes, keepdims=True)
             count: Any = _number_present(difference, weights, per_batch=True)
-            first = 2.0 * arithmetic.divide_no_nan(squares, arithmetic.maximum(count - 1, 0), name="value")  # type: ignore[operator]
+            first = 2.0 * arithmetic.divide_no_nan(squares, arithmetic.maximum(count - 1, 0), name="value")
             total = reductions.reduce_sum(difference, axis=axes, keepdims=True)
-            second = 2.0 * arithmetic.divide_no_nan(  # type: ignore[operator]
+            second = 2.0 * arithmetic.divide_no_nan(
                 unary_functions.square(total),
                 arithmetic.maximum(arithmetic.multiply(count, count - 1), 0),
                 name="value",
@@ -329,7 +329,7 @@ def mean_pairwise_squared_error(
                 reductions.reduce_sum(count) > 0,
                 loss,
                 shaping.zeros_like(loss),
-                name="value",  # type: ignore[operator]
+                name="value",
             )
         add_loss(mean, loss_collection)
         return mean
@@ -380,7 +380,7 @@ def softmax_cross_entropy(
         labels: Any = casting.cast(onehot_labels, logits.dtype.base_dtype)
         logits.shape.assert_is_compatible_with(labels.shape)
         if label_smoothing > 0:
-            classes = casting.cast(shaping.shape(labels, optimize=False)[-1], logits.dtype.base_dtype)  # type: ignore[index]
+            classes = casting.cast(shaping.shape(labels, optimize=False)[-1], logits.dtype.base_dtype)
             labels = labels * (1.0 - label_smoothing) + label_smoothing / classes
         labels = shaping.stop_gradient(labels, name="labels_stop_gradient")
         losses = cross_entropy.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits, name="xentropy")

@@ -70,9 +70,9 @@ def matched(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Any, A
             labels = convert_to_tensor(labels)
             ranks = predictions.static_shape.rank, labels.static_shape.rank
             if None not in ranks:
-                if ranks[0] - ranks[1] == 1 and predictions.static_shape[-1] in (1, None):  # type: ignore[operator]
+                if ranks[0] - ranks[1] == 1 and predictions.static_shape[-1] in (1, None):
                     predictions = shaping.squeeze(predictions, [-1])
-                elif ranks[1] - ranks[0] == 1 and labels.static_shape[-1] in (1, None):  # type: ignore[operator]
+                elif ranks[1] - ranks[0] == 1 and labels.static_shape[-1] in (1, None):
                     labels = shaping.squeeze(labels, [-1])
             else:
                 predictions, labels = squeezed_like(predictions, labels), squeezed_like(labels, predictions)

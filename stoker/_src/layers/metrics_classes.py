@@ -57,7 +57,7 @@ def mean_iou(
         rows = casting.cast(reductions.reduce_sum(total, 0), dtypes.float32)
         columns = casting.cast(reductions.reduce_sum(total, 1), dtypes.float32)
         both = casting.cast(diagonals.DIAG_PART(total.value()), dtypes.float32)
-        union: Any = rows + columns - both  # type: ignore[operator]
+        union: Any = rows + columns - both
         present = reductions.reduce_sum(casting.cast(comparison.not_equal(union, 0.0), dtypes.float32))
         safe = selection.where(comparison.greater(union, 0.0), union, shaping.ones_like(union))
         overlaps = arithmetic.divide(both, safe)
@@ -132,7 +132,7 @@ def _dense_labels(labels: Any, predictions: Tensor) -> Tensor:
             raise ValueError(f"Labels of shape {labels.shape} are not for predictions of shape {predictions.shape}.")
         if found.known and wanted.known:
             return labels
-    examples = shaping.shape(labels)[:-1], shaping.shape(predictions)[:-1]  # type: ignore[index]
+    examples = shaping.shape(labels)[:-1], shaping.shape(predictions)[:-1]
     alike = comparison.logical_and(
         comparison.equal(ranges.rank(labels), ranges.rank(predictions)),
         reductions.reduce_all(comparison.equal(*examples)),
@@ -147,7 +147,7 @@ def _is_sparse(labels: Any) -> bool:
 
 def _first_of_its_kind(labels: Tensor) -> Tensor:
     """Which classes were not named before in their row: one named twice counts once."""
-    count = shaping.shape(labels)[-1]  # type: ignore[index]
+    count = shaping.shape(labels)[-1]
     same = comparison.equal(shaping.expand_dims(labels, -1), shaping.expand_dims(labels, -2))
     places = ranges.range(count)
     earlier = comparison.less(shaping.expand_dims(places, 0), shaping.expand_dims(places, 1))
@@ -332,7 +332,7 @@ def average_precision_at_k(
             fresh = comparison.logical_and(_first_of_its_kind(labels), comparison.greater_equal(labels, 0))
             named = reductions.reduce_sum(_as_double(fresh), -1)
         else:
-            named = casting.cast(shaping.shape(labels)[-1], dtypes.float64)  # type: ignore[index]
+            named = casting.cast(shaping.shape(labels)[-1], dtypes.float64)
         most = arithmetic.minimum(named, float(k))
         averages = arithmetic.divide(reductions.reduce_sum(precisions, -1), most)
         count = shaping.ones_like(averages)

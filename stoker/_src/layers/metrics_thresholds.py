@@ -122,12 +122,12 @@ def _area(counts: dict[str, Any], curve: str, method: str, name: str) -> Tensor:
     if curve == "PR" and method == "careful_interpolation":
         return _interpolated(tp, fp, fn)
     small = 1.0e-6
-    recall: Any = arithmetic.divide(tp + small, tp + fn + small)  # type: ignore[operator]
+    recall: Any = arithmetic.divide(tp + small, tp + fn + small)
     if curve == "ROC":
-        x: Any = arithmetic.divide(fp, fp + tn + small)  # type: ignore[operator]
+        x: Any = arithmetic.divide(fp, fp + tn + small)
         y: Any = recall
     else:
-        x, y = recall, arithmetic.divide(tp + small, tp + fp + small)  # type: ignore[operator]
+        x, y = recall, arithmetic.divide(tp + small, tp + fp + small)
     before, after = y[:-1], y[1:]
     if method == "minoring":
         height = arithmetic.minimum(before, after)
@@ -165,11 +165,11 @@ def _at_best(
     given: Any = arithmetic.divide(counts[fixed[0]], counts[fixed[0]] + counts[fixed[1]] + _EDGE)
     distance: Any = unary_functions.abs(given - wanted)
     if fixed == ("tp", "fn"):
-        last: Any = shaping.shape(distance)[0]  # type: ignore[index]
+        last: Any = shaping.shape(distance)[0]
         index = last - 1 - casting.cast(scans.argmin(selection.reverse(distance, [0]), 0), dtypes.int32)
     else:
         index = casting.cast(scans.argmin(distance, 0), dtypes.int32)
-    hit, miss = (convert_to_tensor(counts[key])[index] for key in shown)  # type: ignore[index]
+    hit, miss = (convert_to_tensor(counts[key])[index] for key in shown)
     return arithmetic.divide(hit, hit + miss + _EDGE, name=name)
 
 

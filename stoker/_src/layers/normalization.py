@@ -176,7 +176,7 @@ class BatchNormalization(Layer):
         if self.virtual_batch_size is None:
             return self._plain_call(inputs, training)
         sizes = shaping.shape(inputs)
-        parts = joining.concat([[self.virtual_batch_size, -1], sizes[1:]], 0)  # type: ignore[index]
+        parts = joining.concat([[self.virtual_batch_size, -1], sizes[1:]], 0)
         outputs = self._plain_call(shaping.reshape(inputs, parts), training)
         return shaping.reshape(outputs, sizes)
 

@@ -62,7 +62,7 @@ def _checked_lengths(sequence_length: Any, batch_size: Any) -> Any:
     if context.executing_eagerly():
         return lengths
     check = assertions.assert_op(
-        comparison.equal(shaping.shape(lengths)[0], batch_size),  # type: ignore[index]
+        comparison.equal(shaping.shape(lengths)[0], batch_size),
         ["Expected a sequence_length for each example of the batch:", shaping.shape(lengths), "batch size", batch_size],
     )
     with control_dependencies([check]):
@@ -107,9 +107,9 @@ def dynamic_rnn(
             flat = [_swapped(x) for x in flat]
         first = flat[0]
         sizes = shaping.shape(first)
-        steps = sizes[0]  # type: ignore[index]
+        steps = sizes[0]
         known = first.static_shape[1]
-        batch_size = sizes[1] if known is None else known  # type: ignore[index]
+        batch_size = sizes[1] if known is None else known
         lengths = _checked_lengths(sequence_length, batch_size)
         state = _initial_state(cell, initial_state, batch_size, dtype)
         structure = inputs
@@ -258,7 +258,7 @@ def static_rnn(
         if first.static_shape.rank == 0:
             raise ValueError(f"The inputs of a step must have a batch dimension, got {first}.")
         known = first.static_shape[0]
-        batch_size = shaping.shape(first)[0] if known is None else known  # type: ignore[index]
+        batch_size = shaping.shape(first)[0] if known is None else known
         state = _initial_state(cell, initial_state, batch_size, dtype)
         lengths = _checked_lengths(sequence_length, batch_size)
         outputs: list[Any] = []
@@ -393,7 +393,7 @@ def raw_rnn(
         finished, next_input, state, emit, loop_state = steer(time, None, None, None)
         first = convert_to_tensor(nest.flatten(next_input)[0])
         known = first.static_shape[0]
-        batch_size = shaping.shape(first)[0] if known is None else known  # type: ignore[index]
+        batch_size = shaping.shape(first)[0] if known is None else known
         has_loop_state = loop_state is not None
         loop_state = constants.constant(0, dtypes.int32) if not has_loop_state else loop_state
         next_input = nest.map_structure(convert_to_tensor, next_input)

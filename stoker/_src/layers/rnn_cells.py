@@ -13,6 +13,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.trackable import Trackable
 from stoker._src.layers.base import InputSpec, Layer, as_activation, dims
 from stoker._src.ops.array import joining, shaping
 from stoker._src.ops.linalg import matrix_products
@@ -111,7 +112,7 @@ class RNNCell(Layer):
                 raise ValueError(f"batch size from input tensor is different from the input param. Input tensor batch: {found}, batch_size: {batch_size}")  # fmt: skip
             if dtype is not None and as_dtype(dtype) is not inputs.dtype.base_dtype:
                 raise ValueError(f"dtype from input tensor is different from the input param. Input tensor dtype: {inputs.dtype}, dtype: {dtype}")  # fmt: skip
-            batch_size = shaping.shape(inputs)[0]  # type: ignore[index]
+            batch_size = shaping.shape(inputs)[0]
             dtype = inputs.dtype
         if batch_size is None or dtype is None:
             raise ValueError(f"batch_size and dtype cannot be None while constructing initial state: batch_size={batch_size}, dtype={dtype}")  # fmt: skip
@@ -241,9 +242,9 @@ class GRUCell(_LayerCell):
     def call(self, inputs: Any, state: Any) -> Any:
         gates = matrix_products.matmul(joining.concat([inputs, state], 1), self._gate_kernel)
         r, u = joining.split(unary_functions.sigmoid(bias.bias_add(gates, self._gate_bias)), 2, 1)
-        candidate = matrix_products.matmul(joining.concat([inputs, r * state], 1), self._candidate_kernel)  # type: ignore[operator]
+        candidate = matrix_products.matmul(joining.concat([inputs, r * state], 1), self._candidate_kernel)
         c = self._activation(bias.bias_add(candidate, self._candidate_bias))
-        output = u * state + (1 - u) * c  # type: ignore[operator]
+        output = u * state + (1 - u) * c
         return output, output
 
 
@@ -394,12 +395,12 @@ class LSTMCell(_LayerCell):
         gates = bias.bias_add(matrix_products.matmul(joining.concat([inputs, h], 1), self._kernel), self._bias)
         i, j, f, o = joining.split(gates, 4, 1)
         sigmoid, act, peep = unary_functions.sigmoid, self._activation, self._use_peepholes
-        f = f + self._forget_bias  # type: ignore[operator]
+        f = f + self._forget_bias
         new_c = sigmoid(f + self._w_f * c if peep else f) * c
-        new_c = new_c + sigmoid(i + self._w_i * c if peep else i) * act(j)  # type: ignore[operator]
+        new_c = new_c + sigmoid(i + self._w_i * c if peep else i) * act(j)
         if self._cell_clip is not None:
             new_c = clipping.clip_by_value(new_c, -self._cell_clip, self._cell_clip)
-        new_h = sigmoid(o + self._w_o * new_c if peep else o) * act(new_c)  # type: ignore[operator]
+        new_h = sigmoid(o + self._w_o * new_c if peep else o) * act(new_c)
         if self._num_proj is not None:
             new_h = matrix_products.matmul(new_h, self._projection)
             if self._proj_clip is not None:
@@ -423,6 +424,9 @@ class MultiRNNCell(RNNCell):
         if not isinstance(cells, (list, tuple)):
             raise TypeError(f"cells must be a list or tuple, but saw: {cells}.")
         self._cells, self._state_is_tuple = list(cells), state_is_tuple
+        for number, cell in enumerate(cells):
+            if isinstance(cell, Trackable):
+                self._track_trackable(cell, f"cell-{number}")
         if not state_is_tuple and any(isinstance(cell.state_size, (tuple, list)) for cell in cells):
             raise ValueError("Some cells return tuples of states, but the flag state_is_tuple is not set.")
 

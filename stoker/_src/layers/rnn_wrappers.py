@@ -15,6 +15,7 @@ from stoker._src.graph.scopes import device as placed_on
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.trackable import Trackable
 from stoker._src.layers.rnn_cells import LSTMStateTuple, RNNCell, check_cell
 from stoker._src.ops.control_flow.tensor_array import TensorArray
 from stoker._src.ops.math import unary_functions
@@ -29,6 +30,8 @@ class _Wrapper(RNNCell):
     def __init__(self, cell: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cell = cell
+        if isinstance(cell, Trackable):
+            self._track_trackable(cell, "cell")
 
     @property
     def wrapped_cell(self) -> Any:
@@ -218,7 +221,7 @@ class ResidualWrapper(_Wrapper):
 
         def added(into: Tensor, out: Tensor) -> Any:
             into.shape.assert_is_compatible_with(out.shape)
-            return into + out  # type: ignore[operator]
+            return into + out
 
         if self._residual_fn is not None:
             return self._residual_fn(inputs, outputs), new_state

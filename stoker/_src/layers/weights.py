@@ -78,10 +78,10 @@ def squeezed_like(x: Tensor, other: Tensor, expand: bool = False) -> Tensor:
     if last not in (1, None) and not expand:
         return x
     mine, theirs = ranges.rank(x), ranges.rank(other)
-    more = comparison.equal(mine, theirs + 1)  # type: ignore[operator]
-    sizes = shaping.shape(x)[: mine - casting.cast(more, dtypes.int32)]  # type: ignore[index,operator]
+    more = comparison.equal(mine, theirs + 1)
+    sizes = shaping.shape(x)[: mine - casting.cast(more, dtypes.int32)]
     if expand:
-        less = comparison.logical_and(comparison.equal(mine + 1, theirs), comparison.not_equal(mine, 0))  # type: ignore[operator]
+        less = comparison.logical_and(comparison.equal(mine + 1, theirs), comparison.not_equal(mine, 0))
         sizes = joining.concat([sizes, shaping.fill([casting.cast(less, dtypes.int32)], 1)], 0)
     return shaping.reshape(x, sizes)
 

@@ -131,7 +131,7 @@ class Placement:
     def kernel(self, op: Operation, kernel: Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
         """The kernel that brings `op`'s data together, and what to add to its name."""
         wanted = self.requested(op)
-        if self.gpu is None or op.definition.traits & _UNMOVED or op.definition.calls:
+        if self.gpu is None or op.definition.traits & _UNMOVED or op.definition.planning.calls:
             return "", kernel  # what a function is called with is placed by the ops of its body
         if wanted is None:
             makes = not op._inputs or all(arg.host for arg in op.definition.inputs)

@@ -15,8 +15,9 @@ from stoker._src.base.errors import (
     ResourceExhaustedError,
     UnimplementedError,
 )
+from stoker._src.base.faults import own_fault
 from stoker._src.base.shapes import Shape
-from stoker._src.graph.definition import Kernel
+from stoker._src.graph.definition import Kernel, ShapeRule
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import to_numpy
 
@@ -39,6 +40,11 @@ def explain_failure(error: BaseException, op: Any, values: list[Any] | None = No
         if better is not None:
             better._op = node
             return better
+    fault = None if _is_misfit(error, op, values) else own_fault(error, op)
+    if fault is not None:
+        if isinstance(fault, OpError):
+            fault._op = node
+        return fault
     name = "" if op is None else f"{op.type}: "
     described = "" if values is None else f" (inputs: {', '.join(describe_value(value) for value in values)})"
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _wants_memory(error):
@@ -56,6 +62,16 @@ def explain_failure(error: BaseException, op: Any, values: list[Any] | None = No
 
 # What kernels raise where inputs are of other ranks, sizes or kinds than they rely on.
 _MISFITS = (RuntimeError, TypeError, IndexError, ArithmeticError, AttributeError)
+
+
+def _is_misfit(error: Exception, op: Any, values: list[Any] | None) -> bool:
+    """Whether a kernel was given a list where it wants a single number (or the other way round), or strings for numbers."""
+    if op is None:
+        return False
+    if isinstance(error, TypeError):
+        return "'list'" in str(error) and any(arg.host for arg in op.definition.inputs)
+    strings = isinstance(error, AttributeError) and str(error).startswith("'numpy.ndarray' object has no attribute")
+    return strings and any(isinstance(value, np.ndarray) for value in values or ())
 
 
 def _wants_memory(error: Exception) -> bool:
@@ -98,15 +114,15 @@ def check_shapes(op: Any, arguments: list[Any]) -> None:
     Raises:
         InvalidArgumentError: they do not fit.
     """
-    definition = op.definition
-    if definition.shape_fn is None:
+    rule = op.definition.shape_rule
+    if rule.function is None:
         return
-    keywords = {name: op if name == "op" else op.attrs[name] for name in definition.shape_attrs}
+    keywords = {name: op if name == "op" else op.attrs[name] for name in rule.attrs}
     seen = [
-        [_seen(definition, arg.name, each) for each in item] if arg.is_list else _seen(definition, arg.name, item)
-        for arg, item in zip(definition.inputs, arguments)
+        [_seen(rule, arg.name, each) for each in item] if arg.is_list else _seen(rule, arg.name, item)
+        for arg, item in zip(op.definition.inputs, arguments)
     ]
-    definition.shape_fn(*seen, **keywords)
+    rule.function(*seen, **keywords)
 
 
 def checked_kernel(op: Operation) -> Kernel:
@@ -118,21 +134,21 @@ def checked_kernel(op: Operation) -> Kernel:
     @functools.wraps(kernel)
     def checked(*arguments: Any, **keywords: Any) -> Any:
         definition.check_narrow(op.attrs)
-        if definition.enforced or definition.is_late:
+        if definition.shape_rule.enforced or definition.shape_rule.late:
             check_shapes(op, list(arguments))
         return kernel(*arguments, **keywords)
 
     return checked
 
 
-def _seen(definition: Any, name: str, value: Any) -> Any:
+def _seen(rule: ShapeRule, name: str, value: Any) -> Any:
     """An input as the shape rule asked for it."""
     if isinstance(value, (bool, int, float, list)):  # a `host` input
         value = np.asarray(value)
     if not hasattr(value, "shape"):
         return Shape(None)
-    if name in definition.value_inputs:
+    if name in rule.values:
         return value if isinstance(value, np.ndarray) else to_numpy(value)
-    if name in definition.shape_inputs:
+    if name in rule.as_shapes:
         return Shape(None if size < 0 else size for size in value.tolist())
     return Shape(value.shape)

@@ -12,7 +12,8 @@ import typing
 
 import stoker._src.ops  # noqa: F401  (defines every op)
 from stoker._src.base.export import export_constant
-from stoker._src.graph.definition import MISSING, OpDefinition, all_definitions
+from stoker._src.graph.attributes import MISSING
+from stoker._src.graph.definition import OpDefinition, all_definitions
 
 # Arguments whose Python name is not the op's own.
 _REDUCTION = {"reduction_indices": "axis"}
@@ -56,7 +57,7 @@ class RawOp:
         return _signature(self._definition)
 
     @property
-    def __doc__(self) -> str:  # type: ignore[override]
+    def __doc__(self) -> str:
         return f"The op {self.__name__}{self.__signature__}. Arguments go by keyword."
 
     def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:

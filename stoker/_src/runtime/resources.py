@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ResourceManager:
-    """Resources of one session (or of eager mode). Safe to use from many threads."""
+    """Resources of one worker. Safe to use from many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -45,16 +45,15 @@ class ResourceManager:
 
 
 class NodeContext:
-    """What a kernel that asks for `ctx` receives: the owner's resources, and a place for the node's own state.
+    """What a kernel that asks for `ctx` receives: the worker's resources, and a place for the node's own state.
 
-    `state` starts as None and belongs to one node in one session: a random op keeps its generator there.
+    `state` starts as None and belongs to one node on one worker: a random op keeps its generator there.
     """
 
-    __slots__ = ("device", "name", "resources", "session", "state")
+    __slots__ = ("device", "name", "resources", "state")
 
-    def __init__(self, name: str, resources: ResourceManager, session: Any = None, device: Any = None) -> None:
+    def __init__(self, name: str, resources: ResourceManager, device: Any = None) -> None:
         self.name = name
         self.resources = resources
-        self.session = session
         self.device = device
         self.state: Any = None

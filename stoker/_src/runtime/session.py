@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import os
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -14,164 +11,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from stoker._src.base import dtypes, settings
-from stoker._src.base.errors import CancelledError, InvalidArgumentError, NotFoundError
+from stoker._src.base import settings
+from stoker._src.base.errors import CancelledError, InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
-from stoker._src.formats.protos import ConfigProto, RunOptions
+from stoker._src.formats.protos import ConfigProto
 from stoker._src.graph import context, placement_log
 from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import to_numpy
-from stoker._src.ops.support.waiting import RunState, running
-from stoker._src.runtime import composites as composites  # registers what SparseTensor and its like are made of
-from stoker._src.runtime.devices import DeviceAttributes, Placement, described
-from stoker._src.runtime.feeds import converter, expand_feeds
+from stoker._src.runtime.devices import DeviceAttributes
+from stoker._src.runtime.feeds import expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
-from stoker._src.runtime.functions.bodies import FunctionCompiler, step_failure
-from stoker._src.runtime.locks import Holding, VariablesLock
 from stoker._src.runtime.memory import keep_freed_memory
-from stoker._src.runtime.plan.by_shape import ByShape
-from stoker._src.runtime.plan.cuda_graphs import repeated
-from stoker._src.runtime.plan.emit import Step, emit
-from stoker._src.runtime.plan.planner import Planner
-from stoker._src.runtime.resources import NodeContext, ResourceManager
-from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_metadata
-
-
-class Plan:
-    """A compiled run: `fetches` and `feeds` of one kind, ready to be called with values."""
-
-    def __init__(
-        self, session: BaseSession, fetch: FetchPlan, feeds: list[Tensor], shapes: list[Shape] | None = None
-    ) -> None:
-        """`shapes` are those of the first values that will be fed, where they are known."""
-        self.fetch = fetch
-        self.feeds = feeds
-        self.fed = [i for i, tensor in enumerate(fetch.tensors) if tensor in feeds]
-        self.expands_feeds = False  # keys of the feed_dict are structures or composites
-        self.graph_changes = session.graph.changes
-        self.converters = [session._feed_converter(tensor) for tensor in feeds]
-        self._session = weakref.ref(session)
-        by_shape = session._placement.gpu is None and self._is_by_shape()
-        planner = self._planner(feed_shapes=shapes if by_shape else None).build()
-        self.ops = planner.ops
-        for op in self.ops:
-            session._placement.requested(op)
-        self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
-        self.locks = self.writes or self.reads or self.blocks
-        self.traced_step: Step | None = None  # node by node: made for the first traced run
-        self.repeated = repeated(planner)
-        self.shaped = ByShape(self._shaped_step, lambda: self.step) if by_shape else None
-        if self.shaped is None or shapes is None:
-            self.step = emit(planner)
-        else:
-            self.shaped.steps[tuple([shape.dims for shape in shapes])] = emit(planner)
-        self.times: dict[int, float] = {}  # seconds of each line in the last traced run
-        if os.environ.get("STOKER_DEBUG") == "plan":
-            print(self.explain(), file=sys.stderr)
-
-    def _is_by_shape(self) -> bool:
-        """Whether to compile for the shapes of feeds: the graph does not know all of them."""
-        data = all(tensor.dtype not in (dtypes.resource, dtypes.variant) for tensor in self.feeds)
-        return data and not all(tensor.static_shape.known for tensor in self.feeds)
-
-    def _planner(self, **options: Any) -> Planner:
-        session = self._session()
-        assert session is not None  # it is running this plan
-        return Planner(
-            self.fetch.tensors,
-            self.fetch.targets,
-            self.feeds,
-            session._node_context,
-            session._compile_function,
-            **options,
-        )
-
-    @functools.cached_property
-    def step(self) -> Step:
-        """The step for feeds of any shape."""
-        return emit(self._planner().build())
-
-    def _shaped_step(self, shapes: list[Shape]) -> Step:
-        return emit(self._planner(feed_shapes=shapes).build())
-
-    def _function(self, values: Any) -> Any:
-        """The compiled function for these feeds."""
-        if self.shaped is not None:
-            return self.shaped.function(values)
-        function = self.step.function
-        return function if self.repeated is None else self.repeated.function(function, values)
-
-    def execute(self, session: BaseSession, values: list[Any], options: Any = None, metadata: Any = None) -> list[Any]:
-        """Runs the step on converted feeds; the fetched values as kernels gave them."""
-        if options is not None or metadata is not None or self.blocks:
-            return self._execute_watched(session, values, options, metadata)
-        if not self.locks:
-            try:
-                return self._function(values)(None, *values)
-            except BaseException as error:
-                raise self._failure(error) from error
-        holding = Holding(session._variables_lock, writes=self.writes)
-        try:
-            holding.resume()
-            return self._function(values)(holding, *values)
-        except BaseException as error:
-            raise self._failure(error) from error
-        finally:
-            holding.pause()
-
-    def _execute_watched(self, session: BaseSession, values: list[Any], options: Any, metadata: Any) -> list[Any]:
-        """A run that may block, has a deadline, or is traced."""
-        for name, message in (("options", options), ("run_metadata", metadata)):
-            if message is not None and not hasattr(message, "SerializeToString"):
-                raise TypeError(f"Argument `{name}` must be a message, but got {type(message)!r}.")
-        timeout = session._timeout if options is None or not options.timeout_in_ms else options.timeout_in_ms
-        state = RunState(timeout)
-        touches = self.writes or self.reads
-        holding = Holding(session._variables_lock, writes=self.writes, state=state, touches=touches)
-        session._started(state)
-        if options is not None and options.output_partition_graphs and metadata is not None:
-            fill_partition_graph(metadata, self.step.planner)
-        traced = options is not None and options.trace_level >= RunOptions.SOFTWARE_TRACE and metadata is not None
-        try:
-            with running(state):
-                holding.resume()
-                if not traced:
-                    return self._function(values)(holding, *values)
-                if self.traced_step is None:
-                    self.traced_step = emit(self._planner(with_programs=False).build())
-                function, instructions = self.traced_step.timed()
-                ticks = Ticks()
-                results = function(ticks, holding, *values)
-                self.times = {line: end - begin for line, begin, end in ticks.spans()}
-                fill_run_metadata(metadata, ticks, instructions)
-                return results
-        except BaseException as error:
-            raise self._failure(error) from error
-        finally:
-            holding.end()
-            session._ended(state)
-
-    def _failure(self, error: BaseException) -> BaseException:
-        """The error to raise: with the node whose line failed, and what that line was given."""
-        return step_failure(error, *self._steps())
-
-    def _steps(self) -> list[Step]:
-        """All that were compiled."""
-        made = [self.traced_step, self.__dict__.get("step"), *(self.shaped.steps.values() if self.shaped else ())]
-        return [step for step in made if step is not None]
-
-    def explain(self) -> str:
-        """The step's source, each line with the node it runs and (after a traced run) its time."""
-        step = self._steps()[0]
-        lines = step.source.splitlines()
-        width = max(len(line) for line in lines)
-        for index, (number, instruction) in enumerate(step.lines.items()):
-            if instruction.op is not None:
-                spent = f"  {self.times[index] * 1e6:9.1f} us" if index in self.times else ""
-                lines[number - 1] = f"{lines[number - 1]:<{width}}  # {instruction.op.name}{spent}"
-        return "\n".join(lines)
+from stoker._src.runtime.plan.planner import prune
+from stoker._src.runtime.targets import Runner, RunPlan, open_target, reset_target
 
 
 def _shapes_of(feed_dict: Any) -> list[Shape] | None:
@@ -202,25 +56,13 @@ def public(value: Any) -> Any:
     return value
 
 
+_MOST_PLANS = 512  # of one session: a program that makes fetches for ever must not fill the memory
 _partial_run_numbers = itertools.count()
 _live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
 
 
-def _checked_target(target: str | bytes | None) -> str:
-    """Where a session runs, as text.
-
-    Raises:
-        NotFoundError: no such kind of place.
-        NotImplementedError: a server.
-    """
-    text = target.decode() if isinstance(target, bytes) else target or ""
-    if text.startswith("grpc://"):
-        raise NotImplementedError(f"Sessions on servers are missing: {text}")
-    if text:
-        raise NotFoundError(
-            None, None, f'No session factory registered for the given session options: {{target: "{text}"}}'
-        )
-    return text
+def _text(target: str | bytes | None) -> str:
+    return target.decode() if isinstance(target, bytes) else target or ""
 
 
 class BaseSession:
@@ -236,23 +78,17 @@ class BaseSession:
                 raise TypeError(f"Argument `config` must be a tf.ConfigProto, but got {type(config)!r}.")
             config = ConfigProto.FromString(config.SerializeToString())
         self._graph = context.get_default_graph() if graph is None else graph
-        self._target = _checked_target(target)
+        self._target = _text(target)
         self._config = ConfigProto() if config is None else config
-        self._timeout = self._config.operation_timeout_in_ms
+        self._runner = open_target(self._target, self._config)
         if self._config.intra_op_parallelism_threads > 0:
             torch.set_num_threads(self._config.intra_op_parallelism_threads)
         keep_freed_memory()
-        self._placement = Placement(self._config)
         self._logged: weakref.WeakSet[Operation] = weakref.WeakSet()  # ops whose device has been written down
-        self._compile_function = FunctionCompiler(self._node_context, self._placement, self._config)
         settings.sessions_without_rewrite |= not settings.mixed_precision_rewrite
         self._closed = False
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, RunPlan] = {}
         self._planning = threading.Lock()
-        self._resources = ResourceManager()
-        self._variables_lock = VariablesLock()
-        self._contexts: weakref.WeakKeyDictionary[Operation, NodeContext] = weakref.WeakKeyDictionary()
-        self._running: set[RunState] = set()
         self._partial_runs: dict[str, _PartialRun] = {}
         _live_sessions.add(self)
 
@@ -304,14 +140,14 @@ class BaseSession:
         elif plan.expands_feeds:
             feed_dict = expand_feeds(self._graph, feed_dict)
         values = [convert(value) for convert, value in zip(plan.converters, feed_dict.values())] if feed_dict else ()
-        results = plan.execute(self, values, options, run_metadata)  # type: ignore[arg-type]
+        results = plan.execute(values, options, run_metadata)  # type: ignore[arg-type]
         fetched = [public(value) for value in results]
         for position in plan.fed:  # what was fed comes back as the array it became, also a single number
             value = fetched[position]
             fetched[position] = np.asarray(value, dtype=object if isinstance(value, bytes) else None)
         return plan.fetch.build(fetched)
 
-    def _structured_key(self, fetches: Any, feed_dict: Any) -> tuple[Any, Plan | None]:
+    def _structured_key(self, fetches: Any, feed_dict: Any) -> tuple[Any, RunPlan | None]:
         """The key of a plan that was not found at once, and that plan if it is known.
 
         Dictionaries and nested lists have no hash, and a named tuple equals a plain one: what stands inside of other
@@ -328,7 +164,7 @@ class BaseSession:
         except TypeError:
             return None, None
 
-    def _plan(self, fetches: Any, feed_dict: Any, key: Any) -> Plan:
+    def _plan(self, fetches: Any, feed_dict: Any, key: Any) -> RunPlan:
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         if self._graph.version == 0:
@@ -338,12 +174,14 @@ class BaseSession:
                 f"The feed_dict must be a dictionary from tensors to values, got {type(feed_dict).__name__}."
             )
         feeds = self._feed_tensors(feed_dict)
-        fetch = FetchPlan(self._graph, fetches, self)
+        fetch = FetchPlan(self._graph, fetches, self._runner)
         if len({*feeds}) != len(feeds):
             raise ValueError("A tensor is fed twice, under two names.")
         with self._planning:
-            plan = Plan(self, fetch, feeds, _shapes_of(feed_dict))
+            plan = self._runner.plan(self._graph, fetch, feeds, _shapes_of(feed_dict))
             if key is not None:
+                if len(self._plans) >= _MOST_PLANS:
+                    self._plans.pop(next(iter(self._plans), None), None)  # the oldest; it is made again if it is needed
                 self._plans[key] = plan
         if self._config.log_device_placement or placement_log.enabled:
             self._log_placement(plan.ops)
@@ -354,7 +192,7 @@ class BaseSession:
         for op in ops:
             if op not in self._logged:
                 self._logged.add(op)
-                placement_log.placed(op.name, op.type, self._placement.name(op))
+                placement_log.placed(op.name, op.type, self._runner.device_of(op))
 
     def _feed_tensors(self, feed_dict: Any) -> list[Tensor]:
         tensors: list[Tensor] = []
@@ -368,21 +206,6 @@ class BaseSession:
                 raise ValueError(f"Tensor {tensor.name} may not be fed.")
             tensors.append(tensor)
         return tensors
-
-    def _feed_converter(self, tensor: Tensor) -> Callable[[Any], Any]:
-        """What is done with a value fed for `tensor`: checked, made a torch tensor, taken to where data starts."""
-        convert = converter(tensor)
-        if self._placement.gpu is None:
-            return convert
-        return lambda value: self._placement.data(convert(value))
-
-    def _node_context(self, op: Operation) -> NodeContext:
-        found = self._contexts.get(op)
-        if found is None:
-            found = self._contexts[op] = NodeContext(
-                op.name, self._resources, self, self._placement.variable_device(op)
-            )
-        return found
 
     def explain(self, fetches: Any, feeds: Any = ()) -> str:
         """The plan of a run as Python source: one line for each kernel call, with the node it belongs to.
@@ -416,7 +239,7 @@ class BaseSession:
             if len(values) != len(feeds):
                 raise TypeError(f"This callable takes {len(feeds)} values, but {len(values)} were given.")
             converted = [convert(value) for convert, value in zip(plan.converters, values)]
-            results = plan.execute(self, converted, options, run_metadata)
+            results = plan.execute(converted, options, run_metadata)
             return plan.fetch.build([public(value) for value in results])
 
         return call if accept_options else lambda *values: call(*values)
@@ -447,21 +270,12 @@ class BaseSession:
         run = self._partial_runs.get(handle)
         if run is None:
             raise _misused(f"{handle!r} is no handle that partial_run_setup returned.")
-        results = run.go_on(self, FetchPlan(self._graph, fetches), feed_dict or {})
+        feeds = dict(zip(self._feed_tensors(feed_dict), (feed_dict or {}).values()))
+        results = run.go_on(self._graph, self._runner, FetchPlan(self._graph, fetches), feeds)
         run.forget_if_ended()
         return results
 
     # -- life ----------------------------------------------------------------------------------------------------
-
-    def _started(self, state: RunState) -> None:
-        with self._planning:
-            self._running.add(state)
-            if self._closed:
-                state.cancel()
-
-    def _ended(self, state: RunState) -> None:
-        with self._planning:
-            self._running.discard(state)
 
     def close(self) -> None:
         """Ends the session: runs that wait are cancelled, variables are forgotten."""
@@ -469,11 +283,8 @@ class BaseSession:
             if self._closed:
                 return
             self._closed = True
-            running_now = list(self._running)
-        for state in running_now:
-            state.cancel()
+        self._runner.close()
         self._plans.clear()
-        self._resources.reset()
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices this session can use.
@@ -483,7 +294,7 @@ class BaseSession:
         """
         if self._closed:
             raise CancelledError(None, None, "Session has been closed.")
-        return described(self._placement)
+        return self._runner.list_devices()
 
     def as_default(self) -> Any:
         """A context in which this is the session of `Tensor.eval` and `Operation.run`."""
@@ -511,42 +322,41 @@ class _PartialRun:
             self.ended = True
             self.known = dict.fromkeys(self.known)
 
-    def go_on(self, session: BaseSession, fetch: FetchPlan, feed_dict: Any) -> Any:
+    def go_on(self, graph: Graph, runner: Runner, fetch: FetchPlan, feeds: dict[Tensor, Any]) -> Any:
         for element in (*fetch.tensors, *fetch.targets):
             if element not in self.allowed:
                 raise _misused(f"{element.name} was not among the fetches of partial_run_setup.")
         given = {}
-        for tensor, value in zip(session._feed_tensors(feed_dict), feed_dict.values()):
+        for tensor, value in feeds.items():
             if tensor not in self.feeds:
                 raise _misused(f"{tensor.name} was not among the feeds of partial_run_setup.")
             if tensor in self.known:
                 raise _misused(f"{tensor.name} was already fed in this partial run.")
-            given[tensor] = session._feed_converter(tensor)(value)
+            given[tensor] = runner.converter(tensor)(value)
         if self.ended:
             raise _misused("This partial run has ended: all that it was set up for has been fetched.")
         before = dict(self.known)
         self.known.update(given)
         try:
-            self._compute(session, fetch)
+            self._compute(graph, runner, fetch)
         except BaseException:
             self.known = before  # A piece that failed may be tried again with other feeds.
             raise
         return fetch.build([public(self.known[tensor]) for tensor in fetch.tensors])
 
-    def _compute(self, session: BaseSession, fetch: FetchPlan) -> None:
+    def _compute(self, graph: Graph, runner: Runner, fetch: FetchPlan) -> None:
         # A reference that was fetched is not fed again: ops that write to it need the variable, not its value.
         feeds = [tensor for tensor in self.known if not tensor.dtype._is_ref_dtype]
         targets = [op for op in fetch.targets if op not in self.ran]
-        wanted = FetchPlan(session.graph, [[t for t in fetch.tensors if t not in self.known], targets])
-        needed = Planner(wanted.tensors, wanted.targets, feeds, session._node_context, session._compile_function)
-        needed.build()
+        needed, _ = prune([t for t in fetch.tensors if t not in self.known], targets, set(feeds))
+        ops = sorted(needed, key=lambda op: op._id)
         # Everything that runs now is fetched, so that the next piece starts from it.
-        fresh = [t for op in needed.ops for t in op.outputs if t not in self.known and not t.dtype._is_ref_dtype]
+        fresh = [t for op in ops for t in op.outputs if t not in self.known and not t.dtype._is_ref_dtype]
         fresh += [t for t in fetch.tensors if t.dtype._is_ref_dtype and t not in self.known]
-        everything = FetchPlan(session.graph, [fresh, targets])
-        plan = Plan(session, everything, feeds)
-        self.known.update(zip(fresh, plan.execute(session, [self.known[tensor] for tensor in feeds])))
-        self.ran.update(needed.ops)
+        everything = FetchPlan(graph, [fresh, targets])
+        plan = runner.plan(graph, everything, feeds)
+        self.known.update(zip(fresh, plan.execute([self.known[tensor] for tensor in feeds])))
+        self.ran.update(ops)
 
 
 @export(v1="Session")
@@ -574,10 +384,11 @@ class Session(BaseSession):
     @staticmethod
     def reset(target: str, containers: Any = None, config: Any = None) -> None:
         """Forgets the resources in `containers` (all by default) of every session on `target`, and closes those sessions."""
-        target = _checked_target(target)
+        target, wanted = _text(target), list(containers) if containers else None
+        reset_target(target, wanted, config)
         for session in list(_live_sessions):
             if session._target == target:
-                session._resources.reset(None if not containers else list(containers))
+                session._runner.reset(wanted)
                 session.close()
 
 

@@ -62,7 +62,7 @@ def _exponential(learning_rate: Any, step: Any, decay_steps: Any, decay_rate: An
     rate = _rate(learning_rate)
     dtype = rate.dtype.base_dtype
     decay_steps, decay_rate = casting.cast(decay_steps, dtype), casting.cast(decay_rate, dtype)
-    exponent = casting.cast(step, dtype) / decay_steps  # type: ignore[operator]
+    exponent = casting.cast(step, dtype) / decay_steps
     if staircase:
         exponent = unary_functions.FLOOR(exponent)
     return arithmetic.multiply(rate, arithmetic.POW(decay_rate, exponent), name=scope)
@@ -111,7 +111,7 @@ def inverse_time_decay(
             rate = _rate(learning_rate)
             dtype = rate.dtype.base_dtype
             steps, factor = casting.cast(decay_steps, dtype), casting.cast(decay_rate, dtype)
-            ratio = casting.cast(global_step, dtype) / steps  # type: ignore[operator]
+            ratio = casting.cast(global_step, dtype) / steps
             if staircase:
                 ratio = unary_functions.FLOOR(ratio)
             one = casting.cast(constants.constant(1), dtype)
@@ -148,12 +148,12 @@ def polynomial_decay(
             step, steps = casting.cast(global_step, dtype), casting.cast(decay_steps, dtype)
             if cycle:
                 # At step 0 the first period has begun: its multiple is 1.
-                periods = unary_functions.CEIL(step / steps)  # type: ignore[operator]
+                periods = unary_functions.CEIL(step / steps)
                 steps = arithmetic.multiply(steps, arithmetic.MAXIMUM(periods, constants.constant(1.0, dtype)))
             else:
                 step = arithmetic.MINIMUM(step, steps)
-            left = 1 - step / steps  # type: ignore[operator]
-            return arithmetic.add(arithmetic.multiply(rate - end, arithmetic.POW(left, exponent)), end, name=scope)  # type: ignore[operator]
+            left = 1 - step / steps
+            return arithmetic.add(arithmetic.multiply(rate - end, arithmetic.POW(left, exponent)), end, name=scope)
 
     return _decayed("polynomial_decay", global_step, compute)
 
@@ -262,7 +262,7 @@ def cosine_decay(
             dtype = rate.dtype.base_dtype
             steps = casting.cast(decay_steps, dtype)
             done = arithmetic.MINIMUM(casting.cast(global_step, dtype), steps) / steps
-            cosine = 0.5 * (1.0 + unary_functions.COS(constants.constant(numbers.pi, dtype) * done))  # type: ignore[operator]
+            cosine = 0.5 * (1.0 + unary_functions.COS(constants.constant(numbers.pi, dtype) * done))
             return arithmetic.multiply(rate, (1 - alpha) * cosine + alpha)
 
     return _decayed("cosine_decay", global_step, compute)
@@ -293,11 +293,11 @@ def cosine_decay_restarts(
             dtype = rate.dtype.base_dtype
             first, least = casting.cast(first_decay_steps, dtype), casting.cast(alpha, dtype)
             longer, lower = casting.cast(t_mul, dtype), casting.cast(m_mul, dtype)
-            done = casting.cast(global_step, dtype) / first  # type: ignore[operator]
+            done = casting.cast(global_step, dtype) / first
             period, fraction = _period(done, longer, dtype)
             peak = arithmetic.POW(lower, period)
-            cosine = 0.5 * peak * (1.0 + unary_functions.COS(constants.constant(numbers.pi, dtype) * fraction))  # type: ignore[operator]
-            return arithmetic.multiply(rate, (1 - least) * cosine + least, name=scope)  # type: ignore[operator]
+            cosine = 0.5 * peak * (1.0 + unary_functions.COS(constants.constant(numbers.pi, dtype) * fraction))
+            return arithmetic.multiply(rate, (1 - least) * cosine + least, name=scope)
 
     return _decayed("cosine_decay_restarts", global_step, compute)
 
@@ -312,9 +312,9 @@ def _period(done: Any, longer: Any, dtype: Any) -> tuple[Any, Any]:
     slack = constants.constant(100 * float(ml_dtypes.finfo(dtype.as_numpy_dtype).eps), dtype)
     number = unary_functions.FLOOR(
         unary_functions.log(1.0 - done * (1.0 - growth)) / unary_functions.log(growth) + slack
-    )  # type: ignore[operator]
+    )
     power = arithmetic.POW(growth, number)
-    begun = (1.0 - power) / (1.0 - growth)  # type: ignore[operator]
+    begun = (1.0 - power) / (1.0 - growth)
     plain = unary_functions.FLOOR(done)
     return (
         selection.SELECT(equal, plain, number),
@@ -390,7 +390,7 @@ def _linear_cosine(
     linear = (steps - step) / steps
     if noise is not None:
         variance, decay = (casting.cast(each, dtype) for each in noise)
-        deviation = unary_functions.sqrt(variance / arithmetic.POW(1.0 + step, decay))  # type: ignore[operator]
+        deviation = unary_functions.sqrt(variance / arithmetic.POW(1.0 + step, decay))
         linear = linear + uniform_normal.random_normal([], stddev=deviation, dtype=dtype)
-    cosine = 0.5 * (1.0 + unary_functions.COS(constants.constant(numbers.pi, dtype) * (2.0 * periods * (step / steps))))  # type: ignore[operator]
+    cosine = 0.5 * (1.0 + unary_functions.COS(constants.constant(numbers.pi, dtype) * (2.0 * periods * (step / steps))))
     return arithmetic.multiply(rate, (least + linear) * cosine + offset, name=scope)

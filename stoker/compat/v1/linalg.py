@@ -36,6 +36,8 @@ from stoker._src.ops.linalg.matrix_products import matmul as matmul
 from stoker._src.ops.linalg.matrix_products import matrix_transpose as matrix_transpose
 from stoker._src.ops.linalg.matrix_products import matrix_transpose as transpose
 from stoker._src.ops.linalg.matrix_products import matvec as matvec
+from stoker._src.ops.linalg.norms import norm as norm
+from stoker._src.ops.linalg.norms import normalize as normalize
 from stoker._src.ops.linalg.solvers import cholesky_solve as cholesky_solve
 from stoker._src.ops.linalg.solvers import matrix_solve as solve
 from stoker._src.ops.linalg.solvers import matrix_solve_ls as lstsq
@@ -44,6 +46,4 @@ from stoker._src.ops.linalg.solvers import tridiagonal_matmul as tridiagonal_mat
 from stoker._src.ops.linalg.solvers import tridiagonal_solve as tridiagonal_solve
 from stoker._src.ops.math.arithmetic import cross as cross
 from stoker._src.ops.math.clipping import global_norm as global_norm
-from stoker._src.ops.math.reductions import norm as norm
-from stoker._src.ops.math.reductions import normalize as normalize
 from stoker._src.ops.nn.moments import l2_normalize as l2_normalize

@@ -30,7 +30,7 @@ def _function(op_type: str) -> Callable[..., Any]:
         return raw(**bound.arguments)
 
     call.__name__ = call.__qualname__ = snake_case(op_type)
-    call.__signature__ = raw.__signature__  # type: ignore[attr-defined]
+    call.__signature__ = raw.__signature__
     call.__doc__ = f"The op {op_type}."
     return call
 

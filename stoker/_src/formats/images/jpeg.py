@@ -189,7 +189,7 @@ def extract_jpeg_shape(contents: bytes, dtype: type = np.int32) -> np.ndarray:
 
 def _simplejpeg() -> Any:
     try:
-        import simplejpeg  # pyright: ignore[reportMissingImports]
+        import simplejpeg
     except ImportError:
         return None
     return simplejpeg

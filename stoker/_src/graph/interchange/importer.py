@@ -20,9 +20,11 @@ from stoker._src.base.shapes import as_shape
 from stoker._src.formats.protos import GraphDef
 from stoker._src.graph import context
 from stoker._src.graph.attr_values import from_attr_value, typed_attr_value
+from stoker._src.graph.attributes import MISSING
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import MISSING, OpDefinition, find_definition
+from stoker._src.graph.definition import OpDefinition, find_definition
 from stoker._src.graph.graph import Graph
+from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.interchange.function_library import (
     Library,
     MalformedGraphError,
@@ -30,8 +32,6 @@ from stoker._src.graph.interchange.function_library import (
     check_call,
     check_counts,
     check_results,
-    function_refs,
-    import_library,
     is_stateful_signature,
 )
 from stoker._src.graph.interchange.raise_control_flow import CONTROL_FLOW, raise_control_flow
@@ -144,6 +144,14 @@ def split_input(text: str) -> tuple[str, int]:
     return node, int(index or 0)
 
 
+def _import_body(graph: Graph, body: Any, given: dict[str, Tensor], library: Library) -> Importer:
+    """Adds the nodes of a function's body to its graph, in which `given` are the arguments."""
+    with graph.as_default():
+        importer = Importer(graph, body, given, None, "", library)
+        importer.run()
+    return importer
+
+
 class Importer:
     """One import: checks every node, orders them, makes the ops."""
 
@@ -168,7 +176,7 @@ class Importer:
 
     def run(self) -> None:
         if self.library is None:
-            self.library = import_library(self.graph, self.graph_def.library)
+            self.library = Library(self.graph, self.graph_def.library, _import_body)
         self._check_nodes()
         try:
             self.graph_def = raise_control_flow(self.graph_def, self.library.bodies, self.library.output_types)
@@ -183,9 +191,9 @@ class Importer:
                 self.ops[node.name] = self._make(node)
             except (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, OpError) as error:
                 message = error.message if isinstance(error, OpError) else str(error)
-                described = f"Node '{node.name}' (op {node.op}): {message}"
-                kind = UnknownNameError if isinstance(error, UnknownNameError) else MalformedGraphError
-                raise kind(None, None, described) from error
+                if isinstance(error, UnknownNameError):
+                    raise UnknownNameError(None, None, f"{message} (node '{node.name}')") from error
+                raise MalformedGraphError(None, None, f"Node '{node.name}' (op {node.op}): {message}") from error
 
     def _check_nodes(self) -> None:
         """Checks names, and that inputs are well-formed and there.
@@ -276,7 +284,7 @@ class Importer:
 
     def _make(self, node: Any) -> Operation:
         definition = find_definition(node.op)
-        if definition is None and node.op in self.library:  # type: ignore[operator]
+        if definition is None and node.op in self.library:
             definition, attrs = self._call(node)
         elif definition is None and node.op in CONTROL_FLOW:
             raise ValueError(f"a {node.op} that belongs to no loop and no branch.")
@@ -296,7 +304,7 @@ class Importer:
         name = self.graph.unique_name(node.name)
         with self.graph.control_dependencies(controls) if controls else nullcontext():
             op = self.graph.add(definition, inputs, attrs, name)
-        if definition.calls:
+        if definition.planning.calls:
             for ref in function_refs(op):
                 if ref.target is not None:
                     check_call(op, ref.target)
@@ -444,7 +452,7 @@ def _is_handle(tensor: Any) -> bool:
     """Whether it stands for a stack, an array, a queue and the like: TensorFlow says [2] of the shapes of many of them."""
     dtype = tensor.dtype
     return dtype.base_dtype is dtypes.resource or (
-        dtype.is_ref and dtype.base_dtype is dtypes.string and not tensor.op.type.startswith("Variable")
+        dtype.is_ref and dtype.base_dtype is dtypes.string and tensor.op.type not in ("Variable", "VariableV2")
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from google.protobuf import message, text_format
+from google.protobuf import any_pb2, message, text_format
 
 from stoker._src.base import tf_logging, version
 from stoker._src.formats import gfile
@@ -18,10 +18,11 @@ from stoker._src.formats.message_files import write_message
 from stoker._src.formats.protos import CollectionDef, GraphDebugInfo, GraphDef, MetaGraphDef, OpList
 from stoker._src.graph import context
 from stoker._src.graph.attr_values import to_attr_value
-from stoker._src.graph.definition import MISSING, find_definition
+from stoker._src.graph.attributes import MISSING
+from stoker._src.graph.definition import find_definition
 from stoker._src.graph.graph import Graph
-from stoker._src.graph.interchange.graph_def import op_def_of
 from stoker._src.graph.interchange.importer import import_graph_def
+from stoker._src.graph.interchange.node_def import op_def_of
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.source_lines import line_number
 
@@ -265,7 +266,8 @@ def _add_collection(meta: Any, graph: Graph, key: str, scope: str | None, only_s
 def _kind_of(item: Any) -> str:
     if isinstance(item, bool):
         raise TypeError("Truth values have no place in a CollectionDef.")
-    for kind, name in (((str, bytes), "bytes_list"), (int, "int64_list"), (float, "float_list")):
+    kinds = ((str, bytes), "bytes_list"), (int, "int64_list"), (float, "float_list"), (any_pb2.Any, "any_list")
+    for kind, name in kinds:
         if isinstance(item, kind):
             return name
     return "node_list"

@@ -281,7 +281,7 @@ class _Loop:
     def fill(self, body: Body, outputs: list[str], values: dict[str, str], controls: Sequence[str] = ()) -> None:
         """Puts what `outputs` and `controls` need into `body`; `values` names the arguments for boundary nodes."""
         for name, enter in zip(self.names, self.enters):
-            body.arguments.append((name, enter.attr["T"].type, enter.op.startswith("Ref")))
+            body.arguments.append((name, enter.attr["T"].type, enter.op == "RefEnter"))
         found: dict[str, Any] = {}
         stack = [*[split(text)[0] for text in outputs], *controls]
         while stack:

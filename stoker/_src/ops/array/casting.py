@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
 from stoker._src.base import dtypes
@@ -14,11 +13,11 @@ from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, define, unchanged
-from stoker._src.graph.late_binding import ops
+from stoker._src.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import SHAPE_READERS, constant_value_as_shape
+from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
+from stoker._src.graph.static_values import constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array.constants import constant
 from stoker._src.ops.support.dispatching import elementwise
 from stoker._src.ops.support.handles import is_resource_variable
 from stoker._src.ops.support.values import torch_dtype
@@ -56,12 +55,13 @@ def cast_grad(op: Operation, g: Tensor) -> Tensor | None:
     return cast(g, source) if source in flows and result in flows else None
 
 
-def _shape_behind_cast(op: Operation, index: int) -> Shape:
+@CAST.spelled_shape
+def shape_behind_cast(op: Operation, index: int) -> Shape:
     """A shape vector converted from int32 to int64 (or back) still spells the same shape."""
     return constant_value_as_shape(op._inputs[0])
 
 
-SHAPE_READERS["Cast"] = _shape_behind_cast
+_WITH_PLACES = (SparseTensor, SparseTensorValue, IndexedSlices, IndexedSlicesValue)
 
 
 @export("cast", "dtypes.cast")
@@ -73,53 +73,11 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
         return x  # a resource variable too: it is read where it is used
     with name_scope(name, "Cast", [x]) as scope:
         parts: Any = x
-        if not isinstance(x, Tensor) and all(hasattr(x, part) for part in ("values", "indices", "dense_shape")):
-            # SparseTensor, IndexedSlices: the values are converted, their places stay.
+        if isinstance(x, _WITH_PLACES):  # the values are converted, their places stay
             values = cast(parts.values, wanted, scope)
             return type(parts)(values=values, indices=parts.indices, dense_shape=parts.dense_shape)
         x = convert_to_tensor(x, name="x")
         return x if x.dtype.base_dtype is wanted else CAST(x, DstT=wanted, name=scope)
-
-
-@export("saturate_cast", "dtypes.saturate_cast")
-@elementwise
-def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """`cast` in which numbers beyond the range of `dtype` become its smallest or largest."""
-    with name_scope(name, "saturate_cast", [value]) as scope:
-        value = convert_to_tensor(value, name="value")
-        wanted = as_dtype(dtype).base_dtype
-        source = value.dtype.base_dtype
-        if dtypes.bool_ in (source, wanted):
-            raise TypeError(f"Cannot find minimum value of bool: saturate_cast from {source.name} to {wanted.name}.")
-        if source.is_complex and not wanted.is_complex:
-            value = cast(value, source.real_dtype)
-            source = source.real_dtype
-        if not source.is_complex and not wanted.is_complex:
-            low, high = _limits_within(source, wanted)
-            # Infinities are beyond every integer.
-            if low != source.min or high != source.max or (source.is_floating and wanted.is_integer):
-                value = ops.ClipByValue(value, constant(low, source), constant(high, source), name="clamp")
-        return cast(value, wanted, name=scope)
-
-
-def _limits_within(source: DType, wanted: DType) -> tuple[Any, Any]:
-    """The range of `wanted` in numbers of `source`, rounded inwards where `source` is a coarse float type."""
-    if source.is_integer and wanted.is_integer:
-        return max(int(source.min), int(wanted.min)), min(int(source.max), int(wanted.max))
-    if source.is_integer:
-        return source.min, source.max
-    kind = source.as_numpy_dtype
-    if wanted.is_integer:
-        zero = kind(0)
-        # What a half does not hold, it does not exceed.
-        low = kind(max(float(source.min), float(wanted.min)))
-        high = kind(min(float(source.max), float(wanted.max)))
-        if int(high) > int(wanted.max):
-            high = np.nextafter(high, zero)
-        if int(low) < int(wanted.min):
-            low = np.nextafter(low, zero)
-        return low, high
-    return max(float(source.min), float(wanted.min)), min(float(source.max), float(wanted.max))
 
 
 def _converter(dtype: DType, python_name: str, node_name: str) -> Any:

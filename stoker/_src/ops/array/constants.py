@@ -16,7 +16,6 @@ from stoker._src.base.shapes import Dimension, Shape, TensorShape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, is_tensor, is_uneven, register_tensor_conversion_function
 from stoker._src.graph.definition import ANY, PASSES, SHAPE, STATEFUL, TENSOR, TYPE, define
-from stoker._src.graph.static_values import VALUE_READERS
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support import movement
 from stoker._src.ops.support.values import from_numpy, to_numpy, torch_dtype
@@ -24,6 +23,7 @@ from stoker._src.ops.support.values import from_numpy, to_numpy, torch_dtype
 # ---- Const ------------------------------------------------------------------------------------------------------
 
 CONST = define("Const() -> (output: dtype)", value=TENSOR, dtype=TYPE).not_differentiable()
+CONST.static_value(lambda op: op.attrs["value"])
 
 
 @CONST.kernel
@@ -55,11 +55,14 @@ def placeholder_shape(*, shape: Shape) -> Shape:
     return shape
 
 
+PLACEHOLDER_V2 = define("PlaceholderV2() -> (output: dtype)", STATEFUL, dtype=TYPE, shape=SHAPE).same_as(PLACEHOLDER)
+
+
 PLACEHOLDER_WITH_DEFAULT = define(
     "PlaceholderWithDefault(input: dtype) -> (output: dtype)", PASSES, dtype=ANY, shape=SHAPE
 )
 PLACEHOLDER_WITH_DEFAULT.kernel(lambda input: input)
-VALUE_READERS["PlaceholderWithDefault"] = lambda op: None  # a run may feed another value
+PLACEHOLDER_WITH_DEFAULT.static_value(lambda op: None)  # a run may feed another value
 
 
 @PLACEHOLDER_WITH_DEFAULT.shape
@@ -341,7 +344,12 @@ def constant(
         value = value.numpy()  # type: ignore[attr-defined]
     array, found = to_array(value, wanted)
     if shape is not None:
+        stated = array.size
         array = _reshaped(array, _sizes(shape), verify_shape)
+        if 0 < stated < array.size and not context.executing_eagerly():
+            filled = constant_of(array, found, name)
+            filled.op.stated_elements = stated
+            return filled
     elif isinstance(value, torch.Tensor) and context.executing_eagerly() and value.dtype is torch_dtype(found):
         return context.target().share(value.detach().resolve_conj().resolve_neg(), found)
     if dtype is None and isinstance(value, (np.ndarray, torch.Tensor)) and not context.executing_eagerly():

@@ -20,10 +20,12 @@ from stoker._src.graph.definition import ANY, define
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import SHAPE_READERS, constant_value, constant_value_as_shape
+from stoker._src.graph.sparse_tensor import SparseTensor
+from stoker._src.graph.static_values import constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, scattering, selection, shaping
 from stoker._src.ops.array.joining import joined_sizes
+from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.movement import POLICY, fill_value, first_bad_index, signed
 
@@ -48,7 +50,9 @@ def take(params: Any, indices: torch.Tensor, axis: int) -> Any:
         result = _take_cuda(source, flat, axis)
     else:
         try:
-            result = torch.index_select(source, axis, flat)
+            result = table_rows.gather(source, flat) if axis == 0 else None
+            if result is None:
+                result = torch.index_select(source, axis, flat)
         except (IndexError, RuntimeError):
             if not params.ndim:
                 raise InvalidArgumentError(None, None, "params must be at least 1 dimensional") from None
@@ -193,7 +197,8 @@ def gather_shape(params: Shape, indices: Shape, axis: np.ndarray | None, *, batc
     return Shape((*batch, *params.dims[batch_dims:at], *indices.dims[batch_dims:], *params.dims[at + 1 :]))
 
 
-def _gathered_shape(op: Operation, index: int) -> Shape:
+@GATHER_V2.spelled_shape
+def gathered_shape(op: Operation, index: int) -> Shape:
     """Sizes picked from a shape."""
     picks, axis = constant_value(op._inputs[1]), constant_value(op._inputs[2])
     known = constant_value_as_shape(op._inputs[0]) if op._inputs[0].static_shape.rank == 1 else UNKNOWN_SHAPE
@@ -201,9 +206,6 @@ def _gathered_shape(op: Operation, index: int) -> Shape:
         length = op.outputs[0].static_shape.of_rank(1)[0]
         return UNKNOWN_SHAPE if length is None else Shape((None,) * length)
     return Shape(known.dims[int(pick)] for pick in picks)
-
-
-SHAPE_READERS["GatherV2"] = _gathered_shape
 
 
 def _rows_gradient(op: Operation, g: Any) -> IndexedSlices:
@@ -215,9 +217,9 @@ def _rows_gradient(op: Operation, g: Any) -> IndexedSlices:
     if row.known and row.dims is not None:
         values_shape: Any = [-1, *row]
     else:
-        values_shape = joining.concat([[-1], sizes[1:]], 0)  # type: ignore[index]
+        values_shape = joining.concat([[-1], sizes[1:]], 0)
     if 0 in (row.dims or ()):
-        values_shape = joining.concat([shaping.reshape(ranges.size(indices), [1]), sizes[1:]], 0)  # type: ignore[index]
+        values_shape = joining.concat([shaping.reshape(ranges.size(indices), [1]), sizes[1:]], 0)
     return IndexedSlices(shaping.reshape(g, values_shape), shaping.reshape(indices, [-1]), sizes)
 
 
@@ -231,16 +233,16 @@ def gather_grad(op: Operation, g: Any) -> Any:
     sizes, index_sizes = shaping.shape(params), shaping.shape(indices)
     place = _from_the_front(axis, params)
     batch = _from_the_front(batch_dims, indices)
-    count, before = _product(sizes[:batch]), _product(sizes[batch:place])  # type: ignore[index]
-    size, after = sizes[place], _product(sizes[place + 1 :])  # type: ignore[index,operator]
-    each = _product(index_sizes[batch:])  # type: ignore[index]
+    count, before = _product(sizes[:batch]), _product(sizes[batch:place])
+    size, after = sizes[place], _product(sizes[place + 1 :])
+    each = _product(index_sizes[batch:])
     moved = shaping.transpose(shaping.reshape(g, joined_sizes([count, before, each, after])), [0, 2, 1, 3])
     flat = shaping.reshape(indices, joined_sizes([count, each]))
     if batch_dims:
-        offsets = casting.cast(ranges.range(count) * size, flat.dtype.base_dtype)  # type: ignore[operator]
-        flat = flat + shaping.expand_dims(offsets, 1)  # type: ignore[operator]
-    rows = shaping.reshape(moved, joined_sizes([count * each, before, after]))  # type: ignore[operator]
-    summed = segment_sum(rows, shaping.reshape(flat, [-1]), count * size)  # type: ignore[operator]
+        offsets = casting.cast(ranges.range(count) * size, flat.dtype.base_dtype)
+        flat = flat + shaping.expand_dims(offsets, 1)
+    rows = shaping.reshape(moved, joined_sizes([count * each, before, after]))
+    summed = segment_sum(rows, shaping.reshape(flat, [-1]), count * size)
     turned = shaping.transpose(shaping.reshape(summed, joined_sizes([count, size, before, after])), [0, 2, 1, 3])
     result = shaping.reshape(turned, sizes)
     if not getattr(result, "is_eager", False):
@@ -254,9 +256,9 @@ def _from_the_front(axis: Any, of: Tensor) -> Any:
     if known is not None:
         known = int(known)
         rank = of.static_shape.rank
-        return known if known >= 0 else known + (ranges.rank(of) if rank is None else rank)  # type: ignore[operator]
+        return known if known >= 0 else known + (ranges.rank(of) if rank is None else rank)
     axis = casting.cast(axis, dtypes.int32)
-    return selection.where_v2(axis < 0, axis + ranges.rank(of), axis)  # type: ignore[operator]
+    return selection.where_v2(axis < 0, axis + ranges.rank(of), axis)
 
 
 def _product(sizes: Tensor) -> Tensor:
@@ -415,7 +417,7 @@ def gather_nd(
         bad_indices_policy: "ERROR" (or "") raises for coordinates outside; "IGNORE" gives zeros there.
     """
     if isinstance(batch_dims, Tensor):
-        batch_dims = constant_value(batch_dims)  # type: ignore[assignment]
+        batch_dims = constant_value(batch_dims)
     if not isinstance(batch_dims, (int, np.integer)) and np.shape(batch_dims) != ():
         raise TypeError(f"Argument `batch_dims` must be an int; got {batch_dims!r}")
     if batch_dims is None:
@@ -441,10 +443,10 @@ def gather_nd(
         batch = shaping.shape(params, out_type=indices.dtype.base_dtype)
         parts = []
         for axis in range(batch_dims):
-            steps = ranges.range(casting.cast(batch[axis], indices.dtype.base_dtype))  # type: ignore[index]
+            steps = ranges.range(casting.cast(batch[axis], indices.dtype.base_dtype))
             form = [1] * rank
             form[axis] = -1
-            ones = joined_sizes([*[(batch if i < batch_dims else sizes)[i] for i in range(rank - 1)], 1])  # type: ignore[index]
+            ones = joined_sizes([*[(batch if i < batch_dims else sizes)[i] for i in range(rank - 1)], 1])
             parts.append(ranges.broadcast_to(shaping.reshape(steps, form), ones))
         return GATHER_ND(params, joining.concat([*parts, indices], -1), bad_indices_policy=bad_indices_policy)
 
@@ -455,9 +457,6 @@ def gather_nd_v2(
 ) -> Tensor:
     """Elements or slices of `params`: the last dimension of `indices` holds the coordinates of one."""
     return gather_nd(params, indices, name, batch_dims, bad_indices_policy)
-
-
-# ---- of variables -----------------------------------------------------------------------------------------------
 
 
 # ---- IndexedSlices as a tensor ----------------------------------------------------------------------------------
@@ -486,7 +485,7 @@ def _dense(value: IndexedSlices, dtype: DType | None = None, name: str | None = 
         )
     rows = constant_value_as_shape(value.dense_shape)
     count = rows[0] if rows.dims else None
-    number: Any = np.int32(count) if count is not None and count < 1 << 31 else value.dense_shape[0]  # type: ignore[index]
+    number: Any = np.int32(count) if count is not None and count < 1 << 31 else value.dense_shape[0]
     result = segment_sum(value.values, value.indices, number, name=name)
     if not getattr(result, "is_eager", False):
         result.set_shape(rows.merge(result.static_shape))
@@ -499,7 +498,7 @@ register_tensor_conversion_function(IndexedSlices, _dense, 50)
 @export(v1="convert_to_tensor_or_indexed_slices")
 def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str | None = None) -> Any:
     """`value` as it is when it is IndexedSlices (or a SparseTensor), else as a tensor."""
-    if isinstance(value, IndexedSlices) or hasattr(value, "dense_shape"):
+    if isinstance(value, (IndexedSlices, SparseTensor)):
         if dtype is not None and dtypes.as_dtype(dtype).base_dtype is not value.dtype.base_dtype:
             raise ValueError(
                 f"Tensor conversion requested dtype {dtypes.as_dtype(dtype).name} for Tensor with dtype {value.dtype.name}: {value}"

@@ -1,4 +1,4 @@
-"""Joining and taking apart: stack, unstack, split, tile, and the gradients of concatenation."""
+"""Joining and splitting: stack, unstack, concat, split, tile."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor, register_tensor_conversion_function
-from stoker._src.graph.definition import ANY, INT, SHAPE, VIEW, define, one_of
+from stoker._src.graph.definition import ANY, INT, INT32, SHAPE, VIEW, define, one_of
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
+from stoker._src.graph.static_values import constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.array.shaping import identity
@@ -25,6 +25,45 @@ from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.movement import allocatable, itemsize, rearranges
 
 # ---- Pack, Unpack -----------------------------------------------------------------------------------------------
+
+PACK = define("Pack(values: N * T) -> (output: T)", N=INT(minimum=1), T=ANY, axis=INT32(0))
+
+
+@PACK.kernel
+def pack_kernel(values: list[Any], *, axis: int) -> Any:
+    if isinstance(values[0], torch.Tensor):
+        return torch.stack(values, axis)
+    if isinstance(values[0], np.ndarray):
+        return np.stack(values, axis)
+    packed = np.empty(len(values), dtype=object)  # variants, which are scalars
+    for i, value in enumerate(values):
+        packed[i] = value
+    return packed
+
+
+@PACK.shape
+def pack_shape(values: list[Shape], *, axis: int) -> Shape:
+    merged = UNKNOWN_SHAPE
+    for each in values:
+        merged = merged.merge(each)
+    if merged.dims is None:
+        return UNKNOWN_SHAPE
+    axis = merged.normalize_axis(axis, extra=1)
+    return Shape((*merged.dims[:axis], len(values), *merged.dims[axis:]))
+
+
+PACK.of_numbers(lambda op: op._inputs[0].dtype.is_integer and op.outputs[0].static_shape.rank == 1)
+
+
+@PACK.spelled_shape
+def packed_shape(op: Operation, index: int) -> Shape:
+    sizes = [constant_value(tensor) for tensor in op._inputs]
+    return Shape(None if size is None or size < 0 else int(size) for size in sizes)
+
+
+@PACK.grad
+def pack_grad(op: Operation, g: Tensor) -> list[Tensor]:
+    return UNPACK(g, num=len(op.inputs), axis=op.attr("axis"))
 
 
 @export("stack", v1="pack")
@@ -89,7 +128,7 @@ def parallel_concat_shape(values: list[Shape], *, shape: Shape) -> Shape:
     return shape
 
 
-UNPACK = define("Unpack(value: T) -> (output: num * T)", VIEW, num=INT(minimum=0), T=ANY, axis=0)
+UNPACK = define("Unpack(value: T) -> (output: num * T)", VIEW, num=INT(minimum=0), T=ANY, axis=INT32(0))
 
 
 @UNPACK.kernel
@@ -123,7 +162,8 @@ def unpack_grad(op: Operation, *gs: Tensor) -> Tensor:
     return PACK(list(gs), axis=op.attr("axis"))
 
 
-def _unpacked_sizes(op: Operation) -> Any:
+@UNPACK.static_value
+def unpacked_sizes(op: Operation) -> Any:
     """The sizes that `unstack(shape(x))` gives, as far as they are known."""
     source = op._inputs[0]
     if source.dtype.base_dtype not in INDEX or source.static_shape.rank != 1:
@@ -133,9 +173,6 @@ def _unpacked_sizes(op: Operation) -> Any:
         return None
     kind = source.dtype.as_numpy_dtype
     return [None if size is None else np.array(size, kind) for size in known.dims]
-
-
-VALUE_READERS["Unpack"] = _unpacked_sizes
 
 
 @export("unstack", v1="unpack")
@@ -195,7 +232,123 @@ def _holds_tensors(value: Any) -> bool:
 
 register_tensor_conversion_function((list, tuple), _packed, 99)
 
-# ---- Concat, ConcatOffset ---------------------------------------------------------------------------------------
+# ---- ConcatV2, Concat, ConcatOffset -----------------------------------------------------------------------------
+
+CONCAT_V2 = define(
+    "ConcatV2(values: rank>0 N * T, axis: scalar* host Tidx) -> (output: T)",
+    N=INT(minimum=2),
+    T=ANY,
+    Tidx=one_of(*INDEX, default=dtypes.int32),
+)
+
+
+@CONCAT_V2.lower
+def concat_lower(build: Any, op: Operation, values: list[Any], axis: int) -> Any:
+    return build.concat(values, axis)
+
+
+@CONCAT_V2.kernel
+def concat_kernel(values: list[Any], axis: Any) -> Any:
+    if isinstance(axis, list):
+        axis = _single_axis(axis)
+    try:
+        if isinstance(values[0], np.ndarray):
+            return np.concatenate(values, axis)
+        return torch.cat(values, axis)
+    except (RuntimeError, ValueError, IndexError):
+        raise _not_joined(values, axis) from None
+
+
+def _single_axis(axis: list[Any]) -> int:
+    if np.shape(axis) != (1,):
+        raise InvalidArgumentError(
+            None, None, f"Concat axis tensor should be a scalar integer, but got shape {list(np.shape(axis))}"
+        )
+    return int(np.ravel(axis)[0])
+
+
+def _not_joined(values: list[Any], axis: int) -> InvalidArgumentError:
+    rank = values[0].ndim
+    if rank == 0 or not -rank <= axis < rank:
+        return InvalidArgumentError(
+            None, None, f"ConcatOp : Expected concatenating dimensions in the range [{-rank}, {rank}), but got {axis}"
+        )
+    for i, each in enumerate(values):
+        if each.ndim != rank or any(
+            a != b for at, (a, b) in enumerate(zip(each.shape, values[0].shape)) if at != axis % rank
+        ):
+            kind = "Ranks" if each.ndim != rank else "Dimensions"
+            return InvalidArgumentError(
+                None,
+                None,
+                f"ConcatOp : {kind} of inputs should match: shape[0] = {Shape(values[0].shape)} vs. shape[{i}] = {Shape(each.shape)}",
+            )
+    shapes = " ".join(str(Shape(each.shape)) for each in values)
+    return InvalidArgumentError(None, None, f"ConcatOp : tensors of shapes {shapes} cannot be joined along {axis}.")
+
+
+@CONCAT_V2.shape(values=["axis"])
+def concat_shape(values: list[Shape], axis: np.ndarray | None) -> Shape:
+    merged = UNKNOWN_SHAPE
+    if axis is None:
+        for each in values:
+            merged = merged.merge(UNKNOWN_SHAPE if each.rank is None else Shape((None,) * each.rank))
+        return merged
+    for each in values:
+        if each.dims is not None:
+            at = each.normalize_axis(int(axis))
+            merged = merged.merge(Shape(each.dims[:at] + (None,) + each.dims[at + 1 :]))
+    if merged.dims is None:
+        return UNKNOWN_SHAPE
+    at = merged.normalize_axis(int(axis))
+    sizes = [each[at] for each in values]
+    total = None if None in sizes else sum(sizes)
+    return Shape((*merged.dims[:at], total, *merged.dims[at + 1 :]))
+
+
+@CONCAT_V2.spelled_shape
+def joined_shape(op: Operation, index: int) -> Shape:
+    """The shape that vectors of sizes spell when they are joined."""
+    joined = Shape(())
+    for tensor in op._inputs[:-1]:
+        if tensor.static_shape.rank != 1:
+            return UNKNOWN_SHAPE
+        joined = joined.concat(constant_value_as_shape(tensor))
+    return joined
+
+
+@CONCAT_V2.grad
+def concat_grad(op: Operation, g: Tensor) -> list[Any]:
+    return [*cut_like(g, op.inputs[-1], list(op.inputs[:-1])), None]
+
+
+@export("concat")
+@dispatched
+def concat(values: Any = None, axis: Any = None, name: str = "concat", concat_dim: Any = None) -> Tensor:
+    """The tensors joined along `axis` (`concat_dim`, which came first, in 0.12)."""
+    if concat_dim is not None:
+        axis = concat_dim
+    elif isinstance(values, (int, np.integer)) and isinstance(axis, (list, tuple)):
+        values, axis = axis, values
+    if values is None or axis is None:
+        raise ValueError(f"concat() needs `values` and `axis`, got {values!r} and {axis!r}.")
+    if not isinstance(values, (list, tuple)):
+        values = [values]
+    if len(values) == 1:
+        with name_scope(name):
+            if not isinstance(axis, int):
+                convert_to_tensor(axis, dtypes.int32, name="concat_dim").shape.assert_has_rank(0)
+            return identity(values[0], name=name)
+    return CONCAT_V2(list(values), axis, name=name)
+
+
+def joined_sizes(sizes: list[Any]) -> Any:
+    """Sizes, each a number or a scalar tensor, as one vector: a constant when all are known."""
+    known = [constant_value(size) if isinstance(size, Tensor) else size for size in sizes]
+    if all(size is not None for size in known):
+        return np.array([int(size) for size in known], np.int32)
+    return PACK([casting.cast(size, dtypes.int32) if isinstance(size, Tensor) else np.int32(size) for size in sizes])
+
 
 CONCAT = define("Concat(concat_dim: scalar* host int32, values: rank>0 N * T) -> (output: T)", N=INT(minimum=2), T=ANY)
 
@@ -266,7 +419,7 @@ def cut_like(joined: Any, axis: Tensor, parts: list[Tensor]) -> list[Tensor]:
     rank = parts[0].static_shape.rank
     if at is None:
         # ConcatOffset wants the axis counted from the front.
-        axis = axis % (ops.rank(parts[0]) if rank is None else rank)  # type: ignore[operator]
+        axis = axis % (ops.rank(parts[0]) if rank is None else rank)
     elif at < 0 and rank is not None:
         axis = np.int32(int(at) % rank)  # type: ignore[assignment]
     offsets = CONCAT_OFFSET(axis, shapes)
@@ -502,165 +655,3 @@ def tile_grad(op: Operation, g: Any) -> Any:
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     """`input` repeated `multiples[i]` times along dimension i."""
     return TILE(input, multiples, name=name)
-
-
-PACK = define("Pack(values: N * T) -> (output: T)", N=INT(minimum=1), T=ANY, axis=0)
-
-
-@PACK.kernel
-def pack_kernel(values: list[Any], *, axis: int) -> Any:
-    if isinstance(values[0], torch.Tensor):
-        return torch.stack(values, axis)
-    if isinstance(values[0], np.ndarray):
-        return np.stack(values, axis)
-    packed = np.empty(len(values), dtype=object)  # variants, which are scalars
-    for i, value in enumerate(values):
-        packed[i] = value
-    return packed
-
-
-@PACK.shape
-def pack_shape(values: list[Shape], *, axis: int) -> Shape:
-    merged = UNKNOWN_SHAPE
-    for each in values:
-        merged = merged.merge(each)
-    if merged.dims is None:
-        return UNKNOWN_SHAPE
-    axis = merged.normalize_axis(axis, extra=1)
-    return Shape((*merged.dims[:axis], len(values), *merged.dims[axis:]))
-
-
-PACK.of_numbers(
-    lambda op: op._inputs if op._inputs[0].dtype.is_integer and op.outputs[0].static_shape.rank == 1 else None
-)
-
-
-def _packed_shape(op: Operation, index: int) -> Shape:
-    sizes = [constant_value(tensor) for tensor in op._inputs]
-    return Shape(None if size is None or size < 0 else int(size) for size in sizes)
-
-
-SHAPE_READERS["Pack"] = _packed_shape
-
-
-@PACK.grad
-def pack_grad(op: Operation, g: Tensor) -> list[Tensor]:
-    return UNPACK(g, num=len(op.inputs), axis=op.attr("axis"))
-
-
-CONCAT_V2 = define(
-    "ConcatV2(values: rank>0 N * T, axis: scalar* host Tidx) -> (output: T)",
-    N=INT(minimum=2),
-    T=ANY,
-    Tidx=one_of(*INDEX, default=dtypes.int32),
-)
-
-
-@CONCAT_V2.lower
-def concat_lower(build: Any, op: Operation, values: list[Any], axis: int) -> Any:
-    return build.concat(values, axis)
-
-
-@CONCAT_V2.kernel
-def concat_kernel(values: list[Any], axis: Any) -> Any:
-    if isinstance(axis, list):
-        axis = _single_axis(axis)
-    try:
-        if isinstance(values[0], np.ndarray):
-            return np.concatenate(values, axis)
-        return torch.cat(values, axis)
-    except (RuntimeError, ValueError, IndexError):
-        raise _not_joined(values, axis) from None
-
-
-def _single_axis(axis: list[Any]) -> int:
-    if np.shape(axis) != (1,):
-        raise InvalidArgumentError(
-            None, None, f"Concat axis tensor should be a scalar integer, but got shape {list(np.shape(axis))}"
-        )
-    return int(np.ravel(axis)[0])
-
-
-def _not_joined(values: list[Any], axis: int) -> InvalidArgumentError:
-    rank = values[0].ndim
-    if rank == 0 or not -rank <= axis < rank:
-        return InvalidArgumentError(
-            None, None, f"ConcatOp : Expected concatenating dimensions in the range [{-rank}, {rank}), but got {axis}"
-        )
-    for i, each in enumerate(values):
-        if each.ndim != rank or any(
-            a != b for at, (a, b) in enumerate(zip(each.shape, values[0].shape)) if at != axis % rank
-        ):
-            kind = "Ranks" if each.ndim != rank else "Dimensions"
-            return InvalidArgumentError(
-                None,
-                None,
-                f"ConcatOp : {kind} of inputs should match: shape[0] = {Shape(values[0].shape)} vs. shape[{i}] = {Shape(each.shape)}",
-            )
-    shapes = " ".join(str(Shape(each.shape)) for each in values)
-    return InvalidArgumentError(None, None, f"ConcatOp : tensors of shapes {shapes} cannot be joined along {axis}.")
-
-
-@CONCAT_V2.shape(values=["axis"])
-def concat_shape(values: list[Shape], axis: np.ndarray | None) -> Shape:
-    merged = UNKNOWN_SHAPE
-    if axis is None:
-        for each in values:
-            merged = merged.merge(UNKNOWN_SHAPE if each.rank is None else Shape((None,) * each.rank))
-        return merged
-    for each in values:
-        if each.dims is not None:
-            at = each.normalize_axis(int(axis))
-            merged = merged.merge(Shape(each.dims[:at] + (None,) + each.dims[at + 1 :]))
-    if merged.dims is None:
-        return UNKNOWN_SHAPE
-    at = merged.normalize_axis(int(axis))
-    sizes = [each[at] for each in values]
-    total = None if None in sizes else sum(sizes)
-    return Shape((*merged.dims[:at], total, *merged.dims[at + 1 :]))
-
-
-def _joined_shape(op: Operation, index: int) -> Shape:
-    """The shape that vectors of sizes spell when they are joined."""
-    joined = Shape(())
-    for tensor in op._inputs[:-1]:
-        if tensor.static_shape.rank != 1:
-            return UNKNOWN_SHAPE
-        joined = joined.concat(constant_value_as_shape(tensor))
-    return joined
-
-
-SHAPE_READERS["ConcatV2"] = _joined_shape
-
-
-@CONCAT_V2.grad
-def concat_grad(op: Operation, g: Tensor) -> list[Any]:
-    return [*cut_like(g, op.inputs[-1], list(op.inputs[:-1])), None]
-
-
-@export("concat")
-@dispatched
-def concat(values: Any = None, axis: Any = None, name: str = "concat", concat_dim: Any = None) -> Tensor:
-    """The tensors joined along `axis` (`concat_dim`, which came first, in 0.12)."""
-    if concat_dim is not None:
-        axis = concat_dim
-    elif isinstance(values, (int, np.integer)) and isinstance(axis, (list, tuple)):
-        values, axis = axis, values
-    if values is None or axis is None:
-        raise ValueError(f"concat() needs `values` and `axis`, got {values!r} and {axis!r}.")
-    if not isinstance(values, (list, tuple)):
-        values = [values]
-    if len(values) == 1:
-        with name_scope(name):
-            if not isinstance(axis, int):
-                convert_to_tensor(axis, dtypes.int32, name="concat_dim").shape.assert_has_rank(0)
-            return identity(values[0], name=name)
-    return CONCAT_V2(list(values), axis, name=name)
-
-
-def joined_sizes(sizes: list[Any]) -> Any:
-    """Sizes, each a number or a scalar tensor, as one vector: a constant when all are known."""
-    known = [constant_value(size) if isinstance(size, Tensor) else size for size in sizes]
-    if all(size is not None for size in known):
-        return np.array([int(size) for size in known], np.int32)
-    return PACK([casting.cast(size, dtypes.int32) if isinstance(size, Tensor) else np.int32(size) for size in sizes])

@@ -14,7 +14,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, INT, STRING, define, one_of
+from stoker._src.graph.definition import ANY, INT32, STRING, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
@@ -56,7 +56,7 @@ def _checked(input: Any, paddings: Any, mode: str | None = None) -> list[list[in
 def pad_kernel(input: Any, paddings: Any) -> Any:
     paddings = _checked(input, paddings)
     if isinstance(input, np.ndarray):
-        return np.pad(input, paddings, constant_values=b"") if paddings else input.copy()  # type: ignore[arg-type]
+        return np.pad(input, paddings, constant_values=b"") if paddings else input.copy()
     if not paddings:
         return input.clone()
     flat = [each for pair in reversed(paddings) for each in pair]
@@ -110,7 +110,7 @@ def _unpadded(op: Operation, g: Tensor) -> Tensor:
     if before is not None:
         start: Any = before[:, 0]
     else:
-        rows = shaping.shape(paddings)[:1]  # type: ignore[index]
+        rows = shaping.shape(paddings)[:1]
         start = shaping.reshape(slicing.slice(paddings, [0, 0], joining.concat([rows, [1]], 0)), [-1])
     return slicing.SLICE(g, start, shaping.shape(x, out_type=paddings.dtype.base_dtype))
 
@@ -283,10 +283,10 @@ SPACE_TO_BATCH = define(
     "SpaceToBatch(input: rank=4 T, paddings: matrix host Tpaddings) -> (output: T)",
     T=ANY,
     Tpaddings=_PADDINGS,
-    block_size=INT(minimum=2),
+    block_size=INT32(minimum=2),
 )
 BATCH_TO_SPACE = define(
-    "BatchToSpace(input: T, crops: matrix host Tidx) -> (output: T)", T=ANY, Tidx=_PADDINGS, block_size=INT(minimum=2)
+    "BatchToSpace(input: T, crops: matrix host Tidx) -> (output: T)", T=ANY, Tidx=_PADDINGS, block_size=INT32(minimum=2)
 )
 
 
@@ -539,9 +539,9 @@ def required_space_to_batch_paddings(
             paddings = np.stack([start[:, 0], start[:, 1] + surplus], 1)
             crops = np.stack([np.zeros_like(surplus), surplus], 1)
             return constant(paddings, dtypes.int32, name="paddings"), constant(crops, dtypes.int32, name="crops")
-        before, after = base[:, 0], base[:, 1]  # type: ignore[index]
-        whole = sizes + before + after  # type: ignore[operator]
-        surplus = (blocks - whole % blocks) % blocks  # type: ignore[operator]
+        before, after = base[:, 0], base[:, 1]
+        whole = sizes + before + after
+        surplus = (blocks - whole % blocks) % blocks
         paddings = joining.PACK([before, after + surplus], axis=1, name="paddings")
         return paddings, joining.PACK([shaping.zeros_like(surplus), surplus], axis=1, name="crops")
 
@@ -549,8 +549,12 @@ def required_space_to_batch_paddings(
 # ---- SpaceToDepth, DepthToSpace ---------------------------------------------------------------------------------
 
 _FORMATS = STRING("NHWC", allowed=("NHWC", "NCHW", "NCHW_VECT_C"))
-SPACE_TO_DEPTH = define("SpaceToDepth(input: T) -> (output: T)", T=ANY, block_size=INT(minimum=2), data_format=_FORMATS)
-DEPTH_TO_SPACE = define("DepthToSpace(input: T) -> (output: T)", T=ANY, block_size=INT(minimum=2), data_format=_FORMATS)
+SPACE_TO_DEPTH = define(
+    "SpaceToDepth(input: T) -> (output: T)", T=ANY, block_size=INT32(minimum=2), data_format=_FORMATS
+)
+DEPTH_TO_SPACE = define(
+    "DepthToSpace(input: T) -> (output: T)", T=ANY, block_size=INT32(minimum=2), data_format=_FORMATS
+)
 
 
 def _channels_last(data_format: str, rank: int) -> bool:

@@ -12,8 +12,7 @@ from stoker._src.base.dtypes import FLOATS, INTS, NUMERIC, bool_
 from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Dim, Shape
-from stoker._src.graph.definition import INTS as INTS_ATTR
-from stoker._src.graph.definition import STRING, OpDefinition, define
+from stoker._src.graph.definition import INT32S, STRING, OpDefinition, define
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import gathering, joining, ranges, shaping
@@ -104,13 +103,13 @@ def _scattered_back(definition: OpDefinition, op: Operation, g: Tensor, **attrs:
     """The gradient: every element of a patch added where it came from, which patches of numbered elements tell."""
     x = op.inputs[0]
     sizes = shaping.shape(x)
-    inner, channels = sizes[1:-1], sizes[-1:]  # type: ignore[index]
+    inner, channels = sizes[1:-1], sizes[-1:]
     area = ops.reduce_prod(inner)
-    numbers = shaping.reshape(ranges.range(1, area + 1), joining.concat([[1], inner, [1]], 0))  # type: ignore[operator]
+    numbers = shaping.reshape(ranges.range(1, area + 1), joining.concat([[1], inner, [1]], 0))
     places = shaping.reshape(definition(numbers, **{name: op.attr(name) for name in ("ksizes", "strides", "padding")}, **attrs), [-1])  # fmt: skip
-    taken = shaping.reshape(g, joining.concat([sizes[:1], shaping.shape(places), channels], 0))  # type: ignore[index]
+    taken = shaping.reshape(g, joining.concat([sizes[:1], shaping.shape(places), channels], 0))
     # Padding is numbered 0.
-    summed = gathering.segment_sum(shaping.transpose(taken, [1, 0, 2]), places, area + 1)[1:]  # type: ignore[operator,index]
+    summed = gathering.segment_sum(shaping.transpose(taken, [1, 0, 2]), places, area + 1)[1:]
     result = shaping.reshape(shaping.transpose(summed, [1, 0, 2]), sizes)
     if not getattr(result, "is_eager", False):
         result.set_shape(x.static_shape)
@@ -121,9 +120,9 @@ def _scattered_back(definition: OpDefinition, op: Operation, g: Tensor, **attrs:
 
 EXTRACT_IMAGE_PATCHES = define(
     "ExtractImagePatches(images: T) -> (patches: T)",
-    ksizes=INTS_ATTR(minimum=4),
-    strides=INTS_ATTR(minimum=4),
-    rates=INTS_ATTR(minimum=4),
+    ksizes=INT32S(minimum=4),
+    strides=INT32S(minimum=4),
+    rates=INT32S(minimum=4),
     T=(*NUMERIC, bool_),
     padding=_PADDING,
 )
@@ -188,8 +187,8 @@ def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: 
 
 EXTRACT_VOLUME_PATCHES = define(
     "ExtractVolumePatches(input: T) -> (patches: T)",
-    ksizes=INTS_ATTR(minimum=5),
-    strides=INTS_ATTR(minimum=5),
+    ksizes=INT32S(minimum=5),
+    strides=INT32S(minimum=5),
     T=(*FLOATS, *INTS),
     padding=_PADDING,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math as numbers
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,13 @@ from stoker._src.base.dtypes import FLOATS, INDEX, INTS, DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape, as_shape, broadcast
-from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, VIEW, define, one_of, scalar
+from stoker._src.graph.definition import ANY, OF_SHAPES, VIEW, define, one_of, scalar
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
+from stoker._src.graph.static_values import constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import casting, joining, shaping
+from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.movement import allocatable, itemsize
@@ -29,19 +27,21 @@ from stoker._src.ops.support.values import torch_dtype
 
 # ---- Rank, Size -------------------------------------------------------------------------------------------------
 
-RANK = define("Rank(input: T) -> (output: int32)", T=ANY).not_differentiable()
+RANK = define("Rank(input: T) -> (output: int32)", OF_SHAPES, T=ANY).not_differentiable()
 RANK.kernel(lambda input: torch.tensor(input.ndim, dtype=torch.int32))
 RANK.shape(scalar)
-RANK.of_shapes = True
-VALUE_READERS["Rank"] = lambda op: (
-    None if op._inputs[0].static_shape.rank is None else np.array(op._inputs[0].static_shape.rank, np.int32)
-)
+
+
+@RANK.static_value
+def static_rank(op: Operation) -> Any:
+    rank = op._inputs[0].static_shape.rank
+    return None if rank is None else np.array(rank, np.int32)
+
 
 SIZE = define(
-    "Size(input: T) -> (output: out_type)", T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
+    "Size(input: T) -> (output: out_type)", OF_SHAPES, T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
 ).not_differentiable()
 SIZE.shape(scalar)
-SIZE.of_shapes = True
 
 
 @SIZE.kernel
@@ -50,11 +50,10 @@ def size_kernel(input: Any, *, out_type: DType) -> torch.Tensor:
     return torch.tensor(count, dtype=torch_dtype(out_type))
 
 
-VALUE_READERS["Size"] = lambda op: (
-    None
-    if op._inputs[0].static_shape.size is None
-    else np.array(op._inputs[0].static_shape.size, op.attrs["out_type"].as_numpy_dtype)
-)
+@SIZE.static_value
+def static_size(op: Operation) -> Any:
+    size = op._inputs[0].static_shape.size
+    return None if size is None else np.array(size, op.attrs["out_type"].as_numpy_dtype)
 
 
 @export("rank")
@@ -225,9 +224,7 @@ def broadcast_args_shape(s0: Shape, s1: Shape) -> Shape:
     return Shape((None if a is None or b is None else max(a, b),))
 
 
-SHAPE_READERS["BroadcastArgs"] = lambda op, index: broadcast(
-    constant_value_as_shape(op._inputs[0]), constant_value_as_shape(op._inputs[1])
-)
+BROADCAST_ARGS.spelled_shape(lambda op, index: broadcast(*map(constant_value_as_shape, op._inputs)))
 
 
 @export("broadcast_dynamic_shape")
@@ -251,199 +248,8 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
 
 # ---- LinSpace ---------------------------------------------------------------------------------------------------
 
-LIN_SPACE = define(
-    "LinSpace(start: scalar T, stop: scalar T, num: scalar host Tidx) -> (output: T)",
-    T=FLOATS,
-    Tidx=one_of(*INDEX, default=dtypes.int32),
-).not_differentiable()
-
-
-@LIN_SPACE.kernel
-def lin_space_kernel(start: torch.Tensor, stop: torch.Tensor, num: int) -> torch.Tensor:
-    if start.ndim or stop.ndim:
-        raise InvalidArgumentError(
-            None, None, f"start and stop must be scalars, got {Shape(start.shape)} and {Shape(stop.shape)}"
-        )
-    if type(num) is list or num <= 0:
-        raise InvalidArgumentError(None, None, f"Requires num > 0: {num}")
-    if num == 1:
-        return start.reshape(1).clone()
-    allocatable([num], start.element_size())
-    step = (stop - start) / (num - 1)
-    result = start + step * torch.arange(num, dtype=start.dtype, device=start.device)
-    result[-1] = stop
-    return result
-
-
-@LIN_SPACE.shape(values=["num"])
-def lin_space_shape(start: Shape, stop: Shape, num: Any) -> Shape:
-    if num is not None and num <= 0:
-        raise InvalidArgumentError(None, None, f"Requires num > 0: {num}")
-    return Shape((None if num is None else int(num),))
-
-
-@export("linspace", v1="lin_space")
-def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
-    """`num` evenly spaced numbers from `start` to `stop`, both included, along a new dimension at `axis`."""
-    with name_scope(name, "linspace", [start, stop]) as scope:
-        given = isinstance(start, Tensor) or isinstance(stop, Tensor)
-        start = convert_to_tensor(start, name="start")
-        stop = convert_to_tensor(stop, start.dtype.base_dtype, name="stop")
-        num = convert_to_tensor(num, name="num")
-        if not num.dtype.is_integer and num.dtype.base_dtype is not dtypes.bool_:
-            raise TypeError(f"Argument `tensor` (name: num) must be of type integer. Received `tensor` = {num!r}.")
-        if start.dtype.base_dtype.is_integer:
-            start, stop = casting.cast(start, dtypes.float64), casting.cast(stop, dtypes.float64)
-        axis = _plain_axis(axis, start)
-        ends = [constant_value(each) for each in (start, stop, num)]
-        finite = all(end is not None and end.dtype != object and np.isfinite(end).all() for end in ends)
-        if not given and finite and ends[2].all() and start.static_shape.rank == 0 and stop.static_shape.rank == 0:
-            if axis not in (0, -1):
-                shaping.expand_dims(start, axis)  # says what is wrong with it
-            return LIN_SPACE(start, stop, num if num.dtype.is_integer else casting.cast(num, dtypes.int32), name=scope)
-        # Of ops that have gradients, which LinSpace has not.
-        num = casting.cast(num, dtypes.int32)
-        if ends[2] is not None and (ends[2] < 0).any():
-            raise context.invalid(f"Requires num >= 0: {ends[2]}")
-        kind = start.dtype.base_dtype
-        if start.static_shape != stop.static_shape or not start.static_shape.known:
-            zeros = shaping.zeros_like(start + stop)  # type: ignore[operator]
-            start, stop = start + zeros, stop + zeros  # type: ignore[operator]
-        first, last = shaping.expand_dims(start, axis), shaping.expand_dims(stop, axis)
-        dims = first.static_shape.rank
-        if dims is None:
-            whole = rank(first)
-            before = axis if axis >= 0 else axis + whole  # type: ignore[operator]
-            ones = [shaping.ones([count], dtypes.int32) for count in (before, whole - 1 - before)]  # type: ignore[operator]
-            form: Any = joining.concat([ones[0], [-1], ones[1]], 0)
-        else:
-            form = [1] * dims
-            form[axis % dims] = -1
-        steps = shaping.reshape(range(num), form)
-        count = ops.maximum(num - 1, 1)  # type: ignore[operator]
-        inner = first + (last - first) / casting.cast(count, kind) * casting.cast(steps, kind)  # type: ignore[operator]
-        # The ends are exact, whatever the steps come to. One number is the start.
-        inner = ops.SelectV2(ops.GreaterEqual(steps, count), last, inner)
-        return ops.SelectV2(ops.Less(steps, 1), first, inner, name=scope)
-
-
-def _plain_axis(axis: Any, x: Tensor) -> int:
-    """An axis for a new dimension of `x`, given as a number or as a tensor whose value is known, or does not matter."""
-    if isinstance(axis, (int, np.integer)) and not isinstance(axis, bool):
-        return int(axis)
-    shaping.expand_dims(x, axis)  # says what is wrong with others
-    known = constant_value(axis) if isinstance(axis, Tensor) else None
-    if known is None and not (isinstance(axis, Tensor) and x.static_shape.rank == 0):
-        raise TypeError(f"Argument `axis` must be an integer that is known when the graph is built, got {axis!r}.")
-    if known is not None and known.ndim:
-        raise ValueError(f"Shape must be rank 0 but is rank {known.ndim}: axis")
-    return 0 if known is None else int(known)
-
 
 # ---- compositions -----------------------------------------------------------------------------------------------
-
-
-@export("meshgrid")
-def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
-    """Coordinates of a grid spanned by vectors: each repeated along the dimensions of the others.
-
-    Args:
-        *args: the vectors.
-        **kwargs: `indexing`, "xy" (default: the first two dimensions exchanged, as in a plot) or "ij"; `name`.
-
-    Raises:
-        TypeError: another keyword.
-        ValueError: another indexing.
-    """
-    indexing = kwargs.pop("indexing", "xy")
-    name = kwargs.pop("name", "meshgrid")
-    if kwargs:
-        raise TypeError(f"'{next(iter(kwargs))}' is an invalid keyword argument for this function")
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'")
-    with name_scope(name, "meshgrid", args):
-        count = len(args)
-        vectors = [convert_to_tensor(each) for each in args]
-        kinds = [vector.dtype.base_dtype.name for vector in vectors]
-        if len(set(kinds)) > 1:
-            text = f"The vectors of meshgrid must be of one dtype, found {kinds}."
-            raise InvalidArgumentError(None, None, text) if context.executing_eagerly() else TypeError(text)
-        grid, sizes = [], [size(each) for each in vectors]
-        order = list(builtin_range(count))
-        if indexing == "xy" and count > 1:
-            order[0], order[1] = 1, 0
-            sizes[0], sizes[1] = sizes[1], sizes[0]
-        target = joining.joined_sizes(sizes) if sizes else []
-        for position, vector in zip(order, vectors):
-            form = [1] * count
-            form[position] = -1
-            grid.append(broadcast_to(shaping.reshape(vector, form), target))
-        return grid
-
-
-def _check_counts(counts: Shape, length: int | None) -> None:
-    """Raises ValueError unless there is one count for all, or one for each."""
-    if counts.rank is not None and counts.rank > 1:
-        raise ValueError(f"Shape {TensorShape(counts)} must have rank at most 1: `repeats`")
-    if counts.rank == 1 and None not in (counts[0], length) and counts[0] not in (1, length):
-        raise ValueError(f"Dimensions {length} and {counts[0]} are not compatible: `input` along axis, and `repeats`")
-
-
-def along_axis(x: Tensor, axis: Any, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """`function` along `axis` of a tensor whose rank is not known, or along one that is not (a tensor, not below 0).
-
-    It receives [before, along, behind] and may put any number of dimensions in the place of the middle one.
-    """
-    sizes: Any = shaping.SHAPE_OP(x)
-    before, behind = sizes[:axis], sizes[:0] if type(axis) is int and axis == -1 else sizes[axis + 1 :]
-    outer, inner = (ops.reduce_prod(part) for part in (before, behind))
-    done = function(shaping.reshape(x, joining.joined_sizes([outer, sizes[axis], inner])))
-    along: Any = shaping.SHAPE_OP(done)
-    return shaping.reshape(done, joining.concat([before, along[1:-1], behind], 0))
-
-
-@export("repeat")
-def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Tensor:
-    """Each element (or slice along `axis`) of `input` repeated as often as `repeats` says."""
-    with name_scope(name, "Repeat", [input, repeats]):
-        data = convert_to_tensor(input, name="data")
-        if axis is None:
-            data, axis = shaping.reshape(data, [-1]), 0
-        counts = convert_to_tensor(repeats, name="repeats")
-        if not isinstance(axis, (int, np.integer)):
-            raise TypeError(f"Argument `axis` must be an int. Received `axis` = {axis!r} of type {type(axis).__name__}")
-        rank = data.static_shape.rank
-        if not counts.dtype.is_integer:
-            raise TypeError(f"Argument `tensor` (name: repeats) must be of type integer. Received {counts}")
-        at = axis
-        if rank is not None:
-            if not -max(rank, 1) <= axis < max(rank, 1):
-                raise ValueError(f"axis={axis} out of bounds: expected {-max(rank, 1)}<=axis<{max(rank, 1)}")
-            at = axis % rank if rank else 0
-            if rank == 0:
-                data, at = shaping.reshape(data, [1]), 0
-            _check_counts(counts.static_shape, data.static_shape[at])
-        counts = casting.cast(counts, dtypes.int32)
-        length = shaping.shape(data)[at]  # type: ignore[index]
-        if rank is not None and counts.static_shape.rank == 0:
-            # One count for all: a new dimension, filled and folded in.
-            wide = shaping.expand_dims(data, at + 1)
-            times = [1] * max(rank + 1, 2)
-            times[at + 1] = counts
-            sizes = [shaping.shape(data)[i] for i in builtin_range(max(rank, 1))]  # type: ignore[index]
-            sizes[at] = sizes[at] * counts
-            return shaping.reshape(joining.tile(wide, times), joining.joined_sizes(sizes))
-        counts = broadcast_to(counts, shaping.reshape(length, [1]))
-        # Each position stands as often in a row as it is repeated; the rows' true parts, one after the other, are the result.
-        longest = ops.maximum(ops.reduce_max(counts), 0)
-        rows = broadcast_to(shaping.expand_dims(range(length), 1), joining.joined_sizes([length, longest]))
-        places = ops.boolean_mask(rows, ops.sequence_mask(counts, longest))
-        known_counts = constant_value(counts)
-        if known_counts is not None:
-            places.set_shape([int(np.maximum(known_counts, 0).sum())])
-        if at == 0:
-            data = shaping.reshape(data, shaping.shape(data))  # whose gradient is dense
-        return ops.GatherV2(data, places, at)
 
 
 # ---- UnravelIndex -----------------------------------------------------------------------------------------------

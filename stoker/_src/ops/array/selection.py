@@ -13,12 +13,11 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, broadcast
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, INT, define, one_of
+from stoker._src.graph.definition import ANY, INT, INT32, define, one_of
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import casting, joining, ranges, shaping
+from stoker._src.ops.array import shaping
 from stoker._src.ops.array.broadcasting import reduce_to_inputs
 from stoker._src.ops.support.dispatching import dispatched, elementwise
 from stoker._src.ops.support.movement import allocatable, itemsize, rearranges, signed
@@ -148,79 +147,11 @@ def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = No
 # ---- masks ------------------------------------------------------------------------------------------------------
 
 
-@export(v1="boolean_mask")
-@dispatched
-def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:
-    """The slices of `tensor` from `axis` on for which `mask` is true.
-
-    Raises:
-        ValueError: a scalar mask or one of unknown rank, or shapes that do not fit.
-    """
-    with name_scope(name, "boolean_mask", [tensor, mask]):
-        tensor = convert_to_tensor(tensor, name="tensor")
-        mask = convert_to_tensor(mask, name="mask")
-        mask_shape, shape = mask.static_shape, tensor.static_shape
-        if mask_shape.rank is None:
-            raise ValueError(
-                "Number of mask dimensions must be specified, even if some dimensions are None.  E.g. shape=[None] is ok, but shape=None is not."
-            )
-        if mask_shape.rank == 0:
-            raise ValueError("mask cannot be scalar.")
-        at = 0 if axis is None else constant_value(axis) if isinstance(axis, Tensor) else axis
-        if not isinstance(at, (int, np.integer)) and getattr(at, "shape", None) != ():
-            raise TypeError(f"axis must be an integer that is known when the graph is built, got {axis!r}.")
-        at = int(at)
-        if at < 0:
-            at += len(shape)
-        end = at + mask_shape.rank
-        if shape.rank is not None and not shape[at:end].compatible(mask_shape):
-            raise ValueError(
-                f"Shapes {shape[at:end]} and {mask_shape} are incompatible: mask {mask_shape} at axis {at} of a tensor of shape {shape}."
-            )
-        if mask_shape.rank > 1:
-            count = ops.reduce_prod(shaping.shape(tensor)[at:end], [0])  # type: ignore[index]
-            sizes = [shaping.shape(tensor)[:at], [count], shaping.shape(tensor)[end:]]  # type: ignore[index]
-            tensor = shaping.reshape(tensor, joining.concat(sizes, 0))
-            if shape.rank is not None and not getattr(tensor, "is_eager", False):
-                covered = shape[at:end]
-                tensor.set_shape(Shape((*(shape.dims or ())[:at], covered.size, *(shape.dims or ())[end:])))
-            mask = shaping.reshape(mask, [-1])
-        elif at == 0:
-            tensor = shaping.reshape(tensor, shaping.shape(tensor))  # whose gradient is dense
-        positions = shaping.squeeze(WHERE(mask), [1])
-        return ops.GatherV2(tensor, positions, at)
-
-
-@export(v2="boolean_mask")
-@dispatched
-def boolean_mask_v2(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Tensor:
-    """The slices of `tensor` from `axis` on for which `mask` is true."""
-    return boolean_mask(tensor, mask, name, axis)
-
-
-@export("sequence_mask")
-def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: str | None = None) -> Tensor:
-    """For each length a row of `maxlen` elements (the largest length by default), true for the first `length` of them."""
-    with name_scope(name, "SequenceMask", [lengths, maxlen]):
-        lengths = convert_to_tensor(lengths)
-        if maxlen is None:
-            largest = ops.reduce_max(lengths)
-            maxlen = ops.maximum(convert_to_tensor(0, lengths.dtype.base_dtype), largest)
-        else:
-            maxlen = convert_to_tensor(maxlen)
-        if maxlen.static_shape.rank not in (None, 0):
-            raise ValueError(f"Argument `maxlen` must be scalar, got shape {maxlen.shape}")
-        kind = maxlen.dtype.base_dtype
-        steps = ranges.RANGE(convert_to_tensor(0, kind), maxlen, convert_to_tensor(1, kind))
-        result = ops.Less(steps, casting.CAST(shaping.expand_dims(lengths, -1), DstT=kind))
-        return result if dtype in (None, dtypes.bool_) else casting.cast(result, as_dtype(dtype).base_dtype)
-
-
 # ---- OneHot -----------------------------------------------------------------------------------------------------
 
 ONE_HOT = define(
     "OneHot(indices: TI, depth: scalar host int32, on_value: any/scalar T, off_value: any/scalar T) -> (output: T)",
-    axis=-1,
+    axis=INT32(-1),
     T=ANY,
     TI=one_of(dtypes.uint8, dtypes.int8, *INDEX, default=dtypes.int64),
 ).not_differentiable()

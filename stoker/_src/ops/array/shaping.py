@@ -1,4 +1,4 @@
-"""Shapes and layout: identity, reshape, transpose, shape, fill, concatenation and the like."""
+"""Shapes and layout: identity, shape, reshape, fill, transpose, expand_dims, squeeze."""
 
 from __future__ import annotations
 
@@ -15,10 +15,24 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape, as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, INT, INTS, PASSES, STATEFUL, TYPES, VIEW, define, one_of, unchanged
+from stoker._src.graph.definition import (
+    ANY,
+    INT,
+    INTS,
+    OF_SHAPES,
+    PASSES,
+    STATEFUL,
+    TYPES,
+    VIEW,
+    define,
+    one_of,
+    unchanged,
+)
+from stoker._src.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value
+from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
+from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting
 from stoker._src.ops.array.constants import constant, constant_of
@@ -90,11 +104,8 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 # ---- Shape, Rank, Size ------------------------------------------------------------------------------------------
 
 SHAPE_OP = define(
-    "Shape(input: T) -> (output: out_type)", T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
+    "Shape(input: T) -> (output: out_type)", OF_SHAPES, T=ANY, out_type=one_of(*INDEX, default=dtypes.int32)
 ).not_differentiable()
-
-
-SHAPE_OP.of_shapes = True
 
 
 @SHAPE_OP.kernel
@@ -107,24 +118,22 @@ def shape_shape(input: Shape) -> Shape:
     return Shape((input.rank,))
 
 
-def _static_shape(op: Operation) -> Any:
+@SHAPE_OP.static_value
+def static_shape(op: Operation) -> Any:
     shape = op._inputs[0].static_shape
     return np.array(shape.dims, op.attrs["out_type"].as_numpy_dtype) if shape.known else None
 
 
-VALUE_READERS["Shape"] = _static_shape
-SHAPE_READERS["Shape"] = lambda op, index: op._inputs[0].static_shape
+SHAPE_OP.spelled_shape(lambda op, index: op._inputs[0].static_shape)
 
 
 SHAPE_N = define(
     "ShapeN(input: N * T) -> (output: N * out_type)",
+    OF_SHAPES,
     N=INT(minimum=1),
     T=ANY,
     out_type=one_of(*INDEX, default=dtypes.int32),
 ).not_differentiable()
-
-
-SHAPE_N.of_shapes = True
 
 
 @SHAPE_N.kernel
@@ -138,7 +147,7 @@ def shape_n_shape(input: list[Shape]) -> list[Shape]:
     return [Shape((each.rank,)) for each in input]
 
 
-SHAPE_READERS["ShapeN"] = lambda op, index: op._inputs[index].static_shape
+SHAPE_N.spelled_shape(lambda op, index: op._inputs[index].static_shape)
 
 
 @export("shape_n")
@@ -147,11 +156,14 @@ def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -
     return SHAPE_N(input, out_type=out_type, name=name)
 
 
+_KNOWING_THEIRS = (SparseTensor, SparseTensorValue, IndexedSlices, IndexedSlicesValue)
+
+
 @export(v1="shape")
 def shape(input: Any, name: str | None = None, out_type: Any = None, optimize: bool = True) -> Tensor:
     """The sizes of `input` as a vector; a constant when they are known and `optimize` is set."""
     out_type = dtypes.int32 if out_type is None else out_type
-    if hasattr(input, "dense_shape"):  # a SparseTensor knows its own
+    if isinstance(input, _KNOWING_THEIRS):
         with name_scope(name, "Shape"):
             return casting.cast(input.dense_shape, out_type)
     if not isinstance(input, Tensor):
@@ -327,9 +339,9 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layou
     return _filled(shape, as_dtype(dtype).base_dtype, 1, name, "ones")
 
 
-ZEROS_LIKE = define("ZerosLike(x: T) -> (y: T)", T=ANY).not_differentiable()
+ZEROS_LIKE = define("ZerosLike(x: T) -> (y: T)", OF_SHAPES, T=ANY).not_differentiable()
 ZEROS_LIKE.shape(unchanged)
-ONES_LIKE = define("OnesLike(x: T) -> (y: T)", T=(*dtypes.NUMERIC, dtypes.bool_)).not_differentiable()
+ONES_LIKE = define("OnesLike(x: T) -> (y: T)", OF_SHAPES, T=(*dtypes.NUMERIC, dtypes.bool_)).not_differentiable()
 ONES_LIKE.shape(unchanged)
 
 
@@ -500,12 +512,6 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
 def transpose_v2(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
     """Dimensions in the order `perm`, or reversed; complex values conjugated if asked."""
     return transpose(a, perm, name, conjugate)
-
-
-# ---- Pack -------------------------------------------------------------------------------------------------------
-
-
-# ---- ConcatV2 ---------------------------------------------------------------------------------------------------
 
 
 # ---- ExpandDims, Squeeze ----------------------------------------------------------------------------------------

@@ -14,12 +14,12 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Dimension, Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, STATEFUL, VIEW, WRITES, OpDefinition, Trait, define
+from stoker._src.graph.definition import ANY, INT32, STATEFUL, VIEW, WRITES, OpDefinition, Trait, define
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.static_values import SHAPE_READERS, VALUE_READERS, constant_value, constant_value_as_shape
+from stoker._src.graph.static_values import constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import casting, joining, selection, shaping
+from stoker._src.ops.array import casting, joining, shaping
 from stoker._src.ops.array.broadcasting import reduce_to_inputs
 from stoker._src.ops.array.constants import constant_of
 from stoker._src.ops.support.handles import is_resource_variable
@@ -85,7 +85,7 @@ def slice_grad(op: Operation, g: Any) -> Any:
     # What was cut off is padded with zeros.
     x, begin, _ = op.inputs
     kind = begin.dtype.base_dtype
-    after = shaping.shape(x, out_type=kind) - shaping.shape(op.outputs[0], out_type=kind) - begin  # type: ignore[operator]
+    after = shaping.shape(x, out_type=kind) - shaping.shape(op.outputs[0], out_type=kind) - begin
     return ops.pad(g, joining.PACK([begin, after], axis=1)), None, None
 
 
@@ -97,7 +97,7 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor
 
 # ---- StridedSlice -----------------------------------------------------------------------------------------------
 
-MASKS = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
+MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -188,7 +188,11 @@ def _out_of_bounds(items: tuple[Any, ...], shape: Any) -> InvalidArgumentError:
 
 def _strided(name: str, signature: str, traits: Trait = VIEW) -> OpDefinition:
     return define(
-        f"{name}{signature}", traits, T=ANY, Index=(dtypes.int16, *INDEX) if name == "StridedSlice" else INDEX, **MASKS
+        f"{name}{signature}",
+        traits,
+        T=ANY,
+        Index=(dtypes.int16, *INDEX) if name == "StridedSlice" else INDEX,
+        **dict.fromkeys(MASKS, INT32(0)),
     )
 
 
@@ -458,7 +462,8 @@ def _partial_sizes(op: Operation) -> np.ndarray | None:
     return result
 
 
-def _sliced_value(op: Operation) -> np.ndarray | None:
+@STRIDED_SLICE.static_value
+def sliced_value(op: Operation) -> np.ndarray | None:
     sizes = _partial_sizes(op)
     if sizes is None:
         return _constant_slice(op)
@@ -479,16 +484,13 @@ def _constant_slice(op: Operation) -> np.ndarray | None:
         return None
 
 
-def _sliced_shape(op: Operation, index: int) -> Shape:
+@STRIDED_SLICE.spelled_shape
+def sliced_shape(op: Operation, index: int) -> Shape:
     sizes = _partial_sizes(op)
     if sizes is None or sizes.ndim != 1:
         length = op.outputs[0].static_shape.of_rank(1)[0]
         return UNKNOWN_SHAPE if length is None else Shape((None,) * length)
     return Shape(None if size is None or size < 0 else int(size) for size in sizes)
-
-
-VALUE_READERS["StridedSlice"] = _sliced_value
-SHAPE_READERS["StridedSlice"] = _sliced_shape
 
 
 # ---- tf.strided_slice and x[...] --------------------------------------------------------------------------------
@@ -523,7 +525,7 @@ def strided_slice(
     }
     result = STRIDED_SLICE(input_, begin, end, strides, **masks, name=name)
     if var is not None:
-        result.assign = _slice_assignment(var, begin, end, strides, masks, name)  # type: ignore[attr-defined]
+        result.assign = _slice_assignment(var, begin, end, strides, masks, name)
     return result
 
 
@@ -593,7 +595,7 @@ def slice_helper(tensor: Any, key: Any, var: Any = None) -> Any:
         TypeError: an index of another kind.
     """
     if _is_mask(key):
-        return selection.boolean_mask(tensor, key)
+        return ops.boolean_mask(tensor, key)
     begin: list[Any] = []
     end: list[Any] = []
     strides: list[Any] = []
@@ -656,4 +658,4 @@ def _vectors(begin: list[Any], end: list[Any], strides: list[Any]) -> tuple[Any,
     return packed[0], packed[1], packed[2]
 
 
-Tensor.__getitem__ = slice_helper  # type: ignore[attr-defined]
+Tensor.__getitem__ = slice_helper

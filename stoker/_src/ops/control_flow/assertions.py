@@ -6,18 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import STATEFUL, TYPES, define
+from stoker._src.graph.definition import INT32, STATEFUL, TYPES, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support.number_text import float_text, question_marks, string_text
 from stoker._src.ops.support.values import to_numpy
 
 ASSERT = define(
-    "Assert(condition: host bool, data: [T]) -> ()", STATEFUL, T=TYPES(minimum=1), summarize=3
+    "Assert(condition: host bool, data: [T]) -> ()", STATEFUL, T=TYPES(minimum=1), summarize=INT32(3)
 ).not_differentiable()
 
 
@@ -101,5 +102,7 @@ def assert_op(condition: Any, data: Any, summarize: int | None = None, name: str
             condition = convert_to_tensor(condition, name="Condition")
         if condition.static_shape.rank not in (None, 0):
             raise ValueError(f"Shape must be rank 0 but is {condition.shape}: the condition of an assertion")
-        data = [convert_to_tensor(item) for item in data]
-        return ASSERT(condition, data, summarize=summarize, name="Assert")
+        tensors = [convert_to_tensor(item) for item in data]
+        # As in TensorFlow, a text or a number is a constant twice: one to see its dtype, one as the input of the node.
+        plain = all(tensor.dtype in (dtypes.string, dtypes.int32) for tensor in tensors)
+        return ASSERT(condition, list(data) if plain else tensors, summarize=summarize, name="Assert")

@@ -77,7 +77,7 @@ def _sizes_of(source: Any) -> Any:
 
 def _all_rows(dense: Tensor, index_dtype: Any) -> IndexedSlices:
     sizes = shaping.shape(dense)
-    return IndexedSlices(dense, casting.cast(ranges.range(sizes[0]), index_dtype), sizes)  # type: ignore[index]
+    return IndexedSlices(dense, casting.cast(ranges.range(sizes[0]), index_dtype), sizes)
 
 
 def _index_dtype(found: list[Any]) -> Any:
@@ -330,9 +330,9 @@ def _gradient_of(function: Function) -> Function:
     return made
 
 
-SYMBOLIC_GRADIENT = define("SymbolicGradient(input: [Tin]) -> (output: [Tout])", VIEW, f=FUNC).calling(
-    "once", derives=_gradient_of
-)
+SYMBOLIC_GRADIENT = define(
+    "SymbolicGradient(input: [Tin]) -> (output: [Tout])", VIEW, f=FUNC(derive=_gradient_of)
+).calling("once")
 SYMBOLIC_GRADIENT.kernel(functional_ops.call_kernel)
 SYMBOLIC_GRADIENT.shape(lambda input, *, op: functional_ops.returned_shapes(op, [op.attrs["f"]]))
 
@@ -534,7 +534,7 @@ class _Rows:
         self.source = source
         sizes = _sizes_of(source)
         row = _row_shape(source)
-        first = shaping.zeros([1, *row] if row.known else joining.concat([[1], sizes[1:]], 0), found.dtype.base_dtype)  # type: ignore[index]
+        first = shaping.zeros([1, *row] if row.known else joining.concat([[1], sizes[1:]], 0), found.dtype.base_dtype)
         self._parts = [
             (found.values, first, Shape((None, *row)) if row.dims is not None else Shape(None)),
             (found.indices, shaping.zeros([1], found.indices.dtype.base_dtype), Shape((None,))),

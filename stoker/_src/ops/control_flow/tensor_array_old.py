@@ -63,39 +63,34 @@ for _definition in (TENSOR_ARRAY_GRAD_V2, TENSOR_ARRAY_GRAD):
     _definition.shape(lambda handle, flow_in: Shape((2,)))
 
 
-def _older(definition: OpDefinition, suffix: str) -> OpDefinition:
-    """The op of `definition` with the handle of an older version."""
-    name = definition.name.removesuffix("V3") + suffix
+def _older(definition: OpDefinition, name: str, handle: str) -> OpDefinition:
+    """The op of `definition` under the name of an older version, with handles of that version."""
     arguments = []
     for arg in definition.inputs:
         kind = f"[{arg.list_attr}]" if arg.list_attr else arg.type_attr or (arg.dtype or dtypes.string).name
         if arg.dtype is dtypes.resource:
-            kind = "string" if suffix else "Ref(string)"
+            kind = handle
         arguments.append(f"{arg.name}: {'host ' if arg.host else ''}{kind}")
     results = [f"{arg.name}: {arg.type_attr or (arg.dtype or dtypes.string).name}" for arg in definition.outputs]
     made = define(f"{name}({', '.join(arguments)}) -> ({', '.join(results)})", definition.traits, **definition.attrs)
-    assert definition.kernel_fn is not None
-    made.kernel(definition.kernel_fn)
-    if definition.shape_fn is not None:
-        made.shape(definition.shape_fn)
     made.differentiable = definition.differentiable
-    return made
+    return made.same_as(definition)
 
 
 class _Version:
     """The ops of one version, whose gradients are ops of that version."""
 
     def __init__(self, suffix: str) -> None:
-        self.suffix = suffix
+        handle = "string" if suffix else "Ref(string)"
         self.make_gradient = TENSOR_ARRAY_GRAD_V2 if suffix else TENSOR_ARRAY_GRAD
-        self.write = _older(tensor_array_v3.TENSOR_ARRAY_WRITE_V3, suffix)
-        self.read = _older(tensor_array_v3.TENSOR_ARRAY_READ_V3, suffix)
-        self.gather = _older(tensor_array_v3.TENSOR_ARRAY_GATHER_V3, suffix)
-        self.scatter = _older(tensor_array_v3.TENSOR_ARRAY_SCATTER_V3, suffix)
-        self.concat = _older(tensor_array_v3.TENSOR_ARRAY_CONCAT_V3, suffix)
-        self.split = _older(tensor_array_v3.TENSOR_ARRAY_SPLIT_V3, suffix)
-        _older(tensor_array_v3.TENSOR_ARRAY_SIZE_V3, suffix)
-        _older(tensor_array_v3.TENSOR_ARRAY_CLOSE_V3, suffix)
+        self.write = _older(tensor_array_v3.TENSOR_ARRAY_WRITE_V3, f"TensorArrayWrite{suffix}", handle)
+        self.read = _older(tensor_array_v3.TENSOR_ARRAY_READ_V3, f"TensorArrayRead{suffix}", handle)
+        self.gather = _older(tensor_array_v3.TENSOR_ARRAY_GATHER_V3, f"TensorArrayGather{suffix}", handle)
+        self.scatter = _older(tensor_array_v3.TENSOR_ARRAY_SCATTER_V3, f"TensorArrayScatter{suffix}", handle)
+        self.concat = _older(tensor_array_v3.TENSOR_ARRAY_CONCAT_V3, f"TensorArrayConcat{suffix}", handle)
+        self.split = _older(tensor_array_v3.TENSOR_ARRAY_SPLIT_V3, f"TensorArraySplit{suffix}", handle)
+        _older(tensor_array_v3.TENSOR_ARRAY_SIZE_V3, f"TensorArraySize{suffix}", handle)
+        _older(tensor_array_v3.TENSOR_ARRAY_CLOSE_V3, f"TensorArrayClose{suffix}", handle)
         self.write.grad(self._write_grad)
         self.read.grad(self._read_grad)
         self.gather.grad(self._gather_grad)

@@ -130,7 +130,7 @@ class ArrayState:
             )
         if self.dtype.base_dtype is dtypes.string:
             return np.full(sizes, b"", dtype=object)
-        sizes = allocatable(sizes, self.dtype.size)  # type: ignore[arg-type]
+        sizes = allocatable(sizes, self.dtype.size)
         return torch.zeros(sizes, dtype=torch_dtype(self.dtype), device=self.device)
 
     def gradient(self, source: str, prepended: tuple[int, ...] = ()) -> ArrayState:
@@ -511,5 +511,5 @@ def unbounded_stack_kernel(*, elem_type: DType, stack_name: str) -> StackState:
     return StackState(stack_name, elem_type)
 
 
-for _definition in (STACK_PUSH_V2, STACK_POP_V2, STACK_CLOSE_V2):
-    with_references(_definition).not_differentiable()
+for _definition, _older in ((STACK_PUSH_V2, "StackPush"), (STACK_POP_V2, "StackPop"), (STACK_CLOSE_V2, "StackClose")):
+    with_references(_definition, _older).not_differentiable()

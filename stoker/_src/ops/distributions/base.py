@@ -109,14 +109,14 @@ def probabilities(
             one = number(1, probs)
             rules = [(comparison.greater_equal(probs, number(0, probs)), "probs has components less than 0.")]
             if multidimensional:
-                off = unary_functions.abs(reductions.reduce_sum(probs, -1) - one)  # type: ignore[operator]
+                off = unary_functions.abs(reductions.reduce_sum(probs, -1) - one)
                 rules.append((comparison.less(off, number(1e-5, probs)), "probs does not sum to 1."))
             else:
                 rules.append((comparison.less_equal(probs, one), "probs has components greater than 1."))
             probs = checked(probs, rules)
         logits = unary_functions.log(probs, name="logits") if multidimensional else None
         if logits is None:
-            logits = unary_functions.log(probs) - unary_functions.log1p(-1.0 * probs)  # type: ignore[operator]
+            logits = unary_functions.log(probs) - unary_functions.log1p(-1.0 * probs)
         return logits, probs
 
 
@@ -224,7 +224,7 @@ class Distribution:
         known = as_shape(sample_shape)
         if not known.known:
             raise ValueError("sample_shape must be fully defined")
-        return {name: TensorShape(constant_value(t)) for name, t in cls.param_shapes(list(known)).items()}  # type: ignore[arg-type]
+        return {name: TensorShape(constant_value(t)) for name, t in cls.param_shapes(list(known)).items()}
 
     @staticmethod
     def _param_shapes(sample_shape: Any) -> dict[str, Tensor]:
@@ -277,7 +277,7 @@ class Distribution:
     def _is_scalar(self, known: Shape, shape: Any) -> Tensor:
         if known.rank is not None:
             return constant(known.rank == 0)
-        return comparison.equal(shaping.shape(shape())[0], 0)  # type: ignore[index]
+        return comparison.equal(shaping.shape(shape())[0], 0)
 
     # -- samples and probabilities -------------------------------------------------------------------------------
 
@@ -295,7 +295,7 @@ class Distribution:
                 shape = shaping.reshape(shape, [-1])
             count: Any = int(np.prod(known, dtype=np.int64)) if known is not None else reductions.reduce_prod(shape)
             drawn = self._sample_n(count, seed)
-            rest = shaping.shape(drawn)[1:]  # type: ignore[index]
+            rest = shaping.shape(drawn)[1:]
             result = shaping.reshape(drawn, joining.concat([shape, rest], 0))
             if known is not None:
                 front = Shape(tuple(np.atleast_1d(known).tolist()))
@@ -399,7 +399,7 @@ class Distribution:
     def cross_entropy(self, other: Distribution, name: str = "cross_entropy") -> Tensor:
         """The entropy plus the divergence to `other`."""
         with self._scope(name):
-            return self.entropy() + divergence.kl_divergence(self, other)  # type: ignore[operator]
+            return self.entropy() + divergence.kl_divergence(self, other)
 
     def kl_divergence(self, other: Distribution, name: str = "kl_divergence") -> Tensor:
         """The Kullback-Leibler divergence from this distribution to `other`."""

@@ -76,7 +76,7 @@ class Scalars(Distribution):
 
     def _full(self, value: Tensor) -> Tensor:
         """A statistic that leaves out a parameter, with the shape of the batch."""
-        return value * shaping.ones(self.batch_shape_tensor(), self.dtype)  # type: ignore[operator]
+        return value * shaping.ones(self.batch_shape_tensor(), self.dtype)
 
 
 class _LocationScale(Scalars):
@@ -111,7 +111,7 @@ class _LocationScale(Scalars):
         return self._scale
 
     def _z(self, x: Any) -> Tensor:
-        return (x - self._loc) / self._scale  # type: ignore[operator]
+        return (x - self._loc) / self._scale
 
     def _mean(self) -> Tensor:
         return self._full(self._loc)
@@ -127,7 +127,7 @@ _FAR = {"float64": -20.0}  # below it the tail's series is more exact than a log
 
 
 def normal_cdf(x: Tensor) -> Tensor:
-    return number(0.5, x) * special.erfc(x * number(-numbers.sqrt(0.5), x))  # type: ignore[operator]
+    return number(0.5, x) * special.erfc(x * number(-numbers.sqrt(0.5), x))
 
 
 def log_normal_cdf(x: Tensor) -> Tensor:
@@ -135,16 +135,16 @@ def log_normal_cdf(x: Tensor) -> Tensor:
     far = _FAR.get(x.dtype.base_dtype.name, -10.0)
     low = arithmetic.minimum(x, number(far, x))
     squared = unary_functions.square(low)
-    series = number(1, x) - number(1, x) / squared + number(3, x) / unary_functions.square(squared)  # type: ignore[operator]
+    series = number(1, x) - number(1, x) / squared + number(3, x) / unary_functions.square(squared)
     tail = (
         number(-0.5, x) * squared
         - unary_functions.log(-1.0 * low)
         - number(_HALF_LOG_TAU, x)
         + unary_functions.log(series)
-    )  # type: ignore[operator]
+    )
     middle = unary_functions.log(normal_cdf(arithmetic.maximum(x, number(far, x))))
-    upper = -1.0 * normal_cdf(-1.0 * x)  # type: ignore[operator]
-    return where(x > number(5, x), upper, where(x > number(far, x), middle, tail))  # type: ignore[operator]
+    upper = -1.0 * normal_cdf(-1.0 * x)
+    return where(x > number(5, x), upper, where(x > number(far, x), middle, tail))
 
 
 @export(v1="distributions.Normal")
@@ -159,12 +159,12 @@ class Normal(_LocationScale):
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         drawn = uniform_normal.random_normal(self._draw_shape(n), 0.0, 1.0, self.dtype, seed=seed)
-        return drawn * self._scale + self._loc  # type: ignore[operator]
+        return drawn * self._scale + self._loc
 
     def _log_prob(self, x: Tensor) -> Tensor:
         return -0.5 * unary_functions.square(self._z(x)) - (
             number(_HALF_LOG_TAU, self._scale) + unary_functions.log(self._scale)
-        )  # type: ignore[operator]
+        )
 
     def _log_cdf(self, x: Tensor) -> Tensor:
         return log_normal_cdf(self._z(x))
@@ -173,16 +173,16 @@ class Normal(_LocationScale):
         return normal_cdf(self._z(x))
 
     def _log_survival_function(self, x: Tensor) -> Tensor:
-        return log_normal_cdf(-1.0 * self._z(x))  # type: ignore[operator]
+        return log_normal_cdf(-1.0 * self._z(x))
 
     def _survival_function(self, x: Tensor) -> Tensor:
-        return normal_cdf(-1.0 * self._z(x))  # type: ignore[operator]
+        return normal_cdf(-1.0 * self._z(x))
 
     def _entropy(self) -> Tensor:
-        return self._full(number(_HALF_LOG_TAU + 0.5, self._scale) + unary_functions.log(self._scale))  # type: ignore[operator]
+        return self._full(number(_HALF_LOG_TAU + 0.5, self._scale) + unary_functions.log(self._scale))
 
     def _quantile(self, p: Tensor) -> Tensor:
-        return special.ndtri(p) * self._scale + self._loc  # type: ignore[operator]
+        return special.ndtri(p) * self._scale + self._loc
 
     def _stddev(self) -> Tensor:
         return self._full(self._scale)
@@ -193,7 +193,7 @@ def _normal_divergence(a: Normal, b: Normal, name: str | None = None) -> Tensor:
     with name_scope(name, "kl_normal_normal", [a.loc, b.loc]):
         variance, other = unary_functions.square(a.scale), unary_functions.square(b.scale)
         ratio = variance / other
-        return unary_functions.square(a.loc - b.loc) / (2.0 * other) + 0.5 * (ratio - 1.0 - unary_functions.log(ratio))  # type: ignore[operator]
+        return unary_functions.square(a.loc - b.loc) / (2.0 * other) + 0.5 * (ratio - 1.0 - unary_functions.log(ratio))
 
 
 # ---- Laplace ----------------------------------------------------------------------------------------------------
@@ -213,32 +213,32 @@ class Laplace(_LocationScale):
         kind = self.dtype.as_numpy_dtype
         least = np.nextafter(kind(-1.0), kind(0.0))
         u = uniform_normal.random_uniform(self._draw_shape(n), least, 1.0, self.dtype, seed=seed)
-        return self._loc - self._scale * unary_functions.sign(u) * unary_functions.log1p(-1.0 * unary_functions.abs(u))  # type: ignore[operator]
+        return self._loc - self._scale * unary_functions.sign(u) * unary_functions.log1p(-1.0 * unary_functions.abs(u))
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        return -1.0 * unary_functions.abs(self._z(x)) - (numbers.log(2.0) + unary_functions.log(self._scale))  # type: ignore[operator]
+        return -1.0 * unary_functions.abs(self._z(x)) - (numbers.log(2.0) + unary_functions.log(self._scale))
 
     def _cdf(self, x: Tensor) -> Tensor:
         z = self._z(x)
-        return 0.5 + 0.5 * unary_functions.sign(z) * (1.0 - unary_functions.exp(-1.0 * unary_functions.abs(z)))  # type: ignore[operator]
+        return 0.5 + 0.5 * unary_functions.sign(z) * (1.0 - unary_functions.exp(-1.0 * unary_functions.abs(z)))
 
     def _log_cdf(self, x: Tensor) -> Tensor:
         return _log_laplace_cdf(self._z(x))
 
     def _log_survival_function(self, x: Tensor) -> Tensor:
-        return _log_laplace_cdf(-1.0 * self._z(x))  # type: ignore[operator]
+        return _log_laplace_cdf(-1.0 * self._z(x))
 
     def _entropy(self) -> Tensor:
-        return self._full(numbers.log(2.0) + 1.0 + unary_functions.log(self._scale))  # type: ignore[operator]
+        return self._full(numbers.log(2.0) + 1.0 + unary_functions.log(self._scale))
 
     def _stddev(self) -> Tensor:
-        return self._full(numbers.sqrt(2.0) * self._scale)  # type: ignore[operator]
+        return self._full(numbers.sqrt(2.0) * self._scale)
 
 
 def _log_laplace_cdf(z: Tensor) -> Tensor:
-    lower = z - numbers.log(2.0)  # type: ignore[operator]
-    upper = unary_functions.log1p(-0.5 * unary_functions.exp(-1.0 * arithmetic.maximum(z, number(0, z))))  # type: ignore[operator]
-    return where(z < number(0, z), lower, upper)  # type: ignore[operator]
+    lower = z - numbers.log(2.0)
+    upper = unary_functions.log1p(-0.5 * unary_functions.exp(-1.0 * arithmetic.maximum(z, number(0, z))))
+    return where(z < number(0, z), lower, upper)
 
 
 # ---- StudentT ---------------------------------------------------------------------------------------------------
@@ -289,48 +289,48 @@ class StudentT(Scalars):
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         normal = uniform_normal.random_normal(self._draw_shape(n), 0.0, 1.0, self.dtype, seed=seed)
         df = self._full(self._df)
-        gamma = sampling.random_gamma([n], 0.5 * df, 0.5, self.dtype, derived_seed(seed, "student_t"))  # type: ignore[operator]
-        return normal * unary_functions.rsqrt(gamma / df) * self._scale + self._loc  # type: ignore[operator]
+        gamma = sampling.random_gamma([n], 0.5 * df, 0.5, self.dtype, derived_seed(seed, "student_t"))
+        return normal * unary_functions.rsqrt(gamma / df) * self._scale + self._loc
 
     def _log_normalization(self) -> Tensor:
         df = self._df
         return (
-            unary_functions.log(unary_functions.abs(self._scale)) + 0.5 * unary_functions.log(df) + 0.5 * numbers.log(numbers.pi)  # type: ignore[operator]
-            + special.lgamma(0.5 * df) - special.lgamma(0.5 * (df + 1.0))  # type: ignore[operator]
+            unary_functions.log(unary_functions.abs(self._scale)) + 0.5 * unary_functions.log(df) + 0.5 * numbers.log(numbers.pi)
+            + special.lgamma(0.5 * df) - special.lgamma(0.5 * (df + 1.0))
         )  # fmt: skip
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        z = (x - self._loc) / self._scale  # type: ignore[operator]
-        return -0.5 * (self._df + 1.0) * unary_functions.log1p(z * z / self._df) - self._log_normalization()  # type: ignore[operator]
+        z = (x - self._loc) / self._scale
+        return -0.5 * (self._df + 1.0) * unary_functions.log1p(z * z / self._df) - self._log_normalization()
 
     def _cdf(self, x: Tensor) -> Tensor:
-        z = (x - self._loc) / unary_functions.abs(self._scale)  # type: ignore[operator]
+        z = (x - self._loc) / unary_functions.abs(self._scale)
         inner = self._df / (z * z + self._df)
         half = number(0.5, inner) * shaping.ones_like(inner)
-        tail = 0.5 * special.betainc(0.5 * self._df * shaping.ones_like(inner), half, inner)  # type: ignore[operator]
-        return where(z < number(0, z), tail, 1.0 - tail)  # type: ignore[operator]
+        tail = 0.5 * special.betainc(0.5 * self._df * shaping.ones_like(inner), half, inner)
+        return where(z < number(0, z), tail, 1.0 - tail)
 
     def _entropy(self) -> Tensor:
-        v = shaping.ones(self.batch_shape_tensor(), self.dtype)[..., None]  # type: ignore[index]
-        df = self._df[..., None] * v  # type: ignore[index]
-        parts = joining.concat([v, df], -1) / 2.0  # type: ignore[operator]
+        v = shaping.ones(self.batch_shape_tensor(), self.dtype)[..., None]
+        df = self._df[..., None] * v
+        parts = joining.concat([v, df], -1) / 2.0
         lbeta = special.lbeta(parts)
         return (
-            unary_functions.log(unary_functions.abs(self._scale)) + 0.5 * unary_functions.log(self._df) + lbeta  # type: ignore[operator]
-            + 0.5 * (self._df + 1.0) * (special.digamma(0.5 * (self._df + 1.0)) - special.digamma(0.5 * self._df))  # type: ignore[operator]
+            unary_functions.log(unary_functions.abs(self._scale)) + 0.5 * unary_functions.log(self._df) + lbeta
+            + 0.5 * (self._df + 1.0) * (special.digamma(0.5 * (self._df + 1.0)) - special.digamma(0.5 * self._df))
         )  # fmt: skip
 
     def _mean(self) -> Tensor:
-        defined = self._df > number(1, self._df)  # type: ignore[operator]
+        defined = self._df > number(1, self._df)
         return self._or_nan(defined, self._full(self._loc), "mean not defined for components of df <= 1")
 
     def _variance(self) -> Tensor:
         two = number(2, self._df)
-        finite = self._df > two  # type: ignore[operator]
-        safe = where(finite, self._df - two, shaping.ones_like(self._df))  # type: ignore[operator]
-        value = self._full(unary_functions.square(self._scale) * self._df / safe)  # type: ignore[operator]
+        finite = self._df > two
+        safe = where(finite, self._df - two, shaping.ones_like(self._df))
+        value = self._full(unary_functions.square(self._scale) * self._df / safe)
         value = where(finite, value, number(np.inf, value))
-        defined = self._df > number(1, self._df)  # type: ignore[operator]
+        defined = self._df > number(1, self._df)
         return self._or_nan(defined, value, "variance not defined for components of df <= 1")
 
     def _mode(self) -> Tensor:
@@ -377,35 +377,35 @@ class Uniform(Scalars):
     def range(self, name: str = "range") -> Tensor:
         """`high - low`."""
         with self._scope(name):
-            return self._high - self._low  # type: ignore[operator]
+            return self._high - self._low
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         drawn = uniform_normal.random_uniform(self._draw_shape(n), 0, None, self.dtype, seed=seed)
-        return self._low + self.range() * drawn  # type: ignore[operator]
+        return self._low + self.range() * drawn
 
     def _prob(self, x: Tensor) -> Tensor:
-        spread = x * shaping.ones(self.batch_shape_tensor(), self.dtype)  # type: ignore[operator]
+        spread = x * shaping.ones(self.batch_shape_tensor(), self.dtype)
         outside = (spread < self._low) | (spread >= self._high)
-        inside = shaping.ones_like(spread) / self.range()  # type: ignore[operator]
+        inside = shaping.ones_like(spread) / self.range()
         return where(unary_functions.is_nan(spread), spread, where(outside, shaping.zeros_like(spread), inside))
 
     def _cdf(self, x: Tensor) -> Tensor:
         shape = ranges.broadcast_dynamic_shape(shaping.shape(x), self.batch_shape_tensor())
         zeros, ones = shaping.zeros(shape, self.dtype), shaping.ones(shape, self.dtype)
-        within = where(x >= self._high, ones, (x - self._low) / self.range())  # type: ignore[operator]
-        return where(x < self._low, zeros, within)  # type: ignore[operator]
+        within = where(x >= self._high, ones, (x - self._low) / self.range())
+        return where(x < self._low, zeros, within)
 
     def _entropy(self) -> Tensor:
         return unary_functions.log(self.range())
 
     def _mean(self) -> Tensor:
-        return (self._low + self._high) / 2.0  # type: ignore[operator]
+        return (self._low + self._high) / 2.0
 
     def _variance(self) -> Tensor:
-        return unary_functions.square(self.range()) / 12.0  # type: ignore[operator]
+        return unary_functions.square(self.range()) / 12.0
 
     def _stddev(self) -> Tensor:
-        return self.range() / numbers.sqrt(12.0)  # type: ignore[operator]
+        return self.range() / numbers.sqrt(12.0)
 
 
 # ---- Gamma and Exponential --------------------------------------------------------------------------------------
@@ -459,28 +459,28 @@ class Gamma(Scalars):
 
     def _log_prob(self, x: Tensor) -> Tensor:
         x = self._positive(x)
-        normalization = special.lgamma(self._concentration) - self._concentration * unary_functions.log(self._rate)  # type: ignore[operator]
-        return special.xlogy(self._concentration - 1.0, x) - self._rate * x - normalization  # type: ignore[operator]
+        normalization = special.lgamma(self._concentration) - self._concentration * unary_functions.log(self._rate)
+        return special.xlogy(self._concentration - 1.0, x) - self._rate * x - normalization
 
     def _cdf(self, x: Tensor) -> Tensor:
-        return special.igamma(self._concentration, self._rate * self._positive(x))  # type: ignore[operator]
+        return special.igamma(self._concentration, self._rate * self._positive(x))
 
     def _entropy(self) -> Tensor:
         k = self._concentration
-        return k - unary_functions.log(self._rate) + special.lgamma(k) + (1.0 - k) * special.digamma(k)  # type: ignore[operator]
+        return k - unary_functions.log(self._rate) + special.lgamma(k) + (1.0 - k) * special.digamma(k)
 
     def _mean(self) -> Tensor:
-        return self._concentration / self._rate  # type: ignore[operator]
+        return self._concentration / self._rate
 
     def _variance(self) -> Tensor:
-        return self._concentration / unary_functions.square(self._rate)  # type: ignore[operator]
+        return self._concentration / unary_functions.square(self._rate)
 
     def _stddev(self) -> Tensor:
-        return unary_functions.sqrt(self._concentration) / self._rate  # type: ignore[operator]
+        return unary_functions.sqrt(self._concentration) / self._rate
 
     def _mode(self) -> Tensor:
-        defined = self._concentration > number(1, self._concentration)  # type: ignore[operator]
-        value = (self._concentration - 1.0) / self._rate  # type: ignore[operator]
+        defined = self._concentration > number(1, self._concentration)
+        value = (self._concentration - 1.0) / self._rate
         return self._or_nan(defined, value, "mode not defined when any concentration <= 1")
 
 
@@ -488,10 +488,10 @@ class Gamma(Scalars):
 def _gamma_divergence(a: Gamma, b: Gamma, name: str | None = None) -> Tensor:
     with name_scope(name, "kl_gamma_gamma", [a.concentration, b.concentration]):
         return (
-            (a.concentration - b.concentration) * special.digamma(a.concentration)  # type: ignore[operator]
-            + special.lgamma(b.concentration) - special.lgamma(a.concentration)  # type: ignore[operator]
-            + b.concentration * (unary_functions.log(a.rate) - unary_functions.log(b.rate))  # type: ignore[operator]
-            + a.concentration * (b.rate / a.rate - 1.0)  # type: ignore[operator]
+            (a.concentration - b.concentration) * special.digamma(a.concentration)
+            + special.lgamma(b.concentration) - special.lgamma(a.concentration)
+            + b.concentration * (unary_functions.log(a.rate) - unary_functions.log(b.rate))
+            + a.concentration * (b.rate / a.rate - 1.0)
         )  # fmt: skip
 
 
@@ -515,10 +515,10 @@ class Exponential(Gamma):
         shape = joining.concat([[n], shaping.shape(self._rate)], 0)
         tiny = np.finfo(self.dtype.as_numpy_dtype).tiny
         drawn = uniform_normal.random_uniform(shape, tiny, 1.0, self.dtype, seed=seed)
-        return -1.0 * unary_functions.log(drawn) / self._rate  # type: ignore[operator]
+        return -1.0 * unary_functions.log(drawn) / self._rate
 
     def _log_survival_function(self, x: Tensor) -> Tensor:
-        return -1.0 * self._positive(x) * self._rate  # type: ignore[operator]
+        return -1.0 * self._positive(x) * self._rate
 
 
 # ---- Beta -------------------------------------------------------------------------------------------------------
@@ -576,57 +576,57 @@ class Beta(Scalars):
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         ones = shaping.ones_like(self._total_concentration)
-        first = sampling.random_gamma([n], ones * self._concentration1, None, self.dtype, seed)  # type: ignore[operator]
+        first = sampling.random_gamma([n], ones * self._concentration1, None, self.dtype, seed)
         second = sampling.random_gamma(
-            [n], ones * self._concentration0, None, self.dtype, derived_seed(seed, "beta")  # type: ignore[operator]
+            [n], ones * self._concentration0, None, self.dtype, derived_seed(seed, "beta")
         )  # fmt: skip
-        return first / (first + second)  # type: ignore[operator]
+        return first / (first + second)
 
     def _log_normalization(self) -> Tensor:
         return (
-            special.lgamma(self._concentration1) + special.lgamma(self._concentration0)  # type: ignore[operator]
+            special.lgamma(self._concentration1) + special.lgamma(self._concentration0)
             - special.lgamma(self._total_concentration)
         )  # fmt: skip
 
     def _log_prob(self, x: Tensor) -> Tensor:
         x = self._within(x)
         return (
-            special.xlogy(self._concentration1 - 1.0, x) + (self._concentration0 - 1.0) * unary_functions.log1p(-1.0 * x)  # type: ignore[operator]
+            special.xlogy(self._concentration1 - 1.0, x) + (self._concentration0 - 1.0) * unary_functions.log1p(-1.0 * x)
             - self._log_normalization()
         )  # fmt: skip
 
     def _cdf(self, x: Tensor) -> Tensor:
-        ones = shaping.ones_like(self._total_concentration) * shaping.ones_like(x)  # type: ignore[operator]
-        return special.betainc(ones * self._concentration1, ones * self._concentration0, ones * self._within(x))  # type: ignore[operator]
+        ones = shaping.ones_like(self._total_concentration) * shaping.ones_like(x)
+        return special.betainc(ones * self._concentration1, ones * self._concentration0, ones * self._within(x))
 
     def _entropy(self) -> Tensor:
         a, b, total = self._concentration1, self._concentration0, self._total_concentration
         return (
-            self._log_normalization() - (a - 1.0) * special.digamma(a) - (b - 1.0) * special.digamma(b)  # type: ignore[operator]
-            + (total - 2.0) * special.digamma(total)  # type: ignore[operator]
+            self._log_normalization() - (a - 1.0) * special.digamma(a) - (b - 1.0) * special.digamma(b)
+            + (total - 2.0) * special.digamma(total)
         )  # fmt: skip
 
     def _mean(self) -> Tensor:
-        return self._concentration1 / self._total_concentration  # type: ignore[operator]
+        return self._concentration1 / self._total_concentration
 
     def _variance(self) -> Tensor:
         mean = self._mean()
-        return mean * (1.0 - mean) / (1.0 + self._total_concentration)  # type: ignore[operator]
+        return mean * (1.0 - mean) / (1.0 + self._total_concentration)
 
     def _mode(self) -> Tensor:
         a, b = self._concentration1, self._concentration0
-        value = (a - 1.0) / (self._total_concentration - 2.0)  # type: ignore[operator]
-        defined = (a > number(1, a)) & (b > number(1, b))  # type: ignore[operator]
+        value = (a - 1.0) / (self._total_concentration - 2.0)
+        defined = (a > number(1, a)) & (b > number(1, b))
         return self._or_nan(defined, value, "Mode undefined for concentration1 <= 1 or concentration0 <= 1.")
 
 
 @RegisterKL(Beta, Beta)
 def _beta_divergence(a: Beta, b: Beta, name: str | None = None) -> Tensor:
     with name_scope(name, "kl_beta_beta", [a.concentration1, b.concentration1]):
-        total = b.total_concentration - a.total_concentration  # type: ignore[operator]
+        total = b.total_concentration - a.total_concentration
         return (
-            (b._log_normalization() - a._log_normalization())  # type: ignore[operator]
-            - special.digamma(a.concentration1) * (b.concentration1 - a.concentration1)  # type: ignore[operator]
-            - special.digamma(a.concentration0) * (b.concentration0 - a.concentration0)  # type: ignore[operator]
+            (b._log_normalization() - a._log_normalization())
+            - special.digamma(a.concentration1) * (b.concentration1 - a.concentration1)
+            - special.digamma(a.concentration0) * (b.concentration0 - a.concentration0)
             + special.digamma(a.total_concentration) * total
         )  # fmt: skip

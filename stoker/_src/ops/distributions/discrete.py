@@ -116,13 +116,13 @@ class Bernoulli(_OfClasses):
     def _entropy(self) -> Tensor:
         return -1.0 * self._logits * (unary_functions.sigmoid(self._logits) - 1.0) + activations.softplus(
             -1.0 * self._logits
-        )  # type: ignore[operator]
+        )
 
     def _mean(self) -> Tensor:
         return shaping.identity(self._probs)
 
     def _variance(self) -> Tensor:
-        return self._probs * (1.0 - self._probs)  # type: ignore[operator]
+        return self._probs * (1.0 - self._probs)
 
     def _mode(self) -> Tensor:
         return casting.cast(comparison.greater(self._probs, number(0.5, self._probs)), self.dtype)
@@ -131,9 +131,9 @@ class Bernoulli(_OfClasses):
 @RegisterKL(Bernoulli, Bernoulli)
 def _bernoulli_divergence(a: Bernoulli, b: Bernoulli, name: str | None = None) -> Tensor:
     with name_scope(name, "kl_bernoulli_bernoulli", [a.logits, b.logits]):
-        zero = activations.softplus(-1.0 * b.logits) - activations.softplus(-1.0 * a.logits)  # type: ignore[operator]
-        one = activations.softplus(b.logits) - activations.softplus(a.logits)  # type: ignore[operator]
-        return unary_functions.sigmoid(a.logits) * zero + unary_functions.sigmoid(-1.0 * a.logits) * one  # type: ignore[operator]
+        zero = activations.softplus(-1.0 * b.logits) - activations.softplus(-1.0 * a.logits)
+        one = activations.softplus(b.logits) - activations.softplus(a.logits)
+        return unary_functions.sigmoid(a.logits) * zero + unary_functions.sigmoid(-1.0 * a.logits) * one
 
 
 # ---- Categorical ------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Categorical(_OfClasses):
             self._event_size = (
                 convert_to_tensor(last, dtypes.int32, name="event_size")
                 if last is not None
-                else shaping.shape(self._logits)[-1]  # type: ignore[index]
+                else shaping.shape(self._logits)[-1]
             )
         super().__init__(
             as_dtype(dtype),
@@ -179,7 +179,7 @@ class Categorical(_OfClasses):
         return self._event_size
 
     def _batch_shape_tensor(self) -> Tensor:
-        return shaping.shape(self._logits)[:-1]  # type: ignore[index]
+        return shaping.shape(self._logits)[:-1]
 
     def _batch_shape(self) -> Shape:
         dims = self._logits.static_shape.dims
@@ -227,23 +227,23 @@ class Categorical(_OfClasses):
         k, probs = self._spread(k, self._probs)
         sums = scans.cumsum(probs, axis=-1)
         hot = selection.one_hot(k, self._event_size, dtype=sums.dtype.base_dtype)
-        return reductions.reduce_sum(sums * hot, -1) - _own(probs, hot)  # type: ignore[operator]
+        return reductions.reduce_sum(sums * hot, -1) - _own(probs, hot)
 
     def _entropy(self) -> Tensor:
-        return -1.0 * reductions.reduce_sum(softmax.log_softmax_v2(self._logits) * self._probs, -1)  # type: ignore[operator]
+        return -1.0 * reductions.reduce_sum(softmax.log_softmax_v2(self._logits) * self._probs, -1)
 
     def _mode(self) -> Tensor:
         return casting.cast(scans.argmax_v2(self._logits, -1), self.dtype)
 
 
 def _own(probs: Tensor, hot: Tensor) -> Tensor:
-    return reductions.reduce_sum(probs * hot, -1)  # type: ignore[operator]
+    return reductions.reduce_sum(probs * hot, -1)
 
 
 @RegisterKL(Categorical, Categorical)
 def _categorical_divergence(a: Categorical, b: Categorical, name: str | None = None) -> Tensor:
     with name_scope(name, "kl_categorical_categorical", [a.logits, b.logits]):
-        apart = softmax.log_softmax_v2(a.logits) - softmax.log_softmax_v2(b.logits)  # type: ignore[operator]
+        apart = softmax.log_softmax_v2(a.logits) - softmax.log_softmax_v2(b.logits)
         return reductions.reduce_sum(softmax.softmax(a.logits) * apart, -1)
 
 
@@ -256,14 +256,14 @@ class _Vectors(Distribution):
     _sizes_from: Tensor  # [batch, k]
 
     def _batch_shape_tensor(self) -> Tensor:
-        return shaping.shape(self._sizes_from)[:-1]  # type: ignore[index]
+        return shaping.shape(self._sizes_from)[:-1]
 
     def _batch_shape(self) -> Shape:
         dims = self._sizes_from.static_shape.at_least(1).dims
         return Shape(None) if dims is None else Shape(dims[:-1])
 
     def _event_shape_tensor(self) -> Tensor:
-        return shaping.shape(self._sizes_from)[-1:]  # type: ignore[index]
+        return shaping.shape(self._sizes_from)[-1:]
 
     def _event_shape(self) -> Shape:
         dims = self._sizes_from.static_shape.at_least(1).dims
@@ -310,7 +310,7 @@ class _Counts(_Vectors):
 
     def _log_combinations(self, counts: Tensor) -> Tensor:
         """The logarithm of the number of orders in which the counts may come."""
-        return special.lgamma(self._total_count + 1.0) - reductions.reduce_sum(special.lgamma(counts + 1.0), -1)  # type: ignore[operator]
+        return special.lgamma(self._total_count + 1.0) - reductions.reduce_sum(special.lgamma(counts + 1.0), -1)
 
 
 @export(v1="distributions.Multinomial")
@@ -332,7 +332,7 @@ class Multinomial(_Counts, _OfClasses):
                 logits, probs, multidimensional=True, validate_args=validate_args, name=scope
             )
             self._total_count = self._whole_count(total_count, self._logits.dtype.base_dtype, validate_args)
-            self._mean_val = self._total_count[..., None] * self._probs  # type: ignore[index]
+            self._mean_val = self._total_count[..., None] * self._probs
             self._sizes_from = self._mean_val
         super().__init__(
             self._probs.dtype.base_dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats,
@@ -340,7 +340,7 @@ class Multinomial(_Counts, _OfClasses):
         )  # fmt: skip
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        classes = self.event_shape_tensor()[0]  # type: ignore[index]
+        classes = self.event_shape_tensor()[0]
         logits = ranges.broadcast_to(self._logits, shaping.shape(self._sizes_from))
         rows = shaping.reshape(logits, joining.PACK([-1, classes]))
         trials = ranges.broadcast_to(casting.cast(self._total_count, dtypes.int32), self.batch_shape_tensor())
@@ -352,19 +352,19 @@ class Multinomial(_Counts, _OfClasses):
 
     def _log_prob(self, counts: Tensor) -> Tensor:
         counts = self._checked_counts(counts)
-        weighted = reductions.reduce_sum(counts * softmax.log_softmax_v2(self._logits), -1)  # type: ignore[operator]
-        return weighted + self._log_combinations(counts)  # type: ignore[operator]
+        weighted = reductions.reduce_sum(counts * softmax.log_softmax_v2(self._logits), -1)
+        return weighted + self._log_combinations(counts)
 
     def _mean(self) -> Tensor:
         return shaping.identity(self._mean_val)
 
     def _variance(self) -> Tensor:
-        return self._mean_val - self._mean_val * self._probs  # type: ignore[operator]
+        return self._mean_val - self._mean_val * self._probs
 
     def _covariance(self) -> Tensor:
-        p = self._probs * shaping.ones_like(self._total_count)[..., None]  # type: ignore[index]
-        outer = matrix_products.matmul(self._mean_val[..., None], p[..., None, :])  # type: ignore[index]
-        return diagonals.matrix_set_diag(-1.0 * outer, self._variance())  # type: ignore[operator]
+        p = self._probs * shaping.ones_like(self._total_count)[..., None]
+        outer = matrix_products.matmul(self._mean_val[..., None], p[..., None, :])
+        return diagonals.matrix_set_diag(-1.0 * outer, self._variance())
 
 
 def _each_row(rows: Tensor, trials: Tensor, n: Any, classes: Tensor, seed: int | None, dtype: Any) -> Tensor:
@@ -372,7 +372,7 @@ def _each_row(rows: Tensor, trials: Tensor, n: Any, classes: Tensor, seed: int |
 
     def counts(row: tuple[Tensor, Tensor]) -> Tensor:
         logits, count = row
-        drawn = sampling.multinomial(logits[None], count * n, seed=seed)  # type: ignore[operator, index]
+        drawn = sampling.multinomial(logits[None], count * n, seed=seed)
         drawn = shaping.reshape(drawn, joining.PACK([n, -1]))
         return reductions.reduce_sum(selection.one_hot(drawn, classes, dtype=dtype), -2)
 
@@ -410,7 +410,7 @@ class _Concentrated(_Vectors):
 
     def _covariance(self) -> Tensor:
         x = self._scale() * self._mean()  # type: ignore[operator]
-        outer = matrix_products.matmul(x[..., None], x[..., None, :])  # type: ignore[index]
+        outer = matrix_products.matmul(x[..., None], x[..., None, :])
         return diagonals.matrix_set_diag(-1.0 * outer, self._variance())  # type: ignore[operator]
 
 
@@ -432,11 +432,11 @@ class Dirichlet(_Concentrated):
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
         gamma = sampling.random_gamma([n], self._concentration, None, self.dtype, seed)
-        return gamma / reductions.reduce_sum(gamma, -1, keepdims=True)  # type: ignore[operator]
+        return gamma / reductions.reduce_sum(gamma, -1, keepdims=True)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         if self.validate_args:
-            off = unary_functions.abs(reductions.reduce_sum(x, -1) - number(1, x))  # type: ignore[operator]
+            off = unary_functions.abs(reductions.reduce_sum(x, -1) - number(1, x))
             x = checked(
                 x,
                 [
@@ -444,45 +444,45 @@ class Dirichlet(_Concentrated):
                     (comparison.less(off, number(1e-5, x)), "sample last-dimension must sum to `1`"),
                 ],
             )
-        weighted = reductions.reduce_sum(special.xlogy(self._concentration - 1.0, x), -1)  # type: ignore[operator]
-        return weighted - special.lbeta(self._concentration)  # type: ignore[operator]
+        weighted = reductions.reduce_sum(special.xlogy(self._concentration - 1.0, x), -1)
+        return weighted - special.lbeta(self._concentration)
 
     def _entropy(self) -> Tensor:
         c, total, k = (
             self._concentration,
             self._total_concentration,
             casting.cast(self.event_shape_tensor()[0], self.dtype),
-        )  # type: ignore[index]
+        )
         return (
-            special.lbeta(c) + (total - k) * special.digamma(total)  # type: ignore[operator]
-            - reductions.reduce_sum((c - 1.0) * special.digamma(c), -1)  # type: ignore[operator]
+            special.lbeta(c) + (total - k) * special.digamma(total)
+            - reductions.reduce_sum((c - 1.0) * special.digamma(c), -1)
         )  # fmt: skip
 
     def _mean(self) -> Tensor:
-        return self._concentration / self._total_concentration[..., None]  # type: ignore[index]
+        return self._concentration / self._total_concentration[..., None]
 
     def _scale(self) -> Tensor:
-        return unary_functions.rsqrt(1.0 + self._total_concentration[..., None])  # type: ignore[index]
+        return unary_functions.rsqrt(1.0 + self._total_concentration[..., None])
 
     def _variance(self) -> Tensor:
         scale = self._scale()
-        x = scale * self._mean()  # type: ignore[operator]
+        x = scale * self._mean()
         return x * (scale - x)
 
     def _mode(self) -> Tensor:
-        k = casting.cast(self.event_shape_tensor()[0], self.dtype)  # type: ignore[index]
-        value = (self._concentration - 1.0) / (self._total_concentration[..., None] - k)  # type: ignore[index]
-        defined = reductions.reduce_all(self._concentration > number(1, value), -1, keepdims=True)  # type: ignore[operator]
+        k = casting.cast(self.event_shape_tensor()[0], self.dtype)
+        value = (self._concentration - 1.0) / (self._total_concentration[..., None] - k)
+        defined = reductions.reduce_all(self._concentration > number(1, value), -1, keepdims=True)
         return self._or_nan(defined, value, "Mode undefined when any concentration <= 1")
 
 
 @RegisterKL(Dirichlet, Dirichlet)
 def _dirichlet_divergence(a: Dirichlet, b: Dirichlet, name: str | None = None) -> Tensor:
     with name_scope(name, "kl_dirichlet_dirichlet", [a.concentration, b.concentration]):
-        digamma = special.digamma(a.concentration) - special.digamma(a.total_concentration[..., None])  # type: ignore[operator, index]
+        digamma = special.digamma(a.concentration) - special.digamma(a.total_concentration[..., None])
         return (
-            reductions.reduce_sum((a.concentration - b.concentration) * digamma, -1)  # type: ignore[operator]
-            - special.lbeta(a.concentration) + special.lbeta(b.concentration)  # type: ignore[operator]
+            reductions.reduce_sum((a.concentration - b.concentration) * digamma, -1)
+            - special.lbeta(a.concentration) + special.lbeta(b.concentration)
         )  # fmt: skip
 
 
@@ -509,7 +509,7 @@ class DirichletMultinomial(_Counts, _Concentrated):
         )  # fmt: skip
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Tensor:
-        classes = self.event_shape_tensor()[0]  # type: ignore[index]
+        classes = self.event_shape_tensor()[0]
         gamma = sampling.random_gamma([n], self._concentration, None, self.dtype, seed)
         rows = shaping.reshape(unary_functions.log(gamma), joining.PACK([-1, classes]))
         drawn = sampling.multinomial(
@@ -520,17 +520,17 @@ class DirichletMultinomial(_Counts, _Concentrated):
 
     def _log_prob(self, counts: Tensor) -> Tensor:
         counts = self._checked_counts(counts)
-        ordered = special.lbeta(self._concentration + counts) - special.lbeta(self._concentration)  # type: ignore[operator]
+        ordered = special.lbeta(self._concentration + counts) - special.lbeta(self._concentration)
         return ordered + self._log_combinations(counts)
 
     def _mean(self) -> Tensor:
-        return self._total_count * (self._concentration / self._total_concentration[..., None])  # type: ignore[index]
+        return self._total_count * (self._concentration / self._total_concentration[..., None])
 
     def _scale(self) -> Tensor:
-        total = self._total_concentration[..., None]  # type: ignore[index]
-        return unary_functions.sqrt((1.0 + total / self._total_count[..., None]) / (1.0 + total))  # type: ignore[index]
+        total = self._total_concentration[..., None]
+        return unary_functions.sqrt((1.0 + total / self._total_count[..., None]) / (1.0 + total))
 
     def _variance(self) -> Tensor:
         scale = self._scale()
-        x = scale * self._mean()  # type: ignore[operator]
+        x = scale * self._mean()
         return x * (self._total_count * scale - x)

@@ -14,7 +14,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.formats import images
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import STRING, define, one_of
+from stoker._src.graph.definition import INT32, STRING, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting
@@ -41,8 +41,8 @@ def _pixels(contents: Shape, channels: int) -> Shape:
 
 
 _JPEG_ATTRS: dict[str, Any] = {
-    "channels": 0,
-    "ratio": 1,
+    "channels": INT32(0),
+    "ratio": INT32(1),
     "fancy_upscaling": True,
     "try_recover_truncated": False,
     "acceptable_fraction": 1.0,
@@ -203,13 +203,13 @@ def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32, name: str
 ENCODE_JPEG = define(
     "EncodeJpeg(image: uint8) -> (contents: string)",
     format=STRING("", allowed=("", "grayscale", "rgb")),
-    quality=95,
+    quality=INT32(95),
     progressive=False,
     optimize_size=False,
     chroma_downsampling=True,
     density_unit=STRING("in", allowed=("in", "cm")),
-    x_density=300,
-    y_density=300,
+    x_density=INT32(300),
+    y_density=INT32(300),
     xmp_metadata="",
 )
 
@@ -323,7 +323,7 @@ def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
 # ---- PNG --------------------------------------------------------------------------------------------------------
 
 _PNG_TYPES = one_of(dtypes.uint8, dtypes.uint16, default=dtypes.uint8)
-DECODE_PNG = define("DecodePng(contents: string) -> (image: dtype)", channels=0, dtype=_PNG_TYPES)
+DECODE_PNG = define("DecodePng(contents: string) -> (image: dtype)", channels=INT32(0), dtype=_PNG_TYPES)
 
 
 @DECODE_PNG.kernel
@@ -400,7 +400,7 @@ def decode_gif(contents: Any, name: str | None = None) -> Tensor:
     return DECODE_GIF(contents, name=name)
 
 
-DECODE_BMP = define("DecodeBmp(contents: string) -> (image: uint8)", channels=0)
+DECODE_BMP = define("DecodeBmp(contents: string) -> (image: uint8)", channels=INT32(0))
 
 
 @DECODE_BMP.kernel
@@ -422,7 +422,7 @@ def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Ten
 _DECODED = (dtypes.uint8, dtypes.uint16, dtypes.float32)
 DECODE_IMAGE = define(
     "DecodeImage(contents: string) -> (image: dtype)",
-    channels=0,
+    channels=INT32(0),
     dtype=one_of(*_DECODED, default=dtypes.uint8),
     expand_animations=True,
 )

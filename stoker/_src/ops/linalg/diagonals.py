@@ -548,5 +548,4 @@ for _old, _same in (
     (BATCH_MATRIX_DIAG_PART, MATRIX_DIAG_PART),
     (BATCH_MATRIX_SET_DIAG, MATRIX_SET_DIAG),
 ):
-    _old.kernel(_same.kernel_fn)  # type: ignore[arg-type]
-    _old.shape(_same.shape_fn)
+    _old.same_as(_same)

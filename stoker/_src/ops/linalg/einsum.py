@@ -20,7 +20,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import broadcasting, casting, gathering, joining, ranges, selection, shaping, value_checks
 from stoker._src.ops.linalg import matrix_products
-from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
+from stoker._src.ops.math import arithmetic, comparison, masking, reductions, unary_functions
 
 # ---- Einsum -----------------------------------------------------------------------------------------------------
 
@@ -337,7 +337,7 @@ def _as_matrix(x: Tensor, axes: Any, last: bool) -> tuple[Tensor, Any, Shape]:
     is_free = comparison.logical_not(
         reductions.reduce_any(comparison.equal(shaping.reshape(inner_axes, [-1, 1]), every), 0)
     )
-    free = selection.boolean_mask(every, is_free)
+    free = masking.boolean_mask(every, is_free)
     all_sizes = shaping.SHAPE_OP(x)
     free_sizes = gathering.GATHER_V2(all_sizes, free, 0)
     total = reductions.reduce_prod(free_sizes)

@@ -55,7 +55,7 @@ def _scale(a: Tensor) -> Tensor:
     precision = float(np.finfo(kind.as_numpy_dtype).eps)
     known = a.static_shape
     if known.dims is None or None in known.dims[-2:]:
-        larger = casting.cast(reductions.reduce_max(shaping.shape(a)[-2:]), kind)  # type: ignore[index]
+        larger = casting.cast(reductions.reduce_max(shaping.shape(a)[-2:]), kind)
         return arithmetic.multiply(convert_to_tensor(precision, kind), larger)
     return convert_to_tensor(precision * max(known.dims[-2:]), kind)  # type: ignore[type-var]
 
@@ -228,7 +228,7 @@ def eigh_tridiagonal(
             )
         dense = diagonals.matrix_diag(alpha)
         if alpha.static_shape.size != 1:
-            dense = dense + diagonals.matrix_diag(beta, k=1) + diagonals.matrix_diag(unary_functions.conj(beta), k=-1)  # type: ignore[operator]
+            dense = dense + diagonals.matrix_diag(beta, k=1) + diagonals.matrix_diag(unary_functions.conj(beta), k=-1)
         values, vectors = decompositions.self_adjoint_eig(dense)
         if values.dtype.is_complex:
             values = casting.cast(values, values.dtype.base_dtype.real_dtype)

@@ -245,7 +245,7 @@ def matrix_solve_ls_grad(op: Operation, g: Tensor) -> Any:
     if rows is not None and cols is not None:
         return *(tall() if rows >= cols else wide()), None
     sizes = shaping.shape(a)
-    return *ops.cond(comparison.greater_equal(sizes[-2], sizes[-1]), tall, wide), None  # type: ignore[index]
+    return *ops.cond(comparison.greater_equal(sizes[-2], sizes[-1]), tall, wide), None
 
 
 def _regularized(matrix: Tensor, first: bool, l2_regularizer: Any) -> Tensor:

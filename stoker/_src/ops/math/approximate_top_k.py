@@ -11,14 +11,14 @@ from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
-from stoker._src.graph.definition import INT, define
+from stoker._src.graph.definition import INT32, define
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import joining, ranges, scattering, shaping
-from stoker._src.ops.math import sorting
+from stoker._src.ops.math import sequences, sorting
 
 APPROX_TOP_K = define(
     "ApproxTopK(input: rank>0 T) -> (values: T, indices: int32)",
-    k=INT(minimum=0),
+    k=INT32(minimum=0),
     reduction_dimension=-1,
     recall_target=0.95,
     is_max_k=True,
@@ -42,7 +42,7 @@ def approx_top_k_kernel(
         raise InvalidArgumentError(None, None, f"input must have at least k columns. Had {moved.shape[-1]}, needed {k}")
     values, indices = sorting.top_k_kernel(moved if is_max_k else -moved, k=k)
     values = values if is_max_k else -values
-    return tuple(each.movedim(-1, reduction_dimension).contiguous() for each in (values, indices))  # type: ignore[return-value]
+    return tuple(each.movedim(-1, reduction_dimension).contiguous() for each in (values, indices))
 
 
 @APPROX_TOP_K.shape
@@ -72,8 +72,8 @@ def approx_top_k_grad(op: Operation, g: Tensor, _: Any) -> Tensor:
     if rank is None:
         raise ValueError("The gradient of ApproxTopK needs an input of known rank.")
     axis %= rank
-    grid = [ranges.range(shaping.shape(op.outputs[1])[i]) for i in range(rank)]  # type: ignore[index]
-    places = ranges.meshgrid(*grid, indexing="ij")
+    grid = [ranges.range(shaping.shape(op.outputs[1])[i]) for i in range(rank)]
+    places = sequences.meshgrid(*grid, indexing="ij")
     places[axis] = op.outputs[1]
     where = joining.PACK(places, axis=-1)
     return scattering.scatter_nd(where, g, shaping.shape(x))

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from stoker._src.base import dtypes
+from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.indexed_slices import IndexedSlices
-from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import colocate_with, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, constants, joining, ranges, selection, shaping
+from stoker._src.ops.array.casting import cast
+from stoker._src.ops.array.constants import constant
 from stoker._src.ops.math import arithmetic, reductions, unary_functions
 from stoker._src.ops.support.dispatching import elementwise
 
@@ -71,13 +76,13 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
             clip_norm = max(clip_norm, 0.0)
         else:
             clip_norm = arithmetic.MAXIMUM(convert_to_tensor(clip_norm, dtype_hint=values.dtype.base_dtype), 0)
-        squares = reductions.reduce_sum(values * values, axes, keepdims=True)  # type: ignore[operator]
+        squares = reductions.reduce_sum(values * values, axes, keepdims=True)
         # The square root has no gradient at 0: keep it away from there on both ways.
-        positive = squares > 0  # type: ignore[operator]
+        positive = squares > 0
         safe = selection.SELECT(positive, squares, shaping.ones_like(squares))
         norm = selection.SELECT(positive, unary_functions.sqrt(safe), squares)
         limit = casting.cast(convert_to_tensor(clip_norm, dtype_hint=values.dtype.base_dtype), values.dtype.base_dtype)
-        scaled = values * limit  # type: ignore[operator]
+        scaled = values * limit
         _check_not_larger(values, scaled)
         clipped = scaled / arithmetic.MAXIMUM(norm, limit)
         return _like(t, shaping.identity(clipped, name=scope))
@@ -90,9 +95,9 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Any
         values = _values(t)
         count = casting.cast(ranges.size(values), values.dtype.base_dtype)
         axes = ranges.range(ranges.rank(values))
-        inverse = unary_functions.RSQRT(reductions.reduce_sum(values * values, axes))  # type: ignore[operator]
+        inverse = unary_functions.RSQRT(reductions.reduce_sum(values * values, axes))
         limit = constants.constant(1.0, values.dtype.base_dtype) / clip_norm
-        clipped = values * clip_norm * arithmetic.MINIMUM(inverse * count, limit)  # type: ignore[operator]
+        clipped = values * clip_norm * arithmetic.MINIMUM(inverse * count, limit)
         return _like(t, shaping.identity(clipped, name=scope))
 
 
@@ -116,12 +121,12 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
             if t is not None:
                 values = _values(t)
                 with name_scope(None, "") if context.executing_eagerly() else colocate_with(values):
-                    halves.append(ops.L2Loss(values))
+                    halves.append(reductions.L2_LOSS(values))
         if not halves:
             return constants.constant(0.0, name="global_norm")
         total = reductions.reduce_sum(joining.PACK(halves, name="stack"))
         two = constants.constant(2.0, total.dtype.base_dtype)
-        return unary_functions.SQRT(total * two, name="global_norm")  # type: ignore[operator]
+        return unary_functions.SQRT(total * two, name="global_norm")
 
 
 @export("clip_by_global_norm")
@@ -148,10 +153,10 @@ def clip_by_global_norm(
         use_norm = global_norm(given, name)
     with name_scope(name, "clip_by_global_norm", [*given, clip_norm]) as scope:
         use_norm = convert_to_tensor(use_norm)
-        inverse = 1.0 / use_norm  # type: ignore[operator]
+        inverse = 1.0 / use_norm
         limit = constants.constant(1.0, use_norm.dtype.base_dtype) / clip_norm
-        scale = clip_norm * arithmetic.MINIMUM(inverse, limit)  # type: ignore[operator]
-        scale = scale + (use_norm - use_norm)  # type: ignore[operator]  # NaN from an infinite norm
+        scale = clip_norm * arithmetic.MINIMUM(inverse, limit)
+        scale = scale + (use_norm - use_norm)  # NaN from an infinite norm
         clipped: list[Any] = []
         for i, t in enumerate(given):
             if t is None:
@@ -160,6 +165,47 @@ def clip_by_global_norm(
             values = _values(t)
             with name_scope(None, "") if context.executing_eagerly() else colocate_with(values):
                 # 16-bit gradients may come with a norm that was computed in 32 bits.
-                scaled = values * casting.cast(scale, values.dtype.base_dtype)  # type: ignore[operator]
+                scaled = values * casting.cast(scale, values.dtype.base_dtype)
                 clipped.append(_like(t, shaping.identity(scaled, name=f"{scope}_{i}")))
         return clipped, use_norm
+
+
+@export("saturate_cast", "dtypes.saturate_cast")
+@elementwise
+def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
+    """`cast` in which numbers beyond the range of `dtype` become its smallest or largest."""
+    with name_scope(name, "saturate_cast", [value]) as scope:
+        value = convert_to_tensor(value, name="value")
+        wanted = as_dtype(dtype).base_dtype
+        source = value.dtype.base_dtype
+        if dtypes.bool_ in (source, wanted):
+            raise TypeError(f"Cannot find minimum value of bool: saturate_cast from {source.name} to {wanted.name}.")
+        if source.is_complex and not wanted.is_complex:
+            value = cast(value, source.real_dtype)
+            source = source.real_dtype
+        if not source.is_complex and not wanted.is_complex:
+            low, high = _limits_within(source, wanted)
+            # Infinities are beyond every integer.
+            if low != source.min or high != source.max or (source.is_floating and wanted.is_integer):
+                value = arithmetic.CLIP_BY_VALUE(value, constant(low, source), constant(high, source), name="clamp")
+        return cast(value, wanted, name=scope)
+
+
+def _limits_within(source: DType, wanted: DType) -> tuple[Any, Any]:
+    """The range of `wanted` in numbers of `source`, rounded inwards where `source` is a coarse float type."""
+    if source.is_integer and wanted.is_integer:
+        return max(int(source.min), int(wanted.min)), min(int(source.max), int(wanted.max))
+    if source.is_integer:
+        return source.min, source.max
+    kind = source.as_numpy_dtype
+    if wanted.is_integer:
+        zero = kind(0)
+        # What a half does not hold, it does not exceed.
+        low = kind(max(float(source.min), float(wanted.min)))
+        high = kind(min(float(source.max), float(wanted.max)))
+        if int(high) > int(wanted.max):
+            high = np.nextafter(high, zero)
+        if int(low) < int(wanted.min):
+            low = np.nextafter(low, zero)
+        return low, high
+    return max(float(source.min), float(wanted.min)), min(float(source.max), float(wanted.max))

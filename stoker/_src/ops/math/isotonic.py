@@ -57,7 +57,7 @@ def isotonic_regression_grad(op: Operation, g: Tensor, _: Any) -> Tensor:
     """Each run passes the mean of its gradients."""
     segments = op.outputs[1]
     sizes = shaping.shape(segments)
-    width, rows = sizes[-1], reductions.reduce_prod(sizes[:-1])  # type: ignore[index]
+    width, rows = sizes[-1], reductions.reduce_prod(sizes[:-1])
     flat = shaping.reshape(segments, joining.PACK([rows, width]))
     starts = arithmetic.multiply(ranges.range(rows), width)
     places = shaping.reshape(arithmetic.add(flat, shaping.reshape(starts, [-1, 1])), [-1])

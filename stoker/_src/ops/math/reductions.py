@@ -9,17 +9,17 @@ import numpy as np
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import INDEX, NUMERIC, REAL, DType
+from stoker._src.base.dtypes import FLOATS, INDEX, NUMERIC, REAL, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Dim, Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import OpDefinition, define, one_of
+from stoker._src.graph.definition import OpDefinition, define, one_of, scalar
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import casting, constants, joining, ranges, selection, shaping
+from stoker._src.ops.array import casting, joining, ranges, selection, shaping
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.math import arithmetic, comparison, scans, unary_functions
 from stoker._src.ops.support.dispatching import dispatched
@@ -292,13 +292,13 @@ ANY_OP = _reduction("Any", dtypes.bool_)
 @ALL.kernel
 def all_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
     axes = _axes(input, reduction_indices)
-    return torch.all(input, axes, keep_dims) if axes else input.clone()  # type: ignore[call-overload]
+    return torch.all(input, axes, keep_dims) if axes else input.clone()
 
 
 @ANY_OP.kernel
 def any_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
     axes = _axes(input, reduction_indices)
-    return torch.any(input, axes, keep_dims) if axes else input.clone()  # type: ignore[call-overload]
+    return torch.any(input, axes, keep_dims) if axes else input.clone()
 
 
 # ---- EuclideanNorm ----------------------------------------------------------------------------------------------
@@ -464,115 +464,24 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
         return unary_functions.sqrt(reduce_variance(convert_to_tensor(input_tensor), axis, keepdims))
 
 
-# ---- norm -------------------------------------------------------------------------------------------------------
+L2_LOSS = define("L2Loss(t: T) -> (output: T)", T=FLOATS)
 
 
-def _euclidean(x: Tensor, axis: Any) -> Tensor:
-    # Of complex numbers it is complex too, with imaginary part zero, as TensorFlow has it.
-    return unary_functions.sqrt(reduce_sum(x * unary_functions.conj(x), axis, True))
+L2_LOSS.shape(scalar)
 
 
-def _moved_last(x: Tensor, axes: list[int]) -> tuple[Any, Any]:
-    """The order of dimensions that has `axes` last, and the one that undoes it."""
-    rank = x.static_shape.rank
-    if rank is None:
-        count = ranges.rank(x)
-        chosen = arithmetic.floormod(convert_to_tensor(axes), count)
-        order = joining.concat([selection.LIST_DIFF(ranges.range(count), chosen)[0], chosen], 0)
-        return order, shaping.invert_permutation(order)
-    last = [axis % rank for axis in axes]
-    order = [axis for axis in builtin_range(rank) if axis not in last] + last
-    return order, np.argsort(order).tolist()
+@L2_LOSS.kernel
+def l2_loss_kernel(t: torch.Tensor) -> torch.Tensor:
+    flat = t.reshape(-1)
+    return torch.dot(flat, flat) * 0.5
 
 
-def _matrix_or_vector_norm(x: Tensor, ord: Any, axis: Any, matrix: bool) -> Tensor:
-    if ord in ("fro", "euclidean", 2, 2.0):
-        if matrix and ord in (2, 2.0):
-            order, back = _moved_last(x, axis)
-            moved = shaping.transpose(x, order)
-            largest = reduce_max(ops.svd(moved, compute_uv=False), -1, True)
-            largest = shaping.reshape(largest, joining.concat([shaping.shape(largest), [1]], 0))
-            return shaping.transpose(largest, back)
-        return _euclidean(x, axis)
-    size = unary_functions.abs(x)
-    if matrix and ord in (1, 1.0, np.inf):
-        # The largest sum of a column (1) or of a row (infinity).
-        inner, outer = (axis[0], axis[1]) if ord != np.inf else (axis[1], axis[0])
-        return reduce_max(reduce_sum(size, inner, True), outer, True)
-    if ord in (1, 1.0):
-        return reduce_sum(size, axis, True)
-    if ord == np.inf:
-        return reduce_max(size, axis, True)
-    power = constants.number(ord, size)
-    return arithmetic.power(reduce_sum(arithmetic.power(size, power), axis, True), constants.number(1.0 / ord, size))
+@L2_LOSS.grad
+def l2_loss_gradient(op: Operation, g: Tensor) -> Tensor:
+    return arithmetic.multiply(op.inputs[0], g)
 
 
-def _norm(tensor: Any, ord: Any, axis: Any, keepdims: bool, name: str | None) -> Tensor:
-    matrix = isinstance(axis, (tuple, list)) and len(axis) == 2
-    allowed = ["euclidean", "fro", 1, 2, np.inf] if matrix else ["euclidean", 1, 2, np.inf]
-    if matrix:
-        if any(not isinstance(a, (int, np.integer)) for a in axis) or axis[0] == axis[1]:
-            raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
-        if ord not in allowed:
-            raise ValueError(f"'ord' must be a supported matrix norm in {allowed}, got {ord}")
-    else:
-        if not (axis is None or isinstance(axis, (int, np.integer))):
-            raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
-        if not isinstance(ord, (str, bytes, int, float)):
-            np.asarray(ord)  # says so of symbolic tensors and uneven lists
-            raise TypeError(f"'ord' must be a number or the name of a norm, got {ord!r}")
-        if ord != "euclidean" if isinstance(ord, (str, bytes)) else ord <= 0:
-            raise ValueError(f"'ord' must be a supported vector norm, got {ord}")
-    with name_scope(name, "norm", [tensor]):
-        x = convert_to_tensor(tensor)
-        axes: Any = list(axis) if matrix else axis  # type: ignore[arg-type]
-        result = _matrix_or_vector_norm(x, ord, axes, matrix)
-        if keepdims:
-            return result
-        if axis is None and x.static_shape.rank is not None:
-            axes = list(builtin_range(x.static_shape.rank))
-        return shaping.squeeze(result, axes)
-
-
-@export(v1=("norm", "linalg.norm"))
-def norm(
-    tensor: Any,
-    ord: Any = "euclidean",
-    axis: Any = None,
-    keepdims: Any = None,
-    name: str | None = None,
-    keep_dims: Any = None,
-) -> Tensor:
-    """The norm of vectors (`axis` an integer, or None for the whole tensor) or of matrices (`axis` a pair).
-
-    Args:
-        tensor: Real or complex numbers.
-        ord: 'euclidean', 'fro' (matrices), 1, 2, `np.inf`, or any positive number (vectors).
-        axis: None, an integer or a pair of integers.
-        keepdims: Whether reduced dimensions stay, with size 1. `keep_dims` is its older name.
-        name: A name for the scope.
-        keep_dims: The older name of `keepdims`.
-
-    Raises:
-        ValueError: an order or axes that make no norm.
-    """
-    _, keep = older_arguments(None, keepdims, None, keep_dims)
-    return _norm(tensor, ord, axis, keep, name)
-
-
-@export(v2=("norm", "linalg.norm"))
-def norm_v2(
-    tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None, name: str | None = None
-) -> Tensor:
-    """The norm of vectors or matrices; see `tf.compat.v1.norm`."""
-    return _norm(tensor, ord, axis, bool(keepdims), name)
-
-
-@export("linalg.normalize")
-def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """`tensor` divided by its norm along `axis`, and that norm with its dimensions kept."""
-    with name_scope(name, "normalize", [tensor]):
-        x = convert_to_tensor(tensor)
-        size = _norm(x, ord, axis, True, None)
-        size = casting.cast(size, x.dtype.base_dtype)
-        return arithmetic.truediv(x, size), size
+@export("nn.l2_loss")
+def l2_loss(t: Any, name: str | None = None) -> Tensor:
+    """sum(t ** 2) / 2."""
+    return L2_LOSS(t, name=name)

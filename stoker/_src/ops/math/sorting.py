@@ -14,19 +14,20 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, INT, define, one_of
+from stoker._src.graph.definition import ANY, INT32, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, constants, joining, ranges, shaping, value_checks
 from stoker._src.ops.math import arithmetic, comparison, reductions, segment_reductions, unary_functions
+from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.unsigned import ordered
 from stoker._src.ops.support.values import from_numpy, torch_dtype
 
 # ---- TopK -------------------------------------------------------------------------------------------------------
 
 _COUNT = one_of(dtypes.int16, *INDEX, default=dtypes.int32)
-TOP_K = define("TopK(input: T) -> (values: T, indices: int32)", k=INT(minimum=0), sorted=True, T=REAL)
+TOP_K = define("TopK(input: T) -> (values: T, indices: int32)", k=INT32(minimum=0), sorted=True, T=REAL)
 TOP_K_V2 = define(
     "TopKV2(input: rank>0 T, k: scalar host Tk) -> (values: T, indices: index_type)",
     sorted=True,
@@ -141,7 +142,7 @@ def _turned(x: Tensor, axis: Any) -> tuple[Tensor, Callable[[Tensor], Tensor] | 
     at, rank = int(place), x.static_shape.rank
     if rank is None and at != -1:
         sizes = shaping.shape(x)
-        middle, following = sizes[at], sizes[at + 1 :]  # type: ignore[index]
+        middle, following = sizes[at], sizes[at + 1 :]
         form = joining.stack([-1, middle, reductions.reduce_prod(following)])
         turned = shaping.transpose(shaping.reshape(x, form), [0, 2, 1])
         return turned, lambda result: shaping.reshape(shaping.transpose(result, [0, 2, 1]), sizes)
@@ -281,6 +282,9 @@ def unique_in_order(x: Any, kind: torch.dtype, axis: int = 0) -> tuple[Any, torc
     if x.is_complex():
         values, idx, count = _unique_objects(x.cpu().numpy(), kind, axis)
         return from_numpy(values).to(x.device), idx.to(x.device), count.to(x.device)
+    found = table_rows.unique(x, kind) if x.ndim == 1 else None
+    if found is not None:
+        return found
     plain = x.to(torch.uint8) if x.dtype == torch.bool else x
     if x.ndim > 1 and not x.numel() and x.shape[axis]:
         # Slices without elements are all alike.
@@ -392,7 +396,7 @@ def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = N
 # ---- InTopK -----------------------------------------------------------------------------------------------------
 
 IN_TOP_K = define(
-    "InTopK(predictions: float32, targets: T) -> (precision: bool)", k=INT, T=one_of(*INDEX, default=dtypes.int32)
+    "InTopK(predictions: float32, targets: T) -> (precision: bool)", k=INT32, T=one_of(*INDEX, default=dtypes.int32)
 )
 IN_TOP_K_V2 = define(
     "InTopKV2(predictions: float32, targets: T, k: host T) -> (precision: bool)", T=one_of(*INDEX, default=dtypes.int32)
@@ -518,7 +522,7 @@ def searchsorted(
     if side not in ("left", "right"):
         raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
     given = (sorted_sequence, values)
-    sizes = [[_row_count(size), size[-1]] for size in map(shaping.shape, given)]  # type: ignore[index]
+    sizes = [[_row_count(size), size[-1]] for size in map(shaping.shape, given)]
     rows, flat = map(shaping.reshape, given, sizes)
     found = (LOWER_BOUND if side == "left" else UPPER_BOUND)(rows, flat, out_type=as_dtype(out_type), name=name)
     return shaping.reshape(found, shaping.shape(values))

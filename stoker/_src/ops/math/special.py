@@ -118,7 +118,7 @@ def erfcinv(x: Any, name: str | None = None) -> Tensor:
     """The inverse of erfc."""
     with name_scope(name, "erfcinv", [x]):
         x = convert_to_tensor(x, name="start")
-        return -ndtri(0.5 * x) * numbers.sqrt(0.5)  # type: ignore[operator]
+        return -ndtri(0.5 * x) * numbers.sqrt(0.5)
 
 
 # ---- gamma functions --------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
         weights = casting.cast(convert_to_tensor(sample_weight), precise)
         losses = casting.cast(arithmetic.multiply(casting.cast(losses, precise), _beside(losses, weights)), kind)
     if global_batch_size is None:
-        size = shaping.shape(losses)[0]  # type: ignore[index]
+        size = shaping.shape(losses)[0]
     else:
         size = convert_to_tensor(global_batch_size, name="global_batch_size")
         if not size.dtype.is_integer:

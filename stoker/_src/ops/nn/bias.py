@@ -1,4 +1,4 @@
-"""BiasAdd and L2Loss, and small compositions around them."""
+"""BiasAdd and small compositions around it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 import torch
 
 from stoker._src.base import dtypes
-from stoker._src.base.dtypes import FLOATS, NUMERIC
+from stoker._src.base.dtypes import NUMERIC
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, merge_dims
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import STRING, define, scalar
+from stoker._src.graph.definition import STRING, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, shaping
@@ -179,29 +179,6 @@ def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Te
         weights = convert_to_tensor(weights, name="weights")
         biases = convert_to_tensor(biases, name="biases")
         return relu(bias_add(matrix_products.matmul(x, weights), biases), name=scope)
-
-
-# ---- L2Loss -----------------------------------------------------------------------------------------------------
-
-L2_LOSS = define("L2Loss(t: T) -> (output: T)", T=FLOATS)
-L2_LOSS.shape(scalar)
-
-
-@L2_LOSS.kernel
-def l2_loss_kernel(t: torch.Tensor) -> torch.Tensor:
-    flat = t.reshape(-1)
-    return torch.dot(flat, flat) * 0.5
-
-
-@L2_LOSS.grad
-def l2_loss_gradient(op: Operation, g: Tensor) -> Tensor:
-    return arithmetic.multiply(op.inputs[0], g)
-
-
-@export("nn.l2_loss")
-def l2_loss(t: Any, name: str | None = None) -> Tensor:
-    """sum(t ** 2) / 2."""
-    return L2_LOSS(t, name=name)
 
 
 # ---- zero_fraction ----------------------------------------------------------------------------------------------

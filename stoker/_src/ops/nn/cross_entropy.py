@@ -298,7 +298,7 @@ def _sparse(labels: Any, logits: Any, name: str | None) -> Tensor:
         else:
             sizes = shaping.shape(labels)
             if not (found.known and expected.known):
-                fits = comparison.equal(sizes, shaping.shape(logits)[:-1])  # type: ignore[index]
+                fits = comparison.equal(sizes, shaping.shape(logits)[:-1])
                 check = assertions.assert_op(reductions.reduce_all(fits), ["labels and logits do not fit:", sizes])
                 labels = labels if check is None else grouping.with_dependencies([check], labels)
             matrix, vector = shaping.reshape(precise, _rows(precise)), shaping.reshape(labels, [-1])

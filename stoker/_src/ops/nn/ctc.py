@@ -13,7 +13,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import INT, OpDefinition, define, one_of
+from stoker._src.graph.definition import INT, INT32, OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Operation, Tensor
@@ -99,7 +99,7 @@ CTC_GREEDY_DECODER = define(
     "CTCGreedyDecoder(inputs: T, sequence_length: host int32) -> "
     "(decoded_indices: int64, decoded_values: int64, decoded_shape: int64, log_probability: T)",
     merge_repeated=False,
-    blank_index=-1,
+    blank_index=INT32(-1),
     T=_FLOATS,
 ).not_differentiable()
 
@@ -127,7 +127,7 @@ def ctc_greedy_decoder_shape(inputs: Shape, sequence_length: Shape) -> tuple[Sha
 CTC_BEAM_SEARCH_DECODER = define(
     "CTCBeamSearchDecoder(inputs: T, sequence_length: host int32) -> (decoded_indices: top_paths * int64, "
     "decoded_values: top_paths * int64, decoded_shape: top_paths * int64, log_probability: T)",
-    beam_width=INT(minimum=1),
+    beam_width=INT32(minimum=1),
     top_paths=INT(minimum=1),
     merge_repeated=True,
     T=_FLOATS,
@@ -285,7 +285,7 @@ def _dense_loss(labels: Tensor, logits: Tensor, label_length: Any, logit_length:
     counts = _lengths(label_length, "label_length")
     steps = arithmetic.minimum(_lengths(logit_length, "logit_length"), time)
     inside = comparison.LESS(ranges.RANGE(zero, width, one), shaping.EXPAND_DIMS(counts, 1))
-    same = comparison.equal(labels[:, 1:], labels[:, :-1])  # type: ignore[index]
+    same = comparison.equal(labels[:, 1:], labels[:, :-1])
     repeated = comparison.LOGICAL_AND(same, inside[:, 1:])
     needed = arithmetic.add(counts, reductions.SUM(casting.cast(repeated, dtypes.int32), [1]))
     there = comparison.LOGICAL_AND(comparison.LESS(zero, counts), comparison.LESS_EQUAL(counts, width))
@@ -367,7 +367,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         labels = convert_to_tensor(labels, name="labels")
         lengths = convert_to_tensor(seq_length, dtype_hint=dtypes.int32, name="seq_length")
         sizes = shaping.shape(labels)
-        first, rest, before = labels[:, :1], labels[:, 1:], labels[:, :-1]  # type: ignore[index]
+        first, rest, before = labels[:, :1], labels[:, 1:], labels[:, :-1]
         changes = joining.concat([shaping.FILL(shaping.shape(first), True), comparison.NOT_EQUAL(rest, before)], 1)
         position = ranges.RANGE(0, _size(labels, 1), 1)
         inside = comparison.LESS(casting.cast(position, lengths.dtype.base_dtype), shaping.EXPAND_DIMS(lengths, -1))
@@ -393,7 +393,7 @@ def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Ten
 
         def of_row(row: Tensor) -> tuple[Tensor, Tensor]:
             unique, places = sorting.UNIQUE(row)
-            missing = ranges.size(row) - ranges.size(unique)  # type: ignore[operator]
+            missing = ranges.size(row) - ranges.size(unique)
             return pads.pad(unique, [[0, missing]]), places
 
         return tuple(functional_loops.map_fn(of_row, labels, dtype=(dtypes.int64, dtypes.int32)))

@@ -10,7 +10,7 @@ from stoker._src.base.dtypes import REAL
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
-from stoker._src.graph.definition import INTS, STRING, define
+from stoker._src.graph.definition import INT32S, STRING, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import selection
@@ -20,8 +20,8 @@ from stoker._src.ops.nn.pool_kernels import scattered
 from stoker._src.ops.nn.windows import Windows, check_window_attr, check_window_sizes, window_shape, windows
 
 _ATTRS: dict[str, Any] = {
-    "strides": INTS(minimum=4),
-    "rates": INTS(minimum=4),
+    "strides": INT32S(minimum=4),
+    "rates": INT32S(minimum=4),
     "padding": STRING(allowed=("SAME", "VALID")),
 }
 DILATION2D = define("Dilation2D(input: T, filter: T) -> (output: T)", T=REAL, **_ATTRS)

@@ -71,7 +71,7 @@ def _lookup(params: Any, ids: Any, partition_strategy: str, name: str | None, ma
         stitched = scattering.PARALLEL_DYNAMIC_STITCH(indices, found, name=scope)
         row = stitched.static_shape[1:]
         shape = convert_to_tensor(parts[0]).static_shape[1:] if row.dims is None else row
-        sizes = joining.concat([shaping.shape(ids), shaping.shape(stitched)[1:]], 0)  # type: ignore[index]
+        sizes = joining.concat([shaping.shape(ids), shaping.shape(stitched)[1:]], 0)
         result = shaping.reshape(stitched, sizes)
         if not getattr(result, "is_eager", False):
             result.set_shape(ids.static_shape.concat(shape))
@@ -87,10 +87,10 @@ def _divided(parts: list[Any], flat: Tensor, kind: Any) -> tuple[Tensor, Tensor]
         for part in parts
     ]
     if None in sizes:
-        total: Any = reductions.reduce_sum(joining.PACK([shaping.shape(convert_to_tensor(part))[0] for part in parts]))  # type: ignore[index]
+        total: Any = reductions.reduce_sum(joining.PACK([shaping.shape(convert_to_tensor(part))[0] for part in parts]))
         total = casting.cast(total, kind)
     else:
-        total = convert_to_tensor(sum(sizes), kind)  # type: ignore[arg-type]
+        total = convert_to_tensor(sum(sizes), kind)
     base, extra = arithmetic.floordiv(total, count), arithmetic.floormod(total, count)
     larger = arithmetic.add(base, 1)
     owner = arithmetic.maximum(
@@ -156,7 +156,7 @@ def _tall(column: Tensor, rows: Tensor) -> Tensor:
     rank = rows.static_shape.rank
     if rank is not None:
         return shaping.reshape(column, [-1, *[1] * (rank - 1)])
-    return shaping.reshape(column, joining.concat([[-1], shaping.ones_like(shaping.SHAPE_OP(rows)[1:])], 0))  # type: ignore[index]
+    return shaping.reshape(column, joining.concat([[-1], shaping.ones_like(shaping.SHAPE_OP(rows)[1:])], 0))
 
 
 @export(v1="nn.embedding_lookup_sparse")
@@ -207,7 +207,7 @@ def embedding_lookup_sparse(
         )
         _same_places(sp_ids, sp_weights)
     with name_scope(name, "embedding_lookup_sparse", [sp_ids]) as scope:
-        rows = casting.cast(sp_ids.indices[:, 0], dtypes.int32)  # type: ignore[index]
+        rows = casting.cast(sp_ids.indices[:, 0], dtypes.int32)
         ids, places = sorting.UNIQUE(sp_ids.values)
         embeddings = _lookup(params, ids, partition_strategy, None, max_norm)
         if sp_weights is None:
@@ -271,7 +271,7 @@ def safe_embedding_lookup_sparse(
         rank = original.static_shape.of_rank(1)[0]
         known_lead = ids.static_shape[: rank - 1] if rank is not None and ids.static_shape.dims is not None else None
         if rank is None or rank > 2:
-            flat = joining.PACK([reductions.reduce_prod(original[:-1]), original[-1]])  # type: ignore[index]
+            flat = joining.PACK([reductions.reduce_prod(original[:-1]), original[-1]])
             ids = sparse_functions.reshape(ids, flat)
             weights = None if weights is None else SparseTensor(ids.indices, weights.values, ids.dense_shape)
         keep = comparison.greater_equal(ids.values, 0)
@@ -303,8 +303,8 @@ def safe_embedding_lookup_sparse(
         retained = 1 if weights is None else 2 if combiner == "sum" else 4
         last = f"Reshape_{retained + (default_id is None or weights is not None)}"
         if rank is None or rank > 2:
-            sizes = casting.cast(original[:-1], dtypes.int32)  # type: ignore[index]
-            sizes = joining.concat([sizes, shaping.shape(result)[1:]], 0)  # type: ignore[index]
+            sizes = casting.cast(original[:-1], dtypes.int32)
+            sizes = joining.concat([sizes, shaping.shape(result)[1:]], 0)
             result = shaping.reshape(result, sizes, name=last)
         else:
             result = shaping.identity(result, name=last)

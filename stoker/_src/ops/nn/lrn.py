@@ -14,12 +14,12 @@ from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
-from stoker._src.graph.definition import define, one_of
+from stoker._src.graph.definition import INT32, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
 
 # float64 is allowed beside TensorFlow's types: derivatives can then be checked by finite differences.
 _DTYPES = one_of(dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, default=dtypes.float32)
-_ATTRS: dict[str, Any] = {"depth_radius": 5, "bias": 1.0, "alpha": 1.0, "beta": 0.5}
+_ATTRS: dict[str, Any] = {"depth_radius": INT32(5), "bias": 1.0, "alpha": 1.0, "beta": 0.5}
 LRN = define("LRN(input: rank=4 T) -> (output: T)", **_ATTRS, T=_DTYPES)
 LRN_GRAD = define("LRNGrad(input_grads: rank=4 T, input_image: T, output_image: T) -> (output: T)", **_ATTRS, T=_DTYPES)
 

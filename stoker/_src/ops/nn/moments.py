@@ -127,7 +127,7 @@ def sufficient_statistics(
         dtype = x.dtype.base_dtype
         sizes = None if shape.rank is None else [shape[axis] for axis in axes]
         if sizes is not None and None not in sizes:
-            count = constant(float(np.prod([float(size) for size in sizes])), dtype)  # type: ignore[arg-type]
+            count = constant(float(np.prod([float(size) for size in sizes])), dtype)
         else:
             found = gathering.GATHER_V2(casting.cast(shaping.shape(x), dtype), axes, 0)
             count = reductions.PROD(found, [0], name="count")

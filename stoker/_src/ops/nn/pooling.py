@@ -11,7 +11,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import FLOATS, INDEX, REAL, DType
 from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.shapes import Shape
-from stoker._src.graph.definition import INTS, STRING, OpDefinition, define, one_of
+from stoker._src.graph.definition import INT32S, INTS, STRING, OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.nn import pool_kernels
@@ -24,8 +24,8 @@ _WITH_EXPLICIT = STRING(allowed=("SAME", "VALID", "EXPLICIT"))
 _FORMAT_2D = STRING("NHWC", allowed=("NHWC", "NCHW"))
 _FORMAT_2D_VECT = STRING("NHWC", allowed=("NHWC", "NCHW", "NCHW_VECT_C"))
 _FORMAT_3D = STRING("NDHWC", allowed=("NDHWC", "NCDHW"))
-_WINDOW_2D: dict[str, Any] = {"ksize": INTS(minimum=4), "strides": INTS(minimum=4)}
-_WINDOW_3D: dict[str, Any] = {"ksize": INTS(minimum=5), "strides": INTS(minimum=5)}
+_WINDOW_2D: dict[str, Any] = {"ksize": INT32S(minimum=4), "strides": INT32S(minimum=4)}
+_WINDOW_3D: dict[str, Any] = {"ksize": INT32S(minimum=5), "strides": INT32S(minimum=5)}
 _POOLED = one_of(
     *FLOATS,
     dtypes.int32,

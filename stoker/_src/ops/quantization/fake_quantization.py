@@ -11,7 +11,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import STRING, define, unchanged
+from stoker._src.graph.definition import INT32, STRING, define, unchanged
 from stoker._src.graph.tensor import Operation, Tensor
 
 _BITS = {"num_bits": 8, "narrow_range": False}
@@ -314,7 +314,7 @@ QUANTIZE_AND_DEQUANTIZE = define(
 QUANTIZE_AND_DEQUANTIZE_V2, QUANTIZE_AND_DEQUANTIZE_V4 = (
     define(
         f"QuantizeAndDequantize{version}(input: T, input_min: T, input_max: T) -> (output: T)",
-        **{**_ATTRS, "round_mode": _ROUND, "narrow_range": False, "axis": -1},
+        **{**_ATTRS, "round_mode": _ROUND, "narrow_range": False, "axis": INT32(-1)},
     )
     for version in ("V2", "V4")
 )
@@ -324,13 +324,13 @@ QUANTIZE_AND_DEQUANTIZE_V3 = define(
     range_given=True,
     T=FLOATS,
     narrow_range=False,
-    axis=-1,
+    axis=INT32(-1),
 )
 QUANTIZE_AND_DEQUANTIZE_V4_GRAD = define(
     "QuantizeAndDequantizeV4Grad(gradients: T, input: T, input_min: T, input_max: T) -> "
     "(input_backprop: T, input_min_backprop: T, input_max_backprop: T)",
     T=FLOATS,
-    axis=-1,
+    axis=INT32(-1),
 ).not_differentiable()
 QUANTIZE_AND_DEQUANTIZE.shape(unchanged)
 

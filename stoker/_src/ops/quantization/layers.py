@@ -17,7 +17,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.base.shapes import broadcast as broadcast_shapes
-from stoker._src.graph.definition import ANY, INT, INTS, STRING, OpDefinition, define, one_of
+from stoker._src.graph.definition import ANY, INT, INT32S, STRING, OpDefinition, define, one_of
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import joining, shaping
 from stoker._src.ops.nn import conv, conv_kernels, pool_kernels, pooling
@@ -31,10 +31,10 @@ _BITS = {dtypes.qint8: 8, dtypes.quint8: 8, dtypes.qint16: 16, dtypes.quint16: 1
 _SUMS = 1 << 17  # how many times the largest operand the range of a sum with a bias is
 _ADDED = 1 << 14  # and that of a sum of two tensors
 F32, F64 = torch.float32, torch.float64
-_CONV_SHAPE: Any = conv.CONV2D.shape_fn
-_MAX_POOL_SHAPE: Any = pooling.MAX_POOL.shape_fn
-_CONCAT_SHAPE: Any = joining.CONCAT_V2.shape_fn
-_RESHAPE_SHAPE: Any = shaping.RESHAPE.shape_fn
+_CONV_SHAPE: Any = conv.CONV2D.shape_rule.function
+_MAX_POOL_SHAPE: Any = pooling.MAX_POOL.shape_rule.function
+_CONCAT_SHAPE: Any = joining.CONCAT_V2.shape_rule.function
+_RESHAPE_SHAPE: Any = shaping.RESHAPE.shape_rule.function
 
 
 def _invalid(message: str) -> InvalidArgumentError:
@@ -142,7 +142,7 @@ def quantized_matmul_shape(a: Shape, b: Shape, *_: Shape, transpose_a: bool, tra
 QUANTIZED_CONV2D = define(
     "QuantizedConv2D(input: rank=4 Tinput, filter: rank=4 Tfilter, min_input: scalar float32, max_input: scalar float32, "
     "min_filter: scalar float32, max_filter: scalar float32) -> (output: out_type, min_output: float32, max_output: float32)",
-    Tinput=_QUANTIZED, Tfilter=_QUANTIZED, out_type=_TO_INT32, strides=INTS, padding=_PADDING, dilations=INTS((1, 1, 1, 1)),
+    Tinput=_QUANTIZED, Tfilter=_QUANTIZED, out_type=_TO_INT32, strides=INT32S, padding=_PADDING, dilations=INT32S((1, 1, 1, 1)),
 )  # fmt: skip
 
 
@@ -367,8 +367,8 @@ def _pool(name: str, function: Any) -> OpDefinition:
         f"{name}(input: rank=4 T, min_input: scalar float32, max_input: scalar float32) -> "
         "(output: T, min_output: float32, max_output: float32)",
         T=_QUANTIZED,
-        ksize=INTS,
-        strides=INTS,
+        ksize=INT32S,
+        strides=INT32S,
         padding=_PADDING,
     )
 

@@ -12,7 +12,7 @@ from stoker._src.base.errors import InvalidArgumentError, UnimplementedError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import STRING, define, one_of
+from stoker._src.graph.definition import INT32, STRING, define, one_of
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.quantization import fake_quantization
 from stoker._src.ops.support.values import torch_dtype
@@ -72,7 +72,7 @@ QUANTIZE_V2 = define(
     mode=_MODE,
     round_mode=_ROUND,
     narrow_range=False,
-    axis=-1,
+    axis=INT32(-1),
     ensure_minimum_range=0.01,
 )
 
@@ -153,7 +153,7 @@ DEQUANTIZE = define(
     T=_QUANTIZED,
     mode=_MODE,
     narrow_range=False,
-    axis=-1,
+    axis=INT32(-1),
     dtype=one_of(dtypes.bfloat16, dtypes.float32, default=dtypes.float32),
 )
 

@@ -108,13 +108,13 @@ _PARTITIONS: dict[str, Any] = {
 def _uniform_rows(values: Any, length: Tensor, *, ragged: bool) -> Any:
     if isinstance(values, Tensor):  # of one example: nothing is ragged
         sizes = shaping.shape(values, out_type=length.dtype.base_dtype)
-        return shaping.reshape(values, joining.concat([[-1], [length], sizes[1:]], 0))  # type: ignore[index]
+        return shaping.reshape(values, joining.concat([[-1], [length], sizes[1:]], 0))
     if not ragged:
         return RaggedTensor.from_uniform_row_length(values, length)
     inner = _uniform_rows(
         values.values, length, ragged=False
     )  # a tensor of one rank more where nothing below is ragged
-    return RaggedTensor._make(inner, values.row_splits // length)  # type: ignore[operator]
+    return RaggedTensor._make(inner, values.row_splits // length)
 
 
 def _partitioned(values: RaggedTensor, partition: RaggedTensor, kind: str, validate: bool) -> RaggedTensor:
@@ -128,10 +128,10 @@ def _partitioned(values: RaggedTensor, partition: RaggedTensor, kind: str, valid
     if kind == "ValueRowIds":
         # An example has as many rows as its last number says.
         last = segment_reductions.UNSORTED_SEGMENT_MAX(partition.values, examples, partition.nrows())
-        rows = arithmetic.maximum(last + 1, constants.constant(0, last.dtype.base_dtype))  # type: ignore[operator]
+        rows = arithmetic.maximum(last + 1, constants.constant(0, last.dtype.base_dtype))
         splits = joining.concat([constants.constant([0], rows.dtype.base_dtype), scans.cumsum(rows)], 0)
         numbers = partition.values + gathering.gather(splits, examples)
-        inner = RaggedTensor.from_value_rowids(values.values, numbers, splits[-1], validate=validate)  # type: ignore[index]
+        inner = RaggedTensor.from_value_rowids(values.values, numbers, splits[-1], validate=validate)
         return RaggedTensor._make(inner, splits)
     # Places count from the start of an example; the flat values count from the first of all.
     places = partition.values + gathering.gather(values.row_starts(), examples)

@@ -1,4 +1,4 @@
-"""How often whole numbers appear in each row of sparse, ragged and dense values: dense counts, and counts as SparseTensors."""
+"""Bincounts of dense, sparse and ragged values: `tf.math.bincount` and `tf.sparse.bincount`."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ SPARSE_COUNT.shape(
 RAGGED_COUNT.shape(lambda splits, values, weights: _count_shapes(2))
 
 
-# ---- the function -----------------------------------------------------------------------------------------------
+# ---- the functions ----------------------------------------------------------------------------------------------
 
 
 @export("sparse.bincount")

@@ -15,7 +15,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, constants, gathering, joining, ranges, selection, shaping
-from stoker._src.ops.math import arithmetic, comparison, reductions, segment_reductions
+from stoker._src.ops.math import arithmetic, comparison, masking, reductions, segment_reductions
 from stoker._src.ops.ragged import ragged_functions
 from stoker._src.ops.ragged.ragged_functions import map_flat_values
 from stoker._src.ops.ragged.ragged_tensor import RaggedTensor, _places, checked
@@ -62,12 +62,12 @@ def _spread(value: Any, like: RaggedTensor) -> Any:
     for axis, (lengths, _) in enumerate(checks):
         size = tensor.static_shape[axis]
         if size == 1:
-            places[axis] = at[axis] * 0  # type: ignore[operator,call-overload]
+            places[axis] = at[axis] * 0
             continue
-        fits = reductions.reduce_all(comparison.equal(lengths, sizes[axis]) | comparison.equal(sizes[axis], 1))  # type: ignore[index,operator]
-        tensor = checked(tensor, fits, f"Incompatible sizes at dimension {axis}:", lengths, sizes[axis])  # type: ignore[index]
-        wide = casting.cast(comparison.not_equal(sizes[axis], 1), sizes.dtype.base_dtype)  # type: ignore[index]
-        places[axis] = at[axis] * wide  # type: ignore[operator,call-overload]
+        fits = reductions.reduce_all(comparison.equal(lengths, sizes[axis]) | comparison.equal(sizes[axis], 1))
+        tensor = checked(tensor, fits, f"Incompatible sizes at dimension {axis}:", lengths, sizes[axis])
+        wide = casting.cast(comparison.not_equal(sizes[axis], 1), sizes.dtype.base_dtype)
+        places[axis] = at[axis] * wide
     return gathering.GATHER_ND(tensor, joining.stack(places, 1))
 
 
@@ -81,8 +81,8 @@ def _where(original: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     with name_scope(arguments.get("name"), "RaggedWhere"):
         found = selection.WHERE(arguments["condition"].flat_values)
         at = [casting.cast(each, dtypes.int64) for each in _coordinates(arguments["condition"])]
-        outer = [gathering.GATHER_V2(each, found[:, 0], 0) for each in at]  # type: ignore[index]
-        return joining.concat([joining.stack(outer, 1), found[:, 1:]], 1)  # type: ignore[index]
+        outer = [gathering.GATHER_V2(each, found[:, 0], 0) for each in at]
+        return joining.concat([joining.stack(outer, 1), found[:, 1:]], 1)
 
 
 def _coordinates(ragged: RaggedTensor) -> list[Tensor]:
@@ -91,7 +91,7 @@ def _coordinates(ragged: RaggedTensor) -> list[Tensor]:
     while isinstance(level, RaggedTensor):
         rows = level.value_rowids()
         at = [gathering.GATHER_V2(each, rows, 0) for each in at] + [_places(level)]
-        level = level.values  # type: ignore[assignment]
+        level = level.values
     return at
 
 
@@ -215,7 +215,7 @@ for _functions, _form in (
         _calling(ragged_functions.expand_dims, "input", "axis", "name", dim="axis"),
     ),
     (
-        (selection.boolean_mask, selection.boolean_mask_v2),
+        (masking.boolean_mask, masking.boolean_mask_v2),
         _calling(ragged_functions.boolean_mask, "mask", "name", tensor="data"),
     ),
     ((ranges.size, ranges.size_v2), _calling(_size, "input", "out_type", "name")),
@@ -274,5 +274,5 @@ def _compared(definition: Any, identical: bool) -> Callable[..., Any]:
     return compare
 
 
-RaggedTensor.__eq__ = _compared(comparison.EQUAL, True)  # type: ignore[method-assign,assignment]
-RaggedTensor.__ne__ = _compared(comparison.NOT_EQUAL, False)  # type: ignore[method-assign,assignment]
+RaggedTensor.__eq__ = _compared(comparison.EQUAL, True)
+RaggedTensor.__ne__ = _compared(comparison.NOT_EQUAL, False)

@@ -248,7 +248,7 @@ def _same_splits(mine: Tensor, theirs: Tensor) -> Tensor:
     known = (constant_value(mine), constant_value(theirs))
     if known[0] is not None and known[1] is not None and np.array_equal(*known):
         return mine
-    same = comparison.equal(shaping.shape(mine)[0], shaping.shape(theirs)[0])  # type: ignore[index]
+    same = comparison.equal(shaping.shape(mine)[0], shaping.shape(theirs)[0])
     mine = checked(mine, same, "Ragged tensors of different numbers of rows:", mine, theirs)
     equal = reductions.reduce_all(comparison.equal(mine, theirs))
     return checked(mine, equal, "Ragged tensors with different rows:", mine, theirs)
@@ -391,9 +391,9 @@ def _joined(parts: list[Any], axis: int) -> Any:
         return whole
     # Rows of one number follow each other, and become one.
     count, rows = len(parts), parts[0].nrows()
-    steps = shaping.expand_dims(ranges.range(rows), 1) + shaping.expand_dims(  # type: ignore[operator]
+    steps = shaping.expand_dims(ranges.range(rows), 1) + shaping.expand_dims(
         ranges.range(constants.constant(count, rows.dtype.base_dtype)) * rows,
-        0,  # type: ignore[operator]
+        0,
     )
     for each in parts[1:]:
         steps = checked(
@@ -410,10 +410,10 @@ def _joined(parts: list[Any], axis: int) -> Any:
 def _stacked_rows(parts: list[RaggedTensor]) -> RaggedTensor:
     values = _joined([each.values for each in parts], 0)
     splits = [parts[0].row_splits]
-    end = parts[0].row_splits[-1]  # type: ignore[index]
+    end = parts[0].row_splits[-1]
     for each in parts[1:]:
-        splits.append(each.row_splits[1:] + end)  # type: ignore[index,operator]
-        end = end + each.row_splits[-1]  # type: ignore[index,operator]
+        splits.append(each.row_splits[1:] + end)
+        end = end + each.row_splits[-1]
     return RaggedTensor._make(values, joining.concat(splits, 0))
 
 
@@ -557,8 +557,8 @@ def _aggregated(combine: Any, data: Any, ids: Tensor, count: Any) -> Any:
     )
     splits = joining.concat([constants.constant([0], kind), scans.cumsum(longest)], 0)
     starts = gathering.GATHER_V2(gathering.GATHER_V2(splits, ids, 0), data.value_rowids(), 0)
-    places = starts + _places(data)  # type: ignore[operator]
-    return RaggedTensor._make(_aggregated(combine, data.values, places, splits[-1]), splits)  # type: ignore[index]
+    places = starts + _places(data)
+    return RaggedTensor._make(_aggregated(combine, data.values, places, splits[-1]), splits)
 
 
 def reduce(dense: Any, combine: Any, input: Any, axis: Any, keepdims: bool) -> Any:

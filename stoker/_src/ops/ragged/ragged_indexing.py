@@ -60,7 +60,7 @@ def _rows(ragged: RaggedTensor, keys: list[Any]) -> Any:
         return ragged_functions.expand_dims(inner, 0)
     if isinstance(first, slice):
         if first != _ALL:
-            rows = ranges.range(ragged.nrows())[first]  # type: ignore[index]
+            rows = ranges.range(ragged.nrows())[first]
             ragged = ragged_functions.gather_rows(ragged, rows)
         return _columns(ragged, rest) if rest else ragged
     return _index(_row(ragged, first), rest)
@@ -75,18 +75,18 @@ def _row(ragged: RaggedTensor, at: Any) -> Any:
         raise IndexError(f"Row key {int(known)} out of bounds")
     if known is not None:
         at = int(known)
-        start, end = splits[:-1][at], splits[1:][at]  # type: ignore[index]
+        start, end = splits[:-1][at], splits[1:][at]
     else:
         place = casting.cast(convert_to_tensor(at), splits.dtype.base_dtype)
         place = arithmetic.floormod(place, ragged.nrows())
-        start, end = splits[place], splits[place + 1]  # type: ignore[index,operator]
+        start, end = splits[place], splits[place + 1]
     return _cut(ragged.values, start, end)
 
 
 def _cut(values: Any, start: Any, end: Any) -> Any:
     if isinstance(values, RaggedTensor):
         return ragged_functions.gather_rows(values, ranges.range(start, end))
-    return values[start:end]  # type: ignore[index]
+    return values[start:end]
 
 
 def _columns(ragged: RaggedTensor, keys: list[Any]) -> Any:
@@ -102,7 +102,7 @@ def _columns(ragged: RaggedTensor, keys: list[Any]) -> Any:
         raise ValueError("Cannot index into an inner ragged dimension.")
     place = casting.cast(convert_to_tensor(first), ragged.row_splits.dtype.base_dtype)
     place = arithmetic.floormod(place, arithmetic.maximum(ragged.uniform_row_length, 1))
-    picked = ragged_functions.gather_rows(ragged.values, ragged.row_starts() + place)  # type: ignore[operator]
+    picked = ragged_functions.gather_rows(ragged.values, ragged.row_starts() + place)
     return _index(picked, [_ALL, *rest]) if rest else picked
 
 
@@ -119,14 +119,14 @@ def _sliced(ragged: RaggedTensor, key: slice) -> RaggedTensor:
         if value is None:
             return missing
         place = casting.cast(convert_to_tensor(value), kind)
-        place = arithmetic.add(arithmetic.multiply(casting.cast(place < 0, kind), lengths), place)  # type: ignore[operator]
+        place = arithmetic.add(arithmetic.multiply(casting.cast(place < 0, kind), lengths), place)
         return arithmetic.minimum(arithmetic.maximum(place, constants.constant(low, kind)), high)
 
     zeros = lengths * 0
     start = bound(key.start, zeros if step > 0 else lengths - 1)
     stop = bound(key.stop, lengths if step > 0 else zeros - 1)
     starts = ragged.row_starts()
-    picked = ragged_ops.RAGGED_RANGE(starts + start, starts + stop, constants.constant(step, kind), Tsplits=kind)  # type: ignore[operator]
+    picked = ragged_ops.RAGGED_RANGE(starts + start, starts + stop, constants.constant(step, kind), Tsplits=kind)
     values = ragged_functions.gather_rows(ragged.values, picked.rt_dense_values)
     return RaggedTensor._make(values, picked.rt_nested_splits)
 

@@ -17,8 +17,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, INT, STRINGS, all_merged, define, one_of
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import joining, ranges, selection, shaping
-from stoker._src.ops.math import reductions, segment_reductions
+from stoker._src.ops.array import joining, ranges, shaping
+from stoker._src.ops.math import masking, reductions, segment_reductions
 from stoker._src.ops.support.movement import allocatable, itemsize
 from stoker._src.ops.support.values import torch_dtype
 
@@ -301,19 +301,19 @@ def ragged_tensor_to_tensor_grad(op: Operation, g: Tensor) -> Any:
         raise ValueError("The gradient of RaggedTensorToTensor needs the rank of its values.")
     levels = len(partitions) - (op.attr("row_partition_types")[0] == "FIRST_DIM_SIZE")
     sizes = shaping.shape(g)
-    count = shaping.shape(values)[0]  # type: ignore[index]
+    count = shaping.shape(values)[0]
     # Which value stands at each place of the result; -1 where the default does.
     places = RAGGED_TENSOR_TO_TENSOR(
-        sizes[: levels + 1],  # type: ignore[index]
+        sizes[: levels + 1],
         ranges.range(count),
         -1,
         partitions,
         row_partition_types=op.attr("row_partition_types"),
     )
     places = shaping.reshape(places, [-1])
-    rows = shaping.reshape(g, joining.concat([[-1], shaping.shape(values)[1:]], 0))  # type: ignore[index]
+    rows = shaping.reshape(g, joining.concat([[-1], shaping.shape(values)[1:]], 0))
     for_values = segment_reductions.UNSORTED_SEGMENT_SUM(rows, places, count)
-    empty = selection.boolean_mask(rows, places < 0)  # type: ignore[operator]
+    empty = masking.boolean_mask(rows, places < 0)
     missing = None
     if default.dtype.is_floating or default.dtype.is_complex:
         kept = default.static_shape.rank
@@ -389,6 +389,6 @@ def ragged_gather_grad(op: Operation, *gs: Any) -> Any:
         splits,
         ranges.range(sizes[0]),
         indices,
-        OUTPUT_RAGGED_RANK=op.attr("OUTPUT_RAGGED_RANK"),  # type: ignore[index]
+        OUTPUT_RAGGED_RANK=op.attr("OUTPUT_RAGGED_RANK"),
     ).output_dense_values
     return [*[None] * len(splits), IndexedSlices(convert_to_tensor(gs[-1]), positions, sizes), None]

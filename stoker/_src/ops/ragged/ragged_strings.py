@@ -207,7 +207,7 @@ def unicode_decode_with_offsets(
 
 def _characters(points: RaggedTensor, encoding: str, errors: str, replacement_char: int) -> RaggedTensor:
     """Each code point encoded by itself."""
-    every = ranges.range(shaping.shape(points.values, out_type=dtypes.int64)[0] + 1)  # type: ignore[index,operator]
+    every = ranges.range(shaping.shape(points.values, out_type=dtypes.int64)[0] + 1)
     return points.with_values(
         unicode.UNICODE_ENCODE(
             points.values, every, output_encoding=encoding, errors=errors, replacement_char=replacement_char
@@ -263,8 +263,8 @@ def unicode_encode(
                 points = RaggedTensor.from_tensor(points)
             else:
                 sizes = shaping.shape(points)
-                flat = shaping.reshape(points, joining.concat([[-1], sizes[-1:]], 0))  # type: ignore[index]
-                return shaping.reshape(unicode_encode(flat, output_encoding, errors, replacement_char), sizes[:-1])  # type: ignore[index]
+                flat = shaping.reshape(points, joining.concat([[-1], sizes[-1:]], 0))
+                return shaping.reshape(unicode_encode(flat, output_encoding, errors, replacement_char), sizes[:-1])
         if isinstance(points.values, RaggedTensor):
             return points.with_values(unicode_encode(points.values, output_encoding, errors, replacement_char))
         if rank > 2:  # the last dimension is not ragged

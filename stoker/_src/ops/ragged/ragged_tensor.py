@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from stoker._src.base import dtypes, nest
+from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
-from stoker._src.graph import context, type_spec
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor, _default_session
-from stoker._src.ops.array import casting, constants, gathering, joining, ranges, selection, shaping
+from stoker._src.ops.array import casting, constants, gathering, joining, ranges, shaping
 from stoker._src.ops.control_flow import assertions, grouping
-from stoker._src.ops.math import arithmetic, comparison, counting, reductions, scans, sorting
+from stoker._src.ops.math import arithmetic, comparison, counting, masking, reductions, scans, sorting
 from stoker._src.ops.ragged import ragged_ops
 from stoker._src.ops.ragged.ragged_value import RaggedTensorValue, as_array
 
@@ -60,7 +61,7 @@ def checked(tensor: Any, condition: Any, message: str, *data: Any) -> Any:
 
 def _count(values: Any, dtype: DType) -> Tensor:
     """The number of values: that of rows, if they are ragged themselves."""
-    return values.nrows(dtype) if isinstance(values, RaggedTensor) else shaping.shape(values, out_type=dtype)[0]  # type: ignore[index]
+    return values.nrows(dtype) if isinstance(values, RaggedTensor) else shaping.shape(values, out_type=dtype)[0]
 
 
 def _as_values(values: Any) -> Any:
@@ -115,9 +116,9 @@ class RaggedTensor:
             count = _count(values, splits.dtype.base_dtype)
             splits = checked(
                 splits,
-                comparison.equal(splits[-1], count),  # type: ignore[index]
+                comparison.equal(splits[-1], count),
                 "Arguments do not form a valid RaggedTensor: the row splits must end with the number of values.",
-                splits[-1],  # type: ignore[index]
+                splits[-1],
                 count,
             )
         return cls._make(values, splits, uniform)
@@ -142,8 +143,8 @@ class RaggedTensor:
                 raise ValueError("row_splits tensor may not be empty.")
             if validate:
                 wrong = "Arguments to from_row_splits do not form a valid RaggedTensor:"
-                splits = checked(splits, comparison.equal(splits[0], 0), f"{wrong}zero", splits)  # type: ignore[index]
-                rising = reductions.reduce_all(splits[1:] >= splits[:-1])  # type: ignore[index,operator]
+                splits = checked(splits, comparison.equal(splits[0], 0), f"{wrong}zero", splits)
+                rising = reductions.reduce_all(splits[1:] >= splits[:-1])
                 splits = checked(splits, rising, f"{wrong}monotonic", splits)
             return cls._checked(values, splits, validate)
 
@@ -157,7 +158,7 @@ class RaggedTensor:
             if validate:
                 lengths = checked(
                     lengths,
-                    reductions.reduce_all(lengths >= 0),  # type: ignore[operator]
+                    reductions.reduce_all(lengths >= 0),
                     "Arguments to from_row_lengths do not form a valid RowPartition: negative lengths",
                     lengths,
                 )
@@ -208,7 +209,7 @@ class RaggedTensor:
                     ids,
                     reductions.reduce_all(ids[1:] >= ids[:-1]),
                     f"{wrong} value_rowids must rise",
-                    ids,  # type: ignore[index,operator]
+                    ids,
                 )
                 ids = checked(
                     ids,
@@ -241,7 +242,7 @@ class RaggedTensor:
             count = _count(values, kind)
             size, total = constant_value(length), constant_value(count)
             if nrows is None:
-                rows = count // arithmetic.maximum(length, 1)  # type: ignore[operator]
+                rows = count // arithmetic.maximum(length, 1)
                 if size is not None and int(size) == 0 and total is not None:
                     rows = constants.constant(0, kind)
             else:
@@ -257,9 +258,9 @@ class RaggedTensor:
                     rows,
                     comparison.equal(rows * length, count),
                     "uniform_row_length times nrows must equal nvals",
-                    count,  # type: ignore[operator]
+                    count,
                 )
-            splits = ranges.range(constants.constant(0, kind), rows + 1) * length  # type: ignore[operator]
+            splits = ranges.range(constants.constant(0, kind), rows + 1) * length
             return cls._make(values, splits, length)
 
     @classmethod
@@ -360,20 +361,20 @@ class RaggedTensor:
             if ragged_rank > 1:
                 if lengths is not None:
                     raise ValueError("With ragged_rank > 1, `lengths` must be a list of vectors, one for each level.")
-                merged = shaping.reshape(x, joining.concat([[-1], sizes[2:]], 0))  # type: ignore[index]
+                merged = shaping.reshape(x, joining.concat([[-1], sizes[2:]], 0))
                 inner = cls.from_tensor(merged, None, padding, ragged_rank - 1, row_splits_dtype=kind)
-                return cls.from_uniform_row_length(inner, sizes[1], sizes[0], validate=False)  # type: ignore[index]
-            rows = sizes[0]  # type: ignore[index]
+                return cls.from_uniform_row_length(inner, sizes[1], sizes[0], validate=False)
+            rows = sizes[0]
             if padding is not None:
                 lengths = cls._before_padding(x, padding, kind)
             if lengths is None:
-                values = shaping.reshape(x, joining.concat([[-1], sizes[2:]], 0))  # type: ignore[index]
+                values = shaping.reshape(x, joining.concat([[-1], sizes[2:]], 0))
                 static = x.static_shape
-                length: Any = sizes[1] if rank is None or static[1] is None else constants.constant(static[1], kind)  # type: ignore[index]
+                length: Any = sizes[1] if rank is None or static[1] is None else constants.constant(static[1], kind)
                 return cls.from_uniform_row_length(values, length, rows, validate=False)
-            lengths = arithmetic.minimum(arithmetic.maximum(_splits_tensor(lengths, "lengths", kind), 0), sizes[1])  # type: ignore[index]
-            mask = selection.sequence_mask(lengths, sizes[1])  # type: ignore[index]
-            return cls.from_row_lengths(selection.boolean_mask(x, mask), lengths, validate=False)
+            lengths = arithmetic.minimum(arithmetic.maximum(_splits_tensor(lengths, "lengths", kind), 0), sizes[1])
+            mask = masking.sequence_mask(lengths, sizes[1])
+            return cls.from_row_lengths(masking.boolean_mask(x, mask), lengths, validate=False)
 
     @classmethod
     def _from_tensor_levels(cls, x: Tensor, lengths: list[Any], kind: DType) -> RaggedTensor:
@@ -393,8 +394,8 @@ class RaggedTensor:
             raise ValueError("`padding` needs the rank of the tensor.")
         if rank > 2:
             differs = reductions.reduce_any(differs, list(range(2, rank)))
-        places = ranges.range(constants.constant(1, kind), shaping.shape(x, out_type=kind)[1] + 1)  # type: ignore[index]
-        held = casting.cast(differs, kind) * places  # type: ignore[operator]
+        places = ranges.range(constants.constant(1, kind), shaping.shape(x, out_type=kind)[1] + 1)
+        held = casting.cast(differs, kind) * places
         return arithmetic.maximum(reductions.reduce_max(held, 1), constants.constant(0, kind))
 
     @classmethod
@@ -414,14 +415,14 @@ class RaggedTensor:
             rank = st_input.indices.static_shape.of_rank(2)[1]
             if rank not in (None, 2):
                 raise ValueError("rank(st_input) must be 2.")
-            rows = st_input.indices[:, 0]  # type: ignore[index]
+            rows = st_input.indices[:, 0]
             result = cls.from_value_rowids(
                 st_input.values,
                 casting.cast(rows, kind),
                 casting.cast(st_input.dense_shape[0], kind),
-                validate=False,  # type: ignore[index]
+                validate=False,
             )
-            places = casting.cast(st_input.indices[:, 1], kind)  # type: ignore[index]
+            places = casting.cast(st_input.indices[:, 1], kind)
             steady = reductions.reduce_all(comparison.equal(places, _places(result)))
             splits = checked(result.row_splits, steady, "SparseTensor is not right-ragged", st_input.indices)
             return cls._make(result.values, splits)
@@ -496,34 +497,50 @@ class RaggedTensor:
     def _parts(self) -> list[Tensor]:
         return [self.flat_values, *self.nested_row_splits]
 
+    def _with_parts(self, parts: Sequence[Any]) -> Any:
+        """The same nesting of other parts; the lengths of uniform rows stay as far as they are known."""
+        result, *splits = parts
+        uniforms, level = [], self
+        while isinstance(level, RaggedTensor):
+            uniforms.append(level.uniform_row_length)
+            level = level.values
+        for cuts, uniform in zip(reversed(splits), reversed(uniforms)):
+            outer = object.__new__(RaggedTensor)
+            # The length of uniform rows is a tensor of the graph that the instance is in; elsewhere only its value holds.
+            known = None if uniform is None else constant_value(uniform)
+            outer._values, outer._row_splits = result, cuts
+            outer._uniform = None if known is None else constants.constant(known)
+            result = outer
+        return result
+
     # -- its partition -------------------------------------------------------------------------------------------
 
     def nrows(self, out_type: Any = None, name: str | None = None) -> Tensor:
         """The number of rows."""
         kind = self._row_splits.dtype.base_dtype if out_type is None else as_dtype(out_type)
         with name_scope(name, "RaggedNRows", [self._row_splits]):
-            return shaping.shape(self._row_splits, out_type=kind)[0] - 1  # type: ignore[index,operator]
+            return shaping.shape(self._row_splits, out_type=kind)[0] - 1
 
     def row_starts(self, name: str | None = None) -> Tensor:
         with name_scope(name, "RaggedRowStarts", [self._row_splits]):
-            return self._row_splits[:-1]  # type: ignore[index]
+            return self._row_splits[:-1]
 
     def row_limits(self, name: str | None = None) -> Tensor:
         with name_scope(name, "RaggedRowLimits", [self._row_splits]):
-            return self._row_splits[1:]  # type: ignore[index]
+            return self._row_splits[1:]
 
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
         """The length of each row along `axis`: a vector for axis 1, ragged with `axis - 1` levels beyond it."""
         if axis == 0:
             return self.nrows()
         if axis == 1:
-            return self._row_splits[1:] - self._row_splits[:-1]  # type: ignore[index,operator]
+            return self._row_splits[1:] - self._row_splits[:-1]
         with name_scope(name, "RaggedRowLengths", [self._row_splits]):
             if isinstance(self._values, RaggedTensor):
                 return self.with_values(self._values.row_lengths(axis - 1))
             sizes = shaping.shape(self._values, out_type=self._row_splits.dtype.base_dtype)
-            ones = shaping.ones(sizes[: axis - 1], self._row_splits.dtype.base_dtype)  # type: ignore[index]
-            return self.with_values(ones * sizes[axis - 1])  # type: ignore[index,operator]
+            ones = shaping.ones(sizes[: axis - 1], self._row_splits.dtype.base_dtype)
+            return self.with_values(ones * sizes[axis - 1])
 
     def value_rowids(self, name: str | None = None) -> Tensor:
         """The number of the row of each value."""
@@ -549,12 +566,12 @@ class RaggedTensor:
                 arithmetic.maximum(reductions.reduce_max(lengths), constants.constant(0, own))
                 for lengths in self.nested_row_lengths()
             ]
-            sizes = joining.concat([joining.stack([self.nrows(), *longest]), flat[1:]], 0)  # type: ignore[index]
+            sizes = joining.concat([joining.stack([self.nrows(), *longest]), flat[1:]], 0)
             if out_type is not None:
                 sizes = casting.cast(sizes, as_dtype(out_type))
             if axis is None:
                 return sizes
-            return sizes[axis] if isinstance(axis, int) else gathering.gather(sizes, axis)  # type: ignore[index]
+            return sizes[axis] if isinstance(axis, int) else gathering.gather(sizes, axis)
 
     # -- the same rows, otherwise --------------------------------------------------------------------------------
 
@@ -677,14 +694,14 @@ def _merged(values: Any, outer: int, inner: int) -> Any:
             return _merged(values.values, 0, inner - 1)
         return values.with_values(_merged(values.values, outer - 1, inner - 1))
     sizes = shaping.shape(values)
-    return shaping.reshape(values, joining.concat([sizes[:outer], [-1], sizes[inner + 1 :]], 0))  # type: ignore[index]
+    return shaping.reshape(values, joining.concat([sizes[:outer], [-1], sizes[inner + 1 :]], 0))
 
 
 def _places(ragged: RaggedTensor) -> Tensor:
     """The place of each value in its row."""
     splits = ragged.row_splits
-    every = ranges.range(splits[-1])  # type: ignore[index]
-    return every - gathering.gather(ragged.row_starts(), ragged.value_rowids())  # type: ignore[operator]
+    every = ranges.range(splits[-1])
+    return every - gathering.gather(ragged.row_starts(), ragged.value_rowids())
 
 
 @export("ragged.row_splits_to_segment_ids")
@@ -694,8 +711,8 @@ def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: An
         cuts = _splits_tensor(splits, "splits")
         kind = cuts.dtype.base_dtype if out_type is None else as_dtype(out_type)
         # A value's row is the number of rows that end at or before it.
-        every = ranges.range(cuts[-1])  # type: ignore[index]
-        found = sorting.UPPER_BOUND(shaping.expand_dims(cuts[1:], 0), shaping.expand_dims(every, 0), out_type=kind)  # type: ignore[index]
+        every = ranges.range(cuts[-1])
+        found = sorting.UPPER_BOUND(shaping.expand_dims(cuts[1:], 0), shaping.expand_dims(every, 0), out_type=kind)
         return shaping.squeeze(found, [0])
 
 
@@ -715,7 +732,7 @@ def segment_ids_to_row_splits(
         own = ids.dtype.base_dtype
         kind = own if out_type is None else as_dtype(out_type)
         if num_segments is None:
-            count = arithmetic.maximum(reductions.reduce_max(ids) + 1, constants.constant(0, own))  # type: ignore[operator]
+            count = arithmetic.maximum(reductions.reduce_max(ids) + 1, constants.constant(0, own))
             # The largest of no numbers is the least there is; one more is still below zero.
         else:
             count = _whole_numbers(num_segments, own, "num_segments")
@@ -732,27 +749,6 @@ def _whole_numbers(value: Any, hint: DType, name: str) -> Tensor:
     return tensor
 
 
-def _rebuild(instance: RaggedTensor, parts: Any) -> Any:
-    """Arrays make a RaggedTensorValue; tensors, and whatever stands for them (their specs), a RaggedTensor."""
-    result, *splits = parts
-    uniforms, level = [], instance
-    while isinstance(level, RaggedTensor):
-        uniforms.append(level.uniform_row_length)
-        level = level.values
-    arrays = all(isinstance(part, np.ndarray) for part in parts)
-    for cuts, uniform in zip(reversed(splits), reversed(uniforms)):
-        if arrays:
-            result = RaggedTensorValue(result, cuts)
-            continue
-        outer = object.__new__(RaggedTensor)
-        # The length of uniform rows is a tensor of the graph that the instance is in; elsewhere only its value holds.
-        known = None if uniform is None else constant_value(uniform)
-        outer._values, outer._row_splits = result, cuts
-        outer._uniform = None if known is None else constants.constant(known)
-        result = outer
-    return result
-
-
 def _no_conversion(value: RaggedTensor, dtype: Any = None, name: str | None = None, as_ref: bool = False) -> Any:
     raise TypeError(
         f"A RaggedTensor is no Tensor: call to_tensor() or use a function that takes ragged tensors ({value})."
@@ -760,4 +756,3 @@ def _no_conversion(value: RaggedTensor, dtype: Any = None, name: str | None = No
 
 
 register_tensor_conversion_function(RaggedTensor, _no_conversion, priority=0)
-nest.register_composite(RaggedTensor, RaggedTensor._parts, _rebuild, type_spec.alike)

@@ -12,7 +12,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
 from stoker._src.formats import gfile
-from stoker._src.graph.definition import BOOL, FLOATS_LIST, INT, STATEFUL, OpDefinition, define
+from stoker._src.graph.definition import BOOL, FLOATS_LIST, INT, INT32, STATEFUL, OpDefinition, define
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.random.bits import candidates
 from stoker._src.ops.random.bits.candidates import Candidates, LearnedUnigrams, UnigramTable
@@ -20,7 +20,8 @@ from stoker._src.ops.random.uniform_normal import generator, op_seed_attrs
 from stoker._src.ops.support.values import from_numpy, to_numpy
 
 _OUTPUTS = "-> (sampled_candidates: int64, true_expected_count: float32, sampled_expected_count: float32)"
-_COUNTS: dict[str, Any] = {"num_true": INT(minimum=1), "num_sampled": INT(minimum=1), "unique": BOOL}
+_COUNT = INT32(minimum=1, wide_in_shape=True)
+_COUNTS: dict[str, Any] = {"num_true": _COUNT, "num_sampled": _COUNT, "unique": BOOL}
 _POSITIVE = INT(minimum=1)
 
 
@@ -185,7 +186,7 @@ def all_candidates_kernel(true_classes: torch.Tensor, *, num_true: int, num_samp
 ACCIDENTAL_HITS = define(
     "ComputeAccidentalHits(true_classes: int64, sampled_candidates: int64) "
     "-> (indices: int32, ids: int64, weights: float32)",
-    num_true=INT,
+    num_true=INT32(wide_in_shape=True),
     seed=0,
     seed2=0,
 )

@@ -206,4 +206,4 @@ def random_uniform(
         drawn = RANDOM_UNIFORM(sizes, dtype=kind, **op_seed_attrs(seed))
         if type(minval) in (int, float) and type(maxval) in (int, float) and (minval, maxval) == (0, 1):
             return drawn
-        return arithmetic.ADD_V2(drawn * (high - low), low, name=scope)  # type: ignore[operator]
+        return arithmetic.ADD_V2(drawn * (high - low), low, name=scope)

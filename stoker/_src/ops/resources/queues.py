@@ -217,7 +217,8 @@ def queue_dequeue_up_to_kernel(
 
 def _queue_of(op: Operation) -> Any:
     """The op that made the queue, or None when the handle came from elsewhere."""
-    made_by = op._inputs[0].op
+    handle = op._inputs[0]
+    made_by = getattr(handle, "made_by", handle.op)  # set on handles that enter a function
     return made_by if "component_types" in made_by.attrs and "capacity" in made_by.attrs else None
 
 
@@ -225,7 +226,7 @@ def _element_shapes(op: Operation, lead: tuple[int | None, ...]) -> list[Shape]:
     count = len(op.attrs["component_types"])
     made_by = _queue_of(op)
     shapes = made_by.attrs["shapes"] if made_by is not None else ()
-    if made_by is not None and made_by.type.startswith("PriorityQueue") and shapes:
+    if made_by is not None and made_by.type in ("PriorityQueue", "PriorityQueueV2") and shapes:
         shapes = (SCALAR, *shapes)
     return [Shape(lead).concat(shape) for shape in shapes] if len(shapes) == count else [Shape(None)] * count
 
@@ -258,14 +259,24 @@ QUEUE_IS_CLOSED_V2 = define("QueueIsClosedV2(handle: resource) -> (is_closed: bo
 QUEUE_IS_CLOSED_V2.kernel(lambda handle: torch.tensor(handle.closed))
 QUEUE_IS_CLOSED_V2.shape(scalar)
 
-for _definition in (FIFO_QUEUE_V2, PADDING_FIFO_QUEUE_V2, RANDOM_SHUFFLE_QUEUE_V2, PRIORITY_QUEUE_V2):
-    with_references(_definition)
-with_references(QUEUE_IS_CLOSED_V2)
-for _definition in (
-    *(QUEUE_ENQUEUE_V2, QUEUE_ENQUEUE_MANY_V2, QUEUE_DEQUEUE_V2, QUEUE_DEQUEUE_MANY_V2, QUEUE_DEQUEUE_UP_TO_V2),
-    *(QUEUE_CLOSE_V2, QUEUE_SIZE_V2),
+for _definition, _older in (
+    (FIFO_QUEUE_V2, "FIFOQueue"),
+    (PADDING_FIFO_QUEUE_V2, "PaddingFIFOQueue"),
+    (RANDOM_SHUFFLE_QUEUE_V2, "RandomShuffleQueue"),
+    (PRIORITY_QUEUE_V2, "PriorityQueue"),
+    (QUEUE_IS_CLOSED_V2, "QueueIsClosed"),
 ):
-    with_references(_definition).not_differentiable()
+    with_references(_definition, _older)
+for _definition, _older in (
+    (QUEUE_ENQUEUE_V2, "QueueEnqueue"),
+    (QUEUE_ENQUEUE_MANY_V2, "QueueEnqueueMany"),
+    (QUEUE_DEQUEUE_V2, "QueueDequeue"),
+    (QUEUE_DEQUEUE_MANY_V2, "QueueDequeueMany"),
+    (QUEUE_DEQUEUE_UP_TO_V2, "QueueDequeueUpTo"),
+    (QUEUE_CLOSE_V2, "QueueClose"),
+    (QUEUE_SIZE_V2, "QueueSize"),
+):
+    with_references(_definition, _older).not_differentiable()
 
 
 # -- classes -----------------------------------------------------------------------------------------------------
@@ -406,7 +417,7 @@ class QueueBase:
         return QUEUE_SIZE_V2(self._queue_ref, name=name or f"{self._scope()}_Size")
 
     def _scope(self) -> str:
-        return self.name
+        return self.name.rpartition("/")[2]
 
 
 def _shape_list(shapes: Any, count: int, require_known: bool = True) -> list[Any] | None:
@@ -423,7 +434,7 @@ def _shape_list(shapes: Any, count: int, require_known: bool = True) -> list[Any
         )
     made = [as_shape(shape) for shape in shapes]
     if require_known and not all(shape.known for shape in made):
-        raise ValueError(f"All shapes must be fully defined: {made}")
+        raise ValueError(f"All shapes must be fully defined: {[TensorShape(shape) for shape in made]}")
     return made
 
 
@@ -447,7 +458,7 @@ class FIFOQueue(QueueBase):
         shapes: Any = None,
         names: Any = None,
         shared_name: str | None = None,
-        name: str = "fifo_queue",
+        name: str | None = "fifo_queue",
     ) -> None:
         types = [as_dtype(dtype) for dtype in _as_list(dtypes)]
         known = _shape_list(shapes, len(types))
@@ -472,7 +483,7 @@ class PaddingFIFOQueue(QueueBase):
         shapes: Any,
         names: Any = None,
         shared_name: str | None = None,
-        name: str = "padding_fifo_queue",
+        name: str | None = "padding_fifo_queue",
     ) -> None:
         types = [as_dtype(dtype) for dtype in _as_list(dtypes)]
         known = _shape_list(shapes, len(types), require_known=False)
@@ -501,7 +512,7 @@ class RandomShuffleQueue(QueueBase):
         names: Any = None,
         seed: int | None = None,
         shared_name: str | None = None,
-        name: str = "random_shuffle_queue",
+        name: str | None = "random_shuffle_queue",
     ) -> None:
         types = [as_dtype(dtype) for dtype in _as_list(dtypes)]
         known = _shape_list(shapes, len(types))
@@ -526,7 +537,7 @@ class PriorityQueue(QueueBase):
         shapes: Any = None,
         names: Any = None,
         shared_name: str | None = None,
-        name: str = "priority_queue",
+        name: str | None = "priority_queue",
     ) -> None:
         made = [as_dtype(dtype) for dtype in _as_list(types)]
         known = _shape_list(shapes, len(made))

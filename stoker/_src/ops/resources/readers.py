@@ -22,7 +22,17 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.formats import gfile, tfrecord
 from stoker._src.graph import context
-from stoker._src.graph.definition import BLOCKING, INT, SOURCE, STATEFUL, OpDefinition, define, scalar, with_references
+from stoker._src.graph.definition import (
+    BLOCKING,
+    INT,
+    INT32,
+    SOURCE,
+    STATEFUL,
+    OpDefinition,
+    define,
+    scalar,
+    with_references,
+)
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.io import decoding
 from stoker._src.ops.resources.queue_resources import Queue
@@ -325,7 +335,7 @@ IDENTITY_READER_V2 = define(
 )
 TEXT_LINE_READER_V2 = define(
     "TextLineReaderV2() -> (reader_handle: resource)", SOURCE | STATEFUL,
-    skip_header_lines=0, container="", shared_name="",
+    skip_header_lines=INT32(0), container="", shared_name="",
 )  # fmt: skip
 TF_RECORD_READER_V2 = define(
     "TFRecordReaderV2() -> (reader_handle: resource)", SOURCE | STATEFUL,
@@ -473,12 +483,20 @@ READER_RESET_V2 = define("ReaderResetV2(reader_handle: resource) -> ()", STATEFU
 READER_RESET_V2.kernel(lambda reader_handle: reader_handle.reset())
 READER_RESET_V2.shape(lambda reader_handle: ())
 
-for _definition in (
-    *(WHOLE_FILE_READER_V2, IDENTITY_READER_V2, TEXT_LINE_READER_V2, TF_RECORD_READER_V2),
-    *(READER_READ_V2, READER_READ_UP_TO_V2, READER_NUM_RECORDS_PRODUCED_V2, READER_NUM_WORK_UNITS_COMPLETED_V2),
-    *(READER_SERIALIZE_STATE_V2, READER_RESTORE_STATE_V2, READER_RESET_V2),
+for _definition, _older in (
+    (WHOLE_FILE_READER_V2, "WholeFileReader"),
+    (IDENTITY_READER_V2, "IdentityReader"),
+    (TEXT_LINE_READER_V2, "TextLineReader"),
+    (TF_RECORD_READER_V2, "TFRecordReader"),
+    (READER_READ_V2, "ReaderRead"),
+    (READER_READ_UP_TO_V2, "ReaderReadUpTo"),
+    (READER_NUM_RECORDS_PRODUCED_V2, "ReaderNumRecordsProduced"),
+    (READER_NUM_WORK_UNITS_COMPLETED_V2, "ReaderNumWorkUnitsCompleted"),
+    (READER_SERIALIZE_STATE_V2, "ReaderSerializeState"),
+    (READER_RESTORE_STATE_V2, "ReaderRestoreState"),
+    (READER_RESET_V2, "ReaderReset"),
 ):
-    with_references(_definition).not_differentiable()
+    with_references(_definition, _older).not_differentiable()
 
 
 # -- classes -----------------------------------------------------------------------------------------------------

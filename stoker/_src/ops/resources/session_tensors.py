@@ -82,10 +82,10 @@ class TensorHandle:
     The tensor is forgotten when the handle object is, unless `get_raw_handle` took the text over.
     """
 
-    def __init__(self, handle: Any, dtype: Any, session: Any) -> None:
+    def __init__(self, handle: Any, dtype: Any, owner: Any) -> None:
         self._handle = _text(handle)
         self._dtype = as_dtype(dtype)
-        self._session = session
+        self._owner = owner  # of the resources: the session's runner
         self._owns = True
 
     @property
@@ -111,9 +111,9 @@ class TensorHandle:
             InvalidArgumentError: the session does not have it any more.
         """
         self._check()
-        if self._session._closed:
+        if self._owner.closed:
             raise RuntimeError("Attempted to use a closed Session.")
-        value, _ = _kept(self._session._resources, self._handle)
+        value, _ = _kept(self._owner.resources, self._handle)
         array = to_numpy(value)
         return array.copy() if array.ndim else array[()]
 
@@ -132,7 +132,7 @@ class TensorHandle:
             raise TypeError(f"Persistent tensor {self._handle} may have already been deleted.")
 
     def _forget(self) -> None:
-        self._session._resources.remove("", _KIND, self._handle)
+        self._owner.resources.remove("", _KIND, self._handle)
 
     def __del__(self) -> None:
         if getattr(self, "_owns", False):
@@ -142,9 +142,9 @@ class TensorHandle:
         return self._handle
 
 
-def fetched_handle(tensor: Tensor, value: Any, session: Any) -> Any:
+def fetched_handle(tensor: Tensor, value: Any, owner: Any) -> Any:
     """What a fetch of `get_session_handle` gives: the object that owns the kept tensor."""
-    return TensorHandle(value, tensor.op.attrs["T"], session)
+    return TensorHandle(value, tensor.op.attrs["T"], owner)
 
 
 @export(v1="get_session_handle")

@@ -186,7 +186,7 @@ _HANDLE = {"container": "", "shared_name": "", "use_node_name_sharing": False, "
 def _table(ctx: Any, container: str, shared_name: str, kind: str, make: Any) -> LookupTable:
     name = shared_name or ctx.name
     table = ctx.resources.lookup_or_create(container, "table", name, lambda: make(name))
-    if table.kind != kind:  # type: ignore[attr-defined]
+    if table.kind != kind:
         raise InvalidArgumentError(None, None, f"The table {name} is a {table.kind}, not a {kind}.")
     return table
 

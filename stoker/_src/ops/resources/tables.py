@@ -19,11 +19,13 @@ from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor, is_sparse
 from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.trackable import Trackable
 from stoker._src.ops.array import casting, selection
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.control_flow import grouping
 from stoker._src.ops.math import arithmetic, comparison
 from stoker._src.ops.resources import table_ops
+from stoker._src.ops.resources.table_saveable import TableSaveable
 from stoker._src.ops.strings import numbers, string_ops
 
 
@@ -39,7 +41,7 @@ class TextFileIndex:
 
 
 @export(v1="contrib.lookup.TableInitializerBase")
-class TableInitializerBase:
+class TableInitializerBase(Trackable):
     """What fills a table. Subclasses have `initialize(table)`."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
@@ -220,7 +222,7 @@ class TextFileIdTableInitializer(TextFileInitializer):
 
 
 @export(v1="contrib.lookup.LookupInterface")
-class LookupInterface:
+class LookupInterface(Trackable):
     """What all tables have."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
@@ -281,7 +283,7 @@ class InitializableLookupTableBase(LookupInterface):
         super().__init__(initializer.key_dtype, initializer.value_dtype)
         self._default_value = convert_to_tensor(default_value, self._value_dtype)
         self._default_value.static_shape.merge(Shape(()))
-        self._initializer = initializer
+        self._initializer = self._track_trackable(initializer, "_initializer")
         self._handle = self._create()
         self._init_op = initializer.initialize(self)
 
@@ -546,6 +548,23 @@ class _MutableTable(LookupInterface):
         self._default_value = convert_to_tensor(default_value, self._value_dtype, name="default_value")
         self._value_shape = self._default_value.static_shape
         self._checkpoint = checkpoint
+        self._exported: tuple[Tensor, Tensor] | None = None  # the ops of a graph that a saver reads
+
+    def _made(self, name: str) -> None:
+        """Settles the table's name once its op is there, and makes it known to savers."""
+        eager = getattr(self._handle, "is_eager", False)
+        self._name = name if eager else self._handle.op.name.rsplit("/", 1)[-1]
+        if self._checkpoint and not eager:
+            self._exported = self.export()
+            saveable = TableSaveable(self, name, self._exported)
+            context.get_default_graph().add_to_collection(GraphKeys.SAVEABLE_OBJECTS, saveable)
+
+    def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
+        return (
+            {"table": lambda name="": TableSaveable(self, name or self._name, self._exported)}
+            if self._checkpoint
+            else {}
+        )
 
     def _scope(self, name: str | None, action: str) -> Any:
         return name_scope(name, f"{self._name}_lookup_table_{action}", [self._handle])
@@ -613,7 +632,7 @@ class MutableHashTable(_MutableTable):
         if context.executing_eagerly():
             attrs["shared_name"] = f"table_{uuid.uuid4()}"
         self._handle = getattr(ops, kind)(name=name, use_node_name_sharing=True, **attrs)
-        self._name = name if getattr(self._handle, "is_eager", False) else self._handle.op.name.rsplit("/", 1)[-1]
+        self._made(name)
 
 
 @export("lookup.experimental.DenseHashTable", v1="contrib.lookup.MutableDenseHashTable")
@@ -658,7 +677,7 @@ class DenseHashTable(_MutableTable):
             initial_num_buckets=131072 if initial_num_buckets is None else initial_num_buckets,
             name=name,
         )
-        self._name = name if getattr(self._handle, "is_eager", False) else self._handle.op.name.rsplit("/", 1)[-1]
+        self._made(name)
 
 
 @export(v1=("tables_initializer", "initializers.tables_initializer"))

@@ -14,7 +14,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import INT, define
+from stoker._src.graph.definition import INT32, define
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support.movement import allocatable
 
@@ -29,8 +29,8 @@ def _invalid(message: str) -> InvalidArgumentError:
 
 DECODE_WAV = define(
     "DecodeWav(contents: scalar string) -> (audio: float32, sample_rate: int32)",
-    desired_channels=-1,
-    desired_samples=-1,
+    desired_channels=INT32(-1),
+    desired_samples=INT32(-1),
 )
 
 
@@ -181,8 +181,8 @@ def encode_wav_file(audio: Any, sample_rate: Any, name: str | None = None) -> Te
 
 AUDIO_SPECTROGRAM = define(
     "AudioSpectrogram(input: matrix float32) -> (spectrogram: float32)",
-    window_size=INT,
-    stride=INT,
+    window_size=INT32,
+    stride=INT32,
     magnitude_squared=False,
 )
 
@@ -232,8 +232,8 @@ MFCC = define(
     "Mfcc(spectrogram: rank=3 float32, sample_rate: scalar host int32) -> (output: float32)",
     upper_frequency_limit=4000.0,
     lower_frequency_limit=20.0,
-    filterbank_channel_count=40,
-    dct_coefficient_count=13,
+    filterbank_channel_count=INT32(40),
+    dct_coefficient_count=INT32(13),
 )
 _LEAST = 1e-12  # what the logarithm sees at least
 

@@ -14,7 +14,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import OpDefinition, define, unchanged
+from stoker._src.graph.definition import OpDefinition, define
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
@@ -89,8 +89,7 @@ for _rank in (1, 2, 3):
 for _rank in (1, 2, 3):  # names of TensorFlow 0.12
     for _table, _prefix in ((FFTS, "BatchFFT"), (IFFTS, "BatchIFFT")):
         _batch = define(f"{_prefix}{_SUFFIX[_rank]}(input: complex64) -> (output: complex64)")
-        _batch.kernel(_table[_rank].kernel_fn)  # type: ignore[arg-type]
-        _batch.shape(unchanged)
+        _batch.same_as(_table[_rank])
 
 # ---- real transforms --------------------------------------------------------------------------------------------
 
@@ -229,7 +228,7 @@ def _unpadded(x: Tensor, but: int) -> Any:
     rank = x.static_shape.rank
     return (
         shaping.zeros([ranges.rank(x) - but, 2], dtypes.int32) if rank is None else np.zeros((rank - but, 2), np.int32)
-    )  # type: ignore[operator]
+    )
 
 
 def _fit_to(x: Tensor, sizes: Tensor) -> Tensor:
@@ -266,7 +265,7 @@ def _sizes_of(x: Tensor, rank: int, inverse: bool) -> Any:
     """fft_length where it is not given: the input's own sizes (twice the last one less one, for the inverse)."""
     shape = x.static_shape
     if shape.rank is not None and shape[len(shape) - rank :].known:
-        sizes = [int(n) for n in shape[len(shape) - rank :]]  # type: ignore[arg-type]
+        sizes = [int(n) for n in shape[len(shape) - rank :]]
         if inverse:
             sizes[-1] = max(0, 2 * (sizes[-1] - 1))
         return convert_to_tensor(np.array(sizes, np.int32), name="fft_length")

@@ -118,8 +118,8 @@ def _function(name: str, definition: OpDefinition, text: str) -> Any:
                 else arithmetic.floormod(axes, rank),
             )
             if definition is IRFFTND:
-                last = arithmetic.multiply(picked[-1:] - 1, 2)  # type: ignore[index]
-                picked = joining.concat([picked[:-1], arithmetic.maximum(last, 1)], 0)  # type: ignore[index]
+                last = arithmetic.multiply(picked[-1:] - 1, 2)
+                picked = joining.concat([picked[:-1], arithmetic.maximum(last, 1)], 0)
             fft_length = picked
         kinds: dict[str, Any] = {}
         if real:

@@ -15,7 +15,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, constants, gathering, joining, pads, ranges, selection, shaping
-from stoker._src.ops.math import arithmetic, comparison, reductions, segment_reductions, unary_functions
+from stoker._src.ops.math import arithmetic, comparison, reductions, segment_reductions, sequences, unary_functions
 from stoker._src.ops.signal import fourier
 from stoker._src.ops.signal.windows import hann_window, vorbis_window
 
@@ -107,7 +107,7 @@ def frame(
             raise context.invalid("frame_step must not be 0.")
         rank, axis = x.static_shape.rank, _axis_of(x, axis)
         if rank is None or isinstance(axis, Tensor):
-            return ranges.along_axis(x, axis, lambda flat: frame(flat, width, step, pad_end, pad_value, 1))
+            return sequences.along_axis(x, axis, lambda flat: frame(flat, width, step, pad_end, pad_value, 1))
         length = x.static_shape[axis]
         total: Any = shaping.SHAPE_OP(x)[axis] if length is None else length
         if pad_end:
@@ -263,11 +263,11 @@ def inverse_stft(
 def _phase(count: Any, kind: Any, sign: float) -> Tensor:
     """2 exp(sign i pi k / (2 n))."""
     if isinstance(count, Tensor):
-        places, length = (casting.cast(each, dtypes.float64) for each in (ranges.range(count), 2 * count))  # type: ignore[operator]
+        places, length = (casting.cast(each, dtypes.float64) for each in (ranges.range(count), 2 * count))
         angles = arithmetic.divide(arithmetic.multiply(places, sign * np.pi), length)
         return casting.cast(
             unary_functions.complex(2 * unary_functions.cos(angles), 2 * unary_functions.sin(angles)), kind
-        )  # type: ignore[operator]
+        )
     angles = sign * np.pi * np.arange(count) / (2 * count)
     return convert_to_tensor((2 * np.exp(1j * angles)).astype(kind.as_numpy_dtype))
 
@@ -292,7 +292,7 @@ def _sized(x: Tensor, n: Any) -> Tensor:
     have = _last(x)
     if isinstance(have, Tensor) or isinstance(n, Tensor):
         x = x[..., :n]
-        lead = shaping.zeros([ranges.rank(x) - 1, 2], dtypes.int32)  # type: ignore[operator]
+        lead = shaping.zeros([ranges.rank(x) - 1, 2], dtypes.int32)
         return pads.pad(x, joining.concat([lead, [[0, n - _last(x)]]], 0))
     if have >= n:
         return x[..., :n]
@@ -351,7 +351,7 @@ def _root(value: Any) -> Any:
 
 def _weights(first: Any, rest: Any, count: Any, like: Tensor) -> Tensor:
     if isinstance(count, Tensor):
-        whole = joining.concat([shaping.reshape(first, [1]), shaping.fill(shaping.reshape(count - 1, [1]), rest)], 0)  # type: ignore[operator]
+        whole = joining.concat([shaping.reshape(first, [1]), shaping.fill(shaping.reshape(count - 1, [1]), rest)], 0)
         return casting.cast(whole, like.dtype.base_dtype)
     return convert_to_tensor(np.array([first] + [rest] * (count - 1), like.dtype.base_dtype.as_numpy_dtype))
 

@@ -13,7 +13,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, constants, joining, pads, ranges, selection, shaping
-from stoker._src.ops.math import arithmetic, comparison, scans, special, unary_functions
+from stoker._src.ops.math import arithmetic, comparison, scans, sequences, special, unary_functions
 
 
 def _length(window_length: Any, name: str) -> Tensor:
@@ -163,10 +163,10 @@ def linear_to_mel_weight_matrix(
         whole = casting.cast(convert_to_tensor(sample_rate, name="sample_rate"), kind)
         nyquist = arithmetic.realdiv(whole, constants.number(2.0, whole))
         # The first bin, at zero frequency, belongs to no band.
-        linear = ranges.linspace(constants.number(0.0, whole), nyquist, num_spectrogram_bins)[1:]
+        linear = sequences.linspace(constants.number(0.0, whole), nyquist, num_spectrogram_bins)[1:]
         bins = shaping.expand_dims(_mel(linear), 1)
         start, end = (_mel(convert_to_tensor(each, kind)) for each in (lower_edge_hertz, upper_edge_hertz))
-        edges = ranges.linspace(start, end, arithmetic.add(convert_to_tensor(num_mel_bins), 2))
+        edges = sequences.linspace(start, end, arithmetic.add(convert_to_tensor(num_mel_bins), 2))
         left, centre, right = (shaping.expand_dims(part, 0) for part in (edges[:-2], edges[1:-1], edges[2:]))
         rising = arithmetic.realdiv(arithmetic.subtract(bins, left), arithmetic.subtract(centre, left))
         falling = arithmetic.realdiv(arithmetic.subtract(right, bins), arithmetic.subtract(right, centre))

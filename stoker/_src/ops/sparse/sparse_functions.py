@@ -189,9 +189,9 @@ def merge(
     values = as_sparse(sp_values)
     with name_scope(name, "SparseMerge"):
         columns = [shaping.expand_dims(casting.cast(each.values, dtypes.int64), 1) for each in ids]
-        indices = joining.concat([ids[0].indices[:, :-1], *columns], 1)  # type: ignore[index]
+        indices = joining.concat([ids[0].indices[:, :-1], *columns], 1)
         extents = [shaping.expand_dims(casting.cast(convert_to_tensor(size), dtypes.int64), 0) for size in sizes]
-        shape = joining.concat([ids[0].dense_shape[:-1], *extents], 0)  # type: ignore[index]
+        shape = joining.concat([ids[0].dense_shape[:-1], *extents], 0)
         result = SparseTensor(indices, values.values, shape)
         return result if already_sorted else reorder(result)
 
@@ -252,7 +252,7 @@ def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> Spars
                 np.arange(rank)[::-1].astype(np.int32)
                 if rank is not None
                 else ranges.range(ranges.size(sparse.dense_shape) - 1, -1, -1)
-            )  # type: ignore[operator]
+            )
         known = sparse.static_shape
         order = constant_value(perm) if isinstance(perm, Tensor) else np.asarray(perm)
         if known.dims is not None and order is not None and order.ndim == 1 and len(order) != len(known):
@@ -280,10 +280,10 @@ def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Spa
         if not -rank - 1 <= at <= rank:
             raise context.invalid(f"axis {at} is out of range [{-rank - 1}, {rank}]")
         at = at + rank + 1 if at < 0 else at
-        zeros = shaping.zeros_like(sparse.indices[:, :1])  # type: ignore[index]
-        indices = joining.concat([sparse.indices[:, :at], zeros, sparse.indices[:, at:]], 1)  # type: ignore[index]
+        zeros = shaping.zeros_like(sparse.indices[:, :1])
+        indices = joining.concat([sparse.indices[:, :at], zeros, sparse.indices[:, at:]], 1)
         one = convert_to_tensor(np.array([1], np.int64))
-        shape = joining.concat([sparse.dense_shape[:at], one, sparse.dense_shape[at:]], 0)  # type: ignore[index]
+        shape = joining.concat([sparse.dense_shape[:at], one, sparse.dense_shape[at:]], 0)
         return SparseTensor(indices, sparse.values, shape)
 
 
@@ -294,7 +294,7 @@ def _expanded(sparse: SparseTensor, axis: Tensor) -> SparseTensor:
     zero, rest = shaping.zeros_like(at), unary_functions.negative(shaping.ones_like(at))
     before = slicing.slice(sparse.indices, joining.PACK([zero, zero]), joining.PACK([rest, at]))
     after = slicing.slice(sparse.indices, joining.PACK([zero, at]), joining.PACK([rest, rest]))
-    zeros = shaping.zeros_like(sparse.indices[:, :1])  # type: ignore[index]
+    zeros = shaping.zeros_like(sparse.indices[:, :1])
     first = slicing.slice(sparse.dense_shape, joining.PACK([zero]), joining.PACK([at]))
     last = slicing.slice(sparse.dense_shape, joining.PACK([at]), joining.PACK([rest]))
     shape = joining.concat([first, np.array([1], np.int64), last], 0)
@@ -360,7 +360,7 @@ def concat_v2(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, na
         largest = reductions.reduce_max(joining.concat([shaping.reshape(shape, [1, -1]) for shape in shapes], 0), 0)
         after = None if at == -1 else at + 1  # a negative axis counts from the end, whatever the rank
         shapes = [
-            joining.concat([largest[:at], shape[at:after], largest[after:] if after is not None else shape[:0]], 0)  # type: ignore[index]
+            joining.concat([largest[:at], shape[at:after], largest[after:] if after is not None else shape[:0]], 0)
             for shape in shapes
         ]
     found = sparse_ops.SPARSE_CONCAT(
@@ -369,7 +369,7 @@ def concat_v2(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, na
     indices, values, sizes = found
     if not expand_nonconcat_dims and all(part.static_shape.known for part in parts):
         total = list(parts[0].static_shape)
-        total[at] = sum(part.static_shape[at] for part in parts)  # type: ignore[misc]
+        total[at] = sum(part.static_shape[at] for part in parts)
         sizes = constant(total, dtypes.int64)
     return SparseTensor(indices, values, sizes)
 
@@ -651,7 +651,7 @@ def _operator(definition: Any, name: str) -> Any:
 
 
 def _dense_times(self: SparseTensor, other: Any) -> Any:
-    return self * other if isinstance(other, Tensor) else NotImplemented  # type: ignore[operator]
+    return self * other if isinstance(other, Tensor) else NotImplemented
 
 
 SparseTensor.__rmul__ = _dense_times  # type: ignore[attr-defined]

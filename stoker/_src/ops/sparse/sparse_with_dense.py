@@ -88,7 +88,7 @@ def sparse_tensor_dense_mat_mul_grad(op: Operation, g: Tensor) -> Any:
     of_b = SPARSE_TENSOR_DENSE_MAT_MUL(indices, values, shape, g, adjoint_a=not adjoint_a)
     if adjoint_b:
         of_b = shaping.transpose(of_b, [1, 0], conjugate=True)
-    rows, columns = indices[:, 0], indices[:, 1]  # type: ignore[index]
+    rows, columns = indices[:, 0], indices[:, 1]
     if adjoint_a:
         rows, columns = columns, rows
     right = shaping.transpose(b, [1, 0], conjugate=True) if adjoint_b else b
@@ -191,7 +191,7 @@ def _cwise_grad(
     indices, _, shape, dense = op.inputs
     own = shaping.shape(dense, out_type=dtypes.int64)
     outer = arithmetic.subtract(ranges.size(shape), ranges.size(own))
-    whole, inner = shape[outer:], indices[:, outer:]  # type: ignore[index,misc]
+    whole, inner = shape[outer:], indices[:, outer:]
     scaled = arithmetic.floordiv(inner, arithmetic.floordiv(whole, own))
     elements = gathering.GATHER_ND(dense, scaled)
     return None, of_sparse(elements), None, scattering.SCATTER_ND(scaled, of_dense(elements), own)

@@ -17,7 +17,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import SCALAR, Shape
 from stoker._src.formats import hashing
 from stoker._src.graph.conversion import convert_to_tensor, is_tensor
-from stoker._src.graph.definition import ANY, TYPES, define, one_of, unchanged
+from stoker._src.graph.definition import ANY, INT32, TYPES, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.strings.string_ops import each
 from stoker._src.ops.support.dispatching import elementwise
@@ -100,10 +100,10 @@ def string_to_number_v2(input: Any, out_type: Any = dtypes.float32, name: str | 
 AS_STRING = define(
     "AsString(input: T) -> (output: string)",
     T=(*NUMERIC, dtypes.bool_, dtypes.variant, dtypes.string),
-    precision=-1,
+    precision=INT32(-1),
     scientific=False,
     shortest=False,
-    width=-1,
+    width=INT32(-1),
     fill="",
 ).not_differentiable()
 AS_STRING.shape(unchanged)
@@ -186,7 +186,11 @@ def as_string(
 # ---- StringFormat -----------------------------------------------------------------------------------------------
 
 STRING_FORMAT = define(
-    "StringFormat(inputs: [T]) -> (output: string)", T=TYPES(minimum=0), template="%s", placeholder="%s", summarize=3
+    "StringFormat(inputs: [T]) -> (output: string)",
+    T=TYPES(minimum=0),
+    template="%s",
+    placeholder="%s",
+    summarize=INT32(3),
 )
 
 

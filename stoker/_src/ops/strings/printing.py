@@ -15,7 +15,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.formats import gfile
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import ANY, STATEFUL, STRING, TYPES, VIEW, define, scalar
+from stoker._src.graph.definition import ANY, INT32, STATEFUL, STRING, TYPES, VIEW, define, scalar
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.control_flow import assertions
@@ -28,7 +28,7 @@ _log = logging.getLogger("stoker")
 
 PRINT = define(
     "Print(input: T, data: [U]) -> (output: T)", VIEW | STATEFUL,
-    T=ANY, U=TYPES(minimum=0), message="", first_n=-1, summarize=3,
+    T=ANY, U=TYPES(minimum=0), message="", first_n=-1, summarize=INT32(3),
 )  # fmt: skip
 
 

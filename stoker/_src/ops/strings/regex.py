@@ -1,84 +1,126 @@
-"""RE2's regular expressions in Python's engine: matching and replacing."""
+"""Regular expressions: RE2's engine, whose time is linear in the text, with RE2's rules for rewrites."""
 
 from __future__ import annotations
 
 import functools
 import re
 from collections.abc import Callable
+from typing import Any
+
+import re2
 
 from stoker._src.base.errors import InvalidArgumentError
-from stoker._src.ops.strings.re2 import RefusedError, in_python
+
+# A character of UTF-8, or one byte that belongs to none.
+_CHARACTER = re.compile(
+    rb"[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xef][\x80-\xbf]{2}"
+    rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}|.",
+    re.DOTALL,
+)
+_REFERENCE = re.compile(rb"\\([0-9\\])")
 
 
-def _shown(text: bytes) -> str:
-    return text.decode(errors="backslashreplace")
-
-
-class Pattern:
-    """A compiled pattern over bytes. Text is matched as UTF-8, as RE2 does; bytes that are not UTF-8 match themselves."""
-
-    def __init__(self, pattern: bytes) -> None:
-        try:
-            self._regex = re.compile(in_python(pattern.decode()))
-        except UnicodeDecodeError:
-            raise InvalidArgumentError(
-                None, None, f"Invalid pattern: {_shown(pattern)}, error: invalid UTF-8"
-            ) from None
-        except (RefusedError, re.error) as error:
-            raise InvalidArgumentError(None, None, f"Invalid pattern: {_shown(pattern)}, error: {error}") from None
-        self.groups = self._regex.groups
-
-    def fullmatch(self, text: bytes) -> re.Match[str] | None:
-        return self._regex.fullmatch(text.decode("utf-8", "surrogateescape"))
-
-    def replaced(self, text: bytes, rewrite: Callable[[re.Match[str]], str], count: int) -> bytes:
-        """RE2's GlobalReplace: an empty match right after another match is passed over."""
-        source = text.decode("utf-8", "surrogateescape")
-        parts: list[str] = []
-        position = last = 0
-        previous = -1
-        while position <= len(source):
-            match = self._regex.search(source, position)
-            if match is None:
-                break
-            if match.end() == match.start() == previous:
-                position = match.end() + 1
-                continue
-            parts += [source[last : match.start()], rewrite(match)]
-            last = previous = match.end()
-            position = match.end() if match.end() > match.start() else match.end() + 1
-            count -= 1
-            if count == 0:
-                break
-        parts.append(source[last:])
-        return "".join(parts).encode("utf-8", "surrogateescape")
+def _options() -> re2.Options:
+    options = re2.Options()
+    options.log_errors = False  # a refused pattern is an exception, not also a line on stderr
+    return options
 
 
 @functools.lru_cache(maxsize=256)
-def compiled(pattern: bytes) -> Pattern:
-    """The compiled form of an RE2 pattern.
+def compiled(pattern: bytes) -> Any:
+    """The compiled form of a pattern: it matches bytes, read as UTF-8.
 
     Raises:
-        InvalidArgumentError: it is not one.
+        InvalidArgumentError: RE2 refuses the pattern.
     """
-    return Pattern(pattern)
+    try:
+        return re2.compile(pattern, _options())
+    except re2.error as error:
+        shown, reason = (text.decode(errors="backslashreplace") for text in (pattern, error.args[0]))
+        raise InvalidArgumentError(None, None, f"Invalid pattern: {shown}, error: {reason}") from None
 
 
 def rewritten(pattern: bytes, rewrite: bytes, replace_global: bool) -> Callable[[bytes], bytes]:
-    r"""The function that replaces matches of `pattern` by `rewrite`, with `\0` to `\9` for groups.
+    r"""The function that replaces matches of `pattern` by `rewrite`, with `\0` to `\9` for groups and `\\` for a backslash.
 
-    A rewrite that names a group the pattern does not have changes nothing, as in TensorFlow.
+    A rewrite that names a group the pattern does not have changes nothing. One with another escape changes nothing where only the
+    first match is replaced; else each match becomes what stands before that escape. TensorFlow does the same.
     """
     found = compiled(pattern)
-    pieces = re.split(r"\\([0-9\\])", rewrite.decode("utf-8", "surrogateescape"))
-    valid = all(piece == "\\" or int(piece) <= found.groups for piece in pieces[1::2])
-    if not valid or any("\\" in piece for piece in pieces[::2]):
+    literals, references, complete = _parsed(rewrite)
+    if any(number > found.groups for number in references) or not (complete or replace_global):
         return lambda text: text
 
-    def rewrite_match(match: re.Match[str]) -> str:
-        out = [pieces[0]]
-        for group, literal in zip(pieces[1::2], pieces[2::2]):
-            out += ["\\" if group == "\\" else match[int(group)] or "", literal]
-        return "".join(out)
+    if not references:
+        return lambda text: _replaced(found, text, lambda _: literals[0], replace_global)
 
-    return lambda text: found.replaced(text, rewrite_match, -1 if replace_global else 1)
+    def rewrite_match(match: Any) -> bytes:
+        out = [literals[0]]
+        for number, literal in zip(references, literals[1:]):
+            out += (match[number] or b"", literal)
+        return b"".join(out)
+
+    return lambda text: _replaced(found, text, rewrite_match, replace_global)
+
+
+def _parsed(rewrite: bytes) -> tuple[list[bytes], list[int], bool]:
+    """The literal parts of a rewrite, the groups between them, and whether that is all of it."""
+    literals, references = [b""], []
+    at = 0
+    while at < len(rewrite):
+        escape = rewrite.find(b"\\", at)
+        if escape < 0:
+            literals[-1] += rewrite[at:]
+            break
+        literals[-1] += rewrite[at:escape]
+        reference = _REFERENCE.match(rewrite, escape)
+        if reference is None:
+            return literals, references, False
+        if reference[1] == b"\\":
+            literals[-1] += b"\\"
+        else:
+            references.append(int(reference[1]))
+            literals.append(b"")
+        at = reference.end()
+    return literals, references, True
+
+
+def _replaced(pattern: Any, text: bytes, rewrite: Callable[[Any], bytes], replace_global: bool) -> bytes:
+    """RE2's Replace and GlobalReplace."""
+    parts: list[bytes] = []
+    copied = 0  # how much of the text is in `parts`
+    for match in pattern.finditer(text):
+        start, end = match.span()
+        if (
+            start == end and replace_global
+        ):  # behind an empty match, the iterator goes on otherwise than RE2's replacing does
+            return _replaced_with_empty_matches(pattern, text, rewrite)
+        parts += (text[copied:start], rewrite(match))
+        copied = end
+        if not replace_global:
+            break
+    if not parts:
+        return text
+    parts.append(text[copied:])
+    return b"".join(parts)
+
+
+def _replaced_with_empty_matches(pattern: Any, text: bytes, rewrite: Callable[[Any], bytes]) -> bytes:
+    """RE2's GlobalReplace: an empty match right behind another match is passed over, a character at a time."""
+    parts: list[bytes] = []
+    copied = 0
+    previous = -1  # the end of the last match
+    match = pattern.search(text)
+    while match is not None:
+        start, end = match.span()
+        if start == end == previous:
+            character = _CHARACTER.match(text, end)
+            if character is None:
+                break
+            match = pattern.search(text, character.end())
+            continue
+        parts += (text[copied:start], rewrite(match))
+        copied = previous = end
+        match = pattern.search(text, end)
+    parts.append(text[copied:])
+    return b"".join(parts)

@@ -16,7 +16,7 @@ from stoker._src.base.export import export
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, broadcast
 from stoker._src.formats import hashing
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import INT, INTS, STRING, OpDefinition, all_merged, define, one_of, unchanged
+from stoker._src.graph.definition import INT, INT32, INTS, STRING, OpDefinition, all_merged, define, one_of, unchanged
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import ranges
@@ -136,7 +136,7 @@ def _join_axes(inputs: Tensor, axis: Any) -> Any:
     rank = inputs.static_shape.rank
     if rank is not None:
         return np.arange(rank - 1, -1, -1, dtype=np.int32)
-    return ranges.range(ranges.rank(inputs) - 1, -1, -1)  # type: ignore[operator]
+    return ranges.range(ranges.rank(inputs) - 1, -1, -1)
 
 
 @export(v1=("reduce_join", "strings.reduce_join"))
@@ -231,7 +231,7 @@ STRING_SPLIT = define(
 ).not_differentiable()
 STRING_SPLIT_V2 = define(
     "StringSplitV2(input: vector string, sep: scalar string) -> (indices: int64, values: string, shape: int64)",
-    maxsplit=-1,
+    maxsplit=INT32(-1),
 )
 
 

@@ -14,7 +14,7 @@ from stoker._src.base.dtypes import INDEX, DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape
-from stoker._src.graph.definition import BOOL, INT, INTS, STRING, define, one_of, unchanged
+from stoker._src.graph.definition import BOOL, INT32, INTS, STRING, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.strings import string_ops, unicode_scripts
 from stoker._src.ops.support.dispatching import elementwise
@@ -31,7 +31,7 @@ def _codec(encoding: str) -> str:
         found = codecs.lookup(_PYTHON_NAMES.get(encoding.upper(), encoding))
     except LookupError:
         found = None
-    if found is None or not found._is_text_encoding:  # type: ignore[attr-defined]
+    if found is None or not found._is_text_encoding:
         raise InvalidArgumentError(None, None, f"Could not create converter for input encoding: {encoding}")
     return found.name
 
@@ -255,7 +255,7 @@ STRING_NGRAMS = define(
     ngram_widths=INTS(minimum=0),
     left_pad=STRING,
     right_pad=STRING,
-    pad_width=INT,
+    pad_width=INT32,
     preserve_short_sequences=BOOL,
     Tsplits=_SPLITS,
 )

@@ -27,7 +27,7 @@ _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64}
 def _described(wrapper: Kernel, function: Kernel) -> Kernel:
     """`wrapper` with the name and the signature of `function`, which tells the op's definition the attributes."""
     functools.update_wrapper(wrapper, function, assigned=("__name__", "__qualname__", "__doc__"))
-    wrapper.specialize = functools.partial(_plain_kernel, function)  # type: ignore[attr-defined]
+    wrapper.specialize = functools.partial(_plain_kernel, function)
     return wrapper
 
 

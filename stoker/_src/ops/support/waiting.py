@@ -22,16 +22,47 @@ class RunState:
         self.cancelled = False
         self._lock = threading.Lock()
         self._waiting: set[threading.Condition] = set()
+        self._inner: set[RunState] = set()
         self.at_end: list[Callable[[], None]] = []  # what to give back, however the run ends
 
     def cancel(self) -> None:
         """Wakes everything that waits for this run; it raises CancelledError."""
         with self._lock:
             self.cancelled = True
-            waiting = list(self._waiting)
+            waiting, inner = list(self._waiting), list(self._inner)
         for condition in waiting:
             with condition:
                 condition.notify_all()
+        for state in inner:
+            state.cancel()
+
+    def check(self, what: str) -> None:
+        """Ends work that goes on: a loop asks once an iteration.
+
+        Raises:
+            CancelledError: the run was cancelled.
+            DeadlineExceededError: the run's time ran out.
+        """
+        if self.cancelled:
+            raise CancelledError(None, None, f"{what} was cancelled")
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise DeadlineExceededError(
+                None, None, f"{what} did not finish in {self.timeout_in_ms} ms (RunOptions.timeout_in_ms)"
+            )
+
+    @contextmanager
+    def inner(self) -> Iterator[RunState]:
+        """The state of a run inside of this one: cancelled with it, and it has the same deadline."""
+        state = RunState()
+        state.timeout_in_ms, state.deadline = self.timeout_in_ms, self.deadline
+        with self._lock:
+            self._inner.add(state)
+            state.cancelled = self.cancelled
+        try:
+            yield state
+        finally:
+            with self._lock:
+                self._inner.discard(state)
 
     def enter(self, condition: threading.Condition) -> None:
         with self._lock:

@@ -70,7 +70,7 @@ def _rounded(number: Any, like: Tensors) -> Any:
 # ---- descent and momentum ---------------------------------------------------------------------------------------
 
 
-@update("GradientDescent(var; alpha, delta)")
+@update("GradientDescent(var; alpha, delta)", early_gradient=True)
 def GRADIENT_DESCENT(var: Tensors, alpha: float, delta: Tensors) -> None:
     """var -= alpha * delta"""
     torch._foreach_add_(var, delta, alpha=-alpha)
@@ -99,7 +99,7 @@ def _momentum(
 ) -> None:
     # The fused form adds before it multiplies by the rate, which an infinite one would show.
     if momentum and _fusable(var, grad) and math.isfinite(lr):
-        torch._fused_sgd_(  # type: ignore[attr-defined]
+        torch._fused_sgd_(
             var, grad, accum, weight_decay=0.0, momentum=momentum, lr=lr, dampening=0.0, nesterov=use_nesterov,
             maximize=False, is_first_step=False,
         )  # fmt: skip
@@ -151,9 +151,7 @@ def KERAS_MOMENTUM(
 def _adagrad(var: Tensors, accum: Tensors, lr: float, grad: Tensors, *, update_slots: bool, rows: bool = False) -> None:
     if update_slots and var[0].device.type == "cpu" and _fusable(var, grad):
         steps = [torch.ones(())] * len(var)  # without decay of the learning rate the step counts for nothing
-        torch._fused_adagrad_(  # type: ignore[attr-defined]
-            var, grad, accum, steps, lr=lr, lr_decay=0.0, weight_decay=0.0, eps=0.0, maximize=False
-        )
+        torch._fused_adagrad_(var, grad, accum, steps, lr=lr, lr_decay=0.0, weight_decay=0.0, eps=0.0, maximize=False)
         return
     if update_slots:
         _add_products(accum, grad, grad)
@@ -192,7 +190,13 @@ def ADAGRAD_V2(var: Tensors, accum: Tensors, lr: float, epsilon: float, grad: Te
     _add_quotients(var, grad, list(roots), -lr)
 
 
-@update("ProximalAdagrad(var, accum; lr, l1, l2, grad)", complex_numbers=False, sparse=True)
+@update(
+    "ProximalAdagrad(var, accum; lr, l1, l2, grad)",
+    complex_numbers=False,
+    sparse=True,
+    checked_signs=("dense", "sparse"),
+    early_gradient=True,
+)
 def PROXIMAL_ADAGRAD(var: Tensors, accum: Tensors, lr: float, l1: float, l2: float, grad: Tensors) -> None:
     """accum += g^2;  r = lr / sqrt(accum);  p = var - r * g;  var = sign(p) * max(|p| - r * l1, 0) / (1 + r * l2)"""
     torch._foreach_add_(accum, torch._foreach_mul(grad, grad))
@@ -468,7 +472,7 @@ def ADAM(
     if fused:
         # Its own bias correction being none, torch's formula is var -= rate * m / (sqrt(v) + epsilon).
         steps = [torch.full((), _NO_CORRECTION, device=var[0].device)] * len(var)
-        torch._fused_adam_(  # type: ignore[attr-defined]
+        torch._fused_adam_(
             var, grad, m, v, [], steps,
             lr=rate, beta1=beta1, beta2=beta2, weight_decay=0.0, eps=epsilon, amsgrad=False, maximize=False,
         )  # fmt: skip
@@ -611,6 +615,11 @@ def _ftrl(
     NaN and whole variables 0, as there.
     """
     scale, divide = (lr, 1.0) if multiply_linear_by_lr else (1.0, lr)
+    if lr_power == -0.5 and _in_one_pass(var, grad):
+        numbers = (scale, divide, 2 * l2_shrinkage, l1 * scale, 2 * l2 * scale, rows, torch.get_num_threads())
+        for arrays in zip(var, accum, linear, grad):
+            native.ftrl(*[array.numpy() for array in arrays], *numbers)
+        return
     before = _powers(accum, lr_power)
     torch._foreach_add_(accum, torch._foreach_mul(grad, grad))
     after = _powers(accum, lr_power)
@@ -650,6 +659,7 @@ def _ftrl_rows(
 
 @update(
     "Ftrl(var, accum, linear; grad, lr, l1, l2, lr_power)",
+    checked_signs=("sparse",),
     complex_numbers=False,
     sparse=_ftrl_rows,
     multiply_linear_by_lr=False,
@@ -687,6 +697,8 @@ def _ftrl_v2_rows(
 
 @update(
     "FtrlV2(var, accum, linear; grad, lr, l1, l2, l2_shrinkage, lr_power)",
+    checked_signs=("sparse",),
+    late_number="lr_power",
     complex_numbers=False,
     sparse=_ftrl_v2_rows,
     multiply_linear_by_lr=False,

@@ -24,7 +24,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import STATEFUL, WRITES, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.support import handles
+from stoker._src.ops.support import handles, table_rows
 from stoker._src.ops.variables.state_ops import VariableState
 
 Rule = Callable[..., None]
@@ -33,7 +33,7 @@ Tensors = list[torch.Tensor]
 _GRADIENTS = ("grad", "delta")
 _REAL = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 _COMPLEX = (torch.complex64, torch.complex128)
-# Numbers whose sign TensorFlow checks, in the ops where it does.
+# Numbers whose sign TensorFlow checks, in the ops where it does (`checked_signs`).
 _SIGNS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "lr": ("positive", lambda x: bool(x > 0)),
     "l1": ("non-negative", lambda x: bool(x >= 0)),
@@ -41,7 +41,6 @@ _SIGNS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "l2_shrinkage": ("non-negative", lambda x: bool(x >= 0)),
     "lr_power": ("non-positive", lambda x: bool(x <= 0)),
 }
-_STRICT = ("SparseApplyFtrl", "SparseApplyFtrlV2", "SparseApplyProximalAdagrad", "ApplyProximalAdagrad")
 _WIDE_NUMBERS = ("global_step",)  # int64 whatever the variable's dtype
 
 
@@ -62,6 +61,9 @@ def update(
     reference: bool = True,
     complex_numbers: bool = True,
     device_numbers: tuple[str, ...] = (),
+    checked_signs: tuple[str, ...] = (),
+    early_gradient: bool = False,
+    late_number: str = "",
     **attrs: Any,
 ) -> Callable[[Rule], UpdateOps]:
     """Defines the ops of a rule from its inputs, spelled `Name(variables; numbers and grad)`.
@@ -73,6 +75,9 @@ def update(
         complex_numbers: whether the rule makes sense of them.
         device_numbers: numbers that change with every step, which the rule also takes as tensors: fetching them from a GPU
             would make the host wait for it.
+        checked_signs: "dense", "sparse" or both: the ops in which TensorFlow refuses numbers of the wrong sign.
+        early_gradient: whether the dense op on resources looks at the gradient's shape while a graph is built.
+        late_number: the last input, where its rank is looked at when the op runs.
         **attrs: attributes beside T, Tindices and use_locking, with their defaults.
     """
     name, _, inputs = spelling.rstrip(")").partition("(")
@@ -81,9 +86,11 @@ def update(
     def register(rule: Rule) -> UpdateOps:
         def make(prefix: str, *, resource: bool, rows: bool) -> OpDefinition:
             used = sparse if rows and callable(sparse) else rule
-            caller = _Caller(prefix + name, used, variables, others, complex_numbers=complex_numbers)
-            made = _define(caller, resource=resource, rows=rows, attrs=attrs)
-            made.device_numbers = frozenset(device_numbers)
+            strict = ("sparse" if rows else "dense") in checked_signs
+            caller = _Caller(prefix + name, used, variables, others, complex_numbers=complex_numbers, strict=strict)
+            late = resource and (rows or not early_gradient)
+            made = _define(caller, resource=resource, rows=rows, late=late, late_number=late_number, attrs=attrs)
+            made.planning.device_numbers = frozenset(device_numbers)
             return made
 
         return UpdateOps(
@@ -96,7 +103,9 @@ def update(
     return register
 
 
-def _define(caller: _Caller, *, resource: bool, rows: bool, attrs: dict[str, Any]) -> OpDefinition:
+def _define(
+    caller: _Caller, *, resource: bool, rows: bool, late: bool, late_number: str, attrs: dict[str, Any]
+) -> OpDefinition:
     parts = [f"{each}: resource" if resource else f"{each}: Ref(T)" for each in caller.variables]
     for each in caller.others:
         if each in _GRADIENTS:
@@ -114,8 +123,8 @@ def _define(caller: _Caller, *, resource: bool, rows: bool, attrs: dict[str, Any
     )
     kernel = caller.sparse if rows else caller.one
     definition.kernel(_with_attributes(kernel, caller.rule))
-    late = resource and not caller.name.endswith(("ApplyGradientDescent", "ResourceApplyProximalAdagrad"))
-    definition.shape(_shape_rule(caller.count, caller.gradient_at, rows=rows, resource=resource, late=late))
+    unchecked = len(parts) - 1 if caller.others[-1] == late_number else None
+    definition.shape(_shape_rule(caller, rows=rows, resource=resource, late=late, unchecked=unchecked))
     if not rows:
         definition.batch(_batch_key(definition))(caller.many)
     return definition
@@ -129,7 +138,7 @@ def _with_attributes(kernel: Callable[..., Any], rule: Rule) -> Callable[..., An
 
     keywords = [p for p in inspect.signature(rule).parameters.values() if p.kind is p.KEYWORD_ONLY]
     parameters = [inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL), *keywords]
-    declared.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    declared.__signature__ = inspect.Signature(parameters)
     declared.__name__ = f"{rule.__name__}_kernel"
     return declared
 
@@ -138,8 +147,9 @@ class _Caller:
     """Calls a rule for one dense op, for many, or for the rows of a sparse op, after checking the inputs."""
 
     def __init__(
-        self, name: str, rule: Rule, variables: list[str], others: list[str], *, complex_numbers: bool
+        self, name: str, rule: Rule, variables: list[str], others: list[str], *, complex_numbers: bool, strict: bool
     ) -> None:
+        self._strict = strict
         self.name, self.rule, self.variables, self.others = name, rule, variables, others
         self._dtypes = (*_REAL, *_COMPLEX) if complex_numbers else _REAL
         self.count = len(variables)
@@ -188,7 +198,7 @@ class _Caller:
         values = [variable.read() for variable in inputs[:count]]
         self._check_rows(inputs, values, gradient, indices)
         for rows, chosen in distinct_rows(indices.long(), len(values[0]), self.name):
-            parts = [[value.index_select(0, rows)] for value in values]
+            parts = [[_rows_of(value, rows)] for value in values]
             numbers[at - count] = [gradient if chosen is None else gradient.index_select(0, chosen)]
             self.rule(*parts, *numbers, **attributes)
             for value, part in zip(values, parts):
@@ -207,9 +217,8 @@ class _Caller:
             )
 
     def _check_numbers(self, numbers: list[Any], attributes: dict[str, Any]) -> None:
-        strict = self.name.removeprefix("Resource") in _STRICT
         for each, number in zip(self.others, numbers):
-            if strict and each in _SIGNS and not isinstance(number, list):
+            if self._strict and each in _SIGNS and not isinstance(number, list):
                 # Nothing is divided by a rate that the linear slot is multiplied by.
                 sign, holds = _SIGNS["l1" if each == "lr" and attributes.get("multiply_linear_by_lr") else each]
                 if not holds(number):
@@ -324,6 +333,11 @@ class Block:
         )
 
 
+def _rows_of(table: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    taken = table_rows.gather(table, rows)
+    return table.index_select(0, rows) if taken is None else taken
+
+
 def distinct_rows(indices: torch.Tensor, size: int, name: str) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
     """Groups of positions in `indices` such that no row is named twice in a group, in the order they are to be applied.
 
@@ -336,6 +350,8 @@ def distinct_rows(indices: torch.Tensor, size: int, name: str) -> list[tuple[tor
     total = indices.numel()
     if total == 0:
         return []
+    if table_rows.all_distinct(indices, size):
+        return [(indices, None)]
     ordered, positions = torch.sort(indices, stable=True)
     low, high = int(ordered[0]), int(ordered[-1])
     if low < 0 or high >= size:
@@ -357,14 +373,17 @@ def distinct_rows(indices: torch.Tensor, size: int, name: str) -> list[tuple[tor
     return groups
 
 
-def _shape_rule(count: int, gradient_at: int, *, rows: bool, resource: bool, late: bool) -> Callable[..., Any]:
+def _shape_rule(
+    caller: _Caller, *, rows: bool, resource: bool, late: bool, unchecked: int | None
+) -> Callable[..., Any]:
+    count, gradient_at = caller.count, caller.gradient_at
+
     def shape(*shapes: Shape, op: Operation) -> Any:
         variables = [handles.handle_shape(t) for t in op._inputs[:count]] if resource else list(shapes[:count])
         merged = variables[0]
         for each in variables[1:]:
             merged = merged.merge(each)
         gradient = shapes[gradient_at]
-        last = len(shapes)
         if rows:
             shapes[gradient_at + 1].of_rank(1)
             merged = merged.at_least(1)
@@ -375,10 +394,8 @@ def _shape_rule(count: int, gradient_at: int, *, rows: bool, resource: bool, lat
                 gradient.merge(Shape((shapes[gradient_at + 1][0], *merged[1:])))
         else:
             merged = merged.merge(gradient)
-        for i in range(count, last):
-            if i == gradient_at or (rows and i == gradient_at + 1):
-                continue
-            if not (op.type.endswith("FtrlV2") and i == last - 1):  # lr_power is looked at when it runs
+        for i in range(count, len(shapes)):
+            if i != gradient_at and not (rows and i == gradient_at + 1) and i != unchecked:
                 shapes[i].of_rank(0)
         return () if resource else merged
 

@@ -66,7 +66,7 @@ def resource_gather_grad(op: Operation, g: Tensor) -> Any:
     if op.attr("batch_dims"):
         raise NotImplementedError("The gradient of ResourceGather with batch_dims is not supported.")
     sizes = convert_to_tensor(variable_sizes(op.inputs[0], dtypes.int32))
-    values_shape = joining.concat([[-1], sizes[1:]], 0)  # type: ignore[index]
+    values_shape = joining.concat([[-1], sizes[1:]], 0)
     rows = shaping.reshape(g, values_shape)
     return IndexedSlices(rows, shaping.reshape(op.inputs[1], [-1]), sizes), None
 

@@ -321,7 +321,7 @@ class Orthogonal(Initializer):
         basis = orthogonal_columns(drawn)
         if rows < columns:
             basis = shaping.transpose(basis)
-        return self.gain * shaping.reshape(basis, sizes)  # type: ignore[operator]
+        return self.gain * shaping.reshape(basis, sizes)
 
     def get_config(self) -> dict[str, Any]:
         return {"gain": self.gain, "seed": self.seed, "dtype": self.dtype.name}
@@ -344,7 +344,7 @@ class ConvolutionDeltaOrthogonal(Initializer):
         if sizes[-2] > sizes[-1]:
             raise ValueError(f"In_filters cannot be greater than out_filters. Received shape={shape}")
         basis = orthogonal_columns(uniform_normal.random_normal([sizes[-1], sizes[-1]], dtype=kind, seed=self.seed))
-        rows = arithmetic.multiply(basis[: sizes[-2], :], self.gain)  # type: ignore[index]
+        rows = arithmetic.multiply(basis[: sizes[-2], :], self.gain)
         centre = [(size - 1) // 2 for size in sizes[:-2]]
         return scattering.scatter_nd([centre], shaping.expand_dims(rows, 0), sizes)
 
@@ -370,7 +370,7 @@ class Identity(Initializer):
         if partition_info is not None:
             rows, columns = (slice(o, o + n) for o, n in zip(partition_info.var_offset, _sizes(shape)))
             matrix = matrix[rows, columns]
-        return self.gain * matrix  # type: ignore[operator]
+        return self.gain * matrix
 
     def get_config(self) -> dict[str, Any]:
         return {"gain": self.gain, "dtype": self.dtype.name}

@@ -286,7 +286,7 @@ class IdentityV2(InitializerV2):
         sizes: list[int] = list(as_shape(self._slice(shape, kwargs)))  # type: ignore[arg-type]
         if len(sizes) != 2:
             raise ValueError(f"Identity matrix initializer can only be used for 2D matrices. Received: shape={shape} of rank {len(sizes)}.")  # fmt: skip
-        return self.gain * diagonals.eye(sizes[0], sizes[1], dtype=_floating(dtype))  # type: ignore[operator]
+        return self.gain * diagonals.eye(sizes[0], sizes[1], dtype=_floating(dtype))
 
     def get_config(self) -> dict[str, Any]:
         return {"gain": self.gain}

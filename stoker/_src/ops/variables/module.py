@@ -10,10 +10,12 @@ from typing import Any
 from stoker._src.base import nest
 from stoker._src.base.export import export
 from stoker._src.graph.scopes import NameScopeV2
+from stoker._src.graph.trackable import STATE_ATTRIBUTE
+from stoker._src.graph.tracked_structures import AutoTrackable
 from stoker._src.ops.variables import variables
 
 _IDENTIFIER = re.compile(r"[a-zA-Z_][a-zA-Z_0-9]*")
-_OWN = frozenset(("_name", "_scope_name", "_name_scope"))
+_OWN = frozenset(("_name", "_scope_name", "_name_scope", STATE_ATTRIBUTE))
 
 
 def _snake_case(name: str) -> str:
@@ -22,7 +24,7 @@ def _snake_case(name: str) -> str:
 
 
 @export("Module")
-class Module:
+class Module(AutoTrackable):
     """Collects the variables that its attributes hold: themselves, in lists, tuples and dictionaries, and in other modules.
 
     Args:

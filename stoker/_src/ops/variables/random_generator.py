@@ -18,6 +18,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import READS, STATEFUL, WRITES, OpDefinition, define, one_of
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tracked_structures import AutoTrackable
 from stoker._src.ops.array import casting, constants, joining, ranges, shaping
 from stoker._src.ops.math import arithmetic, reductions
 from stoker._src.ops.random import stateless_random
@@ -186,7 +187,7 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
 
 
 @export("random.Generator", "random.experimental.Generator")
-class Generator:
+class Generator(AutoTrackable):
     """A source of random numbers with a state of its own, kept in a variable.
 
     Args:
@@ -246,7 +247,7 @@ class Generator:
 
     @property
     def key(self) -> Tensor:
-        return self._state_var.read_value()[2]  # type: ignore[index]
+        return self._state_var.read_value()[2]
 
     def reset(self, state: Any) -> Any:
         """Sets the state."""
@@ -269,7 +270,7 @@ class Generator:
         count = casting.cast(reductions.reduce_prod(shape), dtypes.uint64)
         state = RNG_READ_AND_SKIP(self._state_var.handle, self._alg, count)
         words = casting.bitcast(state, dtypes.uint64)
-        return words[2:3], words[0:2], self._alg  # type: ignore[index]
+        return words[2:3], words[0:2], self._alg
 
     def _scaled(
         self, definition: OpDefinition, label: str, shape: Any, mean: Any, stddev: Any, dtype: Any, name: Any
@@ -353,7 +354,7 @@ class Generator:
         keys = self.uniform_full_int([count], dtypes.int64)
         zero = constants.constant([0, 0], dtypes.int64)
         return [
-            Generator(state=joining.concat([zero, shaping.reshape(keys[i], [1])], 0), alg=self._alg)  # type: ignore[index]
+            Generator(state=joining.concat([zero, shaping.reshape(keys[i], [1])], 0), alg=self._alg)
             for i in range(count)
         ]
 

@@ -14,7 +14,6 @@ from stoker._src.base.shapes import as_shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.keys import GraphKeys
-from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import constants
@@ -71,7 +70,7 @@ def l2_regularizer(scale: Any, scope: str | None = None) -> Regularizer:
         with name_scope(scope, "l2_regularizer", [weights]) as opened:
             weights = convert_to_tensor(weights)
             factor = convert_to_tensor(scale, weights.dtype.base_dtype, "scale")
-            return arithmetic.multiply(factor, ops.l2_loss(weights), name=opened)
+            return arithmetic.multiply(factor, reductions.l2_loss(weights), name=opened)
 
     return l2
 
@@ -154,9 +153,9 @@ class L1L2(KerasRegularizer):
         # From zero on, as TensorFlow adds them up: the names of nodes depend on it.
         total = constants.constant(0.0, convert_to_tensor(x).dtype.base_dtype)
         if self.l1:
-            total = total + self.l1 * reductions.reduce_sum(unary_functions.abs(x))  # type: ignore[operator]
+            total = total + self.l1 * reductions.reduce_sum(unary_functions.abs(x))
         if self.l2:
-            total = total + 2.0 * self.l2 * ops.l2_loss(x)  # type: ignore[operator]
+            total = total + 2.0 * self.l2 * reductions.l2_loss(x)
         return total
 
     def get_config(self) -> dict[str, Any]:
@@ -171,7 +170,7 @@ class L1(KerasRegularizer):
         self.l1 = float(l1)
 
     def __call__(self, x: Any) -> Any:
-        return self.l1 * reductions.reduce_sum(unary_functions.abs(x))  # type: ignore[operator]
+        return self.l1 * reductions.reduce_sum(unary_functions.abs(x))
 
     def get_config(self) -> dict[str, Any]:
         return {"l1": self.l1}
@@ -185,7 +184,7 @@ class L2(KerasRegularizer):
         self.l2 = float(l2)
 
     def __call__(self, x: Any) -> Any:
-        return 2.0 * self.l2 * ops.l2_loss(x)  # type: ignore[operator]
+        return 2.0 * self.l2 * reductions.l2_loss(x)
 
     def get_config(self) -> dict[str, Any]:
         return {"l2": self.l2}

@@ -9,8 +9,8 @@ from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.scopes import control_dependencies, device, name_scope
 from stoker._src.graph.tensor import Tensor
-from stoker._src.ops.array import constants, joining, ranges, selection
-from stoker._src.ops.math import comparison
+from stoker._src.ops.array import constants, joining, ranges
+from stoker._src.ops.math import comparison, masking
 from stoker._src.ops.variables import state_ops, variable_functions, variables
 
 
@@ -47,7 +47,7 @@ def report_uninitialized_variables(var_list: Any = None, name: str = "report_uni
         flags = joining.stack([_is_initialized(variable) for variable in chosen])
         missing = comparison.logical_not(flags)
         names = constants.constant([variable.op.name for variable in chosen])
-        return selection.boolean_mask(names, missing)
+        return masking.boolean_mask(names, missing)
 
 
 @export(v1="assert_variables_initialized")

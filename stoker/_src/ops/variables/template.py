@@ -11,6 +11,7 @@ from typing import Any
 from stoker._src.base.export import export
 from stoker._src.graph import context, scopes
 from stoker._src.graph.keys import GraphKeys
+from stoker._src.graph.trackable import Trackable
 from stoker._src.ops.variables.variable_scope import VariableScope, variable_scope
 
 
@@ -43,7 +44,7 @@ def make_template(
     return Template(name_, func_, create_scope_now_, unique_name_, custom_getter_)
 
 
-class Template:
+class Template(Trackable):
     """A function and the variable scope that its calls share. Made by `make_template`."""
 
     def __init__(
@@ -125,6 +126,11 @@ class Template:
         """The name of the scope with a slash, or None before the first call."""
         name = None if self._scope is None else self._scope.name
         return name if not name or name.endswith("/") else name + "/"
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
+        prefix = self.variable_scope_name or ""
+        own = {variable.op.name.removeprefix(prefix): variable for variable in self.variables}
+        return {**super()._trackable_children(save_type, **kwargs), **own}
 
     def _collected(self, key: str) -> list[Any]:
         if self._scope is None:

@@ -23,12 +23,14 @@ from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conv
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, device, init_scope, name_scope
 from stoker._src.graph.tensor import Operation, Tensor, TensorReference
+from stoker._src.graph.trackable import VARIABLE_VALUE_KEY, Trackable
 from stoker._src.ops.array import shaping, slicing
 from stoker._src.ops.control_flow import branches_and_loops
 from stoker._src.ops.support.values import array_text
 from stoker._src.ops.variables import gather_ops, scatter_ops, state_ops
 from stoker._src.ops.variables.creators import VariableAggregation, VariableSynchronization, create
 from stoker._src.ops.variables.partitioned import SaveSliceInfo
+from stoker._src.ops.variables.saveables import reference_saveable, resource_saveable
 from stoker._src.ops.variables.state_ops import ANONYMOUS
 from stoker._src.ops.variables.variable_updates import PartialUpdates
 
@@ -128,7 +130,7 @@ def _initialized_by_function(kwargs: dict[str, Any]) -> ResourceVariable:
     return variable
 
 
-class Variable(PartialUpdates, metaclass=_VariableType):
+class Variable(PartialUpdates, Trackable, metaclass=_VariableType):
     """A tensor that outlives a run and can be assigned to.
 
     Args (1.x form):
@@ -338,6 +340,13 @@ class Variable(PartialUpdates, metaclass=_VariableType):
     def _set_save_slice_info(self, save_slice_info: Any) -> None:
         self._save_slice_info = save_slice_info
 
+    def _saveable(self, name: str) -> Any:
+        """How the variable is saved under a name."""
+        raise NotImplementedError
+
+    def _gather_saveables_for_checkpoint(self) -> dict[str, Callable[..., Any]]:
+        return {VARIABLE_VALUE_KEY: lambda name="": self._saveable(name or self._shared_name)}
+
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The variable as a VariableDef, with names relative to `export_scope`; None when it lies outside of it."""
         self._need_graph()
@@ -515,6 +524,12 @@ class MadeVariable(Variable):
         raise NotImplementedError
 
 
+def _slice_spec(variable: Variable) -> str:
+    """Which part of a partitioned variable one is, as save ops spell it."""
+    info = variable._get_save_slice_info()
+    return "" if info is None else info.spec
+
+
 class RefVariable(MadeVariable):
     """A 1.x variable: an op whose output is a reference that others update."""
 
@@ -535,6 +550,9 @@ class RefVariable(MadeVariable):
 
     def read_value(self) -> Tensor:
         return shaping.identity(self._element, name="read")
+
+    def _saveable(self, name: str) -> Any:
+        return reference_saveable(self, _slice_spec(self), name)
 
     def _ref(self) -> Tensor:
         return self._element
@@ -594,7 +612,7 @@ class ResourceVariable(MadeVariable):
         self._element = state_ops.VAR_HANDLE_OP(
             dtype=self._dtype, shape=self._static, shared_name=self._name, name=scope
         )
-        self._element.variable = weakref.ref(self)  # type: ignore[attr-defined]
+        self._element.variable = weakref.ref(self)
         with name_scope("IsInitialized"):
             self._is_initialized_op = state_ops.VAR_IS_INITIALIZED_OP(self._element)
         with (
@@ -633,6 +651,9 @@ class ResourceVariable(MadeVariable):
 
     def value(self) -> Tensor:
         return self._read() if self._cached is None else self._cached
+
+    def _saveable(self, name: str) -> Any:
+        return resource_saveable(self, _slice_spec(self), name)
 
     def set_shape(self, shape: Any) -> None:
         if not getattr(self._element, "is_eager", False):

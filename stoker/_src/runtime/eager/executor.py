@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -16,23 +15,24 @@ from stoker._src.base.devices import canonical_name
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape, TensorShape
-from stoker._src.graph import context, placement_log
+from stoker._src.graph import placement_log
 from stoker._src.graph.attr_values import public_value
 from stoker._src.graph.definition import OpDefinition, Trait
-from stoker._src.graph.interchange.function_library import function_refs
+from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.source_lines import describe, user_frames
 from stoker._src.graph.tapes import tapes
-from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.support.values import array_text, from_numpy, host_value, to_numpy
 from stoker._src.ops.support.waiting import RunState
-from stoker._src.runtime.devices import PREFIX, Placement
+from stoker._src.runtime.devices import PREFIX
 from stoker._src.runtime.failures import check_shapes, explain_failure
-from stoker._src.runtime.functions.bodies import FunctionCompiler, step_failure
+from stoker._src.runtime.functions.bodies import step_failure
 from stoker._src.runtime.functions.calls import call_op
-from stoker._src.runtime.locks import Holding, VariablesLock
+from stoker._src.runtime.locks import Holding
 from stoker._src.runtime.plan.emit import Step, copied
 from stoker._src.runtime.plan.instructions import Value
-from stoker._src.runtime.resources import NodeContext, ResourceManager
+from stoker._src.runtime.resources import NodeContext
+from stoker._src.runtime.worker import Worker
 
 _CPU = f"{PREFIX}CPU:0"
 
@@ -48,7 +48,7 @@ class EagerTensor(Tensor):
         self._id = None
 
     @property
-    def op(self) -> Any:  # type: ignore[override]
+    def op(self) -> Any:
         raise AttributeError("Tensor.op is undefined when eager execution is enabled.")
 
     @property
@@ -60,7 +60,7 @@ class EagerTensor(Tensor):
         raise AttributeError("Tensor.name is undefined when eager execution is enabled.")
 
     @property
-    def value_index(self) -> int:  # type: ignore[override]
+    def value_index(self) -> int:
         raise AttributeError("Tensor.value_index is undefined when eager execution is enabled.")
 
     def consumers(self) -> Any:
@@ -239,25 +239,21 @@ class EagerOperation:
         return public_value(self.attrs[name])
 
 
-_NO_LOCK = VariablesLock()  # eager mode has no lock around its variables
-
-
 def function_targets(record: EagerOperation) -> list[Any]:
     return [ref.target for ref in function_refs(record)]
 
 
 class EagerExecutor:
-    """The target of ops in eager mode. Owns eager mode's resources."""
+    """The target of ops in eager mode, on a worker of its own. It takes no lock around its variables."""
 
     building_function = False
     tensor_type = EagerTensor
 
     def __init__(self) -> None:
-        self.resources = ResourceManager()
+        self.worker = Worker(places_variables=False)
         self.seed: int | None = None
         self._local = threading.local()
         self._states: dict[Any, NodeContext] = {}
-        self._contexts: weakref.WeakKeyDictionary[Operation, NodeContext] = weakref.WeakKeyDictionary()
 
     def op_name(self, name: str | None, op_type: str) -> str:
         return name.rstrip("/") if isinstance(name, str) and name else op_type
@@ -293,7 +289,7 @@ class EagerExecutor:
     def add(self, definition: OpDefinition, inputs: list[Any], attrs: dict[str, Any], name: str) -> EagerOperation:
         """Runs the op. Inputs and attributes are converted and complete."""
         record = EagerOperation(definition, inputs, attrs, [], name)
-        if definition.calls and any(tape.is_tracked(tensor) for tape in tapes.active for tensor in inputs):
+        if definition.planning.calls and any(tape.is_tracked(tensor) for tape in tapes.active for tensor in inputs):
             record.outputs = call_op(definition, inputs, attrs, name)
             return record
         values = [tensor._value for tensor in inputs]
@@ -302,19 +298,24 @@ class EagerExecutor:
         arguments = values if definition.plain else definition.group(values, attrs)
         if definition.narrow:
             definition.check_narrow(attrs)
-        if definition.enforced:
+        if definition.shape_rule.enforced:
             check_shapes(record, arguments)
         for i, arg in enumerate(definition.inputs):
             if arg.host:
                 arguments[i] = [host_value(v) for v in arguments[i]] if arg.is_list else host_value(arguments[i])
         keywords = {key: attrs[key] for key in definition.kernel_attrs}
+        if definition.planning.keeps:
+            self.worker.look_for_devices()
+            keywords = self.worker.compiler.with_kept(record, keywords)
         if definition.needs_context:
             keywords["ctx"] = self._context(definition, attrs, name)
         steps: list[Step] = []
         holding = None
-        if definition.calls:
+        if definition.planning.calls:
             keywords, steps = self._functions(record)
-            holding = keywords["holding"] = Holding(_NO_LOCK, writes=False, state=RunState(), touches=False)
+            holding = keywords["holding"] = Holding(
+                self.worker.variables_lock, writes=False, state=RunState(), touches=False
+            )
         try:
             results = definition.kernel_fn(*arguments, **keywords)  # type: ignore[misc]
         except Exception as error:
@@ -343,8 +344,7 @@ class EagerExecutor:
         """Eager ops, and functions that are traced from here on, get their seeds from this one; random numbers start anew."""
         self.seed = seed
         self._states.clear()
-        for node_context in self._contexts.values():
-            node_context.state = None
+        self.worker.forget_states()
 
     def _functions(self, record: EagerOperation) -> tuple[dict[str, Any], list[Step]]:
         """The compiled functions that an op calls; compiled once for the variables it is given."""
@@ -360,30 +360,24 @@ class EagerExecutor:
                 value.is_constant, value.constant = i in known, known.get(i)
                 values.append(value)
             count = len(record.definition.output_dtypes(record.attrs))
-            compiled = FunctionCompiler(self._node_context)(record, values, [True] * count)  # type: ignore[arg-type]
+            self.worker.look_for_devices()
+            compiled = self.worker.compiler(record, values, [True] * count)  # type: ignore[arg-type]
             assert first is not None  # compiling has refused a function that is not there
             found = first.steps[key] = (compiled, known)
             if placement_log.enabled:
-                placement = Placement(None)
-                for op in (op for step in compiled[1] for op in step.planner.ops):
+                placement = self.worker.placement
+                for op in (op for step in compiled.steps for op in step.planner.ops):
                     placement_log.placed(op.name, op.type, placement.name(op))
-        keywords, steps = found[0]
+        keywords, steps, _ = found[0]
         return dict(keywords), steps
-
-    def _node_context(self, op: Operation) -> NodeContext:
-        found = self._contexts.get(op)
-        if found is None:
-            found = self._contexts[op] = NodeContext(op.name, self.resources)
-        return found
 
     def _context(self, definition: OpDefinition, attrs: dict[str, Any], name: str) -> NodeContext:
         """The state of a stateful op: shared by calls with equal attributes, as TensorFlow's kernel cache does."""
         key = (definition.name, tuple(sorted((k, repr(v)) for k, v in attrs.items())))
         found = self._states.get(key)
         if found is None:
-            found = self._states[key] = NodeContext(name, self.resources)
+            found = self._states[key] = NodeContext(name, self.worker.resources)
         return found
 
 
 executor = EagerExecutor()
-context.set_eager_target(executor)

@@ -3,35 +3,62 @@
 A body is compiled for each place that calls it. Inputs that are constants there (variables, captured constants) are bound, so
 that what depends on them alone is folded, and the aliasing of variables is known inside of the body; outputs that nobody
 wants are not computed.
+
+A function that an op keeps (`OpDefinition.keeping`: what datasets call) is compiled for the worker, and called without a run.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.function_graph import Function
-from stoker._src.graph.interchange.function_library import check_call, check_results, function_refs
+from stoker._src.graph.interchange.function_def import function_refs
+from stoker._src.graph.interchange.function_library import check_call, check_results
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.support.waiting import RunState, current_run, running
 from stoker._src.runtime.devices import Placement
 from stoker._src.runtime.failures import explain_failure
+from stoker._src.runtime.locks import Holding, VariablesLock
 from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.instructions import Instruction, Value, values_of
+from stoker._src.runtime.plan.known_shapes import UNKNOWN, Known, says_more, settled
 from stoker._src.runtime.plan.mixed_precision import precision_of
 from stoker._src.runtime.plan.planner import Planner, has_effect, passed_through, prune
 
 
-class FunctionCompiler:
-    """Compiles the functions of ops of one session (or of eager mode)."""
+class Compiled(NamedTuple):
+    """The functions of an op, compiled for one place that calls them."""
 
-    def __init__(self, node_context: Any, placement: Placement | None = None, config: Any = None) -> None:
+    keywords: dict[str, Any]  # of the op's kernel
+    steps: list[Step]  # that they call
+    returned: list[Known]  # what is known of the op's outputs; empty where that is no more than the graph says
+
+
+def _returned(step: Step) -> list[Known]:
+    planner = step.planner
+    return [UNKNOWN if tensor is None else planner.known(tensor) for tensor in planner.fetches]
+
+
+class FunctionCompiler:
+    """Compiles the functions that ops call on one worker."""
+
+    def __init__(
+        self, node_context: Any, placement: Placement, variables_lock: VariablesLock, config: Any = None
+    ) -> None:
         self.node_context = node_context
-        self.placement = placement or Placement(None)
+        self.placement = placement
+        self.variables_lock = variables_lock
         self.precision = precision_of(self.placement, config)
 
-    def __call__(self, op: Operation, passed: list[Value], wanted: list[bool]) -> tuple[dict[str, Any], list[Step]]:
-        """The kernel's keywords for `op`, and the steps that they call.
+    def __call__(
+        self, op: Operation, passed: list[Value], wanted: list[bool], given: list[Known] | None = None
+    ) -> Compiled:
+        """Compiles the functions of `op` for one place that calls them; `given` is what is known there of their inputs.
 
         Raises:
             InvalidArgumentError: an attribute names a function that is not there, or takes or returns something else.
@@ -40,24 +67,47 @@ class FunctionCompiler:
             check_call(op, _function_of(op, ref))
             check_results(op, _function_of(op, ref))
         known = {i: value.constant for i, value in enumerate(passed) if value.is_constant}
+        inputs = function_refs(op)[0].target.inputs
+        if given is not None and not says_more(given, inputs):
+            given = None
+        if op.definition.planning.calls == "loop":
+            return self._loop(op, known, wanted, given)
         steps: list[Step] = []
         keywords: dict[str, Any] = {}
-        loop = _Loop(op, wanted) if op.definition.calls == "loop" else None
-        if loop is not None:
-            known = {i: constant for i, constant in known.items() if i in loop.invariant}
         for name in op.definition.kernel_attrs:
             attr = op.attrs[name]
             if isinstance(attr, FunctionRef):
-                keywords[name] = self._step(op, name, attr, known, wanted, loop, steps)
+                keywords[name] = self._branch(op, attr, known, wanted, given, steps)
             elif isinstance(attr, tuple) and attr and isinstance(attr[0], FunctionRef):
-                keywords[name] = tuple(self._step(op, name, ref, known, wanted, None, steps) for ref in attr)
+                keywords[name] = tuple(self._branch(op, ref, known, wanted, given, steps) for ref in attr)
             else:
                 keywords[name] = attr
-        return keywords, steps
+        returned = _returned(steps[0]) if given is not None else []
+        for step in steps[1:]:
+            returned = [known.agreed(other) for known, other in zip(returned, _returned(step))]
+        return Compiled(keywords, steps, returned)
+
+    def _loop(self, op: Operation, known: dict[int, Any], wanted: list[bool], given: list[Known] | None) -> Compiled:
+        loop = _Loop(op, wanted)
+        known = {i: constant for i, constant in known.items() if i in loop.invariant}
+        # A variable that nobody needs keeps its first value.
+        outputs = [tensor if i in loop.needed else loop.body.inputs[i] for i, tensor in enumerate(loop.body.outputs)]
+        if given is None:
+            body = self._body(loop.body, outputs, known, None)
+        else:
+
+            def returned(given: list[Known]) -> tuple[list[Known], Step]:
+                step = self._body(loop.body, outputs, known, given)
+                return _returned(step), step
+
+            given, body = settled(given, returned)
+        condition = self._body(loop.condition, list(loop.condition.outputs), known, given)
+        keywords = {**{name: op.attrs[name] for name in op.definition.kernel_attrs}, "cond": condition.function}
+        return Compiled({**keywords, "body": body.function}, [condition, body], given or [])
 
     def used_inputs(self, op: Operation, wanted: list[bool]) -> set[int]:
         """The positions of the functions' inputs that matter for the outputs that are wanted."""
-        if op.definition.calls == "loop":
+        if op.definition.planning.calls == "loop":
             return _Loop(op, wanted).needed
         used: set[int] = set()
         for ref in function_refs(op):
@@ -66,35 +116,148 @@ class FunctionCompiler:
             used |= _inputs_reached(function, outputs, _targets(function))
         return used
 
-    def _step(
+    def _branch(
         self,
         op: Operation,
-        name: str,
         ref: FunctionRef,
         known: dict[int, Any],
         wanted: list[bool],
-        loop: _Loop | None,
+        given: list[Known] | None,
         steps: list[Step],
     ) -> Any:
         function = _function_of(op, ref)
-        if loop is None:
-            outputs: list[Any] = [tensor if use else None for tensor, use in zip(function.outputs, wanted)]
-        elif name == "cond":
-            outputs = list(function.outputs)
-        else:
-            # A variable that nobody needs keeps its first value.
-            outputs = [t if i in loop.needed else function.inputs[i] for i, t in enumerate(function.outputs)]
+        outputs = [tensor if use else None for tensor, use in zip(function.outputs, wanted)]
+        steps.append(self._body(function, outputs, known, given))
+        return steps[-1].function
+
+    def _body(self, function: Function, outputs: list[Any], bound: dict[int, Any], given: list[Known] | None) -> Step:
         dropped = [tensor for tensor, kept in zip(function.outputs, outputs) if kept is not tensor]
-        step = self.compile(function, outputs, known, _effects_behind(dropped, set(function.inputs)))
-        steps.append(step)
-        return step.function
+        return self.compile(function, outputs, bound, _effects_behind(dropped, set(function.inputs)), known=given)
 
     def compile(
-        self, function: Function, outputs: list[Any], bound: dict[int, Any], effects: list[Operation] | None = None
+        self,
+        function: Function,
+        outputs: list[Any],
+        bound: dict[int, Any],
+        effects: list[Operation] | None = None,
+        *,
+        is_kept: bool = False,
+        known: list[Known] | None = None,
     ) -> Step:
         targets = [*function.control_outputs, *(effects or ())]
-        planner = Planner(outputs, targets, function.inputs, self.node_context, self, bound=bound, is_function=True)
+        options: dict[str, Any] = {"bound": bound, "is_function": True, "is_kept": is_kept, "known": known}
+        planner = Planner(outputs, targets, function.inputs, self.node_context, self, **options)
         return emit(planner.build())
+
+    def kept(self, function: Function) -> KeptFunction:
+        """A function that can be called when no run is going on."""
+        return KeptFunction(self, function)
+
+    def with_kept(self, op: Any, keywords: dict[str, Any]) -> dict[str, Any]:
+        """The kernel's keywords with every function as one that outlives the run."""
+
+        def kept(value: Any) -> Any:
+            if isinstance(value, FunctionRef):
+                return self.kept(_function_of(op, value))
+            is_list = isinstance(value, tuple) and bool(value) and isinstance(value[0], FunctionRef)
+            return tuple(map(kept, value)) if is_list else value
+
+        return {name: kept(value) for name, value in keywords.items()}
+
+
+class KeptFunction:
+    """A function compiled for a worker, not for a run: it may be called later, from any thread, with what it captured.
+
+    Its last inputs are what it captured. `bind` gives it that; captured resources (variables, tables) become known then, and the
+    body is compiled for them.
+    """
+
+    def __init__(self, compiler: FunctionCompiler, function: Function) -> None:
+        self.function = function
+        self._compiler = compiler
+        self._compiling = threading.Lock()
+        self._compiled: tuple[dict[int, Any], Step] | None = None
+
+    def bind(self, captured: Sequence[Any] = ()) -> BoundFunction:
+        """The function of its first inputs.
+
+        Raises:
+            InvalidArgumentError: it takes less than it is given.
+        """
+        inputs = self.function.inputs
+        first = len(inputs) - len(captured)
+        if first < 0:
+            raise InvalidArgumentError(
+                None, None, f"Function '{self.function.name}' takes {len(inputs)} values, but captured {len(captured)}."
+            )
+        resources = {first + i: value for i, value in enumerate(captured) if _is_resource(inputs[first + i])}
+        return BoundFunction(self, first, list(captured), self._step(resources), self._compiler.variables_lock)
+
+    def _step(self, resources: dict[int, Any]) -> Step:
+        with self._compiling:
+            if self._compiled is not None:
+                known, step = self._compiled
+                if known.keys() == resources.keys() and all(known[i] is value for i, value in resources.items()):
+                    return step
+            effects = [op for op in _targets(self.function) if op not in self.function.control_outputs]
+            step = self._compiler.compile(self.function, self.function.outputs, resources, effects, is_kept=True)
+            self._compiled = resources, step
+            return step
+
+
+class BoundFunction:
+    """A kept function with what it captured: `call(*values)` returns its outputs.
+
+    Outputs share memory with nothing but the values and what was captured. The caller must not hold the lock on variables: a kernel
+    that calls is BLOCKING, or works in a thread of its own. A call from a thread that works for a run ends when that run is cancelled.
+    """
+
+    def __init__(
+        self, kept: KeptFunction, takes: int, captured: list[Any], step: Step, variables_lock: VariablesLock
+    ) -> None:
+        self.name = kept.function.name
+        self.takes = takes
+        self._captured = captured
+        self._step = step
+        self._lock = variables_lock
+        planner = step.planner
+        self._writes = planner.writes_variables
+        self._touches = planner.writes_variables or planner.reads_variables
+        self._blocks = planner.blocks
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]:
+        """Runs the body.
+
+        Raises:
+            InvalidArgumentError: another number of values.
+            tf.errors.OpError: an op of the body failed.
+        """
+        if len(values) != self.takes:
+            raise InvalidArgumentError(
+                None, None, f"Function '{self.name}' takes {self.takes} values, but {len(values)} were given."
+            )
+        outer = current_run() or RunState()
+        if not self._blocks:
+            return self._call(outer, values)
+        with outer.inner() as state, running(state):
+            return self._call(state, values)
+
+    def _call(self, state: RunState, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        holding = Holding(self._lock, writes=self._writes, state=state, touches=self._touches)
+        try:
+            holding.resume()
+            return self._step.function(holding, *values, *self._captured)
+        except BaseException as error:
+            raise step_failure(error, self._step) from error
+        finally:
+            if self._blocks:
+                holding.end()
+            else:
+                holding.pause()
+
+
+def _is_resource(tensor: Tensor) -> bool:
+    return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
 
 
 def _effects_behind(tensors: list[Tensor], inputs: set[Tensor]) -> list[Operation]:

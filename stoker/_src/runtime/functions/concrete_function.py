@@ -12,6 +12,7 @@ from stoker._src.base.export import export
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.graph.trackable import Trackable
 from stoker._src.graph.type_spec import TypeSpec
 from stoker._src.ops.control_flow import branches_and_loops
 from stoker._src.runtime.functions.arguments import Identity, Parameters, argument_names, is_value, type_text
@@ -19,7 +20,7 @@ from stoker._src.runtime.functions.calls import DifferentiableFunction
 
 
 @export("types.experimental.ConcreteFunction")
-class ConcreteFunction:
+class ConcreteFunction(Trackable):
     """A traced function for one kind of arguments. Call it as the Python function, or with tensors alone.
 
     Attributes:

@@ -16,6 +16,7 @@ from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.graph.trackable import Trackable
 from stoker._src.ops.control_flow import branches_and_loops
 from stoker._src.ops.variables import creators, variables
 from stoker._src.runtime.autograph import convert
@@ -101,7 +102,7 @@ class _Options:
 
 
 @export(v2=("types.experimental.PolymorphicFunction", "types.experimental.GenericFunction"))
-class PolymorphicFunction:
+class PolymorphicFunction(Trackable):
     """What `tf.function` returns: traces on the first call with each kind of arguments, then reuses the trace."""
 
     __name__: str

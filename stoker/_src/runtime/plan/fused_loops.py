@@ -182,11 +182,11 @@ class Builder:
     def add(self, instruction: Instruction) -> bool:
         """Lowers one instruction; False, with no loop added, where it cannot be."""
         op = instruction.op
-        assert op is not None and op.definition.lower_fn is not None
+        assert op is not None and op.definition.planning.lower is not None
         given = zip(values_of(instruction.arguments), op._inputs)
         flat = [self._taken(value, _known(self.shape_of, tensor)) for value, tensor in given]
         length = len(self.code)
-        results = op.definition.lower_fn(self, op, *op.definition.group(flat, op.attrs))
+        results = op.definition.planning.lower(self, op, *op.definition.group(flat, op.attrs))
         if results is None or not self._divides(length):
             del self.code[length:]
             return False
@@ -510,7 +510,12 @@ def _joined(runs: list[Any], wanted: set[Value]) -> list[Instruction]:
 def _is_large(instruction: Instruction, shape_of: ShapeOf) -> bool | None:
     """Whether an instruction that a program may hold has large tensors; None for the others."""
     op = instruction.op
-    if op is None or instruction.kind != "kernel" or op.definition.lower_fn is None or instruction.traits & EFFECTS:
+    if (
+        op is None
+        or instruction.kind != "kernel"
+        or op.definition.planning.lower is None
+        or instruction.traits & EFFECTS
+    ):
         return None
     given = list(values_of(instruction.arguments))
     if len(given) != len(op._inputs) or any(value.handle for value in given):

@@ -213,7 +213,7 @@ class _Writer:
                 self._replace(op, self._chosen[op])
             else:
                 self._result.ops.append(op)
-                if op.definition.traits & _CHANGES or op.definition.calls:
+                if op.definition.traits & _CHANGES or op.definition.planning.calls:
                     self._forget_references()
         counts: dict[str, int] = {}
         for dtype in self._chosen.values():

@@ -16,11 +16,11 @@ from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import Trait
-from stoker._src.graph.interchange.function_library import function_refs
+from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.support.values import host_value, to_numpy
+from stoker._src.ops.support.values import host_value, to_numpy, torch_dtype
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.failures import checked_kernel
 from stoker._src.runtime.plan import fused_loops, mixed_precision
@@ -34,8 +34,10 @@ from stoker._src.runtime.plan.instructions import (
     Value,
     values_of,
 )
+from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.reordering import reorder
 
+_OBJECTS = (dtypes.string, dtypes.resource, dtypes.variant)  # dtypes whose values are no torch tensors
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
 _WORTH_REUSING = 1 << 14  # elements below which a new tensor costs less than the check
 
@@ -64,6 +66,19 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
     return needed, waited_for - needed
 
 
+def _merged(a: Shape, b: Shape) -> Shape:
+    """What both say of a shape; nothing where they disagree, and the run will tell if it matters."""
+    try:
+        return a.merge(b)
+    except (InvalidArgumentError, ValueError):
+        return UNKNOWN_SHAPE
+
+
+def _of_shape(like: Tensor, dims: tuple[Any, ...]) -> torch.Tensor:
+    dtype = torch.float32 if like.dtype in _OBJECTS else torch_dtype(like.dtype.base_dtype)
+    return torch.zeros((), dtype=dtype).expand(dims)
+
+
 def _is_fed(op: Operation, feeds: set[Tensor]) -> bool:
     """Whether all that an op makes is fed: waiting for a fed placeholder must not run it."""
     return bool(op.outputs) and all(tensor in feeds for tensor in op.outputs)
@@ -76,7 +91,7 @@ def has_effect(op: Operation) -> bool:
         each = pending.pop()
         if each.definition.traits & EFFECTS:
             return True
-        for ref in function_refs(each) if each.definition.calls else ():
+        for ref in function_refs(each) if each.definition.planning.calls else ():
             if ref.target is None:
                 return True
             if ref.target not in seen:
@@ -144,16 +159,23 @@ class Planner:
         *,
         bound: dict[int, Any] | None = None,
         is_function: bool = False,
+        is_kept: bool = False,
         with_programs: bool = True,
-        feed_shapes: list[Shape] | None = None,
+        known: list[Known] | None = None,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self.node_context, self.compile_function = node_context, compile_function
         self.bound = bound or {}
         self.is_function = is_function
+        # What the results may share memory with. A body's caller knows its inputs and looks out for its constants; one that is
+        # called again and again must hand out its constants as copies.
+        self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
         self.with_programs = with_programs
         # What is known of shapes beyond the graph, because those of the feeds are.
-        self._shapes: dict[Tensor, Shape] = dict(zip(feeds, feed_shapes)) if feed_shapes else {}
+        self._shapes: dict[Tensor, Shape] = {tensor: each.shape for tensor, each in zip(feeds, known or ())}
+        self._elements: dict[Tensor, Shape | None] = {
+            tensor: each.elements for tensor, each in zip(feeds, known or ()) if tensor.dtype is dtypes.variant
+        }
         self.written: frozenset[Any] = frozenset()
         self.needed: set[Operation] = set()
         self.values: dict[Tensor, Value] = {}
@@ -169,6 +191,7 @@ class Planner:
         self._numbers: dict[Tensor, Instruction] = {}  # vectors of numbers that nobody has wanted as a tensor yet
         self._wanted_outputs: dict[Operation, list[bool]] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
+        self.loops = False  # may go on for long: the run can be cancelled
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
@@ -240,21 +263,25 @@ class Planner:
             return
         if self._shapes:
             self._infer(op)
-            if definition.of_shapes and self._fold_shapes(op):
+            if definition.planning.elements is not None:
+                self._infer_elements(op)
+            if traits & Trait.OF_SHAPES and self._fold_shapes(op):
                 return
         arguments = self._arguments(op)
         if traits & Trait.PASSES:
             passed = arguments[0]
             self.values.setdefault(op.outputs[0], passed)
+            self._note(op.outputs[0], self.known(op._inputs[0]))
             return
         if not op.outputs and not op._inputs and not traits:
             return  # NoOp: ordering alone
-        if definition.calls:
+        if definition.planning.calls:
             self._call(op, arguments)
             return
         if not traits & EFFECTS and self._fold(op, arguments):
             return
-        special = None if definition.specialize_fn is None else definition.specialize_fn(op)
+        specialize = definition.planning.specialize
+        special = None if specialize is None else specialize(op)
         if special is None:
             kernel = _kernel_of(op)
             instruction = Instruction(op, "kernel", kernel, arguments, self._keywords(op))
@@ -268,10 +295,10 @@ class Planner:
 
     def _is_of_numbers(self, op: Operation) -> bool:
         """Whether a vector is made only when somebody wants it as a tensor. (On a GPU each number would be waited for.)"""
-        definition = op.definition
-        if definition.numbers_fn is None or self.compile_function.placement.gpu is not None:
+        of_numbers = op.definition.planning.of_numbers
+        if of_numbers is None or self.compile_function.placement.gpu is not None:
             return False
-        return definition.numbers_fn(op) is not None and op.outputs[0] not in self.values
+        return of_numbers(op) and op.outputs[0] not in self.values
 
     # -- shapes --------------------------------------------------------------------------------------------------
 
@@ -281,7 +308,7 @@ class Planner:
 
     def _infer(self, op: Operation) -> None:
         """Notes what the known shapes say of the shapes of an op's outputs."""
-        if op.definition.shape_fn is None or all(tensor.static_shape.known for tensor in op.outputs):
+        if op.definition.shape_rule.function is None or all(tensor.static_shape.known for tensor in op.outputs):
             return
         try:
             shapes = [
@@ -293,6 +320,31 @@ class Planner:
             shapes = [UNKNOWN_SHAPE] * len(op.outputs)
         self._shapes.update(zip(op.outputs, shapes))
 
+    def elements_of(self, tensor: Tensor) -> Shape | None:
+        """The shape of the elements of a list; None for a list that holds nothing yet."""
+        return self._elements.get(tensor, UNKNOWN_SHAPE)
+
+    def known(self, tensor: Tensor) -> Known:
+        return Known(self.shape_of(tensor), self.elements_of(tensor))
+
+    def _note(self, tensor: Tensor, known: Known) -> None:
+        if not self._shapes:
+            return
+        if tensor.dtype is dtypes.variant:
+            self._elements[tensor] = known.elements
+        else:
+            self._shapes[tensor] = _merged(tensor.static_shape, known.shape)
+
+    def _infer_elements(self, op: Operation) -> None:
+        """Notes what an op on lists says of elements: of those of a list that it makes, of the tensors that it takes out."""
+        rule = op.definition.planning.elements
+        assert rule is not None
+        for tensor, shape in zip(op.outputs, rule(op, self.shape_of, self.elements_of)):
+            if tensor.dtype is dtypes.variant:
+                self._elements[tensor] = shape
+            elif shape is not None:
+                self._shapes[tensor] = _merged(self.shape_of(tensor), shape)
+
     def _known_value(self, tensor: Tensor) -> np.ndarray | None:
         value = self.values.get(tensor)
         if value is None or not value.is_constant or not isinstance(value.constant, torch.Tensor):
@@ -302,12 +354,15 @@ class Planner:
     def _fold_shapes(self, op: Operation) -> bool:
         """Settles an op that looks at nothing but its inputs' shapes."""
         shapes = [self.shape_of(tensor) for tensor in op._inputs]
-        if not all(shape.known for shape in shapes) or any(
-            tensor.dtype.base_dtype is dtypes.variant for tensor in op._inputs
-        ):
+        if not all(shape.known for shape in shapes) or any(tensor.dtype in _OBJECTS for tensor in op.outputs):
             return False
-        empty = [torch.empty(shape.dims, device="meta") for shape in shapes]  # type: ignore[arg-type]
-        results = op.definition.kernel_fn(*op.definition.group(empty, op.attrs), **self._keywords(op))  # type: ignore[misc]
+        if any(tensor.dtype is dtypes.variant for tensor in op._inputs):
+            return False
+        if any((self.shape_of(tensor).size or 0) > _FOLD_LIMIT for tensor in op.outputs):
+            return False
+        # Tensors of one element, spread out: the kernel looks at their shape and dtype alone.
+        given = [_of_shape(tensor, shape.dims or ()) for tensor, shape in zip(op._inputs, shapes)]
+        results = op.definition.kernel_fn(*op.definition.group(given, op.attrs), **self._keywords(op))  # type: ignore[misc]
         self._constants(op, op.definition.flatten_results(results))
         return True
 
@@ -316,7 +371,10 @@ class Planner:
     def _call(self, op: Operation, arguments: list[Any]) -> None:
         """An op that calls functions: they are compiled for this place, with the inputs that are known here bound."""
         passed: list[Value] = arguments[-1]
-        keywords, steps = self.compile_function(op, passed, self._wanted(op))
+        given = [self.known(tensor) for tensor in op._inputs[len(op._inputs) - len(passed) :]] if self._shapes else None
+        keywords, steps, returned = self.compile_function(op, passed, self._wanted(op), given)
+        for tensor, known in zip(op.outputs, returned):
+            self._note(tensor, known)
         instruction = Instruction(op, "kernel", op.definition.kernel_fn, arguments, keywords, steps=steps)
         planners = [step.planner for step in steps]
         instruction.written = frozenset().union(*[planner.written for planner in planners])
@@ -329,6 +387,7 @@ class Planner:
             instruction.traits |= Trait.BLOCKING
             self.blocks = True
         self.reads_variables |= any(planner.reads_variables for planner in planners)
+        self.loops |= op.definition.planning.calls == "loop" or any(planner.loops for planner in planners)
         self._name_results(instruction, op)
 
     def _wanted(self, op: Operation) -> list[bool]:
@@ -344,7 +403,7 @@ class Planner:
     def _uses(self, user: Operation, tensor: Tensor) -> bool:
         if user not in self.needed:
             return False
-        if not user.definition.calls:
+        if not user.definition.planning.calls:
             return True
         first = len(user._inputs) - len(function_refs(user)[0].target.inputs)
         if any(given is tensor for given in user._inputs[:first]):
@@ -355,6 +414,8 @@ class Planner:
     def _keywords(self, op: Operation) -> dict[str, Any]:
         definition = op.definition
         keywords = {name: op.attrs[name] for name in definition.kernel_attrs}
+        if definition.planning.keeps:
+            keywords = self.compile_function.with_kept(op, keywords)
         if definition.needs_context:
             keywords["ctx"] = self.node_context(op)
         return keywords
@@ -364,7 +425,7 @@ class Planner:
         groups = definition.group(op._inputs, op.attrs)
         arguments: list[Any] = []
         for arg, group in zip(definition.inputs, groups):
-            if definition.calls and arg is definition.inputs[-1]:
+            if definition.planning.calls and arg is definition.inputs[-1]:
                 arguments.append(self._passed(op, group))
             elif arg.is_list:
                 arguments.append([self._argument(arg, tensor) for tensor in group])
@@ -381,7 +442,7 @@ class Planner:
         references = [inner.dtype._is_ref_dtype for inner in inputs]
         if any(references):
             updated = {id(self.values[tensor].constant) for tensor, given in zip(group, references) if given}
-            is_loop = op.definition.calls == "loop"
+            is_loop = op.definition.planning.calls == "loop"
             for i, tensor in enumerate(group):
                 value = self.values.get(tensor)
                 if value is not None and value.handle and value.is_constant and id(value.constant) in updated:
@@ -464,11 +525,15 @@ class Planner:
         """Runs a pure op on constants now. Leaves it to the run when it fails, so that the error names the node."""
         if not all(_is_constant(argument) for argument in arguments):
             return False
-        if op.definition.needs_context or any(isinstance(v, Operation) for v in op.attrs.values()):
+        if (
+            op.definition.needs_context
+            or op.definition.planning.keeps
+            or any(isinstance(v, Operation) for v in op.attrs.values())
+        ):
             return False
         try:
             kernel = _kernel_of(op)
-            results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))  # type: ignore[misc]
+            results = kernel(*[_constant(a) for a in arguments], **self._keywords(op))
         except Exception:
             return False
         flat = op.definition.flatten_results(results)
@@ -485,8 +550,10 @@ class Planner:
         """Ops that one batch kernel can run together become a list, at the place of the last of them."""
         groups: dict[Any, list[int]] = {}
         for position, op in enumerate(ops):
-            if op.definition.batch_key is not None and op in self.needed:
-                groups.setdefault((op.definition, op.definition.batch_key(op)), []).append(position)
+            batch = op.definition.planning.batch
+            if batch is not None and op in self.needed:
+                key, _ = batch
+                groups.setdefault((op.definition, key(op)), []).append(position)
         replaced: dict[int, Any] = {}
         for positions in groups.values():
             if len(positions) > 1 and _movable(ops, positions):
@@ -502,7 +569,9 @@ class Planner:
         rows = [self._arguments(op) for op in ops]
         # Plain numbers are the same for all (the key sees to it), so they are passed once.
         columns = [rows[0][i] if arg.host else [row[i] for row in rows] for i, arg in enumerate(definition.inputs)]
-        instruction = Instruction(ops[0], "batch", definition.batch_fn, columns, self._keywords(ops[0]))
+        assert definition.planning.batch is not None
+        _, kernel = definition.planning.batch
+        instruction = Instruction(ops[0], "batch", kernel, columns, self._keywords(ops[0]), members=ops)
         self._append(instruction, definition.traits)
         for op in ops:
             if op.outputs:  # the references the updates were given
@@ -561,21 +630,19 @@ class Planner:
             definition = op.definition
             if not definition.single:
                 held.update(values_of(instruction.results))  # outputs may share memory with each other
-            if (
-                definition.in_place_fn is None
-                or _kernel_of(op) is not definition.kernel_fn
-                or not op.outputs[0].dtype.is_floating
-            ):
+            in_place = definition.planning.in_place
+            if in_place is None or _kernel_of(op) is not definition.kernel_fn or not op.outputs[0].dtype.is_floating:
                 continue
             size = self.shape_of(op.outputs[0]).size
             if size is not None and size < _WORTH_REUSING:
                 continue
-            value = instruction.arguments[definition.in_place_position]
+            written, kernel = in_place
+            value = instruction.arguments[written]
             # Of a list, one of the first two: a kernel that adds a list up may exchange these without rounding otherwise.
             for index, each in enumerate(value[:2] if isinstance(value, list) else [value]):
                 alone = sum(used is each for used in values_of(instruction.arguments)) == 1
                 if alone and each not in held and each.position >= 0 and each.last_use == position:
-                    instruction.kernel, instruction.keywords = definition.in_place_fn, {}
+                    instruction.kernel, instruction.keywords = kernel, {}
                     if index:
                         value[0], value[1] = value[1], value[0]
                     break
@@ -639,18 +706,16 @@ def _is_plain(op: Operation) -> bool:
 
 def _kernel_of(op: Operation) -> Any:
     """The kernel, with the op's checks where they could not be made when the graph was built."""
-    definition = op.definition
+    definition, rule = op.definition, op.definition.shape_rule
     # Where the rule of a late op found a misfit, nothing is known of its outputs.
-    unchecked = definition.is_late and any(tensor.static_shape.rank is None for tensor in op.outputs)
-    if definition.ranked or definition.enforced:
+    unchecked = rule.late and any(tensor.static_shape.rank is None for tensor in op.outputs)
+    if definition.ranked or rule.enforced:
         for arg, item in zip(definition.inputs, definition.group(op._inputs, op.attrs)):
             for tensor in item if arg.is_list else (item,):
                 shape = tensor.static_shape
                 unchecked |= arg.run_ranks is not None and (shape.rank is None or not arg.takes(shape.rank))
-                if definition.enforced and not unchecked:
-                    unchecked = not shape.known or (
-                        arg.name in definition.value_inputs and constant_value(tensor) is None
-                    )
+                if rule.enforced and not unchecked:
+                    unchecked = not shape.known or (arg.name in rule.values and constant_value(tensor) is None)
     if definition.narrow and not unchecked:
         try:
             definition.check_narrow(op.attrs)
@@ -658,7 +723,7 @@ def _kernel_of(op: Operation) -> Any:
             unchecked = True
     if not unchecked:
         return definition.kernel_fn
-    plain = not (definition.enforced or definition.narrow or definition.is_late)
+    plain = not (rule.enforced or definition.narrow or rule.late)
     return definition.rank_checking_kernel if plain else checked_kernel(op)
 
 

@@ -19,14 +19,14 @@ def reorder(instructions: list[Instruction], results: list[Value | None]) -> lis
     for each in instructions:
         made = (
             each.arguments[0]
-            if each.kind == "kernel" and each.op is not None and each.op.definition.exchanges
+            if each.kind == "kernel" and each.op is not None and each.op.definition.planning.exchanges
             else None
         )
         maker = makers.get(made) if made is not None and uses[made] == 1 else None
         if maker is None or maker.kind != "kernel":
             continue
         assert each.op is not None and maker.op is not None and made is not None
-        rule = each.op.definition.exchanges.get(maker.op.definition)
+        rule = each.op.definition.planning.exchanges.get(maker.op.definition)
         taken = None if rule is None else rule(each.op, maker.op)
         if taken is None or not all(_is_made(maker, position, makers) for position in taken[1:]):
             continue

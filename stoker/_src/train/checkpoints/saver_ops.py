@@ -15,23 +15,25 @@ import numpy as np
 from stoker._src.base.devices import DeviceSpec, canonical_name
 from stoker._src.formats.protos import SaverDef
 from stoker._src.graph import context
+from stoker._src.graph.saveable import SaveableObject, SaveSpec
 from stoker._src.graph.scopes import control_dependencies, device, name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import constants, joining, shaping
 from stoker._src.ops.control_flow import grouping
 from stoker._src.ops.io import checkpoints
 from stoker._src.ops.strings import string_ops
-from stoker._src.train.checkpoints.saveables import SaveableObject, SaveSpec, validated_saveables
+from stoker._src.train.checkpoints.saveables import validated_saveables
 
 _CPU = "/device:CPU:0"
 # Where the shards of one checkpoint wait until they are merged.
 _TEMPORARY = "_temp/part"
 
 
-def _texts(values: Sequence[str]) -> np.ndarray:
-    texts = np.empty(len(values), object)
-    texts[:] = [value.encode(errors="surrogateescape") for value in values]
-    return texts
+def texts(values: Sequence[str]) -> np.ndarray:
+    """Names as the ops take them."""
+    encoded = np.empty(len(values), object)
+    encoded[:] = [value.encode(errors="surrogateescape") for value in values]
+    return encoded
 
 
 def _on_host(place: str) -> str:
@@ -56,7 +58,7 @@ class BaseSaverBuilder:
         """The op that writes objects to one file."""
         specs = [spec for saveable in saveables for spec in saveable.specs]
         tensors = [spec.tensor for spec in specs]
-        names, slices = _texts([spec.name for spec in specs]), _texts([spec.slice_spec for spec in specs])
+        names, slices = texts([spec.name for spec in specs]), texts([spec.slice_spec for spec in specs])
         if self._write_version == SaverDef.V1:
             return checkpoints.SAVE_SLICES(filename_tensor, names, slices, tensors, name="save")
         return checkpoints.SAVE_V2(filename_tensor, names, slices, tensors)
@@ -78,7 +80,7 @@ class BaseSaverBuilder:
         """
         del preferred_shard, restore_sequentially
         specs = [spec for saveable in saveables for spec in saveable.specs]
-        names, slices = _texts([spec.name for spec in specs]), _texts([spec.slice_spec for spec in specs])
+        names, slices = texts([spec.name for spec in specs]), texts([spec.slice_spec for spec in specs])
         with device(_CPU):
             return checkpoints.RESTORE_V2(filename_tensor, names, slices, dtypes=[spec.dtype for spec in specs])
 

@@ -89,7 +89,7 @@ class FtrlOptimizer(RuleOptimizer):
         return FTRL_V2 if self._shrinks() else FTRL
 
     @property
-    def _after(self) -> tuple[str, ...]:  # type: ignore[override]
+    def _after(self) -> tuple[str, ...]:
         return tuple(
             each.tensor
             for each in self._hyperparameters

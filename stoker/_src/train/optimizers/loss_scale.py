@@ -12,6 +12,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.trackable import Trackable
 from stoker._src.ops.array import constants, joining, selection
 from stoker._src.ops.control_flow import grouping
 from stoker._src.ops.math import arithmetic, comparison, reductions, unary_functions
@@ -23,7 +24,7 @@ from stoker._src.train.optimizers.optimizer import variables_graph
     "train.experimental.LossScale",
     v1=("mixed_precision.LossScale", "mixed_precision.experimental.LossScale"),
 )
-class LossScale(abc.ABC):
+class LossScale(Trackable, abc.ABC):
     """The base of loss scales. Calling one gives the scale, a float32 scalar."""
 
     def __init__(self) -> None:
@@ -57,7 +58,17 @@ class LossScale(abc.ABC):
         if found is None:
             found = Variable(initial_value, name=name, dtype=dtype, trainable=False, use_resource=True)
             self._weights[key] = found
+            self._handle_deferred_dependencies(name, found)
         return found
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
+        graph = variables_graph()
+        own = {
+            name: weight
+            for (name, owner), weight in sorted(self._weights.items(), key=lambda each: each[0][0])
+            if owner is graph
+        }
+        return {**super()._trackable_children(save_type, **kwargs), **own}
 
 
 @export(

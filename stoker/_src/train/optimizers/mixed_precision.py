@@ -37,6 +37,8 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         super().__init__(opt._use_locking, opt.get_name())
         self._optimizer = opt
         self._loss_scale = loss_scales.get(loss_scale)
+        self._track_trackable(self._optimizer, "base_optimizer")
+        self._track_trackable(self._loss_scale, "loss_scale")
 
     def compute_gradients(
         self,
@@ -68,7 +70,7 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         if gradient is None:
             return None
         if isinstance(gradient, IndexedSlices):
-            values = gradient.values * casting.cast(inverse, gradient.dtype.base_dtype)  # type: ignore[operator]
+            values = gradient.values * casting.cast(inverse, gradient.dtype.base_dtype)
             return IndexedSlices(values, gradient.indices, gradient.dense_shape)
         return gradient * casting.cast(inverse, gradient.dtype.base_dtype)
 

@@ -36,7 +36,7 @@ def assign_moving_average(
         if isinstance(decay, (int, float)):
             step: Any = convert_to_tensor(1.0 - decay, dtype, name="decay")
         else:
-            step = casting.cast(1.0 - convert_to_tensor(decay, name="decay"), dtype)  # type: ignore[operator]
+            step = casting.cast(1.0 - convert_to_tensor(decay, name="decay"), dtype)
         if not isinstance(value, Variable) or value.dtype.base_dtype is not dtype:
             value = casting.cast(convert_to_tensor(value), dtype)
         if zero_debias:

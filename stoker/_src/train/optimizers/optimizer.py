@@ -20,6 +20,7 @@ from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import colocate_with, control_dependencies, init_scope, name_scope
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.graph.trackable import Pending, Trackable
 from stoker._src.ops.array import shaping
 from stoker._src.ops.control_flow import gradients, grouping
 from stoker._src.ops.math import segment_reductions, sorting
@@ -43,12 +44,12 @@ def variables_graph() -> Any:
 def sum_duplicates(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     """(values, indices) with each index once, its values added."""
     unique, positions = sorting.UNIQUE(indices)
-    total = shaping.shape(unique)[0]  # type: ignore[index]
+    total = shaping.shape(unique)[0]
     return segment_reductions.UNSORTED_SEGMENT_SUM(values, positions, total), unique
 
 
 @export(v1="train.Optimizer")
-class Optimizer:
+class Optimizer(Trackable):
     """The base of all optimizers; not used by itself.
 
         step = SomeOptimizer(0.1).minimize(loss)           # an op; run it to train
@@ -73,6 +74,7 @@ class Optimizer:
         self._name = name
         self._slots: dict[str, dict[Any, Any]] = {}
         self._non_slot_dict: dict[Any, Any] = {}
+        self._waiting_slots: dict[tuple[str, Any], list[Pending]] = {}
 
     def get_name(self) -> str:
         """The name given to the constructor."""
@@ -304,8 +306,33 @@ class Optimizer:
         slots = self._slot_dict(slot_name)
         key = _key(var)
         if key not in slots:
-            slots[key] = make()
+            slots[key] = made = make()
+            for pending in sorted(self._waiting_slots.pop((slot_name, key), ()), key=lambda each: each.uid):
+                pending.restore(made)
         return slots[key]
+
+    # -- checkpoints of objects ----------------------------------------------------------------------------------
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
+        """The variables of the current graph that are no slots; slots belong to a variable and the optimizer both."""
+        graph = variables_graph()
+        named = sorted(self._non_slot_dict.items(), key=lambda each: each[0][0])
+        own = {name: variable for (name, owner), variable in named if owner is graph}
+        return {**super()._trackable_children(save_type, **kwargs), **own}
+
+    def _defer_slot(self, slot_name: str, var: Any, pending: Pending) -> None:
+        """Keeps what a checkpoint holds for a slot that is not there yet."""
+        self._waiting_slots.setdefault((slot_name, _key(var)), []).append(pending)
+
+    def _restore_slot(self, slot_name: str, var: Any, pending: Pending, value: Callable[[], Any] | None) -> None:
+        """Gives a slot what a checkpoint holds for it: at once if it is there or can be made from `value`, else when it is made."""
+        slot = self.get_slot(var, slot_name)
+        if slot is None and value is not None:
+            self._slot_dict(slot_name)[_key(var)] = slot = slot_creator.create_slot(var, value(), slot_name)
+        if slot is None:
+            self._defer_slot(slot_name, var, pending)
+        else:
+            pending.restore(slot)
 
     def _create_non_slot_variable(self, initial_value: Any, name: str, colocate_with: Any) -> Any:
         """A variable of the optimizer itself, placed with another; the one that is there if it was made before."""
@@ -320,6 +347,7 @@ class Optimizer:
                     use_resource=isinstance(colocate_with, ResourceVariable),
                 )
             self._non_slot_dict[key] = found
+            self._handle_deferred_dependencies(name, found)
         return found
 
     def _get_non_slot_variable(self, name: str, graph: Any = None) -> Any:

@@ -56,7 +56,7 @@ class RMSPropOptimizer(RuleOptimizer):
         self._centered = centered
 
     @property
-    def _slot_names(self) -> tuple[str, ...]:  # type: ignore[override]
+    def _slot_names(self) -> tuple[str, ...]:
         return ("mg", "rms", "momentum") if self._centered else ("rms", "momentum")
 
     def _rule(self) -> UpdateOps:

@@ -15,6 +15,7 @@ from stoker._src.ops.array.pads import space_to_batch as space_to_batch
 from stoker._src.ops.array.pads import space_to_depth as space_to_depth
 from stoker._src.ops.math.approximate_top_k import approx_max_k as approx_max_k
 from stoker._src.ops.math.approximate_top_k import approx_min_k as approx_min_k
+from stoker._src.ops.math.reductions import l2_loss as l2_loss
 from stoker._src.ops.math.sorting import in_top_k as in_top_k
 from stoker._src.ops.math.sorting import top_k as top_k
 from stoker._src.ops.math.unary_functions import sigmoid as sigmoid
@@ -33,7 +34,6 @@ from stoker._src.ops.nn.average_loss import compute_average_loss as compute_aver
 from stoker._src.ops.nn.average_loss import scale_regularization_loss as scale_regularization_loss
 from stoker._src.ops.nn.batch_norm import fused_batch_norm as fused_batch_norm
 from stoker._src.ops.nn.bias import bias_add as bias_add
-from stoker._src.ops.nn.bias import l2_loss as l2_loss
 from stoker._src.ops.nn.bias import relu_layer as relu_layer
 from stoker._src.ops.nn.bias import xw_plus_b as xw_plus_b
 from stoker._src.ops.nn.bias import zero_fraction as zero_fraction

@@ -1,0 +1,164 @@
+"""A compiled run: what a session keeps for each set of fetches and feeds."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.shapes import Shape
+from stoker._src.formats.protos import RunOptions
+from stoker._src.graph.graph import Graph
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.support.waiting import running
+from stoker._src.runtime.feeds import placed_converter
+from stoker._src.runtime.fetches import FetchPlan
+from stoker._src.runtime.functions.bodies import step_failure
+from stoker._src.runtime.locks import Holding
+from stoker._src.runtime.plan.by_shape import ByShape
+from stoker._src.runtime.plan.cuda_graphs import repeated
+from stoker._src.runtime.plan.emit import Step, emit
+from stoker._src.runtime.plan.known_shapes import Known
+from stoker._src.runtime.plan.planner import Planner
+from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_metadata
+from stoker._src.runtime.worker import RunningSteps, Worker
+
+
+class Plan:
+    """A compiled run: `fetches` and `feeds` of one kind, ready to be called with values."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        running_steps: RunningSteps,
+        graph: Graph,
+        fetch: FetchPlan,
+        feeds: list[Tensor],
+        shapes: list[Shape] | None = None,
+    ) -> None:
+        """`shapes` are those of the first values that will be fed, where they are known."""
+        self._worker = worker
+        self._lock = worker.variables_lock
+        self._running_steps = running_steps
+        self.fetch = fetch
+        self.feeds = feeds
+        self.fed = [i for i, tensor in enumerate(fetch.tensors) if tensor in feeds]
+        self.expands_feeds = False  # keys of the feed_dict are structures or composites
+        self.graph_changes = graph.changes
+        self.converters = [placed_converter(tensor, worker.placement) for tensor in feeds]
+        by_shape = worker.placement.gpu is None and self._is_by_shape()
+        planner = self._planner(
+            known=[Known(shape) for shape in shapes] if by_shape and shapes is not None else None
+        ).build()
+        self.ops = planner.ops
+        for op in self.ops:
+            worker.placement.requested(op)
+        self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
+        self.watched = planner.blocks or planner.loops
+        self.locks = self.writes or self.reads or self.blocks
+        self.traced_step: Step | None = None  # node by node: made for the first traced run
+        self.repeated = repeated(planner)
+        self.shaped = ByShape(self._shaped_step, lambda: self.step) if by_shape else None
+        if self.shaped is None or shapes is None:
+            self.step = emit(planner)
+        else:
+            self.shaped.steps[tuple([shape.dims for shape in shapes])] = emit(planner)
+        self.times: dict[int, float] = {}  # seconds of each line in the last traced run
+        if os.environ.get("STOKER_DEBUG") == "plan":
+            print(self.explain(), file=sys.stderr)
+
+    def _is_by_shape(self) -> bool:
+        """Whether to compile for the shapes of feeds: the graph does not know all of them."""
+        data = all(tensor.dtype not in (dtypes.resource, dtypes.variant) for tensor in self.feeds)
+        return data and not all(tensor.static_shape.known for tensor in self.feeds)
+
+    def _planner(self, **options: Any) -> Planner:
+        worker = self._worker
+        return Planner(
+            self.fetch.tensors, self.fetch.targets, self.feeds, worker.node_context, worker.compiler, **options
+        )
+
+    @functools.cached_property
+    def step(self) -> Step:
+        """The step for feeds of any shape."""
+        return emit(self._planner().build())
+
+    def _shaped_step(self, shapes: list[Shape]) -> Step:
+        return emit(self._planner(known=[Known(shape) for shape in shapes]).build())
+
+    def _function(self, values: Any) -> Any:
+        """The compiled function for these feeds."""
+        if self.shaped is not None:
+            return self.shaped.function(values)
+        function = self.step.function
+        return function if self.repeated is None else self.repeated.function(function, values)
+
+    def execute(self, values: list[Any], options: Any = None, metadata: Any = None) -> list[Any]:
+        """Runs the step on converted feeds; the fetched values as kernels gave them."""
+        if options is not None or metadata is not None or self.watched:
+            return self._execute_watched(values, options, metadata)
+        if not self.locks:
+            try:
+                return self._function(values)(None, *values)
+            except BaseException as error:
+                raise self._failure(error) from error
+        holding = Holding(self._lock, writes=self.writes)
+        try:
+            holding.resume()
+            return self._function(values)(holding, *values)
+        except BaseException as error:
+            raise self._failure(error) from error
+        finally:
+            holding.pause()
+
+    def _execute_watched(self, values: list[Any], options: Any, metadata: Any) -> list[Any]:
+        """A run that may block or go on for long, has a deadline, or is traced."""
+        for name, message in (("options", options), ("run_metadata", metadata)):
+            if message is not None and not hasattr(message, "SerializeToString"):
+                raise TypeError(f"Argument `{name}` must be a message, but got {type(message)!r}.")
+        state = self._running_steps.begin(0 if options is None else options.timeout_in_ms)
+        touches = self.writes or self.reads
+        holding = Holding(self._lock, writes=self.writes, state=state, touches=touches)
+        if options is not None and options.output_partition_graphs and metadata is not None:
+            fill_partition_graph(metadata, self.step.planner)
+        traced = options is not None and options.trace_level >= RunOptions.SOFTWARE_TRACE and metadata is not None
+        try:
+            with running(state):
+                holding.resume()
+                if not traced:
+                    return self._function(values)(holding, *values)
+                if self.traced_step is None:
+                    self.traced_step = emit(self._planner(with_programs=False).build())
+                function, instructions = self.traced_step.timed()
+                ticks = Ticks()
+                results = function(ticks, holding, *values)
+                self.times = {line: end - begin for line, begin, end in ticks.spans()}
+                fill_run_metadata(metadata, ticks, instructions)
+                return results
+        except BaseException as error:
+            raise self._failure(error) from error
+        finally:
+            holding.end()
+            self._running_steps.end(state)
+
+    def _failure(self, error: BaseException) -> BaseException:
+        """The error to raise: with the node whose line failed, and what that line was given."""
+        return step_failure(error, *self._steps())
+
+    def _steps(self) -> list[Step]:
+        """All that were compiled."""
+        made = [self.traced_step, self.__dict__.get("step"), *(self.shaped.steps.values() if self.shaped else ())]
+        return [step for step in made if step is not None]
+
+    def explain(self) -> str:
+        """The step's source, each line with the node it runs and (after a traced run) its time."""
+        step = self._steps()[0]
+        lines = step.source.splitlines()
+        width = max(len(line) for line in lines)
+        for index, (number, instruction) in enumerate(step.lines.items()):
+            if instruction.op is not None:
+                spent = f"  {self.times[index] * 1e6:9.1f} us" if index in self.times else ""
+                lines[number - 1] = f"{lines[number - 1]:<{width}}  # {instruction.op.name}{spent}"
+        return "\n".join(lines)

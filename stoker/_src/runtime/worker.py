@@ -1,0 +1,105 @@
+"""`Worker`: what outlives single runs. Sessions and eager mode run their plans on one."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from functools import cached_property
+from typing import Any
+
+from stoker._src.graph.tensor import Operation
+from stoker._src.ops.support.waiting import RunState
+from stoker._src.runtime.devices import Placement
+from stoker._src.runtime.functions.bodies import FunctionCompiler
+from stoker._src.runtime.locks import VariablesLock
+from stoker._src.runtime.resources import NodeContext, ResourceManager
+
+
+class RunningSteps:
+    """The steps that one client of a worker is running, so that they can be cancelled together."""
+
+    def __init__(self, timeout_in_ms: int = 0) -> None:
+        """Steps that state no timeout of their own have `timeout_in_ms`; 0 is none."""
+        self.closed = False
+        self._timeout_in_ms = timeout_in_ms
+        self._guard = threading.Lock()
+        self._states: set[RunState] = set()
+
+    def begin(self, timeout_in_ms: int = 0) -> RunState:
+        """The state of a step that starts here; it is cancelled at once where the client is closed."""
+        state = RunState(timeout_in_ms or self._timeout_in_ms)
+        with self._guard:
+            self._states.add(state)
+            if self.closed:
+                state.cancel()
+        return state
+
+    def end(self, state: RunState) -> None:
+        with self._guard:
+            self._states.discard(state)
+
+    def close(self) -> None:
+        """Cancels what runs, and whatever begins later."""
+        with self._guard:
+            self.closed = True
+            states = list(self._states)
+        for state in states:
+            state.cancel()
+
+
+class Worker:
+    """Owns resources and the lock on variables, decides on devices, and compiles functions.
+
+    Sessions that share a worker share its resources, by container and `shared_name` (or the node's name). Each has a
+    `RunningSteps` of its own, so closing one leaves the others alone.
+    """
+
+    def __init__(self, config: Any = None, *, places_variables: bool = True) -> None:
+        """`config` is a ConfigProto, or None for the defaults.
+
+        Where the worker does not place variables, each lives on the device of its first value, as in eager mode.
+        """
+        self.config = config
+        self._places_variables = places_variables
+        self.resources = ResourceManager()
+        self.variables_lock = VariablesLock()
+        self._contexts: weakref.WeakKeyDictionary[Operation, NodeContext] = weakref.WeakKeyDictionary()
+        self._clients: weakref.WeakSet[RunningSteps] = weakref.WeakSet()
+
+    @cached_property
+    def placement(self) -> Placement:
+        return Placement(self.config)
+
+    @cached_property
+    def compiler(self) -> FunctionCompiler:
+        return FunctionCompiler(self.node_context, self.placement, self.variables_lock, self.config)
+
+    def look_for_devices(self) -> None:
+        """Finds out anew which devices there are: a program may hide some (`tf.config.set_visible_devices`) between two uses."""
+        self.__dict__.pop("placement", None)
+        self.__dict__.pop("compiler", None)
+
+    def node_context(self, op: Operation) -> NodeContext:
+        """What the kernel of `op` is given as `ctx`: the same at every run."""
+        found = self._contexts.get(op)
+        if found is None:
+            device = self.placement.variable_device(op) if self._places_variables else None
+            found = self._contexts.setdefault(op, NodeContext(op.name, self.resources, device))
+        return found
+
+    def forget_states(self) -> None:
+        """Lets every node start from its first state: random ops give their first numbers again."""
+        for context in list(self._contexts.values()):
+            context.state = None
+
+    def client(self, timeout_in_ms: int = 0) -> RunningSteps:
+        """The steps of one more client."""
+        steps = RunningSteps(timeout_in_ms)
+        self._clients.add(steps)
+        return steps
+
+    def close(self) -> None:
+        """Cancels the steps of all clients and forgets all resources."""
+        for steps in list(self._clients):
+            steps.close()
+        self.resources.reset()

@@ -1,0 +1,1 @@
+"""Queue-based input: the coordinator of threads, queue runners, producers and batches."""

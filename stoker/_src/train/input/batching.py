@@ -1,0 +1,525 @@
+"""Batches: tensors of single examples go through a queue, which threads fill, and come out as batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from stoker._src.base import dtypes
+from stoker._src.base.deprecation import deprecated
+from stoker._src.base.export import export
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import colocate_with, name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array import casting, constants, gathering, scattering, shaping
+from stoker._src.ops.control_flow import branches_and_loops, grouping
+from stoker._src.ops.math import arithmetic
+from stoker._src.ops.resources.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
+from stoker._src.ops.sparse import sparse_functions
+from stoker._src.ops.sparse.sparse_maps import ADD_MANY_SPARSE, ADD_SPARSE, TAKE_MANY_SPARSE
+from stoker._src.train.input.producers import REPLACED, fullness, refuse_eager
+from stoker._src.train.input.queue_runner import QueueRunner, add_queue_runner
+
+# -- what all eight functions do ---------------------------------------------------------------------------------
+
+
+def _as_list(tensors: Any) -> list[Any]:
+    """The components of one example: values of a dictionary by the order of its keys."""
+    return [tensors[key] for key in sorted(tensors)] if isinstance(tensors, dict) else list(tensors)
+
+
+def _in_form_of(tensors: Any, batches: list[Any]) -> Any:
+    """The batches as the examples were given; a single one stands alone."""
+    if isinstance(tensors, dict):
+        return dict(zip(sorted(tensors), batches))
+    return batches[0] if len(batches) == 1 else batches
+
+
+def _examples(tensors_list: Any) -> list[list[Any]]:
+    """The components of one example from each source, as tensors and sparse tensors.
+
+    Raises:
+        ValueError: dictionaries with different keys, or sources that do not have the same number and kinds of components.
+    """
+    if isinstance(tensors_list[0], dict) and any(set(each) != set(tensors_list[0]) for each in tensors_list):
+        raise ValueError("All dictionaries in tensors_list must have the same keys")
+    examples = [[convert_to_tensor_or_sparse_tensor(value) for value in _as_list(each)] for each in tensors_list]
+    kinds = [[isinstance(value, SparseTensor) and value.dtype for value in example] for example in examples]
+    for example, kind in zip(examples, kinds):
+        if kind != kinds[0]:
+            raise ValueError(f"Inconsistent SparseTensors list: {examples[0]} vs. {example}")
+    return examples
+
+
+def _kept(keep_input: Any, enqueue_many: bool) -> Tensor:
+    """Which examples are taken: a scalar for all of an input, a vector for each of its rows."""
+    kept = convert_to_tensor(keep_input)
+    rank = kept.static_shape.rank
+    if rank is None:
+        raise ValueError("`keep_input` dimensions must be known at graph construction.")
+    if rank == 1 and not enqueue_many:
+        raise ValueError("`keep_input` cannot be a vector when `enqueue_many=False`.")
+    if rank > 1:
+        raise ValueError("`keep_input` must be 0 or 1 dimensions.")
+    return kept
+
+
+def _if_kept(kept: Tensor, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    """What `then` makes, under the condition `kept`, unless that is a constant."""
+    known = constant_value(kept)
+    if known is None:
+        return branches_and_loops.cond(kept, then, otherwise)
+    return then() if known else otherwise()
+
+
+class _Stored(NamedTuple):
+    """How a sparse component passes through the queue: as a number in a map of sparse tensors."""
+
+    map_op: Operation
+    shared_name: str
+    dtype: Any
+    rank: int | None
+
+
+def _store_sparse(
+    components: list[Any], enqueue_many: bool, kept: Tensor, maps: list[_Stored | None]
+) -> tuple[list[Tensor], list[_Stored | None]]:
+    """The components with numbers in the place of sparse tensors; sources share the maps of the first one."""
+    stored = [
+        _store(component, enqueue_many, kept, place) if isinstance(component, SparseTensor) else None
+        for component, place in zip(components, maps)
+    ]
+    # Numbers get a dimension of their own: queues must know the shapes of their elements, also in batches of batches.
+    tensors = [
+        component if each is None else shaping.expand_dims(each[0], [-1]) for component, each in zip(components, stored)
+    ]
+    return tensors, [each and each[1] for each in stored]
+
+
+def _store(component: SparseTensor, enqueue_many: bool, kept: Tensor, place: _Stored | None) -> tuple[Tensor, _Stored]:
+    if kept.static_shape.rank == 1:  # What is dropped later leaves only an empty row in the map.
+        component = sparse_functions.retain(component, gathering.gather(kept, component.indices[:, 0]))
+    parts = (component.indices, component.values, component.dense_shape)
+    add = ADD_MANY_SPARSE if enqueue_many else ADD_SPARSE
+    rank = component.dense_shape.static_shape.of_rank(1)[0]
+    if rank is not None and not enqueue_many:
+        rank += 1
+    known = constant_value(kept) if kept.static_shape.rank == 0 else True
+    if known is not None:  # A constant False never puts anything into the map, for nothing is enqueued.
+        number = add(*parts, shared_name=place.shared_name if place else "")
+        name = place.shared_name if place else number.op.name
+        return number, place or _Stored(number.op, name, component.dtype, rank)
+    # The op is part of a branch, so its map is named after the node that decides.
+    name = place.shared_name if place else kept.graph.unique_name(add.name)
+
+    def none() -> Tensor:
+        if not enqueue_many:
+            return constants.constant(-1, dtype=dtypes.int64)
+        return -1 * shaping.ones(component.dense_shape[0:1], dtype=dtypes.int64)
+
+    number = _if_kept(kept, lambda: add(*parts, shared_name=name), none)
+    return number, place or _Stored(number.op, name, component.dtype, rank)
+
+
+def _restore_sparse(batches: list[Tensor], stored: list[_Stored | None]) -> list[Any]:
+    """The dequeued batches with sparse tensors in the place of numbers."""
+    if not any(stored):
+        return batches
+    restored = [batch if place is None else _take(batch, place) for batch, place in zip(batches, stored)]
+    # A number leads to its sparse tensor once. Whoever uses a part of a batch makes all parts of it leave their maps.
+    ops = list(dict.fromkeys(batch.values.op if isinstance(batch, SparseTensor) else batch.op for batch in restored))
+
+    def together(batch: Any) -> Any:
+        if isinstance(batch, SparseTensor):
+            return SparseTensor(*map(together, (batch.indices, batch.values, batch.dense_shape)))
+        return grouping.with_dependencies([op for op in ops if op is not batch.op], batch)
+
+    complete = [together(batch) for batch in restored]
+    return complete if len(complete) > 1 else restored
+
+
+def _take(numbers: Tensor, place: _Stored) -> SparseTensor:
+    numbers = shaping.squeeze(numbers, axis=[1])
+    with colocate_with(place.map_op):
+        parts = TAKE_MANY_SPARSE(numbers, dtype=place.dtype, shared_name=place.shared_name)
+    indices, values, dense_shape = parts
+    indices.set_shape([None, place.rank])
+    dense_shape.set_shape([place.rank])
+    return SparseTensor(indices, values, dense_shape)
+
+
+def _dtypes(examples: list[list[Tensor]]) -> list[Any]:
+    """The dtypes of the components, which all sources must agree on."""
+    first = [component.dtype.base_dtype for component in examples[0]]
+    for example in examples[1:]:
+        for expected, component in zip(first, example):
+            if component.dtype.base_dtype != expected:
+                raise TypeError(
+                    f"Expected types to be consistent: {expected.name} vs. {component.dtype.base_dtype.name}."
+                )
+    return first
+
+
+def _shapes(examples: list[list[Tensor]], shapes: Any, enqueue_many: bool) -> Any:
+    """The shapes of the components, which all sources must agree on; those of the first count."""
+    if shapes is not None:
+        return shapes
+    for example in examples:
+        for component in example:
+            if component.static_shape.rank is None:
+                raise ValueError(f"Cannot infer Tensor's rank: {component}")
+    known = [[c.shape.with_rank_at_least(1)[1:] if enqueue_many else c.shape for c in example] for example in examples]
+    for others in known[1:]:
+        for first, other in zip(known[0], others):
+            first.merge_with(other)  # raises where they disagree
+    return known[0]
+
+
+def _enqueue(queue: QueueBase, examples: list[list[Tensor]], threads: int, enqueue_many: bool, kept: Tensor) -> None:
+    """Adds the queue runner: `threads` threads for each source."""
+    insert = queue.enqueue_many if enqueue_many else queue.enqueue
+
+    def op_of(example: list[Tensor]) -> Any:
+        if kept.static_shape.rank == 1:
+            side = casting.cast(kept, dtypes.int32)
+            return insert([scattering.dynamic_partition(component, side, 2)[1] for component in example])
+        return _if_kept(kept, lambda: insert(example), grouping.no_op)
+
+    ops = [op_of(example) for example in examples] * threads
+    add_queue_runner(QueueRunner(queue, ops))
+
+
+def _through_queue(
+    tensors_list: Any,
+    keep_input: Any,
+    batch_size: Any,
+    make_queue: Callable[[list[Any], Any], QueueBase],
+    measure: Callable[[QueueBase], None],
+    scope: str,
+    *,
+    threads: int,
+    enqueue_many: bool,
+    shapes: Any,
+    smaller: bool,
+) -> Any:
+    """Examples of each source of `tensors_list` go into one queue; batches of it, in the form of the examples.
+
+    `make_queue` makes it of dtypes and shapes, `measure` adds a summary of it.
+    """
+    examples = _examples(tensors_list)
+    kept = _kept(keep_input, enqueue_many)
+    numbered: list[list[Tensor]] = []
+    stored: list[_Stored | None] = [None] * len(examples[0])
+    for example in examples:
+        dense, stored = _store_sparse(example, enqueue_many, kept, stored)
+        numbered.append(dense)
+    queue = make_queue(_dtypes(numbered), _shapes(numbered, shapes, enqueue_many))
+    _enqueue(queue, numbered, threads, enqueue_many, kept)
+    measure(queue)
+    batches = queue.dequeue_up_to(batch_size, name=scope) if smaller else queue.dequeue_many(batch_size, name=scope)
+    return _in_form_of(tensors_list[0], _restore_sparse(_as_list(batches if len(stored) > 1 else [batches]), stored))
+
+
+def _in_order(
+    tensors_list: Any,
+    keep_input: Any,
+    batch_size: Any,
+    capacity: int,
+    dynamic_pad: bool,
+    shared_name: str | None,
+    name: str | None,
+    default_name: str,
+    **options: Any,
+) -> Any:
+    refuse_eager(ValueError)
+    kind = PaddingFIFOQueue if dynamic_pad else FIFOQueue
+
+    def make_queue(kinds: list[Any], shapes: Any) -> QueueBase:
+        return kind(capacity, kinds, shapes, shared_name=shared_name)
+
+    def measure(queue: QueueBase) -> None:
+        fullness(queue.size(), capacity, f"fraction_of_{capacity}_full")
+
+    if not tensors_list:
+        raise ValueError("Expected at least one set of tensors")
+    with name_scope(name, default_name, [value for each in tensors_list for value in _as_list(each)]) as scope:
+        return _through_queue(tensors_list, keep_input, batch_size, make_queue, measure, scope, **options)
+
+
+def _shuffled(
+    tensors_list: Any,
+    keep_input: Any,
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    seed: int | None,
+    shared_name: str | None,
+    name: str | None,
+    default_name: str,
+    **options: Any,
+) -> Any:
+    refuse_eager(ValueError)
+
+    def make_queue(kinds: list[Any], shapes: Any) -> QueueBase:
+        return RandomShuffleQueue(capacity, min_after_dequeue, kinds, shapes, seed=seed, shared_name=shared_name)
+
+    def measure(queue: QueueBase) -> None:
+        room = capacity - min_after_dequeue
+        fullness(
+            arithmetic.maximum(0, queue.size() - min_after_dequeue),
+            room,
+            f"fraction_over_{min_after_dequeue}_of_{room}_full",
+        )
+
+    if not tensors_list:
+        raise ValueError("Expected at least one set of tensors")
+    if capacity <= min_after_dequeue:
+        raise ValueError(f"capacity {capacity} must be bigger than min_after_dequeue {min_after_dequeue}.")
+    with name_scope(name, default_name, [value for each in tensors_list for value in _as_list(each)]) as scope:
+        return _through_queue(tensors_list, keep_input, batch_size, make_queue, measure, scope, **options)
+
+
+def _single(tensors: Any, function: str) -> list[Any]:
+    """One source of examples, as a list of sources."""
+    refuse_eager(ValueError)
+    tensors = tensors if isinstance(tensors, dict) else list(tensors)
+    if not tensors:
+        raise ValueError(f"Expected at least one tensor in {function}().")
+    return [tensors]
+
+
+# -- the functions -----------------------------------------------------------------------------------------------
+
+_PADDED = " (or `padded_batch(...)` if `dynamic_pad=True`)."
+
+
+def _instead(chain: str, end: str = ".") -> str:
+    return f"{REPLACED}Use `tf.data.Dataset.{chain}`{end}"
+
+
+@export(v1="train.batch")
+@deprecated(None, _instead("batch(batch_size)", _PADDED))
+def batch(
+    tensors: Any,
+    batch_size: Any,
+    num_threads: int = 1,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """Batches of examples, in their order. The queue runner that fills the queue is added to QUEUE_RUNNERS.
+
+    When the input has ended (an OutOfRangeError), the queue is closed: full batches still come out of it, then the error.
+
+    Args:
+        tensors: a list or dictionary of the tensors or sparse tensors of one example.
+        batch_size: how many examples make a batch.
+        num_threads: how many threads evaluate `tensors`; with more than one, the order of examples is not certain.
+        capacity: how many examples wait in the queue at most.
+        enqueue_many: `tensors` are many examples, along their first dimension.
+        shapes: the shapes of an example's tensors, where the graph does not know them.
+        dynamic_pad: examples of different sizes are padded at their ends with zeros or empty strings, up to the largest of
+            the batch. The ranks must be known.
+        allow_smaller_final_batch: examples left over at the end come as a smaller batch; else they are dropped.
+        shared_name: the name under which sessions share the queue.
+        name: the name of the batch's operation.
+
+    Returns:
+        The batches, in the form of `tensors`; a list of one is returned as that one.
+
+    Raises:
+        ValueError: there are no tensors, their shapes are not known, or eager mode.
+    """
+    return _in_order(
+        _single(tensors, "batch"), True, batch_size, capacity, dynamic_pad, shared_name, name, "batch",
+        threads=num_threads, enqueue_many=enqueue_many, shapes=shapes, smaller=allow_smaller_final_batch,
+    )  # fmt: skip
+
+
+@export(v1="train.maybe_batch")
+@deprecated(None, _instead("filter(...).batch(batch_size)", _PADDED))
+def maybe_batch(
+    tensors: Any,
+    keep_input: Any,
+    batch_size: Any,
+    num_threads: int = 1,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """Batches of the examples for which `keep_input` is true; the others are dropped.
+
+    Args:
+        keep_input: a scalar bool; with `enqueue_many` also a vector, which has a value for each example.
+
+    All else is as with `batch`.
+
+    Raises:
+        ValueError: `keep_input` has more dimensions, or it is not known how many.
+    """
+    return _in_order(
+        _single(tensors, "batch"), keep_input, batch_size, capacity, dynamic_pad, shared_name, name, "batch",
+        threads=num_threads, enqueue_many=enqueue_many, shapes=shapes, smaller=allow_smaller_final_batch,
+    )  # fmt: skip
+
+
+@export(v1="train.batch_join")
+@deprecated(None, _instead("interleave(...).batch(batch_size)", _PADDED))
+def batch_join(
+    tensors_list: Any,
+    batch_size: Any,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """Batches of examples from several sources, each evaluated by a thread of its own.
+
+    Args:
+        tensors_list: a list of sources. Each is what `tensors` is with `batch`, and all agree in dtypes and shapes.
+
+    All else is as with `batch`.
+
+    Raises:
+        TypeError: sources of different dtypes.
+        ValueError: sources of different shapes, keys or lengths, or none.
+    """
+    return _in_order(
+        tensors_list, True, batch_size, capacity, dynamic_pad, shared_name, name, "batch_join",
+        threads=1, enqueue_many=enqueue_many, shapes=shapes, smaller=allow_smaller_final_batch,
+    )  # fmt: skip
+
+
+@export(v1="train.maybe_batch_join")
+@deprecated(None, _instead("interleave(...).filter(...).batch(batch_size)", _PADDED))
+def maybe_batch_join(
+    tensors_list: Any,
+    keep_input: Any,
+    batch_size: Any,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """As `batch_join`, of the examples for which `keep_input` is true (as with `maybe_batch`)."""
+    return _in_order(
+        tensors_list, keep_input, batch_size, capacity, dynamic_pad, shared_name, name, "batch_join",
+        threads=1, enqueue_many=enqueue_many, shapes=shapes, smaller=allow_smaller_final_batch,
+    )  # fmt: skip
+
+
+@export(v1="train.shuffle_batch")
+@deprecated(None, _instead("shuffle(min_after_dequeue).batch(batch_size)"))
+def shuffle_batch(
+    tensors: Any,
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    num_threads: int = 1,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """Batches of examples in random order, drawn from those that wait in the queue.
+
+    Args:
+        capacity: how many examples wait in the queue at most.
+        min_after_dequeue: how many stay behind when a batch is taken, to be mixed with, until the input has ended.
+        seed: the seed of the order.
+
+    All else is as with `batch`.
+
+    Raises:
+        ValueError: `capacity` is not larger than `min_after_dequeue`.
+    """
+    return _shuffled(
+        _single(tensors, "shuffle_batch"), True, batch_size, capacity, min_after_dequeue, seed, shared_name, name,
+        "shuffle_batch",
+        threads=num_threads, enqueue_many=enqueue_many, shapes=shapes, smaller=allow_smaller_final_batch,
+    )  # fmt: skip
+
+
+@export(v1="train.maybe_shuffle_batch")
+@deprecated(None, _instead("filter(...).shuffle(min_after_dequeue).batch(batch_size)"))
+def maybe_shuffle_batch(
+    tensors: Any,
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    keep_input: Any,
+    num_threads: int = 1,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """As `shuffle_batch`, of the examples for which `keep_input` is true (as with `maybe_batch`)."""
+    return _shuffled(
+        _single(tensors, "shuffle_batch"), keep_input, batch_size, capacity, min_after_dequeue, seed, shared_name, name,
+        "shuffle_batch",
+        threads=num_threads, enqueue_many=enqueue_many, shapes=shapes, smaller=allow_smaller_final_batch,
+    )  # fmt: skip
+
+
+@export(v1="train.shuffle_batch_join")
+@deprecated(None, _instead("interleave(...).shuffle(min_after_dequeue).batch(batch_size)"))
+def shuffle_batch_join(
+    tensors_list: Any,
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """Batches of examples in random order (as `shuffle_batch`) from several sources (as `batch_join`)."""
+    return _shuffled(
+        tensors_list, True, batch_size, capacity, min_after_dequeue, seed, shared_name, name, "shuffle_batch_join",
+        threads=1, enqueue_many=enqueue_many, shapes=shapes, smaller=allow_smaller_final_batch,
+    )  # fmt: skip
+
+
+@export(v1="train.maybe_shuffle_batch_join")
+@deprecated(None, _instead("interleave(...).filter(...).shuffle(min_after_dequeue).batch(batch_size)"))
+def maybe_shuffle_batch_join(
+    tensors_list: Any,
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    keep_input: Any,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """As `shuffle_batch_join`, of the examples for which `keep_input` is true (as with `maybe_batch`)."""
+    return _shuffled(
+        tensors_list, keep_input, batch_size, capacity, min_after_dequeue, seed, shared_name, name, "shuffle_batch_join",
+        threads=1, enqueue_many=enqueue_many, shapes=shapes, smaller=allow_smaller_final_batch,
+    )  # fmt: skip

@@ -1,0 +1,261 @@
+"""Threads that stop together: any of them may ask for it, and the first exception is raised where they are joined."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from stoker._src.base import tf_logging
+from stoker._src.base.errors import OutOfRangeError
+from stoker._src.base.export import export
+
+_SHORTEST_LOOK, _LONGEST_LOOK = 0.001, 0.25
+"""Seconds between two looks at threads that may end without anybody saying so."""
+
+
+@export("train.Coordinator")
+class Coordinator:
+    """Lets threads stop together.
+
+    Any thread may call `request_stop`; all of them ask `should_stop` now and then and end when it is true. The thread
+    that started them calls `join`, which raises the first exception that was passed to `request_stop`:
+
+        coord = tf.train.Coordinator()
+        threads = [threading.Thread(target=loop, args=(coord,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        coord.join(threads)
+
+    Args:
+        clean_stop_exception_types: exceptions that end the work in good order: `request_stop` takes them as a request
+            without an exception. OutOfRangeError, the end of the input, by default.
+    """
+
+    def __init__(self, clean_stop_exception_types: tuple[type[BaseException], ...] | None = None) -> None:
+        if clean_stop_exception_types is None:
+            clean_stop_exception_types = (OutOfRangeError,)
+        self._clean_stop_exception_types = tuple(clean_stop_exception_types)
+        self._lock = threading.Lock()
+        self._stop_event = threading.Event()
+        self._error: tuple[BaseException, TracebackType | None] | None = None
+        self._joined = False
+        self._registered_threads: set[threading.Thread] = set()
+
+    def request_stop(self, ex: Any = None) -> None:
+        """Asks the threads to stop.
+
+        Args:
+            ex: the reason, an exception or what `sys.exc_info()` returned. `join` raises the first one that is given.
+
+        Raises:
+            TypeError: `ex` is neither.
+            BaseException: `ex` itself, if `join` has ended and can no longer raise it.
+        """
+        error = self._error_of(ex)
+        with self._lock:
+            if self._joined:
+                if error is not None:
+                    raise error[0].with_traceback(error[1])
+                return
+            if self._stop_event.is_set():
+                return
+            self._error = error
+            if error is not None:
+                tf_logging.info("Error reported to Coordinator: %s, %s", type(error[0]), error[0])
+            self._stop_event.set()
+
+    def _error_of(self, ex: Any) -> tuple[BaseException, TracebackType | None] | None:
+        trace = None
+        if isinstance(ex, tuple) and len(ex) == 3:
+            _, ex, trace = ex
+        if ex is None:
+            return None
+        if not isinstance(ex, BaseException):
+            raise TypeError(f"request_stop takes an exception or what sys.exc_info() returned, not {ex!r}.")
+        if isinstance(ex, self._clean_stop_exception_types):
+            return None
+        return ex, trace or ex.__traceback__
+
+    def clear_stop(self) -> None:
+        """Forgets that a stop was requested, with its exception; the coordinator can be used again."""
+        with self._lock:
+            self._joined = False
+            self._error = None
+            self._stop_event.clear()
+
+    def should_stop(self) -> bool:
+        """Whether a stop was requested."""
+        return self._stop_event.is_set()
+
+    @contextmanager
+    def stop_on_exception(self) -> Iterator[None]:
+        """A context that hands every exception of its body to `request_stop`, and goes on after it."""
+        try:
+            yield
+        except BaseException:
+            self.request_stop(ex=sys.exc_info())
+
+    def wait_for_stop(self, timeout: float | None = None) -> bool:
+        """Waits until a stop is requested; False if that takes more than `timeout` seconds."""
+        return self._stop_event.wait(timeout)
+
+    def register_thread(self, thread: threading.Thread) -> None:
+        """Adds a thread to those that `join` waits for."""
+        with self._lock:
+            self._registered_threads.add(thread)
+
+    def join(
+        self,
+        threads: Iterable[threading.Thread] | None = None,
+        stop_grace_period_secs: float = 120,
+        ignore_live_threads: bool = False,
+    ) -> None:
+        """Waits until all threads have ended: those given and those registered.
+
+        Threads may run as long as they like until a stop is requested. From then on they have `stop_grace_period_secs`.
+
+        Args:
+            threads: threads to wait for, besides those that are registered.
+            stop_grace_period_secs: how long threads may go on after the request.
+            ignore_live_threads: do not raise for threads that are still running then.
+
+        Raises:
+            BaseException: the exception that was passed to `request_stop`, before anything else.
+            RuntimeError: threads are still running after the grace period; it names them.
+        """
+        with self._lock:
+            awaited = [*self._registered_threads, *(threads or ())]
+        awaited = list(dict.fromkeys(awaited))
+        pause = _SHORTEST_LOOK
+        while any(thread.is_alive() for thread in awaited) and not self.wait_for_stop(pause):
+            pause = min(2 * pause, _LONGEST_LOOK)
+        deadline = time.monotonic() + stop_grace_period_secs
+        for thread in awaited:
+            if thread.is_alive():
+                thread.join(max(0.0, deadline - time.monotonic()))
+        alive = [thread.name for thread in awaited if thread.is_alive()]
+        with self._lock:
+            self._joined = True
+            self._registered_threads.clear()
+            error = self._error
+        stuck = f"Coordinator stopped with threads still running: {' '.join(alive)}"
+        if error is not None:
+            if alive:
+                tf_logging.info(stuck)
+            raise error[0].with_traceback(error[1])
+        if alive:
+            if not ignore_live_threads:
+                raise RuntimeError(stuck)
+            tf_logging.info(stuck)
+
+    @property
+    def joined(self) -> bool:
+        """Whether a `join` has ended since the last `clear_stop`."""
+        return self._joined
+
+    def raise_requested_exception(self) -> None:
+        """Raises the exception that was passed to `request_stop`, if one was."""
+        with self._lock:
+            error = self._error
+        if error is not None:
+            raise error[0].with_traceback(error[1])
+
+
+@export(v1="train.LooperThread")
+class LooperThread(threading.Thread):
+    """A thread that does something again and again until its coordinator stops.
+
+    Calls `start_loop` once, `run_loop` each time, `stop_loop` at the end; `run_loop` calls `target`. Subclasses may
+    override all three. An exception goes to the coordinator and ends the thread. The thread is a daemon and registered.
+
+    Args:
+        coord: the coordinator.
+        timer_interval_secs: seconds from the start of one call to the start of the next; None for no pause. Calls start at
+            multiples of it, however long each takes.
+        target: what `run_loop` calls.
+        args: arguments for `target`.
+        kwargs: keyword arguments for `target`.
+
+    Raises:
+        ValueError: `coord` is no coordinator, or there are arguments and no target.
+    """
+
+    def __init__(
+        self,
+        coord: Coordinator,
+        timer_interval_secs: float | None,
+        target: Callable[..., Any] | None = None,
+        args: Iterable[Any] | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        if not isinstance(coord, Coordinator):
+            raise ValueError(f"'coord' argument must be a Coordinator: {coord}")
+        if target is None and (args or kwargs):
+            raise ValueError("'args' and 'kwargs' argument require that you also pass 'target'")
+        super().__init__()
+        self.daemon = True
+        self._coord = coord
+        self._timer_interval_secs = timer_interval_secs
+        self._loop_target = target
+        self._loop_args = tuple(args or ())
+        self._loop_kwargs = dict(kwargs or {})
+        coord.register_thread(self)
+
+    @staticmethod
+    def loop(
+        coord: Coordinator,
+        timer_interval_secs: float | None,
+        target: Callable[..., Any] | None,
+        args: Iterable[Any] | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> LooperThread:
+        """Makes a looper thread, starts it and returns it."""
+        looper = LooperThread(coord, timer_interval_secs, target=target, args=args, kwargs=kwargs)
+        looper.start()
+        return looper
+
+    def run(self) -> None:
+        with self._coord.stop_on_exception():
+            self.start_loop()
+            if self._timer_interval_secs is None:
+                while not self._coord.should_stop():
+                    self.run_loop()
+            else:
+                due = time.monotonic()
+                while not self._coord.wait_for_stop(max(0.0, due - time.monotonic())):
+                    due += self._timer_interval_secs
+                    self.run_loop()
+            self.stop_loop()
+
+    def start_loop(self) -> None:
+        """Called once, before the first call of `run_loop`."""
+
+    def run_loop(self) -> None:
+        """Called each time; calls the target."""
+        if self._loop_target is not None:
+            self._loop_target(*self._loop_args, **self._loop_kwargs)
+
+    def stop_loop(self) -> None:
+        """Called once after the last `run_loop`, unless that raised."""
+
+    # Accessors of older Pythons: the standard library has dropped some and warns at others.
+
+    def isAlive(self) -> bool:
+        return self.is_alive()
+
+    def isDaemon(self) -> bool:
+        return self.daemon
+
+    def setDaemon(self, daemonic: bool) -> None:
+        self.daemon = daemonic
+
+    def getName(self) -> str:
+        return self.name
+
+    def setName(self, name: str) -> None:
+        self.name = name

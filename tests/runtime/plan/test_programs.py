@@ -1,0 +1,322 @@
+"""Programs give what the ops' own kernels give, and are taken only where the graph knows the sizes."""
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stoker.compat.v1 as tf
+from stoker._src.runtime.plan import fused_loops
+
+needs_native = pytest.mark.skipif(fused_loops.native is None, reason="the extension was not built")
+
+
+def on_cpu():
+    return tf.Session(config=tf.ConfigProto(device_count={"GPU": 0}))
+
+
+def run_both(build, *arrays, always=True, tolerance=2e-6):
+    """What `build` makes of placeholders, run with programs (`always`, or where they can be) and without: the two agree."""
+    results = []
+    for native in (fused_loops.native, None):
+        with mock.patch.object(fused_loops, "native", native), tf.Graph().as_default(), on_cpu() as session:
+            inputs = [tf.placeholder(tf.float32, array.shape) for array in arrays]
+            fetches = build(*inputs)
+            results.append(session.run(fetches, dict(zip(inputs, arrays))))
+            source = next(reversed(session._plans.values())).step.source
+            assert ("program_" in source) == (native is not None) or not always, source
+    for with_program, without in zip(*results):
+        assert with_program.shape == without.shape
+        np.testing.assert_allclose(with_program, without, rtol=tolerance, atol=tolerance / 2)
+
+
+UNARY = {
+    "neg": tf.negative, "abs": tf.abs, "square": tf.square, "exp": tf.exp, "tanh": tf.tanh, "sigmoid": tf.sigmoid,
+    "relu": tf.nn.relu,
+}  # fmt: skip
+BINARY = {"add": tf.add, "sub": tf.subtract, "mul": tf.multiply, "max": tf.maximum, "min": tf.minimum,
+          "distance": tf.squared_difference}  # fmt: skip
+
+
+@st.composite
+def chains(draw):
+    """A tree of small ops over shapes that broadcast with (3, 4, 5)."""
+    shapes = [
+        draw(st.sampled_from([(), (1,), (5,), (4, 1), (4, 5), (3, 1, 5), (3, 4, 5), (3, 1, 1)]))
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    steps = draw(
+        st.lists(
+            st.tuples(st.sampled_from([*UNARY, *BINARY]), st.integers(0, 9), st.integers(0, 9)), min_size=5, max_size=12
+        )
+    )
+    return shapes, steps, draw(st.integers(0, 2**31 - 1))
+
+
+@needs_native
+@settings(deadline=None, max_examples=60)
+@given(chains())
+def test_chains_of_small_ops_agree_with_their_kernels(case):
+    """Element-wise ops, broadcast in every way, give the same with a program as without."""
+    shapes, steps, seed = case
+    random = np.random.RandomState(seed)
+
+    def build(*inputs):
+        values = list(inputs)
+        for name, i, j in steps:
+            x, y = values[i % len(values)], values[j % len(values)]
+            made = UNARY[name](x) if name in UNARY else BINARY[name](x, y)
+            values.append(tf.tanh(made))  # bounded, so that rounding stays small
+        return values[len(inputs) :]
+
+    worth_sharing = mock.patch.object(fused_loops, "_WORTH_SHARING", 0 if seed % 2 else fused_loops._WORTH_SHARING)
+    with worth_sharing:
+        run_both(build, *[random.uniform(-2, 2, shape).astype("f") for shape in shapes])
+
+
+def normalized(x):
+    """What layer normalization, a softmax and their gradient are made of."""
+    mean, variance = tf.nn.moments(x, [-1], keep_dims=True)
+    scaled = (x - mean) * tf.rsqrt(variance + 1e-3)
+    weights = tf.nn.softmax(scaled * 0.5)
+    flat = tf.reshape(weights, [-1, weights.shape[-1]])
+    return [scaled, weights, flat, *tf.gradients(flat**3 + tf.reshape(tf.sigmoid(scaled), flat.shape) ** 2, x)]
+
+
+@needs_native
+@pytest.mark.parametrize("block", [1, 48, fused_loops._BLOCK])
+@pytest.mark.parametrize("shape", [(4, 100, 96), (400, 97), (3000, 17), (8, 4, 64, 20), (16, 4099)])
+def test_rows_of_large_tensors_go_through_a_program_block_by_block(shape, block):
+    """Normalization of large tensors, in blocks of any size, equals what the kernels give op by op."""
+    x = np.random.RandomState(0).randn(*shape).astype("f")
+    with mock.patch.object(fused_loops, "_BLOCK", block):
+        run_both(normalized, x, tolerance=1e-5)
+
+
+@needs_native
+@settings(deadline=None, max_examples=60)
+@given(chains(), st.integers(1, 40))
+def test_chains_of_large_ops_agree_with_their_kernels(case, block):
+    """Element-wise ops, broadcast in every way, give the same when tensors of a few elements count as large."""
+    shapes, steps, seed = case
+    random = np.random.RandomState(seed)
+
+    def build(*inputs):
+        values = list(inputs)
+        for name, i, j in steps:
+            x, y = values[i % len(values)], values[j % len(values)]
+            made = UNARY[name](x) if name in UNARY else BINARY[name](x, y)
+            made = tf.reduce_sum(made, -1, keepdims=True) if i == 9 and made.shape.rank else made
+            values.append(tf.tanh(tf.reshape(made, made.shape)))
+        return values[len(inputs) :]
+
+    with mock.patch.multiple(fused_loops, _LARGEST=3, _FEWEST_ROWS=2, _BLOCK=block):
+        run_both(build, *[random.uniform(-2, 2, shape).astype("f") for shape in shapes], always=False)
+
+
+def test_a_large_tensor_may_be_read_changed_and_read_again():
+    """A program of large tensors sees variables as they are at its place, and views of its results are their own."""
+    large = np.random.RandomState(0).randn(300, 200).astype("f")
+    with tf.Graph().as_default(), on_cpu() as session:
+        v = tf.get_variable("v", initializer=large)
+        before = tf.tanh(v * 2.0) + v
+        with tf.control_dependencies([before]):
+            update = v.assign_add(np.ones_like(large))
+        with tf.control_dependencies([update]):
+            after = tf.reshape(tf.tanh(v.read_value() * 2.0) + v.read_value(), [200, 300])
+        session.run(tf.global_variables_initializer())
+        one, two = session.run([before, after])
+        np.testing.assert_allclose(one, np.tanh(large * 2) + large, rtol=1e-5, atol=1e-6)
+        changed = large + 1
+        np.testing.assert_allclose(two.ravel(), (np.tanh(changed * 2) + changed).ravel(), rtol=1e-5, atol=1e-6)
+
+
+@needs_native
+@pytest.mark.parametrize("batch", [2, 7, 32])
+def test_rows_are_shared_among_threads(batch):
+    """A step of an LSTM, long enough to be shared, gives the same row by row."""
+    random = np.random.RandomState(batch)
+
+    def build(gates, c, bias):
+        i, j, f, o = tf.split(gates + bias, 4, 1)
+        c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
+        return [c, tf.concat([tf.tanh(c) * tf.sigmoid(o), c], 1), tf.reshape(c, [batch, 2, 5])]
+
+    rows, counted = fused_loops.Builder._rows, []
+
+    def spy(builder, shape):
+        counted.append(rows(builder, shape))
+        return counted[-1]
+
+    with mock.patch.object(fused_loops, "_WORTH_SHARING", 0), mock.patch.object(fused_loops.Builder, "_rows", spy):
+        run_both(build, *[random.randn(batch, n).astype("f") for n in (40, 10)], random.randn(40).astype("f"))
+    assert counted == [batch]
+
+
+def test_products_sums_and_rearrangements():
+    """Matrix products in all four transpositions, sums over any neighbouring axes, concat, split, transpose, reshape."""
+    random = np.random.RandomState(0)
+
+    def build(a, b):
+        products = [
+            tf.matmul(x, y, transpose_a=ta, transpose_b=tb)
+            for ta in (False, True)
+            for tb in (False, True)
+            for x, y in [(tf.transpose(a) if ta else a, tf.transpose(b) if tb else b)]
+        ]
+        joined = tf.concat([products[0], tf.tanh(a)], 1)
+        parts = tf.split(joined, 2, axis=0)
+        cube = tf.reshape(joined, [2, 3, 35])
+        sums = [tf.reduce_sum(cube, axis) for axis in (None, 0, 1, 2, [0, 1], [1, 2], [-1])]
+        means = [tf.reduce_mean(cube, axis, keepdims=True) for axis in (None, 0, [1, 2])]
+        return [*products, joined, *parts, *sums, *means, tf.expand_dims(parts[0], 1), tf.tile(a[:, :1], [1, 3])]
+
+    run_both(build, random.randn(6, 17).astype("f"), random.randn(17, 18).astype("f"))
+
+
+def test_gradients_through_a_program():
+    """The gradient of a small network is a program too, and the right one."""
+    random = np.random.RandomState(1)
+
+    def build(x, w, b):
+        h = tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w), b))
+        loss = tf.reduce_mean(tf.square(tf.sigmoid(h) - 0.25))
+        return [loss, *tf.gradients(loss, [x, w, b])]
+
+    run_both(build, random.randn(7, 5).astype("f"), random.randn(5, 3).astype("f"), random.randn(3).astype("f"))
+
+
+@needs_native
+@pytest.mark.parametrize(
+    ("op", "reference"), [(tf.exp, np.exp), (tf.tanh, np.tanh), (tf.sigmoid, lambda x: 1 / (1 + np.exp(-x)))]
+)
+def test_functions_are_exact_to_the_last_digits(op, reference):
+    """Two units in the last place from the function in float64, over the whole range."""
+    x = np.concatenate([np.linspace(-100, 100, 20001), np.linspace(-1, 1, 8001), np.float32(10) ** np.arange(-38, 0)])
+    x = x.astype("f")[:32768]
+    with tf.Graph().as_default(), tf.Session() as session:
+        fed = tf.placeholder(tf.float32, x.shape)
+        found = session.run(op(tf.negative(tf.negative(fed))) + 0.0, {fed: x})
+    with np.errstate(over="ignore"):
+        expected = reference(x.astype("d"))
+    inside = np.abs(expected) <= np.finfo("f").max
+    assert np.all(np.isinf(found[~inside]))
+    normal = inside & (np.abs(expected) >= np.finfo("f").tiny)
+    error = np.abs(found[normal] - expected[normal]) / np.spacing(np.abs(expected[normal]).astype("f"))
+    assert error.max() <= 2.5, x[normal][error.argmax()]
+    assert np.all(np.abs(found[inside & ~normal] - expected[inside & ~normal]) <= np.finfo("f").tiny)
+
+
+@pytest.mark.parametrize(
+    "op", [tf.exp, tf.tanh, tf.sigmoid, tf.nn.relu, tf.abs, tf.square, tf.sqrt, tf.rsqrt, tf.reciprocal]
+)
+def test_special_numbers(op):
+    """NaN, infinities and zeros come out as the ops' own kernels have them."""
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0], "f")
+    run_both(lambda x: [op(tf.negative(tf.negative(x))), tf.abs(tf.abs(x))], special)
+
+
+def test_a_shape_that_was_promised_wrongly_still_gives_the_right_result():
+    """A static shape set by hand that does not hold costs the program, not the result."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32)
+        y = tf.identity(x)
+        y.set_shape([4])
+        z = tf.tanh(y * 2.0) + y
+        values = np.arange(6, dtype="f")
+        np.testing.assert_allclose(session.run(z, {x: values}), np.tanh(values * 2) + values, rtol=1e-6)
+
+
+def test_inputs_that_do_not_lie_in_order():
+    """A transposed view is put in order before a program reads it."""
+    a = np.arange(600, dtype="f").reshape(20, 30) / 600
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [20, 30])
+        turned = tf.transpose(tf.check_numerics(x, "x"))
+        y = tf.tanh(turned * 2.0) + turned
+        np.testing.assert_allclose(session.run(y, {x: a}), np.tanh(a.T * 2) + a.T, rtol=1e-6)
+
+
+def test_a_variable_is_read_before_the_update_that_follows():
+    """A program sees variables as they are at its place among reads and writes."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.get_variable("v", initializer=np.ones(4, "f"))
+        before = tf.tanh(v * 2.0) + v
+        with tf.control_dependencies([before]):
+            update = v.assign_add(np.ones(4, "f"))
+        with tf.control_dependencies([update]):
+            after = tf.tanh(v.read_value() * 2.0) + v.read_value()
+        session.run(tf.global_variables_initializer())
+        one, two = session.run([before, after])
+        np.testing.assert_allclose(one, np.tanh(2.0) + np.ones(4), rtol=1e-6)
+        np.testing.assert_allclose(two, np.tanh(4.0) + 2 * np.ones(4), rtol=1e-6)
+
+
+def test_a_traced_run_goes_node_by_node():
+    """Tracing shows the time of every node, those of programs included."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [3])
+        y = tf.tanh(tf.square(tf.negative(x, name="minus"), name="squared"), name="bent")
+        metadata = tf.RunMetadata()
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+        session.run(y, {x: [1, 2, 3]}, options=options, run_metadata=metadata)
+        names = {node.node_name for device in metadata.step_stats.dev_stats for node in device.node_stats}
+        assert {"minus", "squared", "bent"} <= names
+
+
+def test_packed_numbers_make_no_tensor():
+    """A vector of scalars that only says where to slice is passed as plain numbers; fetched, fed or computed with it is a tensor."""
+    with tf.Graph().as_default(), on_cpu() as session:
+        x, i = tf.placeholder(tf.float32, [4, 6]), tf.placeholder(tf.int32, [])
+        begin = tf.stack([i, i + 1])
+        part = tf.slice(x, begin, [1, 2])
+        value = np.arange(24, dtype="f").reshape(4, 6)
+        np.testing.assert_array_equal(session.run(part, {x: value, i: 2}), value[2:3, 3:5])
+        assert "Pack" not in session.explain(part, [x, i])
+        found, where, more = session.run([part, begin, begin * 2], {x: value, i: 1})
+        np.testing.assert_array_equal(found, value[1:2, 2:4])
+        np.testing.assert_array_equal([where, more], [[1, 2], [2, 4]])
+        np.testing.assert_array_equal(session.run(part, {x: value, begin: [0, 0]}), value[:1, :2])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Size"):
+            session.run(part, {x: value, i: 4})
+
+
+def test_a_program_waits_for_all_queues_it_takes_from():
+    """A metric whose values and weights come from two queues has both before one native call works on them."""
+    batches = np.arange(16, dtype=np.float32).reshape(4, 2, 2)
+    weights = np.array([1.0, 2.0, 0.0, 3.0], np.float32).reshape(4, 1, 1) * np.ones((4, 2, 1), np.float32)
+    values = tf.FIFOQueue(10, tf.float32, shapes=[(2, 2)])
+    weighing = tf.FIFOQueue(10, tf.float32, shapes=[(2, 1)])
+    fill = [values.enqueue_many(batches), weighing.enqueue_many(weights)]
+    mean, update = tf.metrics.mean_tensor(values.dequeue(), weights=weighing.dequeue())
+    with tf.Session() as session:
+        session.run(tf.local_variables_initializer())
+        session.run(fill)
+        for count in range(1, 5):
+            expected = (batches * weights)[:count].sum(0) / weights[:count].sum(0)
+            np.testing.assert_allclose(session.run(update), expected, rtol=1e-6)
+            np.testing.assert_allclose(session.run(mean), expected, rtol=1e-6)
+
+
+def test_grouped_updates_follow_the_queues_they_wait_for():
+    """Updates that run as one call start after all that any of them was told to wait for."""
+    first, second = tf.FIFOQueue(1, tf.float32, shapes=[()]), tf.FIFOQueue(1, tf.float32, shapes=[()])
+    one, two = tf.Variable(1.0), tf.Variable(2.0)
+    taken = first.dequeue(), second.dequeue()
+    optimizer = tf.train.GradientDescentOptimizer(0.5)
+    gradient = tf.constant(1.0)
+    early = optimizer.apply_gradients([(gradient, one)])
+    with tf.control_dependencies([taken[1]]):
+        late = optimizer.apply_gradients([(tf.identity(gradient), two)])
+    step = tf.group(early, late, *[tensor.op for tensor in taken])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        lines = session.explain(step).splitlines()
+        session.run([first.enqueue(1.0), second.enqueue(1.0)])
+        session.run(step)
+        assert session.run([one, two]) == [0.5, 1.5]
+    update = max(i for i, line in enumerate(lines) if "ApplyGradientDescent" in line)
+    waited = [i for i, line in enumerate(lines) if ".result()" in line and "fifo_queue_1" in line]
+    assert waited and waited[0] < update
