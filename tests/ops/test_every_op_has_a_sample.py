@@ -6,7 +6,7 @@ from pathlib import Path
 from stoker._src.graph.definition import Trait, all_definitions
 
 # Ops without outputs, and those whose quantized input NumPy cannot feed: programs drive them (of scripts/op_comparison, and in
-# nn/test_quantized.py).
+# quantization/test_quantized.py).
 WITHOUT_ARRAYS = {
     "ControlTrigger", "Dequantize", "NoOp",
     "QuantizeDownAndShrinkRange", "QuantizedAdd", "QuantizedAvgPool", "QuantizedBiasAdd", "QuantizedConcat", "QuantizedConv2D", "QuantizedMatMul",

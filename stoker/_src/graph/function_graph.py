@@ -21,6 +21,7 @@ from stoker._src.graph import context
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.definition import STATEFUL, find_definition
 from stoker._src.graph.graph import Graph, control_element
+from stoker._src.graph.interchange.function_def import function_def_of
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.tapes import no_tapes
 from stoker._src.graph.tensor import Operation, Tensor, out_of_scope
@@ -348,8 +349,6 @@ class Function:
         return made
 
     def to_function_def(self) -> Any:
-        from stoker._src.graph.interchange.function_library import function_def_of
-
         return function_def_of(self)
 
     def __repr__(self) -> str:

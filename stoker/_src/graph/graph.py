@@ -15,6 +15,8 @@ from stoker._src.formats.protos import VersionDef
 from stoker._src.graph import context
 from stoker._src.graph.definition import OpDefinition, find_definition
 from stoker._src.graph.indexed_slices import IndexedSlices
+from stoker._src.graph.interchange.graph_def import graph_def_of
+from stoker._src.graph.interchange.node_def import PRODUCER_VERSION
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.source_lines import user_frames
 from stoker._src.graph.tapes import tapes
@@ -22,9 +24,6 @@ from stoker._src.graph.tensor import Operation, Tensor
 
 _OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*\Z")
 _SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*\Z")
-
-# GraphDefs say they were written by this version: the newest that TensorFlow 1.15 knows.
-PRODUCER_VERSION = 134
 
 
 class _Controller:
@@ -530,8 +529,6 @@ class Graph:
         self, from_version: int | None = None, add_shapes: bool = False, use_pybind11_proto: bool = False
     ) -> Any:
         """This graph as a GraphDef; with `from_version`, only the nodes added since."""
-        from stoker._src.graph.interchange.graph_def import graph_def_of
-
         return graph_def_of(self, from_version=from_version, add_shapes=add_shapes)
 
     # -- the default session -------------------------------------------------------------------------------------

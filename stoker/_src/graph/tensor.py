@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import OperatorNotAllowedInGraphError
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
+from stoker._src.graph.attr_values import from_attr_value, public_value
 from stoker._src.graph.definition import OpDefinition
+from stoker._src.graph.interchange.node_def import node_def_of, op_def_of
 from stoker._src.graph.source_lines import Frames, describe, line_number
 
 if TYPE_CHECKING:
@@ -91,27 +93,19 @@ class Operation:
         Raises:
             ValueError: there is no such attribute.
         """
-        from stoker._src.graph.attr_values import public_value
-
         if name not in self.attrs:
             raise ValueError(f"Operation '{self.name}' has no attr named '{name}'.")
         return public_value(self.attrs[name])
 
     def _set_attr(self, name: str, value: Any) -> None:
-        from stoker._src.graph.attr_values import from_attr_value
-
         self.attrs[name] = from_attr_value(value) if hasattr(value, "SerializeToString") else value
 
     @property
     def node_def(self) -> Any:
-        from stoker._src.graph.interchange.graph_def import node_def_of
-
         return node_def_of(self)
 
     @property
     def op_def(self) -> Any:
-        from stoker._src.graph.interchange.graph_def import op_def_of
-
         return op_def_of(self.definition)
 
     def colocation_groups(self) -> list[bytes]:

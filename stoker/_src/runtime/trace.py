@@ -8,9 +8,8 @@ import time
 from typing import Any
 
 from stoker._src.formats.protos import NodeDef, StepStats
-from stoker._src.graph.graph import PRODUCER_VERSION
-from stoker._src.graph.interchange.function_library import referenced_functions
-from stoker._src.graph.interchange.graph_def import node_def_of
+from stoker._src.graph.interchange.function_def import referenced_functions
+from stoker._src.graph.interchange.node_def import PRODUCER_VERSION, node_def_of
 from stoker._src.graph.tensor import Tensor
 from stoker._src.runtime.plan.instructions import Instruction
 from stoker._src.runtime.plan.planner import Planner

@@ -18,13 +18,13 @@ from stoker._src.graph.definition import find_definition
 from stoker._src.graph.gradient_registry import gradient_function
 from stoker._src.graph.graph import Graph, enter_session
 from stoker._src.graph.indexed_slices import IndexedSlices
-from stoker._src.graph.interchange.graph_def import op_def_of
 from stoker._src.graph.interchange.meta_graph import (  # noqa: F401 (names of ops.py)
     prepend_name_scope,
     proto_functions,
     register_proto_function,
     strip_name_scope,
 )
+from stoker._src.graph.interchange.node_def import op_def_of
 from stoker._src.graph.scopes import graph_of, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value

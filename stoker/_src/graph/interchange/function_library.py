@@ -1,4 +1,4 @@
-"""Functions out to FunctionDef and in from a GraphDef's library.
+"""Functions in from a GraphDef's library. (The way out is `function_def.py`.)
 
 A FunctionDef names values `node:output:index` (and arguments by name alone); a GraphDef `node:index`. Reading one rewrites its
 nodes to the GraphDef form, with a Placeholder for each argument, and imports them like any graph.
@@ -6,22 +6,21 @@ nodes to the GraphDef form, with a Placeholder for each argument, and imports th
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError, NotFoundError
-from stoker._src.base.shapes import TensorShape, as_shape
-from stoker._src.formats.protos import FunctionDef, GraphDef
+from stoker._src.base.shapes import as_shape
+from stoker._src.formats.protos import GraphDef
 from stoker._src.graph.attr_values import FunctionRef, from_attr_value, to_attr_value, typed_attr_value
 from stoker._src.graph.attributes import MISSING
 from stoker._src.graph.definition import STATEFUL, find_definition
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.graph import Graph
-from stoker._src.graph.interchange.older_forms import in_older_form
 from stoker._src.graph.interchange.raise_control_flow import Body
-from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.graph.tensor import Tensor
 
 
 class MalformedGraphError(InvalidArgumentError, ValueError):
@@ -34,26 +33,6 @@ class MalformedGraphError(InvalidArgumentError, ValueError):
 
 class UnknownNameError(NotFoundError, ValueError):
     """An op or a function of a GraphDef that nobody defined: TensorFlow 1 raises ValueError, TensorFlow 2 NotFoundError."""
-
-
-# -- out ---------------------------------------------------------------------------------------------------------
-
-
-def referenced_functions(ops: Any, found: dict[str, Function] | None = None) -> dict[str, Function]:
-    """Every function that `ops` name, and that those functions' ops name in turn."""
-    found = {} if found is None else found
-    for op in ops:
-        for ref in function_refs(op):
-            function = ref.target
-            if function is not None and function.derived_from is not None:
-                function = function.derived_from  # what the attribute names
-            if function is not None and function.name not in found:
-                found[function.name] = function
-                referenced_functions(function.needed_ops(), found)
-                if function.gradient is not None and function.gradient.name not in found:
-                    found[function.gradient.name] = function.gradient
-                    referenced_functions(function.gradient.needed_ops(), found)
-    return found
 
 
 def check_call(op: Any, function: Function) -> None:
@@ -104,93 +83,6 @@ def check_results(op: Any, function: Function) -> None:
         )
 
 
-def function_refs(op: Any) -> list[FunctionRef]:
-    """The functions among an op's attributes."""
-    refs: list[FunctionRef] = []
-    for value in op.attrs.values():
-        if isinstance(value, FunctionRef):
-            refs.append(value)
-        elif isinstance(value, tuple) and value and isinstance(value[0], FunctionRef):
-            refs.extend(value)
-    return refs
-
-
-class _Names:
-    """Argument names as TensorFlow writes them: lower case, unique, apart from the names of nodes."""
-
-    def __init__(self, taken: set[str]) -> None:
-        self._taken = {name.lower() for name in taken}
-
-    def unique(self, name: str) -> str:
-        base = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "unknown"
-        if not base[0].isalpha():
-            base = "arg_" + base
-        candidate, count = base, 0
-        while candidate in self._taken:
-            candidate, count = f"{base}_{count}", count + 1
-        self._taken.add(candidate)
-        return candidate
-
-
-def function_def_of(function: Function) -> Any:
-    """The FunctionDef of a function: its body as far as outputs and control outputs need it."""
-    from stoker._src.graph.interchange.graph_def import node_def_of
-
-    proto = FunctionDef()
-    signature = proto.signature
-    signature.name = function.name
-    inputs = {tensor.op for tensor in function.inputs}
-    body = [op for op in function.needed_ops() if op not in inputs]
-    names = _Names({op.name for op in body})
-    values: dict[Tensor, str] = {}
-    for position, tensor in enumerate(function.inputs):
-        arg = signature.input_arg.add(name=names.unique(tensor.op.name), type=tensor.dtype.base_dtype.as_datatype_enum)
-        arg.is_ref = tensor.dtype._is_ref_dtype
-        values[tensor] = arg.name
-        _describe_argument(proto.arg_attr[position], tensor)
-    for op in body:
-        _name_outputs(op, values)
-    for op in body:
-        node = node_def_of(op)
-        del node.input[:]
-        node.input.extend(values[tensor] for tensor in op._inputs)
-        node.input.extend("^" + control.name for control in op._control_inputs if control not in inputs)
-        if "_class" in node.attr:
-            del node.attr["_class"]
-        proto.node_def.extend(in_older_form(node, op, in_function=True))
-    for tensor in function.outputs:
-        arg = signature.output_arg.add(name=names.unique(tensor.op.name), type=tensor.dtype.base_dtype.as_datatype_enum)
-        proto.ret[arg.name] = values[tensor]
-    for op in function.control_outputs:
-        name = names.unique(op.name)
-        signature.control_output.append(name)
-        proto.control_ret[name] = op.name
-    signature.is_stateful = function.stateful
-    for key, value in function.attributes.items():
-        proto.attr[key].CopyFrom(to_attr_value(value))
-    return proto
-
-
-def _describe_argument(attrs: Any, tensor: Tensor) -> None:
-    attrs.attr["_output_shapes"].list.shape.add().CopyFrom(TensorShape(tensor.static_shape).as_proto())
-
-
-def _name_outputs(op: Operation, values: dict[Tensor, str]) -> None:
-    position = 0
-    for arg in op.definition.outputs:
-        for index in range(len(arg.dtypes(op.attrs))):
-            values[op.outputs[position]] = f"{op.name}:{arg.name}:{index}"
-            position += 1
-
-
-# -- in ----------------------------------------------------------------------------------------------------------
-
-
-def import_library(graph: Graph, library: Any) -> Library:
-    """The functions of a FunctionDefLibrary, ready to be resolved; `graph` keeps them, to write them out again."""
-    return Library(graph, library)
-
-
 class _Unread:
     """A function of a library that no node has used: kept as it was read."""
 
@@ -203,10 +95,15 @@ class _Unread:
 
 
 class Library:
-    """Functions by name; a body is built when a node first asks for it."""
+    """The functions of a FunctionDefLibrary by name; a body is built when a node first asks for it.
 
-    def __init__(self, graph: Graph, library: Any) -> None:
+    `graph` keeps them, to write them out again. `import_nodes(graph, body, given, library)` is the importer of bodies: it
+    returns the object that knows the ops it made.
+    """
+
+    def __init__(self, graph: Graph, library: Any, import_nodes: Callable[..., Any]) -> None:
         self.graph = graph
+        self._import_nodes = import_nodes
         self.protos = {proto.signature.name: proto for proto in library.function}
         for name in self.protos:
             if find_definition(name) is not None:
@@ -265,8 +162,6 @@ class Library:
         return found
 
     def _build(self, proto: Any, attrs: dict[str, Any], is_call: bool) -> Function:
-        from stoker._src.graph.interchange.importer import Importer
-
         name = proto.signature.name
         attrs = {**_attr_defaults(proto), **attrs}
         graph = FuncGraph(name, self.graph)
@@ -294,9 +189,7 @@ class Library:
             inputs = [self._input(text, values, node.name) for text in node.input]
             del node.input[:]
             node.input.extend(inputs)
-        with graph.as_default():
-            importer = Importer(graph, body, given, None, "", self)
-            importer.run()
+        importer = self._import_nodes(graph, body, given, self)
         outputs = []
         for arg in proto.signature.output_arg:
             if arg.name not in proto.ret:
@@ -320,8 +213,6 @@ class Library:
 
     def _build_body(self, body: Body) -> Function:
         """A function that the raising of 1.x control flow made."""
-        from stoker._src.graph.interchange.importer import Importer
-
         graph = FuncGraph(body.name, self.graph)
         given: dict[str, Tensor] = {}
         for name, number, is_reference in body.arguments:
@@ -329,9 +220,7 @@ class Library:
             given[name] = graph.add_input(dtype._as_ref if is_reference else dtype, as_shape(None), name)
         nodes = GraphDef()
         nodes.node.extend(body.nodes)
-        with graph.as_default():
-            importer = Importer(graph, nodes, given, None, "", self)
-            importer.run()
+        importer = self._import_nodes(graph, nodes, given, self)
         outputs = []
         for text in body.outputs:
             node, _, index = text.partition(":")

@@ -24,6 +24,7 @@ from stoker._src.graph.attributes import MISSING
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import OpDefinition, find_definition
 from stoker._src.graph.graph import Graph
+from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.interchange.function_library import (
     Library,
     MalformedGraphError,
@@ -31,8 +32,6 @@ from stoker._src.graph.interchange.function_library import (
     check_call,
     check_counts,
     check_results,
-    function_refs,
-    import_library,
     is_stateful_signature,
 )
 from stoker._src.graph.interchange.raise_control_flow import CONTROL_FLOW, raise_control_flow
@@ -145,6 +144,14 @@ def split_input(text: str) -> tuple[str, int]:
     return node, int(index or 0)
 
 
+def _import_body(graph: Graph, body: Any, given: dict[str, Tensor], library: Library) -> Importer:
+    """Adds the nodes of a function's body to its graph, in which `given` are the arguments."""
+    with graph.as_default():
+        importer = Importer(graph, body, given, None, "", library)
+        importer.run()
+    return importer
+
+
 class Importer:
     """One import: checks every node, orders them, makes the ops."""
 
@@ -169,7 +176,7 @@ class Importer:
 
     def run(self) -> None:
         if self.library is None:
-            self.library = import_library(self.graph, self.graph_def.library)
+            self.library = Library(self.graph, self.graph_def.library, _import_body)
         self._check_nodes()
         try:
             self.graph_def = raise_control_flow(self.graph_def, self.library.bodies, self.library.output_types)

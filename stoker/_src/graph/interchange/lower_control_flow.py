@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stoker._src.base import dtypes
 from stoker._src.formats.protos import NodeDef
-from stoker._src.graph.function_graph import Function
 from stoker._src.graph.interchange.older_forms import in_older_form
 from stoker._src.graph.tensor import Operation, Tensor
+
+if TYPE_CHECKING:
+    from stoker._src.graph.function_graph import Function
 
 _BRANCHES = ("If", "StatelessIf")
 _LOOPS = ("While", "StatelessWhile")

@@ -21,8 +21,8 @@ from stoker._src.graph.attr_values import to_attr_value
 from stoker._src.graph.attributes import MISSING
 from stoker._src.graph.definition import find_definition
 from stoker._src.graph.graph import Graph
-from stoker._src.graph.interchange.graph_def import op_def_of
 from stoker._src.graph.interchange.importer import import_graph_def
+from stoker._src.graph.interchange.node_def import op_def_of
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.source_lines import line_number
 

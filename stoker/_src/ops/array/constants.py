@@ -55,6 +55,9 @@ def placeholder_shape(*, shape: Shape) -> Shape:
     return shape
 
 
+PLACEHOLDER_V2 = define("PlaceholderV2() -> (output: dtype)", STATEFUL, dtype=TYPE, shape=SHAPE).same_as(PLACEHOLDER)
+
+
 PLACEHOLDER_WITH_DEFAULT = define(
     "PlaceholderWithDefault(input: dtype) -> (output: dtype)", PASSES, dtype=ANY, shape=SHAPE
 )

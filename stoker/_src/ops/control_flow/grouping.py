@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from stoker._src.base import nest
+from stoker._src.base.errors import AbortedError
 from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.definition import define
+from stoker._src.graph.definition import STATEFUL, define
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import colocate_with, control_dependencies, device, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
@@ -20,6 +21,15 @@ NO_OP.kernel(lambda: None)
 
 CONTROL_TRIGGER = define("ControlTrigger() -> ()")
 CONTROL_TRIGGER.kernel(lambda: None)
+
+ABORT = define("Abort() -> ()", STATEFUL, error_msg="", exit_without_error=False)
+
+
+@ABORT.kernel
+def abort_kernel(*, error_msg: str, exit_without_error: bool) -> None:
+    """TensorFlow ends the process; here the run ends, with an error unless the op asks for none."""
+    if not exit_without_error:
+        raise AbortedError(None, None, f"Abort_op intentional failure; {error_msg}")
 
 
 @export("no_op")

@@ -15,7 +15,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Dim, Shape
 from stoker._src.graph.definition import INT32S, INTS, STRING, OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import shaping
+from stoker._src.ops.array import pads, shaping
 from stoker._src.ops.nn import conv_kernels
 from stoker._src.ops.nn.windows import (
     channel_axis,
@@ -245,6 +245,38 @@ def _register_gradients(forward: OpDefinition, to_input: OpDefinition, to_filter
 
 
 _register_gradients(CONV2D, CONV2D_BACKPROP_INPUT, CONV2D_BACKPROP_FILTER)
+
+# ---- FusedPadConv2D, of rewritten graphs ------------------------------------------------------------------------
+
+FUSED_PAD_CONV2D = define(
+    "FusedPadConv2D(input: rank=4 T, paddings: matrix host int32, filter: rank=4 T) -> (output: T)",
+    T=FLOATS,
+    mode=STRING(allowed=("REFLECT", "SYMMETRIC")),
+    strides=INT32S,
+    padding=STRING(allowed=("SAME", "VALID")),
+)
+_UNPADDED: dict[str, Any] = {"explicit_paddings": (), "data_format": "NHWC", "dilations": (1, 1, 1, 1)}
+
+
+@FUSED_PAD_CONV2D.kernel
+def fused_pad_conv2d_kernel(
+    input: torch.Tensor, paddings: Any, filter: torch.Tensor, *, mode: str, strides: Any, padding: str
+) -> torch.Tensor:
+    if input.numel() == 0 or filter.shape[-1] == 0:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Input and output tensor can't be empty: input {list(input.shape)}, filter {list(filter.shape)}",
+        )
+    padded = pads.mirror_pad_kernel(input, paddings, mode=mode)
+    return conv2d_kernel(padded, filter, strides=strides, padding=padding, **_UNPADDED)
+
+
+@FUSED_PAD_CONV2D.shape(values=["paddings"])
+def fused_pad_conv2d_shape(input: Shape, paddings: Any, filter: Shape, *, strides: Any, padding: str) -> Shape:
+    padded = pads.mirror_pad_shape(input.of_rank(4), paddings)
+    return conv2d_shape(padded, filter, strides=strides, padding=padding, **_UNPADDED)  # type: ignore[call-arg]
+
 
 # ---- DepthwiseConv2dNative --------------------------------------------------------------------------------------
 

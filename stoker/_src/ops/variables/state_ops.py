@@ -18,6 +18,7 @@ from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import (
     ANY,
     INT,
+    PASSES,
     READS,
     SHAPE,
     SOURCE,
@@ -29,6 +30,7 @@ from stoker._src.graph.definition import (
     OpDefinition,
     define,
     scalar,
+    unchanged,
 )
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.handles import handle_dtype, handle_shape
@@ -226,6 +228,11 @@ IS_VARIABLE_INITIALIZED = define(
 )
 IS_VARIABLE_INITIALIZED.kernel(lambda ref: torch.tensor(ref.value is not None))
 IS_VARIABLE_INITIALIZED.shape(scalar)
+
+REF_IDENTITY = define("RefIdentity(input: Ref(T)) -> (output: Ref(T))", PASSES, T=ANY)
+REF_IDENTITY.kernel(lambda input: input)
+REF_IDENTITY.shape(unchanged)
+REF_IDENTITY.grad(lambda op, g: g)
 
 # ---- resource variables -----------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from stoker._src.base.shapes import Shape, TensorShape
 from stoker._src.graph import context, placement_log
 from stoker._src.graph.attr_values import public_value
 from stoker._src.graph.definition import OpDefinition, Trait
-from stoker._src.graph.interchange.function_library import function_refs
+from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.source_lines import describe, user_frames
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Tensor

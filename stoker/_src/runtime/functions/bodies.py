@@ -17,7 +17,8 @@ from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.attr_values import FunctionRef
 from stoker._src.graph.function_graph import Function
-from stoker._src.graph.interchange.function_library import check_call, check_results, function_refs
+from stoker._src.graph.interchange.function_def import function_refs
+from stoker._src.graph.interchange.function_library import check_call, check_results
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.waiting import RunState, current_run, running
 from stoker._src.runtime.devices import Placement

@@ -5,7 +5,7 @@
 
 MODULE is `stoker` or `tensorflow`: what the interpreter that runs this file has. `write` makes NAME.pb (a binary GraphDef) and
 NAME.npz (feeds and results) for each program; `check` imports each graph, makes the same runs and prints a JSON object:
-NAME -> "" or what differs. tests/graph/test_graphs_of_tensorflow.py reads what `write tensorflow` made in three ways:
+NAME -> "" or what differs. tests/graph/interchange/test_graphs_of_tensorflow.py reads what `write tensorflow` made in three ways:
 
     tensorflow1               TensorFlow 1.15.5
     tensorflow1_functional    TensorFlow 1.15.5, --control-flow v2 (what differs from 2.21's)

@@ -11,7 +11,7 @@ import stoker.compat.v1 as tf
 from stoker._src.graph.definition import find_definition
 from tests.golden.math.cases import BINARY, CASTS, UNARY, castable, numbers, pairs
 
-VALUES = np.load(Path(__file__).parent.parent / "golden" / "math" / "values.npz")
+VALUES = np.load(Path(__file__).parents[2] / "golden" / "math" / "values.npz")
 TOLERANCE = {"float32": 2e-5, "float64": 1e-10, "complex64": 1e-4, "complex128": 1e-9}
 
 

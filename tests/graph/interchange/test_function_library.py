@@ -9,7 +9,7 @@ from tensorboard.compat.proto.graph_pb2 import GraphDef
 
 import stoker.compat.v1 as tf
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "functions"
+GOLDEN = Path(__file__).parents[2] / "golden" / "functions"
 RECORDED = json.loads((GOLDEN / "values.json").read_text())
 
 

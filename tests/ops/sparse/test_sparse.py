@@ -7,7 +7,7 @@ import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
 from tests.ops.samples import Sample, check_sample, f64, samples
-from tests.ops.test_strings import s
+from tests.ops.strings.test_strings import s
 
 F = np.float64
 A = [np.array([[0, 1], [1, 0], [1, 2]]), np.array([1.0, 2.0, 3.0]), np.array([2, 3])]

@@ -14,7 +14,7 @@ from stoker._src.formats import filesystems
 from stoker._src.formats.protos import TrackableObjectGraph
 from stoker._src.train.checkpoints.saver_ops import BaseSaverBuilder
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden"
 
 

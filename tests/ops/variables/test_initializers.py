@@ -9,7 +9,7 @@ import pytest
 import stoker as tf2
 import stoker.compat.v1 as tf
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "initializers"
+GOLDEN = Path(__file__).parents[2] / "golden" / "initializers"
 _spec = importlib.util.spec_from_file_location("initializer_cases", GOLDEN / "cases.py")
 assert _spec is not None and _spec.loader is not None
 cases = importlib.util.module_from_spec(_spec)

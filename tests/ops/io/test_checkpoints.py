@@ -10,8 +10,8 @@ import pytest
 import stoker.compat.v1 as tf
 from tests.ops.samples import Sample, check_sample, samples
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "checkpoints"
-ROOT = Path(__file__).parents[2]
+GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoints"
+ROOT = Path(__file__).parents[3]
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
 TEXT = lambda value: np.array(value, object)  # noqa: E731
 

@@ -11,7 +11,7 @@ import pytest
 
 import stoker.compat.v1 as tf
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "train"
+GOLDEN = Path(__file__).parents[2] / "golden" / "train"
 _spec = importlib.util.spec_from_file_location("user_optimizers", GOLDEN / "user_optimizers.py")
 assert _spec is not None and _spec.loader is not None
 programs = importlib.util.module_from_spec(_spec)

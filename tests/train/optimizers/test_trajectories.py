@@ -13,7 +13,7 @@ import pytest
 import stoker.compat.v1 as tf
 from stoker._src.graph.definition import find_definition
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "train"
+GOLDEN = Path(__file__).parents[2] / "golden" / "train"
 
 
 def _script(name: str) -> Any:

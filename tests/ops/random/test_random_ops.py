@@ -10,7 +10,7 @@ import scipy.special
 import stoker as tf2
 import stoker.compat.v1 as tf
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "random_ops"
+GOLDEN = Path(__file__).parents[2] / "golden" / "random_ops"
 _spec = importlib.util.spec_from_file_location("random_ops_cases", GOLDEN / "cases.py")
 assert _spec is not None and _spec.loader is not None
 cases = importlib.util.module_from_spec(_spec)

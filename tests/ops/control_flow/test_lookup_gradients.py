@@ -10,7 +10,7 @@ import pytest
 import stoker as tf2
 import stoker.compat.v1 as tf
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "control_flow"
+GOLDEN = Path(__file__).parents[2] / "golden" / "control_flow"
 sys.path.insert(0, str(GOLDEN))
 import lookup_cases  # noqa: E402
 

@@ -8,8 +8,8 @@ import pytest
 import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
+from tests.ops.array.test_array import text, u
 from tests.ops.samples import Sample, booleans, c128, check_sample, f32, f64, i32, i64, samples
-from tests.ops.test_array import text, u
 
 
 def at(*values: int, kind: str = "int32") -> np.ndarray:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import stoker.compat.v1 as tf
-from stoker._src.graph.interchange.graph_def import node_def_of
+from stoker._src.graph.interchange.node_def import node_def_of
 from stoker._src.graph.interchange.younger_attrs import YOUNGER_ATTRS
 
-GRAPHS = Path(__file__).parent.parent / "golden" / "graphs" / "interop"
+GRAPHS = Path(__file__).parents[2] / "golden" / "graphs" / "interop"
 WRITTEN = sorted(GRAPHS.glob("*/*.pb"))
 
 sys.path.insert(0, str(GRAPHS))

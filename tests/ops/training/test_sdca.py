@@ -153,7 +153,7 @@ def test_shrink():
 
 def test_fingerprints():
     """Fingerprints of strings of every length class are TensorFlow's."""
-    golden = Path(__file__).parent.parent / "golden" / "train" / "fingerprints.json"
+    golden = Path(__file__).parents[2] / "golden" / "train" / "fingerprints.json"
     rows = json.loads(golden.read_text())
     prints = tf.train.sdca_fprint([bytes.fromhex(row[0]) for row in rows])
     assert prints.shape == [len(rows), 2]
