@@ -162,7 +162,9 @@ class _Writer:
             return set()
         later = {i: self.planner.dependents(op) for i, op in waiting}  # type: ignore[arg-type]
         return {
-            i for i, op in waiting if any(i != j and op not in later[j] and other not in later[i] for j, other in waiting)
+            i
+            for i, op in waiting
+            if any(i != j and op not in later[j] and other not in later[i] for j, other in waiting)
         }
 
     def _blocking(self, out: list[str], instruction: Instruction, line: str) -> None:
