@@ -43,3 +43,6 @@ class Planning:
     of_numbers: Callable[[Any], bool] | None = None  # whether a node only puts scalars side by side
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also takes as tensors of a GPU
     batch: tuple[Callable[[Any], Any], Kernel] | None = None  # which nodes can be one call, and the kernel for many
+    rows: Callable[[Any, list[Any]], Any] | None = None  # the op over many rows at once, where it is not elementwise
+    deals: Kernel | None = None  # several runs of a blocking op that gives something, in one call
+    collects: tuple[Callable[[Any], int], Kernel] | None = None  # the same for one that takes something
