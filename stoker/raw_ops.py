@@ -57,6 +57,8 @@ from stoker._src.runtime.raw_ops import Atan as Atan
 from stoker._src.runtime.raw_ops import Atan2 as Atan2
 from stoker._src.runtime.raw_ops import Atanh as Atanh
 from stoker._src.runtime.raw_ops import AudioSpectrogram as AudioSpectrogram
+from stoker._src.runtime.raw_ops import AudioSummary as AudioSummary
+from stoker._src.runtime.raw_ops import AudioSummaryV2 as AudioSummaryV2
 from stoker._src.runtime.raw_ops import AvgPool as AvgPool
 from stoker._src.runtime.raw_ops import AvgPool3D as AvgPool3D
 from stoker._src.runtime.raw_ops import AvgPool3DGrad as AvgPool3DGrad
@@ -132,6 +134,7 @@ from stoker._src.runtime.raw_ops import CheckNumericsV2 as CheckNumericsV2
 from stoker._src.runtime.raw_ops import Cholesky as Cholesky
 from stoker._src.runtime.raw_ops import CholeskyGrad as CholeskyGrad
 from stoker._src.runtime.raw_ops import ClipByValue as ClipByValue
+from stoker._src.runtime.raw_ops import CloseSummaryWriter as CloseSummaryWriter
 from stoker._src.runtime.raw_ops import CompareAndBitpack as CompareAndBitpack
 from stoker._src.runtime.raw_ops import Complex as Complex
 from stoker._src.runtime.raw_ops import ComplexAbs as ComplexAbs
@@ -156,6 +159,7 @@ from stoker._src.runtime.raw_ops import Conv3DBackpropInputV2 as Conv3DBackpropI
 from stoker._src.runtime.raw_ops import Cos as Cos
 from stoker._src.runtime.raw_ops import Cosh as Cosh
 from stoker._src.runtime.raw_ops import CountUpTo as CountUpTo
+from stoker._src.runtime.raw_ops import CreateSummaryFileWriter as CreateSummaryFileWriter
 from stoker._src.runtime.raw_ops import Cross as Cross
 from stoker._src.runtime.raw_ops import CTCBeamSearchDecoder as CTCBeamSearchDecoder
 from stoker._src.runtime.raw_ops import CTCGreedyDecoder as CTCGreedyDecoder
@@ -257,6 +261,7 @@ from stoker._src.runtime.raw_ops import FixedUnigramCandidateSampler as FixedUni
 from stoker._src.runtime.raw_ops import Floor as Floor
 from stoker._src.runtime.raw_ops import FloorDiv as FloorDiv
 from stoker._src.runtime.raw_ops import FloorMod as FloorMod
+from stoker._src.runtime.raw_ops import FlushSummaryWriter as FlushSummaryWriter
 from stoker._src.runtime.raw_ops import FractionalAvgPool as FractionalAvgPool
 from stoker._src.runtime.raw_ops import FractionalAvgPoolGrad as FractionalAvgPoolGrad
 from stoker._src.runtime.raw_ops import FractionalMaxPool as FractionalMaxPool
@@ -284,6 +289,7 @@ from stoker._src.runtime.raw_ops import GuaranteeConst as GuaranteeConst
 from stoker._src.runtime.raw_ops import HashTable as HashTable
 from stoker._src.runtime.raw_ops import HashTableV2 as HashTableV2
 from stoker._src.runtime.raw_ops import HistogramFixedWidth as HistogramFixedWidth
+from stoker._src.runtime.raw_ops import HistogramSummary as HistogramSummary
 from stoker._src.runtime.raw_ops import Identity as Identity
 from stoker._src.runtime.raw_ops import IdentityN as IdentityN
 from stoker._src.runtime.raw_ops import IdentityReader as IdentityReader
@@ -297,6 +303,8 @@ from stoker._src.runtime.raw_ops import Igamma as Igamma
 from stoker._src.runtime.raw_ops import Igammac as Igammac
 from stoker._src.runtime.raw_ops import IgammaGradA as IgammaGradA
 from stoker._src.runtime.raw_ops import Imag as Imag
+from stoker._src.runtime.raw_ops import ImageSummary as ImageSummary
+from stoker._src.runtime.raw_ops import ImportEvent as ImportEvent
 from stoker._src.runtime.raw_ops import InitializeTable as InitializeTable
 from stoker._src.runtime.raw_ops import InitializeTableFromTextFile as InitializeTableFromTextFile
 from stoker._src.runtime.raw_ops import InitializeTableFromTextFileV2 as InitializeTableFromTextFileV2
@@ -397,6 +405,7 @@ from stoker._src.runtime.raw_ops import MaxPoolGradWithArgmax as MaxPoolGradWith
 from stoker._src.runtime.raw_ops import MaxPoolV2 as MaxPoolV2
 from stoker._src.runtime.raw_ops import MaxPoolWithArgmax as MaxPoolWithArgmax
 from stoker._src.runtime.raw_ops import Mean as Mean
+from stoker._src.runtime.raw_ops import MergeSummary as MergeSummary
 from stoker._src.runtime.raw_ops import MergeV2Checkpoints as MergeV2Checkpoints
 from stoker._src.runtime.raw_ops import Mfcc as Mfcc
 from stoker._src.runtime.raw_ops import Min as Min
@@ -630,6 +639,7 @@ from stoker._src.runtime.raw_ops import RsqrtGrad as RsqrtGrad
 from stoker._src.runtime.raw_ops import Save as Save
 from stoker._src.runtime.raw_ops import SaveSlices as SaveSlices
 from stoker._src.runtime.raw_ops import SaveV2 as SaveV2
+from stoker._src.runtime.raw_ops import ScalarSummary as ScalarSummary
 from stoker._src.runtime.raw_ops import ScatterAdd as ScatterAdd
 from stoker._src.runtime.raw_ops import ScatterDiv as ScatterDiv
 from stoker._src.runtime.raw_ops import ScatterMax as ScatterMax
@@ -818,6 +828,7 @@ from stoker._src.runtime.raw_ops import StringUpper as StringUpper
 from stoker._src.runtime.raw_ops import Sub as Sub
 from stoker._src.runtime.raw_ops import Substr as Substr
 from stoker._src.runtime.raw_ops import Sum as Sum
+from stoker._src.runtime.raw_ops import SummaryWriter as SummaryWriter
 from stoker._src.runtime.raw_ops import Svd as Svd
 from stoker._src.runtime.raw_ops import SymbolicGradient as SymbolicGradient
 from stoker._src.runtime.raw_ops import TakeManySparseFromTensorsMap as TakeManySparseFromTensorsMap
@@ -889,6 +900,8 @@ from stoker._src.runtime.raw_ops import TensorScatterMin as TensorScatterMin
 from stoker._src.runtime.raw_ops import TensorScatterSub as TensorScatterSub
 from stoker._src.runtime.raw_ops import TensorScatterUpdate as TensorScatterUpdate
 from stoker._src.runtime.raw_ops import TensorStridedSliceUpdate as TensorStridedSliceUpdate
+from stoker._src.runtime.raw_ops import TensorSummary as TensorSummary
+from stoker._src.runtime.raw_ops import TensorSummaryV2 as TensorSummaryV2
 from stoker._src.runtime.raw_ops import TextLineReader as TextLineReader
 from stoker._src.runtime.raw_ops import TextLineReaderV2 as TextLineReaderV2
 from stoker._src.runtime.raw_ops import TFRecordReader as TFRecordReader
@@ -933,7 +946,14 @@ from stoker._src.runtime.raw_ops import Where as Where
 from stoker._src.runtime.raw_ops import While as While
 from stoker._src.runtime.raw_ops import WholeFileReader as WholeFileReader
 from stoker._src.runtime.raw_ops import WholeFileReaderV2 as WholeFileReaderV2
+from stoker._src.runtime.raw_ops import WriteAudioSummary as WriteAudioSummary
 from stoker._src.runtime.raw_ops import WriteFile as WriteFile
+from stoker._src.runtime.raw_ops import WriteGraphSummary as WriteGraphSummary
+from stoker._src.runtime.raw_ops import WriteHistogramSummary as WriteHistogramSummary
+from stoker._src.runtime.raw_ops import WriteImageSummary as WriteImageSummary
+from stoker._src.runtime.raw_ops import WriteRawProtoSummary as WriteRawProtoSummary
+from stoker._src.runtime.raw_ops import WriteScalarSummary as WriteScalarSummary
+from stoker._src.runtime.raw_ops import WriteSummary as WriteSummary
 from stoker._src.runtime.raw_ops import Xdivy as Xdivy
 from stoker._src.runtime.raw_ops import Xlog1py as Xlog1py
 from stoker._src.runtime.raw_ops import Xlogy as Xlogy

@@ -15,6 +15,9 @@ from stoker._src.formats.protos import Int64List as Int64List
 from stoker._src.formats.protos import JobDef as JobDef
 from stoker._src.formats.protos import SequenceExample as SequenceExample
 from stoker._src.formats.protos import ServerDef as ServerDef
+from stoker._src.train.checkpoints.checkpoint import Checkpoint as Checkpoint
+from stoker._src.train.checkpoints.manager import CheckpointManager as CheckpointManager
+from stoker._src.train.checkpoints.options import CheckpointOptions as CheckpointOptions
 from stoker._src.train.checkpoints.reader import list_variables as list_variables
 from stoker._src.train.checkpoints.reader import load_checkpoint as load_checkpoint
 from stoker._src.train.checkpoints.reader import load_variable as load_variable

@@ -83,14 +83,6 @@ def _import_torch() -> None:
     reading.join()
 
 
-# These register themselves with the rooms before them: ops are run, differentiated and traced without being imported by name.
-_RUNNERS = (
-    "stoker._src.runtime.eager.executor",
-    "stoker._src.runtime.eager.tape",
-    "stoker._src.runtime.autograph.convert",
-)
-
-
 def load() -> None:
     """Imports torch, the ops and what runs them, with the cycle collector at rest.
 
@@ -107,8 +99,7 @@ def load() -> None:
         for module in pkgutil.walk_packages(ops.__path__, ops.__name__ + "."):
             if ".native" not in module.name:
                 importlib.import_module(module.name)
-        for module in _RUNNERS:
-            importlib.import_module(module)
+        importlib.import_module("stoker._src.runtime.install")
     finally:
         if collecting:
             gc.freeze()

@@ -6,8 +6,8 @@ views, every other `collections.abc.Sequence` but str and bytes, attrs classes, 
 sorted key order, whatever order they were filled in.
 
 How a type is walked and rebuilt is decided once per type and kept (`_Layout`): `Session.run` flattens its fetches on
-every call. Composites (SparseTensor, IndexedSlices, RaggedTensor) are leaves unless `expand_composites=True`; their
-types announce themselves with `register_composite`, since this room knows no tensors.
+every call. Composites (SparseTensor, IndexedSlices, RaggedTensor) are leaves unless `expand_composites=True`. This room
+knows no tensors: `graph/type_spec.py` registers the types that specs describe.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Composite(NamedTuple):
     compatible: Callable[[Any, Any], bool] | None
 
 
-_COMPOSITES: dict[type, Composite] = {}
+_COMPOSITES: dict[type, Composite | None] = {}
 
 
 def register_composite(
@@ -54,6 +54,13 @@ def register_composite(
             (TensorFlow compares their dtypes). None for specs: two of them are compared by their parts.
     """
     _COMPOSITES[cls] = Composite(components, rebuild, compatible)
+    _PLAIN.clear()
+    _EXPANDED.clear()
+
+
+def register_leaf(cls: type) -> None:
+    """Keeps `cls` (and its subclasses) a leaf although a base class of it is a composite."""
+    _COMPOSITES[cls] = None
     _PLAIN.clear()
     _EXPANDED.clear()
 

@@ -7,6 +7,7 @@ that correspond, and in the parent's neighbours: half of all programs import a h
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -15,7 +16,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from stoker._src.cli.internals.tables import MODULES, RENAMED
+from stoker._src.cli.internals.tables import AWAITED, MODULES, RENAMED
 
 ROOT = "tensorflow"
 
@@ -38,6 +39,20 @@ def _packages() -> set[str]:
 
 
 _FOLDERS = _packages()
+
+
+def in_full(place: str, api: str) -> str | None:
+    """The module that a place of the tables is; None for a public one that `api`, or stoker so far, does not have."""
+    if place.partition(".")[0] in ("stoker", "tensorboard"):
+        return place
+    full = f"{api}.{place}".rstrip(".")
+    return None if place in AWAITED or not _exists(full) else full
+
+
+@functools.cache
+def _exists(module: str) -> bool:
+    parent = module.rpartition(".")[0]
+    return (not parent or _exists(parent)) and importlib.util.find_spec(module) is not None
 
 
 class _Internal(ModuleType):
@@ -67,13 +82,8 @@ class _Internal(ModuleType):
 
     def _look_up(self, name: str, api: str) -> tuple[Any] | None:
         for place in self._places:
-            try:
-                module = importlib.import_module(
-                    place if place.partition(".")[0] in ("stoker", "tensorboard") else f"{api}.{place}".rstrip(".")
-                )
-            except ModuleNotFoundError:  # another part of the product brings it
-                continue
-            if hasattr(module, name):
+            full = in_full(place, api)
+            if full is not None and hasattr(module := importlib.import_module(full), name):
                 return (getattr(module, name),)
         return None
 

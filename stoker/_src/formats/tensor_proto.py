@@ -57,10 +57,10 @@ def shape_proto(dims: Any) -> Any:
 def to_tensor_proto(array: np.ndarray, dtype: DType) -> Any:
     """The TensorProto that TensorFlow itself would write for `array`.
 
-    Arrays of more than one element travel as `tensor_content`; single elements, strings, booleans and uint16 in their
-    typed field.
+    Arrays of more than one element travel as `tensor_content`; single elements, strings, booleans, complex numbers and
+    uint16 in their typed field.
     """
-    if array.size > 1 and dtype not in (dtypes.string, dtypes.bool_, dtypes.uint16):
+    if array.size > 1 and not dtype.is_complex and dtype not in (dtypes.string, dtypes.bool_, dtypes.uint16):
         proto = TensorProto(dtype=dtype.as_datatype_enum, tensor_shape=shape_proto(array.shape))
         proto.tensor_content = np.ascontiguousarray(array).tobytes()
         return proto

@@ -11,7 +11,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph import context
 from stoker._src.graph.attributes import MISSING, DTypeNotAllowedError, ValueNotAllowedError
 from stoker._src.graph.conversion import convert_to_tensor, dtype_of, is_tensor
-from stoker._src.graph.definition import OpDefinition, set_apply
+from stoker._src.graph.definition import OpDefinition
 from stoker._src.graph.signature import Arg
 from stoker._src.graph.tensor import Tensor
 
@@ -272,6 +272,3 @@ def _convert_list(
         elif definition.attrs[arg.type_attr].default is MISSING:
             raise ValueError(f"'{definition.name}' Op needs at least one tensor in '{arg.name}' to know its dtype.")
     return tensors
-
-
-set_apply(apply_op)

@@ -1,17 +1,18 @@
 """Where ops go: the thread's current graph, or the eager executor.
 
-A target has `add(definition, inputs, attrs, name)`. Graphs are targets; the eager executor of the runtime registers
-itself as one (`set_eager_target`), so nothing in `graph` or `ops` knows how values are computed.
+A target has `add(definition, inputs, attrs, name)`. Graphs are targets, and so is the eager executor of the runtime
+(`runtime_hooks.py`): nothing in `graph` or `ops` knows how values are computed.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.graph.runtime_hooks import hooks
 
 _EAGER = "eager"
 
@@ -27,22 +28,11 @@ class _ThreadState(threading.local):
 
 _state = _ThreadState()
 _eager_by_default = True
-_eager_target: Any = None
-_new_graph: Callable[[], Any] = lambda: None  # noqa: E731
-
-
-_converter: Callable[[Any], Any] = lambda function: function  # noqa: E731
-
-
-def set_converter(converter: Callable[[Any], Any]) -> None:
-    """What makes a function of the user one that takes tensors as conditions (`runtime/autograph`)."""
-    global _converter
-    _converter = converter
 
 
 def converted(function: Any) -> Any:
     """A function that ops are given to call, converted where functions are."""
-    return _converter(function) if _state.converts and not executing_eagerly() else function
+    return hooks.converted(function) if _state.converts and not executing_eagerly() else function
 
 
 @contextmanager
@@ -53,16 +43,6 @@ def converting(converts: bool) -> Iterator[None]:
         yield
     finally:
         _state.converts = before
-
-
-def set_graph_factory(factory: Callable[[], Any]) -> None:
-    global _new_graph
-    _new_graph = factory
-
-
-def set_eager_target(target: Any) -> None:
-    global _eager_target
-    _eager_target = target
 
 
 def set_eager_by_default(enabled: bool) -> None:
@@ -92,12 +72,12 @@ def target() -> Any:
     stack = _state.stack
     if stack:
         top = stack[-1]
-        return _eager_target if top is _EAGER else top
+        return hooks.eager_target if top is _EAGER else top
     if _eager_by_default:
-        return _eager_target
+        return hooks.eager_target
     graph = _state.global_graph
     if graph is None:
-        graph = _state.global_graph = _new_graph()
+        graph = _state.global_graph = hooks.new_graph()
     return graph
 
 
@@ -107,7 +87,7 @@ def get_default_graph() -> Any:
         if entry is not _EAGER:
             return entry
     if _state.global_graph is None:
-        _state.global_graph = _new_graph()
+        _state.global_graph = hooks.new_graph()
     return _state.global_graph
 
 
@@ -156,5 +136,5 @@ def outermost_context() -> Any:
     if _eager_by_default:
         return None
     if _state.global_graph is None:
-        _state.global_graph = _new_graph()
+        _state.global_graph = hooks.new_graph()
     return _state.global_graph

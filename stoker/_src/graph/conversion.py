@@ -1,4 +1,15 @@
-"""From Python values to tensors, by TensorFlow's rules: a value is converted, a tensor's dtype is never changed."""
+"""From Python values to tensors, by TensorFlow's rules: a value is converted, a tensor's dtype is never changed.
+
+Conversion functions are tried from the lowest priority on, those of one priority in the order in which they were registered, until one does
+not return NotImplemented. How closely a function's type fits the value does not count. The library's own:
+
+    0     RaggedTensor, which is refused
+    10    variables
+    50    shapes; IndexedSlices, which become dense
+    99    lists and tuples that hold tensors
+    100   what programs register, by default
+    200   everything else, as a constant
+"""
 
 from __future__ import annotations
 
@@ -19,6 +30,8 @@ _cache: dict[type, list[Converter]] = {}
 
 def register_tensor_conversion_function(base_type: Any, conversion_func: Converter, priority: int = 100) -> None:
     """Registers `conversion_func(value, dtype, name, as_ref)` for instances of `base_type`; lower priority first.
+
+    The function may return NotImplemented to leave a value to the next one.
 
     Raises:
         TypeError: `base_type` is not a type (or tuple of types), or the function is not callable.

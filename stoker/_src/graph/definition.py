@@ -80,6 +80,7 @@ from stoker._src.graph.planning import (  # noqa: F401  (the same)
     Planning,
     Trait,
 )
+from stoker._src.graph.runtime_hooks import hooks
 from stoker._src.graph.shape_rules import all_merged, broadcasting, merged, scalar, unchanged  # noqa: F401  (the same)
 from stoker._src.graph.signature import Arg, Signature, read_signature
 
@@ -268,6 +269,15 @@ class OpDefinition(Signature):
         self.planning.lower = function
         return self
 
+    def elements(self, function: Callable[..., list[Any]]) -> OpDefinition:
+        """Registers what an op on lists says of the shapes of elements: `function(op, shape_of, elements_of)`.
+
+        Returns a shape for each output: that of all elements of a list that the op makes (None for an empty list), or that of a tensor.
+        `elements_of(tensor)` tells the same of the lists among the inputs.
+        """
+        self.planning.elements = function
+        return self
+
     def exchange(self, maker: OpDefinition) -> Callable[[Kernel], Kernel]:
         """Registers when this op may come before `maker`, whose result is its first input, instead of after it.
 
@@ -328,7 +338,7 @@ class OpDefinition(Signature):
     # -- using it ------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
-        return _apply(self, args, kwargs, name)
+        return hooks.apply(self, args, kwargs, name)
 
     def _guarded(self, kernel: Kernel) -> Kernel:
         if any(arg.reform for arg in self.inputs):
@@ -442,12 +452,3 @@ def find_definition(name: str) -> OpDefinition | None:
 def all_definitions() -> dict[str, OpDefinition]:
     """Every op, by name."""
     return dict(_REGISTRY)
-
-
-# Set by graph/apply.py, which needs the Graph; definitions are read before there is one.
-_apply: Callable[..., Any] = lambda *_: None  # noqa: E731
-
-
-def set_apply(function: Callable[..., Any]) -> None:
-    global _apply
-    _apply = function

@@ -262,7 +262,8 @@ class FuncGraph(Graph):
 
 def note_handle(inner: Tensor, outer: Any) -> None:
     """What is known of a resource beyond its dtype goes with the handle into the function."""
-    if outer.dtype.base_dtype not in (dtypes.resource, dtypes.variant):
+    base = outer.dtype.base_dtype
+    if base not in (dtypes.resource, dtypes.variant) and not (base is dtypes.string and outer.dtype._is_ref_dtype):
         return
     noted = getattr(outer, "handle_shape", None)
     noted_dtype = getattr(outer, "handle_dtype", None)
@@ -277,6 +278,8 @@ def note_handle(inner: Tensor, outer: Any) -> None:
     variable = getattr(outer, "variable", None)
     if variable is not None:
         inner.variable = variable  # type: ignore[attr-defined]
+    elif not getattr(outer, "is_eager", False):
+        inner.made_by = getattr(outer, "made_by", outer.op)  # type: ignore[attr-defined]
 
 
 class Function:

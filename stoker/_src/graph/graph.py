@@ -10,15 +10,18 @@ from typing import Any
 
 from stoker._src.base.devices import DeviceSpec, canonical_name, merge_device
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.faults import own_fault
 from stoker._src.base.shapes import UNKNOWN_SHAPE
 from stoker._src.formats.protos import VersionDef
 from stoker._src.graph import context
+from stoker._src.graph.create_op import check_inputs, complete_attrs, definition_of
 from stoker._src.graph.definition import OpDefinition, find_definition
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.interchange.graph_def import graph_def_of
 from stoker._src.graph.interchange.node_def import PRODUCER_VERSION
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.source_lines import user_frames
+from stoker._src.graph.stacks import NameScope, Stacks
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Operation, Tensor
 
@@ -44,10 +47,8 @@ class Graph:
         self._ops: list[Operation] = []
         self._by_name: dict[str, Operation] = {}
         self._names_in_use: dict[str, int] = {}
-        self._scope = ""
-        self._controllers: list[_Controller] = []
-        self._devices: list[Any] = []
-        self._colocation: list[Operation] = []
+        self._name_scope = NameScope()
+        self._stacks = Stacks()
         self._attr_overrides: dict[str, Any] = {}
         self._gradient_overrides: dict[str, str] = {}
         self._collections: dict[Any, list[Any]] = {}
@@ -60,6 +61,47 @@ class Graph:
         self._container = ""
         self.changes = 0
         """Grows with every change to existing nodes; plans made before are stale."""
+
+    # -- what the blocks around new ops say ----------------------------------------------------------------------
+
+    @property
+    def _scope(self) -> str:
+        return self._name_scope.current
+
+    @_scope.setter
+    def _scope(self, scope: str) -> None:
+        self._name_scope.current = scope
+
+    @property
+    def _controllers(self) -> list[_Controller]:
+        return self._stacks.controllers
+
+    @_controllers.setter
+    def _controllers(self, controllers: list[_Controller]) -> None:
+        self._stacks.controllers = controllers
+
+    @property
+    def _devices(self) -> list[Any]:
+        return self._stacks.devices
+
+    @_devices.setter
+    def _devices(self, devices: list[Any]) -> None:
+        self._stacks.devices = devices
+
+    @property
+    def _colocation(self) -> list[Operation]:
+        return self._stacks.colocation
+
+    @_colocation.setter
+    def _colocation(self, colocation: list[Operation]) -> None:
+        self._stacks.colocation = colocation
+
+    def switch_to_thread_local(self) -> None:
+        """Makes the blocks of devices, control dependencies and colocation each thread's own; name scopes always are.
+
+        A thread starts with the blocks that were open at this call.
+        """
+        self._stacks = self._stacks.per_thread()
 
     # -- adding nodes --------------------------------------------------------------------------------------------
 
@@ -91,7 +133,11 @@ class Graph:
                     f"{error.message} (node '{name}', op {definition.name}, input shapes: {found})"
                 ) from error
             shapes = [UNKNOWN_SHAPE] * len(op.outputs)
-        except (LookupError, ArithmeticError, TypeError, AttributeError, MemoryError) as error:
+        except (LookupError, ArithmeticError, TypeError, AttributeError, NameError, MemoryError) as error:
+            # A TypeError may come of values of another rank than the rule relies on.
+            fault = None if isinstance(error, TypeError) else own_fault(error, op)
+            if fault is not None:
+                raise fault from error
             # A rule that relies on more than it checks.
             found = ", ".join(str(tensor.static_shape) for tensor in inputs)
             if not definition.shape_rule.late:
@@ -102,11 +148,58 @@ class Graph:
         for tensor, shape in zip(op.outputs, shapes):
             tensor._static_shape = shape
         self._register(op)
-        if self._devices or self._colocation:
+        stacks = self._stacks
+        if stacks.devices or stacks.colocation:
             self._place(op)
         for tape in tapes.active:
             tape.record(op)
         return op
+
+    def create_op(
+        self,
+        op_type: str,
+        inputs: Any,
+        dtypes: Any = None,
+        input_types: Any = None,
+        name: str | None = None,
+        attrs: Any = None,
+        op_def: Any = None,
+        compute_shapes: bool = True,
+        compute_device: bool = True,
+    ) -> Operation:
+        """Adds a node of type `op_type`.
+
+        Args:
+            op_type: the name of the op.
+            inputs: its input tensors, in one flat list.
+            dtypes: of its outputs; they follow from the op, whatever is said here.
+            input_types: the dtypes that the inputs must have.
+            name: the op's name; one that ends in a slash is taken as it is, without scope or suffix.
+            attrs: AttrValue messages by name; what the inputs tell and what has a default may be left out.
+            op_def: the op's OpDef, which is known from `op_type`.
+            compute_shapes: without effect: shapes are always computed.
+            compute_device: False leaves the op out of the `device` blocks around it.
+
+        Raises:
+            TypeError: inputs that are no tensors, or not of `input_types`.
+            ValueError: attributes that are missing, or inputs that do not fit.
+            NotFoundError: there is no such op. (It is a RuntimeError, too.)
+        """
+        del dtypes, op_def, compute_shapes
+        inputs = list(inputs)
+        check_inputs(op_type, inputs, input_types)
+        if self._finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified.")
+        definition = definition_of(op_type)
+        unique = self.op_name(name, op_type)
+        complete = complete_attrs(definition, inputs, attrs, self._functions)
+        if compute_device:
+            return self.add(definition, inputs, complete, unique)
+        devices, self._devices = self._devices, []
+        try:
+            return self.add(definition, inputs, complete, unique)
+        finally:
+            self._devices = devices
 
     def _register(self, op: Operation) -> None:
         op._id = len(self._ops)
@@ -116,7 +209,7 @@ class Graph:
             tensor._consumers.append(op)
         for control in op._control_inputs:
             control._control_outputs.append(op)
-        for controller in self._controllers:
+        for controller in self._stacks.controllers:
             controller.seen.add(op)
 
     @contextmanager
@@ -147,11 +240,12 @@ class Graph:
 
     def _control_inputs_for(self, inputs: list[Tensor]) -> list[Operation]:
         """What the open blocks ask for, less what an input already waits for (as TensorFlow prunes it)."""
-        if not self._controllers:
+        controllers = self._stacks.controllers
+        if not controllers:
             return []
         found: list[Operation] = []
         input_ops = {tensor.op for tensor in inputs}
-        for controller in self._controllers:
+        for controller in controllers:
             if not controller.seen.isdisjoint(input_ops):
                 continue
             found.extend(op for op in controller.inputs if op not in input_ops and op not in found)
@@ -178,8 +272,9 @@ class Graph:
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
         """`name` inside the current scope, with a suffix when it is taken. Case does not distinguish names."""
-        if self._scope:
-            name = f"{self._scope}/{name}"
+        scope = self._name_scope.current
+        if scope:
+            name = f"{scope}/{name}"
         key = name.lower()
         count = self._names_in_use.get(key, 0)
         if mark_as_used:
@@ -203,7 +298,7 @@ class Graph:
         if name and name[-1:] == "/":
             return name[:-1]
         name = name or op_type
-        if not (_OP_NAME if not self._scope else _SCOPE_NAME).match(name):
+        if not (_SCOPE_NAME if self._name_scope.current else _OP_NAME).match(name):
             raise ValueError(f"'{name}' is not a valid node name")
         return self.unique_name(name)
 
@@ -564,6 +659,3 @@ def enter_session(session: Any) -> Iterator[Any]:
         yield session
     finally:
         _sessions.stack.remove(session)
-
-
-context.set_graph_factory(Graph)

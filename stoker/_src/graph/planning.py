@@ -42,6 +42,9 @@ class Planning:
     exchanges: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # by the op that it may come before
     of_numbers: Callable[[Any], bool] | None = None  # whether a node only puts scalars side by side
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also takes as tensors of a GPU
+    elements: Callable[..., list[Any]] | None = (
+        None  # the shapes of the elements of lists, and of what is taken out of them
+    )
     batch: tuple[Callable[[Any], Any], Kernel] | None = None  # which nodes can be one call, and the kernel for many
     rows: Callable[[Any, list[Any]], Any] | None = None  # the op over many rows at once, where it is not elementwise
     deals: Kernel | None = None  # several runs of a blocking op that gives something, in one call

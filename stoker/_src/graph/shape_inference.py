@@ -12,16 +12,9 @@ import numpy as np
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.definition import ShapeRule
+from stoker._src.graph.runtime_hooks import hooks
 from stoker._src.graph.static_values import constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
-
-# Runs a kernel on fully known shapes without data; set by the ops room, which knows torch's meta device.
-_shapes_by_kernel: Callable[[Operation], list[Shape] | None] = lambda op: None  # noqa: E731
-
-
-def set_shapes_by_kernel(function: Callable[[Operation], list[Shape] | None]) -> None:
-    global _shapes_by_kernel
-    _shapes_by_kernel = function
 
 
 def infer_shapes(
@@ -45,7 +38,7 @@ def infer_shapes(
         definition.check_lengths([shape_of(tensor) for tensor in op._inputs], op.attrs)
     if infer is None:
         if op.outputs and all(tensor.static_shape.known for tensor in op._inputs):
-            shapes = _shapes_by_kernel(op)
+            shapes = hooks.shapes_by_kernel(op)
             if shapes is not None:
                 return shapes
         return [UNKNOWN_SHAPE] * len(op.outputs)

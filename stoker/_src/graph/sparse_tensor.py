@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Sequence
 from typing import Any
 
-from stoker._src.base import dtypes, nest
+import numpy as np
+
+from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.export import export, export_constant
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
-from stoker._src.graph import context, type_spec
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.static_values import constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor, _default_session
+from stoker._src.graph.tensor_spec import ShapedSpec, TensorSpec
+from stoker._src.graph.type_spec import Column, Hold, Reader, describes, fed_parts
 
 SparseTensorValue = namedtuple("SparseTensorValue", ["indices", "values", "dense_shape"])
 SparseTensorValue.__doc__ = "What a run gives for a SparseTensor: three arrays."
@@ -145,16 +151,122 @@ class SparseTensor:
     __repr__ = __str__
 
 
-def _rebuild(instance: SparseTensor, parts: Any) -> Any:
-    indices, values, dense_shape = parts
-    if all(isinstance(part, Tensor) for part in parts):
+@export("SparseTensorSpec")
+@describes(SparseTensor, plain=(SparseTensorValue,))
+class SparseTensorSpec(ShapedSpec):
+    """Describes SparseTensors by their dense shape and the dtype of their values."""
+
+    __slots__ = ()
+
+    def __init__(self, shape: Any = None, dtype: Any = dtypes.float32) -> None:
+        self._shape = TensorShape(as_shape(shape))
+        self._dtype = as_dtype(dtype).base_dtype
+
+    @classmethod
+    def from_value(cls, value: Any) -> SparseTensorSpec:
+        """The spec of a SparseTensor or SparseTensorValue.
+
+        Raises:
+            TypeError: something else.
+        """
+        if isinstance(value, SparseTensor):
+            return cls(value.shape, value.dtype)
+        if isinstance(value, SparseTensorValue):
+            return cls(
+                [int(size) for size in np.asarray(value.dense_shape)], convert_to_tensor(value.values).dtype.base_dtype
+            )
+        raise TypeError(f"Expected SparseTensor or SparseTensorValue. Received: {value!r}")
+
+    _of = from_value
+
+    @property
+    def value_type(self) -> type[SparseTensor]:
+        return SparseTensor
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self._shape, self._dtype
+
+    @property
+    def _component_specs(self) -> list[TensorSpec]:
+        rank = self.static_shape.rank
+        return [
+            TensorSpec([None, rank], dtypes.int64),
+            TensorSpec([None], self._dtype),
+            TensorSpec([rank], dtypes.int64),
+        ]
+
+    def _to_components(self, value: Any) -> list[Any]:
+        sparse = SparseTensor.from_value(value)
+        return [sparse.indices, sparse.values, sparse.dense_shape]
+
+    def _from_components(self, components: Any) -> SparseTensor:
+        return SparseTensor(*components)
+
+    @classmethod
+    def _parts(cls, value: SparseTensor) -> list[Any]:
+        return [value.indices, value.values, value.dense_shape]
+
+    @classmethod
+    def _with_parts(cls, value: SparseTensor, parts: Sequence[Any]) -> Any:
+        """Tensors make a SparseTensor, arrays and whatever else stands for them a SparseTensorValue."""
+        kind = SparseTensor if all(isinstance(part, Tensor) for part in parts) else SparseTensorValue
+        return kind(*parts)
+
+    @classmethod
+    def _fed(cls, key: SparseTensor, value: Any) -> Sequence[Any]:
+        return fed_parts(key, SparseTensorValue._fields, value)
+
+    @classmethod
+    def _fetched(cls, value: SparseTensor, arrays: Sequence[Any]) -> Any:
+        return SparseTensorValue(*arrays)
+
+    @classmethod
+    def _differentiated(cls, value: SparseTensor) -> list[Any]:
+        return [value.values]
+
+    @classmethod
+    def _gradient(cls, value: SparseTensor, gradients: Sequence[Any]) -> Any:
+        found = gradients[0]
+        return None if found is None else value.with_values(convert_to_tensor(found))
+
+    # -- rows: each is kept as a message; those of all rows together make the whole, as large as the largest row
+
+    def _batch(self, batch_size: int | None) -> SparseTensorSpec:
+        return SparseTensorSpec(TensorShape([batch_size]).concatenate(self._shape), self._dtype)
+
+    def _unbatch(self) -> SparseTensorSpec:
+        return SparseTensorSpec(self._shape[1:], self._dtype)
+
+    @classmethod
+    def _row_count(cls, value: SparseTensor) -> Any:
+        return ops.cast(value.dense_shape[0], dtypes.int32)
+
+    @classmethod
+    def _row_reader(cls, value: SparseTensor, hold: Hold) -> Reader:
+        messages = ops.SerializeManySparse(value.indices, value.values, value.dense_shape, out_type=dtypes.variant)
+        read, row = hold(messages), cls.from_value(value)._unbatch()
+        return lambda i: row._from_messages(read(i))
+
+    def _from_messages(self, messages: Any) -> SparseTensor:
+        indices, values, dense_shape = ops.DeserializeSparse(messages, dtype=self._dtype)
+        rank = self.static_shape.rank
+        indices.set_shape([None, rank])
+        dense_shape.set_shape([rank])
         return SparseTensor(indices, values, dense_shape)
-    return SparseTensorValue(indices, values, dense_shape)
 
+    def _checked_row(self, value: Any) -> SparseTensor:
+        if not isinstance(value, SparseTensor) or value.dtype.base_dtype is not self._dtype:
+            raise TypeError(f"fn_output_signature says {self} but fn returned {value}.")
+        return value
 
-nest.register_composite(
-    SparseTensor, lambda sparse: [sparse.indices, sparse.values, sparse.dense_shape], _rebuild, type_spec.alike
-)
+    def _row_columns(self) -> list[Column]:
+        return [Column(dtypes.variant, [3])]
+
+    def _to_columns(self, row: SparseTensor) -> list[Any]:
+        return [ops.SerializeSparse(row.indices, row.values, row.dense_shape, out_type=dtypes.variant)]
+
+    def _from_columns(self, columns: Sequence[Any]) -> SparseTensor:
+        return self._batch(None)._from_messages(columns[0])
 
 
 @export(v1="convert_to_tensor_or_sparse_tensor")

@@ -10,19 +10,12 @@ import numpy as np
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape, TensorShape
 from stoker._src.graph.definition import STATEFUL
+from stoker._src.graph.runtime_hooks import hooks
 from stoker._src.graph.tensor import Operation, Tensor
 
 _UNKNOWN: Any = object()
 _MOST_DIMENSIONS = 254
 _LIMIT = 4096  # elements: what is worth computing while a graph is built
-
-# Runs a pure kernel on arrays: (op, arrays) -> arrays or None. Set by the ops room.
-_evaluate: Callable[[Operation, list[np.ndarray]], list[np.ndarray] | None] = lambda op, arrays: None  # noqa: E731
-
-
-def set_evaluate(function: Callable[[Operation, list[np.ndarray]], list[np.ndarray] | None]) -> None:
-    global _evaluate
-    _evaluate = function
 
 
 def constant_value(tensor: Any, partial: bool = False) -> Any:
@@ -67,7 +60,7 @@ def _value_of(op: Operation, depth: int) -> Any:
                 return _UNKNOWN  # an input may become known by set_shape: not remembered
             arrays.append(value[tensor.value_index])
         if sum(array.size for array in arrays) <= _LIMIT:
-            results = _evaluate(op, arrays)
+            results = hooks.evaluate(op, arrays)
             found = _UNKNOWN if results is None else results
     if found is not _UNKNOWN:
         op.static_value = found

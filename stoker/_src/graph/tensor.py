@@ -24,6 +24,8 @@ class Operation:
     `get_attr`, `run`) are TensorFlow's.
     """
 
+    stated_elements: int | None = None  # of a constant: how many elements were given, the last of which fills the shape
+
     def __init__(
         self,
         graph: Graph,
@@ -98,6 +100,7 @@ class Operation:
         return public_value(self.attrs[name])
 
     def _set_attr(self, name: str, value: Any) -> None:
+        self.stated_elements = None
         self.attrs[name] = from_attr_value(value) if hasattr(value, "SerializeToString") else value
 
     @property

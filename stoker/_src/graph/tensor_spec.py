@@ -1,25 +1,29 @@
-"""`TensorSpec`: the shape, dtype and name that a tensor must have; the specs of sparse tensors and of slices."""
+"""`TensorSpec`: the shape, dtype and name that a tensor must have; `ShapedSpec`, from which specs of composites derive; `NoneTensorSpec`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from stoker._src.base import dtypes
+from stoker._src.base import dtypes, nest
 from stoker._src.base.dtypes import DType, as_dtype
+from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
 from stoker._src.formats import protos
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.indexed_slices import IndexedSlices
-from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
+from stoker._src.graph.late_binding import ops
 from stoker._src.graph.tensor import Tensor
-from stoker._src.graph.type_spec import CompositeSpec, TypeSpec, dtype_of, register_type_spec
+from stoker._src.graph.type_spec import BatchableTypeSpec, Column, Hold, Reader, TypeSpec, describes
+
+_PLAIN = (str, bytes, bool, int, float, complex, list, tuple, np.ndarray, np.generic)
 
 
 @export("TensorSpec")
-class TensorSpec(TypeSpec):
+@describes(plain=(Tensor, *_PLAIN))
+class TensorSpec(BatchableTypeSpec):
     """Describes tensors: every tensor of a compatible shape and the same dtype fits."""
 
     __slots__ = ("_dtype", "_name", "_shape")
@@ -73,6 +77,57 @@ class TensorSpec(TypeSpec):
     def _from_components(self, components: Any) -> Any:
         return components
 
+    @classmethod
+    def _of(cls, value: Any) -> TensorSpec | None:
+        """Of a plain value the spec of the tensor that it becomes."""
+        try:
+            tensor = value if isinstance(value, Tensor) else convert_to_tensor(value)
+        except (TypeError, ValueError):
+            return None
+        return TensorSpec(tensor.static_shape, tensor.dtype)
+
+    # -- rows
+
+    def _batch(self, batch_size: int | None) -> TensorSpec:
+        dims = self._shape.dims
+        return TensorSpec(None if dims is None else (batch_size, *dims), self._dtype, self._name)
+
+    def _unbatch(self) -> TensorSpec:
+        dims = self._shape.dims
+        return TensorSpec(None if dims is None else dims[1:], self._dtype, self._name)
+
+    @classmethod
+    def _static_rows(cls, value: Any) -> Shape:
+        return value.static_shape
+
+    @classmethod
+    def _row_count(cls, value: Any) -> Any:
+        return ops.shape(value)[0]
+
+    @classmethod
+    def _row_reader(cls, value: Any, hold: Hold) -> Reader:
+        return hold(value)
+
+    def _checked_row(self, value: Any) -> Tensor:
+        value = convert_to_tensor(value, dtype_hint=self._dtype)
+        if value.dtype.base_dtype is not self._dtype:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"fn_output_signature says {self._dtype.name} but fn returned {value.dtype.base_dtype.name}: pass "
+                "`fn_output_signature` (or `dtype`) when fn changes the dtype.",
+            )
+        return value
+
+    def _row_columns(self) -> list[Column]:
+        return [Column(self._dtype, None if self._shape.dims is None else self._shape)]
+
+    def _to_columns(self, row: Tensor) -> list[Any]:
+        return [row]
+
+    def _from_columns(self, columns: Sequence[Any]) -> Any:
+        return columns[0]
+
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
         """Whether a tensor or spec has this dtype and a shape that may be this one."""
         other = spec_or_tensor
@@ -106,8 +161,11 @@ class TensorSpec(TypeSpec):
         return f"TensorSpec(shape={self.shape}, dtype={self._dtype!r}, name={self._name!r})"
 
 
-class ShapedSpec(CompositeSpec):
-    """A spec of composites that have one shape and one dtype."""
+nest.register_leaf(TensorSpec)
+
+
+class ShapedSpec(BatchableTypeSpec):
+    """A spec of composites that have one shape and one dtype, and whose rows are of the same kind."""
 
     __slots__ = ("_dtype", "_shape")
 
@@ -123,117 +181,49 @@ class ShapedSpec(CompositeSpec):
     def dtype(self) -> DType:
         return self._dtype
 
+    @classmethod
+    def _static_rows(cls, value: Any) -> Shape:
+        return as_shape(value.shape)
 
-@export("SparseTensorSpec")
-class SparseTensorSpec(ShapedSpec):
-    """Describes SparseTensors by their dense shape and the dtype of their values."""
+
+@export("NoneTensorSpec")
+@describes(plain=(type(None),))
+class NoneTensorSpec(TypeSpec):
+    """The spec of None."""
 
     __slots__ = ()
 
-    def __init__(self, shape: Any = None, dtype: Any = dtypes.float32) -> None:
-        self._shape = TensorShape(as_shape(shape))
-        self._dtype = as_dtype(dtype).base_dtype
+    @staticmethod
+    def from_value(value: Any) -> NoneTensorSpec:
+        return NoneTensorSpec()
 
     @classmethod
-    def from_value(cls, value: Any) -> SparseTensorSpec:
-        """The spec of a SparseTensor or SparseTensorValue.
+    def _of(cls, value: Any) -> NoneTensorSpec:
+        return cls.from_value(value)
+
+    @property
+    def value_type(self) -> Any:
+        return type(None)
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return ()
+
+    @property
+    def _component_specs(self) -> list[Any]:
+        return []
+
+    def _to_components(self, value: None) -> list[Any]:
+        return []
+
+    def _from_components(self, components: Any) -> None:
+        return None
+
+    def most_specific_compatible_shape(self, other: NoneTensorSpec) -> NoneTensorSpec:
+        """Nothing but None has this type.
 
         Raises:
-            TypeError: something else.
+            ValueError: another spec.
         """
-        if isinstance(value, SparseTensor):
-            return cls(value.shape, value.dtype)
-        if isinstance(value, SparseTensorValue):
-            return cls([int(size) for size in np.asarray(value.dense_shape)], dtype_of(convert_to_tensor(value.values)))
-        raise TypeError(f"Expected SparseTensor or SparseTensorValue. Received: {value!r}")
-
-    @property
-    def value_type(self) -> type[SparseTensor]:
-        return SparseTensor
-
-    def _serialize(self) -> tuple[Any, ...]:
-        return self._shape, self._dtype
-
-    @property
-    def _component_specs(self) -> list[TensorSpec]:
-        rank = self.static_shape.rank
-        return [
-            TensorSpec([None, rank], dtypes.int64),
-            TensorSpec([None], self._dtype),
-            TensorSpec([rank], dtypes.int64),
-        ]
-
-    def _to_components(self, value: Any) -> list[Any]:
-        sparse = SparseTensor.from_value(value)
-        return [sparse.indices, sparse.values, sparse.dense_shape]
-
-    def _from_components(self, components: Any) -> SparseTensor:
-        return SparseTensor(*components)
-
-
-@export("IndexedSlicesSpec")
-class IndexedSlicesSpec(CompositeSpec):
-    """Describes IndexedSlices: the dense shape, the dtypes of the parts, and how many indices there are."""
-
-    __slots__ = ("_dense_shape_dtype", "_indices_dtype", "_indices_shape", "_shape", "_values_dtype")
-
-    def __init__(
-        self,
-        shape: Any = None,
-        dtype: Any = dtypes.float32,
-        indices_dtype: Any = dtypes.int64,
-        dense_shape_dtype: Any = None,
-        indices_shape: Any = None,
-    ) -> None:
-        self._shape = TensorShape(as_shape(shape))
-        self._values_dtype = as_dtype(dtype).base_dtype
-        self._indices_dtype = as_dtype(indices_dtype).base_dtype
-        self._dense_shape_dtype = None if dense_shape_dtype is None else as_dtype(dense_shape_dtype).base_dtype
-        self._indices_shape = TensorShape(as_shape(indices_shape).of_rank(1))
-
-    @property
-    def value_type(self) -> type[IndexedSlices]:
-        return IndexedSlices
-
-    def _serialize(self) -> tuple[Any, ...]:
-        return self._shape, self._values_dtype, self._indices_dtype, self._dense_shape_dtype, self._indices_shape
-
-    @property
-    def _component_specs(self) -> tuple[TensorSpec, ...]:
-        shape, count = as_shape(self._shape), as_shape(self._indices_shape)
-        rows = Shape(None) if shape.dims is None else Shape((count[0], *shape.dims[1:]))
-        specs = [TensorSpec(rows, self._values_dtype), TensorSpec(count, self._indices_dtype)]
-        if self._dense_shape_dtype is not None:
-            specs.append(TensorSpec([shape.rank], self._dense_shape_dtype))
-        return tuple(specs)  # not a list, by which TensorFlow tells it from other specs
-
-    def _to_components(self, value: IndexedSlices) -> list[Any]:
-        return [value.values, value.indices, *([] if value.dense_shape is None else [value.dense_shape])]
-
-    def _from_components(self, components: Any) -> IndexedSlices:
-        return IndexedSlices(*components)
-
-
-def _slices_spec(value: IndexedSlices) -> IndexedSlicesSpec:
-    rest = value.values.static_shape.dims
-    if value.dense_shape is not None:
-        shape: Any = value.shape
-    else:
-        shape = None if rest is None else (None, *rest[1:])
-    dense = None if value.dense_shape is None else dtype_of(value.dense_shape)
-    return IndexedSlicesSpec(shape, value.dtype, dtype_of(value.indices), dense, value.indices.static_shape)
-
-
-def _plain_spec(value: Any) -> TensorSpec | None:
-    """The spec of the tensor that a plain value becomes; None where it becomes none."""
-    try:
-        tensor = convert_to_tensor(value)
-    except (TypeError, ValueError):
-        return None
-    return TensorSpec(tensor.static_shape, tensor.dtype)
-
-
-register_type_spec((str, bytes, bool, int, float, complex, list, tuple, np.ndarray, np.generic), _plain_spec)  # type: ignore[arg-type]
-register_type_spec(Tensor, lambda tensor: TensorSpec(tensor.static_shape, tensor.dtype))
-register_type_spec((SparseTensor, SparseTensorValue), SparseTensorSpec.from_value)  # type: ignore[arg-type]
-register_type_spec(IndexedSlices, _slices_spec)
+        if type(other) is not NoneTensorSpec:
+            raise ValueError(f"No `TypeSpec` is compatible with both {self} and {other}")
+        return self

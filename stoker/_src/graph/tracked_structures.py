@@ -101,7 +101,7 @@ class ListWrapper(Trackable, list[Any]):
         for value in list(values):
             self.append(value)
 
-    def __iadd__(self, values: Iterable[Any]) -> ListWrapper:  # type: ignore[override, misc]
+    def __iadd__(self, values: Iterable[Any]) -> ListWrapper:
         self.extend(values)
         return self
 

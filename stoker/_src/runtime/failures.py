@@ -15,6 +15,7 @@ from stoker._src.base.errors import (
     ResourceExhaustedError,
     UnimplementedError,
 )
+from stoker._src.base.faults import own_fault
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Kernel, ShapeRule
 from stoker._src.graph.tensor import Operation
@@ -39,6 +40,11 @@ def explain_failure(error: BaseException, op: Any, values: list[Any] | None = No
         if better is not None:
             better._op = node
             return better
+    fault = None if _is_misfit(error, op, values) else own_fault(error, op)
+    if fault is not None:
+        if isinstance(fault, OpError):
+            fault._op = node
+        return fault
     name = "" if op is None else f"{op.type}: "
     described = "" if values is None else f" (inputs: {', '.join(describe_value(value) for value in values)})"
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _wants_memory(error):
@@ -56,6 +62,16 @@ def explain_failure(error: BaseException, op: Any, values: list[Any] | None = No
 
 # What kernels raise where inputs are of other ranks, sizes or kinds than they rely on.
 _MISFITS = (RuntimeError, TypeError, IndexError, ArithmeticError, AttributeError)
+
+
+def _is_misfit(error: Exception, op: Any, values: list[Any] | None) -> bool:
+    """Whether a kernel was given a list where it wants a single number (or the other way round), or strings for numbers."""
+    if op is None:
+        return False
+    if isinstance(error, TypeError):
+        return "'list'" in str(error) and any(arg.host for arg in op.definition.inputs)
+    strings = isinstance(error, AttributeError) and str(error).startswith("'numpy.ndarray' object has no attribute")
+    return strings and any(isinstance(value, np.ndarray) for value in values or ())
 
 
 def _wants_memory(error: Exception) -> bool:

@@ -12,6 +12,7 @@ from stoker._src.base import dtypes, nest
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape, TensorShape
 from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.type_spec import composite_spec
 from stoker._src.ops.array.constants import _bytes_array
 from stoker._src.ops.resources.session_tensors import TensorHandle
 from stoker._src.ops.support.values import from_numpy, torch_dtype
@@ -101,14 +102,6 @@ def _check_shape(tensor: Tensor, shape: Any) -> None:
         )
 
 
-# (type, expand): composite feeds, as SparseTensor; expand(key, value) -> [(tensor, value), ...].
-_COMPOSITES: list[tuple[type, Callable[[Any, Any], list[tuple[Any, Any]]]]] = []
-
-
-def register_composite_feed(kind: type, expand: Callable[[Any, Any], list[tuple[Any, Any]]]) -> None:
-    _COMPOSITES.append((kind, expand))
-
-
 def expand_feeds(graph: Any, feed_dict: Any) -> Any:
     """The feeds with nested keys (a state tuple) and composite ones (a SparseTensor) replaced by the tensors in them.
 
@@ -124,13 +117,28 @@ def expand_feeds(graph: Any, feed_dict: Any) -> Any:
         feed_dict = nest.flatten_dict_items(
             {key: nest.map_structure(lambda leaf: None, key) if v is None else v for key, v in feed_dict.items()}
         )
-    if not any(isinstance(key, kind) for key in feed_dict for kind, _ in _COMPOSITES):
+    if not any(map(_composite, feed_dict)):
         return feed_dict
     expanded: dict[Any, Any] = {}
     for key, value in feed_dict.items():
-        found = next((expand for kind, expand in _COMPOSITES if isinstance(key, kind)), None)
-        if found is None:
-            expanded[key] = value
-        else:
-            expanded.update(found(key, value))
+        _expand(key, value, expanded)
     return expanded
+
+
+def _composite(key: Any) -> Any:
+    """The spec class of a key that is fed by its parts."""
+    spec = composite_spec(key)
+    return spec if spec is not None and spec._runs else None
+
+
+def _expand(key: Any, value: Any, into: dict[Any, Any]) -> None:
+    spec = _composite(key)
+    if spec is None:
+        into[key] = value
+        return
+    parts = spec._parts(key)
+    values = (
+        [None] * len(parts) if value is None else spec._fed(key, value)
+    )  # None: a plan is asked for, without values
+    for part, each in zip(parts, values):
+        _expand(part, each, into)

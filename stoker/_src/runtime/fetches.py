@@ -7,25 +7,9 @@ from typing import Any
 
 from stoker._src.base.errors import InaccessibleTensorError
 from stoker._src.graph.graph import Graph
-from stoker._src.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.graph.type_spec import composite_spec
 from stoker._src.ops.resources import session_tensors
-
-# (type, expand): composite fetches, as SparseTensor and IndexedSlices; expand(value) -> (parts, rebuild).
-_COMPOSITES: list[tuple[type, Callable[[Any], tuple[list[Any], Callable[[list[Any]], Any]]]]] = []
-
-
-def register_composite_fetch(kind: type, expand: Callable[[Any], tuple[list[Any], Callable[[list[Any]], Any]]]) -> None:
-    _COMPOSITES.append((kind, expand))
-
-
-def _expand_slices(slices: IndexedSlices) -> tuple[list[Any], Callable[[list[Any]], Any]]:
-    if slices.dense_shape is None:
-        return [slices.values, slices.indices], lambda parts: IndexedSlicesValue(parts[0], parts[1], None)
-    return [slices.values, slices.indices, slices.dense_shape], lambda parts: IndexedSlicesValue(*parts)
-
-
-register_composite_fetch(IndexedSlices, _expand_slices)
 
 
 class FetchPlan:
@@ -42,11 +26,10 @@ class FetchPlan:
     def _expand(self, fetch: Any) -> Callable[[list[Any]], Any]:
         if fetch is None:
             raise TypeError("Argument `fetch` = None has invalid type NoneType. Cannot be None")
-        for kind, expand in _COMPOSITES:
-            if isinstance(fetch, kind):
-                parts, rebuild = expand(fetch)
-                builders = [self._expand(part) for part in parts]
-                return lambda values: rebuild([build(values) for build in builders])
+        spec = composite_spec(fetch)
+        if spec is not None and spec._runs:
+            builders = [self._expand(part) for part in spec._parts(fetch)]
+            return lambda values: spec._fetched(fetch, [build(values) for build in builders])
         if isinstance(fetch, (list, tuple)):
             return self._sequence(fetch)
         if isinstance(fetch, Mapping):

@@ -20,7 +20,6 @@ from stoker._src.graph import context, placement_log
 from stoker._src.graph.graph import Graph, current_session, enter_session
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.values import to_numpy
-from stoker._src.runtime import composites as composites  # registers what SparseTensor and its like are made of
 from stoker._src.runtime.devices import DeviceAttributes
 from stoker._src.runtime.feeds import expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
@@ -57,6 +56,7 @@ def public(value: Any) -> Any:
     return value
 
 
+_MOST_PLANS = 512  # of one session: a program that makes fetches for ever must not fill the memory
 _partial_run_numbers = itertools.count()
 _live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
 
@@ -180,6 +180,8 @@ class BaseSession:
         with self._planning:
             plan = self._runner.plan(self._graph, fetch, feeds, _shapes_of(feed_dict))
             if key is not None:
+                if len(self._plans) >= _MOST_PLANS:
+                    self._plans.pop(next(iter(self._plans), None), None)  # the oldest; it is made again if it is needed
                 self._plans[key] = plan
         if self._config.log_device_placement or placement_log.enabled:
             self._log_placement(plan.ops)

@@ -40,6 +40,7 @@ from stoker.compat.v1 import ragged as ragged
 from stoker.compat.v1 import random as random
 from stoker.compat.v1 import raw_ops as raw_ops
 from stoker.compat.v1 import resource_loader as resource_loader
+from stoker.compat.v1 import saved_model as saved_model
 from stoker.compat.v1 import sets as sets
 from stoker.compat.v1 import signal as signal
 from stoker.compat.v1 import sparse as sparse
@@ -149,6 +150,7 @@ from stoker._src.graph.gradient_registry import not_differentiable as no_gradien
 from stoker._src.graph.gradient_registry import RegisterGradient as RegisterGradient
 from stoker._src.graph.graph import Graph as Graph
 from stoker._src.graph.indexed_slices import IndexedSlices as IndexedSlices
+from stoker._src.graph.indexed_slices import IndexedSlicesSpec as IndexedSlicesSpec
 from stoker._src.graph.indexed_slices import IndexedSlicesValue as IndexedSlicesValue
 from stoker._src.graph.interchange.importer import import_graph_def as import_graph_def
 from stoker._src.graph.keys import GraphKeys as GraphKeys
@@ -167,11 +169,11 @@ from stoker._src.graph.scopes import init_scope as init_scope
 from stoker._src.graph.scopes import NameScope as name_scope
 from stoker._src.graph.sparse_tensor import convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor
 from stoker._src.graph.sparse_tensor import SparseTensor as SparseTensor
+from stoker._src.graph.sparse_tensor import SparseTensorSpec as SparseTensorSpec
 from stoker._src.graph.sparse_tensor import SparseTensorValue as SparseTensorValue
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
-from stoker._src.graph.tensor_spec import IndexedSlicesSpec as IndexedSlicesSpec
-from stoker._src.graph.tensor_spec import SparseTensorSpec as SparseTensorSpec
+from stoker._src.graph.tensor_spec import NoneTensorSpec as NoneTensorSpec
 from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
 from stoker._src.graph.type_spec import type_spec_from_value as type_spec_from_value
 from stoker._src.graph.type_spec import TypeSpec as TypeSpec
@@ -299,10 +301,12 @@ from stoker._src.ops.control_flow.gradients import UnconnectedGradients as Uncon
 from stoker._src.ops.control_flow.grouping import group as group
 from stoker._src.ops.control_flow.grouping import no_op as no_op
 from stoker._src.ops.control_flow.grouping import tuple_v1 as tuple
+from stoker._src.ops.control_flow.optionals import OptionalSpec as OptionalSpec
 from stoker._src.ops.control_flow.python_functions import numpy_function as numpy_function
 from stoker._src.ops.control_flow.python_functions import py_func as py_func
 from stoker._src.ops.control_flow.python_functions import py_function as py_function
 from stoker._src.ops.control_flow.tensor_array import TensorArray as TensorArray
+from stoker._src.ops.control_flow.tensor_array import TensorArraySpec as TensorArraySpec
 from stoker._src.ops.io.decoding import decode_base64 as decode_base64
 from stoker._src.ops.io.decoding import decode_compressed as decode_compressed
 from stoker._src.ops.io.decoding import decode_csv_v1 as decode_csv
@@ -499,12 +503,9 @@ from stoker._src.ops.ragged.feature_specs import parse_single_sequence_example a
 from stoker._src.ops.ragged.feature_specs import SparseFeature as SparseFeature
 from stoker._src.ops.ragged.feature_specs import VarLenFeature as VarLenFeature
 from stoker._src.ops.ragged.ragged_counting import bincount_v1 as bincount
+from stoker._src.ops.ragged.ragged_spec import RaggedTensorSpec as RaggedTensorSpec
 from stoker._src.ops.ragged.ragged_strings import string_split as string_split
 from stoker._src.ops.ragged.ragged_tensor import RaggedTensor as RaggedTensor
-from stoker._src.ops.ragged.type_specs import NoneTensorSpec as NoneTensorSpec
-from stoker._src.ops.ragged.type_specs import OptionalSpec as OptionalSpec
-from stoker._src.ops.ragged.type_specs import RaggedTensorSpec as RaggedTensorSpec
-from stoker._src.ops.ragged.type_specs import TensorArraySpec as TensorArraySpec
 from stoker._src.ops.random.sampling import multinomial as multinomial
 from stoker._src.ops.random.sampling import random_crop as random_crop
 from stoker._src.ops.random.sampling import random_gamma as random_gamma
@@ -589,6 +590,12 @@ from stoker._src.ops.strings.string_ops import string_to_hash_bucket as string_t
 from stoker._src.ops.strings.string_ops import string_to_hash_bucket_fast as string_to_hash_bucket_fast
 from stoker._src.ops.strings.string_ops import string_to_hash_bucket_strong as string_to_hash_bucket_strong
 from stoker._src.ops.strings.string_ops import substr as substr
+from stoker._src.ops.summary.summary_ops import audio_summary_old as audio_summary
+from stoker._src.ops.summary.summary_ops import histogram_summary_old as histogram_summary
+from stoker._src.ops.summary.summary_ops import image_summary_old as image_summary
+from stoker._src.ops.summary.summary_ops import merge_all_summaries as merge_all_summaries
+from stoker._src.ops.summary.summary_ops import merge_summary_old as merge_summary
+from stoker._src.ops.summary.summary_ops import scalar_summary_old as scalar_summary
 from stoker._src.ops.variables.creators import variable_creator_scope as variable_creator_scope
 from stoker._src.ops.variables.creators import VariableAggregation as VariableAggregation
 from stoker._src.ops.variables.creators import VariableSynchronization as VariableSynchronization
@@ -655,3 +662,4 @@ from stoker._src.runtime.functions.wrap_function import wrap_function as wrap_fu
 from stoker._src.runtime.session import get_default_session as get_default_session
 from stoker._src.runtime.session import InteractiveSession as InteractiveSession
 from stoker._src.runtime.session import Session as Session
+from stoker._src.train.sessions.progress import ProgressHook as ProgressHook

@@ -10,6 +10,7 @@ from stoker.compat.v2 import config as config
 from stoker.compat.v2 import debugging as debugging
 from stoker.compat.v2 import dtypes as dtypes
 from stoker.compat.v2 import errors as errors
+from stoker.compat.v2 import estimator as estimator
 from stoker.compat.v2 import experimental as experimental
 from stoker.compat.v2 import graph_util as graph_util
 from stoker.compat.v2 import image as image
@@ -26,10 +27,12 @@ from stoker.compat.v2 import queue as queue
 from stoker.compat.v2 import ragged as ragged
 from stoker.compat.v2 import random as random
 from stoker.compat.v2 import raw_ops as raw_ops
+from stoker.compat.v2 import saved_model as saved_model
 from stoker.compat.v2 import sets as sets
 from stoker.compat.v2 import signal as signal
 from stoker.compat.v2 import sparse as sparse
 from stoker.compat.v2 import strings as strings
+from stoker.compat.v2 import summary as summary
 from stoker.compat.v2 import sysconfig as sysconfig
 from stoker.compat.v2 import test as test
 from stoker.compat.v2 import train as train
@@ -79,6 +82,7 @@ from stoker._src.graph.gradient_registry import not_differentiable as no_gradien
 from stoker._src.graph.gradient_registry import RegisterGradient as RegisterGradient
 from stoker._src.graph.graph import Graph as Graph
 from stoker._src.graph.indexed_slices import IndexedSlices as IndexedSlices
+from stoker._src.graph.indexed_slices import IndexedSlicesSpec as IndexedSlicesSpec
 from stoker._src.graph.interchange.importer import import_graph_def as import_graph_def
 from stoker._src.graph.public import convert_to_tensor_v2 as convert_to_tensor
 from stoker._src.graph.public import get_current_name_scope as get_current_name_scope
@@ -91,10 +95,10 @@ from stoker._src.graph.scopes import device_v2 as device
 from stoker._src.graph.scopes import init_scope as init_scope
 from stoker._src.graph.scopes import NameScopeV2 as name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor as SparseTensor
+from stoker._src.graph.sparse_tensor import SparseTensorSpec as SparseTensorSpec
 from stoker._src.graph.tensor import Operation as Operation
 from stoker._src.graph.tensor import Tensor as Tensor
-from stoker._src.graph.tensor_spec import IndexedSlicesSpec as IndexedSlicesSpec
-from stoker._src.graph.tensor_spec import SparseTensorSpec as SparseTensorSpec
+from stoker._src.graph.tensor_spec import NoneTensorSpec as NoneTensorSpec
 from stoker._src.graph.tensor_spec import TensorSpec as TensorSpec
 from stoker._src.graph.type_spec import type_spec_from_value as type_spec_from_value
 from stoker._src.graph.type_spec import TypeSpec as TypeSpec
@@ -177,9 +181,11 @@ from stoker._src.ops.control_flow.gradients import UnconnectedGradients as Uncon
 from stoker._src.ops.control_flow.grouping import group as group
 from stoker._src.ops.control_flow.grouping import no_op as no_op
 from stoker._src.ops.control_flow.grouping import tuple_v2 as tuple
+from stoker._src.ops.control_flow.optionals import OptionalSpec as OptionalSpec
 from stoker._src.ops.control_flow.python_functions import numpy_function as numpy_function
 from stoker._src.ops.control_flow.python_functions import py_function as py_function
 from stoker._src.ops.control_flow.tensor_array import TensorArray as TensorArray
+from stoker._src.ops.control_flow.tensor_array import TensorArraySpec as TensorArraySpec
 from stoker._src.ops.io.tensor_messages import make_ndarray as make_ndarray
 from stoker._src.ops.io.tensor_messages import make_tensor_proto as make_tensor_proto
 from stoker._src.ops.linalg.decompositions import eig as eig
@@ -262,11 +268,8 @@ from stoker._src.ops.math.unary_functions import sqrt as sqrt
 from stoker._src.ops.math.unary_functions import square as square
 from stoker._src.ops.math.unary_functions import tan as tan
 from stoker._src.ops.math.unary_functions import tanh as tanh
+from stoker._src.ops.ragged.ragged_spec import RaggedTensorSpec as RaggedTensorSpec
 from stoker._src.ops.ragged.ragged_tensor import RaggedTensor as RaggedTensor
-from stoker._src.ops.ragged.type_specs import NoneTensorSpec as NoneTensorSpec
-from stoker._src.ops.ragged.type_specs import OptionalSpec as OptionalSpec
-from stoker._src.ops.ragged.type_specs import RaggedTensorSpec as RaggedTensorSpec
-from stoker._src.ops.ragged.type_specs import TensorArraySpec as TensorArraySpec
 from stoker._src.ops.resources.critical_section import CriticalSection as CriticalSection
 from stoker._src.ops.sparse.sparse_features import edit_distance as edit_distance
 from stoker._src.ops.strings.numbers import as_string as as_string
@@ -285,3 +288,4 @@ from stoker._src.ops.variables.module import Module as Module
 from stoker._src.ops.variables.variables import VariableV2Form as Variable
 from stoker._src.runtime.eager.tape import GradientTape as GradientTape
 from stoker._src.runtime.functions.def_function import function as function
+from stoker._src.train.sessions.progress import ProgressHook as ProgressHook

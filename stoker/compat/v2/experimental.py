@@ -2,4 +2,4 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
-from stoker._src.ops.ragged.type_specs import Optional as Optional
+from stoker._src.ops.control_flow.optionals import Optional as Optional

@@ -6,7 +6,7 @@ import pytest
 import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
-from tests.ops.samples import Sample, booleans, c128, check_sample, f32, f64, i32, i64, samples
+from tests.ops.samples import WHEN_BUILT, Sample, booleans, c128, check_sample, f32, f64, i32, i64, samples
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
@@ -37,7 +37,7 @@ SAMPLES = [
     Sample("ExpandDims", [f64(2, 3), 1], reference=lambda x, d: x[:, None]),
     Sample("ExpandDims", [f64(), -1], reference=lambda x, d: x[None]),
     Sample("ExpandDims", [text(2), [0]], reference=lambda x, d: x[None], gradient=False),
-    Sample("ExpandDims", [f64(2), 4], raises=(InvalidArgumentError, "4")),
+    Sample("ExpandDims", [f64(2), 4], raises=(WHEN_BUILT, "4")),
     Sample("Squeeze", [f64(1, 3, 1)], reference=np.squeeze),
     Sample("Squeeze", [f64(1, 3, 1)], {"squeeze_dims": [-1]}, reference=lambda x: x[..., 0]),
     Sample("Squeeze", [text(1, 2)], reference=np.squeeze, gradient=False),
@@ -52,7 +52,7 @@ SAMPLES = [
     Sample("Reshape", [f64(2, 3), [4, -1]], raises=(InvalidArgumentError, "6")),
     Sample("Reshape", [text(2, 3), [3, 2]], reference=lambda x, s: x.reshape(3, 2), gradient=False),
     Sample("Fill", [[2, 0], u()], reference=lambda d, v: np.full((2, 0), v), gradient=False),
-    Sample("Fill", [[-1, 3], f64()], raises=(InvalidArgumentError, "-1")),
+    Sample("Fill", [[-1, 3], f64()], raises=(WHEN_BUILT, "-1")),
     Sample("Fill", [[1 << 40, 1 << 40], f64()], raises=(InvalidArgumentError, "too many elements")),
     # joining
     Sample("Pack", [[f64(2), f64(2)]], {"axis": 1}, reference=lambda xs: np.stack(xs, 1)),
@@ -89,7 +89,7 @@ SAMPLES = [
     Sample("Pad", [f64(2, 3), [[1, 0], [0, 2]]], reference=lambda x, p: np.pad(x, p)),
     Sample("Pad", [u(2, kind="uint16"), [[1, 1]]], reference=lambda x, p: np.pad(x, p), gradient=False),
     Sample("Pad", [text(2), [[1, 0]]], reference=lambda x, p: np.array([b"", *x], dtype=object), gradient=False),
-    Sample("Pad", [f64(2), [[-1, 0]]], raises=(InvalidArgumentError, "-1")),
+    Sample("Pad", [f64(2), [[-1, 0]]], raises=(WHEN_BUILT, "-1")),
     Sample(
         "PadV2",
         [f64(2, 3), [[1, 0], [0, 2]], f64()],
@@ -179,7 +179,7 @@ SAMPLES = [
         masks(0, 0, 0, 0, 1),
         raises=(InvalidArgumentError, "slice index 5 of dimension 0 out of bounds"),
     ),
-    Sample("StridedSlice", [f64(3), [0], [1], [0]], raises=(InvalidArgumentError, "non-zero")),
+    Sample("StridedSlice", [f64(3), [0], [1], [0]], raises=(WHEN_BUILT, "non-zero")),
     Sample("StridedSliceGrad", [[4, 2], [3], [0], [-2], f64(2, 2)], reference=lambda sh, b, e, s, dy: _spread(sh, dy)),
     Sample(
         "TensorStridedSliceUpdate",

@@ -9,7 +9,7 @@ import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
 from tests.ops.array.test_array import text, u
-from tests.ops.samples import Sample, booleans, c128, check_sample, f32, f64, i32, i64, samples
+from tests.ops.samples import WHEN_BUILT, Sample, booleans, c128, check_sample, f32, f64, i32, i64, samples
 
 
 def at(*values: int, kind: str = "int32") -> np.ndarray:
@@ -47,7 +47,7 @@ SAMPLES = [
     Sample("GatherV2", [f64(5), at(0, 1, 7), 0], raises=(InvalidArgumentError, r"indices\[2\] = 7 is not in \[0, 5\)")),
     Sample("GatherV2", [f64(2, 5), at(0, -1).reshape(2, 1), 1], raises=(InvalidArgumentError, r"indices\[1,0\] = -1 is not in \[0, 5\)")),
     Sample("GatherV2", [text(5), at(5), 0], raises=(InvalidArgumentError, r"indices\[0\] = 5 is not in \[0, 5\)")),
-    Sample("GatherV2", [f64(5), at(0), 1], raises=(InvalidArgumentError, "1")),
+    Sample("GatherV2", [f64(5), at(0), 1], raises=(WHEN_BUILT, "1")),
     Sample("GatherNd", [f64(3, 2), PAIRS], reference=lambda x, i: x[i[:, 0], i[:, 1]]),
     Sample("GatherNd", [f64(3, 2), at(2, 1)], reference=lambda x, i: x[2, 1], gradient=False),
     Sample("GatherNd", [f64(3, 2), at(1, 2).reshape(2, 1)], reference=lambda x, i: x[[1, 2]]),
@@ -95,11 +95,11 @@ SAMPLES = [
            reference=lambda i, d, a, b: np.where(i[:, None] == np.arange(3), a, b)),
     Sample("OneHot", [at(0, 2, kind="uint8"), 3, np.array(b"y", object), np.array(b"n", object)], {"axis": 0}, gradient=False,
            reference=lambda i, d, a, b: np.array([[b"y", b"n"], [b"n", b"n"], [b"n", b"y"]], object)),
-    Sample("OneHot", [at(0), -3, f64(), f64()], raises=(InvalidArgumentError, "-3")),
+    Sample("OneHot", [at(0), -3, f64(), f64()], raises=(WHEN_BUILT, "-3")),
     Sample("ReverseV2", [f64(2, 3), [-1]], reference=lambda x, a: x[:, ::-1]),
     Sample("ReverseV2", [u(2, 3), np.array([0, 1])], reference=lambda x, a: x[::-1, ::-1], gradient=False),
     Sample("ReverseV2", [text(3), [0]], reference=lambda x, a: x[::-1], gradient=False),
-    Sample("ReverseV2", [f64(2, 3), [1, -1]], raises=(InvalidArgumentError, "more than once")),
+    Sample("ReverseV2", [f64(2, 3), [1, -1]], raises=(WHEN_BUILT, "more than once")),
     Sample("Reverse", [f64(2, 3), [False, True]], reference=lambda x, a: x[:, ::-1]),
     Sample("ReverseSequence", [f64(2, 4, 2), at(3, 0)], {"seq_dim": 1},
            reference=lambda x, n: np.stack([np.concatenate([x[0, 2::-1], x[0, 3:]]), x[1]])),

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 import stoker.compat.v1 as tf
-
-_random = np.random.RandomState(3)
-
-
-def c(*shape):
-    return _random.randn(*shape) + 1j * _random.randn(*shape)
+from tests.ops.samples import c128 as c
 
 
 def size(x):

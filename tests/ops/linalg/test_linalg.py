@@ -9,7 +9,7 @@ import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.graph.definition import find_definition
-from tests.ops.samples import Sample, c128, check_sample, f32, f64, i32, samples
+from tests.ops.samples import WHEN_BUILT, Sample, c128, check_sample, f32, f64, i32, samples
 from tests.running import run_built
 
 
@@ -39,7 +39,7 @@ PRODUCTS = [
     Sample("MatMul", [c128(2, 3), c128(3, 4)], reference=np.matmul, gradient=False),
     Sample("MatMul", [f32(2, 0), f32(0, 3)], reference=np.matmul),
     Sample("MatMul", [f32(32, 7), f32(8, 10)], raises=(InvalidArgumentError, "7 and 8")),
-    Sample("MatMul", [f32(2), f32(2, 2)], raises=(InvalidArgumentError, "rank|shape")),
+    Sample("MatMul", [f32(2), f32(2, 2)], raises=(WHEN_BUILT, "rank|shape")),
     Sample("BatchMatMul", [f64(2, 2, 3), f64(2, 3, 2)], reference=np.matmul),
     Sample("BatchMatMulV2", [f64(2, 1, 2, 3), f64(3, 3, 2)], reference=np.matmul),
     Sample("BatchMatMulV2", [f64(2, 3), f64(2, 3, 2)], reference=np.matmul),
@@ -80,7 +80,7 @@ DIAGONALS = [
     Sample("MatrixBandPart", [f64(3, 3), np.int64(-1), np.int64(-1)], reference=lambda x, l, u: x),
     Sample("Diag", [f64(2, 3)], reference=lambda x: np.diag(x.ravel()).reshape(2, 3, 2, 3)),
     Sample("DiagPart", [f64(2, 3, 2, 3)], reference=lambda x: np.diag(x.reshape(6, 6)).reshape(2, 3)),
-    Sample("DiagPart", [f64(2, 3, 2)], raises=(InvalidArgumentError, "even")),
+    Sample("DiagPart", [f64(2, 3, 2)], raises=(WHEN_BUILT, "even")),
     Sample("MatrixDiag", [f64(2, 3)], reference=lambda x: np.stack([np.diag(r) for r in x])),
     Sample("MatrixDiagPart", [X34], reference=np.diag),
     Sample("MatrixSetDiag", [X34, f64(3)], reference=lambda x, d: x + np.concatenate([np.diag(d - np.diag(x)), np.zeros((3, 1))], 1)),

@@ -7,7 +7,7 @@ import pytest
 
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
-from tests.ops.samples import Sample, booleans, c128, check_sample, f32, f64, i32, i64, samples
+from tests.ops.samples import WHEN_BUILT, Sample, booleans, c128, check_sample, f32, f64, i32, i64, samples
 from tests.running import run_built
 
 TIES = np.array([[1.0, 3.0, 3.0], [2.0, 2.0, 0.0]])
@@ -33,7 +33,7 @@ REDUCTIONS = [
     Sample("Sum", [u64(2**64 - 1, 5), [0]], reference=lambda x, a: np.uint64(4), gradient=False),
     Sample("Sum", [np.array([100, 100], np.int8), [0]], reference=lambda x, a: np.int8(-56), gradient=False),
     Sample("Sum", [c128(2, 3), [0]], reference=lambda x, a: x.sum(0), gradient=False),
-    Sample("Sum", [f64(2, 3), [2]], raises=(InvalidArgumentError, "2")),
+    Sample("Sum", [f64(2, 3), [2]], raises=(WHEN_BUILT, "2")),
     Sample("Mean", [f64(2, 3), [0]], reference=lambda x, a: x.mean(0)),
     Sample("Mean", [f64(2, 3, 2), [0, 1]], {"keep_dims": True}, reference=lambda x, a: x.mean((0, 1), keepdims=True)),
     Sample("Mean", [np.array([7, -8, -8], np.int32), [0]], reference=lambda x, a: np.int32(-3), gradient=False),

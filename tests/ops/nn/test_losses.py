@@ -9,7 +9,7 @@ import stoker as tf2
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.ops.nn import cross_entropy
-from tests.ops.samples import Sample, check_sample, f32, f64, i32, positive, samples
+from tests.ops.samples import WHEN_BUILT, Sample, check_sample, f32, f64, i32, positive, samples
 from tests.running import run
 
 
@@ -31,7 +31,7 @@ SAMPLES = [
     Sample("Softmax", [f64(2, 3, 4)], reference=softmax),
     Sample("Softmax", [f64(4)], reference=softmax),
     Sample("Softmax", [f64(2, 0)], reference=lambda x: x, gradient=False),
-    Sample("Softmax", [f32()], raises=(InvalidArgumentError, "rank")),
+    Sample("Softmax", [f32()], raises=(WHEN_BUILT, "rank")),
     Sample("LogSoftmax", [f64(2, 4)], reference=lambda x: np.log(softmax(x))),
     Sample("SoftmaxCrossEntropyWithLogits", [f64(3, 4), positive(3, 4)], reference=dense, gradient=False),
     Sample("SoftmaxCrossEntropyWithLogits", [f64(3, 4), positive(1, 4)], reference=dense, gradient=False),

@@ -1,4 +1,4 @@
-"""quantize and dequantize; average losses; tables without a name; ops that only old graphs have."""
+"""quantize and dequantize."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 
 import stoker as tf2
 import stoker.compat.v1 as tf
-from tests.ops.samples import Sample, check_sample, f64, samples
 
 X = np.array([-3.3, -1.0, -0.5, -0.26, 0, 0.1, 0.5, 0.75, 1.0, 1.6, 7.0, 2.49], np.float32)
+
 
 # (mode, dtype, rounding, narrow, least, most) -> integers, range: printed by TensorFlow 2.21 without oneDNN.
 CASES = [
@@ -68,61 +68,3 @@ def test_bad_ranges_and_roundings(eager):
         tf2.quantization.quantize(X, 2.0, 1.0, tf2.quint8)
     with pytest.raises(tf.errors.InvalidArgumentError, match="HALF_TO_EVEN"):
         tf2.quantization.quantize(X, 0.0, 1.0, tf2.quint8, "MIN_FIRST", "HALF_TO_EVEN")
-
-
-def test_average_loss(eager):
-    """The weighted sum over the global batch size; 0 for an empty batch."""
-    losses = np.array([1.0, 2.0, 3.0], np.float32)
-    assert tf2.nn.compute_average_loss(losses).numpy() == 2.0
-    assert tf2.nn.compute_average_loss(losses, [1.0, 2.0, 3.0], 7).numpy() == 2.0
-    assert tf2.nn.compute_average_loss(np.ones((2, 3), np.float32), [1.0, 2.0]).numpy() == 4.5
-    assert tf2.nn.compute_average_loss(losses, np.ones((3, 1), np.float32)).numpy() == 2.0
-    assert tf2.nn.compute_average_loss(np.array([1j, 3j], np.complex64)).numpy() == 2j
-    assert tf2.nn.compute_average_loss(losses, global_batch_size=0).numpy() == 0.0
-    assert tf2.nn.scale_regularization_loss(losses).numpy() == 6.0
-    with pytest.raises(ValueError, match="rank 1"):
-        tf2.nn.compute_average_loss(3.0)
-    with pytest.raises(TypeError, match="integer"):
-        tf2.nn.compute_average_loss(losses, global_batch_size=2.0)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="non-negative"):
-        tf2.nn.compute_average_loss(losses, global_batch_size=-1)
-
-
-def test_average_loss_of_unknown_ranks():
-    """Weights whose rank is not known lose or gain a last dimension when they run."""
-    with tf.Graph().as_default(), tf.Session() as session:
-        losses, weights = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
-        mean = tf2.nn.compute_average_loss(losses, weights)
-        for shape in ((3,), (3, 1), ()):
-            assert session.run(mean, {losses: [1.0, 2.0, 3.0], weights: np.ones(shape)}) == 2.0
-        assert session.run(mean, {losses: np.ones((2, 3)), weights: [1.0, 2.0]}) == 4.5
-        with pytest.raises(tf.errors.InvalidArgumentError):
-            session.run(mean, {losses: 1.0, weights: 1.0})
-
-
-def test_tables_without_a_name(eager):
-    """Each call of AnonymousMutableHashTable makes a table of its own."""
-    ops = tf2.raw_ops
-    first, second = (ops.AnonymousMutableHashTable(key_dtype=tf.string, value_dtype=tf.int64) for _ in range(2))
-    ops.LookupTableInsertV2(table_handle=first, keys=["a", "b"], values=np.array([1, 2]))
-    found = ops.LookupTableFindV2(table_handle=first, keys=["b", "c"], default_value=np.int64(-1))
-    assert found.numpy().tolist() == [2, -1]
-    assert ops.LookupTableSizeV2(table_handle=second).numpy() == 0
-
-
-OLD = [
-    Sample("BatchMatrixBandPart", [f64(2, 3, 3), np.int64(0), np.int64(-1)], reference=lambda x, low, up: np.triu(x)),
-    Sample("BatchMatrixDiag", [f64(2, 3)], reference=lambda x: np.stack([np.diag(row) for row in x])),
-    Sample("BatchMatrixDiagPart", [f64(2, 3, 3)], reference=lambda x: np.stack([np.diag(m) for m in x])),
-    Sample(
-        "BatchMatrixSetDiag",
-        [f64(2, 3, 3), f64(2, 3)],
-        reference=lambda x, d: x * (1 - np.eye(3)) + np.stack([np.diag(row) for row in d]),
-    ),
-]
-
-
-@samples(OLD)
-def test_ops_of_old_graphs(sample):
-    """The names of before 1.0 do what their successors do."""
-    check_sample(sample)

@@ -7,7 +7,7 @@ import pytest
 
 import stoker as tf2
 from stoker._src.base.errors import InvalidArgumentError
-from tests.ops.samples import Sample, check_sample, samples
+from tests.ops.samples import WHEN_BUILT, Sample, check_sample, samples
 
 SOUND = (np.random.RandomState(0).rand(800, 2) * 2 - 1).astype(np.float32)
 PCM = struct.pack("<HHIIHH", 1, 1, 8000, 16000, 2, 16)
@@ -54,7 +54,7 @@ SAMPLES = [
     Sample("AudioSpectrogram", [SOUND], {"window_size": 400, "stride": 160, "magnitude_squared": True}, reference=lambda x: POWER, gradient=False),
     Sample("AudioSpectrogram", [SOUND], {"window_size": 400, "stride": 160}, reference=lambda x: np.sqrt(POWER), gradient=False),
     Sample("AudioSpectrogram", [SOUND[:9]], {"window_size": 400, "stride": 160}, reference=lambda x: np.zeros((2, 0, 257), np.float32), gradient=False),
-    Sample("AudioSpectrogram", [SOUND], {"window_size": 1, "stride": 160}, raises=(InvalidArgumentError, "window size 1")),
+    Sample("AudioSpectrogram", [SOUND], {"window_size": 1, "stride": 160}, raises=(WHEN_BUILT, "window size 1")),
     Sample("Mfcc", [POWER, np.int32(16000)], gradient=False),
     Sample("Mfcc", [POWER, np.int32(1000)], reference=lambda *_: np.zeros((2, 3, 13), np.float32), gradient=False),
     Sample("Mfcc", [POWER, np.int32(16000)], {"filterbank_channel_count": 9}, raises=(InvalidArgumentError, "channel_count 9")),

@@ -4,8 +4,7 @@ import numpy as np
 
 import stoker.compat.v1 as tf
 from stoker._src.base.errors import InvalidArgumentError
-from tests.ops.samples import Sample, check_sample, f64, samples
-from tests.ops.test_remaining_samples import texts
+from tests.ops.samples import Sample, check_sample, f64, samples, texts
 
 SHAPE = np.array([3, 4])
 INDICES = np.array([[0, 1], [0, 3], [2, 0]])

@@ -281,3 +281,42 @@ def test_packed_numbers_make_no_tensor():
         np.testing.assert_array_equal(session.run(part, {x: value, begin: [0, 0]}), value[:1, :2])
         with pytest.raises(tf.errors.InvalidArgumentError, match="Size"):
             session.run(part, {x: value, i: 4})
+
+
+def test_a_program_waits_for_all_queues_it_takes_from():
+    """A metric whose values and weights come from two queues has both before one native call works on them."""
+    batches = np.arange(16, dtype=np.float32).reshape(4, 2, 2)
+    weights = np.array([1.0, 2.0, 0.0, 3.0], np.float32).reshape(4, 1, 1) * np.ones((4, 2, 1), np.float32)
+    values = tf.FIFOQueue(10, tf.float32, shapes=[(2, 2)])
+    weighing = tf.FIFOQueue(10, tf.float32, shapes=[(2, 1)])
+    fill = [values.enqueue_many(batches), weighing.enqueue_many(weights)]
+    mean, update = tf.metrics.mean_tensor(values.dequeue(), weights=weighing.dequeue())
+    with tf.Session() as session:
+        session.run(tf.local_variables_initializer())
+        session.run(fill)
+        for count in range(1, 5):
+            expected = (batches * weights)[:count].sum(0) / weights[:count].sum(0)
+            np.testing.assert_allclose(session.run(update), expected, rtol=1e-6)
+            np.testing.assert_allclose(session.run(mean), expected, rtol=1e-6)
+
+
+def test_grouped_updates_follow_the_queues_they_wait_for():
+    """Updates that run as one call start after all that any of them was told to wait for."""
+    first, second = tf.FIFOQueue(1, tf.float32, shapes=[()]), tf.FIFOQueue(1, tf.float32, shapes=[()])
+    one, two = tf.Variable(1.0), tf.Variable(2.0)
+    taken = first.dequeue(), second.dequeue()
+    optimizer = tf.train.GradientDescentOptimizer(0.5)
+    gradient = tf.constant(1.0)
+    early = optimizer.apply_gradients([(gradient, one)])
+    with tf.control_dependencies([taken[1]]):
+        late = optimizer.apply_gradients([(tf.identity(gradient), two)])
+    step = tf.group(early, late, *[tensor.op for tensor in taken])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        lines = session.explain(step).splitlines()
+        session.run([first.enqueue(1.0), second.enqueue(1.0)])
+        session.run(step)
+        assert session.run([one, two]) == [0.5, 1.5]
+    update = max(i for i, line in enumerate(lines) if "ApplyGradientDescent" in line)
+    waited = [i for i, line in enumerate(lines) if ".result()" in line and "fifo_queue_1" in line]
+    assert waited and waited[0] < update

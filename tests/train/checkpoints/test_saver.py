@@ -67,7 +67,7 @@ def test_a_checkpoint_of_objects_is_restored_by_name(tmp_path):
         tf.train.Saver().restore(session, prefix)
         assert session.run(v).tolist() == [4, 5]
         tf.get_variable("w", [2])
-        with pytest.raises(tf.errors.NotFoundError, match="does not have: w"):
+        with pytest.raises(tf.errors.NotFoundError, match="not in the checkpoint: w"):
             tf.train.Saver().restore(session, prefix)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import stoker.compat.v1 as tf
 
-GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden" / "input"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "input"
 GRAPHS = json.loads((GOLDEN / "graphs.json").read_text())
 _PIPELINES = runpy.run_path(str(GOLDEN / "cases.py"))
 

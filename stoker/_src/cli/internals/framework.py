@@ -17,7 +17,6 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import find_definition
 from stoker._src.graph.gradient_registry import gradient_function
 from stoker._src.graph.graph import Graph, enter_session
-from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.interchange.meta_graph import (  # noqa: F401 (names of ops.py)
     prepend_name_scope,
     proto_functions,
@@ -26,18 +25,16 @@ from stoker._src.graph.interchange.meta_graph import (  # noqa: F401 (names of o
 )
 from stoker._src.graph.interchange.node_def import op_def_of
 from stoker._src.graph.scopes import graph_of, name_scope
-from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.type_spec import composite_spec
 from stoker._src.layers import base
 from stoker._src.ops.array import ranges, scattering, shaping
 from stoker._src.ops.control_flow import branches_and_loops
-from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 from stoker._src.ops.variables import variable_functions, variables
 from stoker._src.ops.variables.state_ops import VARIABLE_V2
 from stoker._src.ops.variables.variables import Variable
 
-_COMPOSITES = (SparseTensor, IndexedSlices, RaggedTensor)
 _numbers = itertools.count(1)
 
 # ---- framework.ops ---------------------------------------------------------------------------------------------
@@ -106,12 +103,12 @@ def internal_convert_n_to_tensor(
 
 
 def convert_to_tensor_or_composite(value: Any, dtype: Any = None, name: str | None = None) -> Any:
-    """A composite (SparseTensor, IndexedSlices, RaggedTensor) as it is, anything else as a tensor.
+    """A composite (as SparseTensor, IndexedSlices or RaggedTensor) as it is, anything else as a tensor.
 
     Raises:
         RuntimeError: a composite of another dtype than `dtype`.
     """
-    if not isinstance(value, _COMPOSITES):
+    if composite_spec(value) is None:
         return convert_to_tensor(value, dtype, name)
     if dtype is not None and as_dtype(dtype) != value.dtype:
         raise RuntimeError(f"Tensor conversion requested dtype {as_dtype(dtype).name} for {value!s}.")
@@ -141,8 +138,9 @@ def is_dense_tensor_like(t: Any) -> bool:
 
 def is_symbolic_tensor(tensor: Any) -> bool:
     """Whether the tensor is a node of a graph."""
-    if isinstance(tensor, _COMPOSITES):
-        return any(is_symbolic_tensor(part) for part in (tensor.values,))
+    spec = composite_spec(tensor)
+    if spec is not None:
+        return any(map(is_symbolic_tensor, spec._parts(tensor)))
     return isinstance(tensor, Tensor) and not getattr(tensor, "is_eager", False)
 
 

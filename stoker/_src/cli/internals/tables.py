@@ -53,8 +53,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python.ops.candidate_sampling_ops": ("nn", "random"),
     "python.ops.check_ops": ("debugging", ""),
     "python.ops.clip_ops": ("",),
-    "python.ops.cond": ("",),
-    "python.ops.confusion_matrix": ("math", "confusion_matrix", ""),
+    "python.ops.cond": ("", _OPS + ".control_flow.branches_and_loops"),
+    "python.ops.confusion_matrix": ("math", ""),
     "python.ops.control_flow_assert": ("",),
     "python.ops.control_flow_case": ("",),
     "python.ops.control_flow_ops": ("", _OPS + ".control_flow.branches_and_loops", _OPS + ".control_flow.grouping"),
@@ -217,11 +217,25 @@ MODULES: dict[str, tuple[str, ...]] = {
         for name in (
             "framework.attr_value framework.function framework.graph framework.node_def framework.op_def framework.step_stats "
             "framework.summary framework.tensor framework.tensor_shape framework.types framework.variable framework.versions "
-            "example.example example.feature protobuf.config protobuf.cluster protobuf.meta_graph protobuf.queue_runner "
-            "protobuf.rewriter_config protobuf.saver protobuf.tensorflow_server util.event"
+            "protobuf.config protobuf.cluster protobuf.meta_graph protobuf.rewriter_config protobuf.saver util.event"
         ).split()
     },
+    **{
+        f"core.{name}_pb2": ("stoker._src.formats.protos",)
+        for name in "example.example example.feature protobuf.queue_runner protobuf.tensorflow_server".split()
+    },
 }
+
+# Public modules named above that stoker does not have yet: names are not looked up in them.
+AWAITED = frozenset(
+    (
+        "saved_model",
+        "saved_model.builder",
+        "saved_model.loader",
+        "saved_model.signature_constants",
+        "saved_model.tag_constants",
+    )
+)
 
 # (internal module, name) -> what it is called where the module's names are looked up.
 RENAMED: dict[tuple[str, str], str] = {

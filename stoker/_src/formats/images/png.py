@@ -256,6 +256,9 @@ def decode_png(contents: bytes, channels: int = 0, dtype: type = np.uint8) -> np
     return image
 
 
+_DATA_CHUNK = 8192  # bytes of image data in a chunk, as libpng cuts them
+
+
 def encode_png(image: np.ndarray, compression: int = -1) -> bytes:
     """Encodes uint8 or uint16 [height, width, 1 to 4] as PNG.
 
@@ -283,9 +286,20 @@ def encode_png(image: np.ndarray, compression: int = -1) -> bytes:
     lines = np.ascontiguousarray(rows).reshape(height, -1)
     filtered = filter_rows(lines, channels * depth // 8, adaptive=compression != 0)
     packer = zlib.compressobj(compression, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_FILTERED)
-    data = packer.compress(filtered) + packer.flush()
+    data = _with_narrow_window(packer.compress(filtered) + packer.flush(), len(filtered))
     header = struct.pack(">IIBBBBB", width, height, depth, _COLOR_TYPE[channels], 0, 0, 0)
-    return SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
+    pieces = [_chunk(b"IDAT", data[at : at + _DATA_CHUNK]) for at in range(0, len(data), _DATA_CHUNK)]
+    return b"".join((SIGNATURE, _chunk(b"IHDR", header), *pieces, _chunk(b"IEND", b"")))
+
+
+def _with_narrow_window(stream: bytes, size: int) -> bytes:
+    """A zlib stream whose header asks for no larger window than `size` bytes need, as libpng writes it."""
+    bits = 15
+    while bits > 8 and size <= 1 << (bits - 1):
+        bits -= 1
+    method, flags = (bits - 8) << 4 | 8, stream[1] & 0xE0
+    flags += 31 - (method << 8 | flags) % 31
+    return bytes((method, flags)) + stream[2:]
 
 
 def _chunk(kind: bytes, body: bytes) -> bytes:

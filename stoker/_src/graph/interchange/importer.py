@@ -191,9 +191,9 @@ class Importer:
                 self.ops[node.name] = self._make(node)
             except (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, OpError) as error:
                 message = error.message if isinstance(error, OpError) else str(error)
-                described = f"Node '{node.name}' (op {node.op}): {message}"
-                kind = UnknownNameError if isinstance(error, UnknownNameError) else MalformedGraphError
-                raise kind(None, None, described) from error
+                if isinstance(error, UnknownNameError):
+                    raise UnknownNameError(None, None, f"{message} (node '{node.name}')") from error
+                raise MalformedGraphError(None, None, f"Node '{node.name}' (op {node.op}): {message}") from error
 
     def _check_nodes(self) -> None:
         """Checks names, and that inputs are well-formed and there.

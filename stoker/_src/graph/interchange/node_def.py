@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stoker._src.formats.protos import NodeDef, OpDef
+from stoker._src.formats.tensor_proto import partial_tensor_proto
 from stoker._src.graph.attr_values import to_attr_value
 from stoker._src.graph.attributes import MISSING
 from stoker._src.graph.definition import OpDefinition
@@ -33,6 +34,10 @@ def node_def_of(op: Operation) -> Any:
         if key in younger and spec is not None and (value == spec.default or key in _HINTS):
             continue
         dtype = op.attrs.get("dtype") if spec is not None and spec.kind == "tensor" else None
+        if dtype is not None and op.stated_elements is not None:
+            stated = value.ravel()[: op.stated_elements]
+            node.attr[key].tensor.CopyFrom(partial_tensor_proto(stated, dtype, value.shape))
+            continue
         node.attr[key].CopyFrom(to_attr_value(value, None if spec is None else spec.kind, dtype))
     return node
 

@@ -13,7 +13,9 @@ from stoker._src.base.export import export, named
 from stoker._src.base.shapes import UNKNOWN_SHAPE, Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, VIEW, define, unchanged
+from stoker._src.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from stoker._src.graph.static_values import constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.support.dispatching import elementwise
@@ -59,6 +61,9 @@ def shape_behind_cast(op: Operation, index: int) -> Shape:
     return constant_value_as_shape(op._inputs[0])
 
 
+_WITH_PLACES = (SparseTensor, SparseTensorValue, IndexedSlices, IndexedSlicesValue)
+
+
 @export("cast", "dtypes.cast")
 @elementwise
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
@@ -68,8 +73,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
         return x  # a resource variable too: it is read where it is used
     with name_scope(name, "Cast", [x]) as scope:
         parts: Any = x
-        if not isinstance(x, Tensor) and all(hasattr(x, part) for part in ("values", "indices", "dense_shape")):
-            # SparseTensor, IndexedSlices: the values are converted, their places stay.
+        if isinstance(x, _WITH_PLACES):  # the values are converted, their places stay
             values = cast(parts.values, wanted, scope)
             return type(parts)(values=values, indices=parts.indices, dense_shape=parts.dense_shape)
         x = convert_to_tensor(x, name="x")

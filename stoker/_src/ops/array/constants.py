@@ -344,7 +344,12 @@ def constant(
         value = value.numpy()  # type: ignore[attr-defined]
     array, found = to_array(value, wanted)
     if shape is not None:
+        stated = array.size
         array = _reshaped(array, _sizes(shape), verify_shape)
+        if 0 < stated < array.size and not context.executing_eagerly():
+            filled = constant_of(array, found, name)
+            filled.op.stated_elements = stated
+            return filled
     elif isinstance(value, torch.Tensor) and context.executing_eagerly() and value.dtype is torch_dtype(found):
         return context.target().share(value.detach().resolve_conj().resolve_neg(), found)
     if dtype is None and isinstance(value, (np.ndarray, torch.Tensor)) and not context.executing_eagerly():

@@ -20,11 +20,12 @@ from stoker._src.graph.definition import ANY, define
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value, constant_value_as_shape
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, scattering, selection, shaping
 from stoker._src.ops.array.joining import joined_sizes
-from stoker._src.ops.support import rows
+from stoker._src.ops.support import rows, table_rows
 from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.movement import POLICY, element, fill_value, first_bad_index, signed
 
@@ -50,7 +51,9 @@ def take(params: Any, indices: torch.Tensor, axis: int) -> Any:
         result = _take_cuda(source, flat, axis)
     else:
         try:
-            result = torch.index_select(source, axis, flat)
+            result = table_rows.gather(source, flat) if axis == 0 else None
+            if result is None:
+                result = torch.index_select(source, axis, flat)
         except (IndexError, RuntimeError):
             if not params.ndim:
                 raise InvalidArgumentError(None, None, "params must be at least 1 dimensional") from None
@@ -505,7 +508,7 @@ register_tensor_conversion_function(IndexedSlices, _dense, 50)
 @export(v1="convert_to_tensor_or_indexed_slices")
 def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str | None = None) -> Any:
     """`value` as it is when it is IndexedSlices (or a SparseTensor), else as a tensor."""
-    if isinstance(value, IndexedSlices) or hasattr(value, "dense_shape"):
+    if isinstance(value, (IndexedSlices, SparseTensor)):
         if dtype is not None and dtypes.as_dtype(dtype).base_dtype is not value.dtype.base_dtype:
             raise ValueError(
                 f"Tensor conversion requested dtype {dtypes.as_dtype(dtype).name} for Tensor with dtype {value.dtype.name}: {value}"

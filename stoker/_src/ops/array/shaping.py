@@ -28,8 +28,10 @@ from stoker._src.graph.definition import (
     one_of,
     unchanged,
 )
+from stoker._src.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting
@@ -155,11 +157,14 @@ def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -
     return SHAPE_N(input, out_type=out_type, name=name)
 
 
+_KNOWING_THEIRS = (SparseTensor, SparseTensorValue, IndexedSlices, IndexedSlicesValue)
+
+
 @export(v1="shape")
 def shape(input: Any, name: str | None = None, out_type: Any = None, optimize: bool = True) -> Tensor:
     """The sizes of `input` as a vector; a constant when they are known and `optimize` is set."""
     out_type = dtypes.int32 if out_type is None else out_type
-    if hasattr(input, "dense_shape"):  # a SparseTensor knows its own
+    if isinstance(input, _KNOWING_THEIRS):
         with name_scope(name, "Shape"):
             return casting.cast(input.dense_shape, out_type)
     if not isinstance(input, Tensor):
@@ -335,9 +340,9 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layou
     return _filled(shape, as_dtype(dtype).base_dtype, 1, name, "ones")
 
 
-ZEROS_LIKE = define("ZerosLike(x: T) -> (y: T)", T=ANY).not_differentiable()
+ZEROS_LIKE = define("ZerosLike(x: T) -> (y: T)", OF_SHAPES, T=ANY).not_differentiable()
 ZEROS_LIKE.shape(unchanged)
-ONES_LIKE = define("OnesLike(x: T) -> (y: T)", T=(*dtypes.NUMERIC, dtypes.bool_)).not_differentiable()
+ONES_LIKE = define("OnesLike(x: T) -> (y: T)", OF_SHAPES, T=(*dtypes.NUMERIC, dtypes.bool_)).not_differentiable()
 ONES_LIKE.shape(unchanged)
 
 

@@ -19,7 +19,10 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph, Function, unique_function_name
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.graph.scopes import control_dependencies, name_scope
+from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.graph.tensor_spec import TensorSpec
+from stoker._src.graph.type_spec import TypeSpec
 from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.control_flow import assertions, functional_ops, tensor_array
@@ -423,7 +426,7 @@ def while_loop(
         cond: from loop variables to a scalar bool tensor.
         body: from loop variables to new ones, in the same structure.
         loop_vars: a structure of tensors (and TensorArrays).
-        shape_invariants: for each loop variable a shape that it keeps; for one whose shape changes, with None in it.
+        shape_invariants: for each loop variable a shape (or TensorSpec) that it keeps, with None where it changes.
         parallel_iterations: recorded in the graph; iterations run one after the other.
         back_prop: False makes gradients stop at the loop.
         swap_memory: no effect; values that the gradient needs stay where they are.
@@ -564,11 +567,21 @@ class _Loop:
             flat = _shapes_like(self.structure, invariants)
         shapes: list[Shape] = []
         for leaf, given in zip(leaves, flat):
+            given = given.shape if isinstance(given, _Invariant) else given
             parts = nest.flatten(leaf, expand_composites=True)
+            if isinstance(leaf, SparseTensor) and not isinstance(given, TypeSpec):
+                shapes.extend(_sparse_shapes(as_shape(given)))
+                continue
+            start = leaf if len(parts) > 1 else self.initial[len(shapes)]
+            if isinstance(given, TypeSpec) and not given.is_compatible_with(start):
+                raise TypeError(f"TypeSpec {given!r} is not compatible with {start!r}")
+            if isinstance(given, TypeSpec) and len(parts) > 1:
+                shapes.extend(as_shape(each.shape) for each in nest.flatten(given, expand_composites=True))
+                continue
             if len(parts) > 1 or isinstance(leaf, tensor_array.TensorArray):
                 shapes.extend(tensor.static_shape for tensor in map(convert_to_tensor, parts))
                 continue
-            shape = as_shape(given.shape if isinstance(given, _Invariant) else given)
+            shape = as_shape(given.shape if isinstance(given, TensorSpec) else given)
             initial = self.initial[len(shapes)]
             if not holds(shape, initial.static_shape):
                 raise ValueError(
@@ -671,6 +684,16 @@ class _Loop:
             if isinstance(done, tensor_array.TensorArray):
                 done._static = after._static  # the shape of the elements may only become known where they are written
         return packed if same_structure or len(packed) != 1 else packed[0]
+
+
+def _sparse_shapes(dense_shape: Shape) -> list[Shape]:
+    """What a sparse tensor's parts keep when its invariant is the shape of its vector of sizes."""
+    if dense_shape.rank not in (1, None):
+        raise ValueError(
+            f"Expected a shape with 1 dimension. Obtained: {TensorShape(dense_shape)} which has {dense_shape.rank} dimensions."
+        )
+    rank = dense_shape.of_rank(1)[0]
+    return [Shape((None, rank)), Shape((None,)), Shape((rank,))]
 
 
 class _Invariant:

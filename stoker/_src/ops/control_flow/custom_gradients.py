@@ -13,6 +13,7 @@ from stoker._src.base.export import export
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.gradient_registry import register_gradient
+from stoker._src.graph.runtime_hooks import hooks
 from stoker._src.graph.tapes import no_tapes, tapes
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import shaping
@@ -196,7 +197,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
         def grad(*dresult: Any, **grad_kwargs: Any) -> Any:
             used = grad_kwargs.get("variables", [])
-            found = differentiate(f, args, kwargs, used, list(dresult))
+            found = hooks.differentiate(f, args, kwargs, used, list(dresult))
             of_args = found[: len(found) - len(used)]
             of_args = of_args[0] if len(of_args) == 1 else of_args
             return (of_args, found[len(found) - len(used) :]) if used else of_args
@@ -204,12 +205,3 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
         return result, grad
 
     return inner
-
-
-# Differentiates a function at given arguments under a tape; set by the runtime, which has tapes.
-differentiate: Callable[..., list[Any]] = lambda *_: []  # noqa: E731
-
-
-def set_differentiate(function: Callable[..., list[Any]]) -> None:
-    global differentiate
-    differentiate = function

@@ -19,11 +19,11 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.graph import context, placement_log
 from stoker._src.graph.conversion import convert_to_tensor
-from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.type_spec import has_rows
 from stoker._src.ops.array import ranges, shaping, value_checks
 from stoker._src.ops.control_flow import assertions, grouping
 from stoker._src.ops.math import comparison, reductions, unary_functions
@@ -488,7 +488,7 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
     """
     wanted = as_dtype(tf_type)
     with name_scope(name, "assert_type", [tensor]):
-        if not isinstance(tensor, (SparseTensor, ops.RaggedTensor)):
+        if not has_rows(tensor):
             tensor = convert_to_tensor(tensor, name="tensor")
         if tensor.dtype.base_dtype is not wanted:
             label = "tensor" if context.executing_eagerly() else tensor.name

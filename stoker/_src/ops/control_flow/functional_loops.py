@@ -8,17 +8,16 @@ from typing import Any
 from stoker._src.base import nest
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
-from stoker._src.base.shapes import Shape, as_shape
+from stoker._src.base.shapes import Shape
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.function_graph import FuncGraph
-from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.sparse_tensor import convert_to_tensor_or_sparse_tensor
+from stoker._src.graph.tensor import Tensor
 from stoker._src.graph.tensor_spec import TensorSpec
-from stoker._src.graph.type_spec import TypeSpec, type_spec_from_value
+from stoker._src.graph.type_spec import BatchableTypeSpec, TypeSpec, has_rows, rows_of, type_spec_from_value
 from stoker._src.ops.array.constants import constant, placeholder
-from stoker._src.ops.control_flow import branches_and_loops, row_stacks, tensor_array
+from stoker._src.ops.control_flow import branches_and_loops, tensor_array
 from stoker._src.ops.math import comparison, sequences
 
 
@@ -28,28 +27,74 @@ class Rows:
     def __init__(self, elems: Any) -> None:
         self.structure = elems
         self.tensors = [
-            leaf if isinstance(leaf, ops.RaggedTensor) else convert_to_tensor_or_sparse_tensor(leaf, name="elem")
-            for leaf in nest.flatten(elems)
+            leaf if has_rows(leaf) else convert_to_tensor(leaf, name="elem") for leaf in nest.flatten(elems)
         ]
         if not self.tensors:
             raise ValueError("elems must be a Tensor or (possibly nested) sequence of Tensors. Got an empty structure.")
         rows = Shape((None,))
         for tensor in self.tensors:
-            static = as_shape(tensor.shape)
+            static = rows_of(tensor)._static_rows(tensor)
             if static.rank == 0:
                 raise ValueError("elems must be a 1+ dimensional Tensor, not a scalar")
             if static.rank is not None:
-                rows = rows.merge(Shape(static.dims[:1]))  # type: ignore[index]
+                rows = rows.merge(Shape(static.dims[:1]))
         self.static = rows[0]
-        self.count: Any = constant(self.static) if self.static is not None else row_stacks.count(self.tensors[0])
-        self.readers = [row_stacks.reader(tensor, self.count) for tensor in self.tensors]
+        self.count: Any = constant(self.static) if self.static is not None else _count(self.tensors[0])
+        self.readers = [rows_of(tensor)._row_reader(tensor, self._hold) for tensor in self.tensors]
+
+    def _hold(self, tensor: Any) -> Callable[[Any], Any]:
+        held = tensor_array.TensorArray(tensor.dtype.base_dtype, size=self.count, clear_after_read=False)
+        return held.unstack(tensor).read
 
     def __getitem__(self, i: Any) -> Any:
         return nest.pack_sequence_as(self.structure, [read(i) for read in self.readers])
 
 
+def _count(tensor: Any) -> Any:
+    return rows_of(tensor)._row_count(tensor)
+
+
+class _Stack:
+    """What collects the rows of one spec: a TensorArray for each of its columns.
+
+    Raises:
+        TypeError: values of the spec have no rows.
+    """
+
+    def __init__(self, spec: Any, rows: Any, infer_shape: bool) -> None:
+        if not isinstance(spec, BatchableTypeSpec):
+            raise TypeError(f"map_fn can not generate {spec} outputs")
+        self.spec, self._columns = spec, spec._row_columns()
+        self.arrays = [
+            tensor_array.TensorArray(
+                column.dtype,
+                size=rows,
+                infer_shape=infer_shape and not column.joined,
+                element_shape=column.shape,
+            )
+            for column in self._columns
+        ]
+
+    def write(self, arrays: list[Any], i: Any, row: Any) -> list[Any]:
+        return [held.write(i, part) for held, part in zip(arrays, self.spec._to_columns(row))]
+
+    def collected(self, arrays: list[Any], static: int | None) -> Any:
+        return self.spec._from_columns(
+            [held.concat() if column.joined else _stacked(held, static) for held, column in zip(arrays, self._columns)]
+        )
+
+
+def _stacked(held: Any, static: int | None) -> Tensor:
+    """The elements of a TensorArray as one tensor, whose first size is `static` where that is known."""
+    result = held.stack()
+    if result.static_shape.rank is not None or static is not None:
+        rest = held._static.dims
+        result.set_shape([static, *rest] if rest is not None else result.static_shape)
+    return result
+
+
 def _collected(arrays: list[Any], structure: Any, static: Any) -> Any:
-    results = [row_stacks.stacked(ta, static) for ta in arrays]
+    results = [_stacked(ta, static) for ta in arrays]
     return nest.pack_sequence_as(structure, results, expand_composites=True)
 
 
@@ -96,14 +141,14 @@ def map_fn(
         rows = Rows(elems)
         signature = fn_output_signature
         if signature is None:
-            signature = nest.pack_sequence_as(elems, [row_stacks.row_spec(tensor) for tensor in rows.tensors])
+            signature = nest.pack_sequence_as(elems, [_same_type(tensor) for tensor in rows.tensors])
         specs = [s if isinstance(s, TypeSpec) else TensorSpec(None, s) for s in nest.flatten(signature)]
-        stacks = [row_stacks.stack_of(spec, rows.count, infer_shape) for spec in specs]
+        stacks = [_Stack(spec, rows.count, infer_shape) for spec in specs]
 
         def body(i: Any, arrays: list[Any]) -> Any:
             made = fn(rows[i])
             nest.assert_same_structure(signature, made, check_types=False)
-            values = [stack.checked(value) for stack, value in zip(stacks, nest.flatten(made))]
+            values = [stack.spec._checked_row(value) for stack, value in zip(stacks, nest.flatten(made))]
             return i + 1, [stack.write(held, i, value) for stack, held, value in zip(stacks, arrays, values)]
 
         done = branches_and_loops.while_loop_v2(
@@ -116,6 +161,16 @@ def map_fn(
         )[1]
         results = [stack.collected(held, rows.static) for stack, held in zip(stacks, done)]
         return nest.pack_sequence_as(signature, results)
+
+
+def _same_type(tensor: Any) -> TypeSpec:
+    """What `fn` returns where nothing is said: rows like those it gets. Those of tensors may have another shape."""
+    return TensorSpec(None, tensor.dtype.base_dtype) if isinstance(tensor, Tensor) else _row_spec(tensor)
+
+
+def _row_spec(tensor: Any) -> TypeSpec:
+    spec: Any = type_spec_from_value(tensor)
+    return spec._unbatch()
 
 
 @export("scan")
@@ -264,11 +319,9 @@ def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: b
         InvalidArgumentError: they have different numbers of rows.
     """
     _check(fn)
-    elems = nest.map_structure(
-        lambda leaf: leaf if isinstance(leaf, ops.RaggedTensor) else convert_to_tensor_or_sparse_tensor(leaf), elems
-    )
+    elems = nest.map_structure(lambda leaf: leaf if has_rows(leaf) else convert_to_tensor(leaf), elems)
     leaves = nest.flatten(elems)
-    sizes = [as_shape(leaf.shape) for leaf in leaves]
+    sizes = [rows_of(leaf)._static_rows(leaf) for leaf in leaves]
     if any(size.rank == 0 for size in sizes):
         raise ValueError("elems must be 1+ dimensional tensors, not scalars")
     known = {size[0] for size in sizes if size.rank is not None}
@@ -278,7 +331,7 @@ def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: b
         )
     if 1 in known and len(known) > 1:
         widest = next((leaf for leaf, size in zip(leaves, sizes) if size.rank is None or size[0] != 1), leaves[0])
-        rows = row_stacks.count(widest)
+        rows = _count(widest)
         leaves = [
             sequences.repeat(leaf, rows, 0) if size.rank is not None and size[0] == 1 else leaf
             for leaf, size in zip(leaves, sizes)
@@ -293,9 +346,6 @@ def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: b
 
 def _row_placeholder(leaf: Any) -> Any:
     """What stands for a row while the function is traced."""
-    spec = row_stacks.row_spec(leaf)
-    if type(spec) is TensorSpec:
-        dims = leaf.static_shape.dims
-        return placeholder(spec.dtype, None if dims is None else dims[1:])
+    spec = _row_spec(leaf)
     parts = [placeholder(part.dtype, part.static_shape) for part in nest.flatten(spec, expand_composites=True)]
     return nest.pack_sequence_as(spec, parts, expand_composites=True)

@@ -10,12 +10,14 @@ from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
+from stoker._src.base.faults import own_fault
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.gradient_registry import gradient_function
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.graph.type_spec import composite_spec
 from stoker._src.ops.array import casting, joining, ranges, shaping
 from stoker._src.ops.control_flow import branches_and_loops, grouping, tensor_array
 from stoker._src.ops.math import arithmetic, comparison
@@ -89,23 +91,26 @@ def gradients(
     if unconnected_gradients not in ("none", "zero"):
         raise ValueError(f"Unknown value for unconnected_gradients: {unconnected_gradients!r}")
     targets = _as_list(ys)
-    sources = _as_list(xs)
+    given = _as_list(xs)
     starts = [None] * len(targets) if grad_ys is None else _as_list(grad_ys)
     if len(starts) != len(targets):
         raise ValueError(f"Length mismatch. Passed {len(starts)} grad_ys for {len(targets)} ys")
     stops = [] if stop_gradients is None else _as_list(stop_gradients)
-    with name_scope(name, "gradients", [*targets, *sources, *stops, *starts]) as scope:
+    with name_scope(name, "gradients", [*targets, *given, *stops, *starts]) as scope:
+        targets, starts = opened(targets, starts)
         targets = [convert_to_tensor(y, name=f"y_{i}") for i, y in enumerate(targets)]
-        sources = [_differentiated(x, f"x_{i}") for i, x in enumerate(sources)]
-        stops = [_differentiated(x, "x") for x in stops]
+        sources = [[_differentiated(part, f"x_{i}") for part in gradient_parts(x)] for i, x in enumerate(given)]
+        stops = [_differentiated(part, "x") for x in stops for part in gradient_parts(x)]
+        flat = [part for parts in sources for part in parts]
         in_turn = aggregation_method in (1, 2)
-        walk = _Walk(targets, sources, stops, scope, colocate_gradients_with_ops, gate_gradients, in_turn)
+        walk = _Walk(targets, flat, stops, scope, colocate_gradients_with_ops, gate_gradients, in_turn)
         walk.start(starts)
         walk.run()
-        found = [walk.aggregate(x) for x in sources]
+        found = [walk.aggregate(x) for x in flat]
     if unconnected_gradients == UnconnectedGradients.ZERO:
-        return [shaping.zeros_like(x) if g is None else g for x, g in zip(sources, found)]
-    return found
+        found = [shaping.zeros_like(x) if g is None else g for x, g in zip(flat, found)]
+    rest = iter(found)
+    return [gradient_of(x, [next(rest) for _ in parts]) for x, parts in zip(given, sources)]
 
 
 @export(v2="gradients")
@@ -129,13 +134,36 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
+def gradient_parts(x: Any) -> Sequence[Any]:
+    """The tensors of a composite that are differentiated; anything else as it is, alone."""
+    spec = composite_spec(x)
+    return (x,) if spec is None else spec._differentiated(x)
+
+
+def gradient_of(x: Any, found: Sequence[Any]) -> Any:
+    """The gradient of x from those of its `gradient_parts`."""
+    spec = composite_spec(x)
+    return found[0] if spec is None else spec._gradient(x, found)
+
+
+def opened(targets: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The tensors that targets are made of, and what their gradients start from. IndexedSlices stay: gradients may be some."""
+
+    def parts(value: Any) -> Sequence[Any]:
+        return (value,) if isinstance(value, IndexedSlices) else gradient_parts(value)
+
+    pairs: list[tuple[Any, Any]] = []
+    for i, y in enumerate(targets):
+        tensors = parts(y)
+        pairs += zip(tensors, [None] * len(tensors) if starts[i] is None else parts(starts[i]))
+    return [y for y, _ in pairs], [start for _, start in pairs]
+
+
 def _differentiated(x: Any, name: str) -> Any:
     """The tensor that stands for x in the graph: a variable's handle or reference."""
     as_source = getattr(x, "_gradient_source", None)
     if as_source is not None:
         x = as_source()
-    elif isinstance(x, IndexedSlices):
-        x = x.values
     else:
         x = convert_to_tensor(x, name=name)
     return context.target().capture(x) if getattr(x, "is_eager", False) else x
@@ -289,7 +317,13 @@ class _Walk:
         with self._placed(op):
             fill_with_zeros(op, incoming)
             with name_scope(op.name + "_grad"):
-                results = function(op, *incoming)
+                try:
+                    results = function(op, *incoming)
+                except Exception as error:
+                    fault = own_fault(error, op)
+                    if fault is None:
+                        raise
+                    raise fault from error
                 results = list(results) if isinstance(results, (list, tuple)) else [results]
                 if len(results) != len(op._inputs):
                     raise ValueError(

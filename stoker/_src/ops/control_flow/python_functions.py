@@ -30,6 +30,7 @@ from stoker._src.base.shapes import UNKNOWN_SHAPE
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import BLOCKING, STATEFUL, STRING, TYPES, OpDefinition, define
+from stoker._src.graph.runtime_hooks import hooks
 from stoker._src.graph.tapes import no_tapes
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import from_numpy, to_numpy
@@ -229,14 +230,6 @@ EAGER_PY_FUNC = define(
     token=STRING, is_async=False, Tin=TYPES(minimum=0), Tout=TYPES(minimum=0),
 )  # fmt: skip
 
-# Set by the runtime, which owns the tape.
-_new_tape: Callable[[], Any] = lambda: None  # noqa: E731
-
-
-def set_tape(factory: Callable[[], Any]) -> None:
-    global _new_tape
-    _new_tape = factory
-
 
 @EAGER_PY_FUNC.kernel
 def eager_py_func_kernel(input: list[Any], *, token: str, Tin: Sequence[DType], Tout: Sequence[DType]) -> list[Any]:
@@ -274,7 +267,7 @@ def eager_py_func_grad(op: Operation, *gradients: Any) -> list[Any]:
 
     def backward(*values: Any) -> list[Any]:
         arguments, flowing = values[:count], values[count:]
-        tape = _new_tape()
+        tape = hooks.new_tape()
         with tape:
             for i in wanted:
                 tape.watch(arguments[i])

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from stoker._src.base import dtypes, nest
+from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError, OutOfRangeError
 from stoker._src.base.export import export
@@ -23,6 +23,8 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.scopes import control_dependencies, name_scope
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Tensor
+from stoker._src.graph.tensor_spec import TensorSpec
+from stoker._src.graph.type_spec import TypeSpec, describes
 from stoker._src.ops.array import ranges, shaping
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.control_flow import grouping, tensor_array_v3, tensor_lists
@@ -422,9 +424,73 @@ def _sizes(shape: Shape) -> Any:
     return constant(sizes, dtypes.int32, shape=[len(sizes)], name="element_shape")
 
 
-def _rebuild(ta: TensorArray, parts: Sequence[Any]) -> TensorArray:
-    # A structure may be filled with whole arrays: TensorFlow's nest does not open them.
-    return parts[0] if isinstance(parts[0], TensorArray) else ta._with_flow(parts[0])
+@export("TensorArraySpec")
+@describes(TensorArray)
+class TensorArraySpec(TypeSpec):
+    """Describes TensorArrays by their elements."""
 
+    __slots__ = ("_dtype", "_dynamic_size", "_element_shape", "_infer_shape")
 
-nest.register_composite(TensorArray, lambda ta: [ta.flow], _rebuild)
+    def __init__(
+        self,
+        element_shape: Any = None,
+        dtype: Any = dtypes.float32,
+        dynamic_size: bool = False,
+        infer_shape: bool = True,
+    ) -> None:
+        self._element_shape = TensorShape(as_shape(element_shape))
+        self._dtype = as_dtype(dtype)
+        self._dynamic_size, self._infer_shape = dynamic_size, infer_shape
+
+    @staticmethod
+    def from_value(value: Any) -> TensorArraySpec:
+        """The spec of a TensorArray.
+
+        Raises:
+            TypeError: something else.
+        """
+        if not isinstance(value, TensorArray):
+            raise TypeError(f"Expected value to be a TensorArray, but got: `{type(value)}`")
+        return TensorArraySpec(value.element_shape, value.dtype, value.dynamic_size, value._infer_shape)
+
+    _runs = False
+
+    @classmethod
+    def _of(cls, value: Any) -> TensorArraySpec:
+        return cls.from_value(value)
+
+    @property
+    def value_type(self) -> Any:
+        return TensorArray
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
+
+    @property
+    def _component_specs(self) -> list[TensorSpec]:
+        return [TensorSpec([], dtypes.variant)]
+
+    def _to_components(self, value: Any) -> list[Any]:
+        return [value.flow]
+
+    def _from_components(self, components: Any) -> Any:
+        return TensorArray(
+            self._dtype,
+            flow=components[0],
+            dynamic_size=self._dynamic_size,
+            infer_shape=self._infer_shape,
+            element_shape=self._element_shape,
+        )
+
+    @classmethod
+    def _parts(cls, value: TensorArray) -> list[Any]:
+        return [value.flow]
+
+    @classmethod
+    def _with_parts(cls, value: TensorArray, parts: Sequence[Any]) -> TensorArray:
+        # A structure may be filled with whole arrays: TensorFlow's nest does not open them.
+        return parts[0] if isinstance(parts[0], TensorArray) else value._with_flow(parts[0])
+
+    @classmethod
+    def _alike(cls, first: Any, second: Any) -> bool:
+        return True  # TensorFlow compares the elements when they are read

@@ -114,7 +114,7 @@ class TensorList:
         found = item.shape if isinstance(item, (torch.Tensor, np.ndarray)) else ()
         if dims is None or dims == found:
             return
-        if not self.shape.compatible(Shape(found)):
+        if len(dims) != len(found) or any(size is not None and size != other for size, other in zip(dims, found)):
             raise InvalidArgumentError(
                 None,
                 None,

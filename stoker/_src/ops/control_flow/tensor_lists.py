@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math as numbers
 from typing import Any
@@ -18,6 +19,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.control_flow.tensor_list_values import TensorList, on_one_device
+from stoker._src.ops.math import arithmetic
 from stoker._src.ops.support.values import torch_dtype
 
 
@@ -659,3 +661,48 @@ def tensor_list_concat_lists_kernel(input_a: TensorList, input_b: TensorList, *,
 
 
 TENSOR_LIST_CONCAT_LISTS.shape(lambda input_a, input_b: SCALAR)
+
+
+# ---- what plans know of elements --------------------------------------------------------------------------------
+
+
+def _agreed(a: Shape | None, b: Shape | None) -> Shape | None:
+    """The shape of the elements of a list that holds those of two; None stands for no elements."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a if a.dims == b.dims else UNKNOWN_SHAPE
+
+
+def _rows_shape(shape: Shape) -> Shape:
+    return UNKNOWN_SHAPE if shape.dims is None else Shape(shape.dims[1:])
+
+
+def _stacked_shape(elements: Shape | None) -> Shape:
+    return UNKNOWN_SHAPE if elements is None or elements.dims is None else Shape((None, *elements.dims))
+
+
+EMPTY_TENSOR_LIST.elements(lambda op, shape_of, elements_of: [None])
+TENSOR_LIST_RESERVE.elements(lambda op, shape_of, elements_of: [None])
+TENSOR_LIST_FROM_TENSOR.elements(lambda op, shape_of, elements_of: [_rows_shape(shape_of(op._inputs[0]))])
+TENSOR_LIST_PUSH_BACK.elements(
+    lambda op, shape_of, elements_of: [_agreed(elements_of(op._inputs[0]), shape_of(op._inputs[1]))]
+)
+TENSOR_LIST_POP_BACK.elements(lambda op, shape_of, elements_of: [elements_of(op._inputs[0])] * 2)
+TENSOR_LIST_SET_ITEM.elements(
+    lambda op, shape_of, elements_of: [_agreed(elements_of(op._inputs[0]), shape_of(op._inputs[2]))]
+)
+TENSOR_LIST_GET_ITEM.elements(lambda op, shape_of, elements_of: [elements_of(op._inputs[0])])
+TENSOR_LIST_RESIZE.elements(lambda op, shape_of, elements_of: [elements_of(op._inputs[0])])
+TENSOR_LIST_STACK.elements(lambda op, shape_of, elements_of: [_stacked_shape(elements_of(op._inputs[0]))])
+shaping.ZEROS_LIKE.elements(
+    lambda op, shape_of, elements_of: [elements_of(op._inputs[0]) if _is_list(op) else shape_of(op._inputs[0])]
+)
+arithmetic.ADD_N.elements(
+    lambda op, shape_of, elements_of: [
+        functools.reduce(_agreed, map(elements_of, op._inputs)) if _is_list(op) else op.outputs[0].static_shape
+    ]
+)
+
+
+def _is_list(op: Operation) -> bool:
+    return op.outputs[0].dtype is dtypes.variant

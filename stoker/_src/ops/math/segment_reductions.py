@@ -20,6 +20,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, constants, gathering, joining, ranges, shaping
 from stoker._src.ops.math import arithmetic, comparison, unary_functions
+from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.movement import allocatable
 from stoker._src.ops.support.unsigned import modular, ordered
 
@@ -41,7 +42,8 @@ def _start(count: int, data: torch.Tensor, fill: Any) -> torch.Tensor:
 
 @modular
 def _add_rows(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
-    return _start(count, data, 0).index_add_(0, ids, data)
+    result = _start(count, data, 0)
+    return result if table_rows.add(result, ids, data) else result.index_add_(0, ids, data)
 
 
 @modular
@@ -295,6 +297,10 @@ def _unsorted_op(
     name: str, combine: Callable[..., torch.Tensor], allowed: tuple[DType, ...], ids: Any = INDEX
 ) -> OpDefinition:
     def kernel(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int) -> torch.Tensor:
+        if combine is _add_rows and data.shape[:1] == segment_ids.shape and num_segments >= 0:
+            result = _start(num_segments, data, 0)
+            if table_rows.add(result, segment_ids, data, skip_negatives=True):
+                return result
         rows, places = _flattened(data, segment_ids, num_segments)
         return combine(rows, places, num_segments)
 

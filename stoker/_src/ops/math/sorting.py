@@ -20,6 +20,7 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, constants, joining, ranges, shaping, value_checks
 from stoker._src.ops.math import arithmetic, comparison, reductions, segment_reductions, unary_functions
+from stoker._src.ops.support import table_rows
 from stoker._src.ops.support.unsigned import ordered
 from stoker._src.ops.support.values import from_numpy, torch_dtype
 
@@ -281,6 +282,9 @@ def unique_in_order(x: Any, kind: torch.dtype, axis: int = 0) -> tuple[Any, torc
     if x.is_complex():
         values, idx, count = _unique_objects(x.cpu().numpy(), kind, axis)
         return from_numpy(values).to(x.device), idx.to(x.device), count.to(x.device)
+    found = table_rows.unique(x, kind) if x.ndim == 1 else None
+    if found is not None:
+        return found
     plain = x.to(torch.uint8) if x.dtype == torch.bool else x
     if x.ndim > 1 and not x.numel() and x.shape[axis]:
         # Slices without elements are all alike.

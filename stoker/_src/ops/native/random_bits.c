@@ -229,7 +229,43 @@ static PyObject *fill_categorical(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* P(k) = log((k + 2) / (k + 1)) / log_range for each class of a log-uniform sampler. */
+static PyObject *fill_log_uniform(PyObject *self, PyObject *args) {
+    Py_buffer out, classes;
+    double log_range;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*y*d", &out, &classes, &log_range)) return NULL;
+    Py_ssize_t count = classes.len / (Py_ssize_t)sizeof(int64_t);
+    int fits = out.len / (Py_ssize_t)sizeof(float) >= count;
+    for (Py_ssize_t i = 0; fits && i < count; i++) {
+        double k = (double)((const int64_t *)classes.buf)[i];
+        ((float *)out.buf)[i] = (float)(log((k + 2.0) / (k + 1.0)) / log_range);
+    }
+    PyBuffer_Release(&out);
+    PyBuffer_Release(&classes);
+    if (!fits) return PyErr_Format(PyExc_ValueError, "one probability per class is needed");
+    Py_RETURN_NONE;
+}
+
+/* How likely a class is in a sample that took `tries` draws, in float32 as the C library computes it: 1 - (1 - p)^tries. */
+static PyObject *fill_expected_counts(PyObject *self, PyObject *args) {
+    Py_buffer out, probabilities;
+    float tries;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*y*f", &out, &probabilities, &tries)) return NULL;
+    Py_ssize_t count = probabilities.len / (Py_ssize_t)sizeof(float);
+    int fits = out.len >= probabilities.len;
+    for (Py_ssize_t i = 0; fits && i < count; i++)
+        ((float *)out.buf)[i] = -expm1f(tries * log1pf(-((const float *)probabilities.buf)[i]));
+    PyBuffer_Release(&out);
+    PyBuffer_Release(&probabilities);
+    if (!fits) return PyErr_Format(PyExc_ValueError, "one count per probability is needed");
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef METHODS[] = {
+    {"fill_log_uniform", fill_log_uniform, METH_VARARGS, "fill_log_uniform(out, classes, log_range): float32 of int64."},
+    {"fill_expected_counts", fill_expected_counts, METH_VARARGS, "fill_expected_counts(out, probabilities, tries): float32."},
     {"fill_bits", fill_bits, METH_VARARGS, "fill_bits(out, key, low, high): raw 32-bit words."},
     {"fill_uniform_float", fill_uniform_float, METH_VARARGS,
      "fill_uniform_float(out, key, low, high, mantissa_bits): float32 in [0, 1)."},

@@ -37,7 +37,7 @@ static PyObject *rms_prop(PyObject *self, PyObject *args) {
         rms_prop_numbers n = {(float)lr, (float)rho, (float)(1 - rho), (float)momentum, (float)epsilon};
         int64_t size = var.len / (int64_t)sizeof(float);
         Py_BEGIN_ALLOW_THREADS;
-#pragma omp parallel for num_threads(threads)
+#pragma omp parallel for num_threads(threads) if (size > BLOCK)
         for (int64_t at = 0; at < size; at += BLOCK) {
             int64_t count = size - at < BLOCK ? size - at : BLOCK;
             rms_prop_block((float *)var.buf + at, (float *)ms.buf + at, (float *)mom.buf + at, (const float *)grad.buf + at, count, &n);
@@ -54,7 +54,62 @@ static PyObject *rms_prop(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+typedef struct {
+    float scale, divide, shrinkage, limit, ridge;
+    int rows;
+} ftrl_numbers;
+
+/* The rule of rules.py, with every operation rounded by itself. Rows whose linear slot is NaN become NaN, whole variables 0. */
+VECTORISED static void ftrl_block(float *restrict var, float *restrict accum, float *restrict linear, const float *restrict grad,
+                                  int64_t count, const ftrl_numbers *given) {
+    const ftrl_numbers n = *given;
+    for (int64_t i = 0; i < count; i++) {
+        float g = grad[i], before = sqrtf(accum[i]), square = g * g, total = accum[i] + square, after = sqrtf(total);
+        float pull = n.shrinkage != 0.0f ? g + var[i] * n.shrinkage : g;
+        float slope = (after - before) / n.divide * var[i];
+        float pulled = linear[i] + (pull * n.scale - slope), below = after / n.divide + n.ridge;
+        float clamped = pulled < -n.limit ? -n.limit : pulled > n.limit ? n.limit : pulled; /* NaN stays */
+        float bound = pulled > 0.0f ? n.limit : pulled < 0.0f ? -n.limit : 0.0f; /* the limit may be negative here */
+        float value = ((n.rows ? clamped : bound) - pulled) / below;
+        accum[i] = total;
+        linear[i] = pulled;
+        var[i] = n.rows || fabsf(pulled) > n.limit ? value : 0.0f;
+    }
+}
+
+static PyObject *ftrl(PyObject *self, PyObject *args) {
+    Py_buffer var, accum, linear, grad;
+    double scale, divide, shrinkage, limit, ridge;
+    int rows, threads;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*w*w*y*dddddpi", &var, &accum, &linear, &grad, &scale, &divide, &shrinkage, &limit, &ridge, &rows,
+                          &threads))
+        return NULL;
+    int fits = var.len == accum.len && var.len == linear.len && var.len == grad.len && var.len % (Py_ssize_t)sizeof(float) == 0;
+    if (fits) {
+        ftrl_numbers n = {(float)scale, (float)divide, (float)shrinkage, (float)limit, (float)ridge, rows};
+        int64_t size = var.len / (int64_t)sizeof(float);
+        Py_BEGIN_ALLOW_THREADS;
+#pragma omp parallel for num_threads(threads) if (size > BLOCK)
+        for (int64_t at = 0; at < size; at += BLOCK) {
+            int64_t count = size - at < BLOCK ? size - at : BLOCK;
+            ftrl_block((float *)var.buf + at, (float *)accum.buf + at, (float *)linear.buf + at, (const float *)grad.buf + at, count, &n);
+        }
+        Py_END_ALLOW_THREADS;
+    } else {
+        PyErr_SetString(PyExc_ValueError, "the arrays have different sizes");
+    }
+    PyBuffer_Release(&var);
+    PyBuffer_Release(&accum);
+    PyBuffer_Release(&linear);
+    PyBuffer_Release(&grad);
+    if (!fits) return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef METHODS[] = {
+    {"ftrl", ftrl, METH_VARARGS,
+     "ftrl(var, accum, linear, grad, scale, divide, 2 * l2_shrinkage, limit, 2 * l2 * scale, rows, threads): of float32 arrays."},
     {"rms_prop", rms_prop, METH_VARARGS, "rms_prop(var, ms, mom, grad, lr, rho, momentum, epsilon, threads): of float32 arrays."},
     {NULL, NULL, 0, NULL},
 };

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from stoker._src.base import dtypes, nest
+from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
 from stoker._src.base.shapes import Shape, TensorShape, as_shape
-from stoker._src.graph import context, type_spec
+from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.sparse_tensor import SparseTensor
@@ -496,6 +497,22 @@ class RaggedTensor:
     def _parts(self) -> list[Tensor]:
         return [self.flat_values, *self.nested_row_splits]
 
+    def _with_parts(self, parts: Sequence[Any]) -> Any:
+        """The same nesting of other parts; the lengths of uniform rows stay as far as they are known."""
+        result, *splits = parts
+        uniforms, level = [], self
+        while isinstance(level, RaggedTensor):
+            uniforms.append(level.uniform_row_length)
+            level = level.values
+        for cuts, uniform in zip(reversed(splits), reversed(uniforms)):
+            outer = object.__new__(RaggedTensor)
+            # The length of uniform rows is a tensor of the graph that the instance is in; elsewhere only its value holds.
+            known = None if uniform is None else constant_value(uniform)
+            outer._values, outer._row_splits = result, cuts
+            outer._uniform = None if known is None else constants.constant(known)
+            result = outer
+        return result
+
     # -- its partition -------------------------------------------------------------------------------------------
 
     def nrows(self, out_type: Any = None, name: str | None = None) -> Tensor:
@@ -732,27 +749,6 @@ def _whole_numbers(value: Any, hint: DType, name: str) -> Tensor:
     return tensor
 
 
-def _rebuild(instance: RaggedTensor, parts: Any) -> Any:
-    """Arrays make a RaggedTensorValue; tensors, and whatever stands for them (their specs), a RaggedTensor."""
-    result, *splits = parts
-    uniforms, level = [], instance
-    while isinstance(level, RaggedTensor):
-        uniforms.append(level.uniform_row_length)
-        level = level.values
-    arrays = all(isinstance(part, np.ndarray) for part in parts)
-    for cuts, uniform in zip(reversed(splits), reversed(uniforms)):
-        if arrays:
-            result = RaggedTensorValue(result, cuts)
-            continue
-        outer = object.__new__(RaggedTensor)
-        # The length of uniform rows is a tensor of the graph that the instance is in; elsewhere only its value holds.
-        known = None if uniform is None else constant_value(uniform)
-        outer._values, outer._row_splits = result, cuts
-        outer._uniform = None if known is None else constants.constant(known)
-        result = outer
-    return result
-
-
 def _no_conversion(value: RaggedTensor, dtype: Any = None, name: str | None = None, as_ref: bool = False) -> Any:
     raise TypeError(
         f"A RaggedTensor is no Tensor: call to_tensor() or use a function that takes ragged tensors ({value})."
@@ -760,4 +756,3 @@ def _no_conversion(value: RaggedTensor, dtype: Any = None, name: str | None = No
 
 
 register_tensor_conversion_function(RaggedTensor, _no_conversion, priority=0)
-nest.register_composite(RaggedTensor, RaggedTensor._parts, _rebuild, type_spec.alike)

@@ -217,7 +217,8 @@ def queue_dequeue_up_to_kernel(
 
 def _queue_of(op: Operation) -> Any:
     """The op that made the queue, or None when the handle came from elsewhere."""
-    made_by = op._inputs[0].op
+    handle = op._inputs[0]
+    made_by = getattr(handle, "made_by", handle.op)  # set on handles that enter a function
     return made_by if "component_types" in made_by.attrs and "capacity" in made_by.attrs else None
 
 

@@ -12,8 +12,6 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Trait
-from stoker._src.graph.shape_inference import set_shapes_by_kernel
-from stoker._src.graph.static_values import set_evaluate
 from stoker._src.graph.tensor import Operation
 
 _TORCH: dict[DType, torch.dtype] = {
@@ -100,7 +98,8 @@ def call_kernel(op: Operation, values: list[Any]) -> list[Any]:
     return definition.flatten_results(results)
 
 
-def _evaluate(op: Operation, arrays: list[np.ndarray]) -> list[np.ndarray] | None:
+def evaluate(op: Operation, arrays: list[np.ndarray]) -> list[np.ndarray] | None:
+    """What a pure op makes of arrays, where its kernel takes them."""
     if not _pure(op) or op.definition.needs_context:
         return None
     try:
@@ -110,7 +109,8 @@ def _evaluate(op: Operation, arrays: list[np.ndarray]) -> list[np.ndarray] | Non
         return None
 
 
-def _shapes_by_kernel(op: Operation) -> list[Shape] | None:
+def shapes_by_kernel(op: Operation) -> list[Shape] | None:
+    """The shapes that the kernel of a pure op gives its outputs, where it runs without data."""
     if not _pure(op) or op.definition.needs_context or any(arg.host for arg in op.definition.inputs):
         return None
     try:
@@ -119,7 +119,3 @@ def _shapes_by_kernel(op: Operation) -> list[Shape] | None:
     except Exception:
         # Not every kernel runs without data; the shape is then found when the op runs.
         return None
-
-
-set_evaluate(_evaluate)
-set_shapes_by_kernel(_shapes_by_kernel)

@@ -615,6 +615,11 @@ def _ftrl(
     NaN and whole variables 0, as there.
     """
     scale, divide = (lr, 1.0) if multiply_linear_by_lr else (1.0, lr)
+    if lr_power == -0.5 and _in_one_pass(var, grad):
+        numbers = (scale, divide, 2 * l2_shrinkage, l1 * scale, 2 * l2 * scale, rows, torch.get_num_threads())
+        for arrays in zip(var, accum, linear, grad):
+            native.ftrl(*[array.numpy() for array in arrays], *numbers)
+        return
     before = _powers(accum, lr_power)
     torch._foreach_add_(accum, torch._foreach_mul(grad, grad))
     after = _powers(accum, lr_power)

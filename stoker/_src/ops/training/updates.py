@@ -24,7 +24,7 @@ from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import STATEFUL, WRITES, OpDefinition, define
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.support import handles
+from stoker._src.ops.support import handles, table_rows
 from stoker._src.ops.variables.state_ops import VariableState
 
 Rule = Callable[..., None]
@@ -198,7 +198,7 @@ class _Caller:
         values = [variable.read() for variable in inputs[:count]]
         self._check_rows(inputs, values, gradient, indices)
         for rows, chosen in distinct_rows(indices.long(), len(values[0]), self.name):
-            parts = [[value.index_select(0, rows)] for value in values]
+            parts = [[_rows_of(value, rows)] for value in values]
             numbers[at - count] = [gradient if chosen is None else gradient.index_select(0, chosen)]
             self.rule(*parts, *numbers, **attributes)
             for value, part in zip(values, parts):
@@ -333,6 +333,11 @@ class Block:
         )
 
 
+def _rows_of(table: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    taken = table_rows.gather(table, rows)
+    return table.index_select(0, rows) if taken is None else taken
+
+
 def distinct_rows(indices: torch.Tensor, size: int, name: str) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
     """Groups of positions in `indices` such that no row is named twice in a group, in the order they are to be applied.
 
@@ -345,6 +350,8 @@ def distinct_rows(indices: torch.Tensor, size: int, name: str) -> list[tuple[tor
     total = indices.numel()
     if total == 0:
         return []
+    if table_rows.all_distinct(indices, size):
+        return [(indices, None)]
     ordered, positions = torch.sort(indices, stable=True)
     low, high = int(ordered[0]), int(ordered[-1])
     if low < 0 or high >= size:

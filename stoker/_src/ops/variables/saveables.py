@@ -40,6 +40,12 @@ class ResourceVariableSaveable(SaveableObject):
         restored = restored_tensors[0]
         if restored_shapes is not None:
             restored = shaping.reshape(restored, restored_shapes[0])
+        variable = getattr(self._handle, "variable", lambda: None)()
+        if variable is not None and not restored.static_shape.compatible(variable.static_shape):
+            raise ValueError(
+                f"Received incompatible tensor with shape {restored.shape} when attempting to restore variable with shape "
+                f"{variable.shape} and name {variable.name}."
+            )
         with device(self._place or None):
             return state_ops.ASSIGN_VARIABLE_OP(self._handle, shaping.identity(restored))
 

@@ -21,7 +21,7 @@ from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import ANY, READS, STATEFUL, WRITES, OpDefinition, define, one_of
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, scattering, shaping
-from stoker._src.ops.support import handles
+from stoker._src.ops.support import handles, table_rows
 from stoker._src.ops.support.handles import handle_shape
 from stoker._src.ops.support.movement import POLICY
 from stoker._src.ops.variables import state_ops
@@ -164,6 +164,7 @@ def _divide(target: torch.Tensor, rows: torch.Tensor, updates: torch.Tensor) -> 
     _widened(_divided)(target, rows, updates)
 
 
+_SUMS = (_add, _subtract)
 _UPDATES: dict[str, Update] = {
     "Update": _assign,
     "Add": _add,
@@ -184,7 +185,10 @@ def _scatter_rows(change: Update, name: str) -> Callable[..., None]:
         target = variable.read()
         if not target.shape:
             raise InvalidArgumentError(None, None, f"{name}: params must be at least 1-D, got shape []")
-        change(target, checked_rows(indices, target.shape[0]), _row_updates(name, target, indices, updates))
+        given = _row_updates(name, target, indices, updates)
+        if change in _SUMS and table_rows.add(target, indices.reshape(-1), given, subtract=change is _subtract):
+            return
+        change(target, checked_rows(indices, target.shape[0]), given)
 
     return kernel
 

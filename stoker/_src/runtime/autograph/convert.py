@@ -19,7 +19,6 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from stoker._src.base import tf_logging
-from stoker._src.graph import context
 from stoker._src.graph.source_lines import is_ours
 from stoker._src.runtime.autograph import rewrite, user_errors
 from stoker._src.runtime.autograph.operators import Operators
@@ -272,6 +271,3 @@ def _named(code: CodeType, function: CodeType, prefix: str = "") -> CodeType:
     if part:
         user_errors.PIECES[made] = user.co_name
     return made
-
-
-context.set_converter(converted)

@@ -15,7 +15,7 @@ from stoker._src.base.devices import canonical_name
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.shapes import Shape, TensorShape
-from stoker._src.graph import context, placement_log
+from stoker._src.graph import placement_log
 from stoker._src.graph.attr_values import public_value
 from stoker._src.graph.definition import OpDefinition, Trait
 from stoker._src.graph.interchange.function_def import function_refs
@@ -366,9 +366,9 @@ class EagerExecutor:
             found = first.steps[key] = (compiled, known)
             if placement_log.enabled:
                 placement = self.worker.placement
-                for op in (op for step in compiled[1] for op in step.planner.ops):
+                for op in (op for step in compiled.steps for op in step.planner.ops):
                     placement_log.placed(op.name, op.type, placement.name(op))
-        keywords, steps = found[0]
+        keywords, steps, _ = found[0]
         return dict(keywords), steps
 
     def _context(self, definition: OpDefinition, attrs: dict[str, Any], name: str) -> NodeContext:
@@ -381,4 +381,3 @@ class EagerExecutor:
 
 
 executor = EagerExecutor()
-context.set_eager_target(executor)

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from stoker._src.base import dtypes, nest
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.faults import own_fault
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.gradient_registry import gradient_function
 from stoker._src.graph.indexed_slices import IndexedSlices
 from stoker._src.graph.scopes import name_scope
-from stoker._src.graph.sparse_tensor import SparseTensor
 from stoker._src.graph.tapes import tapes
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import casting, joining, ranges, shaping
-from stoker._src.ops.control_flow import branches_and_loops, custom_gradients, python_functions, tensor_array
-from stoker._src.ops.control_flow.gradients import UnconnectedGradients, aggregate, fill_with_zeros, is_trainable
+from stoker._src.ops.control_flow import branches_and_loops, tensor_array
+from stoker._src.ops.control_flow.gradients import (
+    UnconnectedGradients,
+    aggregate,
+    fill_with_zeros,
+    gradient_of,
+    gradient_parts,
+    is_trainable,
+    opened,
+)
 from stoker._src.ops.math import comparison
-from stoker._src.ops.ragged.ragged_tensor import RaggedTensor
 from stoker._src.ops.variables import variables
 
 _HANDLES = (dtypes.resource, dtypes.variant)
@@ -197,27 +204,33 @@ class GradientTape:
         if self._recording and not self._persistent:
             self._pop()
         flat_sources = nest.flatten(sources)
-        starts = None if output_gradients is None else nest.flatten(output_gradients)
-        found = self._walk(nest.flatten(target), [self._recorded(_source(source)) for source in flat_sources], starts)
+        parts = [gradient_parts(source) for source in flat_sources]
+        flat = [part for each in parts for part in each]
+        targets = nest.flatten(target)
+        starts = [None] * len(targets) if output_gradients is None else nest.flatten(output_gradients)
+        targets, starts = opened(targets, starts)
+        found = self._walk(targets, [self._recorded(_source(part)) for part in flat], starts)
         if unconnected_gradients == UnconnectedGradients.ZERO:
-            found = [shaping.zeros_like(_part(source)) if g is None else g for source, g in zip(flat_sources, found)]
+            found = [shaping.zeros_like(part) if g is None else g for part, g in zip(flat, found)]
         if not self._persistent:
             self._spend()
-        return nest.pack_sequence_as(sources, [_whole(source, g) for source, g in zip(flat_sources, found)])
+        rest = iter(found)
+        results = [gradient_of(source, [next(rest) for _ in each]) for source, each in zip(flat_sources, parts)]
+        return nest.pack_sequence_as(sources, results)
 
-    def _walk(self, targets: list[Any], sources: list[Tensor], starts: list[Any] | None) -> list[Any]:
+    def _walk(self, targets: list[Any], sources: list[Tensor], starts: list[Any]) -> list[Any]:
         terms: dict[int, list[Any]] = {}
         wanted = {id(source) for source in sources}
         for i, target in enumerate(targets):
             tensor = _source(target)
             if id(tensor) not in self._tracked or not is_trainable(tensor):
                 continue
-            start = None if starts is None else starts[i]
+            start = starts[i]
             if start is None:
                 shaped = convert_to_tensor(target) if tensor.dtype in _HANDLES else tensor
                 start = shaping.ones_like(shaped)
             elif not isinstance(start, IndexedSlices):
-                start = convert_to_tensor(_part(start))
+                start = convert_to_tensor(start)
                 if tensor.dtype not in _HANDLES and not start.static_shape.compatible(tensor.static_shape):
                     raise InvalidArgumentError(
                         None,
@@ -392,30 +405,14 @@ def _source(x: Any) -> Any:
         handle = x._gradient_source()
         target = context.target()
         return target.capture(handle) if target.building_function else handle
-    x = _part(x)
+    if not isinstance(x, Tensor):
+        parts = gradient_parts(x)
+        x = parts[0] if len(parts) == 1 else x
     if not isinstance(x, Tensor):
         raise AttributeError(
             f"{type(x).__name__!r} object has no attribute 'dtype': what is differentiated is a tensor or a variable, not {x!r}"
         )
     return x
-
-
-def _part(x: Any) -> Any:
-    """The component of a composite tensor that is differentiated; anything else as it is."""
-    if isinstance(x, RaggedTensor):
-        return x.flat_values
-    return x.values if isinstance(x, (IndexedSlices, SparseTensor)) else x
-
-
-def _whole(x: Any, gradient: Any) -> Any:
-    """The gradient of a composite source's component in the form of the source."""
-    if gradient is None:
-        return None
-    if isinstance(x, RaggedTensor):
-        return x.with_flat_values(convert_to_tensor(gradient))
-    if isinstance(x, SparseTensor):
-        return SparseTensor(x.indices, convert_to_tensor(gradient), x.dense_shape)
-    return gradient
 
 
 def _sum(terms: dict[int, list[Any]], key: int, *, keep: bool) -> Any:
@@ -443,24 +440,21 @@ def record_gradient(record: Any, incoming: list[Any]) -> list[Any]:
     if function is None:
         return [None] * len(record._inputs)
     fill_with_zeros(record, incoming)
-    if context.executing_eagerly():
-        results = function(record, *incoming)
-    else:
-        with name_scope(f"gradient_tape/{record.name}/"):
+    try:
+        with nullcontext() if context.executing_eagerly() else name_scope(f"gradient_tape/{record.name}/"):
             results = function(record, *incoming)
+    except Exception as error:
+        fault = own_fault(error, record)
+        if fault is None:
+            raise
+        raise fault from error
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
-def _differentiate(f: Any, args: Any, kwargs: Any, used: list[Any], starts: list[Any]) -> list[Any]:
+def differentiate(f: Any, args: Any, kwargs: Any, used: list[Any], starts: list[Any]) -> list[Any]:
     """The gradients of `f(*args)` with respect to its arguments and the variables it uses."""
     with GradientTape() as tape:
         flat = [shaping.identity(convert_to_tensor(leaf)) for leaf in nest.flatten(args)]
         tape.watch(flat)
         result = f(*nest.pack_sequence_as(args, flat), **kwargs)
     return tape.gradient(nest.flatten(result), [*flat, *used], starts)
-
-
-custom_gradients.set_differentiate(_differentiate)
-
-
-python_functions.set_tape(GradientTape)

@@ -16,7 +16,7 @@ from stoker._src.base.shapes import Shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.tensor import Tensor
 from stoker._src.graph.tensor_spec import TensorSpec
-from stoker._src.graph.type_spec import TypeSpec, type_spec_from_value
+from stoker._src.graph.type_spec import TypeSpec, kind_of, type_spec_from_value
 from stoker._src.ops.variables import variables
 
 _EMPTY = inspect.Parameter.empty
@@ -49,7 +49,7 @@ class Given:
                 continue
             parts, specs, whole = _parts(item)
             if whole is not None:
-                kinds.append(type(whole).__name__)
+                kinds.append(kind_of(whole))
             self.leaves += parts
             self._specs += specs
             shapes += [spec.static_shape for spec in specs if spec is not None]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from stoker._src.base import dtypes
 from stoker._src.base.errors import InvalidArgumentError
@@ -26,8 +26,22 @@ from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.locks import Holding, VariablesLock
 from stoker._src.runtime.plan.emit import Step, emit
 from stoker._src.runtime.plan.instructions import Instruction, Value, values_of
+from stoker._src.runtime.plan.known_shapes import UNKNOWN, Known, says_more, settled
 from stoker._src.runtime.plan.mixed_precision import precision_of
 from stoker._src.runtime.plan.planner import Planner, has_effect, passed_through, prune
+
+
+class Compiled(NamedTuple):
+    """The functions of an op, compiled for one place that calls them."""
+
+    keywords: dict[str, Any]  # of the op's kernel
+    steps: list[Step]  # that they call
+    returned: list[Known]  # what is known of the op's outputs; empty where that is no more than the graph says
+
+
+def _returned(step: Step) -> list[Known]:
+    planner = step.planner
+    return [UNKNOWN if tensor is None else planner.known(tensor) for tensor in planner.fetches]
 
 
 class FunctionCompiler:
@@ -41,8 +55,10 @@ class FunctionCompiler:
         self.variables_lock = variables_lock
         self.precision = precision_of(self.placement, config)
 
-    def __call__(self, op: Operation, passed: list[Value], wanted: list[bool]) -> tuple[dict[str, Any], list[Step]]:
-        """The kernel's keywords for `op`, and the steps that they call.
+    def __call__(
+        self, op: Operation, passed: list[Value], wanted: list[bool], given: list[Known] | None = None
+    ) -> Compiled:
+        """Compiles the functions of `op` for one place that calls them; `given` is what is known there of their inputs.
 
         Raises:
             InvalidArgumentError: an attribute names a function that is not there, or takes or returns something else.
@@ -51,20 +67,43 @@ class FunctionCompiler:
             check_call(op, _function_of(op, ref))
             check_results(op, _function_of(op, ref))
         known = {i: value.constant for i, value in enumerate(passed) if value.is_constant}
+        inputs = function_refs(op)[0].target.inputs
+        if given is not None and not says_more(given, inputs):
+            given = None
+        if op.definition.planning.calls == "loop":
+            return self._loop(op, known, wanted, given)
         steps: list[Step] = []
         keywords: dict[str, Any] = {}
-        loop = _Loop(op, wanted) if op.definition.planning.calls == "loop" else None
-        if loop is not None:
-            known = {i: constant for i, constant in known.items() if i in loop.invariant}
         for name in op.definition.kernel_attrs:
             attr = op.attrs[name]
             if isinstance(attr, FunctionRef):
-                keywords[name] = self._step(op, name, attr, known, wanted, loop, steps)
+                keywords[name] = self._branch(op, attr, known, wanted, given, steps)
             elif isinstance(attr, tuple) and attr and isinstance(attr[0], FunctionRef):
-                keywords[name] = tuple(self._step(op, name, ref, known, wanted, None, steps) for ref in attr)
+                keywords[name] = tuple(self._branch(op, ref, known, wanted, given, steps) for ref in attr)
             else:
                 keywords[name] = attr
-        return keywords, steps
+        returned = _returned(steps[0]) if given is not None else []
+        for step in steps[1:]:
+            returned = [known.agreed(other) for known, other in zip(returned, _returned(step))]
+        return Compiled(keywords, steps, returned)
+
+    def _loop(self, op: Operation, known: dict[int, Any], wanted: list[bool], given: list[Known] | None) -> Compiled:
+        loop = _Loop(op, wanted)
+        known = {i: constant for i, constant in known.items() if i in loop.invariant}
+        # A variable that nobody needs keeps its first value.
+        outputs = [tensor if i in loop.needed else loop.body.inputs[i] for i, tensor in enumerate(loop.body.outputs)]
+        if given is None:
+            body = self._body(loop.body, outputs, known, None)
+        else:
+
+            def returned(given: list[Known]) -> tuple[list[Known], Step]:
+                step = self._body(loop.body, outputs, known, given)
+                return _returned(step), step
+
+            given, body = settled(given, returned)
+        condition = self._body(loop.condition, list(loop.condition.outputs), known, given)
+        keywords = {**{name: op.attrs[name] for name in op.definition.kernel_attrs}, "cond": condition.function}
+        return Compiled({**keywords, "body": body.function}, [condition, body], given or [])
 
     def used_inputs(self, op: Operation, wanted: list[bool]) -> set[int]:
         """The positions of the functions' inputs that matter for the outputs that are wanted."""
@@ -77,28 +116,23 @@ class FunctionCompiler:
             used |= _inputs_reached(function, outputs, _targets(function))
         return used
 
-    def _step(
+    def _branch(
         self,
         op: Operation,
-        name: str,
         ref: FunctionRef,
         known: dict[int, Any],
         wanted: list[bool],
-        loop: _Loop | None,
+        given: list[Known] | None,
         steps: list[Step],
     ) -> Any:
         function = _function_of(op, ref)
-        if loop is None:
-            outputs: list[Any] = [tensor if use else None for tensor, use in zip(function.outputs, wanted)]
-        elif name == "cond":
-            outputs = list(function.outputs)
-        else:
-            # A variable that nobody needs keeps its first value.
-            outputs = [t if i in loop.needed else function.inputs[i] for i, t in enumerate(function.outputs)]
+        outputs = [tensor if use else None for tensor, use in zip(function.outputs, wanted)]
+        steps.append(self._body(function, outputs, known, given))
+        return steps[-1].function
+
+    def _body(self, function: Function, outputs: list[Any], bound: dict[int, Any], given: list[Known] | None) -> Step:
         dropped = [tensor for tensor, kept in zip(function.outputs, outputs) if kept is not tensor]
-        step = self.compile(function, outputs, known, _effects_behind(dropped, set(function.inputs)))
-        steps.append(step)
-        return step.function
+        return self.compile(function, outputs, bound, _effects_behind(dropped, set(function.inputs)), known=given)
 
     def compile(
         self,
@@ -108,9 +142,10 @@ class FunctionCompiler:
         effects: list[Operation] | None = None,
         *,
         is_kept: bool = False,
+        known: list[Known] | None = None,
     ) -> Step:
         targets = [*function.control_outputs, *(effects or ())]
-        options: dict[str, Any] = {"bound": bound, "is_function": True, "is_kept": is_kept}
+        options: dict[str, Any] = {"bound": bound, "is_function": True, "is_kept": is_kept, "known": known}
         planner = Planner(outputs, targets, function.inputs, self.node_context, self, **options)
         return emit(planner.build())
 

@@ -20,6 +20,7 @@ from stoker._src.runtime.locks import Holding
 from stoker._src.runtime.plan.by_shape import ByShape
 from stoker._src.runtime.plan.cuda_graphs import repeated
 from stoker._src.runtime.plan.emit import Step, emit
+from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.planner import Planner
 from stoker._src.runtime.trace import Ticks, fill_partition_graph, fill_run_metadata
 from stoker._src.runtime.worker import RunningSteps, Worker
@@ -48,11 +49,14 @@ class Plan:
         self.graph_changes = graph.changes
         self.converters = [placed_converter(tensor, worker.placement) for tensor in feeds]
         by_shape = worker.placement.gpu is None and self._is_by_shape()
-        planner = self._planner(feed_shapes=shapes if by_shape else None).build()
+        planner = self._planner(
+            known=[Known(shape) for shape in shapes] if by_shape and shapes is not None else None
+        ).build()
         self.ops = planner.ops
         for op in self.ops:
             worker.placement.requested(op)
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
+        self.watched = planner.blocks or planner.loops
         self.locks = self.writes or self.reads or self.blocks
         self.traced_step: Step | None = None  # node by node: made for the first traced run
         self.repeated = repeated(planner)
@@ -82,7 +86,7 @@ class Plan:
         return emit(self._planner().build())
 
     def _shaped_step(self, shapes: list[Shape]) -> Step:
-        return emit(self._planner(feed_shapes=shapes).build())
+        return emit(self._planner(known=[Known(shape) for shape in shapes]).build())
 
     def _function(self, values: Any) -> Any:
         """The compiled function for these feeds."""
@@ -93,7 +97,7 @@ class Plan:
 
     def execute(self, values: list[Any], options: Any = None, metadata: Any = None) -> list[Any]:
         """Runs the step on converted feeds; the fetched values as kernels gave them."""
-        if options is not None or metadata is not None or self.blocks:
+        if options is not None or metadata is not None or self.watched:
             return self._execute_watched(values, options, metadata)
         if not self.locks:
             try:
@@ -110,7 +114,7 @@ class Plan:
             holding.pause()
 
     def _execute_watched(self, values: list[Any], options: Any, metadata: Any) -> list[Any]:
-        """A run that may block, has a deadline, or is traced."""
+        """A run that may block or go on for long, has a deadline, or is traced."""
         for name, message in (("options", options), ("run_metadata", metadata)):
             if message is not None and not hasattr(message, "SerializeToString"):
                 raise TypeError(f"Argument `{name}` must be a message, but got {type(message)!r}.")

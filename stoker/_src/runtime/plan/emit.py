@@ -13,15 +13,16 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 
+from stoker._src.base.errors import InternalError
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.locks import started
-from stoker._src.runtime.plan.instructions import Host, Instruction, Value
+from stoker._src.runtime.plan.instructions import Host, Instruction, Value, values_of
 from stoker._src.runtime.plan.planner import Planner
 
 _counter = itertools.count()
@@ -91,26 +92,37 @@ def check_source(source: str, filename: str, known: set[str]) -> CodeType:
     """Compiles generated source after checking that it contains nothing but what `_Writer` writes.
 
     Raises:
-        AssertionError: it does; then the planner has a defect.
+        InternalError: it does; then the planner has a defect.
     """
     with _PARSING:
         tree = ast.parse(source, filename)
-    assert len(tree.body) == 1 and isinstance(tree.body[0], ast.FunctionDef) and tree.body[0].name == "step"
+    only = tree.body[0] if len(tree.body) == 1 else None
+    if not isinstance(only, ast.FunctionDef) or only.name != "step":
+        _refuse("is not one function")
     stored, loaded = {"holding", "tick"}, set()
     for node in ast.walk(tree):
-        assert isinstance(node, _ALLOWED), f"generated code holds {ast.dump(node)}"
+        if not isinstance(node, _ALLOWED):
+            _refuse(f"holds {ast.dump(node)}")
         if isinstance(node, ast.Name):
             (stored if isinstance(node.ctx, ast.Store) else loaded).add(node.id)
         elif isinstance(node, ast.Attribute):
-            assert node.attr in _METHODS, f"generated code uses the attribute {node.attr}"
+            if node.attr not in _METHODS:
+                _refuse(f"uses the attribute {node.attr}")
         elif isinstance(node, ast.Constant):
-            assert node.value is None or isinstance(node.value, _LITERALS), f"generated code holds {node.value!r}"
+            if node.value is not None and not isinstance(node.value, _LITERALS):
+                _refuse(f"holds {node.value!r}")
         elif isinstance(node, ast.arg):
             stored.add(node.arg)
     foreign = loaded - stored - known
-    assert not foreign, f"generated code uses the names {sorted(foreign)}"
+    if foreign:
+        _refuse(f"uses the names {sorted(foreign)}")
     with _PARSING:
         return compile(tree, filename, "exec")
+
+
+def _refuse(problem: str) -> NoReturn:
+    # Not an assertion: the check must hold under `python -O`, too.
+    raise InternalError(None, None, f"Generated code {problem}.")
 
 
 class _Writer:
@@ -135,7 +147,7 @@ class _Writer:
                     dead.setdefault(max(value.last_use, position), []).append(value.label)
         pending: list[tuple[Instruction, str, set[Operation]]] = []
         for position, instruction in enumerate(planner.instructions):
-            for waiting in [entry for entry in pending if instruction.op in entry[2]]:
+            for waiting in [entry for entry in pending if _waits_for(instruction, *entry)]:
                 pending.remove(waiting)
                 self._blocking(out, waiting[0], self._awaited(waiting[0], waiting[1]))
             if position in concurrent:
@@ -277,6 +289,17 @@ class _Writer:
             name = self._names[id(value)] = f"c{len(self._names)}"
             self.globals[name] = self._placement.data(value)
         return name
+
+
+def _waits_for(instruction: Instruction, started: Instruction, task: str, dependents: set[Operation]) -> bool:
+    """Whether an instruction needs the result of one that is at work, or must follow it.
+
+    One instruction may stand for many ops (a program, a batch of updates), so the values it takes count, not only its op.
+    """
+    if instruction.op in dependents or not dependents.isdisjoint(instruction.members):
+        return True
+    made = set(_results(started))
+    return any(value in made for value in values_of(instruction.arguments))
 
 
 def _results(instruction: Instruction) -> list[Value]:

@@ -50,6 +50,7 @@ class Instruction:
     traits: Trait = Trait.NONE
     written: frozenset[Any] = frozenset()  # variables that the functions it calls write
     steps: list[Any] = field(default_factory=list)  # those functions, compiled
+    members: list[Operation] = field(default_factory=list)  # of a batch: the ops it runs together
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from stoker._src.graph.interchange.function_def import function_refs
 from stoker._src.graph.shape_inference import infer_shapes
 from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.support.values import host_value, to_numpy
+from stoker._src.ops.support.values import host_value, to_numpy, torch_dtype
 from stoker._src.ops.variables.state_ops import VariableState
 from stoker._src.runtime.failures import checked_kernel
 from stoker._src.runtime.plan import fused_loops, mixed_precision
@@ -34,8 +34,10 @@ from stoker._src.runtime.plan.instructions import (
     Value,
     values_of,
 )
+from stoker._src.runtime.plan.known_shapes import Known
 from stoker._src.runtime.plan.reordering import reorder
 
+_OBJECTS = (dtypes.string, dtypes.resource, dtypes.variant)  # dtypes whose values are no torch tensors
 _FOLD_LIMIT = 1 << 20  # elements a folded constant may have
 _WORTH_REUSING = 1 << 14  # elements below which a new tensor costs less than the check
 
@@ -62,6 +64,19 @@ def prune(fetches: list[Tensor], targets: list[Operation], feeds: set[Tensor]) -
         for control in op._control_inputs:
             stack.append((control, False))
     return needed, waited_for - needed
+
+
+def _merged(a: Shape, b: Shape) -> Shape:
+    """What both say of a shape; nothing where they disagree, and the run will tell if it matters."""
+    try:
+        return a.merge(b)
+    except (InvalidArgumentError, ValueError):
+        return UNKNOWN_SHAPE
+
+
+def _of_shape(like: Tensor, dims: tuple[Any, ...]) -> torch.Tensor:
+    dtype = torch.float32 if like.dtype in _OBJECTS else torch_dtype(like.dtype.base_dtype)
+    return torch.zeros((), dtype=dtype).expand(dims)
 
 
 def _is_fed(op: Operation, feeds: set[Tensor]) -> bool:
@@ -146,7 +161,7 @@ class Planner:
         is_function: bool = False,
         is_kept: bool = False,
         with_programs: bool = True,
-        feed_shapes: list[Shape] | None = None,
+        known: list[Known] | None = None,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
         self.node_context, self.compile_function = node_context, compile_function
@@ -157,7 +172,10 @@ class Planner:
         self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
         self.with_programs = with_programs
         # What is known of shapes beyond the graph, because those of the feeds are.
-        self._shapes: dict[Tensor, Shape] = dict(zip(feeds, feed_shapes)) if feed_shapes else {}
+        self._shapes: dict[Tensor, Shape] = {tensor: each.shape for tensor, each in zip(feeds, known or ())}
+        self._elements: dict[Tensor, Shape | None] = {
+            tensor: each.elements for tensor, each in zip(feeds, known or ()) if tensor.dtype is dtypes.variant
+        }
         self.written: frozenset[Any] = frozenset()
         self.needed: set[Operation] = set()
         self.values: dict[Tensor, Value] = {}
@@ -173,6 +191,7 @@ class Planner:
         self._numbers: dict[Tensor, Instruction] = {}  # vectors of numbers that nobody has wanted as a tensor yet
         self._wanted_outputs: dict[Operation, list[bool]] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
+        self.loops = False  # may go on for long: the run can be cancelled
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
@@ -244,12 +263,15 @@ class Planner:
             return
         if self._shapes:
             self._infer(op)
+            if definition.planning.elements is not None:
+                self._infer_elements(op)
             if traits & Trait.OF_SHAPES and self._fold_shapes(op):
                 return
         arguments = self._arguments(op)
         if traits & Trait.PASSES:
             passed = arguments[0]
             self.values.setdefault(op.outputs[0], passed)
+            self._note(op.outputs[0], self.known(op._inputs[0]))
             return
         if not op.outputs and not op._inputs and not traits:
             return  # NoOp: ordering alone
@@ -298,6 +320,31 @@ class Planner:
             shapes = [UNKNOWN_SHAPE] * len(op.outputs)
         self._shapes.update(zip(op.outputs, shapes))
 
+    def elements_of(self, tensor: Tensor) -> Shape | None:
+        """The shape of the elements of a list; None for a list that holds nothing yet."""
+        return self._elements.get(tensor, UNKNOWN_SHAPE)
+
+    def known(self, tensor: Tensor) -> Known:
+        return Known(self.shape_of(tensor), self.elements_of(tensor))
+
+    def _note(self, tensor: Tensor, known: Known) -> None:
+        if not self._shapes:
+            return
+        if tensor.dtype is dtypes.variant:
+            self._elements[tensor] = known.elements
+        else:
+            self._shapes[tensor] = _merged(tensor.static_shape, known.shape)
+
+    def _infer_elements(self, op: Operation) -> None:
+        """Notes what an op on lists says of elements: of those of a list that it makes, of the tensors that it takes out."""
+        rule = op.definition.planning.elements
+        assert rule is not None
+        for tensor, shape in zip(op.outputs, rule(op, self.shape_of, self.elements_of)):
+            if tensor.dtype is dtypes.variant:
+                self._elements[tensor] = shape
+            elif shape is not None:
+                self._shapes[tensor] = _merged(self.shape_of(tensor), shape)
+
     def _known_value(self, tensor: Tensor) -> np.ndarray | None:
         value = self.values.get(tensor)
         if value is None or not value.is_constant or not isinstance(value.constant, torch.Tensor):
@@ -307,12 +354,15 @@ class Planner:
     def _fold_shapes(self, op: Operation) -> bool:
         """Settles an op that looks at nothing but its inputs' shapes."""
         shapes = [self.shape_of(tensor) for tensor in op._inputs]
-        if not all(shape.known for shape in shapes) or any(
-            tensor.dtype.base_dtype is dtypes.variant for tensor in op._inputs
-        ):
+        if not all(shape.known for shape in shapes) or any(tensor.dtype in _OBJECTS for tensor in op.outputs):
             return False
-        empty = [torch.empty(shape.dims, device="meta") for shape in shapes]  # type: ignore[arg-type]
-        results = op.definition.kernel_fn(*op.definition.group(empty, op.attrs), **self._keywords(op))  # type: ignore[misc]
+        if any(tensor.dtype is dtypes.variant for tensor in op._inputs):
+            return False
+        if any((self.shape_of(tensor).size or 0) > _FOLD_LIMIT for tensor in op.outputs):
+            return False
+        # Tensors of one element, spread out: the kernel looks at their shape and dtype alone.
+        given = [_of_shape(tensor, shape.dims or ()) for tensor, shape in zip(op._inputs, shapes)]
+        results = op.definition.kernel_fn(*op.definition.group(given, op.attrs), **self._keywords(op))  # type: ignore[misc]
         self._constants(op, op.definition.flatten_results(results))
         return True
 
@@ -321,7 +371,10 @@ class Planner:
     def _call(self, op: Operation, arguments: list[Any]) -> None:
         """An op that calls functions: they are compiled for this place, with the inputs that are known here bound."""
         passed: list[Value] = arguments[-1]
-        keywords, steps = self.compile_function(op, passed, self._wanted(op))
+        given = [self.known(tensor) for tensor in op._inputs[len(op._inputs) - len(passed) :]] if self._shapes else None
+        keywords, steps, returned = self.compile_function(op, passed, self._wanted(op), given)
+        for tensor, known in zip(op.outputs, returned):
+            self._note(tensor, known)
         instruction = Instruction(op, "kernel", op.definition.kernel_fn, arguments, keywords, steps=steps)
         planners = [step.planner for step in steps]
         instruction.written = frozenset().union(*[planner.written for planner in planners])
@@ -334,6 +387,7 @@ class Planner:
             instruction.traits |= Trait.BLOCKING
             self.blocks = True
         self.reads_variables |= any(planner.reads_variables for planner in planners)
+        self.loops |= op.definition.planning.calls == "loop" or any(planner.loops for planner in planners)
         self._name_results(instruction, op)
 
     def _wanted(self, op: Operation) -> list[bool]:
@@ -517,7 +571,7 @@ class Planner:
         columns = [rows[0][i] if arg.host else [row[i] for row in rows] for i, arg in enumerate(definition.inputs)]
         assert definition.planning.batch is not None
         _, kernel = definition.planning.batch
-        instruction = Instruction(ops[0], "batch", kernel, columns, self._keywords(ops[0]))
+        instruction = Instruction(ops[0], "batch", kernel, columns, self._keywords(ops[0]), members=ops)
         self._append(instruction, definition.traits)
         for op in ops:
             if op.outputs:  # the references the updates were given

@@ -19,15 +19,15 @@ class CheckpointReader:
     """What `tf.train.load_checkpoint` returns: the tensors of a checkpoint of either format, by name.
 
     Args:
-        filename: the path without endings; for the older format a file, or a pattern that matches all files.
+        filepattern: the path without endings; for the older format a file, or a pattern that matches all files.
 
     Raises:
         NotFoundError: there is no such checkpoint.
         DataLossError: it is damaged.
     """
 
-    def __init__(self, filename: Any) -> None:
-        self._reader = open_checkpoint(path_text(filename))
+    def __init__(self, filepattern: Any) -> None:
+        self._reader = open_checkpoint(path_text(filepattern))
         self._closer = weakref.finalize(self, self._reader.close)
         self._lock = threading.Lock()
         names = self._reader.keys()

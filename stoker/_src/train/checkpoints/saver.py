@@ -26,6 +26,7 @@ from stoker._src.graph.interchange.meta_graph import (
 )
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.runtime.session import BaseSession
+from stoker._src.train.checkpoints.object_graph import OBJECT_GRAPH_KEY
 from stoker._src.train.checkpoints.reader import CheckpointReader
 from stoker._src.train.checkpoints.saveables import all_saveable_objects, validated_saveables
 from stoker._src.train.checkpoints.saver_ops import BulkSaverBuilder
@@ -37,8 +38,6 @@ from stoker._src.train.checkpoints.state import (
     written_at,
 )
 from stoker._src.train.training_util import global_step as step_of
-
-OBJECT_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
 @export(v1="train.Saver")
@@ -346,10 +345,12 @@ class Saver:
         except NotFoundError as error:
             keys = _object_keys(path)
             if keys is None:
-                raise _explained(error, "a name that the checkpoint does not have") from error
+                raise _explained(
+                    error, "a Variable name or other graph key that is missing from the checkpoint"
+                ) from error
             self._restore_objects(sess, path, keys, error)
         except InvalidArgumentError as error:
-            raise _explained(error, "a variable that has another shape or dtype in the checkpoint") from error
+            raise _explained(error, "a mismatch between the current graph and the graph from the checkpoint") from error
 
     def _restore_eagerly(self, path: str, var_list: Any) -> None:
         builder = self._builder or BulkSaverBuilder(self._write_version)
@@ -361,11 +362,19 @@ class Saver:
             with sess.graph.as_default():
                 self._var_list = all_saveable_objects()
         renamed: dict[str, Any] = {}
-        for saveable in validated_saveables(self._var_list):
-            if saveable.name not in keys:
-                raise _explained(
-                    error, f"a variable that the checkpoint of objects does not have: {saveable.name}"
-                ) from error
+        saveables = validated_saveables(self._var_list)
+        names = {saveable.name for saveable in saveables}
+        if names - keys.keys():
+            raise NotFoundError(
+                error.node_def,
+                error.op,
+                f"\n\nExisting variables not in the checkpoint: {', '.join(sorted(names - keys.keys()))}\n\nVariables names when "
+                f"this checkpoint was written which don't exist now: {', '.join(sorted(keys.keys() - names))}\n\n"
+                f"({len(names & keys.keys())} variable name(s) did match)\n\nCould not find some variables in the checkpoint (see "
+                "names above). Saver was attempting to load an object-based checkpoint (tf.train.Checkpoint) using variable names. "
+                f"Saver(var_list=...) restores the variables that are in it. {error.message}",
+            ) from error
+        for saveable in saveables:
             saveable.specs[0].name = keys[saveable.name]
             renamed[keys[saveable.name]] = saveable
         tf_logging.warning(
@@ -449,8 +458,9 @@ def _explained(error: Any, cause: str) -> Any:
     return type(error)(
         error.node_def,
         error.op,
-        f"Restoring from checkpoint failed, probably because of {cause}: `python -m stoker inspect` shows what the "
-        f"checkpoint holds. {error.message}",
+        f"Restoring from checkpoint failed. This is most likely due to {cause}. Please ensure that you have not altered the graph "
+        "expected based on the checkpoint; `python -m stoker inspect` shows what the checkpoint holds. Original error:\n\n"
+        f"{error.message}",
     )
 
 

@@ -29,10 +29,11 @@ _CPU = "/device:CPU:0"
 _TEMPORARY = "_temp/part"
 
 
-def _texts(values: Sequence[str]) -> np.ndarray:
-    texts = np.empty(len(values), object)
-    texts[:] = [value.encode(errors="surrogateescape") for value in values]
-    return texts
+def texts(values: Sequence[str]) -> np.ndarray:
+    """Names as the ops take them."""
+    encoded = np.empty(len(values), object)
+    encoded[:] = [value.encode(errors="surrogateescape") for value in values]
+    return encoded
 
 
 def _on_host(place: str) -> str:
@@ -57,7 +58,7 @@ class BaseSaverBuilder:
         """The op that writes objects to one file."""
         specs = [spec for saveable in saveables for spec in saveable.specs]
         tensors = [spec.tensor for spec in specs]
-        names, slices = _texts([spec.name for spec in specs]), _texts([spec.slice_spec for spec in specs])
+        names, slices = texts([spec.name for spec in specs]), texts([spec.slice_spec for spec in specs])
         if self._write_version == SaverDef.V1:
             return checkpoints.SAVE_SLICES(filename_tensor, names, slices, tensors, name="save")
         return checkpoints.SAVE_V2(filename_tensor, names, slices, tensors)
@@ -79,7 +80,7 @@ class BaseSaverBuilder:
         """
         del preferred_shard, restore_sequentially
         specs = [spec for saveable in saveables for spec in saveable.specs]
-        names, slices = _texts([spec.name for spec in specs]), _texts([spec.slice_spec for spec in specs])
+        names, slices = texts([spec.name for spec in specs]), texts([spec.slice_spec for spec in specs])
         with device(_CPU):
             return checkpoints.RESTORE_V2(filename_tensor, names, slices, dtypes=[spec.dtype for spec in specs])
 

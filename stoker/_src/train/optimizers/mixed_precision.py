@@ -37,6 +37,8 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         super().__init__(opt._use_locking, opt.get_name())
         self._optimizer = opt
         self._loss_scale = loss_scales.get(loss_scale)
+        self._track_trackable(self._optimizer, "base_optimizer")
+        self._track_trackable(self._loss_scale, "loss_scale")
 
     def compute_gradients(
         self,

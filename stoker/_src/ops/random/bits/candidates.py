@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.ops.random.bits import native
 from stoker._src.ops.random.bits.fills import uniform, uniform_full_int
 from stoker._src.ops.random.bits.philox import Stream, bits
 
@@ -62,6 +63,10 @@ def log_uniform_candidates(
         return [(int(math.exp(u * log_range)) - 1) % range_max for u in uniforms]
 
     def probability(classes: np.ndarray) -> np.ndarray:
+        if native.compiled is not None:
+            result = np.empty(classes.shape, np.float32)
+            native.compiled.fill_log_uniform(result, np.ascontiguousarray(classes, np.int64), log_range)
+            return result
         values = [math.log((k + 2.0) / (k + 1.0)) / log_range for k in classes.reshape(-1).tolist()]
         return np.array(values, np.float32).reshape(classes.shape)
 
@@ -237,14 +242,12 @@ def _distinct(draw: Callable[[int, int], Draws], wanted: int) -> tuple[list[int]
     chosen: dict[int, None] = {}
     tries = 0
     while len(chosen) < wanted:
-        drawn = np.asarray(draw(tries, max(wanted, min(tries, _MOST_AT_ONCE))))
-        fresh = np.flatnonzero(~np.isin(drawn, list(chosen)))
-        classes, first = np.unique(drawn[fresh], return_index=True)
-        for place, candidate in sorted(zip(fresh[first].tolist(), classes.tolist())):
-            chosen.setdefault(candidate)
+        drawn = draw(tries, max(wanted, min(tries, _MOST_AT_ONCE)))
+        for candidate in drawn.tolist() if isinstance(drawn, np.ndarray) else drawn:
+            tries += 1
+            chosen[candidate] = None
             if len(chosen) == wanted:
-                return list(chosen), tries + place + 1
-        tries += len(drawn)
+                break
     return list(chosen), tries
 
 
@@ -252,6 +255,10 @@ def _expected_count(probability: np.ndarray, num_sampled: int, tries: int) -> np
     """How often a class is expected in the sample; with rejected tries, how likely it is in it at all."""
     if tries == num_sampled:
         return probability * np.float32(num_sampled)
+    if native.compiled is not None:
+        result = np.empty(probability.shape, np.float32)
+        native.compiled.fill_expected_counts(result, np.ascontiguousarray(probability, np.float32), float(tries))
+        return result
     values = [-_EXPM1(float(np.float32(tries) * np.float32(_LOG1P(-p)))) for p in probability.reshape(-1).tolist()]
     return np.array(values, np.float32).reshape(probability.shape)
 

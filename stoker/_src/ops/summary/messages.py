@@ -1,0 +1,217 @@
+"""What summary ops make: `Summary.Value` messages of values, as TensorFlow fills them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from google.protobuf.message import DecodeError
+
+from stoker._src.base.dtypes import DType
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.formats import images
+from stoker._src.formats.protos import HistogramProto, Summary, SummaryMetadata, TensorProto
+from stoker._src.ops.io.tensor_messages import tensor_bytes
+from stoker._src.ops.signal.audio import encode_wav_kernel
+from stoker._src.ops.support.values import to_numpy
+
+
+def invalid(message: str) -> InvalidArgumentError:
+    return InvalidArgumentError(None, None, message)
+
+
+def text_of(tag: bytes) -> str:
+    return tag.decode(errors="replace")
+
+
+def dims_text(dims: Any, separator: str = ",") -> str:
+    return f"[{separator.join(map(str, dims))}]"
+
+
+def only(tag: Any, complaint: str) -> str:
+    """The text of a scalar string."""
+    if tag.ndim:
+        raise invalid(complaint)
+    return text_of(tag.item())
+
+
+def message_bytes(values: list[Any]) -> np.ndarray:
+    """A Summary of `values`, as a scalar string."""
+    return np.array(Summary(value=values).SerializeToString(), dtype=object)
+
+
+# ---- scalars ----------------------------------------------------------------------------------------------------
+
+
+def scalar_values(tags: np.ndarray, values: torch.Tensor) -> list[Any]:
+    if tags.shape != tuple(values.shape):
+        only_tag = f" (tag '{text_of(tags.ravel()[0])}')" if tags.size == 1 else ""
+        raise invalid(
+            f"tags and values not the same shape: {dims_text(tags.shape)} != {dims_text(values.shape)}{only_tag}"
+        )
+    numbers = values.reshape(-1).to(torch.float32).tolist()
+    return [Summary.Value(tag=text_of(tag), simple_value=x) for tag, x in zip(tags.ravel().tolist(), numbers)]
+
+
+# ---- histograms -------------------------------------------------------------------------------------------------
+
+_LARGEST = sys.float_info.max
+
+
+@functools.cache
+def _bucket_limits() -> np.ndarray:
+    """Upper ends of the buckets, which grow by a tenth from 1e-12 on: to the right, to the left, and what is beyond."""
+    positive = []
+    limit = 1e-12
+    while limit < 1e20:
+        positive.append(limit)
+        limit *= 1.1
+    positive.append(_LARGEST)
+    return np.array([-x for x in reversed(positive)] + [0.0] + positive)
+
+
+def histogram_of(values: np.ndarray) -> Any:
+    """A histogram of float64 numbers. Neighbouring buckets that are empty are written as one."""
+    limits = _bucket_limits()
+    message = HistogramProto(min=_LARGEST, max=-_LARGEST)
+    counts = np.zeros(limits.size)
+    if values.size:
+        # Sums in order of the values, as a loop makes them.
+        message.min, message.max, message.num = float(values.min()), float(values.max()), values.size
+        message.sum = float(np.add.accumulate(values)[-1])
+        message.sum_squares = float(np.add.accumulate(values * values)[-1])
+        buckets = np.minimum(np.searchsorted(limits, values, side="right"), limits.size - 1)
+        counts = np.bincount(buckets, minlength=limits.size).astype(np.float64)
+    filled = counts > 0
+    kept = filled.copy()  # a bucket, and the last of every run of empty ones
+    kept[:-1] |= filled[1:]
+    kept[-1] = True
+    message.bucket_limit.extend(limits[kept].tolist())
+    message.bucket.extend(counts[kept].tolist())
+    return message
+
+
+def histogram_value(tag: np.ndarray, values: torch.Tensor) -> Any:
+    name = only(tag, "tags must be scalar")
+    numbers = to_numpy(values.reshape(-1).to(torch.float64))
+    if values.is_floating_point():
+        if np.isnan(numbers).any():
+            raise invalid(f"Nan in summary histogram for: {name}")
+        if np.isinf(numbers).any():
+            raise invalid(f"Infinity in summary histogram for: {name}")
+    return Summary.Value(tag=name, histo=histogram_of(numbers))
+
+
+# ---- images -----------------------------------------------------------------------------------------------------
+
+_ALMOST_ZERO = 1e-6
+
+
+def _as_bytes(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:
+    """Floating point pixels as bytes: the largest becomes 255 or, where some are negative, zero becomes 128."""
+    finite = np.isfinite(image).all(axis=-1)
+    pixels = image[finite]
+    kind = image.dtype.type
+    scale, offset = kind(0), kind(0)
+    if pixels.size:
+        if pixels.min() < 0:
+            largest, full, offset = np.abs(pixels).max(), kind(127), kind(128)
+        else:
+            largest, full = pixels.max(), kind(255)
+        scale = kind(0) if largest < _ALMOST_ZERO else full / largest
+    result = np.empty(image.shape, np.uint8)
+    result[finite] = (pixels * scale + offset).astype(np.uint8)
+    result[~finite] = bad_color[: image.shape[-1]]
+    return result
+
+
+def _numbered(tag: str, kind: str, count: int, most: int) -> list[str]:
+    """Tags of the images or sounds of a batch: without a number where there can only be one."""
+    return [f"{tag}/{kind}"] if most == 1 else [f"{tag}/{kind}/{i}" for i in range(count)]
+
+
+def image_values(tag: np.ndarray, tensor: torch.Tensor, bad_color: np.ndarray, max_images: int) -> list[Any]:
+    name = only(tag, "Tags must be a scalar")
+    if tensor.ndim != 4 or tensor.shape[3] not in (1, 3, 4):
+        raise invalid(f"Tensor must be 4-D with last dim 1, 3, or 4, not {dims_text(tensor.shape)}")
+    count, height, width, depth = tensor.shape
+    if count and not (height and width):
+        raise invalid(f"input tensor must have non-zero dims. Found: {dims_text(tensor.shape, ', ')}.")
+    if bad_color.dtype != np.uint8:
+        raise invalid(f"bad_color must be uint8, got {'float' if bad_color.dtype == np.float32 else bad_color.dtype}")
+    if bad_color.ndim != 1:
+        raise invalid(f"bad_color must be a vector, got shape {dims_text(bad_color.shape)}")
+    batch = to_numpy(tensor[:max_images])
+    if batch.dtype != np.uint8 and bad_color.size < depth:
+        raise invalid(f"expected depth <= bad_color.size, got depth = {depth}, bad_color.size = {bad_color.size}")
+    values = []
+    for each, image in zip(_numbered(name, "image", len(batch), max_images), batch):
+        pixels = image if image.dtype == np.uint8 else _as_bytes(image, bad_color)
+        value = Summary.Value(tag=each)
+        value.image.height, value.image.width, value.image.colorspace = height, width, depth
+        value.image.encoded_image_string = images.encode_png(pixels)
+        values.append(value)
+    return values
+
+
+# ---- audio ------------------------------------------------------------------------------------------------------
+
+
+def audio_values(tag: np.ndarray, tensor: torch.Tensor, sample_rate: float, max_outputs: int) -> list[Any]:
+    name = only(tag, "Tag must be a scalar")
+    if tensor.ndim not in (2, 3):
+        raise invalid(f"Tensor must be 3-D or 2-D, got: {dims_text(tensor.shape)}")
+    if sample_rate <= 0:
+        raise invalid("sample_rate must be > 0")
+    if tensor.ndim == 2:
+        tensor = tensor.unsqueeze(2)
+    if tensor.shape[0] and not (tensor.shape[1] and tensor.shape[2]):
+        raise invalid("audio is null")
+    values = []
+    batch = tensor[:max_outputs]
+    for each, sound in zip(_numbered(name, "audio", len(batch), max_outputs), batch):
+        value = Summary.Value(tag=each)
+        value.audio.sample_rate, value.audio.content_type = sample_rate, "audio/wav"
+        value.audio.length_frames, value.audio.num_channels = sound.shape
+        value.audio.encoded_audio_string = encode_wav_kernel(sound, int(sample_rate)).item()
+        values.append(value)
+    return values
+
+
+# ---- tensors ----------------------------------------------------------------------------------------------------
+
+
+def tensor_message(tensor: Any, dtype: DType) -> Any:
+    return TensorProto.FromString(tensor_bytes(tensor, dtype))
+
+
+def tensor_value(tag: np.ndarray, tensor: Any, dtype: DType, metadata: np.ndarray) -> Any:
+    value = Summary.Value(tag=only(tag, "tag must be scalar"), tensor=tensor_message(tensor, dtype))
+    serialized = metadata.ravel()[0] if metadata.size == 1 else None
+    if metadata.ndim or serialized is None:
+        raise invalid("serialized_summary_metadata must be scalar")
+    value.metadata.SetInParent()
+    try:
+        value.metadata.MergeFromString(serialized)
+    except DecodeError:  # as in TensorFlow, what is no message counts as an empty one
+        value.metadata.CopyFrom(SummaryMetadata())
+    return value
+
+
+def merged(inputs: list[np.ndarray]) -> np.ndarray:
+    """All values of several summaries. Values without a tag may repeat."""
+    result, seen = Summary(), set()
+    for serialized in (item for each in inputs for item in each.ravel().tolist()):
+        try:
+            summary = Summary.FromString(serialized)
+        except DecodeError:
+            raise invalid("Could not parse one of the summary inputs") from None
+        for value in summary.value:
+            if value.tag and value.tag in seen:
+                raise invalid(f"Duplicate tag {value.tag} found in summary inputs")
+            seen.add(value.tag)
+        result.MergeFrom(summary)
+    return np.array(result.SerializeToString(), dtype=object)

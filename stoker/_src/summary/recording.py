@@ -1,0 +1,249 @@
+"""`tf.summary` of 2.x: functions that write a value to the thread's writer at once, or when the graph or function runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.export import export
+from stoker._src.formats.protos import GraphDef, SummaryMetadata
+from stoker._src.graph import context
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.graph import Graph
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array.casting import cast
+from stoker._src.ops.array.joining import concat, stack
+from stoker._src.ops.array.ranges import size
+from stoker._src.ops.array.selection import one_hot, where_v2
+from stoker._src.ops.array.shaping import reshape, shape, zeros
+from stoker._src.ops.control_flow.branches_and_loops import cond
+from stoker._src.ops.control_flow.debugging import assert_non_negative
+from stoker._src.ops.control_flow.functional_loops import map_fn
+from stoker._src.ops.image.codecs import encode_png
+from stoker._src.ops.math.clipping import saturate_cast
+from stoker._src.ops.math.reductions import reduce_max, reduce_min, reduce_sum
+from stoker._src.ops.math.sequences import linspace
+from stoker._src.ops.math.unary_functions import floor
+from stoker._src.ops.signal.audio import ENCODE_WAV
+from stoker._src.ops.strings.numbers import as_string
+from stoker._src.ops.summary.writer_ops import WRITE_GRAPH_SUMMARY, WRITE_RAW_PROTO_SUMMARY, WRITE_SUMMARY
+from stoker._src.summary.writers import recorded, step_tensor
+
+_DEFAULT_BUCKETS = 30
+_WAV = b"\x10\x0b"  # the audio plugin's AudioPluginData with encoding WAV
+
+
+def _metadata(plugin: str, description: str | None, content: bytes = b"") -> Any:
+    metadata = SummaryMetadata(summary_description=description or "")
+    metadata.plugin_data.plugin_name, metadata.plugin_data.content = plugin, content
+    return metadata
+
+
+@export(v2="summary.experimental.summary_scope")
+@contextmanager
+def summary_scope(name: str, default_name: str = "summary", values: Any = None) -> Iterator[tuple[str, str]]:
+    """A name scope for the ops of a summary; yields the tag, which is `name` behind the scopes around it, and the scope."""
+    name = name or default_name
+    around = context.target().get_name_scope()
+    tag = f"{around}/{name}" if around else name
+    # What may stand in a tag may not always stand in the name of a node.
+    cleaned = re.sub(r"[^A-Za-z0-9_.\-/]", "", name).lstrip("-_./") or None
+    with name_scope(cleaned, default_name, values) as scope:
+        yield tag, scope
+
+
+@export(v2="summary.write")
+def write(tag: Any, tensor: Any, step: Any = None, metadata: Any = None, name: str | None = None) -> Tensor:
+    """Writes a tensor to the thread's writer.
+
+    Args:
+        tag: what it is known by.
+        tensor: the tensor, or a function that gives it, which is called only if it is written.
+        step: by default the thread's step.
+        metadata: a SummaryMetadata (or its bytes), which says who shows the value.
+        name: of the op.
+
+    Returns:
+        Whether it was written.
+
+    Raises:
+        ValueError: there is a writer, but no step.
+    """
+    if metadata is None:
+        serialized = b""
+    elif hasattr(metadata, "SerializeToString"):
+        serialized = metadata.SerializeToString()
+    else:
+        serialized = metadata
+
+    def add(writer: Tensor, scope: str) -> Any:
+        value = convert_to_tensor(tensor() if callable(tensor) else tensor)
+        return WRITE_SUMMARY(writer, step_tensor(step), value, tag, serialized, name=scope)
+
+    with name_scope(name, "write_summary") as scope:
+        return recorded(add, scope)
+
+
+@export(v2="summary.experimental.write_raw_pb")
+def write_raw_pb(tensor: Any, step: Any = None, name: str | None = None) -> Tensor:
+    """Writes serialized Summary messages to the thread's writer."""
+    with name_scope(name, "write_raw_pb") as scope:
+        return recorded(
+            lambda writer, scope: WRITE_RAW_PROTO_SUMMARY(writer, step_tensor(step), tensor, name=scope), scope
+        )
+
+
+@export(v2="summary.graph")
+def graph(graph_data: Any) -> Tensor:
+    """Writes a graph to the thread's writer.
+
+    Raises:
+        ValueError: `graph_data` is neither a Graph nor a GraphDef.
+    """
+    if isinstance(graph_data, Graph):
+        definition = graph_data.as_graph_def(add_shapes=True)
+    elif isinstance(graph_data, GraphDef):
+        definition = graph_data
+    else:
+        raise ValueError(
+            f"Argument 'graph_data' is not tf.Graph or tf.compat.v1.GraphDef. Received graph_data={graph_data} "
+            f"of type {type(graph_data).__name__}."
+        )
+    serialized = definition.SerializeToString()
+    with name_scope("graph_summary") as scope:
+        return recorded(lambda writer, scope: WRITE_GRAPH_SUMMARY(writer, 0, serialized, name=scope), scope)
+
+
+def _summary(
+    name: str,
+    kind: str,
+    make: Callable[[], Tensor],
+    step: Any,
+    description: str | None,
+    plugin: str,
+    content: bytes = b"",
+) -> Tensor:
+    with summary_scope(name, f"{kind}_summary") as (tag, _):
+        return write(tag, make, step=step, metadata=_metadata(plugin, description, content))
+
+
+@export(v2="summary.scalar")
+def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
+    """Writes a number.
+
+    Args:
+        name: the tag, with the name scopes around it in front.
+        data: a scalar, which becomes float32.
+        step: by default the thread's step.
+        description: a text about it, in Markdown.
+
+    Returns:
+        Whether it was written.
+
+    Raises:
+        ValueError: `data` is no scalar, or there is no step.
+    """
+    data = convert_to_tensor(data)
+    if data.shape.rank not in (0, None):
+        raise ValueError(f"Expected scalar shape, saw shape: {data.shape}.")
+    return _summary(name, "scalar", lambda: cast(data, dtypes.float32), step, description, "scalars")
+
+
+@export(v2="summary.text")
+def text(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
+    """Writes strings, which TensorBoard shows as Markdown; of rank 1 or 2 as a table."""
+    data = convert_to_tensor(data)
+    if data.dtype is not dtypes.string:
+        raise TypeError(f"tensor must be of type {dtypes.string!r}; got {data.dtype!r}")
+    return _summary(name, "text", lambda: data, step, description, "text")
+
+
+def _buckets(data: Tensor, count: int) -> Tensor:
+    """[count, 3]: left end, right end and number of elements of buckets of one width."""
+    flat = cast(reshape(data, [-1]), dtypes.float64)
+
+    def counted() -> Tensor:
+        low, high = reduce_min(flat), reduce_max(flat)
+        width = (high - low) / count
+        is_point = width <= 0
+        places = cast(floor((flat - low) / where_v2(is_point, 1.0, width)), dtypes.int32)
+        # One value alone goes to the last bucket; the largest belongs to it, too.
+        places = where_v2(is_point, count - 1, where_v2(places < count, places, count - 1))
+        numbers = cast(reduce_sum(one_hot(places, depth=count, dtype=dtypes.int64), axis=0), dtypes.float64)
+        edges = linspace(low, high, count + 1)
+        edges = concat([edges[:-1], [high]], axis=0)
+        return stack([edges[:-1], edges[1:], numbers], axis=1)
+
+    return cond(size(flat) > 0, counted, lambda: zeros([count, 3], dtypes.float64))
+
+
+@export(v2="summary.histogram")
+def histogram(
+    name: str, data: Any, step: Any = None, buckets: int | None = None, description: str | None = None
+) -> Tensor:
+    """Writes how numbers are distributed, in `buckets` (30) buckets of one width."""
+    data = convert_to_tensor(data)
+    count = _DEFAULT_BUCKETS if buckets is None else buckets
+    return _summary(name, "histogram", lambda: _buckets(data, count), step, description, "histograms")
+
+
+@export(v2="summary.image")
+def image(name: str, data: Any, step: Any = None, max_outputs: Any = 3, description: str | None = None) -> Tensor:
+    """Writes images.
+
+    Args:
+        name: as for `scalar`.
+        data: [batch, height, width, channels] with 1 to 4 channels. Floating point pixels reach from 0 to 1, others are cut off.
+        step: as for `scalar`.
+        max_outputs: how many of the batch are written.
+        description: as for `scalar`.
+    """
+    data = convert_to_tensor(data)
+    if data.shape.rank not in (4, None):
+        raise ValueError(f"Tensor  must have rank 4.  Received rank {data.shape.rank}, shape {data.shape}")
+    assert_non_negative(max_outputs)
+
+    def encoded() -> Tensor:
+        pixels = data[:max_outputs]
+        if data.dtype.is_floating:
+            pixels = saturate_cast(pixels * 255.5, dtypes.uint8)
+        else:
+            pixels = saturate_cast(pixels, dtypes.uint8)
+        sizes = shape(data)
+        return concat([as_string(stack([sizes[2], sizes[1]])), encode_png(pixels)], axis=0)
+
+    return _summary(name, "image", encoded, step, description, "images")
+
+
+@export(v2="summary.audio")
+def audio(
+    name: str,
+    data: Any,
+    sample_rate: Any,
+    step: Any = None,
+    max_outputs: Any = 3,
+    encoding: str | None = None,
+    description: str | None = None,
+) -> Tensor:
+    """Writes sounds, samples from -1 to 1 in [batch, frames, channels], as WAV.
+
+    Raises:
+        ValueError: `data` is not of rank 3, or `encoding` is neither None nor "wav".
+    """
+    data = convert_to_tensor(data)
+    if encoding not in (None, "wav"):
+        raise ValueError(f"Unknown encoding: {encoding!r}")
+    if data.shape.rank not in (3, None):
+        raise ValueError(f"Tensor  must have rank 3.  Received rank {data.shape.rank}, shape {data.shape}")
+    assert_non_negative(max_outputs)
+
+    def encoded() -> Tensor:
+        sounds = map_fn(lambda sound: ENCODE_WAV(sound, sample_rate), data[:max_outputs], dtype=dtypes.string)
+        sounds = reshape(sounds, [-1])
+        return stack([sounds, zeros(shape(sounds), dtypes.string)], axis=1)
+
+    return _summary(name, "audio", encoded, step, description, "audio", _WAV)

@@ -1,0 +1,266 @@
+"""Writing a graph of objects to a checkpoint and reading it back, in eager mode and by ops of a graph."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf import message
+
+from stoker._src.base import dtypes
+from stoker._src.base.errors import DataLossError
+from stoker._src.formats.filesystems import path_text
+from stoker._src.formats.protos import TrackableObjectGraph
+from stoker._src.graph import context
+from stoker._src.graph.saveable import SaveableObject
+from stoker._src.graph.scopes import device, init_scope
+from stoker._src.ops.array import constants, inplace
+from stoker._src.ops.io import checkpoints
+from stoker._src.train.checkpoints.object_graph import OBJECT_GRAPH_KEY, ObjectGraph, Saved
+from stoker._src.train.checkpoints.options import CheckpointOptions
+from stoker._src.train.checkpoints.reader import CheckpointReader
+from stoker._src.train.checkpoints.restoration import PythonSaveable, Restoration, RestoreOps, restore_ops
+from stoker._src.train.checkpoints.saver_ops import texts
+from stoker._src.train.checkpoints.statuses import (
+    CheckpointLoadStatus,
+    InitializationOnlyStatus,
+    LoadStatus,
+    NameBasedSaverStatus,
+    session_or_default,
+)
+
+_NAMES_UIDS = itertools.count()
+
+
+class _GraphOps:
+    """The ops of one saver in one graph."""
+
+    def __init__(self) -> None:
+        self.restoring = RestoreOps()
+        self.saved: tuple[Any, ...] | None = None  # what the save op below saves
+        self.save: Any = None
+        self.path: Any = None
+        self.description: Any = None
+        self.python: dict[Any, Callable[[], Any]] = {}  # tensors that are fed with what Python holds
+
+
+class Background:
+    """One checkpoint at a time, written while the program goes on."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+
+    def start(self, write: Callable[[], Any]) -> None:
+        self.wait()
+
+        def guarded() -> None:
+            try:
+                write()
+            except BaseException as error:
+                self._error = error
+
+        # Not a daemon: a program that ends waits for its checkpoint.
+        self._thread = threading.Thread(target=guarded, name="checkpoint")
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Waits for the checkpoint being written; raises what went wrong with it."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+
+class ObjectSaver:
+    """Saves what can be reached from a root.
+
+    Args:
+        root: the root.
+        attached: a function that gives parts of the root that it does not know itself.
+    """
+
+    def __init__(self, root: Any, attached: Callable[[], dict[str, Any]] = dict) -> None:
+        self._root, self._attached = root, attached
+        self._by_graph: weakref.WeakKeyDictionary[Any, _GraphOps] = weakref.WeakKeyDictionary()
+        self.background = Background()
+
+    def _ops(self) -> _GraphOps:
+        return self._by_graph.setdefault(context.get_default_graph(), _GraphOps())
+
+    # -- saving --------------------------------------------------------------------------------------------------
+
+    def save(self, path: str, session: Any, options: CheckpointOptions, then: Callable[[], Any] = lambda: None) -> str:
+        """Writes a checkpoint to exactly `path`, then calls `then` and the options' callbacks."""
+        graph = ObjectGraph(self._root, self._attached())
+        values = graph.values()
+        description = graph.message(values).SerializeToString(deterministic=True)
+
+        def finish() -> None:
+            then()
+            options.written(path)
+
+        if not context.executing_eagerly():
+            self._save_by_ops(path, values, description, session_or_default(session))
+            finish()
+            return path
+        names, slices, tensors = _tensors([value.saveable() for value in values])
+        names.append(OBJECT_GRAPH_KEY)
+        slices.append("")
+        tensors.append(constants.constant(description, dtypes.string))
+        if options.enable_async:
+            # What is saved is the values of now, whatever the program assigns meanwhile.
+            tensors = [inplace.DEEP_COPY(each) for each in tensors]
+
+        def write() -> None:
+            # A thread of its own does not know the mode of the program.
+            with context.enter_eager(), device(options.experimental_io_device or "/device:CPU:0"):
+                checkpoints.SAVE_V2(path, texts(names), texts(slices), tensors)
+            finish()
+
+        if options.enable_async:
+            self.background.start(write)
+        else:
+            self.background.wait()
+            write()
+        return path
+
+    def _save_by_ops(self, path: str, values: list[Saved], description: bytes, session: Any) -> None:
+        ops = self._ops()
+        wanted = tuple((value.key, id(value.owner)) for value in values)
+        if ops.saved != wanted:
+            ops.path = constants.constant(b"model", dtypes.string)
+            ops.description = constants.constant(b"", dtypes.string)
+            ops.python = {}
+            saveables = [value.saveable() for value in values]
+            names, slices, tensors = [], [], []
+            for saveable in saveables:
+                if isinstance(saveable, PythonSaveable):
+                    fed = constants.constant(b"", dtypes.string)
+                    ops.python[fed] = saveable.specs[0]._make  # type: ignore[assignment]
+                    saved = [fed]
+                else:
+                    saved = [spec.tensor for spec in saveable.specs]
+                names += [spec.name for spec in saveable.specs]
+                slices += [spec.slice_spec for spec in saveable.specs]
+                tensors += saved
+            with device("/device:CPU:0"):
+                ops.save = checkpoints.SAVE_V2(
+                    ops.path, texts([*names, OBJECT_GRAPH_KEY]), texts([*slices, ""]), [*tensors, ops.description]
+                )
+            ops.saved = wanted
+        feeds = {ops.path: path, ops.description: description}
+        feeds.update({tensor: make() for tensor, make in ops.python.items()})
+        session.run(ops.save, feeds)
+
+    # -- restoring -----------------------------------------------------------------------------------------------
+
+    def restore(self, save_path: Any, options: CheckpointOptions) -> LoadStatus:
+        """Gives objects what a checkpoint holds for them; ops that do so, in a graph.
+
+        Raises:
+            NotFoundError: there is no such checkpoint.
+            DataLossError: it is damaged.
+        """
+        if save_path is None:
+            return InitializationOnlyStatus(self._root, self._attached())
+        self.background.wait()
+        path = path_text(save_path)
+        reader = CheckpointReader(path)
+        if not reader.has_tensor(OBJECT_GRAPH_KEY):
+            return self._restore_names(path, reader)
+        try:
+            graph = TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_KEY))
+        except message.DecodeError as error:
+            raise DataLossError(None, None, f"{path}: the description of its objects is damaged: {error}") from error
+        _check(graph, path)
+        with init_scope():
+            cache = None if context.executing_eagerly() else self._ops().restoring
+        attached = self._attached()
+        restoration = Restoration(
+            graph, path, reader, attached, cache, lambda: constants.constant(b"model", dtypes.string), options
+        )
+        restoration.restore(self._root, 0)
+        return CheckpointLoadStatus(restoration, self._root, attached)
+
+    def _restore_names(self, path: str, reader: CheckpointReader) -> NameBasedSaverStatus:
+        restoration = NamesRestoration(path, reader)
+        attached = self._attached()
+        for part in attached.values():
+            restoration.restore(part)
+        restoration.restore(self._root)
+        return NameBasedSaverStatus(restoration, self._root, attached)
+
+
+def _check(graph: Any, path: str) -> None:
+    """Raises DataLossError for numbers of nodes that are not there."""
+    count = len(graph.nodes)
+    for node in graph.nodes:
+        numbers = [child.node_id for child in node.children]
+        for slot in node.slot_variables:
+            numbers += [slot.original_variable_node_id, slot.slot_variable_node_id]
+        if any(not 0 <= number < count for number in numbers):
+            raise DataLossError(None, None, f"{path}: the description of its objects names nodes that are not there")
+    if not count:
+        raise DataLossError(None, None, f"{path}: the description of its objects is empty")
+
+
+def _tensors(saveables: list[SaveableObject]) -> tuple[list[str], list[str], list[Any]]:
+    specs = [spec for saveable in saveables for spec in saveable.specs]
+    return [spec.name for spec in specs], [spec.slice_spec for spec in specs], [spec.tensor for spec in specs]
+
+
+class NamesRestoration:
+    """One `restore` of a checkpoint of names (`tf.train.Saver`) into objects: variables are found by the names that they have.
+
+    Args:
+        path: where the checkpoint is.
+        reader: a reader of it.
+    """
+
+    def __init__(self, path: str, reader: CheckpointReader) -> None:
+        self.uid = next(_NAMES_UIDS)
+        self.found: list[Any] = []
+        self.ops: list[Any] = []
+        self._path, self._reader = path, reader
+
+    def restore(self, trackable: Any) -> None:
+        """Restores an object and its parts, and those that come later."""
+        saveables = []
+        for each in ObjectGraph(trackable).objects:
+            waiting = each._tracking_state().by_name
+            if self not in waiting:
+                waiting.append(self)
+            for saveable in _own_saveables(each):
+                if self._has(saveable):
+                    saveables.append(saveable)
+                    self.found.append(each)
+        with init_scope():
+            made = restore_ops(self._path, saveables)
+            if not context.executing_eagerly():
+                self.ops += made
+
+    def _has(self, saveable: SaveableObject) -> bool:
+        return all(self._reader.has_tensor(spec.name) for spec in saveable.specs)
+
+    def missing(self, trackable: Any) -> list[str]:
+        """The names of an object's own values that the checkpoint does not have."""
+        return [each.name for each in _own_saveables(trackable) if not self._has(each)]
+
+
+def _own_saveables(trackable: Any) -> list[SaveableObject]:
+    """What is saved of an object under the names that it has by itself."""
+    made = []
+    for make in trackable._gather_saveables_for_checkpoint().values():
+        if isinstance(make, SaveableObject):
+            made.append(make)
+        elif hasattr(make, "_saveable"):
+            made.append(make._saveable(make._shared_name))
+        else:
+            made.append(make())
+    return [each for each in made if not isinstance(each, PythonSaveable)]
