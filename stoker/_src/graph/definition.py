@@ -261,10 +261,10 @@ class OpDefinition(Signature):
         return self
 
     def lower(self, function: Callable[..., Any]) -> OpDefinition:
-        """Registers how a program (runtime/plan/fused_loops.py) does the op: `function(build, op, inputs...)` calls loops of `build`.
+        """Registers how the op runs in fused loops (runtime/plan/fused_loops.py): `function(build, op, inputs...)` adds loops to `build`.
 
-        Inputs that are float32 arrive as buffers, others (constants all) as plain numbers. Returns the buffer of the result,
-        a list of them for several, or None where this node cannot be done so.
+        Float32 inputs arrive as buffers. Other inputs are constants and arrive as plain numbers. The function returns the buffer
+        of the result, a list of buffers for several results, or None if this node cannot be fused.
         """
         self.planning.lower = function
         return self

@@ -232,7 +232,7 @@ class _Writer:
                 parts.append("(" + "".join(f"{value.label}, " for value in result) + ")" if result else "_")
             else:
                 parts.append(result.label)
-        if instruction.kind == "program":
+        if instruction.kind == "fused_loops":
             return "(" + ", ".join(parts) + ",)"
         if instruction.kind == "read" or (instruction.op is not None and instruction.op.definition.single):
             return parts[0] if parts else ""
@@ -267,8 +267,8 @@ class _Writer:
     def _kernel(self, instruction: Instruction) -> str:
         op = instruction.op
         assert op is not None
-        if instruction.kind == "program":
-            return self._global(f"program_{len(self.globals)}", instruction.kernel)
+        if instruction.kind == "fused_loops":
+            return self._global(f"fused_loops_{len(self.globals)}", instruction.kernel)
         suffix, kernel = self._placement.kernel(op, instruction.kernel)
         name = f"{op.type}_batch" if instruction.kind == "batch" else op.type
         if instruction.kind == "kernel" and instruction.kernel is not op.definition.kernel_fn:
@@ -294,7 +294,7 @@ class _Writer:
 def _waits_for(instruction: Instruction, started: Instruction, task: str, dependents: set[Operation]) -> bool:
     """Whether an instruction needs the result of one that is at work, or must follow it.
 
-    One instruction may stand for many ops (a program, a batch of updates), so the values it takes count, not only its op.
+    One instruction may stand for many ops (fused loops, a batch of updates), so the values it takes count, not only its op.
     """
     if instruction.op in dependents or not dependents.isdisjoint(instruction.members):
         return True
