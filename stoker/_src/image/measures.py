@@ -180,7 +180,7 @@ def _halved(images: Tensor) -> Tensor:
     """Images [..., height, width, channels] averaged over squares of 2; an odd row or column is mirrored."""
     shape = shaping.shape(images)
     flat = shaping.reshape(images, joining.concat([[-1], shape[-3:]], 0))  # type: ignore[index]
-    known = flat.static_shape
+    known = flat.static_shape.of_rank(4)
     if None in known[1:3]:
         odd: Any = arithmetic.floormod(shape[-3:-1], 2)  # type: ignore[index]
         paddings: Any = joining.stack([[0, 0], joining.stack([0, odd[0]]), joining.stack([0, odd[1]]), [0, 0]])

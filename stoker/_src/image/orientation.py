@@ -187,7 +187,7 @@ def _turned(image: Tensor, turns: Tensor, batch: bool, scope: str) -> Tensor:
         (comparison.equal(turns, 3), thrice),
     ]
     result = branches_and_loops.case(choices, default=lambda: image, exclusive=True, name=scope)
-    shape = image.static_shape
+    shape = image.static_shape.of_rank(4 if batch else 3)
     turned = [None, None] if known is None else (shape[rows], shape[columns])[:: 1 if int(known) % 2 == 0 else -1]
     if known is None and shape[rows] == shape[columns]:
         turned = [shape[rows], shape[columns]]
