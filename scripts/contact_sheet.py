@@ -85,7 +85,7 @@ def tiles(photo: np.ndarray) -> dict[str, Callable[[], Any]]:
         boxes = np.concatenate([(target + r.normal(0, 0.03, (12, 4)))[None] for target in (HOUSE[0, 0], SUN[0, 0])], 1)[
             0
         ].astype(np.float32)
-        kept = image.non_max_suppression(boxes, r.rand(24).astype(np.float32), 10, 0.3).numpy()
+        kept = np.asarray(image.non_max_suppression(boxes, r.rand(24).astype(np.float32), 10, 0.3))
         drawn = image.draw_bounding_boxes(batch, boxes[None], [[0.6, 0.6, 0.6]])
         return image.draw_bounding_boxes(drawn, boxes[kept][None], [[1.0, 1.0, 0.0]])[0]
 
@@ -196,7 +196,7 @@ def sheet() -> Image.Image:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "images.jpg")
-    sheet().save(parser.parse_args().output, quality=88, subsampling=0)
+    sheet().save(parser.parse_args().output, quality=80)
 
 
 if __name__ == "__main__":

@@ -80,12 +80,12 @@ def _random_flip(image: Any, axis: int, draw: Callable[..., Tensor], scope_name:
         return branches_and_loops.cond(flips, lambda: _reversed(axis)(image), lambda: image, name=scope_name)
 
     def batch(image: Tensor) -> Tensor:
-        count = shaping.shape(image)[0]  # type: ignore[index]
+        count = shaping.shape(image)[0]
         drawn = shaping.reshape(draw(shape=[count]), [count, 1, 1, 1])
         flips = unary_functions.round(drawn)
         flips = casting.cast(flips, image.dtype.base_dtype)
         flipped = _reversed(axis + 1)(image)
-        return flips * flipped + (1 - flips) * image  # type: ignore[operator]
+        return flips * flipped + (1 - flips) * image
 
     with name_scope(None, scope_name, [image]):
         image = checks.at_least_3d(convert_to_tensor(image, name="image"))
