@@ -27,6 +27,7 @@ from stoker import queue as queue
 from stoker import ragged as ragged
 from stoker import random as random
 from stoker import raw_ops as raw_ops
+from stoker import saved_model as saved_model
 from stoker import sets as sets
 from stoker import signal as signal
 from stoker import sparse as sparse

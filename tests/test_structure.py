@@ -25,6 +25,7 @@ ROOMS = [
     "runtime",
     "summary",
     "train",
+    "saved_model",
     "layers",
     "testing",
     "cli",

@@ -56,6 +56,7 @@ def public(value: Any) -> Any:
     return value
 
 
+_MOST_PLANS = 512  # of one session: a program that makes fetches for ever must not fill the memory
 _partial_run_numbers = itertools.count()
 _live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
 
@@ -179,6 +180,8 @@ class BaseSession:
         with self._planning:
             plan = self._runner.plan(self._graph, fetch, feeds, _shapes_of(feed_dict))
             if key is not None:
+                if len(self._plans) >= _MOST_PLANS:
+                    self._plans.pop(next(iter(self._plans), None), None)  # the oldest; it is made again if it is needed
                 self._plans[key] = plan
         if self._config.log_device_placement or placement_log.enabled:
             self._log_placement(plan.ops)

@@ -40,6 +40,7 @@ from stoker.compat.v1 import ragged as ragged
 from stoker.compat.v1 import random as random
 from stoker.compat.v1 import raw_ops as raw_ops
 from stoker.compat.v1 import resource_loader as resource_loader
+from stoker.compat.v1 import saved_model as saved_model
 from stoker.compat.v1 import sets as sets
 from stoker.compat.v1 import signal as signal
 from stoker.compat.v1 import sparse as sparse

@@ -27,6 +27,7 @@ from stoker.compat.v2 import queue as queue
 from stoker.compat.v2 import ragged as ragged
 from stoker.compat.v2 import random as random
 from stoker.compat.v2 import raw_ops as raw_ops
+from stoker.compat.v2 import saved_model as saved_model
 from stoker.compat.v2 import sets as sets
 from stoker.compat.v2 import signal as signal
 from stoker.compat.v2 import sparse as sparse

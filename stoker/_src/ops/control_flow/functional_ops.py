@@ -33,6 +33,7 @@ from stoker._src.graph.function_graph import Function
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.support.values import torch_dtype
+from stoker._src.ops.support.waiting import RunState
 
 
 def _truth(value: Any) -> bool:
@@ -143,7 +144,11 @@ def _while(name: str, traits: Any) -> OpDefinition:
 
 def while_kernel(input: list[Any], *, cond: Any, body: Any, holding: Any) -> Any:
     values = input
+    state = holding.state
+    if state is None:  # nobody can cancel this run
+        state = RunState()
     while _truth(cond(holding, *values)[0]):
+        state.check("While")
         values = body(holding, *values)
     return values
 

@@ -36,6 +36,20 @@ class RunState:
         for state in inner:
             state.cancel()
 
+    def check(self, what: str) -> None:
+        """Ends work that goes on: a loop asks once an iteration.
+
+        Raises:
+            CancelledError: the run was cancelled.
+            DeadlineExceededError: the run's time ran out.
+        """
+        if self.cancelled:
+            raise CancelledError(None, None, f"{what} was cancelled")
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise DeadlineExceededError(
+                None, None, f"{what} did not finish in {self.timeout_in_ms} ms (RunOptions.timeout_in_ms)"
+            )
+
     @contextmanager
     def inner(self) -> Iterator[RunState]:
         """The state of a run inside of this one: cancelled with it, and it has the same deadline."""

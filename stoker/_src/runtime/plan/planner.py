@@ -74,6 +74,11 @@ def _merged(a: Shape, b: Shape) -> Shape:
         return UNKNOWN_SHAPE
 
 
+def _of_shape(like: Tensor, dims: tuple[Any, ...]) -> torch.Tensor:
+    dtype = torch.float32 if like.dtype in _OBJECTS else torch_dtype(like.dtype.base_dtype)
+    return torch.zeros((), dtype=dtype).expand(dims)
+
+
 def _is_fed(op: Operation, feeds: set[Tensor]) -> bool:
     """Whether all that an op makes is fed: waiting for a fed placeholder must not run it."""
     return bool(op.outputs) and all(tensor in feeds for tensor in op.outputs)
@@ -186,6 +191,7 @@ class Planner:
         self._numbers: dict[Tensor, Instruction] = {}  # vectors of numbers that nobody has wanted as a tensor yet
         self._wanted_outputs: dict[Operation, list[bool]] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
+        self.loops = False  # may go on for long: the run can be cancelled
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
@@ -355,12 +361,7 @@ class Planner:
         if any((self.shape_of(tensor).size or 0) > _FOLD_LIMIT for tensor in op.outputs):
             return False
         # Tensors of one element, spread out: the kernel looks at their shape and dtype alone.
-        given = [
-            torch.zeros((), dtype=None if tensor.dtype in _OBJECTS else torch_dtype(tensor.dtype.base_dtype)).expand(
-                shape.dims
-            )
-            for tensor, shape in zip(op._inputs, shapes)
-        ]
+        given = [_of_shape(tensor, shape.dims or ()) for tensor, shape in zip(op._inputs, shapes)]
         results = op.definition.kernel_fn(*op.definition.group(given, op.attrs), **self._keywords(op))  # type: ignore[misc]
         self._constants(op, op.definition.flatten_results(results))
         return True
@@ -386,6 +387,7 @@ class Planner:
             instruction.traits |= Trait.BLOCKING
             self.blocks = True
         self.reads_variables |= any(planner.reads_variables for planner in planners)
+        self.loops |= op.definition.planning.calls == "loop" or any(planner.loops for planner in planners)
         self._name_results(instruction, op)
 
     def _wanted(self, op: Operation) -> list[bool]:
