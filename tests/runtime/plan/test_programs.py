@@ -26,7 +26,7 @@ def run_both(build, *arrays, always=True, tolerance=2e-6):
             fetches = build(*inputs)
             results.append(session.run(fetches, dict(zip(inputs, arrays))))
             source = next(reversed(session._plans.values())).step.source
-            assert ("program_" in source) == (native is not None) or not always, source
+            assert ("fused_loops_" in source) == (native is not None) or not always, source
     for with_program, without in zip(*results):
         assert with_program.shape == without.shape
         np.testing.assert_allclose(with_program, without, rtol=tolerance, atol=tolerance / 2)

@@ -25,9 +25,9 @@ from stoker._src.graph.static_values import constant_value, constant_value_as_sh
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, scattering, selection, shaping
 from stoker._src.ops.array.joining import joined_sizes
-from stoker._src.ops.support import table_rows
+from stoker._src.ops.support import rows, table_rows
 from stoker._src.ops.support.dispatching import dispatched
-from stoker._src.ops.support.movement import POLICY, fill_value, first_bad_index, signed
+from stoker._src.ops.support.movement import POLICY, element, fill_value, first_bad_index, signed
 
 # ---- kernels ----------------------------------------------------------------------------------------------------
 
@@ -40,7 +40,8 @@ def take(params: Any, indices: torch.Tensor, axis: int) -> Any:
             rows are zero, as in TensorFlow.
     """
     if isinstance(params, np.ndarray):
-        return _take_strings(params, indices, axis)
+        taken = _take_strings(params, indices, axis)
+        return taken if taken.ndim else element(taken.item())
     if indices.dtype is torch.int16:
         indices = indices.int()
     shape = indices.shape
@@ -221,6 +222,15 @@ def _rows_gradient(op: Operation, g: Any) -> IndexedSlices:
     if 0 in (row.dims or ()):
         values_shape = joining.concat([shaping.reshape(ranges.size(indices), [1]), sizes[1:]], 0)
     return IndexedSlices(shaping.reshape(g, values_shape), shaping.reshape(indices, [-1]), sizes)
+
+
+@GATHER_V2.rows
+def gather_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    """Each row picks from the same values."""
+    params, indices, axis = inputs
+    if params.stacked or not indices.stacked or rows.numbers(axis) != 0 or op.attrs["batch_dims"]:
+        return None
+    return rows.again(op, [each.tensor for each in inputs])
 
 
 @GATHER_V2.grad

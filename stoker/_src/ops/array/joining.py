@@ -21,6 +21,7 @@ from stoker._src.graph.static_values import constant_value, constant_value_as_sh
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.array.shaping import identity
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.movement import allocatable, itemsize, rearranges
 
@@ -59,6 +60,14 @@ PACK.of_numbers(lambda op: op._inputs[0].dtype.is_integer and op.outputs[0].stat
 def packed_shape(op: Operation, index: int) -> Shape:
     sizes = [constant_value(tensor) for tensor in op._inputs]
     return Shape(None if size is None or size < 0 else int(size) for size in sizes)
+
+
+@PACK.rows
+def pack_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    axis = op.attrs["axis"]
+    if not all(each.stacked for each in inputs):
+        return None
+    return rows.again(op, [each.tensor for each in inputs], axis=axis + 1 if axis >= 0 else axis)
 
 
 @PACK.grad
@@ -315,6 +324,14 @@ def joined_shape(op: Operation, index: int) -> Shape:
             return UNKNOWN_SHAPE
         joined = joined.concat(constant_value_as_shape(tensor))
     return joined
+
+
+@CONCAT_V2.rows
+def concat_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    axis = rows.numbers(inputs[-1])
+    if axis is None or not all(each.stacked for each in inputs[:-1]):
+        return None
+    return [CONCAT_V2([each.tensor for each in inputs[:-1]], int(axis) + (int(axis) >= 0))]
 
 
 @CONCAT_V2.grad

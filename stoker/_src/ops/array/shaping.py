@@ -36,6 +36,7 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting
 from stoker._src.ops.array.constants import constant, constant_of
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.dispatching import dispatched, elementwise
 from stoker._src.ops.support.lowering import reshaped
 from stoker._src.ops.support.movement import allocatable, itemsize, misfit
@@ -445,6 +446,14 @@ def transpose_shape(x: Shape, perm: np.ndarray | None) -> Shape:
     return Shape(x[int(axis)] for axis in perm)
 
 
+@TRANSPOSE.rows
+def transpose_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    order = rows.numbers(inputs[1])
+    if order is None or not inputs[0].stacked:
+        return None
+    return [TRANSPOSE(inputs[0].tensor, [0, *(order + 1).tolist()])]
+
+
 @TRANSPOSE.grad
 def transpose_grad(op: Operation, g: Tensor) -> Any:
     return transpose(g, invert_permutation(op.inputs[1])), None
@@ -621,6 +630,17 @@ def squeeze_shape(input: Shape, *, squeeze_dims: tuple[int, ...]) -> Shape:
                 None, None, f"Can not squeeze dim[{dim}], expected a dimension of 1, got {input.dims[dim]}"
             )
     return Shape(size for i, size in enumerate(input.dims) if i not in dropped)
+
+
+@RESHAPE.rows
+@EXPAND_DIMS.rows
+@SQUEEZE.rows
+def reshape_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    """Rows of known size become rows of another shape."""
+    size = op.outputs[0].static_shape
+    if not size.known or 0 in size or not inputs[0].stacked or any(each.stacked for each in inputs[1:]):
+        return None
+    return [reshape(inputs[0].tensor, [-1, *size])]
 
 
 @SQUEEZE.grad

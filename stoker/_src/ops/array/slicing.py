@@ -22,6 +22,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, shaping
 from stoker._src.ops.array.broadcasting import reduce_to_inputs
 from stoker._src.ops.array.constants import constant_of
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.handles import is_resource_variable
 from stoker._src.ops.support.movement import allocatable, element, itemsize, signed
 
@@ -78,6 +79,14 @@ def slice_shape(input: Shape, begin: np.ndarray | None, size: np.ndarray | None)
                 f"Slice of {count} from {start} does not fit dimension {axis} of size {extent} (shape {input}).",
             )
     return Shape(dims)
+
+
+@SLICE.rows
+def slice_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    begin, size = rows.numbers(inputs[1]), rows.numbers(inputs[2])
+    if begin is None or size is None or not inputs[0].stacked:
+        return None
+    return [SLICE(inputs[0].tensor, [0, *begin.tolist()], [-1, *size.tolist()])]
 
 
 @SLICE.grad
@@ -281,6 +290,19 @@ def _sliced_size(size: Dim, item: Any) -> Dim:
     ):
         return 0
     return None
+
+
+@STRIDED_SLICE.rows
+def strided_slice_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    """One item more in front, which takes all rows."""
+    bounds = [rows.numbers(each) for each in inputs[1:]]
+    if any(each is None for each in bounds) or not inputs[0].stacked:
+        return None
+    begin, end, strides = ([first, *each.tolist()] for first, each in zip((0, 0, 1), bounds) if each is not None)
+    masks = {name: 2 * value for name, value in op.attrs.items() if name.endswith("_mask")}
+    masks["begin_mask"] += 1
+    masks["end_mask"] += 1
+    return [STRIDED_SLICE(inputs[0].tensor, begin, end, strides, **masks)]
 
 
 @STRIDED_SLICE.grad

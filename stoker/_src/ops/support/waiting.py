@@ -95,8 +95,8 @@ def running(state: RunState | None) -> Iterator[None]:
         _current.state = outer
 
 
-def wait_until(condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
-    """Waits, holding `condition`, until `ready()`.
+def wait_until(condition: threading.Condition, ready: Callable[[], bool], what: str, where: str = "") -> None:
+    """Waits, holding `condition`, until `ready()`. Errors say what waited, and where.
 
     Raises:
         CancelledError: the run was cancelled.
@@ -113,11 +113,14 @@ def wait_until(condition: threading.Condition, ready: Callable[[], bool], what: 
         # A session that ends cancels its runs and closes its queues: the run must see that it was cancelled.
         while state.cancelled or not ready():
             if state.cancelled:
-                raise CancelledError(None, None, f"{what} was cancelled")
+                raise CancelledError(None, None, f"{what} was cancelled{where and f' ({where})'}")
             left = None if state.deadline is None else state.deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise DeadlineExceededError(
-                    None, None, f"{what} did not finish in {state.timeout_in_ms} ms (RunOptions.timeout_in_ms)"
+                    None,
+                    None,
+                    f"Timed out waiting for notification: {what}{where and f' ({where})'} did not finish in "
+                    f"{state.timeout_in_ms} ms (timeout_in_ms)",
                 )
             condition.wait(left)
     finally:

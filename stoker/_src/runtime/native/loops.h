@@ -1,6 +1,6 @@
-/* The loops of small programs: float32, contiguous, sizes known when the program was made.
+/* The loops that program.c fuses: float32, contiguous, of sizes known in advance.
  *
- * Each is written for the compiler to vectorise.
+ * Each is written so that the compiler can vectorise it.
  */
 #ifndef STOKER_LOOPS_H
 #define STOKER_LOOPS_H
@@ -13,7 +13,7 @@
 #include "../../base/native/vectorised.h"
 
 INLINE float tanh_of(float x) {
-    /* Near zero an odd polynomial (fitted, relative error 4e-9), as a quotient would lose digits there; elsewhere 1 - 2 / (exp(2|x|) + 1). */
+    /* Near zero a fitted odd polynomial (relative error 4e-9), because the quotient loses precision there; elsewhere 1 - 2 / (exp(2|x|) + 1). */
     float size = fabsf(x);
     float square = x * x;
     float p = -0.00571477832f;
@@ -84,7 +84,7 @@ BINARY(loop_square_difference, (x - y) * (x - y))
 BINARY(loop_tanh_grad, y * (1.0f - x * x))
 BINARY(loop_sigmoid_grad, y * x * (1.0f - x))
 BINARY(loop_relu_grad, y > 0.0f ? x : 0.0f)
-/* An element that nobody asked about (y is 0) has no gradient, however steep the function is. */
+/* Where the incoming gradient y is 0 the result is 0, even if the derivative is infinite. */
 BINARY(loop_sqrt_grad, y == 0.0f ? y : y * (0.5f / x))
 BINARY(loop_rsqrt_grad, y == 0.0f ? y : y * -0.5f * x * (x * x))
 BINARY(loop_reciprocal_grad, y == 0.0f ? y : -y * (x * x))

@@ -1,7 +1,7 @@
-/* Programs: many ops on float32 tensors in one call.
+/* Fused loops: many ops on float32 tensors in one call.
  *
- * A Program holds ops as a list of loops over buffers whose sizes were known when it was made (runtime/plan/fused_loops.py makes it, and
- * says when that pays), so a call costs one look at each input and one allocation for each shape among the outputs.
+ * A Program is a list of loops over buffers of fixed sizes. runtime/plan/fused_loops.py builds it and says when that pays. A call checks
+ * the shape of each input and makes one allocation for each distinct shape among the outputs.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -13,7 +13,7 @@
 
 #include "loops.h"
 
-enum { WORDS = 20 }; /* an instruction: its kind and what that kind needs, see `execute` */
+enum { WORDS = 20 }; /* length of an instruction: its kind and the operands of that kind, see `execute` */
 enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, SOFTMAX, COPY };
 
 static const unary_loop UNARY_LOOPS[] = {loop_neg, loop_square, loop_sqrt, loop_rsqrt, loop_reciprocal,
@@ -35,8 +35,8 @@ typedef struct {
     PyObject *empty, *fallback;
     PyObject *code, *scratch, *constants, *places; /* bytes; kept alive here */
     Py_ssize_t inputs, outputs, scratch_count, constant_count, length;
-    int64_t scratch_size; /* floats, for each row where there are rows */
-    int64_t rows, block;  /* rows that threads may share, or 0, and how many go through the loops at once */
+    int64_t scratch_size; /* in floats; that of one row if `rows` is not 0 */
+    int64_t rows, block;  /* number of rows that threads share (or 0), and number of rows in one block */
 } Program;
 
 static PyObject *str_shape, *str_is_contiguous, *str_contiguous, *str_data_ptr, *str_unbind;
@@ -95,7 +95,8 @@ static void execute(const int64_t *w, const int64_t *end, float **buffers) {
     }
 }
 
-/* Restricts a walk (four sizes, then the four steps of two buffers) to some rows; `first` and `second` are where they begin in each. */
+/* Restricts a loop (four sizes, then the four strides of two buffers) to rows `from` to `to`. `first` and `second` become the offsets of
+ * those rows in the two buffers. */
 static void restrict_walk(int64_t *walk, int64_t rows, int64_t from, int64_t to, int64_t *first, int64_t *second) {
     int outermost = 0;
     while (outermost < 3 && walk[outermost] == 1) outermost++;
@@ -105,7 +106,7 @@ static void restrict_walk(int64_t *walk, int64_t rows, int64_t from, int64_t to,
     walk[outermost] = each * (to - from);
 }
 
-/* What `execute` does, for rows `from` to `to` alone: no row of one buffer needs another row of a second. */
+/* `execute` for rows `from` to `to` only. The rows are independent of each other. */
 static void execute_rows(const int64_t *w, const int64_t *end, float **buffers, int64_t all, int64_t from, int64_t to) {
     int64_t walk[12], a, b;
     for (; w < end; w += WORDS) {
@@ -135,7 +136,8 @@ static void execute_rows(const int64_t *w, const int64_t *end, float **buffers, 
     }
 }
 
-/* Rows `from` to `to`, a block at a time: the scratch buffers, of a block each, begin where the rows before the block would lie. */
+/* Runs rows `from` to `to` one block at a time. A scratch buffer holds one block, so its base address is shifted back by the rows before
+ * the block. */
 static void execute_blocks(const Program *self, float **buffers, float *room, int64_t from, int64_t to) {
     const int64_t *code = (const int64_t *)PyBytes_AS_STRING(self->code), *scratch = (const int64_t *)PyBytes_AS_STRING(self->scratch);
     float **moved = buffers + self->inputs + self->outputs;
@@ -147,7 +149,7 @@ static void execute_blocks(const Program *self, float **buffers, float *room, in
     }
 }
 
-/* Rows shared among torch's threads; 0 where there is no memory for what each of them needs. */
+/* Shares the rows among torch's threads. Returns 0 if a thread cannot allocate its scratch memory. */
 static int execute_shared(const Program *self, float **buffers) {
     int64_t total = self->inputs + self->outputs + self->scratch_count + self->constant_count;
     int enough = 1;
@@ -173,7 +175,7 @@ static int execute_shared(const Program *self, float **buffers) {
     return enough;
 }
 
-/* The address of a tensor's elements; NULL with an error set where there is none. */
+/* The address of a tensor's elements; NULL with an exception set on failure. */
 static float *address(PyObject *tensor) {
     PyObject *number = PyObject_CallMethodNoArgs(tensor, str_data_ptr);
     if (number == NULL) return NULL;
@@ -182,7 +184,7 @@ static float *address(PyObject *tensor) {
     return pointer;
 }
 
-/* 1 when the tensor has the shape the program was made for, 0 when not, -1 with an error set. */
+/* 1 if the tensor has the expected shape, 0 if not, -1 with an exception set on failure. */
 static int fits(PyObject *tensor, PyObject *shape) {
     PyObject *found = PyObject_GetAttr(tensor, str_shape);
     if (found == NULL) return -1;
@@ -225,13 +227,13 @@ static int allocate(Program *self, PyObject *results, float **buffers) {
 static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, PyObject *keywords) {
     Program *self = (Program *)callable;
     if (PyVectorcall_NARGS(flags) != self->inputs || keywords != NULL) {
-        PyErr_Format(PyExc_TypeError, "a program of %zd inputs was given %zd", self->inputs, PyVectorcall_NARGS(flags));
+        PyErr_Format(PyExc_TypeError, "fused loops with %zd inputs were given %zd", self->inputs, PyVectorcall_NARGS(flags));
         return NULL;
     }
     Py_ssize_t total = self->inputs + self->outputs + self->scratch_count + self->constant_count;
     float **buffers = PyMem_Malloc(((size_t)total + 1) * sizeof *buffers);
     float *scratch = PyMem_RawMalloc(((size_t)(self->rows ? 0 : self->scratch_size) + 1) * sizeof(float));
-    PyObject *kept = NULL; /* contiguous copies of inputs that were not */
+    PyObject *kept = NULL; /* contiguous copies of the inputs that were not contiguous */
     PyObject *results = PyTuple_New(self->outputs);
     if (buffers == NULL || scratch == NULL || results == NULL) {
         PyErr_NoMemory();
@@ -240,13 +242,13 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
     for (Py_ssize_t i = 0; i < self->inputs; i++) {
         int equal = fits(args[i], PyTuple_GET_ITEM(self->input_shapes, i));
         if (equal < 0) goto failed;
-        if (!equal) { /* the graph promised another shape: run the ops one by one, as they are */
+        if (!equal) { /* the static shape was wrong: run the ops one by one */
             Py_SETREF(results, PyObject_Vectorcall(self->fallback, args, (size_t)self->inputs, NULL));
             goto done;
         }
         PyObject *contiguous = PyObject_CallMethodNoArgs(args[i], str_is_contiguous);
         if (contiguous == NULL) goto failed;
-        Py_DECREF(contiguous); /* True and False outlive this */
+        Py_DECREF(contiguous); /* True and False are immortal, so the comparison below is safe */
         if (contiguous == Py_True) {
             buffers[i] = address(args[i]);
         } else {
@@ -369,7 +371,7 @@ static PyTypeObject ProgramType = {
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "program", "Programs: many ops on float32 tensors in one call.", -1, NULL, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "program", "Fused loops: many ops on float32 tensors in one call.", -1, NULL, NULL, NULL, NULL, NULL,
 };
 
 static int add_names(PyObject *m, const char *attribute, const char **names, int count) {

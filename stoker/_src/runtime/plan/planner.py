@@ -160,7 +160,7 @@ class Planner:
         bound: dict[int, Any] | None = None,
         is_function: bool = False,
         is_kept: bool = False,
-        with_programs: bool = True,
+        with_fused_loops: bool = True,
         known: list[Known] | None = None,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
@@ -170,7 +170,7 @@ class Planner:
         # What the results may share memory with. A body's caller knows its inputs and looks out for its constants; one that is
         # called again and again must hand out its constants as copies.
         self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
-        self.with_programs = with_programs
+        self.with_fused_loops = with_fused_loops
         # What is known of shapes beyond the graph, because those of the feeds are.
         self._shapes: dict[Tensor, Shape] = {tensor: each.shape for tensor, each in zip(feeds, known or ())}
         self._elements: dict[Tensor, Shape | None] = {
@@ -218,7 +218,7 @@ class Planner:
             # A reference is fetched after all updates of the step: TensorFlow hands out the variable's own buffer.
             self.results.append(None if tensor is None else self._taken(tensor, reference=False))
         self.instructions = reorder(self.instructions, self.results)
-        if self.with_programs and self.compile_function.placement.gpu is None:
+        if self.with_fused_loops and self.compile_function.placement.gpu is None:
             self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of)
         self._settle()
         return self
