@@ -76,7 +76,7 @@ def main():
             model.export_ops(name)
         metagraph = tf.train.export_meta_graph()
     print(sorted(key for key in metagraph.collection_def if "/" in key))
-    print([value for value in metagraph.collection_def["summaries"].node_list.value])
+    print(list(metagraph.collection_def["summaries"].node_list.value))
     directory = tempfile.mkdtemp()
     with tf.Graph().as_default():
         tf.train.import_meta_graph(metagraph)

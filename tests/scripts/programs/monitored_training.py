@@ -97,7 +97,7 @@ def main():
             hooks=hooks,
             chief_only_hooks=[saver],
             save_checkpoint_secs=None,
-            save_summaries_steps=3,
+            save_summaries_steps=1,
             log_step_count_steps=None,
         ) as session:
             while not session.should_stop():

@@ -256,10 +256,13 @@ class SummarySaverHook(SessionRunHook):
     def after_run(self, run_context: Any, run_values: Any) -> None:
         if self._summary_writer is None:
             return
-        step = int(run_values.results["global_step"]) + 1
-        if self._should_write:
+        seen = int(run_values.results["global_step"])
+        if not self._should_write:
+            step = seen + self._lag
+        else:
             step = int(run_context.session.run(self._global_step_tensor))
             if self._next_step is None:
+                self._lag = step - seen  # whether runs show the step before them or after
                 self._summary_writer.add_session_log(SessionLog(status=SessionLog.START), step)
             self._timer.update_last_triggered_step(step)
             for summary in run_values.results.get("summary", ()):
