@@ -23,6 +23,7 @@ ROOMS = [
     "graph",
     "ops",
     "runtime",
+    "image",
     "summary",
     "train",
     "saved_model",

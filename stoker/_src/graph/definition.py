@@ -305,6 +305,36 @@ class OpDefinition(Signature):
 
         return register
 
+    def rows(self, rule: Callable[[Any, list[Any]], Any]) -> Callable[[Any, list[Any]], Any]:
+        """Registers how the op is done for many rows at once (ops/support/rows.py): `rule(op, inputs)` gives the outputs.
+
+        Needed for ops that are not elementwise; what an elementwise op does with rows follows from its shape rule.
+        """
+        self.planning.rows = rule
+        return rule
+
+    def deals(self, kernel: Kernel) -> Kernel:
+        """Registers a kernel that does several runs of a blocking op that gives something (a read, a dequeue).
+
+        It takes the op's inputs and how many runs at most. It waits as one run does, then does as many as it can without
+        waiting again, and returns the op's outputs, each with a dimension for the runs in front.
+        """
+        self.planning.deals = kernel
+        return kernel
+
+    def collects(self, room: Callable[[Any], int]) -> Callable[[Kernel], Kernel]:
+        """Registers a kernel that does several runs of a blocking op that takes something (an enqueue).
+
+        It takes the op's first input and a list of the others, each with a dimension for the runs in front. `room`, of the
+        first input alone, tells how many runs it could do without waiting.
+        """
+
+        def register(kernel: Kernel) -> Kernel:
+            self.planning.collects = room, kernel
+            return kernel
+
+        return register
+
     # -- using it ------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> Any:

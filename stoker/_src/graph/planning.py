@@ -46,3 +46,6 @@ class Planning:
         None  # the shapes of the elements of lists, and of what is taken out of them
     )
     batch: tuple[Callable[[Any], Any], Kernel] | None = None  # which nodes can be one call, and the kernel for many
+    rows: Callable[[Any, list[Any]], Any] | None = None  # the op over many rows at once, where it is not elementwise
+    deals: Kernel | None = None  # several runs of a blocking op that gives something, in one call
+    collects: tuple[Callable[[Any], int], Kernel] | None = None  # the same for one that takes something

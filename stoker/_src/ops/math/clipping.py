@@ -185,7 +185,8 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
             source = source.real_dtype
         if not source.is_complex and not wanted.is_complex:
             low, high = _limits_within(source, wanted)
-            if low != source.min or high != source.max:
+            # Infinities are beyond every integer.
+            if low != source.min or high != source.max or (source.is_floating and wanted.is_integer):
                 value = arithmetic.CLIP_BY_VALUE(value, constant(low, source), constant(high, source), name="clamp")
         return cast(value, wanted, name=scope)
 
@@ -197,9 +198,11 @@ def _limits_within(source: DType, wanted: DType) -> tuple[Any, Any]:
     if source.is_integer:
         return source.min, source.max
     kind = source.as_numpy_dtype
-    low, high = kind(wanted.min), kind(wanted.max)
     if wanted.is_integer:
         zero = kind(0)
+        # What a half does not hold, it does not exceed.
+        low = kind(max(float(source.min), float(wanted.min)))
+        high = kind(min(float(source.max), float(wanted.max)))
         if int(high) > int(wanted.max):
             high = np.nextafter(high, zero)
         if int(low) < int(wanted.min):

@@ -138,11 +138,11 @@ class _Writer:
     def write(self) -> str:
         planner = self.planner
         out = ["def step(holding" + "".join(f", {value.label}" for value in planner.feed_values) + "):"]
-        concurrent = sum(instruction.blocking for instruction in planner.instructions) > 1
+        concurrent = self._concurrent()
         # `dead[i]`: values whose last use is instruction i, so that memory is given back there.
         dead: dict[int, list[str]] = {}
         for position, instruction in enumerate(planner.instructions):
-            if not (concurrent and instruction.blocking):
+            if position not in concurrent:
                 for value in _results(instruction):
                     dead.setdefault(max(value.last_use, position), []).append(value.label)
         pending: list[tuple[Instruction, str, set[Operation]]] = []
@@ -150,7 +150,7 @@ class _Writer:
             for waiting in [entry for entry in pending if _waits_for(instruction, *entry)]:
                 pending.remove(waiting)
                 self._blocking(out, waiting[0], self._awaited(waiting[0], waiting[1]))
-            if concurrent and instruction.blocking:
+            if position in concurrent:
                 task = f"task_{position}"
                 out.append("    " + self._start(instruction, task))
                 self.lines[len(out)] = instruction
@@ -166,6 +166,18 @@ class _Writer:
             self._blocking(out, instruction, self._awaited(instruction, task))
         out.append("    return (" + "".join(self._returned(value) + ", " for value in planner.results) + ")")
         return "\n".join(out) + "\n"
+
+    def _concurrent(self) -> set[int]:
+        """Positions of instructions that may wait while another one must go on: neither needs the other's result."""
+        waiting = [(i, line.op) for i, line in enumerate(self.planner.instructions) if line.blocking]
+        if len(waiting) < 2:
+            return set()
+        later = {i: self.planner.dependents(op) for i, op in waiting}  # type: ignore[arg-type]
+        return {
+            i
+            for i, op in waiting
+            if any(i != j and op not in later[j] and other not in later[i] for j, other in waiting)
+        }
 
     def _blocking(self, out: list[str], instruction: Instruction, line: str) -> None:
         """A line that may wait: the lock on variables is given up meanwhile."""
