@@ -20,6 +20,7 @@ from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.support.dispatching import elementwise
+from stoker._src.ops.support.lowering import binary_loop
 from stoker._src.ops.support.unsigned import ordered
 
 # ---- order ------------------------------------------------------------------------------------------------------
@@ -32,10 +33,10 @@ def _order(name: str, kernel: Callable[..., Any]) -> OpDefinition:
     return definition
 
 
-LESS = _order("Less", torch.lt)
-LESS_EQUAL = _order("LessEqual", torch.le)
-GREATER = _order("Greater", torch.gt)
-GREATER_EQUAL = _order("GreaterEqual", torch.ge)
+LESS = _order("Less", torch.lt).lower(binary_loop("less"))
+LESS_EQUAL = _order("LessEqual", torch.le).lower(binary_loop("less_equal"))
+GREATER = _order("Greater", torch.gt).lower(binary_loop("greater"))
+GREATER_EQUAL = _order("GreaterEqual", torch.ge).lower(binary_loop("greater_equal"))
 
 
 @export("less", "math.less")

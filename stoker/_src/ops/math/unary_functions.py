@@ -402,7 +402,7 @@ TANH.in_place(0, torch.tanh_)
 
 for _definition, _loop in (
     (NEG, "neg"), (ABS, "abs"), (SQUARE, "square"), (SQRT, "sqrt"), (RSQRT, "rsqrt"), (RECIPROCAL, "reciprocal"),
-    (EXP, "exp"), (SIGMOID, "sigmoid"), (TANH, "tanh"),
+    (EXP, "exp"), (LOG, "log"), (LOG1P, "log1p"), (SIGMOID, "sigmoid"), (TANH, "tanh"),
 ):  # fmt: skip
     _definition.lower(unary_loop(_loop))
 for _definition, _loop in (
