@@ -48,6 +48,13 @@ def _to_integer(x: torch.Tensor, wanted: torch.dtype) -> torch.Tensor:
     return x.to(torch.int64).to(wanted) if wanted is not torch.uint64 else x.to(wanted)
 
 
+@CAST.lower
+def cast_lower(build: Any, op: Operation, x: Any) -> Any:
+    """Booleans are numbers inside of fused loops."""
+    source, result = op._inputs[0].dtype.base_dtype, op.outputs[0].dtype.base_dtype
+    return build.reshape(x, x.shape) if source is dtypes.bool_ and result is dtypes.float32 else None
+
+
 @CAST.grad
 def cast_grad(op: Operation, g: Tensor) -> Tensor | None:
     source, result = op.attr("SrcT"), op.attr("DstT")

@@ -75,6 +75,25 @@ def select_v2_kernel(condition: torch.Tensor, t: Any, e: Any) -> Any:
     return torch.where(condition, t, e)
 
 
+@SELECT.lower
+def select_lower(build: Any, op: Operation, condition: Any, t: Any, e: Any) -> Any:
+    if len(condition.shape) == 1 and len(t.shape) > 1:  # one boolean for each row
+        condition = build.reshape(condition, (*condition.shape, *[1] * (len(t.shape) - 1)))
+    fits = len(condition.shape) <= len(t.shape)
+    return build.select(condition, t, e) if fits and condition.shape in ((), t.shape, _column(t.shape)) else None
+
+
+def _column(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (*shape[:1], *[1] * (len(shape) - 1))
+
+
+@SELECT_V2.lower
+def select_v2_lower(build: Any, op: Operation, condition: Any, t: Any, e: Any) -> Any:
+    shape = tuple(np.broadcast_shapes(condition.shape, t.shape, e.shape))
+    spread = [x if x.shape == shape else build.broadcast(x, shape) for x in (t, e)]
+    return None if None in spread else build.select(condition, *spread)
+
+
 @SELECT.shape
 def select_shape(condition: Shape, t: Shape, e: Shape) -> Shape:
     merged = t.merge(e)
