@@ -159,7 +159,7 @@ def test_enqueues_that_wait_are_cancelled(session):
     waiting = _Behind(lambda: other.run(dequeue))
     other.close()
     with pytest.raises(
-        (tf.errors.CancelledError, RuntimeError), match="Dequeue operation was cancelled|closed Session"
+        (tf.errors.CancelledError, RuntimeError), match=r"Dequeue operation was cancelled|closed Session"
     ):
         waiting.end()
 
