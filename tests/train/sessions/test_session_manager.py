@@ -8,7 +8,7 @@ import stoker.compat.v1 as tf
 
 
 def manager(**options):
-    return tf.train.SessionManager(ready_op=tf.report_uninitialized_variables(), recovery_wait_secs=0.01, **options)
+    return tf.train.SessionManager(ready_op=tf.report_uninitialized_variables(), **options)
 
 
 def test_prepare_initializes_and_calls_back(model):
@@ -67,17 +67,30 @@ def test_a_checkpoint_is_restored_and_nothing_initialized(model, tmp_path):
         made.recover_session("", saver=saver, checkpoint_dir=str(tmp_path), checkpoint_filename_with_path=path)
 
 
-def test_waiting(model, tmp_path, log):
+class Clock:
+    """Time that passes only by sleeping."""
+
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+def test_waiting(model, tmp_path, log, monkeypatch):
     """Nobody waits longer than asked: for a checkpoint the session comes unrestored, for a session DeadlineExceededError."""
+    monkeypatch.setattr("stoker._src.train.sessions.session_manager.time", Clock())
     session, is_ready = manager().recover_session(
-        "", saver=tf.train.Saver(), checkpoint_dir=str(tmp_path), wait_for_checkpoint=True, max_wait_secs=0.02
+        "", saver=tf.train.Saver(), checkpoint_dir=str(tmp_path), wait_for_checkpoint=True, max_wait_secs=50
     )
     assert not is_ready
     session.close()
     assert log.count("Waiting for checkpoint to be available.") == 2
-    with pytest.raises(tf.errors.DeadlineExceededError, match="not ready after waiting 0 secs"):
-        manager().wait_for_session("", max_wait_secs=0.02)
-    assert any(line.startswith("Waiting for model to be ready.") for line in log)
+    with pytest.raises(tf.errors.DeadlineExceededError, match="not ready after waiting 50 secs"):
+        manager().wait_for_session("", max_wait_secs=50)
+    assert sum(line.startswith("Waiting for model to be ready.") for line in log) == 1
 
 
 def test_a_scaffold_fills_the_collections():

@@ -137,6 +137,20 @@ def leaky_relu_grad_kernel(gradients: torch.Tensor, features: torch.Tensor, *, a
     return torch.where(features > 0, gradients, gradients * _rounded(alpha, features.dtype))
 
 
+@LEAKY_RELU.lower
+def leaky_relu_lower(build: Any, op: Operation, features: Any) -> Any:
+    return build.binary("leaky_relu", features, build.scalar(op.attr("alpha")))
+
+
+@LEAKY_RELU_GRAD.lower
+def leaky_relu_grad_lower(build: Any, op: Operation, gradients: Any, features: Any) -> Any:
+    if gradients.shape != features.shape:
+        return None
+    scaled = build.binary("mul", gradients, build.scalar(op.attr("alpha")))
+    mask = build.binary("greater", features, build.scalar(0.0))
+    return None if scaled is None or mask is None else build.select(mask, gradients, scaled)
+
+
 @LEAKY_RELU.grad
 def leaky_relu_gradient(op: Operation, g: Tensor) -> Tensor:
     return LEAKY_RELU_GRAD(g, op.inputs[0], alpha=op.attr("alpha"))
