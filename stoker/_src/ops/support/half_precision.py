@@ -1,17 +1,17 @@
 """The roles of ops in the mixed precision rewrite (`runtime/plan/mixed_precision.py`).
 
 - ALLOW: products and convolutions. They are nearly all of a network's arithmetic and much faster with 16-bit inputs. Every
-    kernel accumulates in float32. These ops are always converted.
+  kernel accumulates in float32. These ops are always converted.
 - INFER: arithmetic that rounds its result, but neither sums many terms nor widens the range of its input. These ops are
-    converted only between two converted ops, where that saves two conversions and half of the memory traffic. Elsewhere the
-    loss of precision is not worth it.
+  converted only between two converted ops, where that saves two conversions and half of the memory traffic. Elsewhere the
+  loss of precision is not worth it.
 - CLEAR: ops that move, select or compare numbers, or use only shapes. They do not round, so they are converted wherever
-    their input is already in 16 bits.
+  their input is already in 16 bits.
 - DENY: all other ops keep their dtype. Those that need it are: sums over many elements (Sum, Mean, L2Loss,
-    BiasAddGrad, segment sums, cumulative sums), where small terms vanish; exponentials, logarithms, powers, roots
-    and quotients of computed numbers (Exp, Log, Pow, Square, Rsqrt, Softmax and its losses), which exceed float16's range;
-    statistics (moments, and the mean and variance in batch normalization, where only the data is converted); and
-    everything that belongs to variables: reads, assignments, optimizer updates, moving averages.
+  BiasAddGrad, segment sums, cumulative sums), where small terms vanish; exponentials, logarithms, powers, roots
+  and quotients of computed numbers (Exp, Log, Pow, Square, Rsqrt, Softmax and its losses), which exceed float16's range;
+  statistics (moments, and the mean and variance in batch normalization, where only the data is converted); and
+  everything that belongs to variables: reads, assignments, optimizer updates, moving averages.
 """
 
 from __future__ import annotations
