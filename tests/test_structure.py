@@ -28,6 +28,7 @@ ROOMS = [
     "train",
     "saved_model",
     "layers",
+    "contrib",
     "testing",
     "cli",
 ]

@@ -263,7 +263,7 @@ class OpDefinition(Signature):
     def lower(self, function: Callable[..., Any]) -> OpDefinition:
         """Registers how the op runs in fused loops (runtime/plan/fused_loops.py): `function(build, op, inputs...)` adds loops to `build`.
 
-        Float32 inputs arrive as buffers. Other inputs are constants and arrive as plain numbers. The function returns the buffer
+        Float32 and boolean inputs arrive as buffers (of 1 and 0 for booleans). Other inputs are constants and arrive as plain numbers. The function returns the buffer
         of the result, a list of buffers for several results, or None if this node cannot be fused.
         """
         self.planning.lower = function

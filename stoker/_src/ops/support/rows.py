@@ -1,7 +1,7 @@
-"""Ops over many rows at once: what is one node for a record becomes one node for a stack of records.
+"""Vectorization: a node for one record becomes a node for a batch of records.
 
-`over_rows` rewrites a node whose inputs have got one more dimension in front. An elementwise op stays as it is, up to
-broadcasting; other ops say at their definition (`OpDefinition.rows`) what they become.
+`over_rows` rewrites a node whose inputs have an additional leading dimension. An elementwise op stays the same, apart from
+broadcasting. Other ops declare their batched form in their definition (`OpDefinition.rows`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _EFFECTS = Trait.STATEFUL | Trait.READS | Trait.WRITES | Trait.BLOCKING | Trait.
 
 
 class Input(NamedTuple):
-    """An input of a node: a stack of rows, or one value for all of them."""
+    """An input of a node: a batch of rows, or one value for all rows."""
 
     tensor: Tensor
     stacked: bool
-    rank: int | None  # of a row, or of the value
+    rank: int | None  # the rank of a row, or of the value
 
 
 def over_rows(op: Operation, inputs: list[Input]) -> list[Tensor] | None:
-    """The stacked outputs of `op` for stacked inputs, as nodes of the current graph; None where there is no way."""
+    """The batched outputs of `op` for batched inputs, as nodes of the current graph; None if the op cannot be batched."""
     definition = op.definition
     if definition.traits & _EFFECTS or op._control_inputs:
         return None
@@ -42,7 +42,7 @@ def over_rows(op: Operation, inputs: list[Input]) -> list[Tensor] | None:
 
 
 def again(op: Operation, inputs: list[Tensor], **attrs: Any) -> list[Tensor]:
-    """A node like `op` in the current graph, with other inputs and some attributes changed."""
+    """A copy of the node `op` in the current graph, with other inputs and some attributes changed."""
     graph = context.get_default_graph()
     kept = {name: value for name, value in op.attrs.items() if not name.startswith("_")}
     made = graph.add(op.definition, inputs, {**kept, **attrs}, graph.op_name(None, op.definition.name))
@@ -50,19 +50,19 @@ def again(op: Operation, inputs: list[Tensor], **attrs: Any) -> list[Tensor]:
 
 
 def whole(op: Operation, inputs: list[Input]) -> list[Tensor] | None:
-    """For ops that take a vector as well as a scalar: only the first input may be rows, and a row is a scalar."""
+    """For ops that accept a vector as well as a scalar: only the first input may be batched, and a row must be a scalar."""
     if inputs[0].rank != 0 or any(each.stacked for each in inputs[1:]):
         return None
     return again(op, [each.tensor for each in inputs])
 
 
 def numbers(each: Input) -> np.ndarray | None:
-    """The value of an input that is the same for all rows, if it is known."""
+    """The static value of an input that is the same for all rows."""
     return None if each.stacked else constant_value(each.tensor)
 
 
 def _broadcast(op: Operation, inputs: list[Input]) -> list[Tensor] | None:
-    """Rows against rows of the same rank, or against a value of no higher rank, broadcast as single rows do."""
+    """Rows with rows of the same rank, or with a value of no higher rank, broadcast like single rows."""
     ranks = [each.rank for each in inputs]
     if None in ranks:
         return None

@@ -39,7 +39,7 @@ _FEWEST_ROWS = 16  # fewest rows of large tensors, so that threads can share the
 _BLOCK = 2048  # elements of the largest buffer in one block of rows
 # Rough cost of one element in nanoseconds, and the total cost from which threads share the work.
 _SLOW, _QUICK, _WORTH_SHARING = 1.2, 0.35, 15_000
-_SLOW_LOOPS = ("exp", "tanh", "sigmoid")
+_SLOW_LOOPS = ("exp", "log", "log1p", "tanh", "sigmoid")
 
 
 class Buffer:
@@ -69,6 +69,7 @@ class Builder:
         )
         self.buffers: dict[Value, Buffer] = {}
         self.inputs: list[Value] = []
+        self.booleans: set[Value] = set()  # the inputs that are boolean: numbers, 1 and 0, inside of the loops
         self.constants: list[tuple[Buffer, Any]] = []
         self.instructions: list[Instruction] = []
 
@@ -171,6 +172,23 @@ class Builder:
             at += part.shape[axis]
         return out
 
+    def select(self, mask: Buffer, t: Buffer, e: Buffer) -> Buffer | None:
+        """`t` where the mask, which may be broadcast, holds, and `e` elsewhere; these two have one shape."""
+        if t.shape != e.shape:
+            return None
+        collapsed = _collapsed(t.shape, _steps(mask.shape, t.shape), _row_major(t.shape))
+        if collapsed is None:
+            return None
+        out = Buffer(t.shape)
+        self.code.append([native.SELECT, out, mask, t, e, *collapsed])
+        return out
+
+    def scalar(self, number: float) -> Buffer:
+        """A constant of one element."""
+        made = Buffer(())
+        self.constants.append((made, torch.tensor(number)))
+        return made
+
     def number(self, x: Buffer) -> float | None:
         """The value of x if it is a constant with one element, else None."""
         return next((c.item() for buffer, c in self.constants if buffer is x and x.size == 1), None)
@@ -185,7 +203,7 @@ class Builder:
         op = instruction.op
         assert op is not None and op.definition.planning.lower is not None
         given = zip(values_of(instruction.arguments), op._inputs)
-        flat = [self._taken(value, _known(self.shape_of, tensor)) for value, tensor in given]
+        flat = [self._taken(value, tensor) for value, tensor in given]
         length = len(self.code)
         results = op.definition.planning.lower(self, op, *op.definition.group(flat, op.attrs))
         if results is None or not self._divides(length):
@@ -216,8 +234,9 @@ class Builder:
             self.row_counts = remaining
         return bool(remaining) or not self.code
 
-    def _taken(self, value: Value, shape: tuple[int, ...] | None) -> Any:
-        """An argument in the form that `lower` functions take: a buffer, or plain numbers if it is not float32."""
+    def _taken(self, value: Value, tensor: Tensor) -> Any:
+        """An argument as `lower` functions get it: a buffer for float32 and booleans, plain numbers for anything else."""
+        shape = _known(self.shape_of, tensor)
         if shape is None:
             return host_value(value.constant)
         known = self.buffers.get(value)
@@ -227,6 +246,8 @@ class Builder:
                 self.constants.append((known, value.constant))
             else:
                 self.inputs.append(value)
+                if tensor.dtype.base_dtype is dtypes.bool_:
+                    self.booleans.add(value)
         return known
 
     def finish(self, wanted: set[Value]) -> list[Instruction] | None:
@@ -234,12 +255,12 @@ class Builder:
         fewest = _FEWEST if self.row_counts is None else _FEWEST_LARGE
         if sum(1 for each in self.instructions if not each.traits & Trait.VIEW) < fewest:
             return None
-        views, wanted = self._wanted_views(wanted)
+        apart, wanted = self._run_apart(wanted)
         used = {id(item.base) for line in self.code for item in line if isinstance(item, Buffer)}
         made = [
             value
             for each in self.instructions
-            if not any(each is view for view in views)
+            if not any(each is other for other in apart)
             for value in values_of(each.results)
             if value in wanted
         ]
@@ -283,23 +304,27 @@ class Builder:
             places=np.asarray(places, np.int64).tobytes(),
             empty=torch.empty,
             fallback=_Fallback(self.instructions, inputs, results),
+            booleans=np.asarray(
+                [self.buffers[value].size if value in self.booleans else 0 for value in inputs], np.int64
+            ).tobytes(),
         )
-        return [Instruction(self.instructions[0].op, "fused_loops", kernel, inputs, results=list(results)), *views]
+        return [Instruction(self.instructions[0].op, "fused_loops", kernel, inputs, results=list(results)), *apart]
 
-    def _wanted_views(self, wanted: set[Value]) -> tuple[list[Instruction], set[Value]]:
-        """Splits off wanted views of large tensors, because a view is cheaper than a copy.
+    def _run_apart(self, wanted: set[Value]) -> tuple[list[Instruction], set[Value]]:
+        """Instructions that run by themselves after the loops, and what is wanted with what these need.
 
-        Returns the instructions that make the views, and the wanted values together with the values that are viewed.
+        They are views of large tensors, which would have to be copied, and booleans, which the loops hold as numbers.
         """
-        views: list[Instruction] = []
-        if self.row_counts is None:
-            return views, wanted
+        apart: list[Instruction] = []
         wanted = set(wanted)
         for each in reversed(self.instructions):
-            if each.traits & Trait.VIEW and not wanted.isdisjoint(values_of(each.results)):
-                views.insert(0, each)
+            assert each.op is not None
+            is_view = self.row_counts is not None and bool(each.traits & Trait.VIEW)
+            is_boolean = each.op.outputs[0].dtype.base_dtype is dtypes.bool_
+            if (is_view or is_boolean) and not wanted.isdisjoint(values_of(each.results)):
+                apart.insert(0, each)
                 wanted.update(values_of(each.arguments))
-        return views, wanted
+        return apart, wanted
 
     def _is_shared(self, value: Value, made: list[Value]) -> bool:
         """Whether an output is only a reshape of this input."""
@@ -369,6 +394,8 @@ def _slow_loops() -> list[int]:
 def _walks(line: list[Any]) -> tuple[list[int], list[tuple[Buffer, list[int]]]]:
     """The sizes that a binary loop or a copy iterates over, and its buffers with their strides (except a row-major result)."""
     sizes, first, second = (line[5 + _DIMENSIONS * i :][:_DIMENSIONS] for i in range(3))
+    if line[0] == native.SELECT:
+        return sizes, list(zip(line[2:5], (first, second, second)))
     buffers = line[3:5] if line[0] == native.BINARY_LOOP else line[1:3]
     return sizes, list(zip(buffers, (first, second)))
 
@@ -396,7 +423,7 @@ def _has_rows(line: list[Any], rows: int, filled: set[int]) -> bool:
         return line[4] % rows == 0
     if line[0] in (native.SUM, native.SOFTMAX):
         return line[3] % rows == 0
-    if line[0] not in (native.BINARY_LOOP, native.COPY):
+    if line[0] not in (native.BINARY_LOOP, native.COPY, native.SELECT):
         return False
     sizes, walked = _walks(line)
     outermost = next((axis for axis in range(_DIMENSIONS) if sizes[axis] != 1), _DIMENSIONS - 1)
@@ -538,7 +565,7 @@ def _is_host(value: Value) -> bool:
 def _known(shape_of: ShapeOf, tensor: Tensor) -> tuple[int, ...] | None:
     """The static shape of a float32 tensor; None for other dtypes and shapes that are not fully known."""
     shape = shape_of(tensor)
-    if shape.size is None or tensor.dtype.base_dtype is not dtypes.float32:
+    if shape.size is None or tensor.dtype.base_dtype not in (dtypes.float32, dtypes.bool_):
         return None
     return shape.dims  # type: ignore[return-value]
 
