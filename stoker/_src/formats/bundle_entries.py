@@ -50,6 +50,8 @@ def first_damaged_python(buffer: Any, begin: int, entries: list[Any]) -> int:
 
 
 _native = extension("stoker._src.formats._native")
+if not hasattr(_native, "first_damaged"):  # built from older sources
+    _native = None
 encode_entries = encode_entries_python if _native is None else _native.encode_entries
 decode_entry = decode_entry_python if _native is None else _native.decode_entry
 first_damaged = first_damaged_python if _native is None else _native.first_damaged

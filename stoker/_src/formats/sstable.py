@@ -23,6 +23,8 @@ from stoker._src.base.extensions import extension
 from stoker._src.formats.framing import crc32c, mask
 
 _native = extension("stoker._src.formats._native")
+if not hasattr(_native, "write_table"):  # built from older sources
+    _native = None
 
 MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 _FOOTER_SIZE = 48

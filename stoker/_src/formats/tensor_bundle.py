@@ -388,16 +388,16 @@ def _text(key: bytes) -> str:
 
 def let_go(array: Any, start: int, end: int) -> None:
     """Gives the pages of a mapped tensor's bytes back to the system: they are read again from the file where they are needed."""
-    pages = array
-    while isinstance(pages, np.ndarray) and not isinstance(pages.base, mmap.mmap):
-        pages = pages.base
-    if pages is None:
+    pages, mapping = array, array.base
+    while isinstance(mapping, np.ndarray):
+        pages, mapping = mapping, mapping.base
+    if not isinstance(mapping, mmap.mmap):
         return
     first = pages.ctypes.data % mmap.PAGESIZE  # the mapping starts with a page, the array where the tensor does
     begin = (first + start + mmap.PAGESIZE - 1) // mmap.PAGESIZE * mmap.PAGESIZE
     length = (first + end) // mmap.PAGESIZE * mmap.PAGESIZE - begin
     if length > 0:
-        pages.base.madvise(mmap.MADV_DONTNEED, begin, length)
+        mapping.madvise(mmap.MADV_DONTNEED, begin, length)
 
 
 class BundleReader:
