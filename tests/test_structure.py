@@ -23,10 +23,12 @@ ROOMS = [
     "graph",
     "ops",
     "runtime",
+    "image",
     "summary",
     "train",
     "saved_model",
     "layers",
+    "contrib",
     "testing",
     "cli",
 ]

@@ -261,10 +261,10 @@ class OpDefinition(Signature):
         return self
 
     def lower(self, function: Callable[..., Any]) -> OpDefinition:
-        """Registers how a program (runtime/plan/fused_loops.py) does the op: `function(build, op, inputs...)` calls loops of `build`.
+        """Registers how the op runs in fused loops (runtime/plan/fused_loops.py): `function(build, op, inputs...)` adds loops to `build`.
 
-        Inputs that are float32 arrive as buffers, others (constants all) as plain numbers. Returns the buffer of the result,
-        a list of them for several, or None where this node cannot be done so.
+        Float32 and boolean inputs arrive as buffers (of 1 and 0 for booleans). Other inputs are constants and arrive as plain numbers. The function returns the buffer
+        of the result, a list of buffers for several results, or None if this node cannot be fused.
         """
         self.planning.lower = function
         return self
@@ -302,6 +302,36 @@ class OpDefinition(Signature):
         def register(function: Kernel) -> Kernel:
             self.planning.batch = key, function
             return function
+
+        return register
+
+    def rows(self, rule: Callable[[Any, list[Any]], Any]) -> Callable[[Any, list[Any]], Any]:
+        """Registers how the op is done for many rows at once (ops/support/rows.py): `rule(op, inputs)` gives the outputs.
+
+        Needed for ops that are not elementwise; what an elementwise op does with rows follows from its shape rule.
+        """
+        self.planning.rows = rule
+        return rule
+
+    def deals(self, kernel: Kernel) -> Kernel:
+        """Registers a kernel that does several runs of a blocking op that gives something (a read, a dequeue).
+
+        It takes the op's inputs and how many runs at most. It waits as one run does, then does as many as it can without
+        waiting again, and returns the op's outputs, each with a dimension for the runs in front.
+        """
+        self.planning.deals = kernel
+        return kernel
+
+    def collects(self, room: Callable[[Any], int]) -> Callable[[Kernel], Kernel]:
+        """Registers a kernel that does several runs of a blocking op that takes something (an enqueue).
+
+        It takes the op's first input and a list of the others, each with a dimension for the runs in front. `room`, of the
+        first input alone, tells how many runs it could do without waiting.
+        """
+
+        def register(kernel: Kernel) -> Kernel:
+            self.planning.collects = room, kernel
+            return kernel
 
         return register
 

@@ -38,7 +38,7 @@ class Planning:
     keeps: bool = False  # the op's functions are called after it has run, by what it made
     specialize: Callable[[Any], Kernel | None] | None = None  # a quicker kernel for what is known of a node
     in_place: tuple[int, Kernel] | None = None  # the input that is written over, and the kernel that does it
-    lower: Callable[..., Any] | None = None  # the op in the loops of a program
+    lower: Callable[..., Any] | None = None  # the op as fused loops
     exchanges: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # by the op that it may come before
     of_numbers: Callable[[Any], bool] | None = None  # whether a node only puts scalars side by side
     device_numbers: frozenset[str] = frozenset()  # `host` inputs that the kernel also takes as tensors of a GPU
@@ -46,3 +46,6 @@ class Planning:
         None  # the shapes of the elements of lists, and of what is taken out of them
     )
     batch: tuple[Callable[[Any], Any], Kernel] | None = None  # which nodes can be one call, and the kernel for many
+    rows: Callable[[Any, list[Any]], Any] | None = None  # the op over many rows at once, where it is not elementwise
+    deals: Kernel | None = None  # several runs of a blocking op that gives something, in one call
+    collects: tuple[Callable[[Any], int], Kernel] | None = None  # the same for one that takes something

@@ -8,7 +8,7 @@ import stoker.compat.v1 as tf
 
 
 def manager(**options):
-    return tf.train.SessionManager(ready_op=tf.report_uninitialized_variables(), recovery_wait_secs=0.01, **options)
+    return tf.train.SessionManager(ready_op=tf.report_uninitialized_variables(), **options)
 
 
 def test_prepare_initializes_and_calls_back(model):
@@ -67,17 +67,30 @@ def test_a_checkpoint_is_restored_and_nothing_initialized(model, tmp_path):
         made.recover_session("", saver=saver, checkpoint_dir=str(tmp_path), checkpoint_filename_with_path=path)
 
 
-def test_waiting(model, tmp_path, log):
+class Clock:
+    """Time that passes only by sleeping."""
+
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+def test_waiting(model, tmp_path, log, monkeypatch):
     """Nobody waits longer than asked: for a checkpoint the session comes unrestored, for a session DeadlineExceededError."""
+    monkeypatch.setattr("stoker._src.train.sessions.session_manager.time", Clock())
     session, is_ready = manager().recover_session(
-        "", saver=tf.train.Saver(), checkpoint_dir=str(tmp_path), wait_for_checkpoint=True, max_wait_secs=0.02
+        "", saver=tf.train.Saver(), checkpoint_dir=str(tmp_path), wait_for_checkpoint=True, max_wait_secs=50
     )
     assert not is_ready
     session.close()
     assert log.count("Waiting for checkpoint to be available.") == 2
-    with pytest.raises(tf.errors.DeadlineExceededError, match="not ready after waiting 0 secs"):
-        manager().wait_for_session("", max_wait_secs=0.02)
-    assert any(line.startswith("Waiting for model to be ready.") for line in log)
+    with pytest.raises(tf.errors.DeadlineExceededError, match="not ready after waiting 50 secs"):
+        manager().wait_for_session("", max_wait_secs=50)
+    assert sum(line.startswith("Waiting for model to be ready.") for line in log) == 1
 
 
 def test_a_scaffold_fills_the_collections():
@@ -127,3 +140,20 @@ def test_init_fn_of_a_scaffold_gets_both(model):
     session = tf.train.ChiefSessionCreator(scaffold).create_session()
     assert seen == [(scaffold, 0.0)]
     session.close()
+
+
+def test_a_scaffold_saves_objects(tmp_path):
+    """With a Checkpoint as saver, its objects are saved under their keys, restored by the next session, and readable by Checkpoint."""
+    for expected in (0.0, 3.0):
+        with tf.Graph().as_default():
+            step = tf.train.get_or_create_global_step()
+            value = tf.get_variable("value", [], initializer=tf.zeros_initializer(), use_resource=True)
+            more = tf.group(tf.assign_add(value, 3.0), tf.assign_add(step, 1))
+            scaffold = tf.train.Scaffold(saver=tf.train.Checkpoint(part=value, step=step))
+            with tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path), scaffold=scaffold) as session:
+                assert session.run(value) == expected
+                session.run(more)
+            tf.summary.FileWriterCache.clear()
+        reader = tf.train.NewCheckpointReader(tf.train.latest_checkpoint(str(tmp_path)))
+        assert reader.has_tensor("part/.ATTRIBUTES/VARIABLE_VALUE")
+        assert reader.has_tensor("_CHECKPOINTABLE_OBJECT_GRAPH")

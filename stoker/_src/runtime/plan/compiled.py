@@ -130,7 +130,7 @@ class Plan:
                 if not traced:
                     return self._function(values)(holding, *values)
                 if self.traced_step is None:
-                    self.traced_step = emit(self._planner(with_programs=False).build())
+                    self.traced_step = emit(self._planner(with_fused_loops=False).build())
                 function, instructions = self.traced_step.timed()
                 ticks = Ticks()
                 results = function(ticks, holding, *values)

@@ -138,11 +138,11 @@ class _Writer:
     def write(self) -> str:
         planner = self.planner
         out = ["def step(holding" + "".join(f", {value.label}" for value in planner.feed_values) + "):"]
-        concurrent = sum(instruction.blocking for instruction in planner.instructions) > 1
+        concurrent = self._concurrent()
         # `dead[i]`: values whose last use is instruction i, so that memory is given back there.
         dead: dict[int, list[str]] = {}
         for position, instruction in enumerate(planner.instructions):
-            if not (concurrent and instruction.blocking):
+            if position not in concurrent:
                 for value in _results(instruction):
                     dead.setdefault(max(value.last_use, position), []).append(value.label)
         pending: list[tuple[Instruction, str, set[Operation]]] = []
@@ -150,7 +150,7 @@ class _Writer:
             for waiting in [entry for entry in pending if _waits_for(instruction, *entry)]:
                 pending.remove(waiting)
                 self._blocking(out, waiting[0], self._awaited(waiting[0], waiting[1]))
-            if concurrent and instruction.blocking:
+            if position in concurrent:
                 task = f"task_{position}"
                 out.append("    " + self._start(instruction, task))
                 self.lines[len(out)] = instruction
@@ -166,6 +166,18 @@ class _Writer:
             self._blocking(out, instruction, self._awaited(instruction, task))
         out.append("    return (" + "".join(self._returned(value) + ", " for value in planner.results) + ")")
         return "\n".join(out) + "\n"
+
+    def _concurrent(self) -> set[int]:
+        """Positions of instructions that may wait while another one must go on: neither needs the other's result."""
+        waiting = [(i, line.op) for i, line in enumerate(self.planner.instructions) if line.blocking]
+        if len(waiting) < 2:
+            return set()
+        later = {i: self.planner.dependents(op) for i, op in waiting}  # type: ignore[arg-type]
+        return {
+            i
+            for i, op in waiting
+            if any(i != j and op not in later[j] and other not in later[i] for j, other in waiting)
+        }
 
     def _blocking(self, out: list[str], instruction: Instruction, line: str) -> None:
         """A line that may wait: the lock on variables is given up meanwhile."""
@@ -220,7 +232,7 @@ class _Writer:
                 parts.append("(" + "".join(f"{value.label}, " for value in result) + ")" if result else "_")
             else:
                 parts.append(result.label)
-        if instruction.kind == "program":
+        if instruction.kind == "fused_loops":
             return "(" + ", ".join(parts) + ",)"
         if instruction.kind == "read" or (instruction.op is not None and instruction.op.definition.single):
             return parts[0] if parts else ""
@@ -255,8 +267,8 @@ class _Writer:
     def _kernel(self, instruction: Instruction) -> str:
         op = instruction.op
         assert op is not None
-        if instruction.kind == "program":
-            return self._global(f"program_{len(self.globals)}", instruction.kernel)
+        if instruction.kind == "fused_loops":
+            return self._global(f"fused_loops_{len(self.globals)}", instruction.kernel)
         suffix, kernel = self._placement.kernel(op, instruction.kernel)
         name = f"{op.type}_batch" if instruction.kind == "batch" else op.type
         if instruction.kind == "kernel" and instruction.kernel is not op.definition.kernel_fn:
@@ -282,7 +294,7 @@ class _Writer:
 def _waits_for(instruction: Instruction, started: Instruction, task: str, dependents: set[Operation]) -> bool:
     """Whether an instruction needs the result of one that is at work, or must follow it.
 
-    One instruction may stand for many ops (a program, a batch of updates), so the values it takes count, not only its op.
+    One instruction may stand for many ops (fused loops, a batch of updates), so the values it takes count, not only its op.
     """
     if instruction.op in dependents or not dependents.isdisjoint(instruction.members):
         return True

@@ -99,7 +99,7 @@ class LoggingTensorHook(SessionRunHook):
             if self._formatter is not None:
                 tf_logging.info(self._formatter(tensor_values))
                 return
-            line = ", ".join(f"{tag} = {tensor_values[tag]}" for tag in self._tag_order)
+            line = ", ".join(f"{tag} = {tensor_values[tag]!s}" for tag in self._tag_order)
         tf_logging.info("%s", line if elapsed is None else f"{line} ({elapsed:.3f} sec)")
 
 
@@ -288,14 +288,17 @@ class ProfilerHook(SessionRunHook):
         return SessionRunArgs(self._global_step_tensor, options=options)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        step = int(run_values.results)
+        seen = int(run_values.results)
         if self._next_step is None:
-            self._timer.update_last_triggered_step(step)
-        step += 1
-        if self._should_trace:
+            step = int(run_context.session.run(self._global_step_tensor))
+            self._lag = step - seen  # whether runs show the step before them or after
+            self._timer.update_last_triggered_step(step - 1)
+        elif self._should_trace:
             step = int(run_context.session.run(self._global_step_tensor))
             self._timer.update_last_triggered_step(step)
             self._save(step, run_values.run_metadata)
+        else:
+            step = seen + self._lag
         self._next_step = step + 1
 
     def _save(self, step: int, run_metadata: Any) -> None:

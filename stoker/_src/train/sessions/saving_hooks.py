@@ -14,6 +14,7 @@ from stoker._src.graph.interchange.meta_graph import export_scoped_meta_graph
 from stoker._src.graph.keys import GraphKeys
 from stoker._src.ops.io.files import write_graph
 from stoker._src.summary.file_writer import FileWriterCache
+from stoker._src.train.checkpoints.leftovers import remove_leftovers
 from stoker._src.train.sessions.run_hooks import SessionRunArgs, SessionRunHook, hook_names
 from stoker._src.train.sessions.timers import SecondOrStepTimer, needed_global_step
 from stoker._src.train.training_util import get_global_step, global_step_read
@@ -80,6 +81,7 @@ class CheckpointSaverHook(SessionRunHook):
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         step = int(session.run(self._global_step_tensor))
+        remove_leftovers(self._checkpoint_dir, os.path.basename(self._save_path))
         # The graph is final only now, so this is the first moment at which it can be written whole.
         graph = context.get_default_graph()
         write_graph(graph.as_graph_def(add_shapes=True), self._checkpoint_dir, "graph.pbtxt")
@@ -254,10 +256,13 @@ class SummarySaverHook(SessionRunHook):
     def after_run(self, run_context: Any, run_values: Any) -> None:
         if self._summary_writer is None:
             return
-        step = int(run_values.results["global_step"]) + 1
-        if self._should_write:
+        seen = int(run_values.results["global_step"])
+        if not self._should_write:
+            step = seen + self._lag
+        else:
             step = int(run_context.session.run(self._global_step_tensor))
             if self._next_step is None:
+                self._lag = step - seen  # whether runs show the step before them or after
                 self._summary_writer.add_session_log(SessionLog(status=SessionLog.START), step)
             self._timer.update_last_triggered_step(step)
             for summary in run_values.results.get("summary", ()):

@@ -26,6 +26,7 @@ from stoker._src.ops.variables.variable_functions import (
 )
 from stoker._src.summary.file_writer import FileWriter
 from stoker._src.train import training_util
+from stoker._src.train.checkpoints.leftovers import remove_leftovers
 from stoker._src.train.checkpoints.saver import Saver
 from stoker._src.train.input.coordinator import Coordinator, LooperThread
 from stoker._src.train.sessions.session_manager import SessionManager
@@ -279,6 +280,8 @@ class Supervisor:
         if self._summary_writer is not None:
             self._summary_writer.reopen()
         if self._is_chief:
+            if self._save_path:
+                remove_leftovers(self._logdir, os.path.basename(self._save_path))
             session = self._session_manager.prepare_session(
                 master,
                 init_op=self.init_op,
