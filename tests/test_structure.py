@@ -26,6 +26,7 @@ ROOMS = [
     "summary",
     "train",
     "layers",
+    "feature_column",
     "testing",
     "cli",
 ]
