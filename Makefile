@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint format api bench interop clean
+.PHONY: demo test lint format api bench interop tensorboard-check clean
 
 $(STAMP): pyproject.toml constraints.txt setup.py $(wildcard stoker/_src/*/native/*.[ch] stoker/_src/formats/images/*.c)
 	$(PYTHON) -m venv $(VENV)
@@ -61,6 +61,11 @@ interop: $(STAMP) .venvs/tf2/.installed .venvs/tf1/.installed
 bench: $(STAMP) .venvs/tf2/.installed
 	$(BIN)/python -m compileall -q stoker
 	$(BIN)/python benchmarks/run.py --peer .venvs/tf2/bin/python --ours $(BIN)/python --json benchmarks/latest.json
+
+# TensorBoard on a finished run, in a headless Chromium; Debian's is installed where apt can.
+tensorboard-check: $(STAMP)
+	@command -v chromium > /dev/null || { command -v apt-get > /dev/null && apt-get install --yes --quiet --no-install-recommends chromium; } || true
+	$(BIN)/python scripts/tensorboard_check.py --screenshots build/tensorboard
 
 clean:
 	rm -rf $(VENV) .venvs build *.egg-info

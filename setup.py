@@ -23,7 +23,7 @@ def extension(module: str, sources: list[str], headers: str, compile_args: list[
     )
 
 
-RECORDS = ["crc32c", "csv", "examples", "features", "module", "records", "sequences"]
+RECORDS = ["bundles", "crc32c", "csv", "examples", "features", "module", "records", "sequences"]
 
 setup(
     ext_modules=[
@@ -34,7 +34,7 @@ setup(
         extension("ops.native.sdca", ["ops/native/sdca.c"], "ops/native/*.h"),
         *(
             extension(f"ops.native.{name}", [f"ops/native/{name}.c"], "ops/native/*.h", [*COMPILE_ARGS, "-fopenmp"])
-            for name in ("cross_entropy", "pooling", "rows", "transposition", "updates")
+            for name in ("cross_entropy", "images", "pooling", "rows", "transposition", "updates")
         ),
         extension(
             "runtime.native.program",

@@ -29,6 +29,7 @@ from stoker import queue as queue
 from stoker import ragged as ragged
 from stoker import random as random
 from stoker import raw_ops as raw_ops
+from stoker import saved_model as saved_model
 from stoker import sets as sets
 from stoker import signal as signal
 from stoker import sparse as sparse
@@ -289,3 +290,4 @@ from stoker._src.ops.variables.module import Module as Module
 from stoker._src.ops.variables.variables import VariableV2Form as Variable
 from stoker._src.runtime.eager.tape import GradientTape as GradientTape
 from stoker._src.runtime.functions.def_function import function as function
+from stoker._src.train.sessions.progress import ProgressHook as ProgressHook

@@ -11,6 +11,8 @@ from stoker._src.base import settings, shapes
 from stoker._src.graph import context
 from stoker._src.runtime import devices
 
+settings.raise_faults = True  # a test that meets a defect shows where it is
+
 
 @pytest.fixture(autouse=True)
 def fresh_program():

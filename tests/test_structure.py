@@ -23,10 +23,13 @@ ROOMS = [
     "graph",
     "ops",
     "runtime",
+    "image",
     "summary",
     "train",
+    "saved_model",
     "layers",
     "feature_column",
+    "contrib",
     "testing",
     "cli",
 ]
@@ -80,6 +83,14 @@ def test_every_folder_of_ops_is_a_family():
     """No op stands outside of the order of families."""
     folders = {path.relative_to(SOURCE / "ops").parts[0] for path in (SOURCE / "ops").rglob("*.py")}
     assert folders <= {*OP_FAMILIES, "native", "__init__.py"}
+
+
+def test_folders_of_tests_mirror_those_of_the_source():
+    """Tests of a room or a family stand in a folder of its name."""
+    others = {"data", "fuzz", "golden", "scripts"}
+    folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    folders = {folder for folder in folders if not {*folder.parts[:1]} & others}
+    assert {str(folder) for folder in folders if not (SOURCE / folder).is_dir()} == set()
 
 
 def _modules() -> dict[str, Path]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import stoker.compat.v1 as tf
+from stoker._src.runtime import session as session_module
 from stoker._src.runtime.trace import Timeline
 
 Pair = collections.namedtuple("Pair", "first second")
@@ -441,3 +442,13 @@ def test_partial_runs_are_told_apart_and_end():
         assert [session.partial_run(handle, y, {x: i}) for i, handle in enumerate(handles)] == [0.0, 2.0, 4.0]
         with pytest.raises(tf.errors.InvalidArgumentError, match="has ended"):
             session.partial_run(handles[0], y)
+
+
+def test_plans_of_ever_other_fetches_are_bounded(monkeypatch):
+    """A session forgets its oldest plans, and makes them again when they are wanted."""
+    monkeypatch.setattr(session_module, "_MOST_PLANS", 3)
+    tensors = [tf.constant(float(i)) + 1.0 for i in range(6)]
+    with tf.Session() as session:
+        assert [session.run(tensor) for tensor in tensors] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+        assert len(session._plans) == 3
+        assert session.run(tensors[0]) == 1.0

@@ -7,6 +7,9 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import stoker.compat.v1 as tf
 from stoker._src.runtime.locks import MOST_PASSED, VariablesLock
 
@@ -76,3 +79,35 @@ def test_a_session_closed_while_a_run_waits_cancels_it():
             session.close()
             thread.join()
             assert outcome[0] in (tf.errors.CancelledError, RuntimeError)
+
+
+def test_a_loop_ends_when_its_time_is_over():
+    """A while_loop that would go on for ever fails with DeadlineExceededError."""
+    endless = tf.while_loop(lambda i: i >= 0, lambda i: i * 0, [tf.constant(0)])
+    with tf.Session() as session, pytest.raises(tf.errors.DeadlineExceededError):
+        session.run(endless, options=tf.RunOptions(timeout_in_ms=20))
+    config = tf.ConfigProto(operation_timeout_in_ms=20)
+    with tf.Session(config=config) as session, pytest.raises(tf.errors.DeadlineExceededError):
+        session.run(endless)
+
+
+def test_closing_a_session_ends_its_loops():
+    """A while_loop that runs in another thread fails with CancelledError."""
+    entered = threading.Event()
+    first = tf.py_func(lambda: np.int32(entered.set() or 0), [], tf.int32)
+    endless = tf.while_loop(lambda i: i >= 0, lambda i: i * 0, [first], shape_invariants=[tf.TensorShape(None)])
+    session = tf.Session()
+    errors = []
+
+    def run():
+        try:
+            session.run(endless)
+        except tf.errors.CancelledError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    entered.wait()
+    session.close()
+    thread.join()
+    assert len(errors) == 1

@@ -7,3 +7,5 @@ mixed_precision_rewrite = False
 sessions_without_rewrite = False
 """Whether a session was made while that was off; it goes on as it is."""
 control_flow_v2 = True
+raise_faults = False
+"""Whether a defect of ours is raised as it is, instead of as an InternalError that asks for a report (set by our tests)."""

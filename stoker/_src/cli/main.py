@@ -1,4 +1,4 @@
-"""The command line: `run` a TensorFlow program, `inspect` a file."""
+"""The command line: `run` a TensorFlow program, `inspect` a file, show or run a SavedModel."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import os
 import sys
 
 from stoker._src.base.version import VERSION
-from stoker._src.cli import inspect, run
+from stoker._src.cli import inspect, run, saved_model
 
-_COMMANDS = (run, inspect)
+_COMMANDS = (run, inspect, saved_model)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -23,6 +23,8 @@ def main(argv: list[str] | None = None) -> int:
     for command in _COMMANDS:
         command.add_parser(commands)
     args = parser.parse_args(sys.argv[1:] if argv is None else argv)
+    if args.command == "run":
+        return args.execute(args)  # what the program raises is its own
     try:
         return args.execute(args)
     except BrokenPipeError:  # the reader has seen enough, as `| head` does

@@ -10,6 +10,7 @@ from typing import Any
 
 from stoker._src.base.devices import DeviceSpec, canonical_name, merge_device
 from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.faults import own_fault
 from stoker._src.base.shapes import UNKNOWN_SHAPE
 from stoker._src.formats.protos import VersionDef
 from stoker._src.graph import context
@@ -132,7 +133,11 @@ class Graph:
                     f"{error.message} (node '{name}', op {definition.name}, input shapes: {found})"
                 ) from error
             shapes = [UNKNOWN_SHAPE] * len(op.outputs)
-        except (LookupError, ArithmeticError, TypeError, AttributeError, MemoryError) as error:
+        except (LookupError, ArithmeticError, TypeError, AttributeError, NameError, MemoryError) as error:
+            # A TypeError may come of values of another rank than the rule relies on.
+            fault = None if isinstance(error, TypeError) else own_fault(error, op)
+            if fault is not None:
+                raise fault from error
             # A rule that relies on more than it checks.
             found = ", ".join(str(tensor.static_shape) for tensor in inputs)
             if not definition.shape_rule.late:
@@ -143,7 +148,8 @@ class Graph:
         for tensor, shape in zip(op.outputs, shapes):
             tensor._static_shape = shape
         self._register(op)
-        if self._devices or self._colocation:
+        stacks = self._stacks
+        if stacks.devices or stacks.colocation:
             self._place(op)
         for tape in tapes.active:
             tape.record(op)
@@ -203,7 +209,7 @@ class Graph:
             tensor._consumers.append(op)
         for control in op._control_inputs:
             control._control_outputs.append(op)
-        for controller in self._controllers:
+        for controller in self._stacks.controllers:
             controller.seen.add(op)
 
     @contextmanager
@@ -234,11 +240,12 @@ class Graph:
 
     def _control_inputs_for(self, inputs: list[Tensor]) -> list[Operation]:
         """What the open blocks ask for, less what an input already waits for (as TensorFlow prunes it)."""
-        if not self._controllers:
+        controllers = self._stacks.controllers
+        if not controllers:
             return []
         found: list[Operation] = []
         input_ops = {tensor.op for tensor in inputs}
-        for controller in self._controllers:
+        for controller in controllers:
             if not controller.seen.isdisjoint(input_ops):
                 continue
             found.extend(op for op in controller.inputs if op not in input_ops and op not in found)
@@ -265,8 +272,9 @@ class Graph:
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
         """`name` inside the current scope, with a suffix when it is taken. Case does not distinguish names."""
-        if self._scope:
-            name = f"{self._scope}/{name}"
+        scope = self._name_scope.current
+        if scope:
+            name = f"{scope}/{name}"
         key = name.lower()
         count = self._names_in_use.get(key, 0)
         if mark_as_used:
@@ -290,7 +298,7 @@ class Graph:
         if name and name[-1:] == "/":
             return name[:-1]
         name = name or op_type
-        if not (_OP_NAME if not self._scope else _SCOPE_NAME).match(name):
+        if not (_SCOPE_NAME if self._name_scope.current else _OP_NAME).match(name):
             raise ValueError(f"'{name}' is not a valid node name")
         return self.unique_name(name)
 

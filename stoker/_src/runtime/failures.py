@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 from typing import Any
 
@@ -15,6 +16,7 @@ from stoker._src.base.errors import (
     ResourceExhaustedError,
     UnimplementedError,
 )
+from stoker._src.base.faults import own_fault
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import Kernel, ShapeRule
 from stoker._src.graph.tensor import Operation
@@ -39,10 +41,16 @@ def explain_failure(error: BaseException, op: Any, values: list[Any] | None = No
         if better is not None:
             better._op = node
             return better
+    fault = None if _is_misfit(error, op, values) else own_fault(error, op)
+    if fault is not None:
+        if isinstance(fault, OpError):
+            fault._op = node
+        return fault
     name = "" if op is None else f"{op.type}: "
     described = "" if values is None else f" (inputs: {', '.join(describe_value(value) for value in values)})"
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _wants_memory(error):
-        return ResourceExhaustedError(None, node, f"{name}out of memory when allocating{described}")
+        missing = "a thread when starting one" if "new thread" in str(error) else "memory when allocating"
+        return ResourceExhaustedError(None, node, f"{name}out of {missing}{described}")
     if isinstance(error, NotImplementedError):
         return UnimplementedError(None, node, f"{name}{_first_line(error)}{described}")
     if isinstance(error, ValueError):
@@ -58,11 +66,34 @@ def explain_failure(error: BaseException, op: Any, values: list[Any] | None = No
 _MISFITS = (RuntimeError, TypeError, IndexError, ArithmeticError, AttributeError)
 
 
+def _is_misfit(error: Exception, op: Any, values: list[Any] | None) -> bool:
+    """Whether a kernel was given a list where it wants a single number (or the other way round), or strings for numbers."""
+    if op is None:
+        return False
+    if isinstance(error, TypeError):
+        return "'list'" in str(error) and any(arg.host for arg in op.definition.inputs)
+    strings = isinstance(error, AttributeError) and str(error).startswith("'numpy.ndarray' object has no attribute")
+    return strings and any(isinstance(value, np.ndarray) for value in values or ())
+
+
+_SHORTAGES = (
+    "not enough memory",
+    "can't allocate memory",
+    "Cannot allocate memory",
+    "bad_alloc",
+    "Storage size calculation over",
+    "could not create a primitive",  # oneDNN, which says no more
+    "can't start new thread",
+    "Resource temporarily unavailable",
+)
+
+
 def _wants_memory(error: Exception) -> bool:
+    """Whether memory, or a thread, could not be had."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOMEM, errno.EAGAIN)
     text = str(error)
-    return any(
-        words in text for words in ("not enough memory", "can't allocate memory", "Storage size calculation over")
-    )
+    return any(words in text for words in _SHORTAGES)
 
 
 def _first_line(error: Exception) -> str:

@@ -6,6 +6,7 @@ from stoker._src.graph.apply import apply_op
 from stoker._src.graph.graph import Graph
 from stoker._src.graph.runtime_hooks import hooks
 from stoker._src.ops.support.values import evaluate, shapes_by_kernel
+from stoker._src.runtime import processes
 from stoker._src.runtime.autograph.convert import converted
 from stoker._src.runtime.eager.executor import executor
 from stoker._src.runtime.eager.tape import GradientTape, differentiate
@@ -20,3 +21,4 @@ hooks.install(
     new_tape=GradientTape,
     differentiate=differentiate,
 )
+processes.install()

@@ -25,7 +25,7 @@ from stoker._src.runtime.feeds import expand_feeds
 from stoker._src.runtime.fetches import FetchPlan
 from stoker._src.runtime.memory import keep_freed_memory
 from stoker._src.runtime.plan.planner import prune
-from stoker._src.runtime.targets import Runner, RunPlan, open_target, reset_target
+from stoker._src.runtime.targets import LocalRunner, Runner, RunPlan, open_target, reset_target
 
 
 def _shapes_of(feed_dict: Any) -> list[Shape] | None:
@@ -56,6 +56,7 @@ def public(value: Any) -> Any:
     return value
 
 
+_MOST_PLANS = 512  # of one session: a program that makes fetches for ever must not fill the memory
 _partial_run_numbers = itertools.count()
 _live_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
 
@@ -179,6 +180,8 @@ class BaseSession:
         with self._planning:
             plan = self._runner.plan(self._graph, fetch, feeds, _shapes_of(feed_dict))
             if key is not None:
+                if len(self._plans) >= _MOST_PLANS:
+                    self._plans.pop(next(iter(self._plans), None), None)  # the oldest; it is made again if it is needed
                 self._plans[key] = plan
         if self._config.log_device_placement or placement_log.enabled:
             self._log_placement(plan.ops)
@@ -240,6 +243,12 @@ class BaseSession:
             return plan.fetch.build([public(value) for value in results])
 
         return call if accept_options else lambda *values: call(*values)
+
+    def _repeated(self, op: Any) -> Callable[[], None] | None:
+        """A function that runs `op` once or more at each call, for loops that run nothing else; None where it must be once."""
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        return self._runner.repeated(op) if isinstance(self._runner, LocalRunner) else None
 
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
         """Starts a run in pieces; the handle it returns goes to `partial_run`.

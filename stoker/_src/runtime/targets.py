@@ -16,6 +16,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.runtime.devices import DeviceAttributes, described
 from stoker._src.runtime.feeds import placed_converter
 from stoker._src.runtime.fetches import FetchPlan
+from stoker._src.runtime.plan import blocks
 from stoker._src.runtime.plan.compiled import Plan
 from stoker._src.runtime.resources import ResourceManager
 from stoker._src.runtime.worker import Worker
@@ -75,6 +76,10 @@ class LocalRunner:
 
     def plan(self, graph: Graph, fetch: FetchPlan, feeds: list[Tensor], shapes: list[Shape] | None = None) -> Plan:
         return Plan(self._worker, self._steps, graph, fetch, feeds, shapes)
+
+    def repeated(self, op: Operation) -> Callable[[], None] | None:
+        """A function that runs `op` once or more at each call; None where it can only be once."""
+        return blocks.repeated(self._worker, self._steps, op)
 
     def converter(self, tensor: Tensor) -> Callable[[Any], Any]:
         """What is done with a value fed for `tensor`."""

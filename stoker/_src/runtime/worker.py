@@ -24,6 +24,7 @@ class RunningSteps:
         self._timeout_in_ms = timeout_in_ms
         self._guard = threading.Lock()
         self._states: set[RunState] = set()
+        _all_running_steps.add(self)
 
     def begin(self, timeout_in_ms: int = 0) -> RunState:
         """The state of a step that starts here; it is cancelled at once where the client is closed."""
@@ -38,13 +39,26 @@ class RunningSteps:
         with self._guard:
             self._states.discard(state)
 
+    def cancel(self) -> None:
+        """Cancels what runs."""
+        with self._guard:
+            states = list(self._states)
+        for state in states:
+            state.cancel()
+
     def close(self) -> None:
         """Cancels what runs, and whatever begins later."""
         with self._guard:
             self.closed = True
-            states = list(self._states)
-        for state in states:
-            state.cancel()
+        self.cancel()
+
+
+_all_running_steps: weakref.WeakSet[RunningSteps] = weakref.WeakSet()
+
+
+def all_running_steps() -> list[RunningSteps]:
+    """Those of every client in this process."""
+    return list(_all_running_steps)
 
 
 class Worker:

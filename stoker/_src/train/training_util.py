@@ -91,6 +91,36 @@ def get_or_create_global_step(graph: Any = None) -> Any:
     return create_global_step(graph) if step is None else step
 
 
+_READ_CACHE = "global_step_read_op_cache"
+
+
+def global_step_read(graph: Any = None) -> Any:
+    """A tensor with the value of the global step, also before it is initialized; None when there is no global step.
+
+    It is made once for a graph, as monitored sessions fetch it in every run.
+
+    Raises:
+        RuntimeError: there are several.
+    """
+    graph = graph or context.get_default_graph()
+    cached = graph.get_collection(_READ_CACHE)
+    if len(cached) > 1:
+        raise RuntimeError(
+            "There are multiple items in collection global_step_read_op_cache. There should be only one."
+        )
+    if cached:
+        return cached[0]
+    step = get_global_step(graph)
+    if step is None:
+        return None
+    # Adding zero makes a copy: fetches of a 1.x variable show the value at the end of a run.
+    with graph.as_default(), name_scope(f"{step.op.name}/"):
+        value = step.initialized_value() if isinstance(step, Variable) else step
+        read = value + 0
+    graph.add_to_collection(_READ_CACHE, read)
+    return read
+
+
 @export(v1="train.assert_global_step")
 def assert_global_step(global_step_tensor: Any) -> None:
     """Checks that something can be a global step.

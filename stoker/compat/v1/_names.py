@@ -34,6 +34,7 @@ from stoker.compat.v1 import metrics as metrics
 from stoker.compat.v1 import mixed_precision as mixed_precision
 from stoker.compat.v1 import nest as nest
 from stoker.compat.v1 import nn as nn
+from stoker.compat.v1 import profiler as profiler
 from stoker.compat.v1 import python_io as python_io
 from stoker.compat.v1 import quantization as quantization
 from stoker.compat.v1 import queue as queue
@@ -41,6 +42,7 @@ from stoker.compat.v1 import ragged as ragged
 from stoker.compat.v1 import random as random
 from stoker.compat.v1 import raw_ops as raw_ops
 from stoker.compat.v1 import resource_loader as resource_loader
+from stoker.compat.v1 import saved_model as saved_model
 from stoker.compat.v1 import sets as sets
 from stoker.compat.v1 import signal as signal
 from stoker.compat.v1 import sparse as sparse
@@ -662,3 +664,4 @@ from stoker._src.runtime.functions.wrap_function import wrap_function as wrap_fu
 from stoker._src.runtime.session import get_default_session as get_default_session
 from stoker._src.runtime.session import InteractiveSession as InteractiveSession
 from stoker._src.runtime.session import Session as Session
+from stoker._src.train.sessions.progress import ProgressHook as ProgressHook

@@ -16,6 +16,10 @@ from stoker._src.runtime.raw_ops import AddManySparseToTensorsMap as AddManySpar
 from stoker._src.runtime.raw_ops import AddN as AddN
 from stoker._src.runtime.raw_ops import AddSparseToTensorsMap as AddSparseToTensorsMap
 from stoker._src.runtime.raw_ops import AddV2 as AddV2
+from stoker._src.runtime.raw_ops import AdjustContrast as AdjustContrast
+from stoker._src.runtime.raw_ops import AdjustContrastv2 as AdjustContrastv2
+from stoker._src.runtime.raw_ops import AdjustHue as AdjustHue
+from stoker._src.runtime.raw_ops import AdjustSaturation as AdjustSaturation
 from stoker._src.runtime.raw_ops import All as All
 from stoker._src.runtime.raw_ops import AllCandidateSampler as AllCandidateSampler
 from stoker._src.runtime.raw_ops import Angle as Angle
@@ -135,6 +139,7 @@ from stoker._src.runtime.raw_ops import Cholesky as Cholesky
 from stoker._src.runtime.raw_ops import CholeskyGrad as CholeskyGrad
 from stoker._src.runtime.raw_ops import ClipByValue as ClipByValue
 from stoker._src.runtime.raw_ops import CloseSummaryWriter as CloseSummaryWriter
+from stoker._src.runtime.raw_ops import CombinedNonMaxSuppression as CombinedNonMaxSuppression
 from stoker._src.runtime.raw_ops import CompareAndBitpack as CompareAndBitpack
 from stoker._src.runtime.raw_ops import Complex as Complex
 from stoker._src.runtime.raw_ops import ComplexAbs as ComplexAbs
@@ -160,6 +165,9 @@ from stoker._src.runtime.raw_ops import Cos as Cos
 from stoker._src.runtime.raw_ops import Cosh as Cosh
 from stoker._src.runtime.raw_ops import CountUpTo as CountUpTo
 from stoker._src.runtime.raw_ops import CreateSummaryFileWriter as CreateSummaryFileWriter
+from stoker._src.runtime.raw_ops import CropAndResize as CropAndResize
+from stoker._src.runtime.raw_ops import CropAndResizeGradBoxes as CropAndResizeGradBoxes
+from stoker._src.runtime.raw_ops import CropAndResizeGradImage as CropAndResizeGradImage
 from stoker._src.runtime.raw_ops import Cross as Cross
 from stoker._src.runtime.raw_ops import CTCBeamSearchDecoder as CTCBeamSearchDecoder
 from stoker._src.runtime.raw_ops import CTCGreedyDecoder as CTCGreedyDecoder
@@ -209,6 +217,8 @@ from stoker._src.runtime.raw_ops import Dilation2DBackpropInput as Dilation2DBac
 from stoker._src.runtime.raw_ops import DisableCopyOnRead as DisableCopyOnRead
 from stoker._src.runtime.raw_ops import Div as Div
 from stoker._src.runtime.raw_ops import DivNoNan as DivNoNan
+from stoker._src.runtime.raw_ops import DrawBoundingBoxes as DrawBoundingBoxes
+from stoker._src.runtime.raw_ops import DrawBoundingBoxesV2 as DrawBoundingBoxesV2
 from stoker._src.runtime.raw_ops import DynamicPartition as DynamicPartition
 from stoker._src.runtime.raw_ops import DynamicStitch as DynamicStitch
 from stoker._src.runtime.raw_ops import EagerPyFunc as EagerPyFunc
@@ -236,6 +246,8 @@ from stoker._src.runtime.raw_ops import Exp as Exp
 from stoker._src.runtime.raw_ops import ExpandDims as ExpandDims
 from stoker._src.runtime.raw_ops import Expint as Expint
 from stoker._src.runtime.raw_ops import Expm1 as Expm1
+from stoker._src.runtime.raw_ops import ExtractGlimpse as ExtractGlimpse
+from stoker._src.runtime.raw_ops import ExtractGlimpseV2 as ExtractGlimpseV2
 from stoker._src.runtime.raw_ops import ExtractImagePatches as ExtractImagePatches
 from stoker._src.runtime.raw_ops import ExtractJpegShape as ExtractJpegShape
 from stoker._src.runtime.raw_ops import ExtractVolumePatches as ExtractVolumePatches
@@ -290,6 +302,7 @@ from stoker._src.runtime.raw_ops import HashTable as HashTable
 from stoker._src.runtime.raw_ops import HashTableV2 as HashTableV2
 from stoker._src.runtime.raw_ops import HistogramFixedWidth as HistogramFixedWidth
 from stoker._src.runtime.raw_ops import HistogramSummary as HistogramSummary
+from stoker._src.runtime.raw_ops import HSVToRGB as HSVToRGB
 from stoker._src.runtime.raw_ops import Identity as Identity
 from stoker._src.runtime.raw_ops import IdentityN as IdentityN
 from stoker._src.runtime.raw_ops import IdentityReader as IdentityReader
@@ -428,6 +441,12 @@ from stoker._src.runtime.raw_ops import Ndtri as Ndtri
 from stoker._src.runtime.raw_ops import Neg as Neg
 from stoker._src.runtime.raw_ops import NextAfter as NextAfter
 from stoker._src.runtime.raw_ops import NonDeterministicInts as NonDeterministicInts
+from stoker._src.runtime.raw_ops import NonMaxSuppression as NonMaxSuppression
+from stoker._src.runtime.raw_ops import NonMaxSuppressionV2 as NonMaxSuppressionV2
+from stoker._src.runtime.raw_ops import NonMaxSuppressionV3 as NonMaxSuppressionV3
+from stoker._src.runtime.raw_ops import NonMaxSuppressionV4 as NonMaxSuppressionV4
+from stoker._src.runtime.raw_ops import NonMaxSuppressionV5 as NonMaxSuppressionV5
+from stoker._src.runtime.raw_ops import NonMaxSuppressionWithOverlaps as NonMaxSuppressionWithOverlaps
 from stoker._src.runtime.raw_ops import NoOp as NoOp
 from stoker._src.runtime.raw_ops import NotEqual as NotEqual
 from stoker._src.runtime.raw_ops import NthElement as NthElement
@@ -567,6 +586,13 @@ from stoker._src.runtime.raw_ops import ReluGrad as ReluGrad
 from stoker._src.runtime.raw_ops import RequantizationRange as RequantizationRange
 from stoker._src.runtime.raw_ops import Requantize as Requantize
 from stoker._src.runtime.raw_ops import Reshape as Reshape
+from stoker._src.runtime.raw_ops import ResizeArea as ResizeArea
+from stoker._src.runtime.raw_ops import ResizeBicubic as ResizeBicubic
+from stoker._src.runtime.raw_ops import ResizeBicubicGrad as ResizeBicubicGrad
+from stoker._src.runtime.raw_ops import ResizeBilinear as ResizeBilinear
+from stoker._src.runtime.raw_ops import ResizeBilinearGrad as ResizeBilinearGrad
+from stoker._src.runtime.raw_ops import ResizeNearestNeighbor as ResizeNearestNeighbor
+from stoker._src.runtime.raw_ops import ResizeNearestNeighborGrad as ResizeNearestNeighborGrad
 from stoker._src.runtime.raw_ops import ResourceAccumulatorApplyGradient as ResourceAccumulatorApplyGradient
 from stoker._src.runtime.raw_ops import ResourceAccumulatorNumAccumulated as ResourceAccumulatorNumAccumulated
 from stoker._src.runtime.raw_ops import ResourceAccumulatorSetGlobalStep as ResourceAccumulatorSetGlobalStep
@@ -628,6 +654,7 @@ from stoker._src.runtime.raw_ops import RFFT as RFFT
 from stoker._src.runtime.raw_ops import RFFT2D as RFFT2D
 from stoker._src.runtime.raw_ops import RFFT3D as RFFT3D
 from stoker._src.runtime.raw_ops import RFFTND as RFFTND
+from stoker._src.runtime.raw_ops import RGBToHSV as RGBToHSV
 from stoker._src.runtime.raw_ops import RightShift as RightShift
 from stoker._src.runtime.raw_ops import Rint as Rint
 from stoker._src.runtime.raw_ops import RngReadAndSkip as RngReadAndSkip
@@ -636,10 +663,14 @@ from stoker._src.runtime.raw_ops import Roll as Roll
 from stoker._src.runtime.raw_ops import Round as Round
 from stoker._src.runtime.raw_ops import Rsqrt as Rsqrt
 from stoker._src.runtime.raw_ops import RsqrtGrad as RsqrtGrad
+from stoker._src.runtime.raw_ops import SampleDistortedBoundingBox as SampleDistortedBoundingBox
+from stoker._src.runtime.raw_ops import SampleDistortedBoundingBoxV2 as SampleDistortedBoundingBoxV2
 from stoker._src.runtime.raw_ops import Save as Save
 from stoker._src.runtime.raw_ops import SaveSlices as SaveSlices
 from stoker._src.runtime.raw_ops import SaveV2 as SaveV2
 from stoker._src.runtime.raw_ops import ScalarSummary as ScalarSummary
+from stoker._src.runtime.raw_ops import ScaleAndTranslate as ScaleAndTranslate
+from stoker._src.runtime.raw_ops import ScaleAndTranslateGrad as ScaleAndTranslateGrad
 from stoker._src.runtime.raw_ops import ScatterAdd as ScatterAdd
 from stoker._src.runtime.raw_ops import ScatterDiv as ScatterDiv
 from stoker._src.runtime.raw_ops import ScatterMax as ScatterMax
@@ -802,6 +833,7 @@ from stoker._src.runtime.raw_ops import StatelessRandomUniformFullIntV2 as State
 from stoker._src.runtime.raw_ops import StatelessRandomUniformInt as StatelessRandomUniformInt
 from stoker._src.runtime.raw_ops import StatelessRandomUniformIntV2 as StatelessRandomUniformIntV2
 from stoker._src.runtime.raw_ops import StatelessRandomUniformV2 as StatelessRandomUniformV2
+from stoker._src.runtime.raw_ops import StatelessSampleDistortedBoundingBox as StatelessSampleDistortedBoundingBox
 from stoker._src.runtime.raw_ops import StatelessShuffle as StatelessShuffle
 from stoker._src.runtime.raw_ops import StatelessTruncatedNormal as StatelessTruncatedNormal
 from stoker._src.runtime.raw_ops import StatelessTruncatedNormalV2 as StatelessTruncatedNormalV2

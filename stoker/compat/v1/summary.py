@@ -2,6 +2,8 @@
 
 # Written by scripts/api_gen.py.
 # fmt: off
+from stoker._src.contrib.summary import all_v2_summary_ops as all_v2_summary_ops
+from stoker._src.contrib.summary import initialize as initialize
 from stoker._src.formats.protos import Event as Event
 from stoker._src.formats.protos import SessionLog as SessionLog
 from stoker._src.formats.protos import Summary as Summary

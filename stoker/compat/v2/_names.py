@@ -29,6 +29,7 @@ from stoker.compat.v2 import queue as queue
 from stoker.compat.v2 import ragged as ragged
 from stoker.compat.v2 import random as random
 from stoker.compat.v2 import raw_ops as raw_ops
+from stoker.compat.v2 import saved_model as saved_model
 from stoker.compat.v2 import sets as sets
 from stoker.compat.v2 import signal as signal
 from stoker.compat.v2 import sparse as sparse
@@ -289,3 +290,4 @@ from stoker._src.ops.variables.module import Module as Module
 from stoker._src.ops.variables.variables import VariableV2Form as Variable
 from stoker._src.runtime.eager.tape import GradientTape as GradientTape
 from stoker._src.runtime.functions.def_function import function as function
+from stoker._src.train.sessions.progress import ProgressHook as ProgressHook

@@ -4,3 +4,20 @@
 # fmt: off
 from stoker._src.feature_column.parse_spec import classifier_parse_example_spec as classifier_parse_example_spec
 from stoker._src.feature_column.parse_spec import regressor_parse_example_spec as regressor_parse_example_spec
+from stoker._src.train.sessions.basic_hooks import FeedFnHook as FeedFnHook
+from stoker._src.train.sessions.basic_hooks import FinalOpsHook as FinalOpsHook
+from stoker._src.train.sessions.basic_hooks import GlobalStepWaiterHook as GlobalStepWaiterHook
+from stoker._src.train.sessions.basic_hooks import LoggingTensorHook as LoggingTensorHook
+from stoker._src.train.sessions.basic_hooks import NanLossDuringTrainingError as NanLossDuringTrainingError
+from stoker._src.train.sessions.basic_hooks import NanTensorHook as NanTensorHook
+from stoker._src.train.sessions.basic_hooks import ProfilerHook as ProfilerHook
+from stoker._src.train.sessions.basic_hooks import StopAtStepHook as StopAtStepHook
+from stoker._src.train.sessions.run_hooks import SessionRunArgs as SessionRunArgs
+from stoker._src.train.sessions.run_hooks import SessionRunContext as SessionRunContext
+from stoker._src.train.sessions.run_hooks import SessionRunHook as SessionRunHook
+from stoker._src.train.sessions.run_hooks import SessionRunValues as SessionRunValues
+from stoker._src.train.sessions.saving_hooks import CheckpointSaverHook as CheckpointSaverHook
+from stoker._src.train.sessions.saving_hooks import CheckpointSaverListener as CheckpointSaverListener
+from stoker._src.train.sessions.saving_hooks import StepCounterHook as StepCounterHook
+from stoker._src.train.sessions.saving_hooks import SummarySaverHook as SummarySaverHook
+from stoker._src.train.sessions.timers import SecondOrStepTimer as SecondOrStepTimer

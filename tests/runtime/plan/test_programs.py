@@ -26,7 +26,7 @@ def run_both(build, *arrays, always=True, tolerance=2e-6):
             fetches = build(*inputs)
             results.append(session.run(fetches, dict(zip(inputs, arrays))))
             source = next(reversed(session._plans.values())).step.source
-            assert ("program_" in source) == (native is not None) or not always, source
+            assert ("fused_loops_" in source) == (native is not None) or not always, source
     for with_program, without in zip(*results):
         assert with_program.shape == without.shape
         np.testing.assert_allclose(with_program, without, rtol=tolerance, atol=tolerance / 2)
@@ -34,10 +34,13 @@ def run_both(build, *arrays, always=True, tolerance=2e-6):
 
 UNARY = {
     "neg": tf.negative, "abs": tf.abs, "square": tf.square, "exp": tf.exp, "tanh": tf.tanh, "sigmoid": tf.sigmoid,
-    "relu": tf.nn.relu,
+    "relu": tf.nn.relu, "leaky": lambda x: tf.nn.leaky_relu(x, 0.3), "log": lambda x: tf.log(tf.abs(x) + 0.25),
+    "log1p": lambda x: tf.log1p(tf.exp(x)), "cast": lambda x: tf.cast(x > 0.25, tf.float32) * x,
 }  # fmt: skip
 BINARY = {"add": tf.add, "sub": tf.subtract, "mul": tf.multiply, "max": tf.maximum, "min": tf.minimum,
-          "distance": tf.squared_difference}  # fmt: skip
+          "distance": tf.squared_difference,
+          "larger": lambda x, y: tf.where_v2(x > y, x, y), "least": lambda x, y: tf.where_v2(tf.less_equal(x, y), x, 0.5),
+          "row": lambda x, y: tf.where_v2(tf.greater_equal(x, 0.1), y, -x)}  # fmt: skip
 
 
 @st.composite
@@ -320,3 +323,45 @@ def test_grouped_updates_follow_the_queues_they_wait_for():
     update = max(i for i, line in enumerate(lines) if "ApplyGradientDescent" in line)
     waited = [i for i, line in enumerate(lines) if ".result()" in line and "fifo_queue_1" in line]
     assert waited and waited[0] < update
+
+
+@needs_native
+@pytest.mark.parametrize("rows", [3, 40_000])
+def test_masks_select_inside_and_outside_of_the_loops(rows):
+    """A comparison serves the selections beside it and, as booleans, whoever else wants it; its gradient selects likewise."""
+    x, y = (np.random.RandomState(seed).uniform(-2, 2, (rows, 3)).astype("f") for seed in (0, 1))
+
+    def build(x, y):
+        mask = tf.greater(x * 2.0, y)
+        chosen = tf.where(mask, tf.exp(x), tf.tanh(y))
+        loss = tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.sigmoid(y), logits=chosen)
+        leaky = tf.nn.leaky_relu(chosen - 0.5)
+        return [tf.cast(mask, tf.int32), chosen, loss, *tf.gradients([loss, leaky], [x, y])]
+
+    run_both(build, x, y)
+
+
+@needs_native
+def test_booleans_of_rows_come_from_outside():
+    """A boolean for each row, as the lengths of sequences make it, selects whole rows."""
+    x = np.random.RandomState(0).uniform(-2, 2, (5, 4)).astype("f")
+
+    def build(x):
+        kept = tf.constant([3, 0, 2, 0, 1]) > tf.cast(tf.reduce_sum(x) * 0.0, tf.int32)
+        return [tf.where(kept, tf.tanh(x) * 2.0, tf.exp(x) + 1.0)]
+
+    run_both(build, x)
+
+
+@needs_native
+@pytest.mark.parametrize("value", [0.0, -0.0, -1.0, 1e-40, 3e38, np.inf, -np.inf, np.nan, -0.9999999, 1e-10])
+def test_logarithms_at_the_edges(value):
+    """Zeros, negative, subnormal, huge and missing numbers have the logarithms that NumPy gives them."""
+    x = np.full((4, 4), value, "f")
+    with np.errstate(all="ignore"):
+        expected = [np.log(x) * 2, np.log1p(x) * 2]
+    with tf.Graph().as_default(), on_cpu() as session:
+        given = tf.placeholder(tf.float32, x.shape)
+        found = session.run([tf.log(given) * 2.0 + 0.0, tf.log1p(given) * 2.0 + 0.0], {given: x})
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, other, rtol=2e-6)

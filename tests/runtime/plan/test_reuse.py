@@ -7,7 +7,7 @@ import pytest
 
 import stoker.compat.v1 as tf
 
-LARGE = np.random.RandomState(0).randn(200, 200)  # float64, as programs hold float32 alone
+LARGE = np.random.RandomState(0).randn(200, 200)  # float64, because fused loops take only float32
 
 
 def _plan(fetches, *feeds):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from google.protobuf import message, text_format
+from google.protobuf import any_pb2, message, text_format
 
 from stoker._src.base import tf_logging, version
 from stoker._src.formats import gfile
@@ -266,7 +266,8 @@ def _add_collection(meta: Any, graph: Graph, key: str, scope: str | None, only_s
 def _kind_of(item: Any) -> str:
     if isinstance(item, bool):
         raise TypeError("Truth values have no place in a CollectionDef.")
-    for kind, name in (((str, bytes), "bytes_list"), (int, "int64_list"), (float, "float_list")):
+    kinds = ((str, bytes), "bytes_list"), (int, "int64_list"), (float, "float_list"), (any_pb2.Any, "any_list")
+    for kind, name in kinds:
         if isinstance(item, kind):
             return name
     return "node_list"

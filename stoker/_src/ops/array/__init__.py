@@ -1,1 +1,1 @@
-"""Ops on the shape and the place of elements: constants, reshaping, joining, slicing, gathering, scattering."""
+"""Array ops: constants, reshaping, joining, slicing, gathering and scattering."""

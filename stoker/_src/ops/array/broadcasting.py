@@ -1,4 +1,4 @@
-"""Gradients of broadcasting ops: summing over the dimensions that were stretched."""
+"""Gradients of broadcasting ops: sums over the dimensions that were broadcast."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def broadcast_gradient_args_kernel(s0: list[int], s1: list[int], *, T: DType) ->
     for x, y in zip(a, b):
         if x != y and 1 not in (x, y):
             raise InvalidArgumentError(None, None, f"Shapes {list(s0)} and {list(s1)} do not broadcast.")
-    # A dimension that is 1 on both sides is summed on both: it costs nothing and keeps the ranks right.
+    # If a dimension is 1 on both sides, both gradients are summed over it. This costs nothing and keeps the ranks right.
     first, second = ([i for i in range(rank) if sizes[i] == 1] for sizes in (a, b))
     kind = torch_dtype(T)
     return torch.tensor(first, dtype=kind), torch.tensor(second, dtype=kind)
@@ -40,11 +40,11 @@ def broadcast_gradient_args_shape(s0: Shape, s1: Shape) -> tuple[Shape, Shape]:
 
 
 def stretched(own: Shape, other: Shape) -> list[int] | None:
-    """The output dimensions along which an input of shape `own` was repeated, or None where that is not known yet."""
+    """The output dimensions along which an input of shape `own` was repeated, or None if they are not statically known."""
     if own.dims is None or other.dims is None:
         return None
     rank = max(len(own.dims), len(other.dims))
-    mine = (0,) * (rank - len(own.dims)) + own.dims  # 0 marks a dimension that is not there
+    mine = (0,) * (rank - len(own.dims)) + own.dims  # 0 marks a missing dimension
     theirs = (1,) * (rank - len(other.dims)) + other.dims
     axes = []
     for axis, (size, against) in enumerate(zip(mine, theirs)):
@@ -57,7 +57,7 @@ def stretched(own: Shape, other: Shape) -> list[int] | None:
 
 
 def _reduced(gradient: Tensor, x: Tensor, own: Shape, other: Shape) -> Tensor | None:
-    """`gradient` summed to the shape of `x`, when static shapes say along which dimensions."""
+    """Sums `gradient` to the shape of `x`, if the static shapes tell over which dimensions."""
     axes = stretched(own, other)
     if axes is None:
         return None

@@ -1,4 +1,4 @@
-"""Conversion between element types: Cast, Bitcast and the functions that spell them."""
+"""Conversion between dtypes: Cast, Bitcast and the functions built on them."""
 
 from __future__ import annotations
 
@@ -42,10 +42,17 @@ def cast_kernel(x: torch.Tensor, *, SrcT: DType, DstT: DType) -> torch.Tensor:
 
 
 def _to_integer(x: torch.Tensor, wanted: torch.dtype) -> torch.Tensor:
-    # Through the widest integer: a narrow conversion of a number outside its range is undefined in C++.
+    # Convert through the widest integer: a narrow conversion of an out-of-range number is undefined in C++.
     if wanted in (torch.int64, torch.int32, torch.bool):
         return x.to(wanted)
     return x.to(torch.int64).to(wanted) if wanted is not torch.uint64 else x.to(wanted)
+
+
+@CAST.lower
+def cast_lower(build: Any, op: Operation, x: Any) -> Any:
+    """Booleans are numbers inside of fused loops."""
+    source, result = op._inputs[0].dtype.base_dtype, op.outputs[0].dtype.base_dtype
+    return build.reshape(x, x.shape) if source is dtypes.bool_ and result is dtypes.float32 else None
 
 
 @CAST.grad
@@ -57,7 +64,7 @@ def cast_grad(op: Operation, g: Tensor) -> Tensor | None:
 
 @CAST.spelled_shape
 def shape_behind_cast(op: Operation, index: int) -> Shape:
-    """A shape vector converted from int32 to int64 (or back) still spells the same shape."""
+    """A shape vector cast from int32 to int64 (or back) still denotes the same shape."""
     return constant_value_as_shape(op._inputs[0])
 
 
@@ -67,13 +74,13 @@ _WITH_PLACES = (SparseTensor, SparseTensorValue, IndexedSlices, IndexedSlicesVal
 @export("cast", "dtypes.cast")
 @elementwise
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
-    """The values converted to `dtype`: fractions are cut off, imaginary parts dropped."""
+    """Casts `x` to `dtype`. Fractions are truncated, and imaginary parts are dropped."""
     wanted = as_dtype(dtype).base_dtype
     if (isinstance(x, Tensor) or is_resource_variable(x)) and x.dtype.base_dtype is wanted:
-        return x  # a resource variable too: it is read where it is used
+        return x  # this may be a resource variable, which is read where it is used
     with name_scope(name, "Cast", [x]) as scope:
         parts: Any = x
-        if isinstance(x, _WITH_PLACES):  # the values are converted, their places stay
+        if isinstance(x, _WITH_PLACES):  # the values are cast; the indices stay the same
             values = cast(parts.values, wanted, scope)
             return type(parts)(values=values, indices=parts.indices, dense_shape=parts.dense_shape)
         x = convert_to_tensor(x, name="x")
@@ -150,5 +157,5 @@ def bitcast_shape(input: Shape, *, T: DType, type: DType) -> Shape:
 
 @export("bitcast")
 def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
-    """The same bytes read as another type; a size is added or dropped where the widths differ."""
+    """Reinterprets the bytes of `input` as another dtype. If the widths differ, a last dimension is added or dropped."""
     return BITCAST(input, type=as_dtype(type), name=name)

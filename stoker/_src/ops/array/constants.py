@@ -28,7 +28,7 @@ CONST.static_value(lambda op: op.attrs["value"])
 
 @CONST.kernel
 def const_kernel(*, value: np.ndarray, dtype: DType) -> Any:
-    """The value itself. The planner calls this once; nobody writes to what it returns."""
+    """The value itself. The planner calls this once, and nothing writes to the result."""
     return from_numpy(value)
 
 
@@ -78,7 +78,7 @@ def placeholder_with_default_grad(op: Any, g: Tensor) -> Tensor:
 
 @export(v1="placeholder")
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
-    """A value that every run must feed.
+    """A tensor that must be fed in every run.
 
     Raises:
         RuntimeError: in eager mode, which has nothing to feed.
@@ -90,7 +90,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
 
 @export(v1="placeholder_with_default")
 def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
-    """A value that a run may feed; `input` otherwise."""
+    """A tensor that may be fed. If it is not, it has the value of `input`."""
     return PLACEHOLDER_WITH_DEFAULT(input, shape=as_shape(shape), name=name)
 
 
@@ -98,7 +98,7 @@ def placeholder_with_default(input: Any, shape: Any, name: str | None = None) ->
 
 
 def _python_dtype(value: Any) -> DType | None:
-    """TensorFlow's type for plain numbers, int32 and float32 (int64 when the number needs it), and for text.
+    """TensorFlow's default dtype for Python values: int32 and float32 for numbers (int64 if the number needs it), string for text.
 
     NumPy is not asked what text is: its own type of bytes drops zeros at the end.
     """
@@ -126,7 +126,7 @@ def _flat(value: Any) -> Any:
 
 
 def _check_elements(value: Any, dtype: DType) -> None:
-    """No silent promotion: an element of another kind is refused, as TensorFlow does."""
+    """Refuses elements of another kind than `dtype`. As in TensorFlow, there is no silent promotion."""
     for item in _flat(value):
         if isinstance(item, (np.ndarray, np.generic, Dimension)):
             continue
@@ -145,7 +145,7 @@ def _check_elements(value: Any, dtype: DType) -> None:
 
 
 def to_array(value: Any, dtype: DType | None = None) -> tuple[np.ndarray, DType]:
-    """A Python or NumPy value as an array of a TensorFlow dtype.
+    """Converts a Python or NumPy value to an array of a TensorFlow dtype.
 
     Raises:
         TypeError: elements of another kind than `dtype`, or of no kind that tensors hold (ValueError in eager mode).
@@ -163,7 +163,7 @@ def to_array(value: Any, dtype: DType | None = None) -> tuple[np.ndarray, DType]
 
 
 def _eager_error(value: Any) -> ValueError | None:
-    """What TensorFlow's eager mode says of values that no dtype could hold."""
+    """The message of TensorFlow's eager mode for values that no dtype can hold."""
     if isinstance(value, (np.ndarray, np.generic)):
         return ValueError(f"Failed to convert a NumPy array to a Tensor (Unsupported elements: {value.dtype}).")
     kinds = set()
@@ -186,7 +186,7 @@ def _eager_error(value: Any) -> ValueError | None:
 
 
 def _kind(item: Any) -> str | None:
-    """ "number", "complex" or "string"; None for what no tensor holds."""
+    """ "number", "complex" or "string"; None for objects that a tensor cannot hold."""
     if isinstance(item, (str, bytes, np.str_, np.bytes_)):
         return "string"
     if isinstance(item, (complex, np.complexfloating)):
@@ -252,7 +252,7 @@ def _plain(value: Any) -> Any:
 
 
 def _widest(value: Any, guessed: DType | None) -> DType | None:
-    """[1, 2.0] is float32; mixtures of other kinds are refused."""
+    """The dtype of a mixed list: [1, 2.0] is float32. Other mixtures are refused."""
     if any(isinstance(item, (np.ndarray, np.number)) for item in _flat(value)):
         return _of_numpy_values(value)
     if guessed is dtypes.int32 and any(isinstance(item, float) for item in _flat(value)):
@@ -271,13 +271,13 @@ def _widest(value: Any, guessed: DType | None) -> DType | None:
 
 
 def _of_numpy_values(value: Any) -> DType | None:
-    """The dtype of a list that holds NumPy values: in a graph NumPy's own, eagerly that of the first value.
+    """The dtype of a list that holds NumPy values: NumPy's own dtype in a graph, that of the first value in eager mode.
 
     As for lists of Python's numbers the wide types give way: int64 where all values fit in 32 bits, float64 in a graph.
     """
     try:
         array = np.array(_plain(value))
-    except ValueError:  # rows of several lengths
+    except ValueError:  # rows of different lengths
         return None
     kind = array.dtype
     if kind.kind not in "iuf":
@@ -305,7 +305,7 @@ def _from_array(array: np.ndarray, dtype: DType | None) -> tuple[np.ndarray, DTy
 
 
 def _bytes_array(array: np.ndarray) -> np.ndarray:
-    """An object array whose elements are bytes."""
+    """Converts to an object array whose elements are bytes."""
     if array.dtype == np.object_ and set(map(type, array.ravel().tolist())) <= {bytes}:
         return array.copy()
     result = np.empty(array.shape, dtype=object)
@@ -314,7 +314,7 @@ def _bytes_array(array: np.ndarray) -> np.ndarray:
             item = item.encode()
         elif not isinstance(item, bytes):
             raise TypeError(f"Expected string, got {item!r} of type '{type(item).__name__}' instead.")
-        result[index] = bytes(item)  # not NumPy's kind of them
+        result[index] = bytes(item)  # Python's bytes, not NumPy's subclass
     return result
 
 
@@ -322,7 +322,7 @@ def _bytes_array(array: np.ndarray) -> np.ndarray:
 def constant(
     value: Any, dtype: Any = None, shape: Any = None, name: str | None = "Const", verify_shape: bool = False
 ) -> Tensor:
-    """A constant tensor.
+    """Creates a constant tensor.
 
     Args:
         value: a Python, NumPy or torch value; eagerly a torch tensor keeps its memory.
@@ -353,13 +353,13 @@ def constant(
     elif isinstance(value, torch.Tensor) and context.executing_eagerly() and value.dtype is torch_dtype(found):
         return context.target().share(value.detach().resolve_conj().resolve_neg(), found)
     if dtype is None and isinstance(value, (np.ndarray, torch.Tensor)) and not context.executing_eagerly():
-        array = np.array(array)  # The graph's own: the caller may write to the one that was given.
+        array = np.array(array)  # Copied for the graph, because the caller may later write to the original.
     return constant_of(array, found, name)
 
 
 @export(v2="constant")
 def constant_v2(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
-    """A constant tensor; a single element fills `shape`.
+    """Creates a constant tensor. A single element fills `shape`.
 
     Raises:
         TypeError: several elements, and not as many as `shape` holds.
@@ -373,13 +373,13 @@ def constant_v2(value: Any, dtype: Any = None, shape: Any = None, name: str = "C
 
 
 def constant_of(array: np.ndarray, dtype: DType, name: str | None = "Const") -> Tensor:
-    """A constant of an array that is already right."""
+    """A constant from an array that already has the right dtype and shape."""
     target = context.target()
     return target.add_constant(array, dtype, name)
 
 
 def message_sizes(shape: Any) -> list[int]:
-    """The sizes that a TensorProto is given: any numbers, of which it takes what stands before the point.
+    """Converts sizes to integers as a TensorProto does: fractions are truncated.
 
     Raises:
         NotImplementedError: a symbolic tensor.
@@ -393,7 +393,7 @@ def message_sizes(shape: Any) -> list[int]:
 
 
 def _sizes(shape: Any) -> list[int]:
-    """The sizes of a constant: those of a message in a graph, those of a tensor in eager mode."""
+    """The sizes of a constant: parsed as those of a TensorProto in a graph, as those of a tensor in eager mode."""
     if not context.executing_eagerly():
         return message_sizes(shape)
     found = as_shape(shape)
@@ -417,7 +417,7 @@ def _reshaped(array: np.ndarray, sizes: list[int], verify_shape: bool) -> np.nda
         return array.reshape(-1)[:0].reshape(sizes)
     if array.size > count:
         raise ValueError(f"Too many elements provided. Needed at most {count}, but received {array.size}")
-    if array.size == 0:  # TensorFlow 1 takes what is missing for zeros
+    if array.size == 0:  # as in TensorFlow 1, missing elements are zeros
         array = np.zeros(1, array.dtype) if array.dtype != object else np.array([b""], object)
     movement.allocatable(sizes, array.itemsize)
     try:
@@ -449,5 +449,5 @@ register_tensor_conversion_function(object, _convert, 200)
 
 
 def number(value: float, like: Tensor) -> Tensor:
-    """A constant of the dtype of `like`."""
+    """A constant with the dtype of `like`."""
     return convert_to_tensor(value, like.dtype.base_dtype)

@@ -1,4 +1,4 @@
-"""Lookups: Gather, GatherV2, GatherNd, their gradients, and IndexedSlices as tensors."""
+"""Lookups: Gather, GatherV2, GatherNd, their gradients, and conversion of IndexedSlices to tensors."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ from stoker._src.graph.static_values import constant_value, constant_value_as_sh
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, scattering, selection, shaping
 from stoker._src.ops.array.joining import joined_sizes
-from stoker._src.ops.support import table_rows
+from stoker._src.ops.support import rows, table_rows
 from stoker._src.ops.support.dispatching import dispatched
-from stoker._src.ops.support.movement import POLICY, fill_value, first_bad_index, signed
+from stoker._src.ops.support.movement import POLICY, element, fill_value, first_bad_index, signed
 
 # ---- kernels ----------------------------------------------------------------------------------------------------
 
 
 def take(params: Any, indices: torch.Tensor, axis: int) -> Any:
-    """Rows of `params` along `axis`, in fresh memory.
+    """Gathers rows of `params` along `axis` into fresh memory.
 
     Raises:
         InvalidArgumentError: an index out of range, on the CPU. On CUDA, where a check would wait for the device, such
             rows are zero, as in TensorFlow.
     """
     if isinstance(params, np.ndarray):
-        return _take_strings(params, indices, axis)
+        taken = _take_strings(params, indices, axis)
+        return taken if taken.ndim else element(taken.item())
     if indices.dtype is torch.int16:
         indices = indices.int()
     shape = indices.shape
@@ -123,7 +124,7 @@ def _take_batched(params: Any, indices: torch.Tensor, axis: int, batch_dims: int
     )
     if axis == batch_dims:
         return taken
-    # The looked-up dimensions belong where the axis was, after the dimensions between.
+    # The gathered dimensions replace the axis, so they go after the dimensions before it.
     between = axis - batch_dims
     here = list(range(batch_dims, batch_dims + len(inner)))
     there = list(range(batch_dims + between, batch_dims + between + len(inner)))
@@ -199,7 +200,7 @@ def gather_shape(params: Shape, indices: Shape, axis: np.ndarray | None, *, batc
 
 @GATHER_V2.spelled_shape
 def gathered_shape(op: Operation, index: int) -> Shape:
-    """Sizes picked from a shape."""
+    """Sizes gathered from a shape."""
     picks, axis = constant_value(op._inputs[1]), constant_value(op._inputs[2])
     known = constant_value_as_shape(op._inputs[0]) if op._inputs[0].static_shape.rank == 1 else UNKNOWN_SHAPE
     if picks is None or axis is None or known.dims is None or picks.ndim != 1 or (picks >= len(known)).any():
@@ -209,7 +210,7 @@ def gathered_shape(op: Operation, index: int) -> Shape:
 
 
 def _rows_gradient(op: Operation, g: Any) -> IndexedSlices:
-    """The gradient of looking up rows: those rows, with the indices they belong to."""
+    """The gradient of gathering rows: IndexedSlices of those rows."""
     params, indices = op.inputs[0], op.inputs[1]
     g = convert_to_tensor(g)
     sizes = shaping.shape(params)
@@ -223,13 +224,22 @@ def _rows_gradient(op: Operation, g: Any) -> IndexedSlices:
     return IndexedSlices(shaping.reshape(g, values_shape), shaping.reshape(indices, [-1]), sizes)
 
 
+@GATHER_V2.rows
+def gather_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    """Each row gathers from the same values."""
+    params, indices, axis = inputs
+    if params.stacked or not indices.stacked or rows.numbers(axis) != 0 or op.attrs["batch_dims"]:
+        return None
+    return rows.again(op, [each.tensor for each in inputs])
+
+
 @GATHER_V2.grad
 def gather_grad(op: Operation, g: Any) -> Any:
     params, indices, axis = op.inputs
     at, batch_dims = constant_value(axis), op.attr("batch_dims")
     if at is not None and int(at) == 0 and batch_dims == 0:
         return _rows_gradient(op, g), None, None
-    # As [batch, before, looked up, after], with what is looked up in front: add up what went to the same place, turn back.
+    # View the gradient as [batch, before, gathered, after] with the gathered dimension first, sum by index, and transpose back.
     sizes, index_sizes = shaping.shape(params), shaping.shape(indices)
     place = _from_the_front(axis, params)
     batch = _from_the_front(batch_dims, indices)
@@ -251,7 +261,7 @@ def gather_grad(op: Operation, g: Any) -> Any:
 
 
 def _from_the_front(axis: Any, of: Tensor) -> Any:
-    """An axis, or a count of them, that is not negative: a number where it can be known."""
+    """Counts an axis, or a number of axes, from the front; a Python number if it is statically known."""
     known = constant_value(axis) if isinstance(axis, Tensor) else axis
     if known is not None:
         known = int(known)
@@ -266,7 +276,7 @@ def _product(sizes: Tensor) -> Tensor:
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """The sum of the rows of `data` with each segment number: TensorFlow's UnsortedSegmentSum."""
+    """Sums the rows of `data` that have the same segment number (UnsortedSegmentSum)."""
     return ops.UnsortedSegmentSum(data, segment_ids, num_segments, name=name)
 
 
@@ -280,7 +290,7 @@ def gather(
     axis: Any = None,
     batch_dims: int = 0,
 ) -> Tensor:
-    """Slices of `params` along `axis`, as `indices` names them.
+    """Gathers slices of `params` along `axis` at the positions `indices`.
 
     Args:
         params: what to look up in, a tensor or variable.
@@ -294,7 +304,7 @@ def gather(
         axis = batch_dims
     known = constant_value(axis) if isinstance(axis, Tensor) else axis
     if known is not None and np.ndim(known) == 0 and known == 0 and batch_dims == 0 and hasattr(params, "sparse_read"):
-        # A resource variable is read where it stands, without a copy of the whole.
+        # A resource variable is gathered from directly, without a copy of the whole variable.
         return params.sparse_read(indices, name=name)
     return GATHER_V2(params, indices, axis, batch_dims=batch_dims, name=name)
 
@@ -309,13 +319,13 @@ def gather_v2(
     batch_dims: int = 0,
     name: str | None = None,
 ) -> Tensor:
-    """Slices of `params` along `axis`, as `indices` names them."""
+    """Gathers slices of `params` along `axis` at the positions `indices`."""
     return gather(params, indices, validate_indices, name, axis, batch_dims)
 
 
 @export(v1="batch_gather")
 def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
-    """Slices of the last dimension of `indices`, with all dimensions before it shared."""
+    """Gathers along the last dimension of `indices`. All dimensions before it are batch dimensions."""
     with name_scope(name, "BatchGather", [params, indices]):
         indices = convert_to_tensor(indices, name="indices")
         rank = indices.static_shape.rank
@@ -327,7 +337,7 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
 
 
 def _check_batch_dims(batch_dims: int, params: Tensor, indices: Tensor) -> None:
-    """Raises ValueError unless there are that many dimensions before the last one of both, as far as that is known."""
+    """Raises ValueError if `batch_dims` exceeds the statically known ranks."""
     for label, tensor in (("indices", indices), ("params", params)):
         rank = tensor.static_shape.rank
         if rank is not None and not 0 <= batch_dims < rank:
@@ -407,7 +417,7 @@ def gather_nd_grad(op: Operation, g: Tensor) -> Any:
 def gather_nd(
     params: Any, indices: Any, name: str | None = None, batch_dims: int = 0, bad_indices_policy: str = ""
 ) -> Tensor:
-    """Elements or slices of `params`: the last dimension of `indices` holds the coordinates of one.
+    """Gathers elements or slices of `params`. The last dimension of `indices` holds coordinates.
 
     Args:
         params: what to look up in.
@@ -438,7 +448,7 @@ def gather_nd(
             raise context.invalid(
                 f"The first {batch_dims} dimensions of params and indices differ: {shared[0]} and {shared[1]}."
             )
-        # The batch's own coordinates are put before those given: where the two differ in their batch, they cannot be joined.
+        # Prepend the batch coordinates to the given ones. This fails if the batch dimensions differ.
         sizes = shaping.shape(indices, out_type=indices.dtype.base_dtype)
         batch = shaping.shape(params, out_type=indices.dtype.base_dtype)
         parts = []
@@ -455,7 +465,7 @@ def gather_nd(
 def gather_nd_v2(
     params: Any, indices: Any, batch_dims: int = 0, name: str | None = None, bad_indices_policy: str = ""
 ) -> Tensor:
-    """Elements or slices of `params`: the last dimension of `indices` holds the coordinates of one."""
+    """Gathers elements or slices of `params`. The last dimension of `indices` holds coordinates."""
     return gather_nd(params, indices, name, batch_dims, bad_indices_policy)
 
 
@@ -465,7 +475,7 @@ _MANY = 100_000_000
 
 
 def _dense(value: IndexedSlices, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
-    """The tensor that slices stand for: zeros where nothing is, sums where a row is named more than once."""
+    """Converts IndexedSlices to a dense tensor. Rows that occur more than once are summed."""
     if dtype is not None and value.dtype.base_dtype is not dtype:
         raise ValueError(
             f"Tensor conversion requested dtype {dtype.name} for IndexedSlices with dtype {value.dtype.name}"
@@ -497,7 +507,7 @@ register_tensor_conversion_function(IndexedSlices, _dense, 50)
 
 @export(v1="convert_to_tensor_or_indexed_slices")
 def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str | None = None) -> Any:
-    """`value` as it is when it is IndexedSlices (or a SparseTensor), else as a tensor."""
+    """Returns IndexedSlices and SparseTensors unchanged, and converts other values to a tensor."""
     if isinstance(value, (IndexedSlices, SparseTensor)):
         if dtype is not None and dtypes.as_dtype(dtype).base_dtype is not value.dtype.base_dtype:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Rows of a tensor replaced, added to or subtracted from: the functional forms of TensorFlow's in-place updates."""
+"""Functional forms of TensorFlow's in-place row updates: replace, add and subtract."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _rows(name: str, change: Callable[[Any, Any, Any], Any]) -> OpDefinition:
             raise InvalidArgumentError(
                 None, None, f"v must be {Shape(wanted)} (i then the rows of x), but has shape {Shape(v.shape)}"
             )
-        places = torch.remainder(rows, max(x.shape[0], 1)).to(torch.int64)  # as TensorFlow wraps them
+        places = torch.remainder(rows, max(x.shape[0], 1)).to(torch.int64)  # indices wrap around, as in TensorFlow
         values = v.reshape((rows.numel(), *x.shape[1:]))
         if isinstance(x, np.ndarray):
             if name != "InplaceUpdate":
@@ -74,7 +74,7 @@ EMPTY.shape(lambda shape: shape, as_shapes=["shape"])
 
 @EMPTY.kernel
 def empty_kernel(shape: list[int], *, dtype: DType) -> Any:
-    """Zeros, whether or not `init` asks for them: what memory held before is nobody's business."""
+    """Zeros, whether or not `init` requests them, so that uninitialized memory is never visible."""
     sizes = allocatable(shape, 8)
     if dtype.name == "string":
         return np.full(sizes, b"", object)

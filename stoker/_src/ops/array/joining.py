@@ -21,6 +21,7 @@ from stoker._src.graph.static_values import constant_value, constant_value_as_sh
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, shaping
 from stoker._src.ops.array.shaping import identity
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.movement import allocatable, itemsize, rearranges
 
@@ -61,6 +62,14 @@ def packed_shape(op: Operation, index: int) -> Shape:
     return Shape(None if size is None or size < 0 else int(size) for size in sizes)
 
 
+@PACK.rows
+def pack_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    axis = op.attrs["axis"]
+    if not all(each.stacked for each in inputs):
+        return None
+    return rows.again(op, [each.tensor for each in inputs], axis=axis + 1 if axis >= 0 else axis)
+
+
 @PACK.grad
 def pack_grad(op: Operation, g: Tensor) -> list[Tensor]:
     return UNPACK(g, num=len(op.inputs), axis=op.attr("axis"))
@@ -69,13 +78,13 @@ def pack_grad(op: Operation, g: Tensor) -> list[Tensor]:
 @export("stack", v1="pack")
 @dispatched
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
-    """Tensors of one shape, side by side along a new dimension at `axis`.
+    """Stacks tensors of the same shape along a new dimension at `axis`.
 
     Raises:
         ValueError: `axis` is out of range.
     """
     if axis == 0:
-        try:  # plain numbers become one constant, as in TensorFlow
+        try:  # a list of plain numbers becomes one constant, as in TensorFlow
             return convert_to_tensor(values, name=name)
         except (TypeError, ValueError):
             pass
@@ -88,7 +97,7 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
 
 @export("parallel_stack")
 def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
-    """Tensors of one known shape, side by side along a new first dimension."""
+    """Stacks tensors of the same known shape along a new first dimension."""
     if context.executing_eagerly():
         raise RuntimeError("tf.parallel_stack() is not compatible with eager execution.")
     if not isinstance(values, (list, tuple)):
@@ -164,7 +173,7 @@ def unpack_grad(op: Operation, *gs: Tensor) -> Tensor:
 
 @UNPACK.static_value
 def unpacked_sizes(op: Operation) -> Any:
-    """The sizes that `unstack(shape(x))` gives, as far as they are known."""
+    """The statically known sizes in `unstack(shape(x))`."""
     source = op._inputs[0]
     if source.dtype.base_dtype not in INDEX or source.static_shape.rank != 1:
         return None
@@ -177,7 +186,7 @@ def unpacked_sizes(op: Operation) -> Any:
 
 @export("unstack", v1="unpack")
 def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Tensor]:
-    """The slices of `value` along `axis`, as a list.
+    """Splits `value` into a list of its slices along `axis`.
 
     Raises:
         ValueError: `axis` is out of range, or the number of slices is neither known nor given.
@@ -195,7 +204,7 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unst
 
 
 def _packed(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
-    """A list with tensors in it (at any depth), as one tensor."""
+    """Converts a list that holds tensors (at any depth) to one tensor."""
     if not _holds_tensors(value):
         return NotImplemented
     found = next((found for item in _leaves(value) if is_tensor(item) and (found := dtype_of(item)) is not None), None)
@@ -206,7 +215,7 @@ def _packed(value: Any, dtype: DType | None = None, name: str | None = None, as_
 
 
 def _packed_level(items: Any, dtype: DType | None, name: str) -> Any:
-    """One level of nested lists as a tensor, or as it was where no tensor is in it. Plain items are named by position."""
+    """Stacks one level of nested lists into a tensor; returns it unchanged if it holds no tensor. Plain items are named by position."""
     with name_scope(name) as scope:
         parts = [
             _packed_level(item, dtype, str(i)) if isinstance(item, (list, tuple)) else item
@@ -308,13 +317,21 @@ def concat_shape(values: list[Shape], axis: np.ndarray | None) -> Shape:
 
 @CONCAT_V2.spelled_shape
 def joined_shape(op: Operation, index: int) -> Shape:
-    """The shape that vectors of sizes spell when they are joined."""
+    """The shape denoted by a concatenation of size vectors."""
     joined = Shape(())
     for tensor in op._inputs[:-1]:
         if tensor.static_shape.rank != 1:
             return UNKNOWN_SHAPE
         joined = joined.concat(constant_value_as_shape(tensor))
     return joined
+
+
+@CONCAT_V2.rows
+def concat_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    axis = rows.numbers(inputs[-1])
+    if axis is None or not all(each.stacked for each in inputs[:-1]):
+        return None
+    return [CONCAT_V2([each.tensor for each in inputs[:-1]], int(axis) + (int(axis) >= 0))]
 
 
 @CONCAT_V2.grad
@@ -325,7 +342,7 @@ def concat_grad(op: Operation, g: Tensor) -> list[Any]:
 @export("concat")
 @dispatched
 def concat(values: Any = None, axis: Any = None, name: str = "concat", concat_dim: Any = None) -> Tensor:
-    """The tensors joined along `axis` (`concat_dim`, which came first, in 0.12)."""
+    """Concatenates tensors along `axis`. The argument order of 0.12, with `concat_dim` first, is accepted as well."""
     if concat_dim is not None:
         axis = concat_dim
     elif isinstance(values, (int, np.integer)) and isinstance(axis, (list, tuple)):
@@ -343,7 +360,7 @@ def concat(values: Any = None, axis: Any = None, name: str = "concat", concat_di
 
 
 def joined_sizes(sizes: list[Any]) -> Any:
-    """Sizes, each a number or a scalar tensor, as one vector: a constant when all are known."""
+    """Joins sizes, each a number or a scalar tensor, into one vector. The vector is a constant if all sizes are known."""
     known = [constant_value(size) if isinstance(size, Tensor) else size for size in sizes]
     if all(size is not None for size in known):
         return np.array([int(size) for size in known], np.int32)
@@ -407,7 +424,7 @@ def concat_offset_shape(concat_dim: Shape, shape: list[Shape]) -> list[Shape]:
 
 
 def cut_like(joined: Any, axis: Tensor, parts: list[Tensor]) -> list[Tensor]:
-    """`joined` cut along `axis` into pieces of the sizes of `parts`: what undoes a concatenation."""
+    """Splits `joined` along `axis` into pieces with the sizes of `parts`. This is the inverse of a concatenation."""
     joined = convert_to_tensor(joined)
     at = constant_value(axis)
     if at is not None and parts[0].static_shape.rank is not None:
@@ -418,7 +435,7 @@ def cut_like(joined: Any, axis: Tensor, parts: list[Tensor]) -> list[Tensor]:
     shapes = shaping.shape_n(parts)
     rank = parts[0].static_shape.rank
     if at is None:
-        # ConcatOffset wants the axis counted from the front.
+        # ConcatOffset requires a non-negative axis.
         axis = axis % (ops.rank(parts[0]) if rank is None else rank)
     elif at < 0 and rank is not None:
         axis = np.int32(int(at) % rank)  # type: ignore[assignment]
@@ -500,7 +517,7 @@ def split_v_kernel(value: Any, size_splits: list[int], split_dim: int, *, num_sp
         try:
             return value.split_with_sizes(size_splits, split_dim)
         except (RuntimeError, IndexError):
-            pass  # one size left open, or sizes that do not fit
+            pass  # one size is -1, or the sizes do not fit
     if not -value.ndim <= split_dim < value.ndim:
         raise InvalidArgumentError(
             None, None, f"-input rank(-{value.ndim}) <= split_dim < input rank ({value.ndim}), but got {split_dim}"
@@ -512,7 +529,7 @@ def split_v_kernel(value: Any, size_splits: list[int], split_dim: int, *, num_sp
 
 
 def _settled(sizes: list[int], total: int) -> list[int]:
-    """`sizes` with a -1 replaced by what is left of `total`."""
+    """Replaces a -1 in `sizes` by the rest of `total`."""
     given = sum(size for size in sizes if size != -1)
     unknown = sizes.count(-1)
     if unknown > 1:
@@ -558,12 +575,12 @@ def split_v_grad(op: Operation, *gs: Tensor) -> Any:
 def split(
     value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
 ) -> list[Tensor]:
-    """`value` cut along `axis` into equal parts, or into parts of given sizes (one may be -1).
+    """Splits `value` along `axis` into equal parts, or into parts of the given sizes (one may be -1).
 
-    The order of 0.12 (split_dim, num_split, value) is understood too.
+    The argument order of 0.12 (split_dim, num_split, value) is accepted as well.
 
     Raises:
-        ValueError: the number of parts is not known.
+        ValueError: the number of parts is not statically known.
     """
     if isinstance(value, (int, np.integer)) and not isinstance(axis, (int, np.integer)):
         value, axis = axis, value
@@ -629,7 +646,7 @@ def tile_shape(input: Shape, multiples: Shape) -> Shape:
 
 @TILE.grad
 def tile_grad(op: Operation, g: Any) -> Any:
-    # Each dimension becomes (times, size); the sum goes over the times.
+    # Each dimension becomes (multiple, size), and the gradient is summed over the multiples.
     x, multiples = op.inputs
     g = convert_to_tensor(g)
     rank = x.static_shape.rank
@@ -653,5 +670,5 @@ def tile_grad(op: Operation, g: Any) -> Any:
 @export("tile", v1="manip.tile")
 @dispatched
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
-    """`input` repeated `multiples[i]` times along dimension i."""
+    """Repeats `input` `multiples[i]` times along dimension i."""
     return TILE(input, multiples, name=name)

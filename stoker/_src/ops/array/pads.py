@@ -1,4 +1,4 @@
-"""Padding, and the moves between space, batch and depth that are built on it."""
+"""Padding, and the rearrangements between space, batch and depth that are built on it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def pad_v2_kernel(input: Any, paddings: Any, constant_values: Any) -> Any:
         result: Any = np.broadcast_to(constant_values, sizes).copy()
         result[inner] = input
         return result
-    # torch's own padding takes its value as a float, which cannot hold every integer.
+    # torch's padding takes its value as a float, which cannot represent every integer.
     result = constant_values.reshape(()).expand(sizes).clone(memory_format=torch.contiguous_format)
     result[inner].copy_(input)
     return result
@@ -104,7 +104,7 @@ def pad_v2_shape(input: Shape, paddings: np.ndarray | None, constant_values: Sha
 
 
 def _unpadded(op: Operation, g: Tensor) -> Tensor:
-    """The middle of `g`, where the input was."""
+    """The part of `g` that corresponds to the unpadded input."""
     x, paddings = op.inputs[0], op.inputs[1]
     before = constant_value(paddings)
     if before is not None:
@@ -122,7 +122,7 @@ def pad_grad(op: Operation, g: Tensor) -> Any:
 
 @PAD_V2.grad
 def pad_v2_grad(op: Operation, g: Tensor) -> Any:
-    return _unpadded(op, g), None, None  # TensorFlow takes the padding for a constant
+    return _unpadded(op, g), None, None  # TensorFlow gives the padding value no gradient
 
 
 # ---- MirrorPad --------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ MIRROR_PAD_GRAD = define(
 
 
 def _mirrored(size: int, before: int, after: int, mode: str, device: Any) -> torch.Tensor:
-    """Where each element of a padded dimension comes from."""
+    """The source index of each element of a mirrored dimension."""
     _check_reach(size, before, after, mode)
     at = torch.arange(-before, size + after, device=device)
     if mode == "REFLECT":
@@ -232,14 +232,14 @@ def mirror_pad_grad_gradient(op: Operation, g: Tensor) -> Any:
 def pad(
     tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0
 ) -> Tensor:
-    """`tensor` with `paddings[i]` = (before, after) elements added along dimension i.
+    """Pads `tensor` with `paddings[i]` = (before, after) elements along dimension i.
 
     Args:
-        tensor: what to pad.
-        paddings: an integer matrix of one row for each dimension.
-        mode: "CONSTANT" adds `constant_values`; "REFLECT" mirrors without the border, "SYMMETRIC" with it.
+        tensor: the tensor to pad.
+        paddings: an integer matrix with one row for each dimension.
+        mode: "CONSTANT" pads with `constant_values`; "REFLECT" mirrors without the border, "SYMMETRIC" with it.
         name: the op's name.
-        constant_values: what to add in CONSTANT mode.
+        constant_values: the value for CONSTANT mode.
 
     Raises:
         ValueError: another mode.
@@ -261,7 +261,7 @@ def pad(
 def pad_v2(
     tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
 ) -> Tensor:
-    """`tensor` with `paddings[i]` = (before, after) elements added along dimension i; see the 1.x form for the modes."""
+    """Pads `tensor` with `paddings[i]` = (before, after) elements along dimension i. The 1.x form describes the modes."""
     return pad(tensor, paddings, mode, name, constant_values)
 
 
@@ -398,7 +398,7 @@ def _blocked(input: Shape, count: int | None, block_shape: Any, margins: Any, *,
 
 
 def _block_count(op: Any) -> int | None:
-    """How many blocks there are. TensorFlow wants to know when building that they are a vector, and of what size."""
+    """The number of blocks. As in TensorFlow, it must be statically known."""
     found = op._inputs[1].static_shape
     if found.rank != 1:
         raise InvalidArgumentError(None, None, f"block_shape must have rank 1, found the shape {found}.")
@@ -459,13 +459,13 @@ def batch_to_space_grad(op: Operation, g: Tensor) -> Any:
 
 @export("space_to_batch_nd", v1="manip.space_to_batch_nd")
 def space_to_batch_nd(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
-    """Blocks of the padded spatial dimensions moved into the batch dimension."""
+    """Moves blocks of the padded spatial dimensions into the batch dimension."""
     return SPACE_TO_BATCH_ND(input, block_shape, paddings, name=name)
 
 
 @export(v1=("batch_to_space_nd", "manip.batch_to_space_nd"))
 def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
-    """The inverse of `space_to_batch_nd`: batches laid out as blocks of the spatial dimensions, then cropped."""
+    """The inverse of `space_to_batch_nd`: moves batches back into blocks of the spatial dimensions, then crops."""
     return BATCH_TO_SPACE_ND(input, block_shape, crops, name=name)
 
 
@@ -480,7 +480,7 @@ def _block_argument(block_size: Any, block_shape: Any) -> np.ndarray | Any:
 def space_to_batch(
     input: Any, paddings: Any, block_size: Any = None, name: str | None = None, block_shape: Any = None
 ) -> Tensor:
-    """Square blocks of an image's padded height and width moved into the batch dimension."""
+    """Moves square blocks of an image's padded height and width into the batch dimension."""
     made = SPACE_TO_BATCH_ND(input, _block_argument(block_size, block_shape), paddings, name=name)
     made.set_shape(made.shape.with_rank(4))
     return made
@@ -488,7 +488,7 @@ def space_to_batch(
 
 @export(v2=("space_to_batch", "nn.space_to_batch"))
 def space_to_batch_v2(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
-    """Blocks of the padded spatial dimensions moved into the batch dimension."""
+    """Moves blocks of the padded spatial dimensions into the batch dimension."""
     return SPACE_TO_BATCH_ND(input, block_shape, paddings, name=name)
 
 
@@ -510,10 +510,10 @@ def batch_to_space_v2(input: Any, block_shape: Any, crops: Any, name: str | None
 def required_space_to_batch_paddings(
     input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
 ) -> tuple[Any, Any]:
-    """Paddings that make the spatial sizes divisible by `block_shape`, and the crops that undo them.
+    """Computes paddings that make the spatial sizes divisible by `block_shape`, and the crops that undo them.
 
     Returns:
-        (paddings, crops), each [N, 2]: at least `base_paddings`, with the surplus at the end.
+        (paddings, crops), each [N, 2]. The paddings are at least `base_paddings`, with the surplus at the end.
     """
     with name_scope(name, "required_space_to_batch_paddings", [input_shape, block_shape]):
         sizes = convert_to_tensor(input_shape, dtypes.int32, name="input_shape")
@@ -642,23 +642,23 @@ def depth_to_space_grad(op: Operation, g: Tensor) -> Tensor:
 
 @export(v1=("space_to_depth", "nn.space_to_depth"))
 def space_to_depth(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
-    """Square blocks of an image moved into its channels."""
+    """Moves square blocks of an image into its channels."""
     return SPACE_TO_DEPTH(input, block_size=block_size, data_format=data_format, name=name)
 
 
 @export(v2="nn.space_to_depth")
 def space_to_depth_v2(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
-    """Square blocks of an image moved into its channels."""
+    """Moves square blocks of an image into its channels."""
     return space_to_depth(input, block_size, name, data_format)
 
 
 @export(v1=("depth_to_space", "nn.depth_to_space"))
 def depth_to_space(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
-    """Channels of an image laid out as square blocks."""
+    """Moves channels of an image into square blocks."""
     return DEPTH_TO_SPACE(input, block_size=block_size, data_format=data_format, name=name)
 
 
 @export(v2="nn.depth_to_space")
 def depth_to_space_v2(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
-    """Channels of an image laid out as square blocks."""
+    """Moves channels of an image into square blocks."""
     return depth_to_space(input, block_size, name, data_format)

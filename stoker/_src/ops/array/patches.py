@@ -1,4 +1,4 @@
-"""Patches of images and volumes, laid out in the last dimension."""
+"""Patches of images and volumes, flattened into the last dimension."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PADDING = STRING(allowed=("SAME", "VALID"))
 
 
 def _geometry(size: int, window: int, stride: int, rate: int, padding: str) -> tuple[int, int, int]:
-    """Number of patches along one dimension, and the padding before and after."""
+    """The number of patches along one dimension, and the padding before and after."""
     reach = (window - 1) * rate + 1
     if padding == "VALID":
         count = -(-(size - reach + 1) // stride)
@@ -41,7 +41,7 @@ def _geometry(size: int, window: int, stride: int, rate: int, padding: str) -> t
 def _patches(
     x: torch.Tensor, windows: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
 ) -> torch.Tensor:
-    """Windows of the dimensions between the first and the last, copied side by side."""
+    """Copies the windows of all dimensions between the first and the last side by side."""
     count = len(windows)
     plans = [_geometry(x.shape[1 + i], windows[i], strides[i], rates[i], padding) for i in range(count)]
     flat = [0, 0] + [each for _, before, after in reversed(plans) for each in (before, after)]
@@ -75,7 +75,7 @@ def _checked(name: str, values: Sequence[int], length: int) -> Sequence[int]:
 
 
 def _sizes_seen(length: int, *attrs: Sequence[int]) -> list[Sequence[int]]:
-    """Windows, strides and rates along the spatial dimensions, as far as they are checked while a graph is built."""
+    """Window sizes, strides and rates along the spatial dimensions, with the checks that happen at graph construction."""
     for values in attrs:
         if len(values) != length:
             raise InvalidArgumentError(None, None, f"expected {length} sizes, got {list(values)}.")
@@ -100,7 +100,7 @@ def _patches_shape(
 
 
 def _scattered_back(definition: OpDefinition, op: Operation, g: Tensor, **attrs: Any) -> Tensor:
-    """The gradient: every element of a patch added where it came from, which patches of numbered elements tell."""
+    """The gradient: adds every element of a patch to its source. Patches of element numbers tell the source."""
     x = op.inputs[0]
     sizes = shaping.shape(x)
     inner, channels = sizes[1:-1], sizes[-1:]
@@ -108,7 +108,7 @@ def _scattered_back(definition: OpDefinition, op: Operation, g: Tensor, **attrs:
     numbers = shaping.reshape(ranges.range(1, area + 1), joining.concat([[1], inner, [1]], 0))
     places = shaping.reshape(definition(numbers, **{name: op.attr(name) for name in ("ksizes", "strides", "padding")}, **attrs), [-1])  # fmt: skip
     taken = shaping.reshape(g, joining.concat([sizes[:1], shaping.shape(places), channels], 0))
-    # Padding is numbered 0.
+    # Padding has number 0.
     summed = gathering.segment_sum(shaping.transpose(taken, [1, 0, 2]), places, area + 1)[1:]
     result = shaping.reshape(shaping.transpose(summed, [1, 0, 2]), sizes)
     if not getattr(result, "is_eager", False):
@@ -162,7 +162,7 @@ def extract_image_patches(
     name: str | None = None,
     sizes: Any = None,
 ) -> Tensor:
-    """Patches of images [batch, height, width, channels]; see `extract_patches`, whose `sizes` is `ksizes` here."""
+    """Extracts patches of images [batch, height, width, channels]. See `extract_patches`, whose `sizes` is called `ksizes` here."""
     if ksizes is not None and sizes is not None:
         raise ValueError("Cannot specify both 'sizes' and 'ksizes'.")
     return extract_patches(images, sizes if ksizes is None else ksizes, strides, rates, padding, name)
@@ -170,14 +170,14 @@ def extract_image_patches(
 
 @export("image.extract_patches")
 def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None) -> Tensor:
-    """Patches of images [batch, height, width, channels], each flat in the last dimension.
+    """Extracts patches of images [batch, height, width, channels] and flattens each into the last dimension.
 
     Args:
         images: the images.
         sizes: [1, rows, columns, 1] of a patch.
         strides: [1, rows, columns, 1] between the centres of patches.
         rates: [1, rows, columns, 1] between the pixels of a patch.
-        padding: "VALID" takes patches that lie in the image, "SAME" pads it with zeros.
+        padding: "VALID" takes patches inside the image only; "SAME" pads the image with zeros.
         name: the op's name.
     """
     return EXTRACT_IMAGE_PATCHES(images, ksizes=sizes, strides=strides, rates=rates, padding=padding, name=name)
@@ -219,5 +219,5 @@ def extract_volume_patches_grad(op: Operation, g: Tensor) -> Tensor:
 
 @export("extract_volume_patches")
 def extract_volume_patches(input: Any, ksizes: Any, strides: Any, padding: str, name: str | None = None) -> Tensor:
-    """Patches of volumes [batch, planes, rows, columns, channels], each flat in the last dimension."""
+    """Extracts patches of volumes [batch, planes, rows, columns, channels] and flattens each into the last dimension."""
     return EXTRACT_VOLUME_PATCHES(input, ksizes=ksizes, strides=strides, padding=padding, name=name)

@@ -1,4 +1,4 @@
-"""Rank, size, ranges and broadcasting to a shape."""
+"""Rank, size, ranges, and broadcasting to a shape."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def static_size(op: Operation) -> Any:
 @export("rank")
 @dispatched
 def rank(input: Any, name: str | None = None) -> Tensor:
-    """The number of dimensions; a constant when it is known."""
+    """The number of dimensions; a constant if it is statically known."""
     if not isinstance(input, Tensor):
         with name_scope(name, "Rank") as scope:
             return rank(convert_to_tensor(input), scope)
@@ -73,7 +73,7 @@ def rank(input: Any, name: str | None = None) -> Tensor:
 @export(v1="size")
 @dispatched
 def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
-    """The number of elements; a constant when it is known."""
+    """The number of elements; a constant if it is statically known."""
     if not isinstance(input, Tensor):
         with name_scope(name, "Size") as scope:
             return size(convert_to_tensor(input), scope, out_type)
@@ -115,7 +115,7 @@ def range_kernel(start: torch.Tensor, limit: torch.Tensor, delta: torch.Tensor) 
 def _check_range(first: float, last: float, step: float) -> None:
     if step == 0:
         raise InvalidArgumentError(None, None, "Requires delta != 0: 0")
-    if not (first <= last if step > 0 else first >= last):  # also where one is not a number
+    if not (first <= last if step > 0 else first >= last):  # also true if one is NaN
         order = "<=" if step > 0 else ">="
         raise InvalidArgumentError(
             None, None, f"Requires start {order} limit when delta {'>' if step > 0 else '<'} 0: {first}/{last}"
@@ -123,7 +123,7 @@ def _check_range(first: float, last: float, step: float) -> None:
 
 
 def _steps(first: float, last: float, step: float) -> int:
-    """How many floating point numbers a range holds."""
+    """The number of elements in a floating point range."""
     count = np.ceil((last - first) / step)
     if not count < 2.0**63:
         raise InvalidArgumentError(
@@ -148,14 +148,14 @@ _ORDER = (dtypes.int32, dtypes.int64, dtypes.float16, dtypes.bfloat16, dtypes.fl
 
 @export("range")
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:
-    """Numbers from `start` up to, not including, `limit`, `delta` apart; with one argument, from 0."""
+    """A vector of numbers from `start` (inclusive) to `limit` (exclusive) with step `delta`. A single argument is the limit."""
     if limit is None:
         start, limit = 0, start
     with name_scope(name, "Range", [start, limit, delta]) as scope:
         wanted = None if dtype is None else as_dtype(dtype)
         given = ((start, "start"), (limit, "limit"), (delta, "delta"))
         parts = [v if isinstance(v, Tensor) else convert_to_tensor(v, wanted, n) for v, n in given]
-        if wanted is None:  # the widest of the three decides
+        if wanted is None:  # the widest dtype of the three
             found = [part.dtype.base_dtype for part in parts]
             if unranked := [each.name for each in found if each not in _ORDER]:
                 raise TypeError(f"range() needs a `dtype` for numbers of type {', '.join(unranked)}.")
@@ -204,7 +204,7 @@ def broadcast_to_grad(op: Operation, g: Tensor) -> Any:
 
 @export("broadcast_to")
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
-    """`input` repeated to fill `shape`."""
+    """Broadcasts `input` to `shape`."""
     return BROADCAST_TO(input, shape, name=name)
 
 
@@ -229,16 +229,16 @@ BROADCAST_ARGS.spelled_shape(lambda op, index: broadcast(*map(constant_value_as_
 
 @export("broadcast_dynamic_shape")
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
-    """The shape of an element-wise operation of tensors of two shapes, given as vectors."""
+    """The broadcast shape of two shapes that are given as tensors."""
     return BROADCAST_ARGS(shape_x, shape_y)
 
 
 @export("broadcast_static_shape")
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
-    """The shape of an element-wise operation of tensors of two static shapes.
+    """The broadcast shape of two static shapes.
 
     Raises:
-        ValueError: they do not broadcast.
+        ValueError: the shapes are incompatible.
     """
     try:
         return TensorShape(broadcast(as_shape(shape_x), as_shape(shape_y)))
@@ -282,7 +282,7 @@ def unravel_index_kernel(indices: torch.Tensor, dims: list[int]) -> torch.Tensor
         return indices.new_zeros((0, *indices.shape))
     coordinates, rest = [], indices
     for size in reversed(dims):
-        # C's rounding towards zero, as TensorFlow has it for negative indices.
+        # Division truncates toward zero, as in TensorFlow for negative indices.
         quotient = torch.div(rest, size, rounding_mode="trunc")
         coordinates.append(rest - quotient * size)
         rest = quotient
@@ -298,5 +298,5 @@ def unravel_index_shape(indices: Shape, dims: Shape) -> Shape:
 
 @export("unravel_index")
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
-    """Positions in a flat array as coordinates in one of sizes `dims`: one column for each index."""
+    """Converts flat indices to coordinates in an array of shape `dims`, one column for each index."""
     return UNRAVEL_INDEX(indices, dims, name=name)

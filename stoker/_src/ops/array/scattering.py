@@ -25,10 +25,10 @@ from stoker._src.ops.support.movement import POLICIES, POLICY, allocatable, chec
 def flat_index(
     indices: torch.Tensor, sizes: Any, policy: str, complaint: str
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Coordinates [..., K] within `sizes` as positions, flat; and which of them are outside, when those are ignored.
+    """Flattens coordinates [..., K] within `sizes`. Also returns a mask of those out of range if the policy ignores them.
 
     Raises:
-        InvalidArgumentError: coordinates outside on the CPU, unless the policy is IGNORE.
+        InvalidArgumentError: a coordinate is out of range on the CPU, and the policy is not IGNORE.
     """
     if policy not in POLICIES:
         raise InvalidArgumentError(None, None, f"Unknown bad indices handling attribute: {policy}")
@@ -56,7 +56,7 @@ def flat_index(
 
 
 def nd_rule(ref: Shape, indices: Shape, updates: Shape) -> Shape:
-    """The rule of updates at coordinates: their sizes are those of `indices` but the last, then the inner ones of `ref`."""
+    """The shape rule of updates at coordinates: `updates` has the shape `indices.shape[:-1] + ref.shape[K:]`."""
     depth = indices.at_least(1)[-1] if indices.rank else None
     if depth is not None and ref.rank is not None:
         if depth > ref.rank:
@@ -72,7 +72,7 @@ def nd_rule(ref: Shape, indices: Shape, updates: Shape) -> Shape:
 
 
 def places(shape: list[int], indices: torch.Tensor, updates: Any, policy: str) -> tuple[torch.Tensor, Any, int, int]:
-    """Flat positions and the updates as rows for them, with the ones to be ignored left out; rows and row length."""
+    """Flat positions and matching rows of updates, without the ignored ones; then the number of rows and the row length."""
     if not indices.ndim:
         raise InvalidArgumentError(None, None, "Indices shape must have rank at least one. Found: []")
     depth = indices.shape[-1]
@@ -130,13 +130,13 @@ def scatter_nd_grad(op: Operation, g: Tensor) -> Any:
 
 @export("scatter_nd", v1="manip.scatter_nd")
 def scatter_nd(indices: Any, updates: Any, shape: Any, bad_indices_policy: str = "", name: str | None = None) -> Tensor:
-    """A tensor of `shape`, zero but for `updates` at the coordinates `indices`; what meets is added.
+    """Adds `updates` at the coordinates `indices` to a tensor of zeros. Updates of one place are summed.
 
     Args:
         indices: coordinates, [..., K].
-        updates: values or slices for them, [...] followed by `shape[K:]`.
-        shape: the shape of the result, of the dtype of `indices`.
-        bad_indices_policy: "ERROR" (or "") raises for coordinates outside; "IGNORE" drops them.
+        updates: values or slices to add, [...] followed by `shape[K:]`.
+        shape: the shape of the result, with the dtype of `indices`.
+        bad_indices_policy: "ERROR" (or "") raises for coordinates out of range; "IGNORE" drops them.
         name: the op's name.
     """
     return SCATTER_ND(indices, updates, shape, bad_indices_policy=bad_indices_policy, name=name)
@@ -158,7 +158,7 @@ def _tensor_scatter(name: str, kinds: Any = INDEX) -> OpDefinition:
 
 
 def _onto(tensor: Any, indices: torch.Tensor, updates: Any, policy: str) -> tuple[Any, Any, torch.Tensor, Any]:
-    """A copy of `tensor`, the same as rows, the positions to change, and the rows to change them with."""
+    """A copy of `tensor`, a view of the copy as rows, the positions to change, and the rows of updates."""
     flat, rows, count, width = places(list(tensor.shape), indices, updates, policy)
     result = tensor.copy() if isinstance(tensor, np.ndarray) else tensor.clone(memory_format=torch.contiguous_format)
     return result, result.reshape(count, width), flat, rows
@@ -212,7 +212,7 @@ def tensor_scatter_sub_kernel(tensor: Any, indices: torch.Tensor, updates: Any, 
 
 
 def _ordered(x: torch.Tensor) -> torch.Tensor:
-    """Unsigned integers as signed ones in the same order: with the highest bit turned over."""
+    """Maps unsigned integers to signed ones in the same order by flipping the highest bit."""
     twin = signed(x)
     return x if twin is x else twin ^ torch.iinfo(twin.dtype).min
 
@@ -263,7 +263,7 @@ def tensor_scatter_sub_grad(op: Operation, g: Tensor) -> Any:
 
 
 def _extreme_grad(op: Operation, g: Tensor) -> Any:
-    """The gradient goes to whoever holds the extreme value, in equal shares."""
+    """The gradient is shared equally by all elements that hold the extreme value."""
     tensor, indices, updates = op.inputs
     result = op.outputs[0]
     kept = casting.cast(ops.equal(result, tensor), g.dtype.base_dtype)
@@ -303,7 +303,7 @@ def tensor_scatter_nd_sub(
 def tensor_scatter_nd_min(
     tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
-    """A copy of `tensor` with the smaller of it and `updates` at the coordinates `indices`."""
+    """A copy of `tensor` with the elementwise minimum of it and `updates` at the coordinates `indices`."""
     return TENSOR_SCATTER_MIN(tensor, indices, updates, bad_indices_policy=bad_indices_policy, name=name)
 
 
@@ -311,7 +311,7 @@ def tensor_scatter_nd_min(
 def tensor_scatter_nd_max(
     tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
-    """A copy of `tensor` with the larger of it and `updates` at the coordinates `indices`."""
+    """A copy of `tensor` with the elementwise maximum of it and `updates` at the coordinates `indices`."""
     return TENSOR_SCATTER_MAX(tensor, indices, updates, bad_indices_policy=bad_indices_policy, name=name)
 
 
@@ -398,7 +398,7 @@ def dynamic_stitch_kernel(indices: list[torch.Tensor], data: list[Any]) -> Any:
     if count == 2**31:
         raise InvalidArgumentError(None, None, f"Expected a non-negative size, got {-count}: indices reach {count - 1}")
     allocatable([count, *(inner or ())], 8)
-    # Where an index comes more than once the last wins; every row is looked up from its winner.
+    # The last occurrence of an index wins, so each row takes the gradient of its winner.
     order = torch.arange(flat.numel(), device=flat.device)
     winners = torch.full((count,), -1, dtype=torch.int64, device=flat.device).scatter_reduce_(0, flat, order, "amax")
     missing = winners < 0
@@ -439,13 +439,13 @@ PARALLEL_DYNAMIC_STITCH.grad(_stitch_grad)
 
 @export("dynamic_partition")
 def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Tensor]:
-    """The rows of `data` sorted into `num_partitions` tensors, as `partitions` numbers them."""
+    """Partitions the rows of `data` into `num_partitions` tensors by the numbers in `partitions`."""
     return DYNAMIC_PARTITION(data, partitions, num_partitions=num_partitions, name=name)
 
 
 @export("dynamic_stitch")
 def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
-    """Rows from several tensors put where `indices` says; where two meet, the last wins."""
+    """Merges rows of several tensors at the positions `indices`. If a position repeats, the last row wins."""
     merged = DYNAMIC_STITCH(indices, data, name=name)
     known = [constant_value(each) if isinstance(each, Tensor) else np.asarray(each) for each in indices]
     if all(each is not None for each in known) and not getattr(merged, "is_eager", False):

@@ -75,6 +75,25 @@ def select_v2_kernel(condition: torch.Tensor, t: Any, e: Any) -> Any:
     return torch.where(condition, t, e)
 
 
+@SELECT.lower
+def select_lower(build: Any, op: Operation, condition: Any, t: Any, e: Any) -> Any:
+    if len(condition.shape) == 1 and len(t.shape) > 1:  # one boolean for each row
+        condition = build.reshape(condition, (*condition.shape, *[1] * (len(t.shape) - 1)))
+    fits = len(condition.shape) <= len(t.shape)
+    return build.select(condition, t, e) if fits and condition.shape in ((), t.shape, _column(t.shape)) else None
+
+
+def _column(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (*shape[:1], *[1] * (len(shape) - 1))
+
+
+@SELECT_V2.lower
+def select_v2_lower(build: Any, op: Operation, condition: Any, t: Any, e: Any) -> Any:
+    shape = tuple(np.broadcast_shapes(condition.shape, t.shape, e.shape))
+    spread = [x if x.shape == shape else build.broadcast(x, shape) for x in (t, e)]
+    return None if None in spread else build.select(condition, *spread)
+
+
 @SELECT.shape
 def select_shape(condition: Shape, t: Shape, e: Shape) -> Shape:
     merged = t.merge(e)
@@ -111,12 +130,12 @@ def select_v2_grad(op: Operation, g: Tensor) -> Any:
 @export(v1=("where", "select"))
 @dispatched
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
-    """Where a condition holds: the coordinates of its true elements, or elements of `x` there and of `y` elsewhere.
+    """Selects elements of `x` where `condition` is true and of `y` elsewhere. Without `x` and `y`, returns the coordinates of true elements.
 
-    `condition` is a scalar, a vector that chooses whole rows, or of the shape of `x` and `y`, which are of one shape.
+    `x` and `y` have the same shape. `condition` has that shape too, or is a scalar, or a vector that selects whole rows.
 
     Raises:
-        ValueError: only one of `x` and `y`.
+        ValueError: only one of `x` and `y` is given.
     """
     if (x is None) != (y is None):
         raise ValueError("x and y must both be non-None or both be None.")
@@ -130,12 +149,12 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 @export(v1="where_v2", v2="where")
 @dispatched
 def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
-    """Where a condition holds: the coordinates of its true elements, or elements of `x` there and of `y` elsewhere.
+    """Selects elements of `x` where `condition` is true and of `y` elsewhere. Without `x` and `y`, returns the coordinates of true elements.
 
-    `condition`, `x` and `y` broadcast.
+    `condition`, `x` and `y` are broadcast together.
 
     Raises:
-        ValueError: only one of `x` and `y`.
+        ValueError: only one of `x` and `y` is given.
     """
     if (x is None) != (y is None):
         raise ValueError("x and y must both be non-None or both be None.")
@@ -175,7 +194,7 @@ def one_hot_kernel(indices: torch.Tensor, depth: int, on_value: Any, off_value: 
             signed(result).scatter_(at, places, signed(on_value).expand(places.shape))
             return result
         except RuntimeError:
-            pass  # an index outside [0, depth), whose row is off everywhere: the way below
+            pass  # an index is outside [0, depth); the slower path below handles it
     steps = torch.arange(depth, dtype=torch.int64, device=indices.device).reshape(-1, *[1] * (indices.ndim - at))
     hot = indices.unsqueeze(at) == steps
     return select_v2_kernel(hot, on_value, off_value)
@@ -205,19 +224,19 @@ def one_hot(
     dtype: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """`on_value` (1) at the position of each index along a new dimension of `depth` elements, `off_value` (0) elsewhere.
+    """One-hot encoding: `on_value` (1) at each index along a new dimension of size `depth`, `off_value` (0) elsewhere.
 
     Args:
-        indices: integers; one outside [0, depth) gives a row of `off_value`.
+        indices: integers. An index outside [0, depth) gives a row of `off_value`.
         depth: the size of the new dimension.
-        on_value: what stands at the index.
-        off_value: what stands elsewhere.
-        axis: where the new dimension goes; by default last.
-        dtype: of the result; by default that of the values, or float32.
+        on_value: the value at the index.
+        off_value: the value elsewhere.
+        axis: the position of the new dimension; last by default.
+        dtype: the dtype of the result; by default that of the values, or float32.
         name: the op's name.
 
     Raises:
-        TypeError: dtypes that do not agree.
+        TypeError: the dtypes differ.
     """
     with name_scope(name, "one_hot", [indices, depth, on_value, off_value, axis, dtype]) as scope:
         wanted = None if dtype is None else as_dtype(dtype).base_dtype
@@ -252,7 +271,7 @@ REVERSE = define("Reverse(tensor: T, dims: vector host bool) -> (output: T)", T=
 @REVERSE_V2.kernel
 @rearranges
 def reverse_kernel(tensor: torch.Tensor, axis: list[int]) -> torch.Tensor:
-    if not axis or not tensor.ndim:  # axes of a scalar are not looked at
+    if not axis or not tensor.ndim:  # axes of a scalar are ignored
         return tensor.clone()
     _check_axes(tensor.ndim, axis)
     return tensor.flip(axis)
@@ -305,7 +324,7 @@ def reverse_v1_grad(op: Operation, g: Tensor) -> Any:
 @export("reverse", v1=("reverse_v2", "manip.reverse"))
 @dispatched
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
-    """`tensor` with the order turned round along the dimensions of `axis`."""
+    """Reverses `tensor` along the dimensions in `axis`."""
     return REVERSE_V2(tensor, axis, name=name)
 
 
@@ -374,7 +393,7 @@ def reverse_sequence(
     seq_dim: int | None = None,
     batch_dim: int | None = None,
 ) -> Tensor:
-    """The first `seq_lengths[i]` elements along `seq_axis` of batch i turned round; the rest as they are."""
+    """Reverses the first `seq_lengths[i]` elements of batch entry i along `seq_axis`. The other elements stay in place."""
     if (seq_axis is not None and seq_dim is not None) or (batch_axis is not None and batch_dim is not None):
         raise ValueError(
             "Cannot specify both an argument and its older name (seq_axis and seq_dim, batch_axis and batch_dim)."
@@ -390,7 +409,7 @@ def reverse_sequence(
 def reverse_sequence_v2(
     input: Any, seq_lengths: Any, seq_axis: int | None = None, batch_axis: int | None = None, name: str | None = None
 ) -> Tensor:
-    """The first `seq_lengths[i]` elements along `seq_axis` of batch i turned round; the rest as they are."""
+    """Reverses the first `seq_lengths[i]` elements of batch entry i along `seq_axis`. The other elements stay in place."""
     return reverse_sequence(input, seq_lengths, seq_axis, batch_axis, name)
 
 
@@ -432,7 +451,7 @@ def roll_grad(op: Operation, g: Tensor) -> Any:
 
 @export("roll", v1="manip.roll")
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
-    """`input` with its elements moved `shift` places along `axis`; what leaves at one end comes in at the other."""
+    """Shifts the elements of `input` by `shift` positions along `axis`, with wrap-around."""
     return ROLL(input, shift, axis, name=name)
 
 
@@ -468,5 +487,5 @@ def list_diff_shape(x: Shape, y: Shape) -> tuple[Shape, Shape]:
 
 @export(v1=("setdiff1d", "listdiff"))
 def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> Any:
-    """The elements of the vector `x` that are not in `y`, in order, and where they stand in `x`."""
+    """The elements of the vector `x` that are not in `y`, in order, and their positions in `x`."""
     return LIST_DIFF(x, y, out_idx=index_dtype, name=name)

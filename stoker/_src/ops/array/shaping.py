@@ -1,4 +1,4 @@
-"""Shapes and layout: identity, shape, reshape, fill, transpose, expand_dims, squeeze."""
+"""Shape and layout: identity, shape, reshape, fill, transpose, expand_dims, squeeze."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from stoker._src.graph.static_values import constant_value
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting
 from stoker._src.ops.array.constants import constant, constant_of
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.dispatching import dispatched, elementwise
 from stoker._src.ops.support.lowering import reshaped
 from stoker._src.ops.support.movement import allocatable, itemsize, misfit
@@ -79,25 +80,25 @@ IDENTITY_N.grad(lambda op, *gs: list(gs))
 @export("identity")
 @elementwise
 def identity(input: Any, name: str | None = None) -> Tensor:
-    """The same value, as the output of an op of its own."""
+    """Returns the same value as the output of a separate op."""
     return IDENTITY(input, name=name)
 
 
 @export("identity_n")
 def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
-    """The same values, as the outputs of one op."""
+    """Returns the same values as the outputs of one op."""
     return IDENTITY_N(input, name=name)
 
 
 @export("guarantee_const")
 def guarantee_const(input: Any, name: str | None = None) -> Tensor:
-    """The same value. (TensorFlow only took a promise here that the value does not change.) It has no gradient."""
+    """Returns the same value, without a gradient. In TensorFlow, this promises that the value never changes."""
     return GUARANTEE_CONST(input, name=name)
 
 
 @export("stop_gradient")
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:
-    """The same value; gradients take it for a constant."""
+    """Returns the same value. Gradients treat it as a constant."""
     return STOP_GRADIENT(input, name=name)
 
 
@@ -152,7 +153,7 @@ SHAPE_N.spelled_shape(lambda op, index: op._inputs[index].static_shape)
 
 @export("shape_n")
 def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
-    """The sizes of each of several tensors."""
+    """The shapes of several tensors, each as a vector."""
     return SHAPE_N(input, out_type=out_type, name=name)
 
 
@@ -161,7 +162,7 @@ _KNOWING_THEIRS = (SparseTensor, SparseTensorValue, IndexedSlices, IndexedSlices
 
 @export(v1="shape")
 def shape(input: Any, name: str | None = None, out_type: Any = None, optimize: bool = True) -> Tensor:
-    """The sizes of `input` as a vector; a constant when they are known and `optimize` is set."""
+    """The shape of `input` as a vector; a constant if it is statically known and `optimize` is set."""
     out_type = dtypes.int32 if out_type is None else out_type
     if isinstance(input, _KNOWING_THEIRS):
         with name_scope(name, "Shape"):
@@ -178,7 +179,7 @@ def shape(input: Any, name: str | None = None, out_type: Any = None, optimize: b
 
 @export(v2="shape")
 def shape_v2(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
-    """The sizes of `input` as a vector."""
+    """The shape of `input` as a vector."""
     return shape(input, name, out_type)
 
 
@@ -197,12 +198,12 @@ def reshape_kernel(tensor: Any, shape: Any) -> Any:
     if type(shape) is not list:
         shape = [shape]
     try:
-        if len(shape) > 1 and min(shape) < -1:  # NumPy takes any negative number for -1
+        if len(shape) > 1 and min(shape) < -1:  # NumPy treats any negative number like -1
             raise ValueError
         return tensor.reshape(shape)
     except (RuntimeError, ValueError, TypeError, OverflowError):
         if 0 in tensor.shape and 0 in shape and shape.count(-1) == 1 and min(shape) == -1:
-            # Any size would do: the one that the sizes other than 0 leave is taken.
+            # Any size would be valid. Use the quotient of the nonzero sizes.
             kept, wanted = (product([size for size in each if size > 0]) for each in (tensor.shape, shape))
             return tensor.reshape([kept // wanted if size == -1 else size for size in shape])
         raise misfit(tensor, shape) from None
@@ -247,7 +248,7 @@ def reshape_grad(op: Operation, g: Any) -> Any:
 
 @export("reshape", v1="manip.reshape")
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
-    """The same elements in another shape; one size may be -1 and is worked out."""
+    """Reshapes `tensor`. One size may be -1 and is then inferred."""
     return RESHAPE(tensor, shape, name=name)
 
 
@@ -264,7 +265,7 @@ def fill_kernel(dims: list[int], value: Any) -> Any:
     if value.ndim and value.shape != (1,):
         raise InvalidArgumentError(None, None, f"value must represent a scalar, got shape {Shape(value.shape)}")
     if isinstance(value, np.ndarray):
-        return np.broadcast_to(value.reshape(()), dims).copy()  # np.full would drop zeros at the end of bytes
+        return np.broadcast_to(value.reshape(()), dims).copy()  # np.full would drop trailing zero bytes
     return value.reshape(()).expand(dims).clone(memory_format=torch.contiguous_format)
 
 
@@ -284,19 +285,19 @@ def fill_grad(op: Operation, g: Tensor) -> Any:
 
 @export("fill")
 def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Tensor:
-    """A tensor of shape `dims`, every element `value`."""
+    """A tensor of shape `dims` filled with `value`."""
     _no_layout(layout)
     return FILL(dims, value, name=name)
 
 
 def _no_layout(layout: Any) -> None:
-    """TensorFlow's DTensor layouts place a tensor on a mesh of devices, which stoker does not have."""
+    """Refuses DTensor layouts, which distribute a tensor over a mesh of devices. stoker has no meshes."""
     if layout is not None:
         raise NotImplementedError("Tensors with a DTensor layout are not supported; leave `layout` out.")
 
 
 def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: str) -> Tensor:
-    """Zeros or ones: a constant for small known shapes, else a Fill, named as TensorFlow names them."""
+    """Zeros or ones: a constant for small static shapes, else a Fill node, named as in TensorFlow."""
     blank: Any = number
     if dtype is dtypes.bool_:
         blank = bool(number)
@@ -327,7 +328,7 @@ def _filled(shape: Any, dtype: DType, number: Any, name: str | None, default: st
 
 @export("zeros")
 def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Tensor:
-    """A tensor of zeros (empty strings, False)."""
+    """A tensor of zeros (empty strings or False for those dtypes)."""
     _no_layout(layout)
     return _filled(shape, as_dtype(dtype).base_dtype, 0, name, "zeros")
 
@@ -349,7 +350,7 @@ ONES_LIKE.shape(unchanged)
 def zeros_like_kernel(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         return np.full(x.shape, b"", dtype=object)
-    if x is None:  # of a branch that was not taken
+    if x is None:  # None for a branch that was not taken
         return None
     return torch.zeros_like(x) if isinstance(x, torch.Tensor) else x.zeros_like()
 
@@ -378,21 +379,21 @@ def _like(
 @export(v1="zeros_like")
 @elementwise
 def zeros_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
-    """Zeros in the shape (and dtype, unless given) of `tensor`."""
+    """A tensor of zeros with the shape of `tensor`, and its dtype unless `dtype` is given."""
     return _like(tensor, dtype, optimize, name, 0, "zeros_like", ZEROS_LIKE)
 
 
 @export(v1="ones_like")
 @elementwise
 def ones_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
-    """Ones in the shape (and dtype, unless given) of `tensor`."""
+    """A tensor of ones with the shape of `tensor`, and its dtype unless `dtype` is given."""
     return _like(tensor, dtype, optimize, name, 1, "ones_like", ONES_LIKE)
 
 
 @export(v2="zeros_like")
 @elementwise
 def zeros_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
-    """Zeros in the shape (and dtype, unless given) of `input`."""
+    """A tensor of zeros with the shape of `input`, and its dtype unless `dtype` is given."""
     _no_layout(layout)
     return zeros_like(input, dtype, name)
 
@@ -400,7 +401,7 @@ def zeros_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout
 @export(v2="ones_like")
 @elementwise
 def ones_like_v2(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
-    """Ones in the shape (and dtype, unless given) of `input`."""
+    """A tensor of ones with the shape of `input`, and its dtype unless `dtype` is given."""
     _no_layout(layout)
     return ones_like(input, dtype, name)
 
@@ -441,8 +442,16 @@ def transpose_shape(x: Shape, perm: np.ndarray | None) -> Shape:
         if not -rank <= axis < rank:
             raise InvalidArgumentError(None, None, f"perm dim {axis} is out of range of input rank {rank}")
     if len({axis % rank for axis in perm.tolist()}) != rank:
-        return Shape((None,) * rank)  # an axis that is there twice is found when it runs
+        return Shape((None,) * rank)  # a repeated axis is reported at run time
     return Shape(x[int(axis)] for axis in perm)
+
+
+@TRANSPOSE.rows
+def transpose_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    order = rows.numbers(inputs[1])
+    if order is None or not inputs[0].stacked:
+        return None
+    return [TRANSPOSE(inputs[0].tensor, [0, *(order + 1).tolist()])]
 
 
 @TRANSPOSE.grad
@@ -488,13 +497,13 @@ def invert_permutation_kernel(x: torch.Tensor) -> torch.Tensor:
 
 @export("math.invert_permutation", v1="invert_permutation")
 def invert_permutation(x: Any, name: str | None = None) -> Tensor:
-    """The permutation that undoes `x`."""
+    """The inverse of the permutation `x`."""
     return INVERT_PERMUTATION(x, name=name)
 
 
 @export(v1="transpose")
 def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
-    """Dimensions in the order `perm`, or reversed; complex values conjugated if asked."""
+    """Permutes the dimensions into the order `perm`, or reverses them. With `conjugate`, complex values are conjugated."""
     with name_scope(name, "transpose", [a]) as scope:
         a = convert_to_tensor(a, name="a")
         definition = CONJUGATE_TRANSPOSE if conjugate and a.dtype.is_complex else TRANSPOSE
@@ -510,7 +519,7 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
 
 @export(v2="transpose")
 def transpose_v2(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
-    """Dimensions in the order `perm`, or reversed; complex values conjugated if asked."""
+    """Permutes the dimensions into the order `perm`, or reverses them. With `conjugate`, complex values are conjugated."""
     return transpose(a, perm, name, conjugate)
 
 
@@ -558,10 +567,10 @@ def expand_dims_grad(op: Operation, g: Tensor) -> Any:
 @export(v1="expand_dims")
 @dispatched
 def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
-    """`input` with a dimension of size 1 put in at `axis`.
+    """Inserts a dimension of size 1 at `axis`.
 
     Raises:
-        ValueError: neither or both of `axis` and its older name `dim`.
+        ValueError: both or neither of `axis` and its older name `dim` are given.
     """
     axis = _one_of("axis", axis, "dim", dim)
     if axis is None:
@@ -572,12 +581,12 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
 @export(v2="expand_dims")
 @dispatched
 def expand_dims_v2(input: Any, axis: Any, name: str | None = None) -> Tensor:
-    """`input` with a dimension of size 1 put in at `axis`."""
+    """Inserts a dimension of size 1 at `axis`."""
     return EXPAND_DIMS(input, axis, name=name)
 
 
 def _one_of(name: str, value: Any, older_name: str, older: Any) -> Any:
-    """An argument under its own or its older name."""
+    """The value of an argument that has a current and an older name."""
     if older is not None:
         if value is not None:
             raise ValueError(f"Cannot specify both '{name}' and '{older_name}'.")
@@ -623,6 +632,17 @@ def squeeze_shape(input: Shape, *, squeeze_dims: tuple[int, ...]) -> Shape:
     return Shape(size for i, size in enumerate(input.dims) if i not in dropped)
 
 
+@RESHAPE.rows
+@EXPAND_DIMS.rows
+@SQUEEZE.rows
+def reshape_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    """Reshapes rows of known size."""
+    size = op.outputs[0].static_shape
+    if not size.known or 0 in size or not inputs[0].stacked or any(each.stacked for each in inputs[1:]):
+        return None
+    return [reshape(inputs[0].tensor, [-1, *size])]
+
+
 @SQUEEZE.grad
 def squeeze_grad(op: Operation, g: Tensor) -> Tensor:
     return reshape(g, shape(op.inputs[0]))
@@ -630,14 +650,14 @@ def squeeze_grad(op: Operation, g: Tensor) -> Tensor:
 
 @export(v1="squeeze")
 def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
-    """`input` without its dimensions of size 1, or without those of `axis`."""
+    """Removes dimensions of size 1: those in `axis`, or all of them."""
     axis = _one_of("axis", axis, "squeeze_dims", squeeze_dims)
     return squeeze_v2(input, axis, name)
 
 
 @export(v2="squeeze")
 def squeeze_v2(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
-    """`input` without its dimensions of size 1, or without those of `axis`."""
+    """Removes dimensions of size 1: those in `axis`, or all of them."""
     if axis is None:
         axis = ()
     elif not isinstance(axis, (list, tuple)):

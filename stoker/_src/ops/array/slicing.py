@@ -1,4 +1,4 @@
-"""Slices: Slice, StridedSlice and its updates, and the brackets of Tensor."""
+"""Slices: Slice, StridedSlice and its updates, and `Tensor.__getitem__`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, shaping
 from stoker._src.ops.array.broadcasting import reduce_to_inputs
 from stoker._src.ops.array.constants import constant_of
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.handles import is_resource_variable
 from stoker._src.ops.support.movement import allocatable, element, itemsize, signed
 
@@ -80,9 +81,17 @@ def slice_shape(input: Shape, begin: np.ndarray | None, size: np.ndarray | None)
     return Shape(dims)
 
 
+@SLICE.rows
+def slice_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    begin, size = rows.numbers(inputs[1]), rows.numbers(inputs[2])
+    if begin is None or size is None or not inputs[0].stacked:
+        return None
+    return [SLICE(inputs[0].tensor, [0, *begin.tolist()], [-1, *size.tolist()])]
+
+
 @SLICE.grad
 def slice_grad(op: Operation, g: Any) -> Any:
-    # What was cut off is padded with zeros.
+    # The gradient is padded with zeros where the input was cut off.
     x, begin, _ = op.inputs
     kind = begin.dtype.base_dtype
     after = shaping.shape(x, out_type=kind) - shaping.shape(op.outputs[0], out_type=kind) - begin
@@ -91,7 +100,7 @@ def slice_grad(op: Operation, g: Any) -> Any:
 
 @export("slice")
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
-    """`size[i]` elements (all the rest for -1) from `begin[i]` on, along every dimension i."""
+    """Extracts `size[i]` elements (-1: all the rest) from `begin[i]` on along every dimension i."""
     return SLICE(input_, begin, size, name=name)
 
 
@@ -105,8 +114,8 @@ def index_of(
     begin: tuple[Any, ...], end: tuple[Any, ...], strides: tuple[Any, ...],
     begin_mask: int, end_mask: int, ellipsis_mask: int, new_axis_mask: int, shrink_axis_mask: int,
 ) -> tuple[tuple[Any, ...], bool]:  # fmt: skip
-    """The Python index (integers, slices, None, Ellipsis) that a StridedSlice's arguments spell, and whether it walks
-    backwards anywhere."""
+    """The Python index (integers, slices, None, Ellipsis) for a StridedSlice's arguments, and whether any slice runs
+    backwards."""
     if not len(begin) == len(end) == len(strides):
         raise InvalidArgumentError(
             None,
@@ -143,8 +152,8 @@ def index_of(
 
 
 def _forwards(items: tuple[Any, ...], shape: Any) -> tuple[tuple[Any, ...], list[int]]:
-    """The index with every backward slice turned round, and the dimensions of the result to flip (torch has no negative
-    strides)."""
+    """The index with every backward slice reversed, and the dimensions of the result to flip, because torch has no negative
+    strides."""
     used = sum(item is not None and item is not Ellipsis for item in items)
     resolved: list[Any] = []
     flips: list[int] = []
@@ -230,7 +239,7 @@ def strided_slice_shape(
     if given is None or input.dims is None:
         return UNKNOWN_SHAPE
     numbers = [[None] * len(given) if each is None else each.tolist() for each in known]
-    # Numbers that are not known stand as 0 or 1; `sure` keeps them from being believed.
+    # Unknown numbers are represented by 0 or 1; `sure` marks which numbers are real.
     parts = [tuple(int(i == 2) if each is None else int(each) for each in row) for i, row in enumerate(numbers)]
     items, _ = index_of(*parts, begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     sure = [
@@ -243,7 +252,7 @@ def strided_slice_shape(
 
 
 def _sliced_dims(dims: tuple[Dim, ...], items: tuple[Any, ...], sure: list[Any]) -> list[Dim]:
-    """The sizes that remain; `sure[i]` says whether all numbers of item i are known."""
+    """The sizes that remain. `sure[i]` says whether all numbers of item i are known."""
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > len(dims):
         raise _out_of_bounds(items, [0 if size is None else size for size in dims])
@@ -283,6 +292,19 @@ def _sliced_size(size: Dim, item: Any) -> Dim:
     return None
 
 
+@STRIDED_SLICE.rows
+def strided_slice_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    """Adds a leading item that takes all rows."""
+    bounds = [rows.numbers(each) for each in inputs[1:]]
+    if any(each is None for each in bounds) or not inputs[0].stacked:
+        return None
+    begin, end, strides = ([first, *each.tolist()] for first, each in zip((0, 0, 1), bounds) if each is not None)
+    masks = {name: 2 * value for name, value in op.attrs.items() if name.endswith("_mask")}
+    masks["begin_mask"] += 1
+    masks["end_mask"] += 1
+    return [STRIDED_SLICE(inputs[0].tensor, begin, end, strides, **masks)]
+
+
 @STRIDED_SLICE.grad
 def strided_slice_grad(op: Operation, g: Any) -> Any:
     x, begin, end, strides = op.inputs
@@ -298,7 +320,7 @@ STRIDED_SLICE_GRAD = _strided("StridedSliceGrad", f"(shape: host Index, {_BOUNDS
 
 
 def _write(target: Any, items: tuple[Any, ...], backwards: bool, value: Any, *, broadcast: bool = False) -> None:
-    """`target[items] = value`; with `broadcast` the value may be repeated over the slice, else only a single element."""
+    """Sets `target[items] = value`. With `broadcast`, any value may be broadcast to the slice, else only a single element."""
     try:
         if isinstance(target, np.ndarray):
             place, wanted = target[items].shape if isinstance(target[items], np.ndarray) else (), value.shape
@@ -328,7 +350,7 @@ def _write(target: Any, items: tuple[Any, ...], backwards: bool, value: Any, *, 
 
 
 def _spread(place: Any, value: Any) -> Any:
-    """`value` in the shape of the slice it is for: repeated, without leading dimensions of 1 that are too many."""
+    """Broadcasts `value` to the shape of its slice and drops surplus leading dimensions of size 1."""
     sizes = value.shape[max(0, value.ndim - len(place)) :]
     repeats = all(size in (1, wanted) for size, wanted in zip(reversed(sizes), reversed(place)))
     if not repeats or any(size != 1 for size in value.shape[: value.ndim - len(sizes)]):
@@ -437,12 +459,12 @@ def strided_slice_assign_shape(ref: Shape, begin: Shape, end: Shape, strides: Sh
 
 
 def _partial_sizes(op: Operation) -> np.ndarray | None:
-    """A slice of a vector of sizes, with None for those that are not known; None when nothing can be said."""
+    """A slice of a size vector, with None for unknown sizes; None if nothing is known."""
     source = op._inputs[0]
     if source.dtype.base_dtype not in INDEX or source.static_shape.rank != 1:
         return None
     if source.op.type == "StridedSlice" and source.op._inputs[0].op.type == "StridedSlice":
-        return None  # a chain of slices says little and would be walked again and again
+        return None  # a chain of slices gives little information and would be walked repeatedly
     bounds = [constant_value(tensor) for tensor in op._inputs[1:4]]
     if any(each is None for each in bounds):
         return None
@@ -471,7 +493,7 @@ def sliced_value(op: Operation) -> np.ndarray | None:
 
 
 def _constant_slice(op: Operation) -> np.ndarray | None:
-    """A slice of a constant that is no vector of sizes."""
+    """A slice of a constant that is not a size vector."""
     if any(tensor.op.type != "Const" for tensor in op._inputs):
         return None
     array_, *bounds = (tensor.op.attrs["value"] for tensor in op._inputs)
@@ -510,9 +532,9 @@ def strided_slice(
     var: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The part of `input_` that Python's `input_[begin:end:strides]` would take, with masks for what is left out.
+    """Extracts the slice `input_[begin:end:strides]`. Bits of the masks mark bounds to ignore, new axes and dropped axes.
 
-    With `var`, a variable whose value `input_` is, the result has a method `assign` that writes to the slice.
+    With `var`, the variable that `input_` was read from, the result has a method `assign` that writes to the slice.
     """
     if strides is None:
         strides = shaping.ones_like(begin)
@@ -533,7 +555,7 @@ def _slice_assignment(
     var: Any, begin: Any, end: Any, strides: Any, masks: dict[str, int], slice_name: str | None
 ) -> Any:
     def assign(value: Any, name: str | None = None) -> Any:
-        """Writes `value` to this slice of the variable; the variable's new value."""
+        """Assigns `value` to this slice of the variable and returns the variable's updated value."""
         if name is None and slice_name is not None:
             name = f"{slice_name}_assign"
         as_slice = getattr(var, "_strided_slice_assign", None)
@@ -555,7 +577,7 @@ _WRONG_INDEX = "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None
 
 
 def _bound(index: Any) -> Any:
-    """An index as a plain integer, or as the scalar tensor it is.
+    """An index as a Python integer or a scalar tensor.
 
     Raises:
         TypeError: it is neither.
@@ -589,7 +611,7 @@ def _is_mask(key: Any) -> bool:
 
 
 def slice_helper(tensor: Any, key: Any, var: Any = None) -> Any:
-    """`tensor[key]`: integers, slices, None, Ellipsis and scalar integer tensors, or one boolean mask.
+    """Implements `tensor[key]`: integers, slices, None, Ellipsis and scalar integer tensors, or one boolean mask.
 
     Raises:
         TypeError: an index of another kind.

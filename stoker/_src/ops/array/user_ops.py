@@ -1,4 +1,4 @@
-"""`tf.user_ops`: the example op that TensorFlow shows people how to write their own with."""
+"""`tf.user_ops`: TensorFlow's example of a user-defined op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values passed on once they are checked: ensure_shape, check_numerics."""
+"""Checks that pass a value through: ensure_shape and check_numerics."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from stoker._src.ops.support.dispatching import elementwise
 
 
 def static_axis(x: Tensor, axis: int) -> int:
-    """`axis` of a tensor of known rank, counted from the front.
+    """`axis` of a tensor of known rank as a non-negative number.
 
     Raises:
-        ValueError: there is no such axis (InvalidArgumentError in eager mode).
+        ValueError: the axis is out of range (InvalidArgumentError in eager mode).
     """
     try:
         return x.static_shape.normalize_axis(axis)
@@ -56,7 +56,7 @@ def ensure_shape_grad(op: Operation, g: Tensor) -> Tensor:
 
 @export("ensure_shape")
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
-    """`x`, which has `shape` (None for unknown sizes): statically from here on, and checked in every run."""
+    """Sets the static shape of `x` and checks it in every run. Unknown sizes in `shape` are None."""
     return ENSURE_SHAPE(convert_to_tensor(x), shape=as_shape(shape), name=name)
 
 
@@ -95,7 +95,7 @@ def _with_gradient(definition: OpDefinition) -> None:
 
     @definition.grad
     def gradient(op: Operation, g: Tensor) -> Tensor:
-        # A gradient that is not finite is reported where it first appears.
+        # The gradient is checked too, so that a non-finite gradient is reported where it first appears.
         text = f"Not a number (NaN) or infinity (Inf) values detected in gradient. {op.attr('message')}"
         return definition(g, message=text)
 
@@ -107,5 +107,5 @@ _with_gradient(CHECK_NUMERICS_V2)
 @export("debugging.check_numerics", v1="check_numerics")
 @elementwise
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
-    """`tensor`, which must be finite: a run in which it is not raises InvalidArgumentError with `message`."""
+    """Returns `tensor` if all elements are finite, else raises InvalidArgumentError with `message`."""
     return CHECK_NUMERICS(tensor, message=message, name=name)

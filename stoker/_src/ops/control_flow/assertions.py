@@ -31,19 +31,19 @@ def assert_kernel(condition: bool, data: list[Any], *, summarize: int) -> None:
 
 
 def summary(array: np.ndarray, limit: int) -> str:
-    """The first `limit` elements (all for -1), a bracket round each row but the outermost; surrogates for what is no UTF-8."""
+    """The first `limit` elements (all for -1), with brackets around each row except the outermost. Invalid UTF-8 becomes surrogates."""
     array = np.asarray(array)
     if np.iscomplexobj(array):
         return question_marks(array.size, limit)
     count = array.size if limit < 0 else min(limit, array.size)
-    if not array.size or (limit == 0 and array.dtype == np.bool_):  # TensorFlow leaves out the dots of booleans
+    if not array.size or (limit == 0 and array.dtype == np.bool_):  # TensorFlow omits the dots for booleans
         return ""
     flat = [_text(item) for item in array.reshape(-1)[:count]]
     return _rows(flat, array.shape, 0)[0] + ("..." if array.size > count else "")
 
 
 def _rows(flat: list[str], shape: tuple[int, ...], at: int) -> tuple[str, int]:
-    """The elements of `flat` from `at` on as an array of `shape` shows them, and where the next one starts."""
+    """Formats the elements of `flat` from `at` on as an array of `shape`. Also returns the position after them."""
     if len(shape) <= 1:
         end = at + (shape[0] if shape else 1)
         return " ".join(flat[at:end]), end
@@ -68,7 +68,7 @@ def _text(item: Any) -> str:
 
 
 def _listed(value: Any, limit: int) -> str:
-    """As `Assert` shows data in eager mode: Python's own forms with commas between them."""
+    """Formats data as `Assert` does in eager mode: Python's representations, separated by commas."""
     array = np.asarray(value, dtype=object if isinstance(value, bytes) else None)
     if array.ndim == 0:
         return str(array[()])
@@ -79,14 +79,14 @@ def _listed(value: Any, limit: int) -> str:
 
 @export("debugging.Assert", "Assert")
 def assert_op(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> Any:
-    """Fails with InvalidArgumentError, showing `data`, unless `condition` is true.
+    """Raises InvalidArgumentError with `data` unless `condition` is true.
 
-    In graph mode an op that checks when it runs (make others wait for it); in eager mode it checks at once and returns None.
+    In graph mode, returns an op that checks when it runs; use it as a control dependency. In eager mode, checks at once and returns None.
 
     Args:
         condition: a scalar bool.
-        data: tensors to show.
-        summarize: how many elements of each to show: 3 by default, -1 for all.
+        data: tensors to show in the message.
+        summarize: how many elements of each tensor to show: 3 by default, -1 for all.
         name: the name of the op.
     """
     if context.executing_eagerly():
@@ -103,6 +103,6 @@ def assert_op(condition: Any, data: Any, summarize: int | None = None, name: str
         if condition.static_shape.rank not in (None, 0):
             raise ValueError(f"Shape must be rank 0 but is {condition.shape}: the condition of an assertion")
         tensors = [convert_to_tensor(item) for item in data]
-        # As in TensorFlow, a text or a number is a constant twice: one to see its dtype, one as the input of the node.
+        # As in TensorFlow, a string or number becomes a constant twice: once to find its dtype, once as the input of the node.
         plain = all(tensor.dtype in (dtypes.string, dtypes.int32) for tensor in tensors)
         return ASSERT(condition, list(data) if plain else tensors, summarize=summarize, name="Assert")

@@ -1,6 +1,6 @@
-"""`cond`, `case`, `switch_case` and `while_loop`: Python functions traced into bodies of If, Case and While ops.
+"""`cond`, `case`, `switch_case` and `while_loop`: Python functions are traced into the bodies of If, Case and While ops.
 
-In eager mode they are ordinary Python control flow.
+In eager mode these functions use ordinary Python control flow.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from stoker._src.ops.math import arithmetic, comparison
 
 
 class Traced:
-    """What a Python function returned while it was traced: a structure, and its tensors in the body."""
+    """The result of tracing a Python function: the returned structure, and its tensors in the body."""
 
     def __init__(self, graph: FuncGraph, structure: Any, tensors: list[Tensor | None]) -> None:
         self.graph = graph
@@ -49,7 +49,7 @@ class Traced:
 
 
 def control_outputs(graph: FuncGraph) -> list[Operation]:
-    """The ops of a body that run whatever is returned, chained in their order of creation."""
+    """The ops of a body that run whatever is returned, chained in creation order."""
     if not graph.automatic:
         return []
     ops = graph.stateful_ops()
@@ -60,7 +60,7 @@ def control_outputs(graph: FuncGraph) -> list[Operation]:
 
 
 def trace(graph: FuncGraph, function: Callable[..., Any], args: Any = (), op_result: Any = None) -> Traced:
-    """Calls `function` in `graph`. Operations it returns become `op_result` (a tensor), waiting for them."""
+    """Calls `function` in `graph`. Each returned operation is replaced by `op_result`, a tensor that waits for it."""
     with graph.as_default():
         structure = function(*args)
         tensors: list[Tensor | None] = []
@@ -84,7 +84,7 @@ def trace(graph: FuncGraph, function: Callable[..., Any], args: Any = (), op_res
 
 
 def _with_captures(bodies: list[Traced]) -> tuple[list[Any], list[list[Tensor]]]:
-    """What the bodies capture, taken together, and for each body its inputs that stand for it."""
+    """The union of the bodies' captures, and for each body the inputs that represent them."""
     passed: dict[int, Any] = {}
     for body in bodies:
         for value in body.graph.external_captures:
@@ -113,21 +113,21 @@ def cond(
     fn1: Any = None,
     fn2: Any = None,
 ) -> Any:
-    """What `true_fn` returns if `pred` is true, else what `false_fn` returns; only one of them runs.
+    """Returns the result of `true_fn()` if `pred` is true, else that of `false_fn()`. Only one of them runs.
 
-    Both are traced, and must return the same structure of the same dtypes. A list of one element is returned as that element
-    unless `strict`.
+    Both functions are traced, and must return the same structure with the same dtypes. A list of one element is returned as that
+    element unless `strict` is set.
 
     Args:
         pred: a scalar bool tensor.
         true_fn, false_fn: functions without arguments.
-        strict: return lists of one element as lists.
+        strict: whether to return lists of one element as lists.
         name: the name of the op ("cond").
         fn1, fn2: older names of `true_fn` and `false_fn`.
 
     Raises:
-        TypeError: arguments of the wrong kind.
-        ValueError: branches that return different things.
+        TypeError: an argument has the wrong type.
+        ValueError: the branches return different structures or dtypes.
     """
     if fn1 is not None:
         if true_fn is not None:
@@ -142,7 +142,7 @@ def cond(
 
 @export(v2="cond")
 def cond_v2(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
-    """What `true_fn` returns if `pred` is true, else what `false_fn` returns; only one of them runs."""
+    """Returns the result of `true_fn()` if `pred` is true, else that of `false_fn()`. Only one of them runs."""
     return _cond(pred, true_fn, false_fn, name)
 
 
@@ -178,7 +178,7 @@ def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str | None, mismatch: ty
 
 
 def _called(branching: Callable[..., Any], chooser: Any, bodies: list[Traced], scope: str) -> Any:
-    """What the chosen one of `bodies` returns, by a node named `scope`."""
+    """The results of the selected body, computed by a node named `scope`."""
     passed, captured = _with_captures(bodies)
     functions = [_branch(body, inputs) for body, inputs in zip(bodies, captured)]
     with control_dependencies(_waits(bodies)):
@@ -186,7 +186,7 @@ def _called(branching: Callable[..., Any], chooser: Any, bodies: list[Traced], s
         for body in bodies:
             for item in body.graph.get_collection(GraphKeys.UPDATE_OPS):
                 update = item if isinstance(item, Operation) else item.op
-                if update.graph is body.graph and not body.graph.automatic:  # where all updates run anyway
+                if update.graph is body.graph and not body.graph.automatic:  # in automatic mode all updates run anyway
                     _lift_update(update, body, branching, chooser, bodies, passed, captured)
     return _packed(bodies[0], results)
 
@@ -200,7 +200,7 @@ def _lift_update(
     passed: list[Any],
     captured: list[list[Tensor]],
 ) -> None:
-    """An op that runs an update of a branch, alone, where the branch is chosen: the program decides when to run it."""
+    """An op that runs only an update of a branch, if the branch is selected. The program decides when to run it."""
     functions = [
         Function(unique_function_name(body.graph.name), body.graph, inputs, [], [update] if body is owner else [])
         for body, inputs in zip(bodies, captured)
@@ -223,7 +223,7 @@ def _packed(body: Traced, results: Any) -> Any:
 
 
 def _check_branches(bodies: list[Traced], rule: str, labels: Any, mismatch: type[Exception] = TypeError) -> None:
-    """Raises `mismatch` (1.x and 2.x differ) where the branches return different things."""
+    """Raises `mismatch` (which differs between 1.x and 2.x) if the branches return different structures or dtypes."""
     first = bodies[0]
     for other, label in zip(bodies[1:], labels[1:]):
         try:
@@ -249,18 +249,18 @@ def _check_branches(bodies: list[Traced], rule: str, labels: Any, mismatch: type
 def case(
     pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False, name: str = "case"
 ) -> Any:
-    """The result of the first function whose predicate is true, else of `default`.
+    """Returns the result of the first function whose predicate is true, else that of `default`.
 
     Args:
-        pred_fn_pairs: a list of (scalar bool tensor, function), or a dict (whose order, in graph mode, is that of names).
-        default: the function for when no predicate is true; without it the last one runs, after an assertion.
-        exclusive: fail if more than one predicate is true.
-        strict: return lists of one element as lists.
+        pred_fn_pairs: a list of (scalar bool tensor, function), or a dict. In graph mode, a dict is sorted by tensor name.
+        default: the function to call if no predicate is true. Without it, the last function runs after an assertion.
+        exclusive: whether to fail if more than one predicate is true.
+        strict: whether to return lists of one element as lists.
         name: the name scope.
 
     Raises:
-        TypeError: pairs that are none.
-        ValueError: no pairs, or functions that return different things.
+        TypeError: an entry is not a pair of a predicate and a function.
+        ValueError: there are no pairs, or the functions return different structures or dtypes.
     """
     return _case(pred_fn_pairs, default, exclusive, strict, name, ValueError)
 
@@ -269,7 +269,7 @@ def case(
 def case_v2(
     pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False, name: str = "case"
 ) -> Any:
-    """The result of the first function whose predicate is true, else of `default`; see the 1.x form."""
+    """Returns the result of the first function whose predicate is true, else that of `default`. See the 1.x form."""
     return _case(pred_fn_pairs, default, exclusive, strict, name, TypeError)
 
 
@@ -338,7 +338,7 @@ def _at_least_one(preds: list[Tensor]) -> Any:
 
 
 def _chain(preds: list[Tensor], functions: list[Any], default: Any, mismatch: type[Exception]) -> Any:
-    """Nested conds: the first predicate is the outermost."""
+    """Nested conds, with the first predicate outermost."""
     result = default
     for position, (pred, function) in enumerate(reversed(list(zip(preds, functions)))):
         label = "cond" if position == len(preds) - 1 else f"cond_{len(preds) - 1 - position}"
@@ -348,17 +348,17 @@ def _chain(preds: list[Tensor], functions: list[Any], default: Any, mismatch: ty
 
 @export("switch_case")
 def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: str = "switch_case") -> Any:
-    """What the function at `branch_index` returns; `default` (or else the last one) when there is none.
+    """Returns the result of the function at `branch_index`. Out of range, `default` (or the last function) is called.
 
     Args:
         branch_index: a scalar int32 tensor.
         branch_fns: a list of functions, a list of (int, function), or a dict from int to function.
-        default: a function.
+        default: the function for other indices.
         name: the name of the op.
 
     Raises:
-        TypeError: branches that are no functions, or return different things.
-        ValueError: keys that are not 0, 1, 2, ... or come twice.
+        TypeError: a branch is not a function, or the branches return different structures or dtypes.
+        ValueError: the keys are not 0, 1, 2, ..., or are repeated.
     """
     if not isinstance(branch_index, Tensor):
         raise TypeError(f"'branch_index' must be a Tensor, got {type(branch_index)}")
@@ -420,22 +420,22 @@ def while_loop(
     maximum_iterations: Any = None,
     return_same_structure: bool = False,
 ) -> Any:
-    """Runs `body` while `cond` is true, starting from `loop_vars`; returns their last values.
+    """Runs `body` while `cond` is true, starting from `loop_vars`. Returns the final loop variables.
 
     Args:
-        cond: from loop variables to a scalar bool tensor.
-        body: from loop variables to new ones, in the same structure.
+        cond: a function from the loop variables to a scalar bool tensor.
+        body: a function from the loop variables to their next values, in the same structure.
         loop_vars: a structure of tensors (and TensorArrays).
-        shape_invariants: for each loop variable a shape (or TensorSpec) that it keeps, with None where it changes.
-        parallel_iterations: recorded in the graph; iterations run one after the other.
-        back_prop: False makes gradients stop at the loop.
-        swap_memory: no effect; values that the gradient needs stay where they are.
+        shape_invariants: for each loop variable, a shape (or TensorSpec) that holds in every iteration, with None for sizes that change.
+        parallel_iterations: recorded in the graph; iterations run sequentially.
+        back_prop: if False, gradients stop at the loop.
+        swap_memory: has no effect.
         name: the name of the op ("while").
-        maximum_iterations: a limit on the number of iterations.
-        return_same_structure: return a list of one variable as a list.
+        maximum_iterations: the maximum number of iterations.
+        return_same_structure: whether to return a list of one variable as a list.
 
     Raises:
-        TypeError, ValueError: arguments or results of `body` that do not fit.
+        TypeError, ValueError: the arguments or the results of `body` do not match.
     """
     del swap_memory
     return _while_loop(
@@ -463,7 +463,7 @@ def while_loop_v2(
     maximum_iterations: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Runs `body` while `cond` is true, starting from `loop_vars`; returns their last values in the same structure."""
+    """Runs `body` while `cond` is true, starting from `loop_vars`. Returns the final loop variables in the same structure."""
     del swap_memory
     return _while_loop(
         cond, body, loop_vars, shape_invariants, parallel_iterations, back_prop, name, maximum_iterations, True
@@ -504,7 +504,7 @@ def _while_loop(
 
 
 def _eager_loop(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any, same_structure: bool) -> Any:
-    """The loop as Python runs it; returns what `body` returned last, in its own structure unless `same_structure`."""
+    """Runs the loop in Python. Returns the last result of `body`, in its own structure unless `same_structure` is set."""
     limit = None if maximum_iterations is None else convert_to_tensor(maximum_iterations)
     if limit is not None and limit.static_shape.rank:
         raise ValueError(f"'maximum_iterations' must be a scalar. Received shape: {limit.shape}")
@@ -531,7 +531,7 @@ def _eager_loop(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any, s
 
 
 class _Loop:
-    """One `while_loop` being built. Loop variables of the op: a counter, the limit, the program's own, captures."""
+    """A `while_loop` under construction. The op's loop variables are a counter, the limit, the user's variables, and captures."""
 
     following: Tensor  # the counter after one more iteration
 
@@ -621,7 +621,9 @@ class _Loop:
             if result.static_shape.rank not in (0, None):
                 raise ValueError(f"cond must return a boolean scalar tensor, found shape {result.shape}.")
             if result.static_shape.rank is None:
-                result = shaping.reshape(result, [])  # or the loop would never end, where there are several
+                result = shaping.reshape(
+                    result, []
+                )  # a condition with several elements would otherwise never end the loop
             if self.limited:
                 result = comparison.logical_and(comparison.LESS(counter, limit), result)
             return result
@@ -682,12 +684,12 @@ class _Loop:
         packed = nest.pack_sequence_as(self.structure, results, expand_composites=True)
         for done, after in zip(nest.flatten(packed), nest.flatten(self.body.structure)):
             if isinstance(done, tensor_array.TensorArray):
-                done._static = after._static  # the shape of the elements may only become known where they are written
+                done._static = after._static  # the element shape may become known only when elements are written
         return packed if same_structure or len(packed) != 1 else packed[0]
 
 
 def _sparse_shapes(dense_shape: Shape) -> list[Shape]:
-    """What a sparse tensor's parts keep when its invariant is the shape of its vector of sizes."""
+    """The invariants of a sparse tensor's components, given the shape of its `dense_shape` vector."""
     if dense_shape.rank not in (1, None):
         raise ValueError(
             f"Expected a shape with 1 dimension. Obtained: {TensorShape(dense_shape)} which has {dense_shape.rank} dimensions."
@@ -708,12 +710,12 @@ def _invariant(leaf: Any) -> Any:
 
 
 def _shapes_like(structure: Any, invariants: Any) -> list[Any]:
-    """Shapes given as lists of sizes would flatten into their sizes: they are read along the structure instead."""
+    """Flattens shapes along the structure. Otherwise shapes given as lists of sizes would be flattened themselves."""
     return nest.flatten_up_to(structure, invariants, check_types=False)
 
 
 def holds(invariant: Shape, shape: Shape) -> bool:
-    """Whether every tensor of `shape` is of shape `invariant`."""
+    """Whether every tensor of shape `shape` also satisfies `invariant`."""
     if invariant.dims is None:
         return True
     if shape.dims is None or len(shape.dims) != len(invariant.dims):

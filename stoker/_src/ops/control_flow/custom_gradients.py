@@ -1,4 +1,4 @@
-"""`custom_gradient` and what is built from it: functions whose gradient the program gives itself."""
+"""`custom_gradient` and functions built on it: the user supplies the gradient."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _number = itertools.count()
 
 
 class _VariableWatch:
-    """Stands among the tapes to see which variables a function reads."""
+    """Acts as a tape to record which variables a function reads."""
 
     def __init__(self) -> None:
         self.variables: dict[int, Any] = {}
@@ -40,7 +40,7 @@ class _VariableWatch:
 
 
 class _Record:
-    """What a tape keeps of a call in eager mode."""
+    """What a tape records of a call in eager mode."""
 
     def __init__(self, inputs: list[Any], outputs: list[Any], backward: Callable[..., Any]) -> None:
         self._inputs, self.outputs, self.backward = inputs, outputs, backward
@@ -49,16 +49,16 @@ class _Record:
 
 @export("custom_gradient")
 def custom_gradient(f: Any = None) -> Any:
-    """Decorator for a function that returns `(result, grad_fn)`: `grad_fn` takes the gradients of the results.
+    """Decorator for a function that returns `(result, grad_fn)`, where `grad_fn` computes the gradient.
 
-    `grad_fn(*dresults)` returns one gradient for each argument. When the function reads trainable variables, `grad_fn` must
-    take `variables=` and return `(gradients of arguments, gradients of variables)`.
+    `grad_fn(*dresults)` takes the gradients of the results and returns one gradient per argument. If the function reads
+    trainable variables, `grad_fn` must accept `variables=` and return `(gradients of arguments, gradients of variables)`.
 
     Args:
-        f: the function; it takes tensors by position, and anything by keyword.
+        f: the function. It takes tensors by position, and any values by keyword.
 
     Raises:
-        TypeError: variables are read and `grad_fn` does not take them.
+        TypeError: the function reads variables, and `grad_fn` does not accept them.
         ValueError: `grad_fn` returns the wrong number of gradients.
     """
     if f is None:
@@ -115,7 +115,7 @@ class _Call:
             )
 
     def backward(self, *grads: Any) -> list[Any]:
-        """The gradients of arguments and variables from those of the results."""
+        """The gradients of arguments and variables, given those of the results."""
         if self.variables:
             found, of_variables = self.grad_fn(*grads, variables=self.variables)
             if len(of_variables) != len(self.variables):
@@ -132,7 +132,7 @@ class _Call:
         return [*flat, *of_variables]
 
     def _recorded(self, outputs: list[Any], inputs: list[Any]) -> list[Any]:
-        # A result that is an argument itself would be the same tensor to the tape.
+        # A result that is also an argument would be the same tensor to the tape.
         with no_tapes():
             outputs = [shaping.identity(tensor) for tensor in outputs]
         record = _Record(inputs, outputs, lambda *grads: self.backward(*_filled(grads, outputs)))
@@ -169,10 +169,10 @@ def _handle(variable: Any) -> Any:
 
 @export("grad_pass_through")
 def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that computes `f` and whose gradient is that of the identity.
+    """Wraps `f` so that its gradient is that of the identity.
 
     Raises:
-        ValueError: `f` is called with other than one tensor.
+        ValueError: `f` is not called with exactly one tensor.
     """
 
     @custom_gradient
@@ -189,7 +189,7 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
 
 @export("recompute_grad")
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that computes `f`, and computes it again for its gradient, so that nothing inside is kept meanwhile."""
+    """Wraps `f` so that it is computed again for its gradient, and no intermediate values are kept."""
 
     @custom_gradient
     def inner(*args: Any, **kwargs: Any) -> Any:

@@ -1,7 +1,7 @@
 """The `assert_*` family: checks of values, ranks and types.
 
-What is known when the check is made is checked then; otherwise a graph gets an Assert op (to be made a control
-dependency), and eager mode checks at once and returns None. Pairs are compared element by element with broadcasting.
+A check with statically known values is made at once. Otherwise a graph gets an Assert op (use it as a control
+dependency). Eager mode checks at once and returns None. Pairs are compared element by element with broadcasting.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from stoker._src.ops.math import comparison, reductions, unary_functions
 
 
 def tensor_label(tensor: Any) -> str:
-    """How messages call a tensor: by name, or in eager mode by what it is."""
+    """How error messages refer to a tensor: by its name, or in eager mode by its value."""
     if context.executing_eagerly():
         return f"shape={tuple(tensor.static_shape)} dtype={tensor.dtype.name}"
     return tensor.name
@@ -41,7 +41,7 @@ def _prefix(message: str | None) -> str:
 
 
 def _static_text(data: list[Any]) -> str:
-    """The data of a check that fails when it is made: text as it is, tensors as NumPy prints them."""
+    """Formats the data of a check that fails statically: text unchanged, tensors as NumPy prints them."""
     lines = []
     for item in data:
         if isinstance(item, str):
@@ -104,7 +104,9 @@ def _pairwise(
                 f"y ({y.name}) = ",
                 y,
             ]
-        condition = reductions.reduce_all(compare(x, y))  # first: it refuses dtypes that cannot be compared
+        condition = reductions.reduce_all(
+            compare(x, y)
+        )  # evaluated first, because it refuses dtypes that cannot be compared
         x_known, y_known = constant_value(x), constant_value(y)
         if x_known is not None and y_known is not None and not np.all(statically(x_known, y_known)):
             raise InvalidArgumentError(None, None, _static_text(data))
@@ -114,7 +116,7 @@ def _pairwise(
 def _define_pair(
     suffix: str, symbol: str, compare: Any, statically: Any, meaning: str, v2_names: tuple[str, ...]
 ) -> Any:
-    """The 1.x and 2.x forms of one comparison."""
+    """Makes the 1.x and 2.x forms of one comparison."""
     default = f"assert_{suffix}"
 
     def v1(
@@ -126,7 +128,7 @@ def _define_pair(
         name: str | None = None,
     ) -> Any:
         if suffix == "equal" and not context.executing_eagerly():
-            with name_scope(name, default, None):  # TensorFlow takes this name, too, and the check gets the next one
+            with name_scope(name, default, None):  # TensorFlow uses this name as well, so the check gets the next one
                 if x is y:
                     return grouping.no_op(name="NoOp")
         return _pairwise(symbol, compare, statically, default, x, y, data, summarize, message, name)
@@ -193,13 +195,13 @@ def assert_near(
 
     Args:
         x: floating point or complex.
-        y: of the same dtype.
-        rtol: relative tolerance; ten times the dtype's epsilon unless given.
-        atol: absolute tolerance; the same default.
-        data: what to show instead of x and y.
-        summarize: how many elements of each to show.
-        message: text to begin with.
-        name: prefix of the ops' names.
+        y: a tensor of the same dtype.
+        rtol: relative tolerance; by default ten times the dtype's epsilon.
+        atol: absolute tolerance; by default ten times the dtype's epsilon.
+        data: tensors to show instead of x and y.
+        summarize: how many elements of each tensor to show.
+        message: a prefix for the error message.
+        name: a prefix for the names of the ops.
     """
     with name_scope(name, "assert_near", [x, y]):
         x = convert_to_tensor(x, name="x")
@@ -312,7 +314,7 @@ def _rank_check(
     message: str | None,
     name: str | None,
 ) -> Any:
-    """`words` come before the wanted ranks in messages; one rank is shown plainly, several as a tuple."""
+    """`words` precede the expected ranks in messages. A single rank is shown plainly, several as a tuple."""
     with name_scope(name, default_name, [x, *ranks]):
         if not isinstance(x, SparseTensor):
             x = convert_to_tensor(x, name="x")
@@ -362,7 +364,7 @@ def assert_rank(
     """Asserts that x has `rank` dimensions.
 
     Raises:
-        ValueError: it is known to have another rank.
+        ValueError: the static rank differs.
     """
     return _rank_check(
         "assert_rank", "rank", lambda found, ranks: found == ranks[0],
@@ -388,7 +390,7 @@ def assert_rank_at_least(
     """Asserts that x has `rank` dimensions or more.
 
     Raises:
-        ValueError: it is known to have fewer.
+        ValueError: the static rank is smaller.
     """
     return _rank_check(
         "assert_rank_at_least", "rank at least", lambda found, ranks: found >= ranks[0],
@@ -414,7 +416,7 @@ def assert_rank_in(
     """Asserts that the number of dimensions of x is among `ranks`.
 
     Raises:
-        ValueError: it is known not to be.
+        ValueError: the static rank is not among them.
     """
     return _rank_check(
         "assert_rank_in", "rank in", lambda found, ranks: found in ranks, _any_equal,
@@ -430,10 +432,10 @@ def assert_rank_in_v2(x: Any, ranks: Any, message: str | None = None, name: str 
 
 @export(v1=("assert_scalar", "debugging.assert_scalar"))
 def assert_scalar(tensor: Any, name: str | None = None, message: str | None = None) -> Any:
-    """The tensor, which must be known to be a scalar.
+    """Returns the tensor if it is statically known to be a scalar.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it is not a scalar.
     """
     with name_scope(name, "assert_scalar", [tensor]) as scope:
         tensor = convert_to_tensor(tensor, name=scope or None)
@@ -445,7 +447,7 @@ def assert_scalar(tensor: Any, name: str | None = None, message: str | None = No
 
 @export(v2="debugging.assert_scalar")
 def assert_scalar_v2(tensor: Any, message: str | None = None, name: str | None = None) -> None:
-    """Raises ValueError unless the tensor is known to be a scalar."""
+    """Raises ValueError unless the tensor is statically known to be a scalar."""
     assert_scalar(tensor, name, message)
 
 
@@ -461,7 +463,7 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
     """Asserts that x has an integer dtype.
 
     Raises:
-        TypeError: it has another.
+        TypeError: x has another dtype.
     """
     with name_scope(name, "assert_integer", [x]):
         x = convert_to_tensor(x, name="x")
@@ -481,10 +483,10 @@ def assert_integer_v2(x: Any, message: str | None = None, name: str | None = Non
 
 @export(v1=("assert_type", "debugging.assert_type"))
 def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> Any:
-    """Asserts that the tensor has a dtype.
+    """Asserts that the tensor has the dtype `tf_type`.
 
     Raises:
-        TypeError: it has another, or `tf_type` is none.
+        TypeError: the tensor has another dtype, or `tf_type` is not a dtype.
     """
     wanted = as_dtype(tf_type)
     with name_scope(name, "assert_type", [tensor]):
@@ -512,10 +514,10 @@ def _shown(tensor: Any) -> str:
 
 @export("debugging.assert_same_float_dtype", v1="assert_same_float_dtype")
 def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
-    """The one floating point dtype of all tensors (and `dtype`, where given); float32 when there are none.
+    """The common floating point dtype of all tensors (and `dtype`, if given); float32 if there are none.
 
     Raises:
-        ValueError: they differ, or it is no floating point type.
+        ValueError: the dtypes differ or are not floating point.
     """
     first = None
     common = None if dtype is None else as_dtype(dtype).base_dtype
@@ -539,7 +541,7 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
 
 @export("debugging.is_numeric_tensor", v1="is_numeric_tensor")
 def is_numeric_tensor(tensor: Any) -> bool:
-    """Whether it is a tensor of numbers."""
+    """Whether the argument is a tensor with a numeric dtype."""
     if not isinstance(tensor, (Tensor, SparseTensor)) and not hasattr(tensor, "static_shape"):
         return False
     dtype = tensor.dtype.base_dtype
@@ -548,7 +550,7 @@ def is_numeric_tensor(tensor: Any) -> bool:
 
 @export("debugging.assert_proper_iterable", v1="assert_proper_iterable")
 def assert_proper_iterable(values: Any) -> None:
-    """Raises TypeError unless `values` is a real iterable: not a tensor, an array or text, though one may iterate those."""
+    """Raises TypeError unless `values` is an iterable other than a tensor, an array or a string."""
     improper = (Tensor, SparseTensor, np.ndarray, str, bytes)
     if isinstance(values, improper):
         raise TypeError(f'Expected argument "values" to be a "proper" iterable.  Found: {type(values)}')
@@ -561,10 +563,10 @@ def assert_proper_iterable(values: Any) -> None:
 
 @export(v2="debugging.assert_all_finite")
 def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
-    """`x`, in a run of which all elements must be finite.
+    """Returns `x`, and asserts that all of its elements are finite.
 
     Raises:
-        InvalidArgumentError: (in the run) an element is NaN or infinite; the text begins with `message`.
+        InvalidArgumentError: (when it runs) an element is NaN or infinite. The text begins with `message`.
     """
     with name_scope(name, "VerifyFinite", [x]):
         x = convert_to_tensor(x, name="x")
@@ -579,10 +581,10 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
 def verify_tensor_all_finite(
     t: Any = None, msg: str | None = None, name: str | None = None, x: Any = None, message: str | None = None
 ) -> Tensor:
-    """`x` (in 1.x `t`), in a run of which all elements must be finite.
+    """Returns `x` (`t` in 1.x), and asserts that all of its elements are finite.
 
     Raises:
-        ValueError: both spellings of an argument.
+        ValueError: an argument is given under both of its names.
     """
     if t is not None and x is not None:
         raise ValueError("Cannot specify both 't' and 'x'.")
@@ -593,10 +595,10 @@ def verify_tensor_all_finite(
 
 @export(v1="add_check_numerics_ops")
 def add_check_numerics_ops() -> Any:
-    """An op that checks every half, float and double tensor that the graph has now.
+    """Returns an op that checks all half, float and double tensors in the graph for NaN and infinity.
 
     Raises:
-        RuntimeError: in eager mode; or the graph has control flow.
+        RuntimeError: in eager mode, or if the graph has control flow.
     """
     if context.executing_eagerly():
         raise RuntimeError("add_check_numerics_ops() is not compatible with eager execution.")
@@ -618,6 +620,6 @@ def get_log_device_placement() -> bool:
 
 @export("debugging.set_log_device_placement")
 def set_log_device_placement(enabled: bool) -> None:
-    """Sets whether the devices of ops are written to standard error: when a session or function first plans them, and
-    when they run in eager mode. `ConfigProto.log_device_placement` does so for one session."""
+    """Sets whether the devices of ops are logged to standard error: when a session or function first plans them, and when
+    they run in eager mode. `ConfigProto.log_device_placement` does the same for one session."""
     placement_log.enabled = bool(enabled)

@@ -1,10 +1,10 @@
 """Gradients through If, Case, While and calls, built as functions of exportable ops.
 
-The gradient of a body is traced into a graph of its own, whose captures are the values of the forward body that it needs. A
-branch or a call returns those as extra outputs. A loop pushes them, one for each iteration, on a list that the backward loop
-pops; values that do not change in the loop are passed as they are.
+The gradient of a body is traced into its own graph, which captures the values of the forward body that it needs. A
+branch or a call returns those values as additional outputs. A loop pushes them to a list in each iteration, and the backward
+loop pops them. Loop-invariant values are passed directly.
 
-Gradients of lookups stay IndexedSlices where TensorFlow's do: through calls and branches, and out of loops of 1.x, which
+Gradients of lookups stay IndexedSlices where TensorFlow's do: through calls and branches, and out of 1.x loops, which
 collect the rows of each iteration in lists.
 """
 
@@ -36,7 +36,7 @@ def _dense(gradient: Any) -> Any:
 
 
 def _zeros_for(tensor: Tensor) -> Any:
-    """The zero of gradients with respect to `tensor`; for a variable's handle, zeros of the variable."""
+    """Zeros in the shape of `tensor`; for a variable's handle, in the shape of the variable."""
     if tensor.dtype.base_dtype is not dtypes.resource:
         return shaping.zeros_like(tensor)
     dtype = handles.handle_dtype(tensor)
@@ -56,12 +56,12 @@ def _is_differentiated(tensor: Tensor) -> bool:
 
 
 def flat_gradients(found: list[Any]) -> list[Tensor]:
-    """Gradients as a function returns them: tensors; of IndexedSlices the values and the indices."""
+    """Flattens gradients to tensors. IndexedSlices become their values and indices."""
     return [part for g in found for part in ((g.values, g.indices) if isinstance(g, IndexedSlices) else (g,))]
 
 
 def packed_gradients(like: list[Any], sources: list[Any], tensors: list[Any]) -> list[Any]:
-    """The gradients of `sources` that a function returned as `tensors`; those `like` which they are knew them inside."""
+    """The gradients of `sources` from the flat `tensors` that a function returned. `like` are the gradients inside the function."""
     rest = iter(tensors)
     return [
         IndexedSlices(next(rest), next(rest), _sizes_of(source)) if isinstance(g, IndexedSlices) else next(rest)
@@ -89,7 +89,7 @@ class BodyGradient:
     """The gradient of one function: (gradients of outputs) -> (gradients of inputs), with the captures it needs."""
 
     def __init__(self, function: Function, starts: list[int], like: list[Any]) -> None:
-        """Traces the gradient of outputs `starts` of `function`; `like` are the incoming gradients, or of their types."""
+        """Traces the gradient of the outputs `starts` of `function`. `like` are the incoming gradients, or have the same types."""
         self.function = function
         self.graph = FuncGraph(f"{function.name}_grad", function.graph, copies_constants=True)
         with self.graph.as_default():
@@ -104,17 +104,17 @@ class BodyGradient:
         self.results: list[Any] = [by_source.get(t) for t in function.inputs]
 
     def captures(self) -> list[tuple[Tensor, Tensor]]:
-        """(value of the forward body, input of the gradient that stands for it)."""
+        """Pairs of (value of the forward body, input of the gradient function that represents it)."""
         return self.graph.captures
 
     def dense(self, i: int) -> Any:
-        """The gradient of input `i` as a tensor: zeros where there is none."""
+        """The gradient of input `i` as a tensor, zeros if there is none."""
         with self.graph.as_default():
             found = self.results[i]
             return _zeros_for(self.function.inputs[i]) if found is None else _dense(found)
 
     def rows(self, found: Any, i: int, index_dtype: Any) -> IndexedSlices:
-        """`found` as slices of input `i`: all rows of a tensor, rows of zeros where it is None."""
+        """`found` as IndexedSlices of input `i`: all rows of a tensor, rows of zeros if it is None."""
         with self.graph.as_default():
             if found is None:
                 found = _zeros_for(self.function.inputs[i])
@@ -124,7 +124,7 @@ class BodyGradient:
 
 
 def _note_handles(given: list[Tensor], inputs: list[Tensor]) -> None:
-    """Says of handles in a body which variables they are of: bodies that were read from a file may not know."""
+    """Records which variables the handles in a body refer to. Bodies that were read from a file may lack this."""
     for outer, inner in zip(given, inputs):
         if outer.dtype.base_dtype is dtypes.resource and handles.handle_dtype(inner) is None:
             note_handle(inner, outer)
@@ -132,13 +132,13 @@ def _note_handles(given: list[Tensor], inputs: list[Tensor]) -> None:
 
 @contextmanager
 def _within(graph: Any):
-    """Adds to a graph that is finished, apart from the scopes that are open in it."""
+    """Allows adding to a finished graph, independent of the scopes that are open in it."""
     with context.enter_graph(graph), graph.control_dependencies(None):
         yield
 
 
 def _extend_outputs(op: Operation, tensors: list[Tensor]) -> list[Tensor]:
-    """Gives an op more outputs, of the types of `tensors`; its functions are changed to return them."""
+    """Adds outputs with the types of `tensors` to an op, whose functions must be changed to return them."""
     fresh = []
     for tensor in tensors:
         output = Tensor(op, len(op.outputs), tensor.dtype.base_dtype)
@@ -153,11 +153,11 @@ def _extend_outputs(op: Operation, tensors: list[Tensor]) -> list[Tensor]:
 
 
 def _alternatives(bodies: list[BodyGradient], i: int) -> list[list[Any]]:
-    """What the branches give for input `i`: one gradient of each, or several that add up; all dense, or all slices.
+    """The gradients of input `i` in each branch: one for each branch, or several that are summed; all dense, or all slices.
 
-    A branch that does not use the input gives zeros. Of branches of 1.x, each that looks up rows gives slices of its own,
-    with zeros for all rows when it is not taken; one dense gradient makes all of them dense. In 2.x, one that is slices
-    makes all of them slices.
+    A branch that does not use the input gives zeros. In 1.x, each branch with lookups gives its own slices, with zeros for
+    all rows if it is not taken; one dense gradient makes all of them dense. In 2.x, one sparse gradient makes all of them
+    sparse.
     """
     found = [body.results[i] for body in bodies]
     sliced = [isinstance(g, IndexedSlices) for g in found if g is not None]
@@ -175,12 +175,12 @@ def _alternatives(bodies: list[BodyGradient], i: int) -> list[list[Any]]:
 
 
 class _BranchesGradient:
-    """The gradient of an op that calls one of several functions, and what becomes of the op.
+    """The gradient of an op that calls one of several functions, and the changes to the op.
 
     Attributes:
         functions: the gradients of the branches.
-        passed: what they are given.
-        rewritten: the branches, which also return what their gradients need; None if they do as they are.
+        passed: the inputs of these functions.
+        rewritten: the branches, extended to return what their gradients need; None if no change is needed.
     """
 
     def __init__(self, op: Operation, functions: list[Function], offset: int, grads: tuple[Any, ...]) -> None:
@@ -188,7 +188,7 @@ class _BranchesGradient:
         for function in functions:
             _note_handles(op._inputs[offset:], function.inputs)
         starts = [i for i, g in enumerate(grads) if g is not None]
-        if functions[0].captures is None:  # TensorFlow's functions are given zeros, branches of 1.x nothing
+        if functions[0].captures is None:  # TensorFlow passes zeros to functions, and nothing to branches of 1.x
             starts = [i for i, tensor in enumerate(op.outputs) if i in starts or gradients.has_zeros(tensor)]
         incoming = [shaping.zeros_like(op.outputs[i]) if grads[i] is None else grads[i] for i in starts]
         bodies = [BodyGradient(function, starts, incoming) for function in functions]
@@ -220,7 +220,7 @@ class _BranchesGradient:
     def _values_for(
         self, bodies: list[BodyGradient], functions: list[Function]
     ) -> tuple[dict[Tensor, Tensor], list[Function]]:
-        """What stands outside for the values that the gradients captured; the functions that return those."""
+        """The outer tensors for the values that the gradients captured, and the functions that return them."""
         op, rewritten = self.op, list(functions)
         extra: list[Tensor] = []
         outer_values: dict[Tensor, Tensor] = {}
@@ -243,7 +243,7 @@ class _BranchesGradient:
         return outer_values, rewritten
 
     def gradients(self, results: list[Tensor]) -> list[Any]:
-        """The gradients of the op's inputs, from what the op that calls `functions` returned."""
+        """The gradients of the op's inputs, from the outputs of the op that calls `functions`."""
         found: list[Any] = [None] * len(self.op._inputs)
         rest = list(results)
         for position, like in zip(self.positions, self.like):
@@ -291,7 +291,7 @@ def case_grad(op: Operation, *grads: Any) -> list[Any]:
 @functional_ops.STATEFUL_PARTITIONED_CALL.grad
 def call_grad(op: Operation, *grads: Any) -> list[Any]:
     function: Function = op.attrs["f"].target
-    if function.gradient is not None:  # a library's own gradient takes all inputs and all gradients
+    if function.gradient is not None:  # a gradient function from the library takes all inputs and all gradients
         filled = [shaping.zeros_like(t) if g is None else _dense(g) for t, g in zip(op.outputs, grads)]
         gradient = function.gradient
         results = call(gradient, [*op.inputs, *filled])
@@ -306,13 +306,13 @@ def call_grad(op: Operation, *grads: Any) -> list[Any]:
 
 
 def call(function: Function, values: list[Any], name: str | None = None) -> list[Tensor]:
-    """The outputs of an op that calls `function`."""
+    """Calls `function` by an op and returns its outputs."""
     definition = functional_ops.STATEFUL_PARTITIONED_CALL if function.stateful else functional_ops.PARTITIONED_CALL
     return definition(values, Tout=[t.dtype.base_dtype for t in function.outputs], f=function.ref, name=name)
 
 
 def _gradient_of(function: Function) -> Function:
-    """(inputs, gradients of outputs) -> gradients of inputs, zeros where nothing flows: the library's own, if it has one."""
+    """A function (inputs, gradients of outputs) -> gradients of inputs, with zeros for None: the library's own if it has one."""
     if function.derived_from is not None:
         return function
     if function.gradient is not None:
@@ -357,7 +357,7 @@ class _LoopGradient:
         }
 
     def _trip_count(self) -> Tensor:
-        """The output that counts iterations. Loops made here have one; others get one."""
+        """The output that counts iterations. Loops built here have one; others get one."""
         op, body = self.op, self.op.attrs["body"].target
         if op.outputs and op.outputs[0].dtype is dtypes.int32 and _counts(body) and _starts_at_zero(op._inputs[0]):
             return op.outputs[0]
@@ -369,7 +369,7 @@ class _LoopGradient:
         return self._add_variables([start], [counter], [following])[0]
 
     def _add_variables(self, starts: list[Tensor], inputs: list[Tensor], outputs: list[Tensor]) -> list[Tensor]:
-        """More loop variables for the forward loop: their first values, and inputs and outputs of its body."""
+        """Adds loop variables to the forward loop, with their initial values, and the inputs and outputs of its body."""
         op = self.op
         condition, body = op.attrs["cond"].target, op.attrs["body"].target
         unused = [condition.graph.add_input(t.dtype, t.static_shape) for t in inputs]
@@ -427,14 +427,14 @@ class _LoopGradient:
         return gradients_of
 
     def _stays_sliced(self, traced: BodyGradient, i: int) -> bool:
-        """Whether the gradient of an unchanging input is collected as rows, as loops of 1.x do for what they capture."""
+        """Whether the gradient of a loop-invariant input is collected as rows, as 1.x loops do for captures."""
         captures = self.body.captures or ()
         return i in captures and self.grads[i] is None and isinstance(traced.results[i], IndexedSlices)
 
     def _carried(self) -> list[int]:
-        """The loop variables that change and whose gradients the backward loop carries.
+        """The loop variables that change, and whose gradients the backward loop carries.
 
-        In 2.x all that have gradients; in 1.x those that lead to what has one after the loop.
+        In 2.x, these are all with a gradient. In 1.x, they are those that influence a variable with a gradient after the loop.
         """
         changing = [i for i in range(len(self.body.inputs)) if i not in self.invariant]
         flowing = [i for i in changing if _is_differentiated(self.body.inputs[i])]
@@ -447,7 +447,7 @@ class _LoopGradient:
         return carried + [i for i in self._silent_lists() if i not in carried]
 
     def _silent_lists(self) -> list[int]:
-        """Lists that change in the loop and that nothing after it uses: the body may read what it wrote before."""
+        """Lists that change in the loop and are not used afterwards. The body may read elements that it wrote earlier."""
         noted = self.body.accumulators
         return [
             i
@@ -468,7 +468,7 @@ class _LoopGradient:
     def _pass_captures(
         self, traced: BodyGradient, initial: list[Any], inputs: list[Tensor], outputs: list[Tensor]
     ) -> None:
-        """Gives the backward loop what its body captured."""
+        """Passes the captured values of the backward body to the backward loop."""
         graph, body = traced.graph, self.body
         position_of = {tensor: i for i, tensor in enumerate(body.inputs)}
         for value, inner in traced.captures():
@@ -498,7 +498,7 @@ class _LoopGradient:
             outputs.append(rest)
 
     def _accumulate(self, value: Tensor) -> Tensor:
-        """The list of `value` in each iteration: an output of the forward loop."""
+        """A list of `value` in each iteration, as an output of the forward loop."""
         op = self.op
         known = op.attrs["body"].target
         for i, returned in enumerate(known.outputs):
@@ -520,9 +520,9 @@ class _LoopGradient:
 
 
 class _Rows:
-    """The slices that a loop's iterations give for something they look up in, collected in two lists.
+    """Collects the IndexedSlices of all iterations of a loop in two lists.
 
-    As in TensorFlow they come after a row 0 of zeros, from which optimizers of 1.x see that row as used.
+    As in TensorFlow, the rows are preceded by a row 0 of zeros, so that 1.x optimizers treat row 0 as used.
 
     Attributes:
         starts: the lists before the first iteration.
@@ -569,7 +569,7 @@ _WRITING = frozenset(("TensorListSetItem", "TensorListPushBack"))
 
 
 def _leading_to(body: Function, carried: list[int]) -> set[Tensor]:
-    """The inputs of a loop's body from which the loop variables `carried` are computed, in any number of iterations."""
+    """The inputs of a loop's body that influence the loop variables `carried` after any number of iterations."""
     position_of = {tensor: i for i, tensor in enumerate(body.inputs)}
     found: set[Tensor] = set()
     stack = [body.outputs[i] for i in carried]
@@ -591,7 +591,7 @@ def _hand_on(source: Tensor, target: Tensor) -> None:
 
 
 def _sizes(shape: Shape) -> Tensor:
-    """A shape as ops of lists take it: -1 where a size is unknown."""
+    """A shape in the form that list ops take: -1 for unknown sizes."""
     if shape.dims is None:
         return constant(-1, dtypes.int32)
     return constant([-1 if size is None else size for size in shape.dims], dtypes.int32, shape=[len(shape.dims)])

@@ -55,10 +55,10 @@ def _count(tensor: Any) -> Any:
 
 
 class _Stack:
-    """What collects the rows of one spec: a TensorArray for each of its columns.
+    """Collects the rows of one spec in a TensorArray for each component.
 
     Raises:
-        TypeError: values of the spec have no rows.
+        TypeError: values of the spec cannot be stacked.
     """
 
     def __init__(self, spec: Any, rows: Any, infer_shape: bool) -> None:
@@ -85,7 +85,7 @@ class _Stack:
 
 
 def _stacked(held: Any, static: int | None) -> Tensor:
-    """The elements of a TensorArray as one tensor, whose first size is `static` where that is known."""
+    """Stacks the elements of a TensorArray into a tensor, whose first size is `static` if known."""
     result = held.stack()
     if result.static_shape.rank is not None or static is not None:
         rest = held._static.dims
@@ -115,22 +115,22 @@ def map_fn(
     name: str | None = None,
     fn_output_signature: Any = None,
 ) -> Any:
-    """`fn` of each row of `elems`, stacked.
+    """Applies `fn` to each row of `elems` and stacks the results.
 
     Args:
-        fn: from a row (in the structure of `elems`) to a structure of tensors.
+        fn: a function from a row (in the structure of `elems`) to a structure of tensors.
         elems: a tensor or a structure of tensors with equal first dimensions.
         dtype: the dtypes that `fn` returns, in its structure; by default those of `elems`.
         parallel_iterations: recorded in the graph.
-        back_prop: False makes gradients stop.
-        swap_memory: no effect; values that the gradient needs stay where they are.
-        infer_shape: all results of `fn` have one shape.
+        back_prop: if False, gradients stop.
+        swap_memory: has no effect.
+        infer_shape: whether all results of `fn` have the same shape.
         name: the name scope ("map").
-        fn_output_signature: dtypes or specs (of dense, ragged or sparse tensors) of what `fn` returns; the newer form
+        fn_output_signature: dtypes or specs (of dense, ragged or sparse tensors) of the results of `fn`; the newer form
             of `dtype`.
 
     Raises:
-        TypeError: `fn` is not callable, or returns another structure or dtype than stated.
+        TypeError: `fn` is not callable, or its results have another structure or dtype than declared.
         ValueError: `elems` are scalars, or have different first dimensions.
     """
     _check(fn)
@@ -164,7 +164,7 @@ def map_fn(
 
 
 def _same_type(tensor: Any) -> TypeSpec:
-    """What `fn` returns where nothing is said: rows like those it gets. Those of tensors may have another shape."""
+    """The default result type of `fn`: the type of its input rows. Tensors may have another shape."""
     return TensorSpec(None, tensor.dtype.base_dtype) if isinstance(tensor, Tensor) else _row_spec(tensor)
 
 
@@ -185,17 +185,17 @@ def scan(
     reverse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """All intermediate results of `foldl` (or, with `reverse`, of `foldr`), stacked.
+    """Like `foldl` (or, with `reverse`, `foldr`), but stacks all intermediate results.
 
     Args:
-        fn: from (accumulator, row) to the next accumulator.
+        fn: a function from (accumulator, row) to the next accumulator.
         elems: a tensor or a structure of tensors with equal first dimensions.
-        initializer: the first accumulator; by default the first row.
+        initializer: the initial accumulator; by default the first row.
         parallel_iterations: recorded in the graph.
-        back_prop: False makes gradients stop.
-        swap_memory: no effect; values that the gradient needs stay where they are.
-        infer_shape: all results have one shape.
-        reverse: go from the last row to the first.
+        back_prop: if False, gradients stop.
+        swap_memory: has no effect.
+        infer_shape: whether all results have the same shape.
+        reverse: whether to start with the last row.
         name: the name scope ("scan").
     """
     _check(fn)
@@ -283,7 +283,7 @@ def foldl(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """`fn(... fn(fn(initializer, elems[0]), elems[1]) ...)`; starts with the first row when there is no initializer."""
+    """Computes `fn(... fn(fn(initializer, elems[0]), elems[1]) ...)`. Without an initializer, it starts with the first row."""
     return _fold(fn, elems, initializer, parallel_iterations, back_prop, name, right=False)
 
 
@@ -297,26 +297,26 @@ def foldr(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """As `foldl`, from the last row to the first."""
+    """Like `foldl`, from the last row to the first."""
     return _fold(fn, elems, initializer, parallel_iterations, back_prop, name, right=True)
 
 
 @export("vectorized_map")
 def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
-    """As `map_fn`, without a signature: what `fn` returns is found by tracing it once.
+    """Like `map_fn`, but without a signature: the result types are found by tracing `fn` once.
 
-    TensorFlow rewrites `fn` into ops over all rows where it can and loops elsewhere; here it is always a loop, of the same
-    values, so that `fallback_to_while_loop` and `warn` (about what was not rewritten) have nothing to decide.
+    TensorFlow rewrites `fn` into batched ops if it can. Here it is always a loop with the same values, so
+    `fallback_to_while_loop` and `warn` have no effect.
 
     Args:
-        fn: from a row (in the structure of `elems`) to a structure of tensors.
-        elems: a tensor or a structure of tensors; those with one row have it for all.
+        fn: a function from a row (in the structure of `elems`) to a structure of tensors.
+        elems: a tensor or a structure of tensors. Tensors with one row are broadcast.
         fallback_to_while_loop: whether ops that cannot be rewritten may loop.
-        warn: whether to say so.
+        warn: whether to warn about such ops.
 
     Raises:
         ValueError: `elems` are scalars.
-        InvalidArgumentError: they have different numbers of rows.
+        InvalidArgumentError: the numbers of rows differ.
     """
     _check(fn)
     elems = nest.map_structure(lambda leaf: leaf if has_rows(leaf) else convert_to_tensor(leaf), elems)
@@ -345,7 +345,7 @@ def vectorized_map(fn: Callable[..., Any], elems: Any, fallback_to_while_loop: b
 
 
 def _row_placeholder(leaf: Any) -> Any:
-    """What stands for a row while the function is traced."""
+    """A placeholder for a row while the function is traced."""
     spec = _row_spec(leaf)
     parts = [placeholder(part.dtype, part.static_shape) for part in nest.flatten(spec, expand_composites=True)]
     return nest.pack_sequence_as(spec, parts, expand_composites=True)

@@ -1,7 +1,7 @@
 """Ops that call functions: If, Case, While, PartitionedCall. Their gradients are in `functional_gradients.py`.
 
-A function arrives in the kernel as `f(holding, *values) -> tuple of values`; `holding` is the run's hold on the variables' lock,
-handed on to the bodies.
+A kernel receives a function as `f(holding, *values) -> tuple of values`. `holding` is the run's hold on the lock of the variables.
+The kernel passes it on to the bodies.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ from stoker._src.graph.function_graph import Function
 from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import shaping
 from stoker._src.ops.support.values import torch_dtype
+from stoker._src.ops.support.waiting import RunState
 
 
 def _truth(value: Any) -> bool:
-    """A condition: a number is true when not zero, a string or a tensor of more dimensions when not empty."""
+    """The truth of a condition: a number must be nonzero; a string, or a tensor of higher rank, must not be empty."""
     if isinstance(value, np.ndarray):
         return bool(value.size and (value.ndim or value[()]))
     return bool(value) if value.ndim == 0 else value.numel() > 0
 
 
 def returned_shapes(op: Operation, functions: list[FunctionRef]) -> list[Shape]:
-    """What all of the functions agree on, made more precise by the attribute `output_shapes`."""
+    """The output shapes that all functions agree on, refined by the attribute `output_shapes`."""
     stated = op.attrs.get("output_shapes") or ()
     known = [ref.target for ref in functions if ref.target is not None]
     agreed = agreed_shapes(known) if known else []
@@ -57,7 +58,7 @@ def returned_shapes(op: Operation, functions: list[FunctionRef]) -> list[Shape]:
 
 
 def _common(a: Shape, b: Shape) -> Shape:
-    """The most precise shape that both are."""
+    """The most specific shape that is compatible with both."""
     if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
         return UNKNOWN_SHAPE
     return Shape(x if x == y else None for x, y in zip(a.dims, b.dims))
@@ -143,7 +144,11 @@ def _while(name: str, traits: Any) -> OpDefinition:
 
 def while_kernel(input: list[Any], *, cond: Any, body: Any, holding: Any) -> Any:
     values = input
+    state = holding.state
+    if state is None:  # this run cannot be cancelled
+        state = RunState()
     while _truth(cond(holding, *values)[0]):
+        state.check("While")
         values = body(holding, *values)
     return values
 
@@ -186,7 +191,7 @@ FAKE_PARAM = define("FakeParam() -> (output: dtype)", dtype=TYPE, shape=SHAPE)
 
 @FAKE_PARAM.kernel
 def fake_param_kernel(*, dtype: Any, shape: Shape) -> Any:
-    """Stands where a branch that was not taken has nothing to return; nobody reads it."""
+    """A placeholder for an output of a branch that was not taken. It is never read."""
     if dtype in (dtypes.variant, dtypes.resource):
         return None
     sizes = [size or 0 for size in shape.dims or ()]
@@ -208,20 +213,20 @@ def _of_outputs(functions: list[Any]) -> dict[str, Any]:
 
 
 def if_of(pred: Any, passed: list[Any], functions: list[Any], name: str | None = None) -> Any:
-    """Calls the first of two functions of `passed` where `pred` holds, else the second."""
+    """Calls the first of two functions with `passed` if `pred` is true, else the second."""
     definition = IF if any(function.stateful for function in functions) else STATELESS_IF
     branches = {"then_branch": functions[0].ref, "else_branch": functions[1].ref}
     return definition(pred, passed, name=name, **branches, **_of_outputs(functions))
 
 
 def case_of(index: Any, passed: list[Any], functions: list[Any], name: str | None = None) -> Any:
-    """Calls the function of `passed` at a place in the list. (StatelessCase is younger than 1.15, which is to read it.)"""
+    """Calls the function at position `index` with `passed`. (StatelessCase is not used, because 1.15 does not know it.)"""
     branches = [function.ref for function in functions]
     return CASE(index, passed, name=name, branches=branches, **_of_outputs(functions))
 
 
 def agreed_shapes(functions: list[Any]) -> list[Shape]:
-    """What the outputs of all functions have in common."""
+    """The common output shapes of all functions."""
     shapes = [tensor.static_shape for tensor in functions[0].outputs]
     for function in functions[1:]:
         shapes = [_common(shape, tensor.static_shape) for shape, tensor in zip(shapes, function.outputs)]
@@ -238,7 +243,7 @@ _NARROW = (dtypes.float16, dtypes.bfloat16)
 
 @TO_BOOL.kernel
 def to_bool_kernel(input: Any, *, T: DType) -> torch.Tensor:
-    """What a condition of If and While makes of a tensor: whether a scalar is not zero (or empty), others have elements."""
+    """Converts a tensor to the condition of If or While: a scalar must be nonzero (or nonempty), others must have elements."""
     if not input.ndim and (T not in _WITH_TRUTH or T in _NARROW):
         raise InvalidArgumentError(None, None, f"{T.name} cannot be converted to a boolean")
     return torch.tensor(_truth(input))
@@ -247,7 +252,7 @@ def to_bool_kernel(input: Any, *, T: DType) -> torch.Tensor:
 def run_loop(
     condition: Function, body: Function, initial: list[Any], name: str | None = None, parallel_iterations: int = 10
 ) -> list[Tensor]:
-    """The outputs of a While op, each through an Identity as TensorFlow has it."""
+    """Builds a While op. Each output passes through an Identity, as in TensorFlow."""
     stateful = condition.stateful or body.stateful
     definition = WHILE if stateful else STATELESS_WHILE
     made = definition(

@@ -1,4 +1,4 @@
-"""`tf.gradients`: adds to the graph the ops that compute derivatives, walking it backwards."""
+"""`tf.gradients`: walks the graph backwards and adds the ops that compute derivatives."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from stoker._src.base import dtypes
 from stoker._src.base.export import export
+from stoker._src.base.faults import own_fault
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.gradient_registry import gradient_function
@@ -28,7 +29,7 @@ _TRAINABLE = frozenset((*dtypes.FLOATS, *dtypes.COMPLEX, dtypes.resource, dtypes
 
 @export("AggregationMethod")
 class AggregationMethod:
-    """How gradients that meet are added: all at once, or (the two experimental ways) one after the other."""
+    """How gradients of one tensor are summed: all at once, or (the two experimental methods) pairwise."""
 
     ADD_N = 0
     DEFAULT = ADD_N
@@ -60,25 +61,25 @@ def gradients(
     stop_gradients: Any = None,
     unconnected_gradients: Any = UnconnectedGradients.NONE,
 ) -> list[Gradient]:
-    """The derivative of the sum of `ys` with respect to each of `xs`.
+    """Computes the derivatives of the sum of `ys` with respect to each of `xs`.
 
     Args:
         ys: a tensor or list of tensors to differentiate.
         xs: a tensor, variable or list of them to differentiate with respect to.
-        grad_ys: gradients of `ys` to start from (ones where None), one for each.
+        grad_ys: initial gradients, one for each of `ys` (None for ones).
         name: the name scope of the new ops.
-        colocate_gradients_with_ops: place the gradient of each op with the op.
-        gate_gradients: compute all gradients of an op before any is used.
+        colocate_gradients_with_ops: whether to place the gradient of each op on the op's device.
+        gate_gradients: whether to compute all gradients of an op before any is used.
         aggregation_method: an `AggregationMethod`.
-        stop_gradients: tensors to take for constants.
+        stop_gradients: tensors to treat as constants.
         unconnected_gradients: "none" or "zero", for xs that no y depends on.
 
     Returns:
-        For each x a Tensor, an IndexedSlices (for lookups) or None.
+        For each x, a Tensor, an IndexedSlices (for lookups) or None.
 
     Raises:
-        LookupError: an op on the way has no gradient.
-        ValueError: arguments that do not fit together.
+        LookupError: an op between ys and xs has no gradient.
+        ValueError: the arguments do not match.
         RuntimeError: in eager mode; use `tf.GradientTape`.
     """
     if context.executing_eagerly():
@@ -123,7 +124,7 @@ def gradients_v2(
     stop_gradients: Any = None,
     unconnected_gradients: Any = UnconnectedGradients.NONE,
 ) -> list[Gradient]:
-    """The derivative of the sum of `ys` with respect to each of `xs`, placing each gradient with its op."""
+    """Computes the derivatives of the sum of `ys` with respect to each of `xs`. Each gradient is placed on its op's device."""
     return gradients(
         ys, xs, grad_ys, name, True, gate_gradients, aggregation_method, stop_gradients, unconnected_gradients
     )
@@ -134,19 +135,19 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def gradient_parts(x: Any) -> Sequence[Any]:
-    """The tensors of a composite that are differentiated; anything else as it is, alone."""
+    """The differentiable tensors of a composite; other values in a list of their own."""
     spec = composite_spec(x)
     return (x,) if spec is None else spec._differentiated(x)
 
 
 def gradient_of(x: Any, found: Sequence[Any]) -> Any:
-    """The gradient of x from those of its `gradient_parts`."""
+    """The gradient of x, assembled from the gradients of its `gradient_parts`."""
     spec = composite_spec(x)
     return found[0] if spec is None else spec._gradient(x, found)
 
 
 def opened(targets: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The tensors that targets are made of, and what their gradients start from. IndexedSlices stay: gradients may be some."""
+    """The tensors of the targets and their initial gradients. IndexedSlices are kept, because gradients may be sparse."""
 
     def parts(value: Any) -> Sequence[Any]:
         return (value,) if isinstance(value, IndexedSlices) else gradient_parts(value)
@@ -159,7 +160,7 @@ def opened(targets: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], li
 
 
 def _differentiated(x: Any, name: str) -> Any:
-    """The tensor that stands for x in the graph: a variable's handle or reference."""
+    """The tensor that represents x in the graph: a variable's handle or reference."""
     as_source = getattr(x, "_gradient_source", None)
     if as_source is not None:
         x = as_source()
@@ -169,7 +170,7 @@ def _differentiated(x: Any, name: str) -> Any:
 
 
 def _captures(target: Any) -> tuple[dict[Operation, Tensor], dict[Tensor, list[Operation]]]:
-    """The inputs of the function bodies that are being traced which stand for tensors outside, and back."""
+    """Maps between outer tensors and the inputs that represent them in the function bodies being traced."""
     stands_for: dict[Operation, Tensor] = {}
     captured: dict[Tensor, list[Operation]] = {}
     while target.building_function:
@@ -182,7 +183,7 @@ def _captures(target: Any) -> tuple[dict[Operation, Tensor], dict[Tensor, list[O
 
 
 class _Walk:
-    """One backward pass. `pending[op]` counts the consumers on the way whose gradients are not known yet."""
+    """One backward pass. `pending[op]` counts the consumers whose gradients are not known yet."""
 
     def __init__(
         self,
@@ -209,12 +210,12 @@ class _Walk:
         self.gradients: dict[Tensor, list[Any]] = {}
 
     def _inputs(self, op: Operation) -> Sequence[Tensor]:
-        """What an op is computed from. A walk that starts in a function's body goes on outside of it."""
+        """The inputs of an op. A walk that starts in a function's body continues outside of it."""
         outer = self.stands_for.get(op)
         return op._inputs if outer is None else (outer,)
 
     def _stop_ops(self, stops: list[Tensor]) -> set[Operation]:
-        """Ops at which to stop: those of `stops`, and sources that do not depend on another source."""
+        """The ops at which to stop: those of `stops`, and sources that do not depend on another source."""
         found = {tensor.op for tensor in stops}
         source_ops = {x.op for x in self.xs}
         below: set[Operation] = set()
@@ -232,7 +233,7 @@ class _Walk:
         return found | (source_ops - below)
 
     def _between(self) -> set[Operation]:
-        """Ops on a differentiable path from some x to some y that does not pass a stop."""
+        """The ops on a differentiable path from some x to some y that does not pass through a stop."""
         reached: set[Operation] = set()
         queue = deque(x.op for x in self.xs)
         while queue:
@@ -316,7 +317,13 @@ class _Walk:
         with self._placed(op):
             fill_with_zeros(op, incoming)
             with name_scope(op.name + "_grad"):
-                results = function(op, *incoming)
+                try:
+                    results = function(op, *incoming)
+                except Exception as error:
+                    fault = own_fault(error, op)
+                    if fault is None:
+                        raise
+                    raise fault from error
                 results = list(results) if isinstance(results, (list, tuple)) else [results]
                 if len(results) != len(op._inputs):
                     raise ValueError(
@@ -348,7 +355,7 @@ class _Walk:
                 g.set_shape(tensor.static_shape)
 
     def aggregate(self, tensor: Tensor) -> Any:
-        """The sum of the gradients that reached `tensor`, as one tensor; IndexedSlices stay sparse."""
+        """The sum of all gradients of `tensor`, as one tensor. IndexedSlices stay sparse."""
         terms = self.gradients.get(tensor)
         if not terms:
             return None
@@ -364,7 +371,7 @@ class _Walk:
 
 
 def fill_with_zeros(op: Any, incoming: list[Any]) -> None:
-    """Zeros where nothing flows into an output, for gradient functions; those of ops that call functions see None."""
+    """Replaces missing output gradients by zeros. The gradient functions of ops that call functions receive None."""
     if op.definition.planning.calls:
         return
     for i, tensor in enumerate(op.outputs):
@@ -377,7 +384,7 @@ def has_zeros(tensor: Any) -> bool:
 
 
 def aggregate(terms: list[Any]) -> Any:
-    """The sum of gradients: AddN for tensors, concatenation when all are IndexedSlices."""
+    """The sum of gradients: AddN for tensors, a concatenation if all are IndexedSlices."""
     if len(terms) == 1:
         return terms[0]
     if all(isinstance(term, IndexedSlices) for term in terms):
@@ -400,10 +407,10 @@ def hessians(
     gate_gradients: bool = False,
     aggregation_method: int | None = None,
 ) -> list[Any]:
-    """For each x the second derivatives of the sum of `ys`: a tensor of shape `x.shape + x.shape`.
+    """Computes the Hessian for each x: the second derivatives of the sum of `ys`, of shape `x.shape + x.shape`.
 
     Args:
-        name: kept for TensorFlow's signature; as there, the nodes are named as those of `gradients` are.
+        name: has no effect, as in TensorFlow; the nodes are named like those of `gradients`.
         others: as for `gradients`.
     """
     sources = _as_list(xs)
@@ -418,12 +425,12 @@ def hessians(
 def hessians_v2(
     ys: Any, xs: Any, gate_gradients: bool = False, aggregation_method: int | None = None, name: str = "hessians"
 ) -> list[Any]:
-    """For each x the second derivatives of the sum of `ys`: a tensor of shape `x.shape + x.shape`."""
+    """Computes the Hessian for each x: the second derivatives of the sum of `ys`, of shape `x.shape + x.shape`."""
     return hessians(ys, xs, name, True, gate_gradients, aggregation_method)
 
 
 def _hessian(first: Any, x: Any) -> Any:
-    """The derivative of each element of the gradient, one after the other."""
+    """Differentiates the elements of the gradient one by one."""
     first = convert_to_tensor(first)
     flat = shaping.reshape(first, [-1])
     count = ranges.size(first)

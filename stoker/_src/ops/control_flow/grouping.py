@@ -1,4 +1,4 @@
-"""Ops that order others: no_op, group, tuple."""
+"""Ops that order other ops: no_op, group and tuple."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ ABORT = define("Abort() -> ()", STATEFUL, error_msg="", exit_without_error=False
 
 @ABORT.kernel
 def abort_kernel(*, error_msg: str, exit_without_error: bool) -> None:
-    """TensorFlow ends the process; here the run ends, with an error unless the op asks for none."""
+    """TensorFlow ends the process. Here the run ends, with an error unless `exit_without_error` is set."""
     if not exit_without_error:
         raise AbortedError(None, None, f"Abort_op intentional failure; {error_msg}")
 
 
 @export("no_op")
 def no_op(name: str | None = None) -> Any:
-    """Does nothing; control dependencies make it wait."""
+    """Does nothing. It serves as a target of control dependencies."""
     return NO_OP(name=name)
 
 
 @export("group")
 def group(*inputs: Any, **kwargs: Any) -> Any:
-    """One op that is done when all of `inputs` (operations, tensors, nested lists) are. None in eager mode.
+    """Returns an op that finishes when all `inputs` (operations, tensors, nested lists) have. None in eager mode.
 
     Raises:
         ValueError: keyword arguments other than `name`.
-        TypeError: an input that is neither.
+        TypeError: an input is of another type.
     """
     name = kwargs.pop("name", None)
     if kwargs:
@@ -62,7 +62,7 @@ def group(*inputs: Any, **kwargs: Any) -> Any:
         by_device: dict[str, list[Any]] = {}
         for item in ops:
             by_device.setdefault(item.device, []).append(item)
-        if len(by_device) > 1:  # one op waits on each device, and the last one for those
+        if len(by_device) > 1:  # one op for each device, and one that waits for those
             ops = [_wait(by_device[place], place) for place in sorted(by_device)]
             by_device = {"": ops}
         place, ops = by_device.popitem() if by_device else ("", [])
@@ -76,7 +76,7 @@ def _wait(ops: list[Any], place: str, name: str | None = None) -> Any:
 
 @export(v1="tuple")
 def tuple_v1(tensors: Any, name: str | None = None, control_inputs: Any = None) -> list[Any]:
-    """`tensors`, each available only when all of them (and `control_inputs`) are."""
+    """Returns `tensors`, each available only when all of them (and `control_inputs`) are."""
     if context.executing_eagerly():
         return list(tensors)
     with name_scope(name, "tuple", tensors):
@@ -97,12 +97,12 @@ def tuple_v1(tensors: Any, name: str | None = None, control_inputs: Any = None) 
 
 @export(v2="tuple")
 def tuple_v2(tensors: Any, control_inputs: Any = None, name: str | None = None) -> list[Any]:
-    """`tensors`, each available only when all of them (and `control_inputs`) are."""
+    """Returns `tensors`, each available only when all of them (and `control_inputs`) are."""
     return tuple_v1(tensors, name, control_inputs)
 
 
 def with_dependencies(dependencies: Any, output_tensor: Any, name: str | None = None) -> Any:
-    """`output_tensor`, available only when `dependencies` have run. IndexedSlices and SparseTensors stay sparse."""
+    """Returns `output_tensor`, available only after `dependencies` have run. IndexedSlices and SparseTensors stay sparse."""
     if context.executing_eagerly():
         return output_tensor
     scoped = name_scope(name, "control_dependency", [*dependencies, output_tensor])

@@ -1,4 +1,4 @@
-"""Optionals (dtype variant): tensors, or nothing. The functional conditionals of TensorFlow 1.15 hand them to their gradients."""
+"""Optionals (dtype variant): a structure of tensors, or nothing. TensorFlow 1.15's conditionals pass them to their gradients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stoker._src.ops.math import arithmetic
 
 
 class OptionalValue:
-    """Values, or None in their place."""
+    """The values, or None if there are none."""
 
     __slots__ = ("values",)
 
@@ -33,7 +33,7 @@ class OptionalValue:
         )
 
     def sum_with(self, others: list[OptionalValue]) -> OptionalValue:
-        """Component by component, of optionals that all have values or all have none."""
+        """The sum by component. Either all optionals have values or none has."""
         held = [each.values for each in (self, *others) if each.values is not None]
         if len(held) not in (0, len(others) + 1):
             raise InvalidArgumentError(
@@ -90,7 +90,7 @@ def optional_get_value_shape(optional: Shape, *, output_types: Any, output_shape
 
 @OPTIONAL_FROM_VALUE.grad
 def optional_from_value_grad(op: Operation, g: Tensor) -> Any:
-    """The gradient of an optional is an optional with the gradients of its components."""
+    """The gradient of an optional is an optional of the gradients of its components."""
     shapes = [tensor.static_shape for tensor in op.inputs]
     found = OPTIONAL_GET_VALUE(g, output_types=op.attr("Toutput_types"), output_shapes=shapes)
     return [each if gradients.is_trainable(each) else None for each in found]
@@ -103,19 +103,19 @@ def optional_get_value_grad(op: Operation, *grads: Tensor | None) -> Any:
 
 @export("experimental.Optional")
 class Optional:
-    """A structure of tensors, or nothing, which is known when the op runs."""
+    """A structure of tensors that may be absent; this is known only at run time."""
 
     def __init__(self, variant_tensor: Tensor, element_spec: Any) -> None:
         self._variant_tensor, self._element_spec = variant_tensor, element_spec
 
     @staticmethod
     def empty(element_spec: Any) -> Optional:
-        """An optional without a value, of the type of those that have `element_spec`."""
+        """An optional without a value, typed by `element_spec`."""
         return Optional(OPTIONAL_NONE(), element_spec)
 
     @staticmethod
     def from_value(value: Any) -> Optional:
-        """An optional that has `value`, a structure of tensors."""
+        """An optional with `value`, a structure of tensors."""
         spec = nest.map_structure(type_spec_from_value, value)
         parts = [
             part
@@ -129,11 +129,11 @@ class Optional:
         return self._element_spec
 
     def has_value(self, name: str | None = None) -> Tensor:
-        """A boolean scalar: whether there is a value."""
+        """A scalar bool: whether there is a value."""
         return OPTIONAL_HAS_VALUE(self._variant_tensor, name=name)
 
     def get_value(self, name: str | None = None) -> Any:
-        """The value; running it raises InvalidArgumentError where there is none."""
+        """The value. Raises InvalidArgumentError at run time if there is none."""
         flat = nest.flatten(self._element_spec, expand_composites=True)
         parts = OPTIONAL_GET_VALUE(
             self._variant_tensor,

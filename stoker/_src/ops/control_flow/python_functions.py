@@ -1,7 +1,7 @@
 """Python functions as ops: `py_func` and `numpy_function` (arrays), `py_function` (eager tensors, with gradients).
 
-A node holds a token; the function it stands for lives as long as the graph. A graph loaded from a file finds the
-functions that this process gave the same tokens, or none.
+A node stores a token. The function lives as long as the graph. A graph that was loaded from a file finds only functions
+that this process registered under the same tokens.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from stoker._src.ops.support.values import from_numpy, to_numpy
 
 
 class _Function:
-    """A registered function. Whoever needs it holds this object; the registry does not keep it alive."""
+    """A registered function. Its users keep this object alive; the registry does not."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -51,7 +51,7 @@ _lock = threading.Lock()
 
 
 def _register(function: Callable[..., Any]) -> _Function:
-    """Gives a function its token; the graph being built keeps it."""
+    """Assigns a token to a function. The graph under construction keeps it alive."""
     if not callable(function):
         raise ValueError(f"Expected func to be callable. Received func={function} of type {type(function)}.")
     made = _Function(function)
@@ -78,7 +78,7 @@ _ERRORS: tuple[tuple[Any, type[OpError]], ...] = (
 
 
 def _raised(error: Exception) -> OpError:
-    """What a function raised, as the error of a run."""
+    """Converts an exception of a function to the error of a run."""
     kind = next((kind for python, kind in _ERRORS if isinstance(error, python)), UnknownError)
     return kind(None, None, f"{type(error).__name__}: {error}")
 
@@ -102,8 +102,8 @@ PY_FUNC_STATELESS = define("PyFuncStateless(input: [Tin]) -> (output: [Tout])", 
 
 
 def _as_array(value: Any, position: int, token: str, dtype: DType) -> Any:
-    """A returned value as a kernel's; nothing is converted but text to bytes."""
-    plain = dtype is dtypes.string and not isinstance(value, np.ndarray)  # NumPy's own bytes would drop zeros
+    """Converts a returned value to a kernel value. Only text is converted, to bytes."""
+    plain = dtype is dtypes.string and not isinstance(value, np.ndarray)  # NumPy's bytes type would drop trailing zeros
     array = np.asarray(value, dtype=object) if plain else np.asarray(value)
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and dtype is dtypes.string):
         items = [item.encode() if isinstance(item, str) else item for item in array.ravel().tolist()]
@@ -132,7 +132,7 @@ def _c_name(dtype: DType) -> str:
 
 
 def _argument(value: Any) -> Any:
-    """An array of its own, so that the function may write to it; bytes for a single string."""
+    """A private copy of the array, so that the function may write to it; bytes for a single string."""
     array = to_numpy(value)
     if array.dtype == np.object_ and array.ndim == 0:
         return array[()]
@@ -157,14 +157,14 @@ for _definition in (PY_FUNC, PY_FUNC_STATELESS):
 
 
 def _keep(function: _Function, outputs: Any) -> None:
-    """In eager mode the results keep the function: a tape that recorded them may call it again."""
+    """In eager mode the results keep the function alive, because a tape that recorded them may call it again."""
     if context.executing_eagerly():
         for tensor in outputs:
             tensor._python_function = function
 
 
 def _called(definition: OpDefinition, function: _Function, inp: Any, Tout: Any, name: str | None) -> Any:
-    """The op's outputs in the structure of `Tout`; without outputs, the op (None in eager mode)."""
+    """The op's outputs in the structure of `Tout`; without outputs, the op itself (None in eager mode)."""
     wanted = [as_dtype(dtype) for dtype in nest.flatten(Tout)]
     outputs = definition(list(inp), token=function.token, Tout=wanted, name=name)
     if not wanted:
@@ -182,20 +182,20 @@ def _array_function(func: Any, inp: Any, Tout: Any, stateful: bool, name: str | 
         returned = func(*[_argument(convert_to_tensor(item)._value) for item in inp])  # type: ignore[attr-defined]
         if not isinstance(returned, (list, tuple)):
             return None if returned is None else convert_to_tensor(returned)
-        results = [convert_to_tensor(value) for value in returned]  # their dtypes are what they are, not `Tout`
+        results = [convert_to_tensor(value) for value in returned]  # in eager mode the results keep their own dtypes
         return results[0] if len(results) == 1 else results
     return _called(PY_FUNC if stateful else PY_FUNC_STATELESS, _register(func), inp, Tout, name)
 
 
 @export(v1="py_func")
 def py_func(func: Any, inp: Any, Tout: Any, stateful: bool = True, name: str | None = None) -> Any:
-    """Calls a Python function on arrays when the op runs.
+    """Calls a Python function with NumPy arrays when the op runs.
 
     Args:
-        func: takes NumPy arrays (bytes for a single string), returns arrays or values of the dtypes `Tout`.
+        func: a function that takes NumPy arrays (bytes for a single string) and returns arrays or values of the dtypes `Tout`.
         inp: tensors.
         Tout: the dtype of the result, or a list of them.
-        stateful: False lets equal calls be taken together.
+        stateful: False allows equal calls to be merged.
         name: the op's name.
 
     Raises:
@@ -208,9 +208,9 @@ def py_func(func: Any, inp: Any, Tout: Any, stateful: bool = True, name: str | N
 def numpy_function(
     func: Any = None, inp: Any = None, Tout: Any = None, stateful: bool = True, name: str | None = None
 ) -> Any:
-    """Calls a Python function on arrays when the op runs; see `py_func`. No gradient flows through it.
+    """Calls a Python function with NumPy arrays when the op runs. It has no gradient. See `py_func`.
 
-    Without `func` it is a decorator for one, which needs `Tout`.
+    Without `func`, returns a decorator, which requires `Tout`.
     """
     if Tout is None:
         raise TypeError("Missing required argument: 'Tout'.")
@@ -249,7 +249,7 @@ def eager_py_func_kernel(input: list[Any], *, token: str, Tin: Sequence[DType], 
 
 
 def _own(tensor: Any) -> Any:
-    """The value of an eager tensor that shares no memory with others: the function may have returned its argument."""
+    """The value of an eager tensor in its own memory, because the function may have returned its argument."""
     value = tensor._value
     return value.copy() if isinstance(value, np.ndarray) else value.clone()
 
@@ -259,7 +259,7 @@ EAGER_PY_FUNC.shape(lambda input, *, Tout: [UNKNOWN_SHAPE] * len(Tout))
 
 @EAGER_PY_FUNC.grad
 def eager_py_func_grad(op: Operation, *gradients: Any) -> list[Any]:
-    """Another call, which runs the function again under a tape: side effects happen a second time."""
+    """Calls the function again under a tape. Side effects happen a second time."""
     function = _find(op.attr("token")).function
     count = len(op.inputs)
     inputs = list(op.inputs)
@@ -292,12 +292,12 @@ def _zeros(tensor: Any) -> Any:
 
 @export("py_function")
 def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
-    """Calls a Python function on eager tensors when the op runs; gradients flow through what it computes with them.
+    """Calls a Python function with eager tensors when the op runs. It is differentiable.
 
     The gradient calls `func` a second time.
 
     Args:
-        func: takes eager tensors, returns values of the dtypes `Tout`.
+        func: a function that takes eager tensors and returns values of the dtypes `Tout`.
         inp: tensors.
         Tout: the dtype of the result, or a structure of them.
         name: the op's name.

@@ -1,4 +1,4 @@
-"""`assert_shapes`: sizes and symbols that the shapes of several tensors must agree on."""
+"""`assert_shapes`: checks sizes and symbolic dimensions across several tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stoker._src.ops.math import comparison, reductions
 
 
 class _Spec(NamedTuple):
-    """One tensor with the wanted sizes of its last dimensions; `open_ended` allows any before them."""
+    """One tensor with the expected sizes of its last dimensions. `open_ended` allows any dimensions before them."""
 
     tensor: Any
     sizes: tuple[Any, ...]
@@ -26,7 +26,7 @@ class _Spec(NamedTuple):
 
 
 class _Size(NamedTuple):
-    """A size that others must equal: a number or a tensor, and who said so."""
+    """A size that others must equal: a number or a tensor, and where it comes from."""
 
     size: Any
     source: str
@@ -54,7 +54,7 @@ def _read(tensor: Any, spec: Any, message: str) -> _Spec:
                 "unspecified dimensions is only allowed as the first entry"
             )
     open_ended = bool(entries and (entries[0] is ... or entries[0] == "*"))
-    # An empty specification stands for one dimension of size 1, as a scalar does.
+    # An empty specification means one dimension of size 1, like a scalar.
     return _Spec(tensor, entries[open_ended:] or (1,), open_ended)
 
 
@@ -70,7 +70,7 @@ def _rank_checks(spec: _Spec, data: Any, summarize: int | None, message: str | N
 
 
 class _Sizes:
-    """The sizes of one tensor, static where known, else parts of its shape."""
+    """The sizes of one tensor: static if known, else elements of its shape tensor."""
 
     def __init__(self, spec: _Spec) -> None:
         self.static = spec.tensor.static_shape
@@ -84,7 +84,7 @@ class _Sizes:
         return self._tensor
 
     def at(self, position: int) -> Any:
-        """The size of the dimension that entry `position` of the specification is about."""
+        """The size of the dimension that corresponds to entry `position` of the specification."""
         count = len(self.spec.sizes)
         if self.static.rank == 0:
             return 1
@@ -92,7 +92,7 @@ class _Sizes:
             known = self.static[position - count]
             return self.dynamic_shape()[position - count] if known is None else known
         if count == 1:
-            # A vector or a scalar, whose size is 1; with open dimensions before it, the last size of anything.
+            # A vector, or a scalar with size 1; if leading dimensions are open, the last size.
             return self.dynamic_shape()[-1] if self.spec.open_ended else reductions.reduce_prod(self.dynamic_shape())
         return self.dynamic_shape()[position - count]
 
@@ -104,7 +104,7 @@ def _assert_shapes(shapes: Any, data: Any, summarize: int | None, message: str |
     with name_scope(name, "assert_shapes", None):
         specs = []
         for tensor, spec in shapes:
-            # TensorFlow holds tensors as keys by reference in eager mode.
+            # In eager mode, TensorFlow holds tensors as keys by reference.
             tensor = tensor.deref() if hasattr(tensor, "deref") else tensor
             tensor = tensor if isinstance(tensor, SparseTensor) else convert_to_tensor(tensor)
             specs.append(_read(tensor, spec, prefix))
@@ -157,23 +157,23 @@ def assert_shapes(
     message: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """Asserts the shapes of tensors, and how they hang together.
+    """Asserts the shapes of tensors and the relations between them.
 
     Args:
-        shapes: from tensors to wanted shapes, as a dictionary or a list of pairs. In a wanted shape a number is an exact
-            size, None or "." any size, and anything else a symbol: it stands for the same size wherever it comes. A
-            first entry `...` or "*" allows any dimensions in front. Scalars, and empty wanted shapes, count as one
-            dimension of size 1. Text works too: "NC" is ("N", "C").
-        data: what to show of a failing tensor.
-        summarize: how many elements of that.
-        message: text to begin with.
-        name: prefix of the ops' names.
+        shapes: a dictionary, or a list of pairs, from tensors to expected shapes. In an expected shape, a number is an exact
+            size, None or "." is any size, and anything else is a symbol that stands for the same size everywhere. A
+            first entry `...` or "*" allows any leading dimensions. Scalars, and empty expected shapes, count as one
+            dimension of size 1. Strings work too: "NC" is ("N", "C").
+        data: tensors to show on failure.
+        summarize: how many elements of them to show.
+        message: a prefix for the error message.
+        name: a prefix for the names of the ops.
 
     Returns:
-        An op that checks what is not known yet (None in eager mode).
+        An op that checks what is not statically known (None in eager mode).
 
     Raises:
-        ValueError: a shape is known to be wrong, or cannot be read.
+        ValueError: a static shape is wrong, or a specification is invalid.
     """
     return _assert_shapes(shapes, data, summarize, message, name)
 
@@ -186,5 +186,5 @@ def assert_shapes_v2(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Asserts the shapes of tensors, and how they hang together; see the 1.x form. Returns None."""
+    """Asserts the shapes of tensors and the relations between them. See the 1.x form. Returns None."""
     _assert_shapes(shapes, data, summarize, message, name)

@@ -1,8 +1,8 @@
 """`tf.TensorArray`: an array of tensors written and read by index.
 
-Arrays are values: lists of tensors (`tensor_lists.py`) that every write makes anew. Two kinds live behind a handle instead, as
-in 1.x graphs (`tensor_array_v3.py`): those of a handle that the program brings, and those of `TensorArray.grad`, where
-what is written twice adds up.
+Arrays are values: every write makes a new list of tensors (`tensor_lists.py`). Two kinds of array have a handle instead, as
+in 1.x graphs (`tensor_array_v3.py`): arrays built from a given handle, and those of `TensorArray.grad`, in which repeated
+writes are summed.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from stoker._src.ops.control_flow import grouping, tensor_array_v3, tensor_lists
 
 @export("TensorArray")
 class TensorArray:
-    """An array of tensors of one dtype. Every change gives a new TensorArray: go on with what `write` returns.
+    """An array of tensors of one dtype. Every change returns a new TensorArray, so continue with the result of `write`.
 
     Args:
-        dtype: of the elements.
+        dtype: the dtype of the elements.
         size: the number of elements.
-        dynamic_size: writing beyond the end makes the array longer.
-        clear_after_read: in eager mode, an element may be read once (the default); graphs keep elements while they are needed.
-        tensor_array_name: accepted; arrays of one name in one run are still different arrays.
-        handle: of an array made elsewhere, as in an imported graph; `flow` is then what orders reads after writes.
-        flow: without a handle, the list that holds the elements of an array made elsewhere.
-        infer_shape: elements must have one shape, which the first one written tells.
+        dynamic_size: whether writing beyond the end makes the array longer.
+        clear_after_read: in eager mode, an element may be read only once (the default). Graphs keep elements while they are needed.
+        tensor_array_name: accepted; arrays of the same name are still distinct.
+        handle: the handle of an existing array, as in an imported graph. `flow` then orders reads after writes.
+        flow: without a handle, the list that holds the elements of an existing array.
+        infer_shape: whether all elements must have the shape of the first one written.
         element_shape: the shape of the elements.
         colocate_with_first_write_call: accepted; placement follows the ops that use the array.
         name: a name scope.
 
     Raises:
-        ValueError: neither a size nor a flow, or a handle beside what it decides itself.
+        ValueError: there is neither a size nor a flow, or a handle is combined with arguments that it determines.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class TensorArray:
         self._cleared: set[int] = set()
         self._static = as_shape(element_shape)
         self._gradients: dict[str, TensorArray] = {}
-        self._count: int | None = None  # the number of elements, where it is known and cannot change
+        self._count: int | None = None  # the number of elements, if it is known and fixed
         self._store: _Lists | _BehindHandle = _LISTS
         if handle is not None:
             self._store = _BehindHandle(handle)
@@ -121,7 +121,7 @@ class TensorArray:
 
     @property
     def handle(self) -> Any:
-        """What the array is behind, for one made from a handle; else None: the array is the value `flow`."""
+        """The handle of an array that was built from one, else None."""
         return self._store.handle
 
     @property
@@ -137,7 +137,7 @@ class TensorArray:
         return TensorShape(self._static)
 
     def _changed(self, flow: Any, shape: Shape | None = None) -> TensorArray:
-        """The array after a change. In eager mode it is this very object, as in TensorFlow."""
+        """The array after a change. In eager mode it is the same object, as in TensorFlow."""
         known = self._static if shape is None else self._merged(shape)
         if context.executing_eagerly():
             self._flow, self._static = flow, known
@@ -177,7 +177,7 @@ class TensorArray:
         """The element at `index`.
 
         Raises:
-            OutOfRangeError: (eager mode) there is none.
+            OutOfRangeError: (eager mode) there is no such element.
             InvalidArgumentError: (eager mode) it was read before and `clear_after_read` is set.
         """
         if context.executing_eagerly():
@@ -198,7 +198,7 @@ class TensorArray:
             self._cleared.add(index)
 
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
-        """The array with `value` at `index`."""
+        """Returns the array with `value` at `index`."""
         value = self._value(value)
         if context.executing_eagerly():
             position, size = int(index), int(cast(Any, self.size()))
@@ -213,19 +213,19 @@ class TensorArray:
     # -- all elements --------------------------------------------------------------------------------------------
 
     def stack(self, name: str | None = None) -> Tensor:
-        """The elements as one tensor."""
+        """Stacks the elements into one tensor."""
         return self._store.stack(self, name)
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
-        """The elements at `indices` as one tensor."""
+        """Stacks the elements at `indices` into one tensor."""
         return self._store.gather(self, indices, name)
 
     def concat(self, name: str | None = None) -> Tensor:
-        """The elements joined along their first dimension."""
+        """Concatenates the elements along their first dimension."""
         return self._store.concat(self, name)
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
-        """An array of the rows of `value`."""
+        """Returns an array of the rows of `value`."""
         with name_scope(name, "TensorArrayUnstack", [value]):
             value = self._value(value)
             rows = Shape(None) if value.static_shape.dims is None else Shape(value.static_shape.dims[1:])
@@ -237,7 +237,7 @@ class TensorArray:
             return made
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
-        """The array with the rows of `value` at `indices`."""
+        """Returns the array with the rows of `value` at `indices`."""
         with name_scope(name, "TensorArrayScatter", [value, indices]):
             value = self._value(value)
             rows = Shape(None) if value.static_shape.dims is None else Shape(value.static_shape.dims[1:])
@@ -246,7 +246,7 @@ class TensorArray:
             return self._changed(flow, merged)
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
-        """An array of consecutive pieces of `value`, of the given lengths."""
+        """Returns an array of consecutive pieces of `value` with the given lengths."""
         with name_scope(name, "TensorArraySplit", [value, lengths]):
             value = self._value(value)
             lengths = convert_to_tensor(lengths, dtypes.int64)
@@ -264,18 +264,18 @@ class TensorArray:
         return self._store.size(self, name)
 
     def identity(self) -> TensorArray:
-        """The same array, in the scopes that are open."""
+        """The same array, created in the scopes that are open."""
         return self._with_flow(shaping.identity(self._flow))
 
     def grad(self, source: str, flow: Any = None, name: str | None = None) -> TensorArray:
-        """The array of gradients of this array's elements for `source`; what is written twice adds up.
+        """The array of gradients of this array's elements for `source`. Repeated writes are summed.
 
-        Every call with one `source`, on this array or on one that `write` made of it, gives the same array. `tf.gradients` does
-        not need it: gradients pass through arrays as through any op.
+        All calls with the same `source`, on this array or on results of `write`, return the same array. `tf.gradients` does
+        not need this method: it differentiates through arrays like through any op.
 
         Args:
-            source: which gradient: a name that the caller chooses.
-            flow: what the array waits for; this array's flow by default.
+            source: a name for the gradient, chosen by the caller.
+            flow: the flow to wait for; by default this array's flow.
             name: the name of the op.
         """
         flow = self._flow if flow is None else flow
@@ -301,7 +301,7 @@ class TensorArray:
         return made
 
     def close(self, name: str | None = None) -> Any:
-        """The operation that ends an array behind a handle; a list goes when nobody uses it."""
+        """Returns an op that destroys an array with a handle. Lists are freed automatically."""
         return self._store.close(self, name)
 
     def __repr__(self) -> str:
@@ -309,7 +309,7 @@ class TensorArray:
 
 
 class _Lists:
-    """How arrays that are values do it: `flow` is the list."""
+    """The implementation for arrays that are values: `flow` is the list."""
 
     handle = None
 
@@ -324,7 +324,7 @@ class _Lists:
 
     def stack(self, ta: TensorArray, name: str | None) -> Tensor:
         if ta._count == 0 and not ta._static.known and context.executing_eagerly():
-            return constant([], ta._dtype)  # of nothing whose shape could be known
+            return constant([], ta._dtype)  # no element shape is known
         with name_scope(name, "TensorArrayV2Stack", [ta._flow]):
             return tensor_lists.TENSOR_LIST_STACK(
                 ta._flow,
@@ -367,7 +367,7 @@ _LISTS = _Lists()
 
 
 class _BehindHandle:
-    """How arrays behind a handle do it: `flow` orders what is done to them."""
+    """The implementation for arrays with a handle: `flow` orders the operations."""
 
     def __init__(self, handle: Tensor) -> None:
         self.handle = handle
@@ -447,7 +447,7 @@ class TensorArraySpec(TypeSpec):
         """The spec of a TensorArray.
 
         Raises:
-            TypeError: something else.
+            TypeError: the value is not a TensorArray.
         """
         if not isinstance(value, TensorArray):
             raise TypeError(f"Expected value to be a TensorArray, but got: `{type(value)}`")
@@ -488,7 +488,7 @@ class TensorArraySpec(TypeSpec):
 
     @classmethod
     def _with_parts(cls, value: TensorArray, parts: Sequence[Any]) -> TensorArray:
-        # A structure may be filled with whole arrays: TensorFlow's nest does not open them.
+        # A structure may contain whole arrays, because TensorFlow's nest does not expand them.
         return parts[0] if isinstance(parts[0], TensorArray) else value._with_flow(parts[0])
 
     @classmethod

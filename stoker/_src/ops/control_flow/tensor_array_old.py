@@ -1,6 +1,6 @@
-"""TensorArray ops of the oldest graphs, which hold their arrays by strings (V2) or by references of strings (before it).
+"""TensorArray ops of the oldest graphs, whose handles are strings (V2) or references to strings (V1).
 
-They differ from those of `tensor_array_v3.py` in the handle alone, and in that making an array gives no flow.
+They differ from the ops of `tensor_array_v3.py` only in the handle, and creating an array does not return a flow.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ for _definition in (TENSOR_ARRAY_GRAD_V2, TENSOR_ARRAY_GRAD):
 
 
 def _older(definition: OpDefinition, name: str, handle: str) -> OpDefinition:
-    """The op of `definition` under the name of an older version, with handles of that version."""
+    """Defines the op under the name of an older version, with that version's handles."""
     arguments = []
     for arg in definition.inputs:
         kind = f"[{arg.list_attr}]" if arg.list_attr else arg.type_attr or (arg.dtype or dtypes.string).name
@@ -78,7 +78,7 @@ def _older(definition: OpDefinition, name: str, handle: str) -> OpDefinition:
 
 
 class _Version:
-    """The ops of one version, whose gradients are ops of that version."""
+    """The ops of one version. Their gradients are ops of the same version."""
 
     def __init__(self, suffix: str) -> None:
         handle = "string" if suffix else "Ref(string)"

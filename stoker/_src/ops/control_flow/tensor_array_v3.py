@@ -1,7 +1,7 @@
-"""TensorArray and stack ops of 1.x graphs: arrays behind a handle that ops change, ordered by a `flow` value.
+"""TensorArray and stack ops of 1.x graphs: mutable arrays with a handle, ordered by a `flow` value.
 
-Programs here make arrays of lists (`tensor_array.py`); these ops run the graphs that TensorFlow 1 wrote. An array lives as long
-as the run that made it. The flow carries no number that matters; it makes reads wait for writes.
+stoker itself builds arrays from lists (`tensor_array.py`). These ops run graphs that TensorFlow 1 wrote. An array lives as long
+as the run that created it. The value of the flow does not matter; it only makes reads wait for writes.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class ArrayState:
         self.shape = shape
         self.dynamic = dynamic
         self.clear = clear
-        self.adds = adds  # a gradient's array: what is written twice adds up
-        self.alike = alike  # all elements have one shape, which the first one written settles
+        self.adds = adds  # an array of gradients: repeated writes are summed
+        self.alike = alike  # all elements have the shape of the first one written
         self.name = name
         self.gradients: dict[str, ArrayState] = {}
         self.sizes: list[tuple[int, ...] | None] = [None] * size
         self.closed = False
-        self.device: Any = None  # where what was written lies
+        self.device: Any = None  # the device of the elements written so far
 
     def write(self, index: int, value: Any) -> None:
         if self.closed:
@@ -85,7 +85,7 @@ class ArrayState:
             self.shape = Shape(value.shape)
 
     def read(self) -> ArrayState:
-        """What a reference to the array holds: the array, where an op takes its handle as a value."""
+        """The array itself, for ops that take its handle as a value."""
         return self
 
     def check_dtype(self, dtype: DType) -> None:
@@ -117,7 +117,7 @@ class ArrayState:
         return item
 
     def _unwritten(self, index: int) -> Any:
-        """Zeros in the place of what nobody wrote, where the shape is known."""
+        """Zeros for an element that was never written, if its shape is known."""
         sizes: Any = self.sizes[index]
         was_read = sizes is not None and not self.adds
         if sizes is None and self.shape.known:
@@ -399,7 +399,7 @@ def tensor_array_grad_with_shape_kernel(
 
 
 def source_of(g: Tensor) -> str:
-    """Which call of `tf.gradients` this belongs to: each has arrays of its own."""
+    """Identifies the call of `tf.gradients` that this gradient belongs to. Each call has its own arrays."""
     parts = g.op.name.split("/")
     for i, part in enumerate(parts):
         if part.startswith("gradients"):
@@ -451,11 +451,11 @@ def tensor_array_split_grad(op: Operation, flow: Tensor) -> list[Any]:
 
 
 class StackState:
-    """A stack of one run, as the gradients of 1.x loops use."""
+    """A stack of one run, used by the gradients of 1.x loops."""
 
     def __init__(self, name: str, dtype: DType, limit: int = -1) -> None:
         self.name, self.dtype = name, dtype
-        self.limit = limit  # how many items it may hold; any number if negative
+        self.limit = limit  # the maximum number of items; unlimited if negative
         self.items: list[Any] = []
 
 
@@ -485,7 +485,7 @@ def stack_push_kernel(handle: StackState, elem: Any, *, T: DType) -> Any:
         )
     if 0 <= handle.limit <= len(handle.items):
         raise InvalidArgumentError(None, None, f"Stack[{handle.name}] overflowed its max_size ({handle.limit})")
-    # What is pushed may be a variable's memory, which the flow of values does not show to the planner: it is copied.
+    # The pushed value may share a variable's memory without the planner knowing, so it is copied.
     handle.items.append(elem.clone() if isinstance(elem, torch.Tensor) else elem)
     return elem
 

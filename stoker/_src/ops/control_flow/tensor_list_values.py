@@ -1,7 +1,7 @@
-"""The values behind handles of lists.
+"""The values behind list handles.
 
-A list never changes: an op that changes one gives a new list. `TensorList` makes the usual case, in which only the newest list is
-used again, as cheap as changing it in place: the newest owns the Python list, an older one knows how to undo the change.
+Lists are immutable: an op that changes one returns a new list. Usually only the newest list is used again. `TensorList` makes this
+case as cheap as an in-place change: the newest list owns the Python list, and an older one knows how to undo the change.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _SET, _PUSH, _POP = range(3)
 
 
 def on_one_device(items: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Items that an op takes together: whole numbers and zeros for what was never written may lie on the host beside others."""
+    """Moves the items of one op to one device. Integers, and zeros for items that were never written, may be on the host."""
     home = next((item.device for item in items if item.is_cuda), None)
     return items if home is None else [item.to(home) for item in items]
 
 
 class TensorList:
-    """An immutable list of tensors of one dtype. Items are values of kernels, or None where nothing was written.
+    """An immutable list of tensors of one dtype. Items are kernel values, or None if nothing was written.
 
     Attributes:
-        dtype: of the items.
-        shape: what every item's shape is compatible with.
-        limit: how many items it may hold; -1 for any number.
+        dtype: the dtype of the items.
+        shape: a shape that is compatible with every item.
+        limit: the maximum number of items; -1 for any number.
     """
 
     __slots__ = ("_change", "_items", "_newer", "dtype", "limit", "shape")
@@ -47,13 +47,13 @@ class TensorList:
         self.limit = limit
 
     def items(self) -> list[Any]:
-        """The items, which the caller must not change."""
+        """The items. The caller must not change them."""
         if self._items is None:
             self._items = self._rebuilt()
         return self._items
 
     def _rebuilt(self) -> list[Any]:
-        """The items of an older list: those of a newer one with the changes between them undone."""
+        """The items of an older list: those of a newer list with the changes undone."""
         changes, newer = [self._change], self._newer
         assert newer is not None
         while newer._items is None:
@@ -110,7 +110,7 @@ class TensorList:
 
     def _check(self, item: Any) -> None:
         dims = self.shape.dims
-        # A list within a list, or an array, is a single handle, whatever the shape of its own items.
+        # A list inside a list, or an array, is a single handle, whatever the shape of its own items.
         found = item.shape if isinstance(item, (torch.Tensor, np.ndarray)) else ()
         if dims is None or dims == found:
             return
@@ -134,14 +134,14 @@ class TensorList:
             )
 
     def item(self, index: int, shape: Shape) -> Any:
-        """One item; zeros where nothing was written and the shape is known."""
+        """One item; zeros if nothing was written and the shape is known."""
         self._check_index(index)
         found = self.items()[index]
         return self._zeros(shape, index) if found is None else found
 
     def _zeros(self, shape: Shape, index: int) -> Any:
         wanted = self.shape.merge(shape)
-        if not wanted.known:  # another item of the list may tell
+        if not wanted.known:  # another item of the list may have the shape
             for other in self.items():
                 if other is not None:
                     wanted = wanted.merge(Shape(other.shape))
@@ -161,7 +161,7 @@ class TensorList:
         if self.dtype is dtypes.string:
             return np.full(sizes, b"", dtype=object)
         device = next((item.device for item in self.items() if isinstance(item, torch.Tensor)), None)
-        return torch.zeros(sizes, dtype=torch_dtype(self.dtype), device=device)  # beside what was written
+        return torch.zeros(sizes, dtype=torch_dtype(self.dtype), device=device)  # on the device of the written items
 
     def all_items(self, shape: Shape, indices: list[int] | None = None) -> list[Any]:
         return [self.item(i, shape) for i in (range(len(self.items())) if indices is None else indices)]
@@ -172,12 +172,12 @@ class TensorList:
         def zero(item: Any) -> Any:
             if isinstance(item, torch.Tensor):
                 return torch.zeros_like(item)
-            return item.zeros_like() if hasattr(item, "zeros_like") else None  # lists and optionals have them
+            return item.zeros_like() if hasattr(item, "zeros_like") else None  # lists and optionals have this method
 
         return self.replaced([zero(item) for item in self.items()])
 
     def sum_with(self, others: list[TensorList]) -> TensorList:
-        """Item by item; what was never written is zero."""
+        """The sum by item. Items that were never written count as zero."""
         columns = [self.items(), *[other.items() for other in others]]
         size = max(len(column) for column in columns)
         total: list[Any] = [None] * size

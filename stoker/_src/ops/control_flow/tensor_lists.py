@@ -1,4 +1,4 @@
-"""Lists of tensors as values (dtype variant): what TensorArrays and the gradients of loops are made of."""
+"""Lists of tensors as values (dtype variant), which TensorArrays and the gradients of loops are built on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stoker._src.ops.support.values import torch_dtype
 
 
 def _shape_of(sizes: Any) -> Shape:
-    """The shape an op was given as numbers: -1 alone is no shape at all, as a size it is an unknown one."""
+    """The shape that an op was given as numbers. A scalar -1 is an unknown shape; as a size, -1 is unknown."""
     if isinstance(sizes, int):
         if sizes != -1:
             raise InvalidArgumentError(
@@ -38,7 +38,7 @@ def _shape_of(sizes: Any) -> Shape:
 
 
 def _list_of(items: list[Any], found: Shape, element_dtype: DType, element_shape: Any) -> TensorList:
-    """A list of `items`, which all have the shape `found`, whose items are said to have `element_shape`."""
+    """A list of `items`, which all have the shape `found`. The declared element shape is `element_shape`."""
     shape = _shape_of(element_shape)
     if not shape.compatible(found):
         raise InvalidArgumentError(None, None, f"Specified a list with shape {shape} from a tensor with shape {found}")
@@ -72,7 +72,7 @@ def _rows(tensor: Any) -> list[Any]:
 
 
 def sizes_after_first(tensor: Tensor) -> Any:
-    """The shape of the rows of `tensor`, as an input of an op: constant where it is known."""
+    """The shape of the rows of `tensor` as an input of an op; a constant if it is statically known."""
     rows = Shape(None) if tensor.static_shape.dims is None else Shape(tensor.static_shape.dims[1:])
     if rows.known:
         return constant(list(rows.dims or ()), dtypes.int32, shape=[len(rows)])
@@ -183,7 +183,7 @@ TENSOR_LIST_PUSH_BACK_BATCH = define(
 
 @TENSOR_LIST_PUSH_BACK_BATCH.kernel
 def tensor_list_push_back_batch_kernel(input_handles: Any, tensor: Any, *, element_dtype: DType) -> Any:
-    """To each of several lists the row of `tensor` that belongs to it."""
+    """Appends the corresponding row of `tensor` to each of several lists."""
     if tensor.ndim < 1:
         raise InvalidArgumentError(None, None, "Expected tensor to be at least a vector, but saw a scalar")
     handles = np.asarray(input_handles, dtype=object)
@@ -240,7 +240,7 @@ def tensor_list_pop_back_grad(op: Operation, dlist: Tensor | None, ditem: Tensor
 
 
 def _item_sizes(item: Tensor) -> Any:
-    """The shape of an item, as an input of an op: constant where it is known."""
+    """The shape of an item as an input of an op; a constant if it is statically known."""
     static = item.static_shape
     if item.dtype.base_dtype in (dtypes.variant, dtypes.resource):
         return constant([], dtypes.int32, shape=[0])
@@ -532,7 +532,7 @@ TENSOR_LIST_CONCAT_V2 = define(
 def _concatenated(source: TensorList, shape: Shape, leading: list[int], dtype: DType) -> tuple[Any, torch.Tensor]:
     source.check_dtype(dtype)
     shape = source.shape.merge(shape)
-    if leading and shape.dims is not None:  # which say more of each item's first size
+    if leading and shape.dims is not None:  # these determine the first size of each item
         shape = Shape((None, *shape.dims[1:]))
     items = []
     for i, item in enumerate(source.items()):
@@ -579,7 +579,7 @@ def tensor_list_concat_shape(input_handle: Shape, *, element_shape: Shape) -> tu
 
 
 def _joined_shapes(element_shape: Shape) -> tuple[Shape, Shape]:
-    """The shapes of items joined along their first dimension, and of their lengths."""
+    """The shapes of items concatenated along their first dimension, and of their lengths."""
     rest = UNKNOWN_SHAPE if element_shape.dims is None else Shape((None, *element_shape.dims[1:]))
     return rest, Shape((None,))
 
@@ -667,7 +667,7 @@ TENSOR_LIST_CONCAT_LISTS.shape(lambda input_a, input_b: SCALAR)
 
 
 def _agreed(a: Shape | None, b: Shape | None) -> Shape | None:
-    """The shape of the elements of a list that holds those of two; None stands for no elements."""
+    """The element shape of a list that holds the elements of two lists; None means no elements."""
     if a is None or b is None:
         return b if a is None else a
     return a if a.dims == b.dims else UNKNOWN_SHAPE

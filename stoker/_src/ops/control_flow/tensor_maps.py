@@ -1,4 +1,4 @@
-"""Maps from tensors to tensors (dtype variant), which ops do not change: an insertion gives another map."""
+"""Immutable maps from tensors to tensors (dtype variant): an insertion returns another map."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE
 from stoker._src.graph.definition import TYPE, VIEW, define
 from stoker._src.ops.support.values import to_numpy
 
-# What a key is found by: its dtype, shape and elements.
+# A key is identified by its dtype, shape and elements.
 _Place = tuple[str, tuple[int, ...], bytes | tuple[bytes, ...]]
 
 
@@ -26,7 +26,7 @@ def _place(key: Any) -> _Place:
 
 
 class TensorMap:
-    """Keys and values, with their dtypes, by the keys' contents."""
+    """Keys and values with their dtypes, indexed by the contents of the keys."""
 
     __slots__ = ("entries",)
 
@@ -112,7 +112,7 @@ TENSOR_MAP_STACK_KEYS.shape(lambda input_handle: UNKNOWN_SHAPE)
 
 @TENSOR_MAP_STACK_KEYS.kernel
 def tensor_map_stack_keys_kernel(input_handle: TensorMap, *, key_dtype: DType) -> Any:
-    """The keys in the order in which they were inserted; TensorFlow's are in that of a hash table."""
+    """The keys in insertion order. TensorFlow returns them in hash table order."""
     entries = list(input_handle.entries.values())
     if not entries:
         raise InvalidArgumentError(None, None, "TensorMapStackKeys cannot be called on empty map.")

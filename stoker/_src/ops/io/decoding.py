@@ -21,6 +21,7 @@ from stoker._src.formats import csv
 from stoker._src.formats.example_json import decode_json_example as json_to_example
 from stoker._src.graph.definition import INTS, STRING, TYPES, define, one_of, unchanged
 from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.dispatching import elementwise
 from stoker._src.ops.support.movement import allocatable
 from stoker._src.ops.support.values import from_numpy
@@ -79,6 +80,9 @@ def decode_raw_kernel(bytes: np.ndarray, *, out_type: DType, little_endian: bool
         )
     numbers = _elements(strings[0] if len(strings) == 1 else b"".join(strings), out_type, little_endian)
     return from_numpy(numbers.reshape(*bytes.shape, size // out_type.size))
+
+
+DECODE_RAW.rows(rows.whole)
 
 
 @DECODE_RAW.shape
@@ -329,6 +333,9 @@ def decode_csv_kernel(
         select_cols or None,
     )
     return [from_numpy(column.reshape(records.shape)) for column in decoded]
+
+
+DECODE_CSV.rows(rows.whole)
 
 
 @DECODE_CSV.shape

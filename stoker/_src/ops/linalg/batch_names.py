@@ -1,4 +1,4 @@
-"""The names that linear algebra over batches had in old graphs; each computes what the op without `Batch` does."""
+"""Old names of batched linear algebra ops. Each does the same as the op without `Batch` in its name."""
 
 from stoker._src.base import dtypes
 from stoker._src.base.dtypes import COMPLEX

@@ -1,4 +1,4 @@
-"""Factorisations of matrices and what follows from them: inverse, determinant, eigenvalues, singular values."""
+"""Matrix factorizations and functions built on them: inverse, determinant, eigenvalues, singular values."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ def matrix_inverse_kernel(input: torch.Tensor, *, adjoint: bool) -> torch.Tensor
 def matrix_inverse_grad(op: Operation, g: Tensor) -> Tensor:
     y = op.outputs[0]
     if op.attr("adjoint"):
-        # y = inverse(x)^H, whose change is -y dx^H y.
+        # y = inverse(x)^H, with the differential -y dx^H y.
         return unary_functions.negative(product(product(y, g, adjoint_b=True), y))
     return unary_functions.negative(product(product(y, g, adjoint_a=True), y, adjoint_b=True))
 
 
 @export("linalg.inv", v1="matrix_inverse")
 def matrix_inverse(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The inverse of each matrix (of its adjoint, if asked).
+    """The inverse of each matrix, or of its adjoint.
 
     Raises:
-        InvalidArgumentError: a matrix that has none.
+        InvalidArgumentError: a matrix is singular.
     """
     return MATRIX_INVERSE(input, adjoint=adjoint, name=name)
 
@@ -83,7 +83,7 @@ def cholesky_kernel(input: torch.Tensor) -> torch.Tensor:
 
 
 def _cholesky_gradient(l: Tensor, g: Tensor) -> Tensor:
-    """Murray (2016), section 3: L^-H phi(L^H g) L^-1, made Hermitian, with phi the lower triangle with half its diagonal."""
+    """Murray (2016), section 3: L^-H phi(L^H g) L^-1, made Hermitian. phi takes the lower triangle and halves the diagonal."""
     inner = product(l, g, adjoint_a=True)
     inner = diagonals.MATRIX_SET_DIAG(
         inner, arithmetic.multiply(constants.number(0.5, g), diagonals.MATRIX_DIAG_PART(inner))
@@ -126,10 +126,10 @@ def cholesky_grad_shape(l: Shape, grad: Shape) -> Shape:
 
 @export("linalg.cholesky", v1="cholesky")
 def cholesky(input: Any, name: str | None = None) -> Tensor:
-    """The lower triangular L with L L^H = input, for positive definite matrices.
+    """The Cholesky factor of positive definite matrices: the lower triangular L with L L^H = input.
 
     Raises:
-        InvalidArgumentError: a matrix that is not positive definite.
+        InvalidArgumentError: a matrix is not positive definite.
     """
     return CHOLESKY(input, name=name)
 
@@ -152,7 +152,7 @@ def matrix_determinant_shape(input: Shape) -> Shape:
 
 
 def as_column(x: Tensor) -> Tensor:
-    """A batch of numbers as a batch of 1 by 1 matrices."""
+    """Converts a batch of numbers to a batch of 1 by 1 matrices."""
     return shaping.reshape(x, joining.concat([shaping.shape(x), [1, 1]], 0))
 
 
@@ -227,7 +227,7 @@ def qr_shape(input: Shape, *, full_matrices: bool) -> tuple[Shape, Shape]:
 
 @QR.grad
 def qr_grad(op: Operation, dq: Tensor, dr: Tensor) -> Tensor:
-    """After Walter and Lehmann (2011); wide matrices [X Y] = Q [U V] after Roberts and Roberts (2020)."""
+    """Walter and Lehmann (2011); for wide matrices [X Y] = Q [U V], Roberts and Roberts (2020)."""
     q, r = op.outputs
     rows, cols = q.static_shape[-2], r.static_shape[-1]
     if rows is None or cols is None:
@@ -258,7 +258,7 @@ def _tall_qr_grad(q: Tensor, r: Tensor, dq: Tensor, dr: Tensor) -> Tensor:
 
 @export("linalg.qr", v1="qr")
 def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
-    """input = q r with orthonormal columns in q and an upper triangular r: (q, r)."""
+    """The QR decomposition input = q r: q has orthonormal columns, and r is upper triangular. Returns (q, r)."""
     return QR(input, full_matrices=full_matrices, name=name)
 
 
@@ -272,7 +272,7 @@ def svd_kernel(input: torch.Tensor, *, compute_uv: bool, full_matrices: bool) ->
     x = wide(input)
     try:
         return _svd(x, input, compute_uv, full_matrices)
-    except RuntimeError:  # torch refuses matrices that are not finite; TensorFlow gives NaN for them
+    except RuntimeError:  # torch refuses matrices that are not finite; TensorFlow gives NaN
         finite = torch.isfinite(x).all(-1).all(-1)
         if bool(finite.all()):
             raise
@@ -311,7 +311,7 @@ def svd_shape(input: Shape, *, compute_uv: bool, full_matrices: bool) -> tuple[S
 def svd_grad(op: Operation, ds: Tensor, du: Any, dv: Any) -> Tensor:
     """Townsend (2016), for the reduced factorisation; Wan and Zhang (2019) for complex matrices."""
     a = op.inputs[0]
-    if a.dtype.is_complex:  # singular values are real whatever their dtype
+    if a.dtype.is_complex:  # singular values are real even if their dtype is complex
         ds = casting.cast(unary_functions.real(ds), a.dtype.base_dtype)
     if not op.attr("compute_uv"):
         s, u, v = SVD(a, compute_uv=True)
@@ -342,7 +342,7 @@ def svd_grad(op: Operation, ds: Tensor, du: Any, dv: Any) -> Tensor:
     )
     inverse = reciprocal_or_zero(s)
     if a.dtype.is_complex:
-        # Singular vectors are free in their phase: what a change of it would do is taken out.
+        # The phase of singular vectors is arbitrary, so the gradient along a change of phase is removed.
         turned = diagonals.MATRIX_DIAG_PART(product(v, dv, adjoint_a=True))
         phases = arithmetic.multiply(
             constants.number(0.5, s),
@@ -364,7 +364,7 @@ def reciprocal_or_zero(x: Tensor) -> Tensor:
 
 
 def as_row(x: Tensor) -> Tensor:
-    """Numbers of each matrix as a row, to scale columns."""
+    """The numbers of each matrix as a row, to scale its columns."""
     return shaping.reshape(
         x,
         joining.concat([shaping.shape(x)[:-1], [1, -1]], 0)
@@ -374,7 +374,7 @@ def as_row(x: Tensor) -> Tensor:
 
 
 def as_columns(x: Tensor) -> Tensor:
-    """Numbers of each matrix as a column, to scale rows."""
+    """The numbers of each matrix as a column, to scale its rows."""
     if x.static_shape.known:
         return shaping.reshape(x, [*x.static_shape, 1])
     return shaping.reshape(x, joining.concat([shaping.shape(x), [1]], 0))
@@ -382,7 +382,7 @@ def as_columns(x: Tensor) -> Tensor:
 
 @export("linalg.svd", v1="svd")
 def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
-    """Singular values, largest first, and the vectors: (s, u, v) with tensor = u diag(s) v^H; s alone if asked."""
+    """The singular value decomposition tensor = u diag(s) v^H, largest values first. Returns (s, u, v), or only s."""
     s, u, v = SVD(tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name)
     part = s.dtype.base_dtype.real_dtype
     values = unary_functions.real(s) if s.dtype.is_complex else casting.cast(s, part)
@@ -426,7 +426,7 @@ def old_self_adjoint_eig_shape(input: Shape) -> Shape:
 
 @SELF_ADJOINT_EIG_V2.grad
 def self_adjoint_eig_grad(op: Operation, de: Tensor, dv: Any) -> Tensor:
-    """With a = v diag(e) v^H: v (diag(de) + f * (v^H dv)) v^H, f = 1 / (e_j - e_i), the lower triangle counted for both."""
+    """With a = v diag(e) v^H: v (diag(de) + f * (v^H dv)) v^H, f = 1 / (e_j - e_i); the lower triangle stands for both."""
     if not op.attr("compute_v"):
         e, v = SELF_ADJOINT_EIG_V2(op.inputs[0])
         full = product(v, product(diagonals.MATRIX_DIAG(de), v, adjoint_b=True))
@@ -441,7 +441,7 @@ def self_adjoint_eig_grad(op: Operation, de: Tensor, dv: Any) -> Tensor:
             ),
         )
         full = product(v, product(middle, v, adjoint_b=True))
-    # Only the lower triangle of the input is read: what belongs to the upper one is added to it.
+    # Only the lower triangle of the input is read, so the gradient of the upper triangle is added to it.
     lower = diagonals.matrix_band_part(arithmetic.add(full, adjoint(full)), -1, 0)
     return diagonals.MATRIX_SET_DIAG(
         lower, arithmetic.multiply(constants.number(0.5, lower), diagonals.MATRIX_DIAG_PART(lower))
@@ -450,7 +450,7 @@ def self_adjoint_eig_grad(op: Operation, de: Tensor, dv: Any) -> Tensor:
 
 @export("linalg.eigh", v1="self_adjoint_eig")
 def self_adjoint_eig(tensor: Any, name: str | None = None) -> Any:
-    """Eigenvalues, smallest first, and eigenvectors (as columns) of self-adjoint matrices: (e, v)."""
+    """Eigenvalues (smallest first) and eigenvectors (as columns) of self-adjoint matrices: (e, v)."""
     e, v = SELF_ADJOINT_EIG_V2(tensor, compute_v=True, name=name)
     return e, v
 
@@ -473,7 +473,7 @@ EIG = define(
 def eig_kernel(input: torch.Tensor, *, compute_v: bool, Tout: DType) -> tuple[torch.Tensor, torch.Tensor]:
     check_square(input)
     kind = torch_dtype(Tout)
-    if not bool(torch.isfinite(input).all()):  # which ends torch's kernels, or the process
+    if not bool(torch.isfinite(input).all()):  # torch's kernels would fail or end the process
         raise InvalidArgumentError(
             None, None, "Eigen decomposition was not successful. The input might not be valid: it is not finite."
         )
@@ -515,7 +515,7 @@ def complex_of(kind: DType) -> DType:
 
 @export(v2=("linalg.eig", "eig"))
 def eig(tensor: Any, name: str | None = None) -> Any:
-    """Eigenvalues and right eigenvectors (as columns), complex: (e, v)."""
+    """Complex eigenvalues and right eigenvectors (as columns): (e, v)."""
     x = convert_to_tensor(tensor)
     e, v = EIG(x, Tout=complex_of(x.dtype.base_dtype), compute_v=True, name=name)
     return e, v
@@ -523,7 +523,7 @@ def eig(tensor: Any, name: str | None = None) -> Any:
 
 @export(v2=("linalg.eigvals", "eigvals"))
 def eigvals(tensor: Any, name: str | None = None) -> Tensor:
-    """Eigenvalues, complex."""
+    """Complex eigenvalues."""
     x = convert_to_tensor(tensor)
     return EIG(x, Tout=complex_of(x.dtype.base_dtype), compute_v=False, name=name)[0]
 
@@ -541,7 +541,7 @@ def lu_kernel(input: torch.Tensor, *, output_idx_type: DType) -> tuple[torch.Ten
     packed, pivots, info = torch.linalg.lu_factor_ex(wide(input))
     packed = of_invertible(input, info, packed, "Input is not invertible.")
     permutation = torch.lu_unpack(packed, pivots, unpack_data=False)[0]
-    # Column j of P holds a one at the row that row j of the factors came to: P L U = input, rows in order P^T.
+    # Column j of P has its one in the row where row j of the factors comes from: P L U = input.
     order = permutation.real.argmax(-2) if permutation.is_complex() else permutation.argmax(-2)
     return packed.to(input.dtype), order.to(torch_dtype(output_idx_type))
 
@@ -554,5 +554,5 @@ def lu_shape(input: Shape) -> tuple[Shape, Shape]:
 
 @export("linalg.lu")
 def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> Any:
-    """L (unit diagonal, left out) and U in one matrix, and the order p of rows: L U = input[p]; (lu, p)."""
+    """The LU decomposition L U = input[p]. Returns (lu, p), where lu packs L (without its unit diagonal) and U into one matrix."""
     return LU(input, output_idx_type=output_idx_type, name=name)

@@ -1,4 +1,4 @@
-"""Diagonals and bands of matrices, and what is made of them: identity matrices, traces."""
+"""Diagonals and bands of matrices, identity matrices and traces."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def matrix_band_part_grad(op: Operation, g: Tensor) -> Any:
 
 @export("linalg.band_part", v1="matrix_band_part")
 def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
-    """The matrices with zeros outside the band of `num_lower` and `num_upper` diagonals (all for -1)."""
+    """Sets elements outside the band of `num_lower` and `num_upper` diagonals to zero (-1 keeps all diagonals)."""
     return MATRIX_BAND_PART(input, num_lower, num_upper, name=name)
 
 
@@ -92,7 +92,7 @@ def diag_grad(op: Operation, g: Tensor) -> Tensor:
 
 @DIAG_PART.kernel
 def diag_part_kernel(input: torch.Tensor) -> torch.Tensor:
-    if input.ndim == 0:  # a graph refuses it where it knows the rank
+    if input.ndim == 0:  # a graph refuses it if the rank is statically known
         return input.clone()
     half = diag_part_shape(Shape(input.shape))
     count = half.size or 0
@@ -118,13 +118,13 @@ def diag_part_grad(op: Operation, g: Tensor) -> Tensor:
 
 @export("linalg.tensor_diag", v1="diag")
 def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
-    """A tensor of twice the rank with `diagonal` where both halves of the index agree, zeros elsewhere."""
+    """A tensor of twice the rank, with `diagonal` where both halves of the index are equal and zeros elsewhere."""
     return DIAG(diagonal, name=name)
 
 
 @export("linalg.tensor_diag_part", v1="diag_part")
 def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
-    """The elements where both halves of the index agree."""
+    """The elements at which both halves of the index are equal."""
     return DIAG_PART(input, name=name)
 
 
@@ -132,7 +132,7 @@ def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
 
 
 def _band(k: Any) -> tuple[int, int]:
-    """The lowest and highest diagonal that `k` (a number or a pair) names."""
+    """The lowest and highest diagonal named by `k`, a number or a pair."""
     if isinstance(k, (int, np.integer)):
         return int(k), int(k)
     numbers = [int(each) for each in np.ravel(k)]
@@ -156,7 +156,7 @@ def _check_band(rows: int, cols: int, low: int, high: int) -> None:
 
 
 def _start(offset: int, length: int, longest: int, align: str) -> int:
-    """Where a diagonal begins in its row: rows are as long as the longest one, aligned left or right."""
+    """The position of a diagonal in its row. Rows are as long as the longest diagonal and aligned left or right."""
     above, below = align.split("_")
     return longest - length if (above if offset >= 0 else below) == "RIGHT" else 0
 
@@ -259,9 +259,9 @@ def matrix_diag_part_v3_grad(op: Operation, g: Tensor) -> Any:
 def matrix_diag_part(
     input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
-    """The diagonal `k` of each matrix, or the diagonals of the range k = (lowest, highest), highest first.
+    """The diagonal `k` of each matrix, or the diagonals in the range k = (lowest, highest), highest first.
 
-    Shorter diagonals are filled up with `padding_value`; `align` says on which side, above and below the main one.
+    Shorter diagonals are padded with `padding_value`. `align` says on which side, above and below the main diagonal.
     """
     if hasattr(input, "dtype") and as_dtype(input.dtype) == dtypes.bool_:
         padding_value = bool(padding_value)
@@ -272,7 +272,7 @@ def matrix_diag_part(
 
 
 def _diag_sizes(longest: int, low: int, high: int, rows: int, cols: int) -> tuple[int, int]:
-    """Numbers of rows and columns: the smallest that hold the diagonals where they are not given (-1)."""
+    """The numbers of rows and columns. A number that is not given (-1) is the smallest that holds the diagonals."""
     least_rows = longest - min(high, 0)
     least_cols = longest + max(low, 0)
     if rows == -1 and cols == -1:
@@ -400,7 +400,7 @@ def matrix_diag(
     padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """Matrices with the given diagonal(s) `k` and `padding_value` elsewhere; as small as they can be unless sizes are given."""
+    """Matrices with the given diagonal(s) `k` and `padding_value` elsewhere. They are as small as possible unless sizes are given."""
     if hasattr(diagonal, "dtype") and as_dtype(diagonal.dtype) == dtypes.bool_:
         padding_value = bool(padding_value)
     return MATRIX_DIAG_V3(diagonal, k, num_rows, num_cols, padding_value, align=align, name=name)
@@ -482,7 +482,7 @@ def matrix_set_diag_v3_grad(op: Operation, g: Tensor) -> Any:
 
 @export("linalg.set_diag", v1="matrix_set_diag")
 def matrix_set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
-    """The matrices with the diagonal(s) `k` replaced by `diagonal`."""
+    """Replaces the diagonal(s) `k` of each matrix by `diagonal`."""
     return MATRIX_SET_DIAG_V3(input, diagonal, k, align=align, name=name)
 
 
@@ -497,7 +497,7 @@ def eye(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """Identity matrices of `num_rows` by `num_columns` (the same for None), one for each place of `batch_shape`."""
+    """Identity matrices of size `num_rows` by `num_columns` (square for None), one for each element of `batch_shape`."""
     with name_scope(name, "eye", [num_rows, num_columns, batch_shape]):
         is_square = num_columns is None
         columns = num_rows if is_square else num_columns

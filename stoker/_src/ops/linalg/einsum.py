@@ -28,7 +28,7 @@ EINSUM = define("Einsum(inputs: N * T) -> (output: T)", equation=STRING, N=INT(m
 
 
 def _parts(equation: str) -> tuple[list[str], str]:
-    """The labels of each input and of the output; InvalidArgumentError for an equation that is none."""
+    """The labels of each input and of the output. Raises InvalidArgumentError if the equation is invalid."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     inputs = left.split(",")
     if not arrow:
@@ -54,12 +54,12 @@ def einsum_kernel(inputs: list[torch.Tensor], *, equation: str) -> torch.Tensor:
     einsum_shape([Shape(each.shape) for each in inputs], equation=equation)
     kind = inputs[0].dtype
     if not (kind.is_floating_point or kind.is_complex or kind in (torch.bool, torch.int64)):
-        # torch widens some sums of integers and not others: all are taken in 64 bits.
+        # torch widens only some integer sums, so all are computed in 64 bits.
         wide = [each.view(torch.int64) if kind is torch.uint64 else each.long() for each in inputs]
         result = torch.einsum(equation, *wide).contiguous()
         return result.view(kind) if kind is torch.uint64 else result.to(kind)
     result = torch.einsum(equation, *inputs)
-    # A permutation or diagonal alone is a view of the input.
+    # A mere permutation or diagonal is a view of the input.
     return result.clone() if len(inputs) == 1 else result
 
 
@@ -100,10 +100,10 @@ EINSUM.shape(einsum_shape)
 
 @EINSUM.grad
 def einsum_grad(op: Operation, g: Tensor) -> Any:
-    """The gradient of an input is the einsum of the output's gradient with the other input.
+    """The gradient of an input is an einsum of the output's gradient with the other input.
 
-    Labels that only this input has were summed: the gradient is repeated along them. A label that stands twice in this
-    input took a diagonal, into which the gradient is put back.
+    The gradient is broadcast along labels that occur only in this input, because they were summed. A label that occurs twice in
+    this input selected a diagonal, so the gradient is scattered into that diagonal.
     """
     parts, output = _parts(op.attr("equation"))
     if len(parts) > 2:
@@ -132,7 +132,7 @@ def _input_gradient(g: Tensor, output: str, labels: str, x: Tensor, others: list
     if wide:
         gradient = _unspread(gradient, x, labels, len(found))
     if lost:
-        # Repeating along labels that only this input has: new dimensions at the end, stretched to its sizes.
+        # To broadcast along labels that occur only in this input, append dimensions and expand them.
         count = len(lost)
         flat = shaping.reshape(gradient, joining.concat([shaping.shape(gradient), [1] * count], 0))
         wanted = [sizes[positions[label]] for label in lost]
@@ -157,7 +157,7 @@ def _positions(labels: str) -> dict[str, int]:
 
 
 def _unspread(gradient: Tensor, x: Tensor, labels: str, named: int) -> Tensor:
-    """Broadcast dimensions (those of '...', in front) summed to the sizes this input has there."""
+    """Sums the broadcast dimensions (those of '...', at the front) to the sizes of this input."""
     head, dots, tail = labels.partition("...")
     sizes = shaping.shape(x)
     begin, end = len(head), -len(tail) or None
@@ -179,7 +179,7 @@ def _unspread(gradient: Tensor, x: Tensor, labels: str, named: int) -> Tensor:
 
 
 def _put_diagonal(gradient: Tensor, order: str, labels: str, x: Tensor) -> Tensor:
-    """A gradient of distinct labels spread over an input in which a label stands twice: zero off the diagonal."""
+    """Scatters a gradient with distinct labels into the diagonal of an input that repeats a label."""
     fresh = iter(letter for letter in string.ascii_letters if letter not in labels)
     seen: set[str] = set()
     current, target = order, ""
@@ -201,7 +201,7 @@ def _put_diagonal(gradient: Tensor, order: str, labels: str, x: Tensor) -> Tenso
 
 
 def _with_output(equation: str) -> str:
-    """The equation with its output: where none is given, the labels that stand once, in alphabetical order."""
+    """The equation with an explicit output. By default, these are the labels that occur once, in alphabetical order."""
     equation = equation.replace(" ", "")
     if "->" in equation:
         return equation
@@ -212,18 +212,18 @@ def _with_output(equation: str) -> str:
 
 @export("einsum", "linalg.einsum")
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
-    """Products of tensors, summed over the labels that the output leaves out: `einsum('ij,jk->ik', a, b)` is matmul.
+    """Sums products of tensors over the labels that are missing in the output: `einsum('ij,jk->ik', a, b)` is matmul.
 
-    More than two inputs are contracted two at a time, the cheapest pair first.
+    More than two inputs are contracted pairwise, the cheapest pair first.
 
     Args:
-        equation: Labels of the dimensions of each input, and after '->' of the output; '...' stands for broadcast ones.
+        equation: The dimension labels of each input and, after '->', of the output. '...' stands for broadcast dimensions.
         *inputs: The tensors.
-        **kwargs: `name`; `optimize`, which is accepted and decides nothing.
+        **kwargs: `name`; `optimize`, which is accepted and has no effect.
 
     Raises:
-        TypeError: another keyword.
-        ValueError: an equation that does not fit the inputs.
+        TypeError: an unknown keyword.
+        ValueError: the equation does not match the inputs.
     """
     name = kwargs.pop("name", None)
     kwargs.pop("optimize", None)
@@ -246,7 +246,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
 
 
 def _contract_cheapest(terms: list[tuple[str, Tensor]], output: str) -> list[tuple[str, Tensor]]:
-    """Two inputs replaced by their contraction: the pair whose result is smallest, as far as sizes are known."""
+    """Contracts the pair of inputs whose result is smallest, as far as sizes are known."""
     best: tuple[float, int, int, str] | None = None
     for i in range(len(terms)):
         for j in range(i + 1, len(terms)):
@@ -279,7 +279,7 @@ def _contracted(axes: Any, a: Tensor, b: Tensor) -> tuple[Any, Any]:
     """The dimensions of each operand to sum over.
 
     Raises:
-        ValueError: axes that do not fit the operands.
+        ValueError: the axes do not match the operands.
     """
     if isinstance(axes, (int, np.integer)) and not isinstance(axes, bool):
         count = int(axes)
@@ -312,7 +312,7 @@ def _contracted(axes: Any, a: Tensor, b: Tensor) -> tuple[Any, Any]:
 
 
 def _as_matrix(x: Tensor, axes: Any, last: bool) -> tuple[Tensor, Any, Shape]:
-    """x as a matrix with the contracted dimensions last (or first), and the sizes of the others."""
+    """x as a matrix with the contracted dimensions last (or first), and the sizes of the other dimensions."""
     shape = x.static_shape
     if shape.rank is not None and isinstance(axes, (list, tuple)):
         inner = [value_checks.static_axis(x, int(axis)) for axis in axes]
@@ -351,7 +351,7 @@ def _as_matrix(x: Tensor, axes: Any, last: bool) -> tuple[Tensor, Any, Shape]:
 
 @export("tensordot", "linalg.tensordot")
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
-    """The sum of products over dimensions of `a` and `b`.
+    """Contracts dimensions of `a` with dimensions of `b`: the sum of their products.
 
     Args:
         a: A tensor.
@@ -360,7 +360,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
         name: A name for the scope.
 
     Raises:
-        ValueError: axes that do not fit.
+        ValueError: the axes do not match.
     """
     with name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a = convert_to_tensor(a, name="a")

@@ -1,4 +1,4 @@
-"""Functions of matrices built from factorisations: pseudo-inverse, rank, and what a LU factorisation serves for."""
+"""Matrix functions built from factorizations: pseudo-inverse, rank, and functions of an LU factorization."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _matrices(a: Any, hint: DType, name: str) -> Tensor:
     """`a` as a tensor of rank 2 or more.
 
     Raises:
-        ValueError: a smaller rank.
+        ValueError: the rank is smaller.
     """
     a = convert_to_tensor(a, dtype_hint=hint, name=name)
     rank = a.static_shape.rank
@@ -33,11 +33,11 @@ def _matrices(a: Any, hint: DType, name: str) -> Tensor:
 
 
 def _real_matrices(a: Any, validate_args: bool, hint: DType | None = None) -> Tensor:
-    """`a` as a floating point tensor of rank 2 or more, looked at when run too where that is asked for.
+    """`a` as a floating point tensor of rank 2 or more. With `validate_args`, it is also checked at run time.
 
     Raises:
-        TypeError: another dtype.
-        ValueError: a smaller rank.
+        TypeError: `a` has another dtype.
+        ValueError: the rank is smaller.
     """
     a = convert_to_tensor(a, dtype_hint=hint, name="a")
     if not a.dtype.is_floating:
@@ -50,7 +50,7 @@ def _real_matrices(a: Any, validate_args: bool, hint: DType | None = None) -> Te
 
 
 def _scale(a: Tensor) -> Tensor:
-    """The larger number of rows or columns times the precision of the dtype, in its real dtype."""
+    """max(rows, columns) times the machine epsilon, in the real dtype of `a`."""
     kind = a.dtype.base_dtype.real_dtype
     precision = float(np.finfo(kind.as_numpy_dtype).eps)
     known = a.static_shape
@@ -62,7 +62,7 @@ def _scale(a: Tensor) -> Tensor:
 
 @export("linalg.matrix_rank")
 def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """How many singular values of each matrix are above `tol` (by default, what rounding could make of zero)."""
+    """The rank of each matrix: the number of singular values above `tol`. The default tolerance is the rounding error of zero."""
     with name_scope(name, "matrix_rank", [a]):
         a = _real_matrices(a, validate_args, dtypes.float32)
         values = decompositions.svd(a, compute_uv=False)
@@ -74,7 +74,7 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
 
 @export("linalg.pinv")
 def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """The Moore-Penrose inverse: singular values at or below `rcond` times the largest count as zero."""
+    """The Moore-Penrose pseudo-inverse. Singular values of at most `rcond` times the largest one count as zero."""
     with name_scope(name, "pinv", [a]):
         a = _real_matrices(a, validate_args)
         kind = a.dtype.base_dtype
@@ -95,16 +95,16 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
 
 
 def _unit_lower(lower_upper: Tensor) -> Tensor:
-    """The factor L: below the diagonal as packed, ones on it."""
+    """The factor L: the packed lower triangle with ones on the diagonal."""
     lower = diagonals.matrix_band_part(lower_upper, -1, 0)
     return diagonals.matrix_set_diag(lower, shaping.ones_like(diagonals.matrix_diag_part(lower_upper)))
 
 
 def _factors(lower_upper: Any, perm: Any, validate_args: bool) -> tuple[Tensor, Tensor]:
-    """The packed factors, and the permutation that belongs to them, looked at when run too where that is asked for.
+    """The packed factors and their permutation. With `validate_args`, they are also checked at run time.
 
     Raises:
-        ValueError: factors that are no square matrices, or a permutation of matrices of another rank.
+        ValueError: the factors are not square, or the permutation has the wrong rank.
     """
     packed = _matrices(lower_upper, dtypes.float32, "lower_upper")
     order = convert_to_tensor(perm, dtype_hint=dtypes.int32, name="perm")
@@ -121,7 +121,7 @@ def _factors(lower_upper: Any, perm: Any, validate_args: bool) -> tuple[Tensor, 
 
 
 def _rows(x: Tensor, order: Tensor) -> Tensor:
-    """The rows of each matrix in `order`."""
+    """The rows of each matrix, permuted by `order`."""
     rank = x.static_shape.rank
     if rank is None:
         sizes: Any = shaping.SHAPE_OP(x)
@@ -137,7 +137,7 @@ def _inverse_order(perm: Tensor) -> Tensor:
     from_rank = perm.static_shape.rank
     if from_rank == 1:
         return shaping.invert_permutation(perm)
-    # Permutations of many matrices, one behind the other, are one permutation.
+    # The permutations of all matrices, concatenated, form one permutation.
     rows = shaping.reshape(perm, joining.joined_sizes([-1, shaping.SHAPE_OP(perm)[-1]]))
     count, size = (casting.cast(each, perm.dtype.base_dtype) for each in joining.unstack(shaping.SHAPE_OP(rows), 2))
     starts = shaping.expand_dims(arithmetic.multiply(ranges.range(count), size), 1)
@@ -149,7 +149,7 @@ def _inverse_order(perm: Tensor) -> Tensor:
 
 @export("linalg.lu_reconstruct")
 def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """The matrices that `tf.linalg.lu` factorised."""
+    """Reconstructs the matrices from their factorization by `tf.linalg.lu`."""
     with name_scope(name, "lu_reconstruct"):
         packed, order = _factors(lower_upper, perm, validate_args)
         product = matrix_products.matmul(_unit_lower(packed), diagonals.matrix_band_part(packed, 0, -1))
@@ -160,7 +160,7 @@ def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, nam
 
 @export("linalg.lu_solve")
 def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """The x with A x = rhs, from the factorisation of A by `tf.linalg.lu`."""
+    """Solves A x = rhs, given the factorization of A by `tf.linalg.lu`."""
     with name_scope(name, "lu_solve"):
         packed, order = _factors(lower_upper, perm, validate_args)
         right = _matrices(rhs, packed.dtype.base_dtype, "rhs")
@@ -173,7 +173,7 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
 
 @export("linalg.lu_matrix_inverse")
 def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """The inverse of the matrices that `tf.linalg.lu` factorised."""
+    """The inverse of matrices, given their factorization by `tf.linalg.lu`."""
     with name_scope(name, "lu_matrix_inverse"):
         packed, order = _factors(lower_upper, perm, validate_args)
         size = packed.static_shape[-1]
@@ -198,11 +198,11 @@ def eigh_tridiagonal(
 
     Args:
         alpha: The diagonal, a vector of n real or complex numbers.
-        beta: The n - 1 numbers above it; below stand their conjugates.
-        eigvals_only: Whether to leave out eigenvectors.
-        select: 'a' for all, 'i' for those whose places are in `select_range` (both ends included).
-        select_range: A pair of places.
-        tol: How exact values must be; they are as exact as the dtype allows.
+        beta: The n - 1 numbers above the diagonal. The numbers below it are their conjugates.
+        eigvals_only: Whether to omit eigenvectors.
+        select: 'a' for all eigenvalues, 'i' for those with indices in `select_range` (inclusive).
+        select_range: A pair of indices.
+        tol: Accepted; the values are as accurate as the dtype allows.
         name: A name for the scope.
 
     Returns:
@@ -210,7 +210,7 @@ def eigh_tridiagonal(
 
     Raises:
         NotImplementedError: select='v' (a range of values).
-        ValueError: another `select`.
+        ValueError: an unknown `select`.
     """
     del tol
     if select not in ("a", "i", "v"):

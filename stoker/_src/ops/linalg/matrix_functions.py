@@ -35,7 +35,7 @@ from stoker._src.ops.math import arithmetic, comparison, reductions, unary_funct
 def _matrix_function(name: str, function: Callable[[torch.Tensor], torch.Tensor], allowed: tuple[DType, ...]) -> Any:
     def kernel(input: torch.Tensor) -> torch.Tensor:
         check_square(input)
-        if not bool(torch.isfinite(input).all()):  # which ends torch's kernels
+        if not bool(torch.isfinite(input).all()):  # torch's kernels would fail
             return torch.full_like(input, torch.nan)
         return function(wide(input)).to(input.dtype)
 
@@ -50,7 +50,7 @@ MATRIX_EXPONENTIAL = _matrix_function("MatrixExponential", torch.linalg.matrix_e
 
 
 def _square_root(x: torch.Tensor) -> torch.Tensor:
-    """By eigenvectors: a matrix without a full set of them has a root that this does not find exactly."""
+    """By diagonalization. The root of a matrix that cannot be diagonalized is not exact."""
     values, vectors = torch.linalg.eig(x)
     root = vectors @ torch.diag_embed(torch.sqrt(values)) @ torch.linalg.inv(vectors)
     return root if x.is_complex() else root.real.contiguous()
@@ -69,7 +69,7 @@ MATRIX_LOGARITHM = _matrix_function("MatrixLogarithm", _logarithm, COMPLEX)
 
 @MATRIX_SQUARE_ROOT.grad
 def matrix_square_root_grad(op: Operation, g: Tensor) -> Tensor:
-    """The solution z of y^T z + z y^T = g (TensorFlow does not conjugate), in the eigenvectors of y."""
+    """The solution z of y^T z + z y^T = g in the eigenbasis of y. TensorFlow does not conjugate."""
     y = matrix_products.transposed(op.outputs[0])
     values, vectors = EIG(y, Tout=complex_of(y.dtype.base_dtype))
     inverse = MATRIX_INVERSE(vectors)
@@ -88,7 +88,7 @@ def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "matrix_exponential", [input]):
         x = convert_to_tensor(input, name="matrix")
         part = x.dtype.base_dtype.real_dtype
-        # The order and the norm up to which it is exact to the last bits of double or single precision.
+        # Each order, with the norm up to which it is accurate to the last bits of double or single precision.
         order, limit = (13, 5.371920351148152) if part is dtypes.float64 else (7, 3.925724783138660)
         norms = reductions.reduce_max(reductions.reduce_sum(unary_functions.abs(x), -2), -1)
         if not part.is_floating:
@@ -119,7 +119,7 @@ def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
 
 
 def _pade(x: Tensor, order: int) -> Tensor:
-    """(v - u)^-1 (v + u), where v and u are the even and the odd part of the approximation's numerator."""
+    """(v - u)^-1 (v + u), where v and u are the even and odd parts of the Padé numerator."""
     weights = [
         numbers.factorial(2 * order - j) / (numbers.factorial(order - j) * numbers.factorial(j))
         for j in range(order + 1)

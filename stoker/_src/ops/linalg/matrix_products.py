@@ -70,7 +70,7 @@ def matmul_lower(build: Any, op: Operation, a: Any, b: Any) -> Any:
 
 @MATMUL.specialize
 def plain_matmul(op: Operation) -> Any:
-    """Floating point matrices go to torch's product at once; the shape rule explains what it refuses."""
+    """Floating point matrices go directly to torch. If torch fails, the shape rule explains why."""
     if not op.attr("T").is_floating:
         return None
     table = _LARGE_PRODUCTS if op.attr("T") is dtypes.float32 and _onednn is not None else _PRODUCTS
@@ -91,21 +91,42 @@ def mm_ta_tb(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 _PRODUCTS = {(False, False): torch.mm, (True, False): mm_ta, (False, True): mm_tb, (True, True): mm_ta_tb}
 
-# oneDNN's product, which torch reaches for linear layers alone: 5 to 10% quicker than the BLAS torch.mm calls on large float32
-# matrices (measured on AVX-512), slower on small ones.
+# oneDNN's product, which torch uses only for linear layers. It is 5 to 10% faster than torch.mm's BLAS on large float32
+# matrices (measured on AVX-512) and slower on small ones.
 _onednn = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if torch.backends.mkldnn.is_available() else None
 _LARGE = 1 << 24
+
+# oneDNN generates code for each layout, half a megabyte of it, and keeps it: the first layouts of a process get it, programs whose
+# sizes change at each step do not fill the memory. While it generates it does not bear to be refused memory.
+_MOST_LAYOUTS = 64
+_ROOM_TO_GENERATE = 1 << 22  # elements
+_has_onednn: dict[tuple[Any, ...], bool] = {}
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     rows, inner = a.shape
     if rows * inner * b.shape[1] >= _LARGE and a.is_cpu and inner == b.shape[0]:
-        return _onednn(a, b.t(), None, "none", [], "")  # type: ignore[misc]
+        layout = (rows, inner, b.shape[1], a.stride(), b.stride())
+        known = _has_onednn.get(layout)
+        if known or (known is None and _may_generate(layout)):
+            return _onednn(a, b.t(), None, "none", [], "")  # type: ignore[misc]
     return torch.mm(a, b)
 
 
+def _may_generate(layout: tuple[Any, ...]) -> bool:
+    """Whether products of a layout that was not met before go to oneDNN; they do from here on, or never."""
+    if len(_has_onednn) >= _MOST_LAYOUTS:
+        return False
+    rows, inner, columns = layout[:3]
+    try:
+        torch.empty(rows * inner + inner * columns + 2 * rows * columns + _ROOM_TO_GENERATE)
+    except RuntimeError:  # memory is short
+        return _has_onednn.setdefault(layout, False)
+    return _has_onednn.setdefault(layout, True)
+
+
 def product_ta(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    # oneDNN copies a transposed operand first, on one thread. Copied on all of them it is still quicker than torch.mm.
+    # oneDNN copies a transposed operand on one thread. Copying it on all threads first is still faster than torch.mm.
     if _transposition is None or a.numel() * b.shape[-1] < _LARGE or not a.is_cpu:
         return torch.mm(a.t(), b)
     rows, columns = a.shape
@@ -140,8 +161,8 @@ def matmul_shape(a: Shape, b: Shape, *, transpose_a: bool, transpose_b: bool) ->
 
 @MATMUL.grad
 def matmul_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
-    # Transposes are folded into the two products, so no transposed copy is made. The hints grad_a and grad_b stay unset:
-    # they change no value, and TensorFlow 1.15 does not know them.
+    # Transposes are folded into the two products, so no transposed copy is made. The hints grad_a and grad_b stay unset,
+    # because they do not change any value and TensorFlow 1.15 does not know them.
     a, b = unary_functions.conj(op.inputs[0]), unary_functions.conj(op.inputs[1])
     ta, tb = op.attr("transpose_a"), op.attr("transpose_b")
     if ta:
@@ -165,7 +186,7 @@ def _adjoint(x: torch.Tensor) -> torch.Tensor:
 def _batch_product(x: torch.Tensor, y: torch.Tensor, adj_x: bool, adj_y: bool) -> torch.Tensor:
     batch = x.shape[:-2]
     if len(batch) > 1 and batch == y.shape[:-2] and 0 not in batch:
-        # One batch axis before the transposition: torch.matmul would make it of the transposed operand, by a slow copy.
+        # Merge the batch axes before transposing. torch.matmul would merge them afterwards, with a slow copy.
         return _batch_product(x.flatten(0, -3), y.flatten(0, -3), adj_x, adj_y).unflatten(0, batch)
     x, y = _adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y
     if x.shape[-1] != y.shape[-2]:
@@ -242,7 +263,7 @@ BATCH_MATMUL_V3.shape(batch_matmul_shape)
 
 @BATCH_MATMUL_V3.kernel
 def batch_matmul_v3_kernel(x: torch.Tensor, y: torch.Tensor, *, adj_x: bool, adj_y: bool, Tout: DType) -> torch.Tensor:
-    # Narrow integers are summed in the output's type.
+    # Narrow integers are accumulated in the output's dtype.
     wanted = torch_dtype(Tout)
     return _batch_product(x.to(wanted), y.to(wanted), adj_x, adj_y)
 
@@ -304,7 +325,7 @@ SPARSE_MATMUL.shape(matmul_shape)
 
 @SPARSE_MATMUL.kernel
 def sparse_matmul_kernel(a: torch.Tensor, b: torch.Tensor, *, transpose_a: bool, transpose_b: bool) -> torch.Tensor:
-    # The flags say that an operand holds many zeros. The dense product is as fast and gives the same numbers.
+    # The flags say that an operand has many zeros. The dense product is as fast and gives the same numbers.
     return matmul_kernel(a.float(), b.float(), transpose_a=transpose_a, transpose_b=transpose_b)
 
 
@@ -328,7 +349,7 @@ def sparse_matmul(
     b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The product of matrices of which one or both hold many zeros."""
+    """Multiplies matrices. One or both may contain many zeros."""
     return SPARSE_MATMUL(
         a,
         b,
@@ -358,7 +379,7 @@ def _multiply(
     by_zeros = any(sparse) and {a.dtype.base_dtype, b.dtype.base_dtype} <= {dtypes.float32, dtypes.bfloat16}
     batches = rank_a is None or rank_a > 2 or rank_b is None or rank_b > 2
     if not by_zeros and (batches or wider or a.dtype != b.dtype):
-        # The batch op conjugates when it transposes; a plain transpose is undone by conjugating before.
+        # The batch op conjugates when it transposes. For a plain transpose, conjugate beforehand to undo that.
         if transpose_a:
             a, adjoint_a = unary_functions.conj(a), True
         if transpose_b:
@@ -402,24 +423,24 @@ def matmul(
     grad_b: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The product of the matrices in the last two dimensions of `a` and `b`; leading dimensions broadcast.
+    """Multiplies the matrices in the last two dimensions of `a` and `b`. Leading dimensions broadcast.
 
     Args:
         a: A tensor of rank 2 or more.
         b: A tensor of the same dtype.
-        transpose_a: Whether to exchange the last two dimensions of `a` first. `transpose_b` likewise.
-        transpose_b: As `transpose_a`, for `b`.
-        adjoint_a: Whether to transpose and conjugate `a` first. `adjoint_b` likewise.
-        adjoint_b: As `adjoint_a`, for `b`.
-        a_is_sparse: A hint that `a` holds many zeros.
-        b_is_sparse: A hint that `b` holds many zeros.
-        output_type: The dtype to sum in and to return, for narrow integers.
-        grad_a: A hint that `a` is a gradient; it changes no value.
-        grad_b: A hint that `b` is a gradient; it changes no value.
+        transpose_a: Whether to transpose `a` before multiplication.
+        transpose_b: Whether to transpose `b` before multiplication.
+        adjoint_a: Whether to transpose and conjugate `a` before multiplication.
+        adjoint_b: Whether to transpose and conjugate `b` before multiplication.
+        a_is_sparse: A hint that `a` contains many zeros.
+        b_is_sparse: A hint that `b` contains many zeros.
+        output_type: The dtype of the sums and of the result, for narrow integers.
+        grad_a: A hint that `a` is a gradient. It does not change any value.
+        grad_b: A hint that `b` is a gradient. It does not change any value.
         name: A name for the op.
 
     Raises:
-        ValueError: a transpose and an adjoint of one operand, or shapes that do not fit.
+        ValueError: both a transpose and an adjoint of one operand are requested, or the shapes are incompatible.
     """
     with name_scope(name, "MatMul", [a, b]) as scope:
         for transpose, adjoint, which in ((transpose_a, adjoint_a, "a"), (transpose_b, adjoint_b, "b")):
@@ -431,7 +452,7 @@ def matmul(
         by_zeros = (a_is_sparse or b_is_sparse) and kinds <= {dtypes.float32, dtypes.bfloat16}
         mixed = by_zeros or output_type is not None
         if not mixed and a.dtype.base_dtype is not b.dtype.base_dtype:
-            return MATMUL(a, b, name=scope)  # which refuses them
+            return MATMUL(a, b, name=scope)  # which refuses the operands
         for hint, which in ((a_is_sparse, "a"), (b_is_sparse, "b")):
             if hint is not None and not isinstance(hint, bool):
                 raise TypeError(f"Expected bool for argument '{which}_is_sparse' not {hint!r}.")
@@ -448,7 +469,7 @@ def matmul(
 
 @export(v1="batch_matmul")
 def batch_matmul(x: Any, y: Any, adj_x: bool = False, adj_y: bool = False, name: str | None = None) -> Tensor:
-    """The products of two batches of matrices, the spelling of TensorFlow 0.12."""
+    """Multiplies two batches of matrices, under the name of TensorFlow 0.12."""
     return BATCH_MATMUL_V2(x, y, adj_x=adj_x, adj_y=adj_y, name=name)
 
 
@@ -456,16 +477,16 @@ def batch_matmul(x: Any, y: Any, adj_x: bool = False, adj_y: bool = False, name:
 
 
 def transposed(x: Tensor) -> Tensor:
-    """The last two dimensions exchanged."""
+    """Swaps the last two dimensions."""
     return matrix_transpose(x)
 
 
 @export("linalg.matrix_transpose", v1=("matrix_transpose", "linalg.transpose"))
 def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
-    """The last two dimensions exchanged; complex values conjugated if asked.
+    """Transposes the last two dimensions. With `conjugate`, complex values are conjugated.
 
     Raises:
-        ValueError: a tensor of rank 0 or 1.
+        ValueError: the tensor has rank 0 or 1.
     """
     with name_scope(name, "matrix_transpose", [a]):
         a = convert_to_tensor(a, name="a")
@@ -505,7 +526,7 @@ def matvec(
     b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The product of matrices with vectors: [..., n, m] times [..., m]."""
+    """Multiplies matrices by vectors: [..., n, m] times [..., m]."""
     with name_scope(name, "MatVec", [a, b]):
         b = convert_to_tensor(b, name="b")
         column = shaping.expand_dims(b, -1)

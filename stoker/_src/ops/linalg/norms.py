@@ -50,7 +50,7 @@ def _norm(tensor: Any, ord: Any, axis: Any, keepdims: bool, name: str | None) ->
         if not (axis is None or isinstance(axis, (int, np.integer))):
             raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
         if not isinstance(ord, (str, bytes, int, float)):
-            np.asarray(ord)  # says so of symbolic tensors and uneven lists
+            np.asarray(ord)  # raises for symbolic tensors and ragged lists
             raise TypeError(f"'ord' must be a number or the name of a norm, got {ord!r}")
         if ord != "euclidean" if isinstance(ord, (str, bytes)) else ord <= 0:
             raise ValueError(f"'ord' must be a supported vector norm, got {ord}")
@@ -80,12 +80,12 @@ def norm(
         tensor: Real or complex numbers.
         ord: 'euclidean', 'fro' (matrices), 1, 2, `np.inf`, or any positive number (vectors).
         axis: None, an integer or a pair of integers.
-        keepdims: Whether reduced dimensions stay, with size 1. `keep_dims` is its older name.
+        keepdims: Whether to keep the reduced dimensions with size 1.
         name: A name for the scope.
         keep_dims: The older name of `keepdims`.
 
     Raises:
-        ValueError: an order or axes that make no norm.
+        ValueError: the order or the axes are invalid.
     """
     _, keep = older_arguments(None, keepdims, None, keep_dims)
     return _norm(tensor, ord, axis, keep, name)
@@ -95,13 +95,13 @@ def norm(
 def norm_v2(
     tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None, name: str | None = None
 ) -> Tensor:
-    """The norm of vectors or matrices; see `tf.compat.v1.norm`."""
+    """The norm of vectors or matrices. See `tf.compat.v1.norm`."""
     return _norm(tensor, ord, axis, bool(keepdims), name)
 
 
 @export("linalg.normalize")
 def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """`tensor` divided by its norm along `axis`, and that norm with its dimensions kept."""
+    """Divides `tensor` by its norm along `axis`. Also returns the norm, with its dimensions kept."""
     with name_scope(name, "normalize", [tensor]):
         x = convert_to_tensor(tensor)
         size = _norm(x, ord, axis, True, None)
@@ -110,12 +110,12 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
 
 
 def _euclidean(x: Tensor, axis: Any) -> Tensor:
-    # Of complex numbers it is complex too, with imaginary part zero, as TensorFlow has it.
+    # As in TensorFlow, the norm of complex numbers has a complex dtype and a zero imaginary part.
     return unary_functions.sqrt(reduce_sum(x * unary_functions.conj(x), axis, True))
 
 
 def _moved_last(x: Tensor, axes: list[int]) -> tuple[Any, Any]:
-    """The order of dimensions that has `axes` last, and the one that undoes it."""
+    """The permutation that moves `axes` to the end, and its inverse."""
     rank = x.static_shape.rank
     if rank is None:
         count = ranges.rank(x)

@@ -1,4 +1,4 @@
-"""The operators of Tensor: which op each of Python's is."""
+"""The operators of Tensor, and the op for each of them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from stoker._src.ops.array import casting
 from stoker._src.ops.linalg import matrix_products
 from stoker._src.ops.math import arithmetic, bitwise, comparison, unary_functions
 
-# Operators that, run at once, take no fractions beside integers; the others word that as their ops do.
+# Operators that refuse fractions next to integers in eager mode. The others leave the error to their ops.
 _EXACT = frozenset(("sub", "mul", "floordiv", "mod", "pow", "and", "or", "xor"))
 
 
 def _operator(name: str, function: Callable[..., Any]) -> None:
-    """Makes `x OP y` and, for a plain value on the left, `y OP x` the op `function`, in a scope named `name`."""
+    """Implements `x OP y`, and `y OP x` for a plain value y, by the op `function` in a scope named `name`."""
 
     def forward(self: Any, other: Any) -> Any:
         with name_scope(None, name, [self, other]) as scope:
@@ -30,7 +30,7 @@ def _operator(name: str, function: Callable[..., Any]) -> None:
             try:
                 other = convert_to_tensor(other, dtype_hint=self.dtype.base_dtype, name="y")
             except (TypeError, ValueError):
-                # The other operand may know how to deal with a tensor on its left; plain numbers and arrays do not.
+                # The other operand may know how to handle a tensor on its left. Plain numbers and arrays do not.
                 kind = type(other)
                 if kind.__module__ not in ("builtins", "numpy") and hasattr(kind, f"__r{name}__"):
                     return NotImplemented
@@ -53,7 +53,7 @@ def _sum_or_join(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
 
 
 def _logical_or_bitwise(name: str) -> Callable[..., Tensor]:
-    """`&`, `|` and `^`: logic on booleans, bits on integers."""
+    """`&`, `|` and `^`: logical ops for booleans, bitwise ops for integers."""
 
     def apply(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
         if x.dtype.base_dtype is dtypes.bool_:
@@ -67,7 +67,7 @@ def _logical_or_bitwise(name: str) -> Callable[..., Tensor]:
 
 
 def _product(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-    """A product of booleans is their product as numbers, made a boolean."""
+    """The product of booleans is computed in numbers and cast back to bool."""
     if x.dtype.base_dtype is not dtypes.bool_:
         return arithmetic.MUL(x, y, name=name)
     with name_scope(name, "mul", [x, y]) as scope:
@@ -114,7 +114,7 @@ for _dunder, _definition in (
 
 
 def _compared(self: Any, other: Any, definition: OpDefinition, identical: bool) -> Any:
-    """`==` and `!=`: of values for eager tensors and inside functions in 2.x behaviour, else of identity."""
+    """`==` and `!=`: compare values for eager tensors, and inside functions with 2.x behaviour; else compare identity."""
     if other is None:
         return not identical
     if not settings.tensor_equality or not (getattr(self, "is_eager", False) or self.graph.building_function):

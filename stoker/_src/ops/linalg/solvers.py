@@ -78,10 +78,10 @@ def matrix_solve_grad(op: Operation, g: Tensor) -> tuple[Tensor, Tensor]:
 
 @export("linalg.solve", v1="matrix_solve")
 def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The x with matrix x = rhs (its adjoint, if asked).
+    """Solves matrix x = rhs, or with the adjoint of the matrix.
 
     Raises:
-        InvalidArgumentError: a matrix that is not invertible.
+        InvalidArgumentError: a matrix is singular.
     """
     return MATRIX_SOLVE(matrix, rhs, adjoint=adjoint, name=name)
 
@@ -136,7 +136,7 @@ def matrix_triangular_solve_grad(op: Operation, g: Tensor) -> Any:
 
 
 def _without_broadcasting(a: Tensor, b: Tensor, da: Tensor, db: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients of a matrix and a right-hand side, summed over what broadcasting of batches repeated."""
+    """Gradients of a matrix and a right-hand side, summed over broadcast batch dimensions."""
     batch_a, batch_b = a.static_shape[:-2], b.static_shape[:-2]
     if batch_a.known and batch_a.dims == batch_b.dims:
         return da, db
@@ -149,14 +149,14 @@ def _without_broadcasting(a: Tensor, b: Tensor, da: Tensor, db: Tensor) -> tuple
 def matrix_triangular_solve(
     matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
-    """The x with matrix x = rhs for triangular matrices; the other triangle is not read."""
+    """Solves matrix x = rhs for triangular matrices. The other triangle is not read."""
     with name_scope(name, "triangular_solve", [matrix, rhs]):
         return MATRIX_TRIANGULAR_SOLVE(matrix, rhs, lower=lower, adjoint=adjoint)
 
 
 @export("linalg.cholesky_solve", v1="cholesky_solve")
 def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
-    """The x with A x = rhs, from the Cholesky factor of A."""
+    """Solves A x = rhs, given the Cholesky factor of A."""
     with name_scope(name, "cholesky_solve", [chol, rhs]):
         chol = convert_to_tensor(chol)
         first = MATRIX_TRIANGULAR_SOLVE(chol, rhs, adjoint=False, lower=True)
@@ -185,12 +185,12 @@ def matrix_solve_ls_kernel(
         raise InvalidArgumentError(None, None, f"l2_regularizer must be >= 0, got {l2_regularizer}.")
     a, b = _wide(matrix), _wide(rhs)
     rows, cols = a.shape[-2:]
-    if not fast:  # the complete orthogonal decomposition takes no regularizer
+    if not fast:  # the complete orthogonal decomposition does not support a regularizer
         driver = "gelsy" if a.device.type == "cpu" else None
         finite = (torch.isfinite(a).all(-1).all(-1) & torch.isfinite(b).all(-1).all(-1))[..., None, None]
         if bool(finite.all()):
             return torch.linalg.lstsq(a, b, driver=driver).solution.to(matrix.dtype)
-        a, b = torch.where(finite, a, 0.0), torch.where(finite, b, 0.0)  # torch refuses what is not finite
+        a, b = torch.where(finite, a, 0.0), torch.where(finite, b, 0.0)  # torch refuses values that are not finite
         return torch.where(finite, torch.linalg.lstsq(a, b, driver=driver).solution, torch.nan).to(matrix.dtype)
     tall = rows >= cols
     gram = a.mH @ a if tall else a @ a.mH
@@ -226,7 +226,9 @@ def matrix_solve_ls_grad(op: Operation, g: Tensor) -> Any:
     def tall() -> list[Any]:
         z = cholesky_solve(_regularized(a, True, weight), g)
         outer = matrix_products.matmul(x, z, adjoint_b=True)
-        symmetric = arithmetic.add(outer, matrix_products.transposed(outer))  # not the adjoint, in TensorFlow
+        symmetric = arithmetic.add(
+            outer, matrix_products.transposed(outer)
+        )  # TensorFlow uses the transpose here, not the adjoint
         da = arithmetic.subtract(matrix_products.matmul(b, z, adjoint_b=True), matrix_products.matmul(a, symmetric))
         return [da, matrix_products.matmul(a, z)]
 
@@ -262,10 +264,10 @@ def _regularized(matrix: Tensor, first: bool, l2_regularizer: Any) -> Tensor:
 def matrix_solve_ls(
     matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
 ) -> Tensor:
-    """The x that minimises |matrix x - rhs|² + l2_regularizer |x|²; the smallest such x where there are many.
+    """Solves a least-squares problem: minimizes |matrix x - rhs|² + l2_regularizer |x|². If x is not unique, its norm is minimal.
 
-    `fast` goes by the normal equations and has gradients; otherwise an orthogonal decomposition also serves matrices
-    without full rank.
+    `fast` solves the normal equations and has gradients. Otherwise an orthogonal decomposition is used, which also handles
+    rank-deficient matrices.
     """
     with name_scope(name, "matrix_solve_ls", [matrix, rhs, l2_regularizer]) as scope:
         matrix = convert_to_tensor(matrix)
@@ -296,7 +298,7 @@ TRIDIAGONAL_SOLVE = define(
 
 
 def _tridiagonal(superdiag: torch.Tensor, maindiag: torch.Tensor, subdiag: torch.Tensor) -> torch.Tensor:
-    """Dense matrices of three diagonals; the last of the upper and the first of the lower one are padding."""
+    """Dense matrices from three diagonals. The last element of the upper and the first of the lower diagonal are padding."""
     result = torch.diag_embed(maindiag)
     if maindiag.shape[-1] > 1:
         result = result + torch.diag_embed(superdiag[..., :-1], 1) + torch.diag_embed(subdiag[..., 1:], -1)
@@ -365,7 +367,7 @@ def tridiagonal_matmul_shape(superdiag: Shape, maindiag: Shape, subdiag: Shape, 
 
 
 def _rolled(x: Tensor, by: int) -> Tensor:
-    """Rows moved down by one (`by` 1) or up (-1), the freed row zero."""
+    """Shifts rows down by one (`by` 1) or up (-1). The vacated row is zero."""
     size = x.static_shape[-2]
     edge = shaping.zeros_like(x[..., :1, :])
     if by == 1:
@@ -394,7 +396,7 @@ def tridiagonal_matmul_grad(op: Operation, g: Tensor) -> Any:
 @TRIDIAGONAL_SOLVE.grad
 def tridiagonal_solve_grad(op: Operation, g: Tensor) -> Any:
     diags, x = op.inputs[0], op.outputs[0]
-    # The transposed system: the upper and lower diagonals change places, shifted by one. (TensorFlow does not conjugate.)
+    # In the transposed system the upper and lower diagonals are swapped and shifted by one. (TensorFlow does not conjugate.)
     upper, main, lower = diags[..., 0, :], diags[..., 1, :], diags[..., 2, :]
     zero = shaping.zeros_like(upper[..., :1])
     turned = joining.PACK(
@@ -439,21 +441,21 @@ def tridiagonal_solve(
     partial_pivoting: bool = True,
     perturb_singular: bool = False,
 ) -> Tensor:
-    """The x with T x = rhs for tridiagonal matrices T.
+    """Solves T x = rhs for tridiagonal matrices T.
 
     Args:
-        diagonals: The upper, main and lower diagonal, in the form `diagonals_format` names.
+        diagonals: The upper, main and lower diagonal, in the form given by `diagonals_format`.
         rhs: [..., M] or [..., M, K].
         diagonals_format: 'compact' ([..., 3, M]), 'matrix' or 'sequence' (three tensors).
         transpose_rhs: Whether to transpose the right-hand side first.
         conjugate_rhs: Whether to conjugate it.
         name: A name for the op.
-        partial_pivoting: Pivoting is always done; without it results could only be less exact.
-        perturb_singular: Not supported; a singular matrix is refused.
+        partial_pivoting: Accepted; pivoting is always done.
+        perturb_singular: Not supported. A singular matrix is refused.
 
     Raises:
-        ValueError: another format.
-        NotImplementedError: `perturb_singular`.
+        ValueError: an unknown format.
+        NotImplementedError: `perturb_singular` is set.
     """
     if perturb_singular:
         raise NotImplementedError("perturb_singular=True (solving a perturbed system for singular matrices)")
@@ -482,7 +484,7 @@ def tridiagonal_solve(
 
 
 def _check_systems(diags: Shape, rhs: Shape) -> None:
-    """Raises ValueError for diagonals [..., 3, M] and right-hand sides [..., M, K] that are known not to fit."""
+    """Raises ValueError if diagonals [..., 3, M] and right-hand sides [..., M, K] are statically incompatible."""
     if diags.rank is None or rhs.rank is None or diags.rank < 2:
         return
     if diags.rank != rhs.rank:
@@ -499,7 +501,7 @@ def _check_systems(diags: Shape, rhs: Shape) -> None:
 
 @export("linalg.tridiagonal_matmul")
 def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
-    """The product of tridiagonal matrices with `rhs` [..., M, K]; the diagonals as in `tridiagonal_solve`."""
+    """Multiplies tridiagonal matrices by `rhs` [..., M, K]. The diagonals are given as in `tridiagonal_solve`."""
     size = None
     if diagonals_format == "sequence":
         rhs = convert_to_tensor(rhs)
@@ -527,7 +529,7 @@ def banded_triangular_solve_kernel(
         raise InvalidArgumentError(None, None, "Input matrix is not invertible.")
     dense = torch.zeros((*matrix.shape[:-2], size, size), dtype=matrix.dtype, device=matrix.device)
     for k in range(min(bands, size)):
-        # Diagonals below are aligned to the right, the main one first; those above to the left, the main one last.
+        # Lower diagonals are aligned to the right, the main one first. Upper diagonals are aligned to the left, the main one last.
         if lower:
             dense = dense + torch.diag_embed(matrix[..., k, k:], -k)
         else:
@@ -566,6 +568,6 @@ def banded_triangular_solve_grad(op: Operation, g: Tensor) -> Any:
 def banded_triangular_solve(
     bands: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
-    """The x with T x = rhs for triangular band matrices, given as [..., bands, M]."""
+    """Solves T x = rhs for triangular band matrices, given as [..., bands, M]."""
     with name_scope(name, "banded_triangular_solve", [bands, rhs]):
         return BANDED_TRIANGULAR_SOLVE(bands, rhs, lower=lower, adjoint=adjoint)

@@ -9,7 +9,7 @@ from stoker._src.base.shapes import Shape, merge_dims
 
 
 def square(shape: Shape) -> Shape:
-    """A batch of square matrices; InvalidArgumentError for anything else."""
+    """A batch of square matrices. Raises InvalidArgumentError for anything else."""
     if shape.at_least(2).dims is None:
         return shape
     size = merge_dims(shape[-2], shape[-1], shape)
@@ -22,15 +22,15 @@ def check_square(x: torch.Tensor) -> None:
 
 
 def wide(x: torch.Tensor) -> torch.Tensor:
-    """Half precision is computed in single precision: LAPACK knows no halves."""
+    """Half precision is computed in single precision, because LAPACK has no half kernels."""
     return x.float() if x.dtype == torch.float16 else x
 
 
 def of_invertible(x: torch.Tensor, info: torch.Tensor, result: torch.Tensor, refusal: str) -> torch.Tensor:
-    """What was computed of square matrices: NaN for those that hold NaN.
+    """The result for square matrices, with NaN for matrices that contain NaN.
 
     Raises:
-        InvalidArgumentError: a matrix is singular, or starts with NaN, which TensorFlow takes for the smallest pivot.
+        InvalidArgumentError: a matrix is singular, or starts with NaN, which TensorFlow treats as a zero pivot.
     """
     holes = torch.isnan(x).any(-1).any(-1)
     if not bool(holes.any()):

@@ -32,7 +32,7 @@ APPROX_TOP_K = define(
 def approx_top_k_kernel(
     input: torch.Tensor, *, k: int, reduction_dimension: int, is_max_k: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """All elements are looked at, so that the recall is 1, whatever is asked for."""
+    """Examines all elements, so the recall is 1 regardless of `recall_target`."""
     if not -input.ndim <= reduction_dimension < input.ndim:
         raise InvalidArgumentError(
             None, None, f"reduction_dimension {reduction_dimension} is out of range for rank {input.ndim}"
@@ -66,7 +66,7 @@ def approx_top_k_shape(input: Shape, *, k: int, reduction_dimension: int, recall
 
 @APPROX_TOP_K.grad
 def approx_top_k_grad(op: Operation, g: Tensor, _: Any) -> Tensor:
-    """The gradient put back where the values came from."""
+    """Scatters the gradient back to the positions of the selected values."""
     x, axis = op.inputs[0], op.attr("reduction_dimension")
     rank = x.static_shape.rank
     if rank is None:

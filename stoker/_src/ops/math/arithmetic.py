@@ -1,4 +1,4 @@
-"""Element-wise arithmetic of two operands, sums of many, and the operators of Tensor."""
+"""Element-wise arithmetic of two operands, sums of many tensors, and the operators of Tensor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Gradients = tuple[Tensor | None, Tensor | None]
 
 
 def binary(name: str, kernel: Callable[..., Any], allowed: tuple[DType, ...]) -> OpDefinition:
-    """An element-wise op of two operands that broadcast."""
+    """Defines an element-wise op of two operands that broadcast."""
     definition = define(f"{name}(x: T, y: T) -> (z: T)", T=allowed)
     definition.kernel(kernel)
     definition.shape(broadcast_rule)
@@ -42,7 +42,7 @@ def binary(name: str, kernel: Callable[..., Any], allowed: tuple[DType, ...]) ->
 
 
 def select(condition: Tensor, x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-    """x where `condition` holds, y elsewhere, broadcasting all three."""
+    """x where `condition` is true, y elsewhere. All three broadcast."""
     return selection.SELECT_V2(condition, x, y, name=name)
 
 
@@ -61,7 +61,7 @@ MUL = binary("Mul", modular_binary(torch.mul), NUMERIC)
 
 
 def _fits(x: torch.Tensor, y: torch.Tensor) -> bool:
-    """Whether the result of an operation with `y` has the shape of `x`, in the cases that are quick to see."""
+    """Whether `x op y` has the shape of `x`. Checks only the cases that are cheap to decide."""
     return x.shape == y.shape or y.ndim == 0 or (y.ndim == 1 and x.ndim > 1 and y.shape[0] == x.shape[-1])
 
 
@@ -103,7 +103,7 @@ def mul_grad(op: Operation, g: Tensor) -> Gradients:
 @export("add", "math.add")
 @elementwise
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x + y, element by element; strings are joined."""
+    """x + y, element by element. Strings are concatenated."""
     with name_scope(name, "Add", [x]) as scope:
         x = convert_to_tensor(x, dtype_hint=_hint_for(x, y), name="x")
         definition = ADD if x.dtype.base_dtype is dtypes.string else ADD_V2
@@ -129,7 +129,7 @@ MUL_NO_NAN = binary("MulNoNan", torch.mul, INEXACT)
 
 @MUL_NO_NAN.kernel
 def mul_no_nan_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    # y = 0 gives 0 even where x is infinite or NaN.
+    # y = 0 gives 0 even if x is infinite or NaN.
     return torch.where(y == 0, torch.zeros((), dtype=x.dtype, device=x.device), torch.mul(x, y))
 
 
@@ -141,7 +141,7 @@ def mul_no_nan_grad(op: Operation, g: Tensor) -> Gradients:
 
 @export("math.multiply_no_nan")
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x * y, and 0 where y is 0, whatever x is."""
+    """x * y, element by element; 0 where y is 0, even if x is infinite or NaN."""
     with name_scope(name, "multiply_no_nan", [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
         return MUL_NO_NAN(x, convert_to_tensor(y, x.dtype.base_dtype, name="y"), name=scope)
@@ -177,10 +177,10 @@ def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 def _divides(kernel: Callable[..., Any], error: type[OpError] = InvalidArgumentError) -> Callable[..., Any]:
-    """Integer division checks its divisor; torch would give anything (or stop the process) for zero."""
+    """Checks the divisor of an integer division. torch would return garbage (or end the process) for zero."""
 
     def divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        if not (x.dtype.is_floating_point or x.dtype.is_complex) and x.numel():  # nothing divides by anything
+        if not (x.dtype.is_floating_point or x.dtype.is_complex) and x.numel():  # an empty tensor divides nothing
             check_divisor(y, error)
         return kernel(x, y)
 
@@ -189,7 +189,7 @@ def _divides(kernel: Callable[..., Any], error: type[OpError] = InvalidArgumentE
 
 
 def _floor_div(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    if x.dtype.is_floating_point:  # torch's rounding division goes by remainders: NaN for infinite x
+    if x.dtype.is_floating_point:  # torch's rounding division uses remainders and gives NaN for infinite x
         return torch.floor(torch.div(x, y))
     return torch.div(x, y, rounding_mode="floor") if not x.dtype.is_complex else torch.div(x, y)
 
@@ -216,7 +216,7 @@ _quotient = _divides(exact(_div, _numpy_div))
 REAL_DIV = binary("RealDiv", _quotient, NUMERIC).lower(binary_loop("div"))
 DIV = binary("Div", _quotient, NUMERIC)
 FLOOR_DIV = binary("FloorDiv", _divides(exact(_floor_div, _numpy_div)), NUMERIC).not_differentiable()
-# (Of the two truncating ops TensorFlow did not expect it: InternalError.)
+# (For the two truncating ops TensorFlow raises InternalError.)
 TRUNCATE_DIV = binary(
     "TruncateDiv", _divides(exact(_truncate_div, _numpy_div), InternalError), NUMERIC
 ).not_differentiable()
@@ -286,17 +286,17 @@ _TRUEDIV_DTYPES: dict[DType, DType | None] = {
 
 
 def _tensor_dtype(value: Any) -> dtypes.DType | None:
-    """The dtype of a tensor or variable. Arrays have none here: they take that of the operand before them."""
+    """The dtype of a tensor or variable. None for arrays, which take the dtype of the other operand."""
     return None if isinstance(value, (np.ndarray, np.generic)) else dtype_of(value)
 
 
 def _hint_for(x: Any, y: Any) -> dtypes.DType | None:
-    """The dtype that a tensor `y` suggests for a first operand without one; arrays have their own."""
+    """The dtype that a tensor `y` suggests for a first operand without one. Arrays keep their own dtype."""
     return None if dtype_of(x) is not None else _tensor_dtype(y)
 
 
 def _same_dtype(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Two operands as tensors of one dtype; a plain value takes the other's."""
+    """Converts two operands to tensors of one dtype. A plain value takes the other's dtype."""
     x = convert_to_tensor(x, dtype_hint=_hint_for(x, y), name="x")
     y = convert_to_tensor(y, dtype_hint=x.dtype.base_dtype, name="y")
     if x.dtype.base_dtype is not y.dtype.base_dtype:
@@ -307,7 +307,7 @@ def _same_dtype(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 @export("truediv", "math.truediv")
 @elementwise
 def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y as in Python 3: integers are divided as floating point numbers."""
+    """x / y as in Python 3: integers are converted to floating point first."""
     with name_scope(name, "truediv", [x, y]) as scope:
         x, y = _same_dtype(x, y)
         wider = _TRUEDIV_DTYPES.get(x.dtype.base_dtype)
@@ -319,7 +319,7 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
 @export("divide", "math.divide")
 @elementwise
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
-    """x / y by the rules of Python's `/`."""
+    """x / y with the semantics of Python's `/`."""
     if name is not None:
         return truediv(x, y, name=name)
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
@@ -330,7 +330,7 @@ def divide(x: Any, y: Any, name: str | None = None) -> Any:
 @export(v1="div")
 @elementwise
 def div(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y by the rules of Python 2: integers give the quotient rounded down."""
+    """x / y with the semantics of Python 2: integer quotients are rounded down."""
     with name_scope(name, "div", [x, y]) as scope:
         x = convert_to_tensor(x, dtype_hint=_hint_for(x, y), name="x")
         y = convert_to_tensor(y, x.dtype.base_dtype, name="y")
@@ -363,35 +363,35 @@ def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
 @export("math.floordiv", v1="floordiv")
 @elementwise
 def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y rounded towards minus infinity."""
+    """x / y rounded toward minus infinity."""
     with name_scope(name, "floordiv", [x, y]) as scope:
         return FLOOR_DIV(x, y, name=scope)
 
 
 @export(v1="floor_div")
 def floor_div(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y rounded towards minus infinity."""
+    """x / y rounded toward minus infinity."""
     return FLOOR_DIV(x, y, name=name)
 
 
 @export("truncatediv")
 @elementwise
 def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y rounded towards zero, for integers."""
+    """x / y rounded toward zero, for integers."""
     return TRUNCATE_DIV(x, y, name=name)
 
 
 @export("math.floormod", "math.mod", v1=("floormod", "mod"))
 @elementwise
 def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The remainder of flooring division: it has the sign of y."""
+    """The remainder of floor division. It has the sign of y."""
     return FLOOR_MOD(x, y, name=name)
 
 
 @export("truncatemod")
 @elementwise
 def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The remainder of truncating division: it has the sign of x."""
+    """The remainder of truncating division. It has the sign of x."""
     return TRUNCATE_MOD(x, y, name=name)
 
 
@@ -445,7 +445,7 @@ def clip_by_value_kernel(t: torch.Tensor, clip_value_min: torch.Tensor, clip_val
                 "clip_value_min and clip_value_max must be either of the same shape as input, or a scalar. "
                 f"input shape: {Shape(t.shape)}, clip_value_min shape: {Shape(clip_value_min.shape)}, clip_value_max shape: {Shape(clip_value_max.shape)}",
             )
-    if t.is_floating_point():  # a bound that is no number binds nothing
+    if t.is_floating_point():  # a NaN bound is ignored
         clip_value_min, clip_value_max = (
             torch.nan_to_num(bound, nan=end, posinf=numbers.inf, neginf=-numbers.inf)
             for bound, end in ((clip_value_min, -numbers.inf), (clip_value_max, numbers.inf))
@@ -483,7 +483,7 @@ def pow_kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         raise InvalidArgumentError(None, None, "Integers to negative integer powers are not allowed")
     if y.ndim == 0 and y.device.type == "cpu" and not y.is_complex():
         exponent = y.item()
-        if exponent in (1, 2, 3):  # no product, one or two: many times faster than the general power
+        if exponent in (1, 2, 3):  # one or two products are many times faster than the general power
             return torch.pow(x, exponent)
     return torch.pow(x, y)
 
@@ -500,7 +500,7 @@ def pow_lower(build: Any, op: Operation, x: Any, y: Any) -> Any:
 def pow_grad(op: Operation, g: Tensor) -> Gradients:
     x, y, z = conj(op.inputs[0]), conj(op.inputs[1]), conj(op.outputs[0])
     to_x = multiply(multiply(g, y), POW(x, subtract(y, number(1, y))))
-    # The logarithm counts as 0 where it is not defined: the gradient of 0 ** y by y is 0.
+    # The logarithm is taken as 0 where it is undefined: the gradient of 0 ** y with respect to y is 0.
     defined = NOT_EQUAL(x, number(0, x)) if x.dtype.is_complex else GREATER(x, number(0, x))
     mask = cast(defined, x.dtype.base_dtype)
     safe = add(multiply(x, mask), subtract(number(1, x), mask))
@@ -511,10 +511,10 @@ def pow_grad(op: Operation, g: Tensor) -> Gradients:
 @export("pow", "math.pow")
 @elementwise
 def power(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x to the power y, element by element.
+    """Raises x to the power y, element by element.
 
     Raises:
-        InvalidArgumentError: a negative power of integers.
+        InvalidArgumentError: an integer is raised to a negative power.
     """
     with name_scope(name, "Pow", [x]) as scope:
         return POW(x, y, name=scope)
@@ -556,7 +556,7 @@ def next_after_grad(op: Operation, g: Tensor) -> Gradients:
 
 @export("math.nextafter")
 def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
-    """The number next to x1 that the type can hold, in the direction of x2."""
+    """The next representable number after x1 in the direction of x2."""
     return NEXT_AFTER(x1, x2, name=name)
 
 
@@ -573,7 +573,7 @@ def cross_kernel(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     twin = SIGNED_TWIN.get(a.dtype)
     if twin is not None:
         return torch.linalg.cross(a.view(twin), b.view(twin)).view(a.dtype)
-    # Products rounded one by one: torch's own function fuses them with the difference, and parallel vectors give no zero.
+    # Each product is rounded separately. torch.cross fuses products and differences, so parallel vectors would not give zero.
     (a0, a1, a2), (b0, b1, b2) = a.unbind(-1), b.unbind(-1)
     return torch.stack((a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0), -1)
 
@@ -608,7 +608,7 @@ ADD_N.shape(all_merged)
 
 @ADD_N.kernel
 def add_n_kernel(inputs: list[Any]) -> Any:
-    if not isinstance(inputs[0], torch.Tensor):  # lists and optionals, or None of a branch that was not taken
+    if not isinstance(inputs[0], torch.Tensor):  # lists and optionals, or None from a branch that was not taken
         held = [each for each in inputs if each is not None]
         return held[0].sum_with(held[1:]) if held else None
     if len(inputs) == 1:
@@ -670,7 +670,7 @@ def accumulate_n_shape(inputs: list[Shape], *, shape: Shape) -> Shape:
     try:
         return all_merged(inputs).merge(shape)
     except InvalidArgumentError:
-        return UNKNOWN_SHAPE  # the kernel says what does not fit; the attribute alone does no harm
+        return UNKNOWN_SHAPE  # the kernel reports the mismatch
 
 
 def _add_n_inputs(inputs: Any) -> list[Any]:
@@ -684,10 +684,10 @@ def _add_n_inputs(inputs: Any) -> list[Any]:
 
 @export("add_n", "math.add_n")
 def add_n(inputs: Any, name: str | None = None) -> Any:
-    """The sum of tensors of one shape and dtype.
+    """Sums tensors of the same shape and dtype.
 
     Raises:
-        ValueError: no inputs, or inputs that do not agree.
+        ValueError: there are no inputs, or their shapes or dtypes differ.
     """
     tensors = [convert_to_tensor(item) for item in _add_n_inputs(inputs)]
     if len(tensors) == 1:
@@ -697,10 +697,10 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
 
 @export("math.accumulate_n", v1="accumulate_n")
 def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
-    """The sum of tensors, whose shape and dtype may be stated.
+    """Sums tensors. Their shape and dtype may be stated.
 
     Raises:
-        ValueError: no inputs, or inputs that do not agree.
+        ValueError: there are no inputs, or their shapes or dtypes differ.
         TypeError: `tensor_dtype` is not the dtype of the inputs.
     """
     if not isinstance(inputs, (list, tuple)):
@@ -731,10 +731,10 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
 
 @export(v1=("scalar_mul", "math.scalar_mul"))
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
-    """`x` times a scalar; IndexedSlices stay sparse.
+    """Multiplies `x` by a scalar. IndexedSlices stay sparse.
 
     Raises:
-        ValueError: `scalar` is not of rank 0.
+        ValueError: `scalar` does not have rank 0.
     """
     scalar = convert_to_tensor(scalar, dtype_of(x), name="scalar")
     if scalar.static_shape.rank != 0:
@@ -746,14 +746,14 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
 
 @export(v2=("scalar_mul", "math.scalar_mul"))
 def scalar_mul_v2(scalar: Any, x: Any, name: str | None = None) -> Any:
-    """`x` times a scalar; IndexedSlices stay sparse."""
+    """Multiplies `x` by a scalar. IndexedSlices stay sparse."""
     with name_scope(name, "scalar_mul", [x]) as scope:
         return scalar_mul(scalar, x, scope)
 
 
 @export("math.polyval")
 def polyval(coeffs: Any, x: Any, name: str | None = None) -> Tensor:
-    """The polynomial with `coeffs`, highest power first, at `x`, by Horner's rule.
+    """Evaluates the polynomial with `coeffs` (highest power first) at `x` by Horner's rule.
 
     Raises:
         ValueError: `coeffs` is not a list.

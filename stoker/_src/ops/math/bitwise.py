@@ -1,4 +1,4 @@
-"""Operations on the bits of integers."""
+"""Bitwise operations on integers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ INVERT.shape(unchanged)
 
 
 def _shift_counts(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Shift counts held within the width of the type: negative ones become 0, large ones width - 1."""
+    """Clamps shift counts to the width of the type: negative counts become 0, large ones width - 1."""
     return torch.clamp(y, 0, x.element_size() * 8 - 1)
 
 
@@ -47,7 +47,7 @@ def _left_shift(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _unsigned_counts(y: torch.Tensor) -> torch.Tensor:
-    """Shift counts as signed numbers. Those with the top bit set are the largest: they too shift by width - 1."""
+    """Shift counts as signed numbers. Counts with the top bit set are the largest, so they become width - 1."""
     bits = y.element_size() * 8
     signed = y.view(SIGNED_TWIN[y.dtype])
     return torch.where(signed < 0, bits - 1, torch.clamp(signed, 0, bits - 1))
@@ -60,7 +60,7 @@ def _right_shift(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     bits = x.element_size() * 8
     counts = _unsigned_counts(y)
     moved = torch.bitwise_right_shift(x.view(twin), counts)
-    # The signed shift copies the sign into the freed bits; a mask of the bits that stay clears them.
+    # A signed shift copies the sign into the vacated bits. The mask clears them.
     keep = torch.where(
         counts == 0, -1, torch.bitwise_left_shift(torch.ones_like(counts), (bits - counts).clamp(max=bits - 1)) - 1
     )
@@ -98,7 +98,7 @@ COMPARE_AND_BITPACK = define(
 
 @COMPARE_AND_BITPACK.kernel
 def compare_and_bitpack_kernel(input: torch.Tensor, threshold: torch.Tensor) -> torch.Tensor:
-    """Eight comparisons in a byte, the first in its highest bit. Booleans are packed as they are."""
+    """Packs eight comparisons into a byte, the first in the highest bit. Booleans are packed without a comparison."""
     if input.ndim == 0 or threshold.ndim or input.shape[-1] % 8:
         raise InvalidArgumentError(
             None,
@@ -125,38 +125,38 @@ def compare_and_bitpack_shape(input: Shape, threshold: Shape) -> Shape:
 @export("bitwise.bitwise_and")
 @elementwise
 def bitwise_and(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The bits set in both."""
+    """Bitwise AND."""
     return BITWISE_AND(x, y, name=name)
 
 
 @export("bitwise.bitwise_or")
 @elementwise
 def bitwise_or(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The bits set in either."""
+    """Bitwise OR."""
     return BITWISE_OR(x, y, name=name)
 
 
 @export("bitwise.bitwise_xor")
 @elementwise
 def bitwise_xor(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The bits set in exactly one."""
+    """Bitwise exclusive OR."""
     return BITWISE_XOR(x, y, name=name)
 
 
 @export("bitwise.invert")
 @elementwise
 def invert(x: Any, name: str | None = None) -> Tensor:
-    """Every bit flipped."""
+    """Flips every bit."""
     return INVERT(x, name=name)
 
 
 @export("bitwise.left_shift")
 def left_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x with its bits moved up by y places."""
+    """Shifts the bits of x left by y places."""
     return LEFT_SHIFT(x, y, name=name)
 
 
 @export("bitwise.right_shift")
 def right_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x with its bits moved down by y places; the sign is kept for signed types."""
+    """Shifts the bits of x right by y places. The sign of signed types is kept."""
     return RIGHT_SHIFT(x, y, name=name)

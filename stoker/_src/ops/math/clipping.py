@@ -1,4 +1,4 @@
-"""Clipping: by value, and by the norm of one tensor, of its average, or of many tensors together."""
+"""Clipping by value, by norm, by average norm and by global norm."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _values(t: Any) -> Tensor:
 
 
 def _like(t: Any, values: Tensor) -> Any:
-    """`values` in the place of those of `t`: rows of the same tensor when it was IndexedSlices."""
+    """Replaces the values of `t`. The result is IndexedSlices if `t` is."""
     return IndexedSlices(values, t.indices, t.dense_shape) if isinstance(t, IndexedSlices) else values
 
 
@@ -41,11 +41,11 @@ def _check_not_larger(values: Tensor, result: Tensor) -> None:
 @export("clip_by_value")
 @elementwise
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
-    """`t` with values below `clip_value_min` raised to it, and those above `clip_value_max` lowered to it.
+    """Clips the elements of `t` to the range [`clip_value_min`, `clip_value_max`].
 
     Args:
         t: a tensor or IndexedSlices.
-        clip_value_min, clip_value_max: bounds, which must not make the result larger than `t`.
+        clip_value_min, clip_value_max: the bounds. They must broadcast to the shape of `t`.
         name: the name of the op.
 
     Raises:
@@ -62,22 +62,22 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
 
 @export("clip_by_norm")
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
-    """`t * clip_norm / l2norm(t)` where the norm is larger than `clip_norm`, else `t`.
+    """Scales `t` by `clip_norm / l2norm(t)` if its norm is larger than `clip_norm`.
 
     Args:
         t: a tensor or IndexedSlices.
-        clip_norm: the largest norm to leave; less than zero counts as zero.
-        axes: dimensions to take the norm over, so that each slice is clipped by itself; all by default.
+        clip_norm: the maximum norm. A negative value counts as zero.
+        axes: the dimensions to compute the norm over, so that each slice is clipped separately; all by default.
         name: the name of the op.
     """
     with name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
         values = _values(t)
-        if isinstance(clip_norm, (int, float)):  # no node for what is known
+        if isinstance(clip_norm, (int, float)):  # known values need no node
             clip_norm = max(clip_norm, 0.0)
         else:
             clip_norm = arithmetic.MAXIMUM(convert_to_tensor(clip_norm, dtype_hint=values.dtype.base_dtype), 0)
         squares = reductions.reduce_sum(values * values, axes, keepdims=True)
-        # The square root has no gradient at 0: keep it away from there on both ways.
+        # The square root has no finite gradient at 0, so 0 is replaced before and after it.
         positive = squares > 0
         safe = selection.SELECT(positive, squares, shaping.ones_like(squares))
         norm = selection.SELECT(positive, unary_functions.sqrt(safe), squares)
@@ -90,7 +90,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
 
 @export(v1="clip_by_average_norm")
 def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Any:
-    """As `clip_by_norm`, with the norm divided by the number of elements."""
+    """Like `clip_by_norm`, with the norm divided by the number of elements."""
     with name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
         values = _values(t)
         count = casting.cast(ranges.size(values), values.dtype.base_dtype)
@@ -109,7 +109,7 @@ def _sequence(t_list: Any) -> list[Any]:
 
 @export("linalg.global_norm", v1="global_norm")
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:
-    """sqrt(sum over tensors of l2norm(t)^2), a scalar; None entries do not count.
+    """sqrt(sum over tensors of l2norm(t)^2), a scalar. None entries are ignored.
 
     Raises:
         TypeError: `t_list` is not a sequence.
@@ -133,17 +133,17 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
 def clip_by_global_norm(
     t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Tensor]:
-    """Every tensor times `clip_norm / max(global_norm, clip_norm)`, and the global norm.
+    """Scales all tensors by `clip_norm / max(global_norm, clip_norm)`, and returns the global norm as well.
 
     Args:
         t_list: tensors, IndexedSlices and Nones.
-        clip_norm: the largest global norm to leave, positive.
-        use_norm: the norm to use in place of the computed one.
+        clip_norm: the maximum global norm, positive.
+        use_norm: a norm to use instead of the computed one.
         name: the name of the ops.
 
     Returns:
-        (the clipped list, in order, with None where it was None; the norm that was used). A norm that is not finite makes
-        everything NaN.
+        (the clipped list, in order, with None where the input was None; the norm that was used). If the norm is not finite,
+        all results are NaN.
 
     Raises:
         TypeError: `t_list` is not a sequence.
@@ -156,7 +156,7 @@ def clip_by_global_norm(
         inverse = 1.0 / use_norm
         limit = constants.constant(1.0, use_norm.dtype.base_dtype) / clip_norm
         scale = clip_norm * arithmetic.MINIMUM(inverse, limit)
-        scale = scale + (use_norm - use_norm)  # NaN from an infinite norm
+        scale = scale + (use_norm - use_norm)  # NaN if the norm is infinite
         clipped: list[Any] = []
         for i, t in enumerate(given):
             if t is None:
@@ -164,7 +164,7 @@ def clip_by_global_norm(
                 continue
             values = _values(t)
             with name_scope(None, "") if context.executing_eagerly() else colocate_with(values):
-                # 16-bit gradients may come with a norm that was computed in 32 bits.
+                # 16-bit gradients may be clipped by a norm that was computed in 32 bits.
                 scaled = values * casting.cast(scale, values.dtype.base_dtype)
                 clipped.append(_like(t, shaping.identity(scaled, name=f"{scope}_{i}")))
         return clipped, use_norm
@@ -173,7 +173,7 @@ def clip_by_global_norm(
 @export("saturate_cast", "dtypes.saturate_cast")
 @elementwise
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """`cast` in which numbers beyond the range of `dtype` become its smallest or largest."""
+    """Casts `value` to `dtype` and clamps numbers outside the range of `dtype`."""
     with name_scope(name, "saturate_cast", [value]) as scope:
         value = convert_to_tensor(value, name="value")
         wanted = as_dtype(dtype).base_dtype
@@ -185,21 +185,24 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
             source = source.real_dtype
         if not source.is_complex and not wanted.is_complex:
             low, high = _limits_within(source, wanted)
-            if low != source.min or high != source.max:
+            # Infinities exceed the range of every integer dtype.
+            if low != source.min or high != source.max or (source.is_floating and wanted.is_integer):
                 value = arithmetic.CLIP_BY_VALUE(value, constant(low, source), constant(high, source), name="clamp")
         return cast(value, wanted, name=scope)
 
 
 def _limits_within(source: DType, wanted: DType) -> tuple[Any, Any]:
-    """The range of `wanted` in numbers of `source`, rounded inwards where `source` is a coarse float type."""
+    """The range of `wanted` in numbers of dtype `source`, rounded inward if `source` is a coarser float type."""
     if source.is_integer and wanted.is_integer:
         return max(int(source.min), int(wanted.min)), min(int(source.max), int(wanted.max))
     if source.is_integer:
         return source.min, source.max
     kind = source.as_numpy_dtype
-    low, high = kind(wanted.min), kind(wanted.max)
     if wanted.is_integer:
         zero = kind(0)
+        # A half cannot exceed limits that it cannot represent.
+        low = kind(max(float(source.min), float(wanted.min)))
+        high = kind(min(float(source.max), float(wanted.max)))
         if int(high) > int(wanted.max):
             high = np.nextafter(high, zero)
         if int(low) < int(wanted.min):

@@ -19,7 +19,9 @@ from stoker._src.graph.late_binding import ops
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Tensor
 from stoker._src.ops.array import shaping
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.dispatching import elementwise
+from stoker._src.ops.support.lowering import binary_loop
 from stoker._src.ops.support.unsigned import ordered
 
 # ---- order ------------------------------------------------------------------------------------------------------
@@ -32,10 +34,10 @@ def _order(name: str, kernel: Callable[..., Any]) -> OpDefinition:
     return definition
 
 
-LESS = _order("Less", torch.lt)
-LESS_EQUAL = _order("LessEqual", torch.le)
-GREATER = _order("Greater", torch.gt)
-GREATER_EQUAL = _order("GreaterEqual", torch.ge)
+LESS = _order("Less", torch.lt).lower(binary_loop("less"))
+LESS_EQUAL = _order("LessEqual", torch.le).lower(binary_loop("less_equal"))
+GREATER = _order("Greater", torch.gt).lower(binary_loop("greater"))
+GREATER_EQUAL = _order("GreaterEqual", torch.ge).lower(binary_loop("greater_equal"))
 
 
 @export("less", "math.less")
@@ -70,10 +72,12 @@ def greater_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 EQUAL = define("Equal(x: T, y: T) -> (z: bool)", T=ANY, incompatible_shape_error=True).not_differentiable()
 NOT_EQUAL = define("NotEqual(x: T, y: T) -> (z: bool)", T=ANY, incompatible_shape_error=True).not_differentiable()
+EQUAL.rows(rows.broadcast)
+NOT_EQUAL.rows(rows.broadcast)
 
 
 def _fit(x: Any, y: Any) -> bool:
-    """Whether two values broadcast."""
+    """Whether the shapes of two values broadcast."""
     return all(a == b or 1 in (a, b) for a, b in zip(reversed(x.shape), reversed(y.shape)))
 
 
@@ -104,7 +108,7 @@ def equality_shape(x: Shape, y: Shape, *, incompatible_shape_error: bool) -> Sha
     try:
         return broadcast_shapes(x, y)
     except InvalidArgumentError:
-        return SCALAR  # tensors of shapes that do not broadcast are simply not equal
+        return SCALAR  # tensors whose shapes do not broadcast are unequal
 
 
 EQUAL.shape(equality_shape)
@@ -141,7 +145,7 @@ def approximate_equal_kernel(x: torch.Tensor, y: torch.Tensor, *, tolerance: flo
 
 @export(v1="approximate_equal")
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05, name: str | None = None) -> Tensor:
-    """|x - y| <= tolerance, element by element, for tensors of one shape."""
+    """|x - y| <= tolerance, element by element, for tensors of the same shape."""
     return APPROXIMATE_EQUAL(x, y, tolerance=tolerance, name=name)
 
 
@@ -194,13 +198,13 @@ def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
 
 
 def _steps(x: Any, name: str | None, default: str, holds: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Whether `holds(next, previous)` for all neighbours of the flattened `x`."""
+    """Whether `holds(next, previous)` is true for all adjacent elements of the flattened `x`."""
     with name_scope(name, default, [x]):
         x = convert_to_tensor(x, name="x")
         if not (x.dtype.is_floating or x.dtype.is_integer or x.dtype.is_quantized or x.dtype.is_complex):
             raise TypeError(f"Expected x to be numeric, instead found: {x}")
         flat = shaping.reshape(x, [-1])
-        # Both slices are empty for zero or one element, so that the answer is true.
+        # Both slices are empty for zero or one element, so the result is true.
         return ops.reduce_all(holds(flat[1:], flat[:-1]))
 
 

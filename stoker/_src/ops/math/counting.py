@@ -47,7 +47,7 @@ def _check_counts(values: torch.Tensor, size: int) -> None:
 @BINCOUNT.kernel
 def bincount_kernel(arr: torch.Tensor, size: int, weights: torch.Tensor) -> torch.Tensor:
     _check_counts(arr, size)
-    allocatable([3, size], itemsize(weights))  # the counts, and what they are made from
+    allocatable([3, size], itemsize(weights))  # the counts and the temporary tensors for them
     return dense_bincount_kernel(arr.reshape(-1), size, weights.reshape(-1), binary_output=False)
 
 
@@ -152,7 +152,7 @@ def histogram_fixed_width_shape(values: Shape, value_range: Shape, nbins: np.nda
 def histogram_fixed_width(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """How many values fall into each of `nbins` bins of equal width; values outside go to the first or last."""
+    """Counts how many values fall into each of `nbins` bins of equal width. Values out of range count in the first or last bin."""
     with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
         values = convert_to_tensor(values, name="values")
         value_range = convert_to_tensor(value_range, values.dtype.base_dtype, name="value_range")
@@ -163,7 +163,7 @@ def histogram_fixed_width(
 def histogram_fixed_width_bins(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """The bin each value falls into, of `nbins` bins of equal width; values outside go to the first or last."""
+    """The bin of each value, among `nbins` bins of equal width. Values out of range go to the first or last bin."""
     with name_scope(name, "histogram_fixed_width_bins", [values, value_range, nbins]):
         values = convert_to_tensor(values, name="values")
         sizes = shaping.shape(values)
@@ -198,7 +198,7 @@ def bucketize_kernel(input: torch.Tensor, *, boundaries: tuple[float, ...]) -> t
 
 @export(v1="contrib.layers.bucketize")
 def bucketize(input: Any, boundaries: Any, name: str | None = None) -> Tensor:
-    """The bucket of each element: how many of the sorted `boundaries` are not above it."""
+    """The bucket of each element: the number of sorted `boundaries` that are not above it."""
     return BUCKETIZE(input, boundaries=list(boundaries), name=name)
 
 
@@ -225,10 +225,10 @@ def count_nonzero(
     keep_dims: Any = None,
     input: Any = None,
 ) -> Tensor:
-    """How many elements are not zero (not empty, for strings) over `axis`.
+    """Counts the nonzero elements (nonempty strings) over `axis`.
 
     Raises:
-        ValueError: both spellings of an argument, or no input.
+        ValueError: an argument is given under both of its names, or there is no input.
     """
     if input is not None:
         if input_tensor is not None:
@@ -244,7 +244,7 @@ def count_nonzero(
 def count_nonzero_v2(
     input: Any, axis: Any = None, keepdims: Any = None, dtype: Any = dtypes.int64, name: str | None = None
 ) -> Tensor:
-    """How many elements are not zero (not empty, for strings) over `axis`."""
+    """Counts the nonzero elements (nonempty strings) over `axis`."""
     return _count_nonzero(input, axis, bool(keepdims), dtype, name)
 
 
@@ -252,7 +252,7 @@ def count_nonzero_v2(
 
 
 def _of_one_rank(labels: Tensor, predictions: Tensor) -> tuple[Tensor, Tensor]:
-    """The two without the last dimension of one, where that is 1 and one the other does not have."""
+    """Drops the last dimension of one argument if it has size 1 and the other argument has no such dimension."""
     ranks = labels.static_shape.rank, predictions.static_shape.rank
     if None not in ranks and ranks[0] - ranks[1] == 1 and labels.static_shape[-1] in (1, None):  # type: ignore[operator]
         labels = shaping.squeeze(labels, [-1])
@@ -288,7 +288,7 @@ def _confusion_matrix(
 
 
 def _check_classes(classes: Tensor, label: str, count: Tensor | None) -> None:
-    """Refuses classes whose numbers are known not to be in a confusion matrix; others are found when it is filled."""
+    """Refuses classes that are statically known to be out of range. Others are found when the matrix is computed."""
     found = constant_value(classes)
     if found is None or not found.size:
         return

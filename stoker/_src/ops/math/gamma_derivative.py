@@ -1,16 +1,16 @@
-"""How a gamma number changes with its distribution's parameter."""
+"""The derivative of a gamma sample with respect to the parameter of its distribution."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
-# Terms of the series beyond which nothing of float64 precision is left, in deviations of the distribution.
+# Length of the series in standard deviations. Later terms are below float64 precision.
 _DEVIATIONS = 15.0
 _FEWEST_TERMS = 64
-_LARGE = 1e7  # from this parameter on, the limit for large ones is exact to single precision
-_LEAST = float(np.finfo(np.float64).tiny)  # what is smaller counts as zero
-_TAIL = 3.0  # from this many deviations above the mean on, the series cancels
+_LARGE = 1e7  # for larger parameters the asymptotic limit is exact to single precision
+_LEAST = float(np.finfo(np.float64).tiny)  # smaller numbers count as zero
+_TAIL = 3.0  # the series cancels beyond this many standard deviations above the mean
 _POINTS, _WEIGHTS = np.polynomial.laguerre.laggauss(64)
 
 

@@ -22,6 +22,7 @@ from stoker._src.graph.tensor import Operation, Tensor
 from stoker._src.ops.array import casting, joining, ranges, selection, shaping
 from stoker._src.ops.array.constants import constant
 from stoker._src.ops.math import arithmetic, comparison, scans, unary_functions
+from stoker._src.ops.support import rows
 from stoker._src.ops.support.dispatching import dispatched
 from stoker._src.ops.support.unsigned import modular, ordered
 
@@ -36,7 +37,17 @@ def _reduction(name: str, allowed: Any) -> OpDefinition:
         signature = f"{name}(input: T, reduction_indices: rank<2* host Tidx) -> (output: T)"
         definition = define(signature, keep_dims=False, T=allowed, Tidx=AXES)
     definition.shape(reduced_shape, values=["reduction_indices"])
+    definition.rows(reduced_rows)
     return definition
+
+
+def reduced_rows(op: Operation, inputs: list[rows.Input]) -> list[Tensor] | None:
+    """The same dimensions of each row, which are one further behind."""
+    rank, axes = inputs[0].rank, rows.numbers(inputs[1])
+    if rank is None or axes is None or not inputs[0].stacked:
+        return None
+    behind = axes % rank + 1 if rank else axes
+    return rows.again(op, [inputs[0].tensor, convert_to_tensor(behind, inputs[1].tensor.dtype)])
 
 
 def reduced_shape(input: Shape, reduction_indices: np.ndarray | None, *, keep_dims: bool) -> Shape:
@@ -55,10 +66,10 @@ def reduced_shape(input: Shape, reduction_indices: np.ndarray | None, *, keep_di
 
 
 def _axes(input: torch.Tensor, reduction_indices: Any) -> list[int]:
-    """The axes to reduce.
+    """The axes to reduce over, as non-negative numbers.
 
     Raises:
-        InvalidArgumentError: an axis out of range, or named twice.
+        InvalidArgumentError: an axis is out of range or repeated.
     """
     axes = reduction_indices if isinstance(reduction_indices, list) else [reduction_indices]
     if axes and isinstance(axes[0], list):
@@ -119,7 +130,7 @@ def mean_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool)
     if input.dtype.is_floating_point or input.dtype.is_complex:
         return torch.mean(input, axes, keep_dims)
     count = int(np.prod([input.shape[axis] for axis in axes]))
-    # Sums are taken in 64 bits: the mean of small integers fits, their sum need not.
+    # Sums use 64 bits: the mean of small integers fits their dtype, but the sum may not.
     wide = input if input.dtype is torch.uint64 else input.long()
     total = sum_kernel(wide, reduction_indices, keep_dims=keep_dims)
     if count:
@@ -137,7 +148,7 @@ def mean_grad(op: Operation, g: Tensor) -> Any:
         factor = ranges.SIZE(x)
     else:
         factor = arithmetic.FLOOR_DIV(ranges.SIZE(x), arithmetic.maximum(ranges.SIZE(op.outputs[0]), 1))
-    # Dividing before spreading: one division for each output, not for each input (unless there are none of these).
+    # Divide before broadcasting: that is one division per output instead of one per input (unless there are no outputs).
     if before == 0:
         return arithmetic.realdiv(
             _spread(g, x, axes, op.attr("keep_dims")), casting.cast(factor, g.dtype.base_dtype)
@@ -146,15 +157,15 @@ def mean_grad(op: Operation, g: Tensor) -> Any:
 
 
 def kept_sizes(x: Tensor, axes: Tensor) -> Any:
-    """The sizes of `x` with ones at `axes`: those of the reduction with its dimensions kept.
+    """The sizes of `x` with ones at `axes`: the shape of the reduction with keepdims.
 
-    A list with one -1 at most where static shapes tell, else a tensor.
+    A list with at most one -1 if static shapes allow it, else a tensor.
     """
     known, values = x.static_shape, constant_value(axes)
     if values is not None and known.rank is not None:
         reduced = {known.normalize_axis(int(axis)) for axis in np.ravel(values)}
         sizes = [1 if i in reduced else (-1 if size is None else size) for i, size in enumerate(known)]
-        if sizes.count(-1) <= 1:  # reshape works out one unknown size
+        if sizes.count(-1) <= 1:  # reshape infers one unknown size
             return sizes
     # 1 at each axis, 0 elsewhere, as a sum of one-hot rows; then sizes * (1 - mask) + mask.
     sizes = shaping.SHAPE_OP(x)
@@ -166,7 +177,7 @@ def kept_sizes(x: Tensor, axes: Tensor) -> Any:
 
 
 def _spread(g: Tensor, x: Tensor, axes: Tensor, keep_dims: bool) -> Tensor:
-    """The gradient of a sum: `g` repeated along the reduced dimensions of `x`."""
+    """The gradient of a sum: `g` broadcast along the reduced dimensions of `x`."""
     if not keep_dims:
         g = shaping.reshape(g, kept_sizes(x, axes))
     return ranges.broadcast_to(g, shaping.shape(x))
@@ -189,9 +200,9 @@ def prod_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool)
 
 @PROD.grad
 def prod_grad(op: Operation, g: Tensor) -> Any:
-    """Each element's factor is the product of all others, from products of what is before and after it.
+    """The derivative for an element is the product of all other elements: the product of those before it times those after it.
 
-    Dividing the product by the element would be wrong where an element is zero.
+    Dividing the whole product by the element would fail for zeros.
     """
     x, axes = op.inputs
     if not op.attr("keep_dims"):
@@ -216,7 +227,7 @@ def prod_grad(op: Operation, g: Tensor) -> Any:
         wrapped = arithmetic.FLOOR_MOD(casting.cast(shaping.reshape(axes, [-1]), dtypes.int32), count)
         every = ranges.range(0, count)
         is_reduced = reduce_any(comparison.equal(shaping.reshape(wrapped, [-1, 1]), every), 0)
-        # Sorting by (kept, position) brings the reduced dimensions to the front.
+        # Sorting by (kept, position) moves the reduced dimensions to the front.
         order = ops.argsort(
             arithmetic.add(
                 arithmetic.multiply(casting.cast(comparison.logical_not(is_reduced), dtypes.int32), count), every
@@ -250,7 +261,7 @@ def _extreme(name: str, function: Callable[..., torch.Tensor], least: bool) -> C
         if not axes:
             return input.clone()
         if input.numel() == 0 and any(input.shape[axis] == 0 for axis in axes):
-            # Over no elements the extreme is the one that never wins.
+            # The extreme of no elements is the identity of the reduction.
             info: Any = torch.finfo(input.dtype) if input.is_floating_point() else torch.iinfo(input.dtype)
             worst = (
                 (float("inf") if least else float("-inf"))
@@ -272,7 +283,7 @@ MIN.kernel(ordered(_extreme("min_kernel", torch.amin, True)))
 @MAX.grad
 @MIN.grad
 def extreme_grad(op: Operation, g: Tensor) -> Any:
-    """Elements that tie share the gradient."""
+    """Elements that tie share the gradient equally."""
     x, axes = op.inputs
     y = op.outputs[0]
     if not op.attr("keep_dims"):
@@ -310,7 +321,7 @@ EUCLIDEAN_NORM = _reduction("EuclideanNorm", NUMERIC)
 def euclidean_norm_kernel(input: torch.Tensor, reduction_indices: Any, *, keep_dims: bool) -> torch.Tensor:
     axes = _axes(input, reduction_indices)
     if not (input.is_floating_point() or input.is_complex()):
-        # The squares and their sum wrap; of a negative one the root is the smallest number.
+        # The squares and their sum wrap around. The root of a negative sum is the smallest number.
         wide = input.to(torch.int64)
         total = (torch.sum(wide * wide, axes, keep_dims) if axes else wide * wide).to(input.dtype).to(torch.float64)
         if input.dtype.is_signed:
@@ -337,7 +348,7 @@ def euclidean_norm_grad(op: Operation, g: Tensor) -> Any:
 
 
 def reduction_axes(x: Tensor, axis: Any) -> Any:
-    """The axes a reduction was asked for: all of them for None."""
+    """The axes of a reduction; all axes for None."""
     if axis is not None:
         return axis
     rank = x.static_shape.rank
@@ -347,10 +358,10 @@ def reduction_axes(x: Tensor, axis: Any) -> Any:
 
 
 def older_arguments(axis: Any, keepdims: Any, reduction_indices: Any, keep_dims: Any) -> tuple[Any, bool]:
-    """`axis` and `keepdims`, also under their names of TensorFlow 0.12 and 1.0.
+    """`axis` and `keepdims`, which may also be given under their names of TensorFlow 0.12 and 1.0.
 
     Raises:
-        ValueError: both spellings of one were given.
+        ValueError: an argument is given under both of its names.
     """
     if reduction_indices is not None:
         if axis is not None:
@@ -364,7 +375,7 @@ def older_arguments(axis: Any, keepdims: Any, reduction_indices: Any, keep_dims:
 
 
 def _reduce(definition: OpDefinition, python_name: str, doc: str) -> Any:
-    """`tf.reduce_x` in its 1.x form, which also takes the 2.x arguments."""
+    """Makes `tf.reduce_x` in its 1.x form, which accepts the 2.x arguments as well."""
     doc = f"{doc} over `axis` (all dimensions for None).\n\n`reduction_indices` and `keep_dims` are older names."
 
     @export(python_name, f"math.{python_name}")
@@ -419,7 +430,7 @@ def reduce_logsumexp(
     reduction_indices: Any = None,
     keep_dims: Any = None,
 ) -> Tensor:
-    """log(sum(exp(x))) over `axis`, without overflow: the largest element is taken out first."""
+    """log(sum(exp(x))) over `axis`. The largest element is factored out first, so that nothing overflows."""
     axis, keep = older_arguments(axis, keepdims, reduction_indices, keep_dims)
     with name_scope(name, "ReduceLogSumExp", [input_tensor]) as scope:
         x = convert_to_tensor(input_tensor)
@@ -434,10 +445,10 @@ def reduce_logsumexp(
 
 @export("math.reduce_variance")
 def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """The mean of the squared distance from the mean over `axis`.
+    """The variance over `axis`: the mean squared distance from the mean.
 
     Raises:
-        TypeError: integers.
+        TypeError: the tensor holds integers.
     """
     with name_scope(name, "reduce_variance"):
         x = convert_to_tensor(input_tensor)

@@ -1,4 +1,4 @@
-"""Running sums and products along a dimension, and the places of extremes."""
+"""Cumulative sums and products along a dimension, argmax and argmin."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def scan_shape(x: Shape, axis: np.ndarray | None) -> Shape:
 
 
 def _scan(name: str, function: Callable[..., torch.Tensor], neutral: float, allowed: tuple[DType, ...]) -> OpDefinition:
-    """A running combination along `axis`, forwards or backwards, with or without the element itself."""
+    """Defines a cumulative op along `axis`, forward or reverse, inclusive or exclusive."""
 
     def kernel(x: torch.Tensor, axis: int, *, exclusive: bool, reverse: bool) -> torch.Tensor:
         if isinstance(axis, list):
@@ -79,7 +79,7 @@ def cumsum_grad(op: Operation, g: Tensor) -> Any:
 
 @CUMPROD.grad
 def cumprod_grad(op: Operation, g: Tensor) -> Any:
-    """As TensorFlow's: running sums of product times gradient, divided by the element (0 where that is zero)."""
+    """As in TensorFlow: the cumulative sum of product times gradient, divided by the element (0 if the element is zero)."""
     x, axis = op.inputs
     exclusive, reverse = op.attr("exclusive"), op.attr("reverse")
     product = CUMPROD(x, axis, exclusive=exclusive, reverse=reverse)
@@ -89,10 +89,10 @@ def cumprod_grad(op: Operation, g: Tensor) -> Any:
 
 @CUMULATIVE_LOGSUMEXP.grad
 def cumulative_logsumexp_grad(op: Operation, g: Tensor) -> Any:
-    """exp(x) times the running sum of g exp(-y), in logarithms, apart for the two signs of g."""
+    """exp(x) times the cumulative sum of g exp(-y), computed in logarithms separately for the two signs of g."""
     x, axis = op.inputs
     y = op.outputs[0]
-    lowest = constants.number(g.dtype.base_dtype.min, g)  # finite, for the sake of the second derivative
+    lowest = constants.number(g.dtype.base_dtype.min, g)  # finite, so that the second derivative is finite
 
     def part(signed: Tensor) -> Tensor:
         positive = comparison.greater(signed, constants.number(0, g))
@@ -107,7 +107,7 @@ def cumulative_logsumexp_grad(op: Operation, g: Tensor) -> Any:
 
 @export("cumsum", "math.cumsum")
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
-    """Running sums along `axis`; `exclusive` leaves out the element itself, `reverse` runs from the end."""
+    """Cumulative sum along `axis`. `exclusive` omits the element itself; `reverse` starts from the end."""
     with name_scope(name, "Cumsum", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         return CUMSUM(x, axis, exclusive=exclusive, reverse=reverse, name=scope)
@@ -115,7 +115,7 @@ def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False
 
 @export("math.cumprod", v1="cumprod")
 def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
-    """Running products along `axis`; `exclusive` leaves out the element itself, `reverse` runs from the end."""
+    """Cumulative product along `axis`. `exclusive` omits the element itself; `reverse` starts from the end."""
     with name_scope(name, "Cumprod", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         return CUMPROD(x, axis, exclusive=exclusive, reverse=reverse, name=scope)
@@ -125,7 +125,7 @@ def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = Fals
 def cumulative_logsumexp(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Running log(sum(exp(x))) along `axis`, without overflow."""
+    """Cumulative log(sum(exp(x))) along `axis`, without overflow."""
     with name_scope(name, "CumulativeLogsumexp", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         return CUMULATIVE_LOGSUMEXP(x, axis, exclusive=exclusive, reverse=reverse, name=scope)
@@ -140,7 +140,7 @@ def place_shape(input: Shape, dimension: np.ndarray | None) -> Shape:
     if dimension is None:
         return Shape((None,) * (len(input) - 1))
     if len(input) < 2:
-        return Shape(())  # whether the dimension fits is found when it runs
+        return Shape(())  # a dimension out of range is reported at run time
     axis = input.normalize_axis(int(dimension))
     return Shape(input.dims[:axis] + input.dims[axis + 1 :])
 
@@ -160,7 +160,7 @@ def _place(
         elif input.dtype in SIGNED_TWIN:
             input = flipped(input)
         elif input.dtype.is_floating_point:
-            # Not-a-number is never the largest or smallest, unless there is nothing else.
+            # NaN is selected only if there is nothing else.
             input = torch.nan_to_num(input, worst, numbers.inf, -numbers.inf)
         return function(input, dimension).to(torch_dtype(output_type))
 
@@ -200,7 +200,7 @@ def _older_axis(axis: Any, dimension: Any) -> Any:
 def argmax(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
-    """The place of the largest element along `axis` (0 for None); the first of equals. `dimension` is an older name."""
+    """The index of the largest element along `axis` (0 for None), the first one if several are equal. `dimension` is an older name."""
     axis = _older_axis(axis, dimension)
     kind = dtype_of(axis)
     is_whole = isinstance(axis, int) if kind is None else kind.is_integer
@@ -213,29 +213,29 @@ def argmax(
 def argmin(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
-    """The place of the smallest element along `axis` (0 for None); the first of equals. `dimension` is an older name."""
+    """The index of the smallest element along `axis` (0 for None), the first one if several are equal. `dimension` is an older name."""
     return ARG_MIN(input, _older_axis(axis, dimension), output_type=output_type, name=name)
 
 
 @export(v1="arg_max")
 def arg_max(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
-    """The place of the largest element along `dimension`, as `argmax`."""
+    """The index of the largest element along `dimension`; see `argmax`."""
     return ARG_MAX(input, dimension, output_type=output_type, name=name)
 
 
 @export(v1="arg_min")
 def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
-    """The place of the smallest element along `dimension`, as `argmin`."""
+    """The index of the smallest element along `dimension`; see `argmin`."""
     return ARG_MIN(input, dimension, output_type=output_type, name=name)
 
 
 @export(v2=("argmax", "math.argmax"))
 def argmax_v2(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
-    """The place of the largest element along `axis` (0 for None); the first of equals."""
+    """The index of the largest element along `axis` (0 for None), the first one if several are equal."""
     return argmax(input, axis, name, output_type=output_type)
 
 
 @export(v2=("argmin", "math.argmin"))
 def argmin_v2(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
-    """The place of the smallest element along `axis` (0 for None); the first of equals."""
+    """The index of the smallest element along `axis` (0 for None), the first one if several are equal."""
     return argmin(input, axis, name, output_type=output_type)

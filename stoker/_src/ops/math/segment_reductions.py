@@ -1,4 +1,4 @@
-"""Reductions over segments: rows that carry the same number are combined."""
+"""Segment reductions: rows with the same segment id are combined."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def _limits(dtype: torch.dtype) -> Any:
 
 
 def _ends(dtype: torch.dtype) -> tuple[Any, Any]:
-    """The smallest and the largest value, infinities included."""
+    """The smallest and the largest value of a dtype, including infinities."""
     if dtype.is_floating_point:
         return -numbers.inf, numbers.inf
     return torch.iinfo(dtype).min, torch.iinfo(dtype).max
 
 
-# A group without elements, or with infinities alone, gives the end of the finite numbers, as in TensorFlow.
+# As in TensorFlow, an empty segment, or one with only infinities, gives the extreme finite number.
 _max_rows = _extreme_rows("amax", lambda dtype: _limits(dtype).min)
 _min_rows = _extreme_rows("amin", lambda dtype: _limits(dtype).max)
 
@@ -89,12 +89,12 @@ def _mean_rows(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tenso
 
 
 def _per_row(numbers: torch.Tensor, data: torch.Tensor) -> torch.Tensor:
-    """One number for each row, shaped to multiply rows of `data`."""
+    """One number per row, shaped to multiply rows of `data`."""
     return numbers.reshape(-1, *[1] * (data.ndim - 1))
 
 
 def _emptied(combine: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Segments without rows are 0, as the sorted ops have it, instead of the number that never wins."""
+    """Makes empty segments 0, as the sorted ops do, instead of the identity of the reduction."""
 
     def run(data: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
         result = combine(data, ids, count)
@@ -139,7 +139,7 @@ def _sorted_op(
     allowed: tuple[DType, ...],
     counted: Callable[..., torch.Tensor] | None = None,
 ) -> OpDefinition:
-    """A sorted op, and the one with a stated number of segments, which may fill empty segments in its own way."""
+    """Defines a sorted op, and its form with a given number of segments, which may fill empty segments differently."""
 
     def kernel(data: torch.Tensor, segment_ids: torch.Tensor) -> torch.Tensor:
         _check_sorted(data, segment_ids)
@@ -156,7 +156,7 @@ def _sorted_op(
 
 
 def _counted_op(name: str, combine: Callable[..., torch.Tensor], allowed: tuple[DType, ...]) -> None:
-    """The op with a stated number of segments; TensorFlow has a kernel for it in XLA alone, and no gradient."""
+    """Defines the op with a given number of segments. TensorFlow has only an XLA kernel and no gradient for it."""
 
     def kernel(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int) -> torch.Tensor:
         _check_sorted(data, segment_ids)
@@ -205,7 +205,7 @@ def segment_mean_grad(op: Operation, g: Tensor) -> Any:
 
 
 def _shared(op: Operation, g: Tensor, total: Callable[[Tensor], Tensor]) -> Tensor:
-    """The gradient of an extreme: rows that tie share it."""
+    """The gradient of a minimum or maximum: rows that tie share it."""
     data, ids = op.inputs[:2]
     hits = comparison.equal(data, _gather(op.outputs[0], ids))
     counts = total(casting.cast(hits, g.dtype.base_dtype))
@@ -221,7 +221,7 @@ def segment_extreme_grad(op: Operation, g: Tensor) -> Any:
 
 @SEGMENT_PROD.grad
 def segment_prod_grad(op: Operation, g: Tensor) -> Any:
-    """The product of a segment's other rows: of those that are not zero, unless more than one is."""
+    """The derivative for a row is the product of the segment's other rows. Zeros are counted separately."""
     data, ids = op.inputs
     return _product_grad(data, ids, g, lambda x, reduce: reduce(x, ids), SEGMENT_SUM, SEGMENT_PROD), None
 
@@ -229,7 +229,7 @@ def segment_prod_grad(op: Operation, g: Tensor) -> Any:
 def _product_grad(data: Tensor, ids: Tensor, g: Tensor, apply: Any, total: Any, product: Any) -> Tensor:
     zero = comparison.equal(data, constants.number(0, data))
     zeros = apply(casting.cast(zero, dtypes.int32), total)
-    # Two zeros in a segment make every partial product zero.
+    # If a segment has two zeros, every derivative is zero.
     g = arithmetic.select(comparison.greater(zeros, 1), shaping.zeros_like(g), g)
     whole = apply(arithmetic.select(zero, shaping.ones_like(data), data), product)
     rows = _gather(apply(data, product), ids)
@@ -259,7 +259,7 @@ segment_max = _segment_function("segment_max", SEGMENT_MAX, "The largest")
 
 
 def _flattened(data: torch.Tensor, ids: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows and their segments, one dimension each; rows of negative segments are dropped."""
+    """Flattens rows and segment ids to one dimension each, and drops rows with negative ids."""
     if count < 0:
         raise InvalidArgumentError(None, None, f"Input num_segments == {count} must not be negative.")
     if tuple(data.shape[: ids.ndim]) != tuple(ids.shape):
@@ -323,7 +323,7 @@ UNSORTED_SEGMENT_MAX = _unsorted_op("Max", _max_rows, REAL)
 
 
 def _gather_dropping_negatives(x: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows of x for each id, zeros for negative ids; with the ids made usable and whether each was."""
+    """Gathers rows of x, with zeros for negative ids. Also returns the clamped ids and a mask of the valid ones."""
     usable = arithmetic.maximum(ids, shaping.zeros_like(ids))
     rows = _gather(x, usable)
     kept = comparison.greater_equal(ids, constants.number(0, ids))
@@ -351,7 +351,7 @@ def unsorted_segment_extreme_grad(op: Operation, g: Tensor) -> Any:
 
 @UNSORTED_SEGMENT_PROD.grad
 def unsorted_segment_prod_grad(op: Operation, g: Tensor) -> Any:
-    """The product of a segment's other rows: of those that are not zero, unless more than one is."""
+    """The derivative for a row is the product of the segment's other rows. Zeros are counted separately."""
     data, ids, count = op.inputs
     zero = comparison.equal(data, constants.number(0, data))
     zeros = UNSORTED_SEGMENT_SUM(casting.cast(zero, dtypes.int32), ids, count)
@@ -380,7 +380,7 @@ unsorted_segment_max = _unsorted_function("unsorted_segment_max", UNSORTED_SEGME
 
 
 def _row_counts(data: Tensor, ids: Tensor, num_segments: Any) -> Tensor:
-    """How many rows each segment has (at least 1), shaped to divide rows of `data`."""
+    """The number of rows in each segment (at least 1), shaped to divide rows of `data`."""
     num_segments = convert_to_tensor(num_segments)
     ones = shaping.ones(shaping.SHAPE_OP(ids), dtype=data.dtype.base_dtype)
     counts = UNSORTED_SEGMENT_SUM(ones, ids, num_segments)
@@ -397,7 +397,7 @@ def _row_counts(data: Tensor, ids: Tensor, num_segments: Any) -> Tensor:
 
 @export("math.unsorted_segment_mean", v1="unsorted_segment_mean")
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """The mean of the rows of each segment, in any order; 0 for segments without rows."""
+    """The mean of the rows of each segment. The ids need not be sorted. Empty segments give 0."""
     with name_scope(name, "UnsortedSegmentMean"):
         data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         counts = _row_counts(data, ids, num_segments)
@@ -406,7 +406,7 @@ def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: 
 
 @export("math.unsorted_segment_sqrt_n", v1="unsorted_segment_sqrt_n")
 def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """The sum of the rows of each segment divided by the square root of their number."""
+    """The sum of the rows of each segment divided by the square root of their number. The ids need not be sorted."""
     with name_scope(name, "UnsortedSegmentSqrtN"):
         data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         counts = _row_counts(data, ids, num_segments)

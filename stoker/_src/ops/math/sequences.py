@@ -72,9 +72,9 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         finite = all(end is not None and end.dtype != object and np.isfinite(end).all() for end in ends)
         if not given and finite and ends[2].all() and start.static_shape.rank == 0 and stop.static_shape.rank == 0:
             if axis not in (0, -1):
-                shaping.expand_dims(start, axis)  # says what is wrong with it
+                shaping.expand_dims(start, axis)  # raises the error for an invalid axis
             return LIN_SPACE(start, stop, num if num.dtype.is_integer else casting.cast(num, dtypes.int32), name=scope)
-        # Of ops that have gradients, which LinSpace has not.
+        # Built from differentiable ops, because LinSpace has no gradient.
         num = casting.cast(num, dtypes.int32)
         if ends[2] is not None and (ends[2] < 0).any():
             raise context.invalid(f"Requires num >= 0: {ends[2]}")
@@ -95,16 +95,16 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         steps = shaping.reshape(ranges.range(num), form)
         count = arithmetic.maximum(num - 1, 1)
         inner = first + (last - first) / casting.cast(count, kind) * casting.cast(steps, kind)
-        # The ends are exact, whatever the steps come to. One number is the start.
+        # The end points are exact despite rounding. A single number is the start.
         inner = selection.SELECT_V2(comparison.GREATER_EQUAL(steps, count), last, inner)
         return selection.SELECT_V2(comparison.LESS(steps, 1), first, inner, name=scope)
 
 
 def _plain_axis(axis: Any, x: Tensor) -> int:
-    """An axis for a new dimension of `x`, given as a number or as a tensor whose value is known, or does not matter."""
+    """An axis for a new dimension of `x`, as a number. The axis may be a tensor with a static value."""
     if isinstance(axis, (int, np.integer)) and not isinstance(axis, bool):
         return int(axis)
-    shaping.expand_dims(x, axis)  # says what is wrong with others
+    shaping.expand_dims(x, axis)  # raises the error for an invalid axis
     known = constant_value(axis) if isinstance(axis, Tensor) else None
     if known is None and not (isinstance(axis, Tensor) and x.static_shape.rank == 0):
         raise TypeError(f"Argument `axis` must be an integer that is known when the graph is built, got {axis!r}.")
@@ -115,15 +115,15 @@ def _plain_axis(axis: Any, x: Tensor) -> int:
 
 @export("meshgrid")
 def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
-    """Coordinates of a grid spanned by vectors: each repeated along the dimensions of the others.
+    """Coordinate grids from vectors: each vector is repeated along the dimensions of the others.
 
     Args:
         *args: the vectors.
-        **kwargs: `indexing`, "xy" (default: the first two dimensions exchanged, as in a plot) or "ij"; `name`.
+        **kwargs: `indexing`, "xy" (default: the first two dimensions are swapped) or "ij"; `name`.
 
     Raises:
-        TypeError: another keyword.
-        ValueError: another indexing.
+        TypeError: an unknown keyword.
+        ValueError: an unknown `indexing`.
     """
     indexing = kwargs.pop("indexing", "xy")
     name = kwargs.pop("name", "meshgrid")
@@ -152,7 +152,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
 
 
 def _check_counts(counts: Shape, length: int | None) -> None:
-    """Raises ValueError unless there is one count for all, or one for each."""
+    """Raises ValueError unless there is one count for all elements or one for each."""
     if counts.rank is not None and counts.rank > 1:
         raise ValueError(f"Shape {TensorShape(counts)} must have rank at most 1: `repeats`")
     if counts.rank == 1 and None not in (counts[0], length) and counts[0] not in (1, length):
@@ -160,9 +160,9 @@ def _check_counts(counts: Shape, length: int | None) -> None:
 
 
 def along_axis(x: Tensor, axis: Any, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """`function` along `axis` of a tensor whose rank is not known, or along one that is not (a tensor, not below 0).
+    """Applies `function` along `axis`, for tensors of unknown rank and for axes that are non-negative tensors.
 
-    It receives [before, along, behind] and may put any number of dimensions in the place of the middle one.
+    The function receives a tensor [before, along, after] and may replace the middle dimension by any number of dimensions.
     """
     sizes: Any = shaping.SHAPE_OP(x)
     before, behind = sizes[:axis], sizes[:0] if type(axis) is int and axis == -1 else sizes[axis + 1 :]
@@ -174,7 +174,7 @@ def along_axis(x: Tensor, axis: Any, function: Callable[[Tensor], Tensor]) -> Te
 
 @export("repeat")
 def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Tensor:
-    """Each element (or slice along `axis`) of `input` repeated as often as `repeats` says."""
+    """Repeats each element (or each slice along `axis`) of `input` as often as `repeats` says."""
     with name_scope(name, "Repeat", [input, repeats]):
         data = convert_to_tensor(input, name="data")
         if axis is None:
@@ -196,7 +196,7 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         counts = casting.cast(counts, dtypes.int32)
         length = shaping.shape(data)[at]
         if rank is not None and counts.static_shape.rank == 0:
-            # One count for all: a new dimension, filled and folded in.
+            # One count for all: tile along a new dimension, then merge it.
             wide = shaping.expand_dims(data, at + 1)
             times = [1] * max(rank + 1, 2)
             times[at + 1] = counts
@@ -204,7 +204,7 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
             sizes[at] = sizes[at] * counts
             return shaping.reshape(joining.tile(wide, times), joining.joined_sizes(sizes))
         counts = ranges.broadcast_to(counts, shaping.reshape(length, [1]))
-        # Each position stands as often in a row as it is repeated; the rows' true parts, one after the other, are the result.
+        # Build a row for each position, repeated up to the largest count. A mask selects the wanted part of each row.
         longest = arithmetic.maximum(reductions.reduce_max(counts), 0)
         rows = ranges.broadcast_to(
             shaping.expand_dims(ranges.range(length), 1), joining.joined_sizes([length, longest])

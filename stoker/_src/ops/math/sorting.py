@@ -1,4 +1,4 @@
-"""Sorting, selection of the largest, unique elements, and search in sorted sequences."""
+"""Sorting, top-k, unique elements, and search in sorted sequences."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def _largest(input: torch.Tensor, k: int, index_dtype: torch.dtype) -> tuple[tor
         values, places = torch.topk(input, k, -1)
         if not _has_ties(input, values):
             return values, places.to(index_dtype)
-    # Of equal elements the one with the lower index comes first; torch.topk does not promise that.
+    # Of equal elements, the one with the lower index comes first. torch.topk does not guarantee that.
     values, places = torch.sort(input, dim=-1, descending=True, stable=True)
     return values[..., :k].contiguous(), places[..., :k].to(index_dtype)
 
 
 def _has_ties(input: torch.Tensor, values: torch.Tensor) -> bool:
-    """Whether elements that are equal compete for a place among the largest `values`."""
+    """Whether equal elements compete for a place among the largest `values`."""
     if not values.shape[-1]:
         return False
     reaching = (input >= values[..., -1:]).sum(-1)
@@ -98,7 +98,7 @@ def top_k_v2_shape(input: Shape, k: np.ndarray | None) -> tuple[Shape, Shape]:
 
 
 def _top_k_grad(op: Operation, g: Tensor) -> Tensor:
-    """The gradient put back where the values came from, row by row of the flattened input."""
+    """Scatters the gradient back to the positions of the values, row by row of the flattened input."""
     x, places = op.inputs[0], casting.cast(op.outputs[1], dtypes.int32)
     known = x.static_shape
     sizes = shaping.shape(x)
@@ -127,7 +127,7 @@ def top_k_v2_grad(op: Operation, g: Tensor, _: Any) -> Any:
 
 @export("math.top_k", "nn.top_k")
 def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = dtypes.int32, name: str | None = None) -> Any:
-    """The `k` largest elements of the last dimension, largest first, and their places: (values, indices)."""
+    """The `k` largest elements of the last dimension, largest first, and their indices: (values, indices)."""
     return TOP_K_V2(input, k, sorted=sorted, index_type=as_dtype(index_type), name=name)
 
 
@@ -135,7 +135,7 @@ def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = dtypes.
 
 
 def _turned(x: Tensor, axis: Any) -> tuple[Tensor, Callable[[Tensor], Tensor] | None]:
-    """`x` with `axis` last, and what turns it back (None when it is last already)."""
+    """`x` with `axis` moved last, and the permutation that undoes it (None if `axis` is last already)."""
     place = constant_value(convert_to_tensor(axis, name="axis"))
     if place is None or np.ndim(place):
         raise ValueError("axis must be a constant scalar")
@@ -167,7 +167,7 @@ def _sorted(values: Any, axis: Any, direction: str, which: int) -> Tensor:
     kind = turned.dtype.base_dtype
     mirror = None
     if direction == "ASCENDING":
-        # The largest of mirrored values: -x for floats, -1 - x (no overflow) for integers, the top for unsigned ones.
+        # Select the largest of negated values: -x for floats, -1 - x for integers (no overflow), max - x for unsigned ones.
         if kind.is_integer:
             mirror = constants.number(int(kind.max) if kind.is_unsigned else -1, turned)
             turned = arithmetic.SUB(mirror, turned, name="sub")
@@ -182,10 +182,10 @@ def _sorted(values: Any, axis: Any, direction: str, which: int) -> Tensor:
 
 @export("sort")
 def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
-    """The elements along `axis` in order.
+    """Sorts the elements along `axis`.
 
     Raises:
-        ValueError: `axis` is not a constant, or `direction` not one of the two.
+        ValueError: `axis` is not a constant, or `direction` is unknown.
     """
     with name_scope(name, "sort"):
         return _sorted(values, axis, direction, 0)
@@ -195,7 +195,7 @@ def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | 
 def argsort(
     values: Any, axis: Any = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Tensor:
-    """The places of the elements along `axis` in order. Equal elements keep their order, whatever `stable` says."""
+    """The indices that sort the elements along `axis`. The sort is always stable."""
     del stable
     with name_scope(name, "argsort"):
         return _sorted(values, axis, direction, 1)
@@ -227,7 +227,7 @@ def nth_element_shape(input: Shape, n: np.ndarray | None) -> Shape:
 
 @NTH_ELEMENT.grad
 def nth_element_grad(op: Operation, g: Tensor) -> Any:
-    """Elements equal to the chosen one share the gradient."""
+    """Elements equal to the selected one share the gradient."""
     x, y = op.inputs[0], op.outputs[0]
     column = joining.concat([shaping.shape(y), [1]], 0)
     hits = casting.cast(comparison.equal(shaping.reshape(y, column), x), g.dtype.base_dtype)
@@ -237,7 +237,7 @@ def nth_element_grad(op: Operation, g: Tensor) -> Any:
 
 @export(v1="contrib.nn.nth_element")
 def nth_element(input: Any, n: Any, reverse: bool = False, name: str | None = None) -> Tensor:
-    """The element that would be at place `n` of the sorted last dimension."""
+    """The element at position `n` of the sorted last dimension."""
     return NTH_ELEMENT(input, n, reverse=reverse, name=name)
 
 
@@ -261,7 +261,7 @@ UNIQUE_WITH_COUNTS_V2 = define(
 
 
 def _unique_objects(x: np.ndarray, kind: torch.dtype, axis: int) -> tuple[Any, torch.Tensor, torch.Tensor]:
-    """Strings (and complex numbers): a dictionary keeps the order of first appearance."""
+    """For strings and complex numbers. A dictionary keeps the order of first appearance."""
     seen: dict[Any, int] = {}
     first: list[int] = []
     places: list[int] = []
@@ -276,7 +276,7 @@ def _unique_objects(x: np.ndarray, kind: torch.dtype, axis: int) -> tuple[Any, t
 
 
 def unique_in_order(x: Any, kind: torch.dtype, axis: int = 0) -> tuple[Any, torch.Tensor, torch.Tensor]:
-    """Distinct slices along `axis` in order of first appearance, the place of each slice among them, and their counts."""
+    """Distinct slices along `axis` in order of first appearance, the index of each slice among them, and their counts."""
     if isinstance(x, np.ndarray):
         return _unique_objects(x, kind, axis)
     if x.is_complex():
@@ -287,7 +287,7 @@ def unique_in_order(x: Any, kind: torch.dtype, axis: int = 0) -> tuple[Any, torc
         return found
     plain = x.to(torch.uint8) if x.dtype == torch.bool else x
     if x.ndim > 1 and not x.numel() and x.shape[axis]:
-        # Slices without elements are all alike.
+        # Slices without elements are all equal.
         total = x.shape[axis]
         place, count = (
             torch.full(size, value, dtype=kind, device=x.device) for size, value in (((total,), 0), ((1,), total))
@@ -383,13 +383,13 @@ def unique_with_counts_v2_shape(x: Shape, axis: np.ndarray | None) -> tuple[Shap
 
 @export("unique")
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
-    """The distinct elements of a vector in order of appearance, and each element's place among them: (y, idx)."""
+    """The distinct elements of a vector in order of appearance, and the index of each element among them: (y, idx)."""
     return UNIQUE(x, out_idx=out_idx, name=name)
 
 
 @export("unique_with_counts")
 def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
-    """As `unique`, with how often each element appears: (y, idx, count)."""
+    """Like `unique`, with the count of each distinct element: (y, idx, count)."""
     return UNIQUE_WITH_COUNTS(x, out_idx=out_idx, name=name)
 
 
@@ -404,7 +404,7 @@ IN_TOP_K_V2 = define(
 
 
 def _in_top_k(predictions: torch.Tensor, targets: torch.Tensor, k: int) -> torch.Tensor:
-    """Whether fewer than k predictions of the row are larger. A target or row that is not finite is not in."""
+    """Whether fewer than k predictions of the row are larger. False if the target's prediction is not finite."""
     if predictions.ndim != 2 or targets.ndim != 1 or predictions.shape[0] != targets.shape[0]:
         raise InvalidArgumentError(
             None,
@@ -445,7 +445,7 @@ IN_TOP_K_V2.shape(in_top_k_shape)
 
 @export(v1=("nn.in_top_k", "math.in_top_k"))
 def in_top_k(predictions: Any, targets: Any, k: Any, name: str | None = None) -> Tensor:
-    """Whether each target is among the `k` largest predictions of its row; ties at the border count as in."""
+    """Whether each target is among the `k` largest predictions of its row. Ties at the boundary count as in the top k."""
     with name_scope(name, "in_top_k"):
         return IN_TOP_K_V2(predictions, targets, k, name=name)
 
@@ -478,11 +478,11 @@ def _search(sorted_inputs: torch.Tensor, values: torch.Tensor, right: bool, kind
         found = torch.searchsorted(rows.contiguous(), wanted.contiguous(), right=right, out_int32=True)
         if (
             not right and wanted.dtype.is_floating_point
-        ):  # torch takes NaN for the largest number; no element is less than it
+        ):  # torch treats NaN as the largest number; no element compares less than it
             found = found.masked_fill(wanted.isnan(), 0)
         return found.to(torch.float64)
 
-    # Through a type that is never one of the unsigned operands', so that `ordered` does not take places for values.
+    # Uses a dtype that differs from all unsigned operands, so that `ordered` does not convert the positions.
     return find(sorted_inputs, values).to(kind)
 
 
@@ -505,7 +505,7 @@ for _definition in (LOWER_BOUND, UPPER_BOUND):
 
 
 def _row_count(sizes: Tensor) -> int:
-    """How many rows there are where they are empty (`reshape` could not tell), else -1."""
+    """The number of rows if they are empty (`reshape` could not infer it), else -1."""
     known = constant_value(sizes)
     return -1 if known is None or not known.size or known[-1] else int(np.prod(known[:-1]))
 
@@ -514,7 +514,7 @@ def _row_count(sizes: Tensor) -> int:
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """Where each of `values` would go into its sorted row so that the row stays sorted.
+    """The position in each sorted row at which a value can be inserted so that the row stays sorted.
 
     Raises:
         ValueError: `side` is neither 'left' nor 'right'.

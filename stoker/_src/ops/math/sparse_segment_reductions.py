@@ -1,4 +1,4 @@
-"""Segments of looked-up rows: `SparseSegmentSum(data, indices, segment_ids)` combines the rows `data[indices]`."""
+"""Segment reductions of gathered rows: `SparseSegmentSum(data, indices, segment_ids)` combines the rows `data[indices]`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLACES = one_of(*INDEX, default=dtypes.int32)
 
 
 def _weights(how: str, ids: torch.Tensor, count: int, dtype: torch.dtype) -> torch.Tensor | None:
-    """What each segment's sum is multiplied by; None for plain sums."""
+    """The factor for each segment's sum; None for plain sums."""
     if how == "Sum":
         return None
     sizes = torch.bincount(ids, minlength=count).clamp_(min=1).to(torch.float64)
@@ -72,7 +72,7 @@ def _combine(how: str, data: torch.Tensor, indices: torch.Tensor, ids: torch.Ten
 
 
 def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, OpDefinition, OpDefinition]:
-    """The op, the op with a stated number of segments, and the gradient of both."""
+    """Defines the op, the op with a given number of segments, and the gradient of both."""
 
     def plain(data: torch.Tensor, indices: torch.Tensor, segment_ids: torch.Tensor) -> torch.Tensor:
         return _combine(how, data, indices, segment_ids, None)
@@ -144,7 +144,7 @@ def _definitions(how: str, allowed: tuple[DType, ...]) -> tuple[OpDefinition, Op
     def rows_alone(
         grad: torch.Tensor, indices: torch.Tensor, segment_ids: torch.Tensor, dense_output_dim0: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The rows of `gradient` that are not zero of necessity, and their numbers in order."""
+        """The rows of the gradient that can be nonzero, and their sorted indices."""
         _check_places(indices, dense_output_dim0)
         rows, places = torch.unique(indices, return_inverse=True)
         return gradient(grad, places, segment_ids, rows.numel()), rows

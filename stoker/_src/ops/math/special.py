@@ -28,7 +28,7 @@ _WIDE = (dtypes.float32, dtypes.float64)
 
 
 def _in_single(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Half precision computed in single precision, for functions torch has no half kernels for."""
+    """Computes half precision in single precision, for functions without half kernels in torch."""
 
     def kernel(*operands: torch.Tensor) -> torch.Tensor:
         if operands[0].dtype in (torch.float16, torch.bfloat16):
@@ -50,7 +50,7 @@ def _y(op: Operation) -> Tensor:
 def _public(
     definition: OpDefinition, python_name: str, doc: str, *names: str, v1: Names = (), v2: Names = (), scope: str = ""
 ) -> Any:
-    """The function of an op of one operand; with `scope`, the op keeps its own name inside a scope of that name."""
+    """Makes the public function of a unary op. With `scope`, the op keeps its own name inside a scope of that name."""
 
     @export(*names, v1=v1, v2=v2)
     @elementwise
@@ -127,7 +127,7 @@ LGAMMA = unary("Lgamma", torch.lgamma, FLOATS, lambda op, g: arithmetic.multiply
 
 
 def _digamma(x: torch.Tensor) -> torch.Tensor:
-    """For negative x by reflection, with the angle taken from the nearest integer, so that poles keep their digits."""
+    """Uses reflection for negative x, with the angle measured from the nearest integer, so that poles keep their precision."""
     wide = x if x.dtype == torch.float64 else x.to(torch.float32)
     below = wide < 0
     right = torch.digamma(torch.where(below, 1 - wide, wide))
@@ -156,7 +156,7 @@ ZETA = _pair("Zeta(x: T, q: T) -> (z: T)", special_kernels.zeta, _WIDE)
 
 
 def _in_domain(function: Callable[..., torch.Tensor], at_zero: float | None = None) -> Callable[..., torch.Tensor]:
-    """NaN unless a > 0 and x >= 0; where given, `at_zero` for x = 0 whatever a is."""
+    """NaN unless a > 0 and x >= 0. `at_zero`, if given, is the value at x = 0 for any a."""
 
     def kernel(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         nan = torch.full((), numbers.nan, dtype=x.dtype, device=x.device)
@@ -216,7 +216,7 @@ def igammac_grad(op: Operation, g: Tensor) -> Any:
 
 @export("math.polygamma", v1="polygamma")
 def polygamma(a: Any, x: Any, name: str | None = None) -> Tensor:
-    """The derivative of order a (a whole number) of digamma."""
+    """The derivative of digamma of order a, a non-negative integer."""
     return POLYGAMMA(a, x, name=name)
 
 
@@ -271,7 +271,7 @@ BETAINC.shape(betainc_shape)
 
 @BETAINC.grad
 def betainc_grad(op: Operation, g: Tensor) -> Any:
-    """The density of the beta distribution for x; the derivatives by a and b are not known in closed form."""
+    """The gradient for x is the density of the beta distribution. There is no closed form for a and b."""
     a, b, x = op.inputs
     one = constants.number(1, x)
     log_beta = arithmetic.subtract(arithmetic.add(lgamma(a), lgamma(b)), lgamma(arithmetic.add(a, b)))
@@ -306,7 +306,7 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
 
 
 def _zero_where_zero(function: Callable[..., torch.Tensor], name: str) -> Callable[..., torch.Tensor]:
-    """x times something of y, and 0 where x is 0, whatever y is."""
+    """x times a function of y, or 0 where x is 0, even if the function is not finite."""
 
     def kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return torch.where(x == 0, torch.zeros((), dtype=x.dtype, device=x.device), function(x, y))
@@ -326,7 +326,7 @@ def _is_set(x: Tensor) -> Tensor:
     return casting.cast(comparison.not_equal(x, constants.number(0, x)), x.dtype.base_dtype)
 
 
-# TensorFlow does not conjugate these three derivatives of complex numbers.
+# TensorFlow does not conjugate these three derivatives for complex numbers.
 
 
 @XLOGY.grad
@@ -380,7 +380,7 @@ def _over(y: Tensor, x: Tensor) -> Tensor:
 
 
 def _ratio_at_zero(op: Operation, slope: Tensor) -> Tensor:
-    """A slope with y / x in it, which is 1/2 at 0."""
+    """A derivative that contains y / x, which is 1/2 at 0."""
     x = _x(op)
     return arithmetic.select(
         comparison.equal(x, constants.number(0, x)),
@@ -390,12 +390,12 @@ def _ratio_at_zero(op: Operation, slope: Tensor) -> Tensor:
 
 
 def _safe(x: Tensor) -> Tensor:
-    """x with 1 in place of 0, to divide by."""
+    """x with 0 replaced by 1, for use as a divisor."""
     return arithmetic.select(comparison.equal(x, constants.number(0, x)), shaping.ones_like(x), x)
 
 
 def _left_of_zero(function: Callable[..., torch.Tensor], value: float) -> Callable[..., torch.Tensor]:
-    """Functions of the second kind are not defined for negative x; TensorFlow gives `value` there."""
+    """Functions of the second kind are undefined for negative x. TensorFlow returns `value` there."""
 
     def kernel(x: torch.Tensor) -> torch.Tensor:
         return torch.where(x < 0, torch.full((), value, dtype=x.dtype, device=x.device), function(x))
@@ -509,7 +509,7 @@ def _integral(name: str, kernel: Callable[..., Any], slope: Callable[[Operation]
 
 
 def _with_exponential(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Infinite where exp(x) is, which TensorFlow multiplies by 1 / x."""
+    """Infinite where exp(x) is, because TensorFlow multiplies exp(x) by 1 / x."""
 
     def kernel(x: torch.Tensor) -> torch.Tensor:
         return torch.where(torch.isposinf(torch.exp(x)) & ~torch.isposinf(x), numbers.inf, function(x))
@@ -518,7 +518,7 @@ def _with_exponential(function: Callable[..., torch.Tensor]) -> Callable[..., to
 
 
 def _with_inverse(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """NaN from where 1 / x counts as zero, of which TensorFlow takes the logarithm."""
+    """NaN where 1 / x underflows, because TensorFlow takes its logarithm."""
 
     def kernel(x: torch.Tensor) -> torch.Tensor:
         tiny = torch.finfo(torch.float64 if x.dtype == torch.float64 else torch.float32).tiny

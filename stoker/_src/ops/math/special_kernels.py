@@ -1,4 +1,4 @@
-"""Special functions that torch has no kernel for, from their textbook series. All in float64, all vectorised."""
+"""Special functions without a torch kernel, from their textbook series. All are vectorized and computed in float64."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Kernel = Callable[..., torch.Tensor]
 
 
 def in_double(function: Kernel) -> Kernel:
-    """The function computed in float64 and rounded to the type of its operands."""
+    """Computes the function in float64 and rounds to the dtype of the operands."""
 
     def kernel(*operands: torch.Tensor) -> torch.Tensor:
         dtype = operands[0].dtype
@@ -25,7 +25,7 @@ def in_double(function: Kernel) -> Kernel:
 
 
 def _horner(x: torch.Tensor, coefficients: list[float]) -> torch.Tensor:
-    """A polynomial, lowest power first."""
+    """Evaluates a polynomial, lowest power first."""
     total = torch.full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total = total * x + coefficient
@@ -36,7 +36,7 @@ def _horner(x: torch.Tensor, coefficients: list[float]) -> torch.Tensor:
 
 
 def zeta(x: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """torch's kernel, with the limit 0 where infinite or huge arguments make it give NaN."""
+    """torch's kernel, with the limit 0 where infinite or huge arguments would give NaN."""
     found = torch.special.zeta(x, q)
     at_limit = torch.isnan(found) & (x > 1) & (q > 1)
     return torch.where(at_limit, torch.zeros((), dtype=x.dtype, device=x.device), found)
@@ -56,7 +56,7 @@ def dawson(x: torch.Tensor) -> torch.Tensor:
     size = torch.abs(x)
     odd = torch.tensor(_ODD, dtype=torch.float64, device=x.device)
     places = odd * _STEP
-    # Near zero the pairs of Gaussians are joined into a sinh, so that nothing cancels.
+    # Near zero, pairs of Gaussians are merged into a sinh to avoid cancellation.
     near = size.clamp(max=2.0).unsqueeze(-1)
     weights = torch.exp(-(places**2)) / odd
     small = 2 * torch.exp(-(near.squeeze(-1) ** 2)) * torch.sum(weights * torch.sinh(2 * near * places), -1)
@@ -85,7 +85,7 @@ def _fresnel(x: torch.Tensor, wave: Kernel, sine: bool) -> torch.Tensor:
     z = 1 / (math.pi * far * far) ** 2
     f = _horner(z, [1.0, -3.0, 105.0, -10395.0, 2027025.0, -654729075.0]) / (math.pi * far)
     g = _horner(z, [1.0, -15.0, 945.0, -135135.0, 34459425.0]) / (math.pi**2 * far**3)
-    # The phase modulo a turn, from the square's remainder, so that large arguments keep their digits.
+    # Reduce the phase modulo one turn from the remainder of the square, so that large arguments keep their precision.
     phase = math.pi / 2 * torch.remainder(far * far, 4)
     sin, cos = torch.sin(phase), torch.cos(phase)
     outer = 0.5 - f * cos - g * sin if sine else 0.5 + f * sin - g * cos
@@ -148,7 +148,7 @@ def expint(x: torch.Tensor) -> torch.Tensor:
 
 
 def betainc(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """The regularised incomplete beta function, by Lentz's form of its continued fraction on the side that converges."""
+    """The regularized incomplete beta function, by Lentz's method for its continued fraction, on the side that converges."""
     a, b, x = torch.broadcast_tensors(a, b, x)
     swapped = x > (a + 1) / (a + b + 2)
     p, q, y = torch.where(swapped, b, a), torch.where(swapped, a, b), torch.where(swapped, 1 - x, x)
@@ -184,7 +184,7 @@ def betainc(a: torch.Tensor, b: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 def igamma_grad_a(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """The derivative of P(a, x) by a: how a gamma number changes with its parameter, times the density."""
+    """The derivative of P(a, x) with respect to a: the derivative of a gamma sample times the density."""
     a, x = torch.broadcast_tensors(a, x)
     density = torch.exp(torch.xlogy(a - 1, x) - x - torch.lgamma(a))
     value = -gamma_derivative(a, x) * density
@@ -195,7 +195,7 @@ def igamma_grad_a(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 def polygamma(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """(-1)^(a + 1) a! zeta(a + 1, x) for whole a; digamma for a = 0; NaN for other orders."""
+    """(-1)^(a + 1) a! zeta(a + 1, x) for integer a; digamma for a = 0; NaN for other orders."""
     whole = (a == torch.floor(a)) & (a >= 0)
     order = torch.where(whole, a, torch.ones_like(a))
     factor = torch.exp(torch.lgamma(order + 1)) * torch.where(torch.remainder(order, 2) == 1, 1.0, -1.0)
@@ -205,7 +205,7 @@ def polygamma(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 # ---- Bessel functions of orders 0 and 1 -------------------------------------------------------------------------
 
-_FAR = 25.0  # from here on the asymptotic series is exact to the last bits
+_FAR = 25.0  # the asymptotic series is accurate to the last bits from here on
 _POINTS = 32
 _TURNS = np.sin((np.arange(_POINTS) + 0.5) * np.pi / (2 * _POINTS))
 # sum over k of (-1)^(k+1) cos(2 k theta) / k, which makes the series of Y over J_2k from the points of J_0.
@@ -215,16 +215,16 @@ _EVEN_ORDERS = sum(
 
 
 def _points(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """x sin(theta) and sin(theta) at the points of a quarter circle, and the weights of the even orders.
+    """x sin(theta) and sin(theta) at points of a quarter circle, and the weights of the even orders.
 
-    Bessel's integral over theta has a periodic integrand, so equal weights give it to the last bits below `_FAR`.
+    The integrand of Bessel's integral over theta is periodic, so equal weights are accurate to the last bits below `_FAR`.
     """
     turns = torch.tensor(_TURNS, dtype=x.dtype, device=x.device)
     return x.clamp(max=_FAR).unsqueeze(-1) * turns, turns, torch.tensor(_EVEN_ORDERS, dtype=x.dtype, device=x.device)
 
 
 def _asymptotic(x: torch.Tensor, order: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """J and Y for large x, after Hankel."""
+    """J and Y for large x, by Hankel's expansion."""
     x = x.clamp(min=_FAR)
     term, even, odd = torch.ones_like(x), torch.ones_like(x), torch.zeros_like(x)
     for k in range(1, 25):
@@ -233,7 +233,7 @@ def _asymptotic(x: torch.Tensor, order: int) -> tuple[torch.Tensor, torch.Tensor
             odd = odd + term * (-1) ** ((k - 1) // 2)
         else:
             even = even + term * (-1) ** (k // 2)
-    # The phase is rounded, as TensorFlow's is: without its last digits there is none for huge x.
+    # The phase is rounded, as in TensorFlow. For huge x its last digits are lost either way.
     phase = x - (2 * order + 1) * (math.pi / 4)
     cos, sin = torch.cos(phase), torch.sin(phase)
     scale = math.sqrt(2 / math.pi) / torch.sqrt(x)
@@ -262,7 +262,7 @@ def bessel_y0(x: torch.Tensor) -> torch.Tensor:
 
 
 def bessel_y1(x: torch.Tensor) -> torch.Tensor:
-    """The derivative of Y_0, term by term, with its sign turned."""
+    """The derivative of Y_0, term by term, negated."""
     phases, turns, weights = _points(x)
     cosines, slopes = torch.cos(phases).mean(-1), turns * torch.sin(phases)
     near = (torch.log(x / 2) + np.euler_gamma) * slopes.mean(-1) - cosines / x + 2 * (weights * slopes).mean(-1)

@@ -1,4 +1,4 @@
-"""Element-wise functions of one operand: powers, exponentials, trigonometry, rounding, complex parts."""
+"""Unary element-wise functions: powers, exponentials, trigonometry, rounding, complex parts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIGNED = (*FLOATS, *SIGNED_INTS, *COMPLEX)
 
 
 def unary(name: str, kernel: Callable[..., Any], allowed: tuple[DType, ...], gradient: Gradient | None) -> OpDefinition:
-    """An op of one operand; no gradient flows where `gradient` is None."""
+    """Defines a unary op. It has no gradient if `gradient` is None."""
     definition = define(f"{name}(x: T) -> (y: T)", T=allowed)
     definition.kernel(kernel)
     definition.shape(unchanged)
@@ -41,7 +41,7 @@ def unary(name: str, kernel: Callable[..., Any], allowed: tuple[DType, ...], gra
 
 
 def function(definition: OpDefinition, python_name: str, doc: str, *names: str, v1: Names = (), v2: Names = ()) -> Any:
-    """The public function `python_name(x, name=None)` of an op."""
+    """Makes the public function `python_name(x, name=None)` of an op."""
 
     @export(*names, v1=v1, v2=v2)
     @elementwise
@@ -99,7 +99,7 @@ ANGLE.shape(unchanged)
 
 @ANGLE.grad
 def angle_grad(op: Operation, g: Tensor) -> Tensor:
-    """With z = re + i im, the angle changes by (re d im - im d re) / |z|², written as -g / (im + i re)."""
+    """With z = re + i im, d angle = (re d im - im d re) / |z|², written as -g / (im + i re)."""
     z = op.inputs[0]
     turned = COMPLEX_OF(imag(z), real(z), Tout=z.dtype.base_dtype)
     return ops.multiply(negative(COMPLEX_OF(g, constants.number(0, g), Tout=z.dtype.base_dtype)), reciprocal(turned))
@@ -112,7 +112,7 @@ COMPLEX_ABS.shape(unchanged)
 
 @COMPLEX_ABS.grad
 def complex_abs_grad(op: Operation, g: Tensor) -> Tensor:
-    """g x / |x|, written out because the derivative of Sign is taken for zero."""
+    """g x / |x|, written out because the gradient of Sign is zero."""
     x, size = op.inputs[0], op.outputs[0]
     scaled = ops.multiply(COMPLEX_OF(g, constants.number(0, g), Tout=x.dtype.base_dtype), x)
     return ops.DivNoNan(scaled, COMPLEX_OF(size, constants.number(0, size), Tout=x.dtype.base_dtype))
@@ -139,7 +139,7 @@ def _part_dtype(x: Tensor) -> DType:
 @export("math.conj", v1="conj")
 @elementwise
 def conj(x: Any, name: str | None = None) -> Tensor:
-    """The complex conjugate; real tensors are returned as they are."""
+    """The complex conjugate. Real tensors are returned unchanged."""
     if isinstance(x, Tensor) and (x.dtype.is_floating or x.dtype.is_integer):
         return x
     with name_scope(name, "Conj", [x]) as scope:
@@ -154,7 +154,7 @@ def conj(x: Any, name: str | None = None) -> Tensor:
 @export("math.real", v1="real")
 @elementwise
 def real(input: Any, name: str | None = None) -> Tensor:
-    """The real part; real tensors are returned as they are."""
+    """The real part. Real tensors are returned unchanged."""
     with name_scope(name, "Real", [input]) as scope:
         x = convert_to_tensor(input, name="input")
         if x.dtype.is_complex:
@@ -229,7 +229,7 @@ negative = function(NEG, "negative", "-x.", "negative", "math.negative", v1="neg
 @export("abs", "math.abs")
 @elementwise
 def abs(x: Any, name: str | None = None) -> Any:
-    """The absolute value; of complex numbers the modulus."""
+    """The absolute value, or the modulus of complex numbers."""
     with name_scope(name, "Abs", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         if x.dtype.is_complex:
@@ -239,14 +239,14 @@ def abs(x: Any, name: str | None = None) -> Any:
 
 @export(v1="complex_abs")
 def complex_abs(x: Any, name: str | None = None) -> Tensor:
-    """The modulus of complex numbers, the spelling of TensorFlow 0.12."""
+    """The modulus of complex numbers, under its name in TensorFlow 0.12."""
     return abs(x, name=name)
 
 
 @export("sign", "math.sign")
 @elementwise
 def sign(x: Any, name: str | None = None) -> Tensor:
-    """-1, 0 or 1 by the sign of x; x / |x| for complex numbers, which unlike the op Sign has their gradient."""
+    """The sign of x: -1, 0 or 1; x / |x| for complex numbers. Unlike the op Sign, it has a gradient for complex numbers."""
     x = convert_to_tensor(x)
     if x.dtype.is_complex:
         return ops.DivNoNan(x, casting.cast(COMPLEX_ABS(x, Tout=_part_dtype(x)), x.dtype.base_dtype), name=name)
@@ -276,14 +276,14 @@ INV = unary("Inv", _integer_reciprocal, SIGNED, lambda op, g: INV_GRAD(op.output
 
 
 def _slope(name: str, kernel: Callable[..., Any]) -> OpDefinition:
-    """The gradient op of a function, in terms of the function's value y and the gradient dy of it."""
+    """Defines the gradient op of a function, in terms of the function's value y and the incoming gradient dy."""
     definition = define(f"{name}(y: T, dy: T) -> (z: T)", T=INEXACT).alike(by_count=True)
     definition.kernel(kernel)
     return definition
 
 
 def _zero_stays(dy: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-    """z, and 0 where dy is 0: an element that nobody asked about has no gradient, however steep the function is."""
+    """z, or 0 where dy is 0, so that an infinite derivative does not turn a zero gradient into NaN."""
     return torch.where(dy == 0, dy, z)
 
 
@@ -307,7 +307,7 @@ RECIPROCAL_GRAD = _slope("ReciprocalGrad", reciprocal_grad_kernel)
 INV_GRAD = _slope("InvGrad", reciprocal_grad_kernel)
 
 
-# The gradient ops conjugate y themselves: what follows is the derivative of dy * f(conj(y)) with respect to y and dy.
+# The gradient ops conjugate y themselves: these are the derivatives of dy * f(conj(y)) with respect to y and dy.
 
 
 @SQRT_GRAD.grad
@@ -360,7 +360,7 @@ def sigmoid_(x: torch.Tensor) -> torch.Tensor:
 
 
 def _complex_sigmoid(x: torch.Tensor) -> torch.Tensor:
-    """By the exponential that does not overflow: torch's gives NaN for large negative real parts."""
+    """Uses the exponential that does not overflow. torch gives NaN for large negative real parts."""
     positive = x.real > 0
     power = torch.exp(torch.where(positive, -x, x))
     return torch.where(positive, torch.ones_like(power), power) / (1 + power)
@@ -370,7 +370,7 @@ SIGMOID = unary("Sigmoid", sigmoid_kernel, INEXACT, lambda op, g: SIGMOID_GRAD(_
 TANH = unary("Tanh", torch.tanh, INEXACT, lambda op, g: TANH_GRAD(_y(op), g))
 
 
-_WIDE = (torch.float32, torch.float64)  # in 16 bits TensorFlow rounds, and overflows, after every operation
+_WIDE = (torch.float32, torch.float64)  # in 16 bits TensorFlow rounds (and overflows) after every operation
 
 
 def sigmoid_grad_kernel(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
@@ -402,7 +402,7 @@ TANH.in_place(0, torch.tanh_)
 
 for _definition, _loop in (
     (NEG, "neg"), (ABS, "abs"), (SQUARE, "square"), (SQRT, "sqrt"), (RSQRT, "rsqrt"), (RECIPROCAL, "reciprocal"),
-    (EXP, "exp"), (SIGMOID, "sigmoid"), (TANH, "tanh"),
+    (EXP, "exp"), (LOG, "log"), (LOG1P, "log1p"), (SIGMOID, "sigmoid"), (TANH, "tanh"),
 ):  # fmt: skip
     _definition.lower(unary_loop(_loop))
 for _definition, _loop in (
@@ -431,7 +431,7 @@ sigmoid = function(SIGMOID, "sigmoid", "1 / (1 + exp(-x)).", "sigmoid", "math.si
 @export("tanh", "math.tanh", "nn.tanh")
 @elementwise
 def tanh(x: Any, name: str | None = None) -> Any:
-    """The hyperbolic tangent; of IndexedSlices, that of their values."""
+    """The hyperbolic tangent. For IndexedSlices it applies to the values."""
     if isinstance(x, IndexedSlices):
         return IndexedSlices(TANH(x.values, name=name), x.indices, x.dense_shape)
     return TANH(x, name=name)
@@ -454,7 +454,7 @@ ATAN = unary("Atan", torch.atan, INEXACT, lambda op, g: _times(g, reciprocal(_pl
 
 
 def _to_the_end(kernel: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """A kernel that computes single precision in double: torch's overflows before its value does."""
+    """Computes single precision in double, because torch's kernel overflows before the result does."""
 
     def run(x: torch.Tensor) -> torch.Tensor:
         return kernel(x.to(torch.float64)).to(torch.float32) if x.dtype == torch.float32 else kernel(x)
@@ -503,7 +503,7 @@ rint = function(RINT, "rint", "The nearest whole number, the even one for halves
 @export("round", "math.round")
 @elementwise
 def round(x: Any, name: str | None = None) -> Tensor:
-    """The nearest whole number, the even one for halves; integers are returned as they are."""
+    """Rounds to the nearest integer, halves to even. Integers are returned unchanged."""
     x = convert_to_tensor(x, name="x")
     return x if x.dtype.is_integer else ROUND(x, name=name)
 

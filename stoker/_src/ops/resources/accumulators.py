@@ -12,7 +12,7 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType, as_dtype
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
-from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape, as_shape
+from stoker._src.base.shapes import SCALAR, UNKNOWN_SHAPE, Shape, TensorShape, as_shape
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.definition import BLOCKING, BOOL, RETAINS, SHAPE, SOURCE, STATEFUL, STRING, define, scalar
 from stoker._src.graph.indexed_slices import IndexedSlices
@@ -48,10 +48,10 @@ class Accumulator:
 
     def apply(self, local_step: int, gradient: Any) -> None:
         """Adds a gradient, if its step is not behind."""
-        self._check(gradient)
         with self._changed:
             if local_step < self.global_step:
                 return
+            self._check(gradient)
             self._sum = self._first(gradient) if self.count == 0 else self._added(gradient)
             self.count += 1
             self._changed.notify_all()
@@ -61,7 +61,8 @@ class Accumulator:
         if required <= 0:
             raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
         with self._changed:
-            wait_until(self._changed, lambda: self.count >= required, f"TakeGradient of accumulator '{self.name}'")
+            what, where = "TakeGrad operation", f"accumulator '{self.name}'"
+            wait_until(self._changed, lambda: self.count >= required, what, where)
             result, self._sum = self._result(), None
             self.count = 0
             self.global_step += 1
@@ -70,11 +71,9 @@ class Accumulator:
     # How gradients are kept; the kinds differ here alone.
 
     def _check(self, gradient: torch.Tensor) -> None:
-        found = Shape(gradient.shape)
-        if not self.shape.compatible(found):
-            raise _mismatch(self.shape, found)
-        if self._sum is not None and self._sum.shape != gradient.shape:
-            raise _mismatch(Shape(self._sum.shape), found)
+        expected = self.shape if self._sum is None else Shape(self._sum.shape)
+        if not expected.compatible(Shape(gradient.shape)):
+            raise _mismatch(expected, Shape(gradient.shape))
 
     def _first(self, gradient: torch.Tensor) -> Any:
         return gradient.clone()
@@ -101,13 +100,19 @@ class SparseAccumulator(Accumulator):
             raise InvalidArgumentError(None, None, f"Expected {len(indices)} non-empty input values, got {len(values)}")
         expected = self.shape.dims
         rows = sizes[0] if sizes else expected[0] if expected else None
-        if len(indices) and (int(indices.min()) < 0 or (rows is not None and int(indices.max()) >= rows)):
-            raise InvalidArgumentError(None, None, f"Indices {indices.tolist()} are outside of {rows} rows.")
+        for position, index in enumerate(indices.tolist()):
+            if index < 0 or (rows is not None and index >= rows):
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"Shape mismatch: index of slice {position} exceeded limits of shape; index is {index} exceeded {rows}",
+                )
         for what, found in (("shape", sizes), ("values", list(values.shape))):
             if found is None or expected is None:
                 continue
             if len(found) != len(expected):
-                raise _mismatch(f"{what} of rank {len(expected)}", f"rank {len(found)}")
+                least = "at least " if len(found) < len(expected) else ""
+                raise _mismatch(f"{what} rank {least}{len(expected)}", len(found))
             for position, (wanted, size) in enumerate(zip(expected, found)):
                 if wanted is not None and wanted != size and (position or what == "shape"):
                     raise _mismatch(f"{what} dim {position} to be {wanted}", size)
@@ -120,8 +125,11 @@ class SparseAccumulator(Accumulator):
         """The rows of both, in the order of a merge of two sorted lists; rows that both have add up."""
         mine, sums, counts = self._sum
         indices, values, _ = gradient
-        if sums.shape[1:] != values.shape[1:]:
-            raise _mismatch(f"values {list(sums.shape[1:])}", list(values.shape[1:]))
+        if sums.ndim != values.ndim:
+            raise _mismatch(f"values rank {sums.ndim}", values.ndim)
+        for position in range(1, sums.ndim):
+            if sums.shape[position] != values.shape[position]:
+                raise _mismatch(f"values dim {position} to be {sums.shape[position]}", values.shape[position])
         theirs = indices.tolist()
         rows, totals, seen = [], [], []
         i = j = 0
@@ -257,7 +265,7 @@ SPARSE_TAKE = define(
     dtype=_DTYPES,
 )
 SPARSE_TAKE.kernel(take_gradient_kernel)
-SPARSE_TAKE.shape(lambda handle, num_required: (Shape((None,)), UNKNOWN_SHAPE, Shape((None,))))
+SPARSE_TAKE.shape(lambda handle, num_required: (UNKNOWN_SHAPE, UNKNOWN_SHAPE, UNKNOWN_SHAPE))
 
 # -- classes -----------------------------------------------------------------------------------------------------
 
@@ -344,7 +352,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         """
         grad = convert_to_tensor(grad, self._dtype)
         if not grad.static_shape.compatible(self._shape):
-            raise ValueError(f"Shapes {grad.shape} and {self._shape} are incompatible")
+            raise ValueError(f"Shapes {grad.shape} and {TensorShape(self._shape)} are incompatible")
         step = casting.cast(convert_to_tensor(local_step), dtypes.int64)
         return OPERATIONS["ResourceAccumulatorApplyGradient"](self._accumulator_ref, step, grad, name=name)
 
@@ -382,9 +390,9 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         return SPARSE_APPLY(
             self._accumulator_ref,
             casting.cast(convert_to_tensor(local_step), dtypes.int64),
-            casting.cast(convert_to_tensor(grad_indices), dtypes.int64),
-            convert_to_tensor(grad_values, self._dtype),
-            np.zeros(0, np.int64) if grad_shape is None else casting.cast(convert_to_tensor(grad_shape), dtypes.int64),
+            casting.cast(grad_indices, dtypes.int64),
+            grad_values if isinstance(grad_values, Tensor) else np.asarray(grad_values, self._dtype.as_numpy_dtype),
+            casting.cast([] if grad_shape is None else grad_shape, dtypes.int64),
             has_known_shape=grad_shape is not None,
             name=name,
         )

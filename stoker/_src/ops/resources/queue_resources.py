@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import random
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,55 +19,131 @@ from stoker._src.base import dtypes
 from stoker._src.base.dtypes import DType
 from stoker._src.base.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from stoker._src.base.shapes import SCALAR, Shape
+from stoker._src.ops.random.bits.philox import Stream, bits
 from stoker._src.ops.support.values import torch_dtype
 from stoker._src.ops.support.waiting import wait_until
 
 Element = tuple[Any, ...]
+_MOST_BYTES = 1 << 16
+"""Components of at most this size are kept side by side in one tensor; larger ones as they came, without a copy."""
+
+
+class _Table:
+    """One component of the elements, where all have one small size: rows of a tensor, which grows as it is needed."""
+
+    def __init__(self) -> None:
+        self._rows: torch.Tensor | None = None
+
+    def _with_room(self, like: torch.Tensor, slots: int) -> torch.Tensor:
+        rows = self._rows
+        if rows is None or len(rows) < slots:
+            grown = like.new_empty([max(16, 2 * slots), *like.shape])
+            if rows is not None:
+                grown[: len(rows)] = rows
+            self._rows = rows = grown
+        return rows
+
+    def put(self, slot: int, value: torch.Tensor) -> None:
+        self._with_room(value, slot + 1)[slot] = value
+
+    def put_rows(self, slots: list[int], values: torch.Tensor) -> None:
+        rows = self._with_room(values[0], max(slots) + 1)
+        first, count = slots[0], len(slots)
+        if slots[-1] - first == count - 1 and slots == list(range(first, first + count)):
+            rows[first : first + count] = values
+        else:
+            rows[torch.tensor(slots)] = values
+
+    def take(self, slot: int) -> torch.Tensor:
+        assert self._rows is not None  # the slot was filled
+        return self._rows[slot].clone()
+
+    def take_rows(self, slots: list[int]) -> torch.Tensor:
+        assert self._rows is not None
+        return self._rows.index_select(0, torch.tensor(slots, device=self._rows.device))
+
+
+class _List:
+    """One component of the elements, each value an object of its own."""
+
+    def __init__(self, batch: Callable[[list[Any]], Any]) -> None:
+        self._values: dict[int, Any] = {}
+        self._batch = batch
+
+    def put(self, slot: int, value: Any) -> None:
+        self._values[slot] = value
+
+    def put_rows(self, slots: list[int], values: Any) -> None:
+        if isinstance(values, np.ndarray):
+            rows = [np.array(row, dtype=object) for row in values]
+        else:
+            rows = [row.clone() for row in values]  # no row keeps all others alive
+        self._values.update(zip(slots, rows))
+
+    def take(self, slot: int) -> Any:
+        return self._values.pop(slot)
+
+    def take_rows(self, slots: list[int]) -> Any:
+        return self._batch([self._values.pop(slot) for slot in slots])
 
 
 class Queue:
     """Elements (tuples of values) between runs. Blocks enqueuers when full and dequeuers when short, holding nothing else.
 
-    A closed queue takes no more elements; dequeues go on while enough are left. `close(cancel_pending=True)` also drops
-    the enqueues that wait.
+    An element has a number, its slot; `_order` holds those of the elements that wait, and the components of an element lie
+    under its slot. Who comes first is served first, among enqueuers as among dequeuers. A closed queue takes no more
+    elements; dequeues go on while enough are left. `close(cancel_pending=True)` also drops the enqueues that wait.
     """
 
+    KIND = "FIFOQueue"
+
     def __init__(self, name: str, capacity: int, component_types: Sequence[DType], shapes: Sequence[Shape]) -> None:
-        if capacity == 0 or not -(2**31) <= capacity < 2**31:
-            raise InvalidArgumentError(
-                None, None, f"Queue {name}: capacity must be a positive int32 or -1 (unbounded), got {capacity}."
-            )
+        if not -(2**31) <= capacity < 2**31:
+            raise InvalidArgumentError(None, None, f"Queue {name}: capacity must be an int32, got {capacity}.")
         self.name = name
         self.capacity = max(capacity, -1)
         self.component_types = tuple(component_types)
-        self.shapes = tuple(shapes)
+        self.shapes = tuple(shapes) or (Shape(None),) * len(self.component_types)
         self.closed = False
         self._cancelled = False
         self._changed = threading.Condition()
-        self._elements: Any = deque()
+        self._order: Any = deque()
+        self._free: list[int] = []
+        self._slots = 0
+        self._columns = [self._column(dtype, shape) for dtype, shape in zip(self.component_types, self.shapes)]
+        self._enqueuers: deque[object] = deque()
+        self._dequeuers: deque[object] = deque()
 
-    # How elements are stored; the kinds of queue differ here alone.
+    def _column(self, dtype: DType, shape: Shape) -> _Table | _List:
+        data = dtype not in (dtypes.string, dtypes.resource, dtypes.variant)
+        if data and shape.known and dtype.size * math.prod(size or 0 for size in shape) <= _MOST_BYTES:
+            return _Table()
+        return _List(_stack)
 
-    def _put(self, element: Element) -> None:
-        self._elements.append(element)
+    # How waiting elements are ordered; the kinds of queue differ here.
 
-    def _take(self) -> Element:
-        return self._elements.popleft()
+    def _put(self, slots: list[int], components: list[Any]) -> None:
+        self._order.extend(slots)
+
+    def _next(self, count: int) -> list[int]:
+        """Takes the slots of the next `count` elements."""
+        return [self._order.popleft() for _ in range(count)]
+
+    def _give_back(self, slots: list[int]) -> None:
+        """Puts elements back that were taken last."""
+        self._order.extendleft(reversed(slots))
 
     def _available(self) -> int:
         """How many elements may be taken now."""
-        return len(self._elements)
+        return len(self._order)
 
-    def _batch(self, elements: list[Element]) -> list[Any]:
-        return [_stack([element[i] for element in elements]) for i in range(len(self.component_types))]
+    # Checks.
 
     def check(self, element: Element) -> None:
         """Raises InvalidArgumentError for an element whose shapes are not the queue's."""
         for i, (value, shape) in enumerate(zip(element, self.shapes)):
             if not shape.compatible(Shape(value.shape)):
-                raise InvalidArgumentError(
-                    None, None, f"Shape mismatch in tuple component {i}. Expected {shape}, got {Shape(value.shape)}"
-                )
+                raise _mismatch(i, shape, value)
 
     def check_types(self, what: str, component_types: tuple[DType, ...]) -> None:
         """Raises InvalidArgumentError for an op whose components are not the queue's, before it waits."""
@@ -77,24 +155,60 @@ class Queue:
                 None, None, f"{what} has components ({found}), but those of queue '{self.name}' are ({expected})."
             )
 
+    def definition(self) -> list[tuple[str, str]]:
+        """What nodes that share the queue must agree on, each with the words TensorFlow has for it."""
+        kinds = ", ".join(_DATA_TYPES.get(dtype.name, dtype.name) for dtype in self.component_types)
+        shapes = ",".join(map(str, self.shapes)) if all(shape.known for shape in self.shapes) else ""
+        return [
+            ("type", f"'{self.KIND}'"),
+            ("capacity", str(self.capacity)),
+            ("component types", kinds),
+            ("component shapes", f"[{shapes}]"),
+        ]
+
+    def check_shared(self, wanted: Queue) -> Queue:
+        """This queue, which a node finds under its name.
+
+        Raises:
+            InvalidArgumentError: the node describes another one.
+        """
+        for (what, found), (_, requested) in zip(self.definition(), wanted.definition()):
+            if found != requested:
+                were = "were" if what.endswith("s") else "was"
+                raise InvalidArgumentError(
+                    None, None, f"Shared queue '{self.name}' has {what} {found} but requested {what} {were} {requested}"
+                )
+        return self
+
+    def batches(self) -> bool:
+        """Whether elements can be dequeued many at a time."""
+        return all(map(self._batches, self.shapes))
+
     def _batches(self, shape: Shape) -> bool:
-        """Whether elements of this shape can be dequeued as a batch."""
         return shape.known
 
-    # What ops do.
+    # Enqueueing.
 
-    def _full(self) -> bool:
-        return self.capacity != -1 and len(self._elements) >= self.capacity
+    def room(self) -> int:
+        """How many elements may be enqueued now without waiting, at least; 2**31 for a queue without a limit."""
+        return 1 << 31 if self.capacity == -1 else self.capacity - len(self._order)
 
     def _refuse_if_closed(self) -> None:
-        if self._cancelled:
-            raise CancelledError(None, None, f"Enqueue operation was cancelled: queue '{self.name}' was closed.")
         if self.closed:
-            raise CancelledError(None, None, f"FIFOQueue '{self.name}' is closed.")
+            kind = "FIFOQueue" if self.KIND == "PaddingFIFOQueue" else self.KIND
+            raise CancelledError(None, None, f"{kind} '_0_{self.name}' is closed.")
 
     def enqueue(self, element: Element) -> None:
         self.check(element)
-        self._enqueue_all([element])
+        with self._changed:
+            self._refuse_if_closed()
+            with self._turn(self._enqueuers) as first:
+                self._wait_for_room(first)
+                (slot,) = self._new_slots(1)
+                for column, value in zip(self._columns, element):
+                    column.put(slot, value)
+                self._put([slot], [value[None] for value in element[:1]])
+                self._changed.notify_all()
 
     def enqueue_many(self, components: Sequence[Any]) -> None:
         """One element for each row of the components.
@@ -102,76 +216,123 @@ class Queue:
         Raises:
             InvalidArgumentError: components of different lengths, or rows of the wrong shape.
         """
-        counts = {int(value.shape[0]) if len(value.shape) else -1 for value in components}
-        if -1 in counts:
-            raise InvalidArgumentError(None, None, "Enqueue-many needs components with at least one dimension.")
-        if len(counts) > 1:
-            raise InvalidArgumentError(
-                None, None, f"Input tensors must have the same size in the first dimension, got {sorted(counts)}."
-            )
-        elements = [tuple(_row(value, i) for value in components) for i in range(counts.pop())] if components else []
-        if elements:
-            self.check(elements[0])
-        self._enqueue_all(elements)
-
-    def _enqueue_all(self, elements: list[Element]) -> None:
+        count = int(components[0].shape[0]) if components and len(components[0].shape) else None
+        for i, (value, shape) in enumerate(zip(components, self.shapes)):
+            expected = Shape((count,)).concat(shape)
+            if not len(value.shape) or not expected.compatible(Shape(value.shape)) or value.shape[0] != count:
+                raise _mismatch(i, expected, value)
         with self._changed:
             self._refuse_if_closed()
-            for element in elements:
-                wait_until(
-                    self._changed, lambda: self._cancelled or not self._full(), f"Enqueue to queue '{self.name}'"
-                )
-                if self._cancelled:
-                    self._refuse_if_closed()
-                self._put(element)
-                self._changed.notify_all()
+            with self._turn(self._enqueuers) as first:
+                done = 0
+                while done < (count or 0):
+                    self._wait_for_room(first)
+                    more = min(self.room(), (count or 0) - done)
+                    rows = [value[done : done + more] for value in components]
+                    slots = self._new_slots(more)
+                    for column, value in zip(self._columns, rows):
+                        column.put_rows(slots, value)
+                    self._put(slots, rows[:1])
+                    done += more
+                    self._changed.notify_all()
+
+    def _new_slots(self, count: int) -> list[int]:
+        reused = self._free[-count:]
+        del self._free[-count:]
+        made = range(self._slots, self._slots + count - len(reused))
+        self._slots += len(made)
+        return [*reused, *made]
+
+    def _wait_for_room(self, first: Callable[[], bool]) -> None:
+        wait_until(
+            self._changed, lambda: self._cancelled or (first() and self.room() > 0),
+            "Enqueue operation", f"queue '{self.name}'",
+        )  # fmt: skip
+        if self._cancelled:
+            raise CancelledError(None, None, f"Enqueue operation was cancelled (queue '{self.name}' was closed)")
+
+    # Dequeueing.
 
     def dequeue(self) -> Element:
-        with self._changed:
-            wait_until(self._changed, lambda: self.closed or self._available() > 0, f"Dequeue from queue '{self.name}'")
-            if self._available_when_closed() < 1:
-                raise self._ended(1)
-            element = self._take()
+        with self._changed, self._turn(self._dequeuers) as first:
+            (slot,) = self._taken(1, first, up_to=False)
+            self._free.append(slot)
+            element = tuple([column.take(slot) for column in self._columns])
             self._changed.notify_all()
             return element
 
     def dequeue_many(self, count: int, *, up_to: bool = False) -> list[Any]:
         """`count` elements batched; with `up_to`, fewer (at least one) when the queue is closed and has no more."""
         if count < 0:
-            raise InvalidArgumentError(None, None, f"DequeueManyV2 needs n >= 0, got {count}.")
-        if not all(map(self._batches, self.shapes)):
+            which = "DequeueUpToOp" if up_to else "DequeueManyOp"
+            raise InvalidArgumentError(None, None, f"{which} requested {count} < 0 elements")
+        if not self.batches():
             raise InvalidArgumentError(
                 None,
                 None,
-                f"{self.KIND}'s DequeueMany and DequeueUpTo require the components to have specified shapes, not "
-                f"{list(self.shapes)}.",
+                f"{self.KIND}'s DequeueMany and DequeueUpTo require the components to have specified shapes. "
+                f"Those of queue '{self.name}' are {list(map(str, self.shapes))}.",
             )
-        taken: list[Element] = []
-        with self._changed:
-            while len(taken) < count:
-                what = f"Dequeue of {count} elements from queue '{self.name}'"
-                try:
-                    wait_until(self._changed, lambda: self.closed or self._available() > 0, what)
-                except BaseException:
-                    self._give_back(taken)
-                    raise
-                if self._available_when_closed() < 1:
-                    break
-                taken.append(self._take())
-                self._changed.notify_all()
-            if len(taken) < count and not (up_to and taken):
-                have = len(taken)
-                self._give_back(taken)
-                raise self._ended(count, have)
-        return self._batch(taken) if taken else self._empty_batch()
+        if count == 0:
+            return self._empty_batch()
+        with self._changed, self._turn(self._dequeuers) as first:
+            return self._batch(self._taken(count, first, up_to=up_to))
 
-    def _available_when_closed(self) -> int:
-        return len(self._elements) if self.closed else self._available()
+    def dequeue_available(self, count: int) -> list[Any]:
+        """What can be taken at once, batched: one element or more, up to `count`. Waits for the first.
 
-    def _give_back(self, taken: list[Element]) -> None:
-        for element in reversed(taken):
-            self._elements.appendleft(element)
+        Elements of a queue that does not know their shapes come one at a time.
+        """
+        with self._changed, self._turn(self._dequeuers) as first:
+            slots = self._taken(1, first, up_to=False)
+            if not self.batches():
+                self._free.extend(slots)
+                return [column.take(slots[0])[None] for column in self._columns]
+            more = min(count - 1, len(self._order) if self.closed else self._available())
+            return self._batch([*slots, *self._next(more)] if more > 0 else slots)
+
+    def _batch(self, slots: list[int]) -> list[Any]:
+        batch = [column.take_rows(slots) for column in self._columns]
+        self._free.extend(slots)
         self._changed.notify_all()
+        return batch
+
+    def _taken(self, count: int, first: Callable[[], bool], up_to: bool) -> list[int]:
+        """The slots of the next elements, as they come."""
+        taken: list[int] = []
+        if self.closed and first() and len(self._order) < (1 if up_to else count):
+            raise self._ended(count, len(self._order))
+        try:
+            while len(taken) < count:
+                wait_until(
+                    self._changed, lambda: first() and (self.closed or self._available() > 0),
+                    "Dequeue operation", f"queue '{self.name}'",
+                )  # fmt: skip
+                available = len(self._order) if self.closed else self._available()
+                if available < 1:
+                    if up_to and taken:
+                        break
+                    raise self._ended(count - len(taken), 0)
+                taken += self._next(min(available, count - len(taken)))
+                if len(taken) < count:
+                    self._changed.notify_all()  # enqueuers may go on
+        except BaseException:
+            self._give_back(taken)
+            self._changed.notify_all()
+            raise
+        return taken
+
+    @contextmanager
+    def _turn(self, line: deque[object]) -> Iterator[Callable[[], bool]]:
+        """A place in a line of threads; the function it gives tells whether it is the first."""
+        place = object()
+        line.append(place)
+        try:
+            yield lambda: line[0] is place
+        finally:
+            line.remove(place)
+            if line:
+                self._changed.notify_all()
 
     def _empty_batch(self) -> list[Any]:
         batches: list[Any] = []
@@ -182,29 +343,34 @@ class Queue:
             )
         return batches
 
-    def _ended(self, wanted: int, have: int | None = None) -> OutOfRangeError:
-        size = len(self._elements) if have is None else have
+    def _ended(self, wanted: int, size: int) -> OutOfRangeError:
         return OutOfRangeError(
             None,
             None,
             f"{self.KIND} '_0_{self.name}' is closed and has insufficient elements (requested {wanted}, current size {size})",
         )
 
-    KIND = "FIFOQueue"
+    # Life.
 
     def close(self, cancel_pending: bool = False) -> None:
         with self._changed:
+            if self.closed and not cancel_pending:
+                raise CancelledError(None, None, f"Queue '_0_{self.name}' is already closed.")
             self.closed = True
             self._cancelled = self._cancelled or cancel_pending
             self._changed.notify_all()
 
     def size(self) -> int:
         with self._changed:
-            return len(self._elements)
+            return len(self._order)
 
 
 class ShuffleQueue(Queue):
-    """Takes a random element, while at least `min_after_dequeue` stay behind (until it is closed)."""
+    """Takes a random element, while at least `min_after_dequeue` stay behind (until it is closed).
+
+    With seeds, the order is TensorFlow's: element (next word of Philox) modulo (number of elements), whose place the last
+    element takes.
+    """
 
     KIND = "RandomShuffleQueue"
 
@@ -219,26 +385,47 @@ class ShuffleQueue(Queue):
         seed2: int,
     ) -> None:
         super().__init__(name, capacity, component_types, shapes)
-        if min_after_dequeue < 0 or 0 <= capacity <= min_after_dequeue:
+        if min_after_dequeue < 0:
+            raise InvalidArgumentError(None, None, f"min_after_dequeue {min_after_dequeue} must be >= 0")
+        if 0 <= capacity <= min_after_dequeue:
             raise InvalidArgumentError(
-                None, None, f"min_after_dequeue {min_after_dequeue} must be in [0, capacity {capacity})."
+                None, None, f"min_after_dequeue {min_after_dequeue} must be < capacity {capacity}"
             )
-        self._elements: list[Element] = []
+        self._order: list[int] = []
         self._min_after = min_after_dequeue
-        self._random = random.Random(f"{seed}/{seed2}" if seed or seed2 else None)
+        self._seeds = (seed, seed2)
+        if not seed and not seed2:
+            seed, seed2 = random.getrandbits(63), random.getrandbits(63)
+        self._words = _words(Stream.from_seeds(seed, seed2))
+
+    def definition(self) -> list[tuple[str, str]]:
+        return [
+            *super().definition(),
+            ("min_after_dequeue", str(self._min_after)),
+            ("random seeds", str(self._seeds)),
+        ]
 
     def _available(self) -> int:
-        return len(self._elements) - self._min_after
+        return len(self._order) - self._min_after
 
-    def _take(self) -> Element:
-        elements = self._elements
-        chosen = self._random.randrange(len(elements))
-        elements[chosen], elements[-1] = elements[-1], elements[chosen]
-        return elements.pop()
+    def _next(self, count: int) -> list[int]:
+        order, words = self._order, self._words
+        taken = []
+        for _ in range(count):
+            chosen = next(words) % len(order)
+            order[chosen], order[-1] = order[-1], order[chosen]
+            taken.append(order.pop())
+        return taken
 
-    def _give_back(self, taken: list[Element]) -> None:
-        self._elements.extend(taken)
-        self._changed.notify_all()
+    def _give_back(self, slots: list[int]) -> None:
+        self._order.extend(slots)
+
+
+def _words(stream: Stream) -> Iterator[int]:
+    """The 32-bit words of a stream."""
+    while True:
+        yield from bits(stream, 1024).tolist()
+        stream = stream.skip(256)
 
 
 class PaddingQueue(Queue):
@@ -249,19 +436,11 @@ class PaddingQueue(Queue):
     def _batches(self, shape: Shape) -> bool:
         return shape.rank is not None
 
-    def _batch(self, elements: list[Element]) -> list[Any]:
-        batches = []
-        for i in range(len(self.component_types)):
-            values = [element[i] for element in elements]
-            sizes = [max(dims) for dims in zip(*[value.shape for value in values])] if values[0].ndim else []
-            if isinstance(values[0], np.ndarray):
-                batch: Any = np.full([len(values), *sizes], b"", dtype=object)
-            else:
-                batch = values[0].new_zeros([len(values), *sizes])
-            for row, value in enumerate(values):
-                batch[(row, *[slice(0, size) for size in value.shape])] = value
-            batches.append(batch)
-        return batches
+    def _column(self, dtype: DType, shape: Shape) -> _Table | _List:
+        return super()._column(dtype, shape) if shape.known else _List(_padded)
+
+    def definition(self) -> list[tuple[str, str]]:
+        return super().definition()[:3]  # shapes need not be the same
 
 
 class OrderedQueue(Queue):
@@ -271,26 +450,31 @@ class OrderedQueue(Queue):
 
     def __init__(self, name: str, capacity: int, component_types: Sequence[DType], shapes: Sequence[Shape]) -> None:
         super().__init__(name, capacity, (dtypes.int64, *component_types), (SCALAR, *shapes) if shapes else ())
-        self._elements: list[Any] = []
+        self._order: list[tuple[int, int, int]] = []  # (priority, arrival, slot)
         self._arrival = itertools.count()
+        self._entries: dict[int, tuple[int, int, int]] = {}  # by slot
 
-    def _put(self, element: Element) -> None:
-        heapq.heappush(self._elements, (int(element[0]), next(self._arrival), element))
+    def _put(self, slots: list[int], components: list[Any]) -> None:
+        for slot, priority in zip(slots, components[0].tolist()):
+            entry = self._entries[slot] = (priority, next(self._arrival), slot)
+            heapq.heappush(self._order, entry)
 
-    def _take(self) -> Element:
-        return heapq.heappop(self._elements)[2]
+    def _next(self, count: int) -> list[int]:
+        return [heapq.heappop(self._order)[2] for _ in range(count)]
 
-    def _give_back(self, taken: list[Element]) -> None:
-        for element in taken:
-            self._put(element)
-        self._changed.notify_all()
+    def _give_back(self, slots: list[int]) -> None:
+        for slot in slots:
+            heapq.heappush(self._order, self._entries[slot])
 
 
-def _row(value: Any, index: int) -> Any:
-    """A row that keeps no larger tensor alive."""
-    if isinstance(value, np.ndarray):
-        return np.array(value[index], dtype=object)
-    return value[index].clone()
+_DATA_TYPES = {"float32": "float", "float64": "double", "float16": "half"}
+
+
+def _mismatch(component: int, expected: Shape, value: Any) -> InvalidArgumentError:
+    found = Shape(value.shape)
+    return InvalidArgumentError(
+        None, None, f"Shape mismatch in tuple component {component}. Expected {expected}, got {found}"
+    )
 
 
 def _stack(values: list[Any]) -> Any:
@@ -300,3 +484,14 @@ def _stack(values: list[Any]) -> Any:
             None, None, f"Elements of different shapes {sorted(shapes)} cannot be dequeued as one batch."
         )
     return np.stack(values) if isinstance(values[0], np.ndarray) else torch.stack(values)
+
+
+def _padded(values: list[Any]) -> Any:
+    sizes = [max(dims) for dims in zip(*[value.shape for value in values])] if values[0].ndim else []
+    if isinstance(values[0], np.ndarray):
+        batch: Any = np.full([len(values), *sizes], b"", dtype=object)
+    else:
+        batch = values[0].new_zeros([len(values), *sizes])
+    for row, value in enumerate(values):
+        batch[(row, *[slice(0, size) for size in value.shape])] = value
+    return batch

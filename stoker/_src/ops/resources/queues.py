@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +30,7 @@ from stoker._src.graph.definition import (
 )
 from stoker._src.graph.scopes import name_scope
 from stoker._src.graph.tensor import Operation, Tensor
-from stoker._src.ops.array import joining
+from stoker._src.ops.array import gathering, joining
 from stoker._src.ops.random.uniform_normal import get_seed
 from stoker._src.ops.resources.queue_resources import Element, OrderedQueue, PaddingQueue, Queue, ShuffleQueue
 
@@ -42,6 +43,11 @@ def _queue_shapes(shapes: Sequence[Shape], component_types: Sequence[DType]) -> 
             None, None, f"A queue of {len(component_types)} components has as many shapes or none, not {len(shapes)}."
         )
     return shapes if shapes else [Shape(None)] * len(component_types)
+
+
+def _shared_or_made(ctx: Any, container: str, queue: Queue) -> Queue:
+    """The queue of that name, which must be as this one if it is there already."""
+    return ctx.resources.lookup_or_create(container, "queue", queue.name, lambda: queue).check_shared(queue)
 
 
 def _check_timeout(timeout_ms: int) -> None:
@@ -61,9 +67,7 @@ def fifo_queue_kernel(
 ) -> Queue:
     name = shared_name or ctx.name
     shapes = _queue_shapes(shapes, component_types)
-    return ctx.resources.lookup_or_create(
-        container, "queue", name, lambda: Queue(name, capacity, component_types, shapes)
-    )
+    return _shared_or_made(ctx, container, Queue(name, capacity, component_types, shapes))
 
 
 PADDING_FIFO_QUEUE_V2 = define(
@@ -83,9 +87,7 @@ def padding_fifo_queue_kernel(
             None,
             f"Shapes must be provided for all components, but received {len(component_types)} dtypes and {len(shapes)} shapes.",
         )
-    return ctx.resources.lookup_or_create(
-        container, "queue", name, lambda: PaddingQueue(name, capacity, component_types, shapes)
-    )
+    return _shared_or_made(ctx, container, PaddingQueue(name, capacity, component_types, shapes))
 
 
 RANDOM_SHUFFLE_QUEUE_V2 = define(
@@ -109,12 +111,8 @@ def random_shuffle_queue_kernel(
 ) -> Queue:
     name = shared_name or ctx.name
     shapes = _queue_shapes(shapes, component_types)
-    return ctx.resources.lookup_or_create(
-        container,
-        "queue",
-        name,
-        lambda: ShuffleQueue(name, capacity, component_types, shapes, min_after_dequeue, seed, seed2),
-    )
+    made = ShuffleQueue(name, capacity, component_types, shapes, min_after_dequeue, seed, seed2)
+    return _shared_or_made(ctx, container, made)
 
 
 PRIORITY_QUEUE_V2 = define(
@@ -128,9 +126,7 @@ def priority_queue_kernel(
     *, component_types: Any, shapes: Any, capacity: int, container: str, shared_name: str, ctx: Any
 ) -> Queue:
     name = shared_name or ctx.name
-    return ctx.resources.lookup_or_create(
-        container, "queue", name, lambda: OrderedQueue(name, capacity, component_types, shapes)
-    )
+    return _shared_or_made(ctx, container, OrderedQueue(name, capacity, component_types, shapes))
 
 
 for _definition in (FIFO_QUEUE_V2, PADDING_FIFO_QUEUE_V2, RANDOM_SHUFFLE_QUEUE_V2, PRIORITY_QUEUE_V2):
@@ -152,6 +148,8 @@ def queue_enqueue_kernel(
     handle.check_types("Enqueue", Tcomponents)
     handle.enqueue(tuple(components))
 
+
+QUEUE_ENQUEUE_V2.collects(Queue.room)(Queue.enqueue_many)
 
 QUEUE_ENQUEUE_MANY_V2 = define(
     "QueueEnqueueManyV2(handle: resource, components: [Tcomponents]) -> ()",
@@ -184,6 +182,8 @@ def queue_dequeue_kernel(handle: Queue, *, component_types: tuple[DType, ...], t
     handle.check_types("Dequeue", component_types)
     return handle.dequeue()
 
+
+QUEUE_DEQUEUE_V2.deals(Queue.dequeue_available)
 
 QUEUE_DEQUEUE_MANY_V2 = define(
     "QueueDequeueManyV2(handle: resource, n: any/one host int32) -> (components: [component_types])", STATEFUL | BLOCKING,
@@ -282,6 +282,13 @@ for _definition, _older in (
 # -- classes -----------------------------------------------------------------------------------------------------
 
 
+def _common(a: TensorShape, b: TensorShape) -> TensorShape:
+    """What is known of a shape that is one of two."""
+    if a.rank is None or b.rank is None or a.rank != b.rank:
+        return TensorShape(None)
+    return TensorShape([x if x == y else None for x, y in zip(a.as_list(), b.as_list())])
+
+
 def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
@@ -315,15 +322,17 @@ class QueueBase:
         """A queue whose handle is `queues[index]`, chosen in each run.
 
         Raises:
-            TypeError: not a list of queues, or queues of different types.
+            TypeError: not a list of queues, or queues of different types or names.
         """
         if not queues or not isinstance(queues, list) or not all(isinstance(queue, QueueBase) for queue in queues):
             raise TypeError("A list of queues expected")
-        kinds = {tuple(queue.dtypes) for queue in queues}
-        if len(kinds) > 1:
+        if any(queue.dtypes != queues[0].dtypes for queue in queues):
             raise TypeError("Queues do not have matching component dtypes.")
-        handles = joining.PACK([queue.queue_ref for queue in queues])
-        return QueueBase(queues[0].dtypes, None, queues[0].names, handles[index])
+        if any(queue.names != queues[0].names for queue in queues):
+            raise TypeError("Queues do not have matching component names.")
+        shapes = [functools.reduce(_common, shapes) for shapes in zip(*[queue.shapes for queue in queues])]
+        handles = joining.stack([queue.queue_ref for queue in queues])
+        return QueueBase(queues[0].dtypes, shapes, queues[0].names, gathering.gather(handles, index))
 
     @property
     def queue_ref(self) -> Tensor:
@@ -364,6 +373,12 @@ class QueueBase:
             convert_to_tensor(value, dtype, name=f"component_{i}")
             for i, (value, dtype) in enumerate(zip(vals, self._dtypes))
         ]
+        if lead:
+            functools.reduce(
+                lambda count, other: count.merge_with(other),
+                [tensor.shape.with_rank_at_least(1)[:1] for tensor in tensors if tensor.shape.rank is not None],
+                TensorShape([None]),
+            )  # raises where the numbers of rows differ
         for tensor, shape in zip(tensors, self._shapes):
             found = tensor.static_shape
             tail = found[lead:] if found.rank is not None else found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,31 @@ class Reader:
                     continue
                 self._produced(1)
                 return record
+
+    def read_block(self, queue: Queue, count: int) -> list[np.ndarray]:
+        """What `count` reads give, as keys and values, up to the end of the file: at least one. A damaged record comes next."""
+        found: list[Record] = []
+        with self._lock:
+            while len(found) < count:
+                if self._records is None:
+                    if found:
+                        break
+                    self._start(queue)
+                try:
+                    record = self._next()
+                except Exception:
+                    if found:
+                        break  # the next read fails again
+                    raise
+                if record is None:
+                    self._finish()
+                    continue
+                found.append(record)
+                if self.serializable:
+                    break
+            self._produced(len(found))
+        keys, values = zip(*found)
+        return [_strings(keys), _strings(values)]
 
     def read_up_to(self, queue: Queue, count: int) -> list[Record]:
         """Up to `count` pairs of one file, at least one (unless `count` is 0)."""
@@ -267,6 +292,12 @@ class FixedLength(Reader):
 
     def records(self, work: bytes) -> Iterator[Record]:
         return _opened(work, lambda file: _fixed(file, work, self._sizes, self._encoding))
+
+
+def _strings(items: Sequence[bytes]) -> np.ndarray:
+    vector = np.empty(len(items), dtype=object)
+    vector[:] = items
+    return vector
 
 
 def _once(record: Record) -> Iterator[Record]:
@@ -438,6 +469,8 @@ def reader_read_kernel(reader_handle: Reader, queue_handle: Queue) -> tuple[np.n
 
 
 READER_READ_V2.shape(lambda reader_handle, queue_handle: (SCALAR, SCALAR))
+
+READER_READ_V2.deals(Reader.read_block)
 
 READER_READ_UP_TO_V2 = define(
     "ReaderReadUpToV2(reader_handle: resource, queue_handle: resource, num_records: scalar/one host int64) -> "

@@ -1,1 +1,1 @@
-"""What kernels and op definitions share: the values that flow, moving elements, unsigned integers, waiting."""
+"""Helpers for kernels and op definitions: values, moving elements, unsigned integers, waiting."""

@@ -1,4 +1,4 @@
-"""Functions that also take tensors of another kind than Tensor, such as sparse or ragged ones.
+"""Functions that also accept other kinds of tensors, such as sparse or ragged ones.
 
     @export("stack")
     @dispatched
@@ -6,9 +6,9 @@
 
     stack.also_takes(RaggedTensor, form, lists=True)
 
-A dispatched function looks at its arguments for a kind that has a form registered, and calls `form(original, arguments)` with the arguments by name;
-otherwise it calls the original. A function that works element by element is marked `@elementwise` instead: all of these share the forms
-registered with `elementwise.also_takes`.
+A dispatched function searches its arguments for a kind of tensor that has a registered form, and calls `form(original, arguments)` with the
+arguments by name. If there is none, it calls the original. Functions that work element by element are marked `@elementwise` instead. They all
+share the forms registered with `elementwise.also_takes`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Form = Callable[[Function, dict[str, Any]], Any]
 
 
 class _Forms:
-    """The forms of one function by the kind of tensor they take, and the kinds that are looked for inside lists."""
+    """The forms of one function by kind of tensor, and the kinds that may be inside lists."""
 
     def __init__(self) -> None:
         self.by_kind: dict[type, Form] = {}
         self.in_lists: set[type] = set()
 
     def also_takes(self, kind: type, form: Form, *, lists: bool = False) -> None:
-        """Registers `form` for arguments of type `kind`; with `lists`, also for lists that hold one."""
+        """Registers `form` for arguments of type `kind` and, with `lists`, for lists that contain one."""
         self.by_kind[kind] = form
         if lists:
             self.in_lists.add(kind)
@@ -43,7 +43,7 @@ class _Forms:
 
 
 def dispatched(original: Function, shared: _Forms | None = None) -> Any:
-    """The function with a table of forms of its own: see `also_takes`, which becomes an attribute of it."""
+    """Gives a function its own table of forms. `also_takes` becomes an attribute of the function."""
     forms = _Forms()
     tables = (forms,) if shared is None else (forms, shared)
     signature = inspect.signature(original)
@@ -62,7 +62,7 @@ def dispatched(original: Function, shared: _Forms | None = None) -> Any:
 
 
 class _Elementwise(_Forms):
-    """The decorator `elementwise`, and the forms that all functions decorated with it share."""
+    """The decorator `elementwise`, with the forms that all decorated functions share."""
 
     def __call__(self, original: Function) -> Any:
         return dispatched(original, shared=self)

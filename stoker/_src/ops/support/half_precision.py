@@ -1,16 +1,16 @@
-"""What 16-bit numbers do to each op: the lists that the mixed precision rewrite goes by (`runtime/plan/mixed_precision.py`).
+"""The roles of ops in the mixed precision rewrite (`runtime/plan/mixed_precision.py`).
 
-- ALLOW: products and convolutions. Nearly all of a network's arithmetic, many times quicker with 16-bit inputs, and their sums
-  are accumulated in float32 by every kernel we call. Always converted.
-- INFER: arithmetic that rounds its result but neither sums many terms nor stretches the range of what it is given. Worth
-  converting between two converted ops, where it saves two conversions and half of the memory traffic; not worth the
-  rounding elsewhere.
-- CLEAR: ops that move, select or compare numbers, or look at shapes alone. What is a 16-bit number before is the same number
-  after, so they are converted wherever their input already is.
-- DENY: every other op stays in the dtype it has. These are the ones that need it: sums over many elements (Sum, Mean, L2Loss,
-  BiasAddGrad, segment sums, cumulative sums), whose terms vanish beside the total; exponentials, logarithms, powers, roots
-  and quotients of computed numbers (Exp, Log, Pow, Square, Rsqrt, Softmax and its losses), which leave float16's range;
-  statistics (moments and the mean and variance inside of a batch normalization, whose data alone is converted); and
+- ALLOW: products and convolutions. They are nearly all of a network's arithmetic and much faster with 16-bit inputs. Every
+  kernel accumulates in float32. These ops are always converted.
+- INFER: arithmetic that rounds its result, but neither sums many terms nor widens the range of its input. These ops are
+  converted only between two converted ops, where that saves two conversions and half of the memory traffic. Elsewhere the
+  loss of precision is not worth it.
+- CLEAR: ops that move, select or compare numbers, or use only shapes. They do not round, so they are converted wherever
+  their input is already in 16 bits.
+- DENY: all other ops keep their dtype. Those that need it are: sums over many elements (Sum, Mean, L2Loss,
+  BiasAddGrad, segment sums, cumulative sums), where small terms vanish; exponentials, logarithms, powers, roots
+  and quotients of computed numbers (Exp, Log, Pow, Square, Rsqrt, Softmax and its losses), which exceed float16's range;
+  statistics (moments, and the mean and variance in batch normalization, where only the data is converted); and
   everything that belongs to variables: reads, assignments, optimizer updates, moving averages.
 """
 
@@ -20,7 +20,7 @@ import enum
 
 
 class Role(enum.Enum):
-    """How the rewrite treats an op. An op without a role is denied: it keeps its dtype."""
+    """How the rewrite treats an op. An op without a role keeps its dtype."""
 
     ALLOW = "allow"
     INFER = "infer"
@@ -55,5 +55,5 @@ ROLES: dict[str, Role] = {
     for name in names.split()
 }
 
-# The type attributes that say what an op's data is. Others (U of a batch normalization) are left as they are.
+# The type attributes of the data inputs. Other type attributes (U of batch normalization) are not changed.
 DATA_TYPES = frozenset(("T", "Ta", "Tb", "Tout", "Tparams", "TInput"))

@@ -1,4 +1,4 @@
-"""What the graph knows of the variable behind a resource handle."""
+"""Static information about the variable behind a resource handle."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from stoker._src.graph.tensor import Tensor
 
 
 def handle_shape(handle: Tensor) -> Shape:
-    """The shape of the variable that a handle stands for, as far as the graph says."""
-    noted = getattr(handle, "handle_shape", None)  # set on handles that enter a function
+    """The static shape of the variable that a handle refers to."""
+    noted = getattr(handle, "handle_shape", None)  # set on handles that are passed into a function
     if noted is not None:
         return noted
     if getattr(handle, "is_eager", False):
@@ -25,7 +25,7 @@ def handle_shape(handle: Tensor) -> Shape:
 
 
 def handle_dtype(handle: Tensor) -> DType | None:
-    """The dtype of the variable that a handle stands for, or None when it is no variable's."""
+    """The dtype of the variable that a handle refers to; None if it does not refer to a variable."""
     noted = getattr(handle, "handle_dtype", None)
     if noted is not None:
         return noted
@@ -35,7 +35,7 @@ def handle_dtype(handle: Tensor) -> DType | None:
 
 
 def variable_sizes(handle: Any, kind: DType) -> Any:
-    """The sizes of the variable behind a handle: known from the graph, or asked of it when running."""
+    """The sizes of the variable behind a handle: static, or else read at run time."""
     if getattr(handle, "is_eager", False):
         return np.array(handle._value.read().shape, kind.as_numpy_dtype)
     known = handle_shape(handle)
@@ -45,6 +45,6 @@ def variable_sizes(handle: Any, kind: DType) -> Any:
 
 
 def is_resource_variable(value: Any) -> bool:
-    """Whether a value is a variable behind a resource handle; reference variables are not."""
+    """Whether a value is a resource variable. Reference variables are not."""
     handle = getattr(value, "handle", None)
     return isinstance(handle, Tensor) and handle.dtype is dtypes.resource

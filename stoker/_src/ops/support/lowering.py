@@ -1,4 +1,4 @@
-"""How ops are spelled in programs (runtime/plan/fused_loops.py): what several of them share."""
+"""Shared `lower` functions: how ops are written as fused loops (runtime/plan/fused_loops.py)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def binary_loop(name: str) -> Callable[..., Any]:
 
 
 def alike_loop(name: str) -> Callable[..., Any]:
-    """`binary_loop` for ops whose inputs must have one shape; others are left to the kernel, which says so."""
+    """`binary_loop` for ops whose inputs must have the same shape. If they differ, the op's kernel runs and raises the error."""
     return lambda build, op, x, y: build.binary(name, x, y) if x.shape == y.shape else None
 
 
 def reshaped(build: Any, op: Any, x: Any, *_: Any) -> Any:
-    """The same elements in the shape that the graph knows the result has."""
+    """The same elements in the static shape of the result."""
     shape = build.shape_of(op.outputs[0])
     return build.reshape(x, shape.dims) if x.size == shape.size else None

@@ -1,4 +1,4 @@
-"""Moving elements about without looking at them: what lets one kernel serve every dtype, strings included."""
+"""Moving elements without interpreting them, so that one kernel serves every dtype including strings."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from stoker._src.base.errors import InvalidArgumentError, ResourceExhaustedError
 from stoker._src.base.shapes import Shape
 from stoker._src.graph.definition import STRING
 
-# What an op does with coordinates outside a tensor: an error, or (on a GPU, or if asked) nothing.
-POLICY = STRING("")  # what to do with indices outside: one of POLICIES
+# How an op treats out-of-range coordinates: it raises an error, or (on a GPU, or on request) ignores them.
+POLICY = STRING("")  # one of POLICIES
 POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 _LARGEST = (1 << 63) - 1
 
 
 def signed(x: torch.Tensor) -> torch.Tensor:
-    """`x`, or its bits as signed integers where torch has no kernels for the unsigned ones."""
+    """`x`, or its bits as signed integers if torch lacks kernels for the unsigned dtype."""
     twin = _SIGNED.get(x.dtype)
     return x if twin is None else x.view(twin)
 
 
 def rearranges(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes a kernel that only rearranges or repeats the elements of its first input do so for every dtype.
+    """Extends a kernel that only rearranges or repeats the elements of its first input to every dtype.
 
-    Unsigned integers go through as signed ones of their width. Strings stay where they are: the kernel runs on their
+    Unsigned integers are viewed as signed integers of the same width. For strings, the kernel rearranges their
     positions, and the result is looked up.
     """
 
@@ -55,12 +55,12 @@ def _looked_up(strings: np.ndarray, positions: Any) -> Any:
         return [_looked_up(strings, each) for each in positions]
     result = np.empty(tuple(positions.shape), dtype=object)
     result[...] = strings.reshape(-1)[positions.numpy()]
-    # A single variant is itself; a single string stays an array of rank 0.
+    # A single variant is returned as it is; a single string stays an array of rank 0.
     return result if result.ndim or isinstance(result.item(), bytes) else result.item()
 
 
 def element(strings: Any) -> Any:
-    """What indexing an array of strings (or variants) gave, as an array also when it is a single string."""
+    """The result of indexing an array of strings (or variants) as an array, even if it is a single string."""
     if not isinstance(strings, bytes):
         return strings
     single = np.empty((), dtype=object)
@@ -69,10 +69,10 @@ def element(strings: Any) -> Any:
 
 
 def checked_sizes(sizes: Sequence[int]) -> list[int]:
-    """`sizes` as the shape of a tensor to be made.
+    """Checks `sizes` as the shape of a new tensor.
 
     Raises:
-        InvalidArgumentError: a negative size, or more elements than can be counted.
+        InvalidArgumentError: a size is negative, or the number of elements overflows.
     """
     if not isinstance(sizes, (list, tuple)):
         raise InvalidArgumentError(None, None, f"The sizes of a tensor must be a vector, got the number {sizes}.")
@@ -83,7 +83,7 @@ def checked_sizes(sizes: Sequence[int]) -> list[int]:
             raise InvalidArgumentError(
                 None, None, f"Dimensions must be >= 0: size {size} of dimension {axis} in {list(sizes)}."
             )
-    # Where a size is zero, the others still make the strides, of at most 16 bytes for an element.
+    # Even if one size is zero, the others determine the strides, with at most 16 bytes per element.
     count = numbers.prod(size or 16 for size in sizes)
     if count > _LARGEST:
         raise InvalidArgumentError(None, None, f"The shape {list(sizes)} has too many elements (more than 2**63 - 1).")
@@ -91,13 +91,13 @@ def checked_sizes(sizes: Sequence[int]) -> list[int]:
 
 
 def allocatable(sizes: Sequence[int], itemsize: int) -> list[int]:
-    """`sizes` as the shape of a tensor about to be filled, whose elements take `itemsize` bytes each.
+    """Checks `sizes` as the shape of a tensor that is about to be filled, with `itemsize` bytes per element.
 
-    The system may promise memory that it does not have and end the process when it is touched, so we ask first.
+    The operating system may grant more memory than it has and kill the process when it is used, so we check first.
 
     Raises:
-        InvalidArgumentError: a negative size, or more elements than can be counted.
-        ResourceExhaustedError: more bytes than this machine has.
+        InvalidArgumentError: a size is negative, or the number of elements overflows.
+        ResourceExhaustedError: the tensor needs more bytes than this machine has.
     """
     sizes = checked_sizes(sizes)
     needed = numbers.prod(sizes) * itemsize
@@ -109,7 +109,7 @@ def allocatable(sizes: Sequence[int], itemsize: int) -> list[int]:
 
 
 def misfit(tensor: Any, shape: Any) -> InvalidArgumentError:
-    """Why `tensor` cannot have `shape`, in TensorFlow's words."""
+    """The reason why `tensor` cannot have `shape`, in TensorFlow's words."""
     count = tensor.numel() if isinstance(tensor, torch.Tensor) else tensor.size
     known = 1
     for axis, size in enumerate(shape):
@@ -147,7 +147,7 @@ def _machine_memory() -> int:
 
 
 def itemsize(x: Any) -> int:
-    """Bytes that an element of a kernel's value takes: a number, or a reference to a string."""
+    """The bytes per element of a kernel's value: the size of a number, or of a reference to a string."""
     return x.element_size() if isinstance(x, torch.Tensor) else 8
 
 
@@ -169,10 +169,10 @@ def first_bad_index(indices: torch.Tensor, size: int, label: str = "indices") ->
 
 
 def fresh(result: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
-    """`result` in memory of its own: rearranging may have left it where `source` is."""
+    """`result` in its own memory, because a rearrangement may return a view of `source`."""
     return result.clone() if result.data_ptr() == source.data_ptr() else result
 
 
 def fill_value(x: Any) -> Any:
-    """What an absent element of `x` is: zero, or the empty string."""
+    """The default element for the dtype of `x`: zero or the empty string."""
     return b"" if isinstance(x, np.ndarray) else 0

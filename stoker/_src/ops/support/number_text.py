@@ -1,4 +1,4 @@
-"""Numbers and strings as TensorFlow prints them."""
+"""Formats numbers and strings as TensorFlow prints them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 
 import numpy as np
 
-# Bytes from 128 on stand for themselves.
+# Bytes from 128 on are kept.
 _UNPRINTED = re.compile(rb"[\x00-\x1f\x7f\"'\\]")
 _LETTERS = {b"\n": b"\\n", b"\r": b"\\r", b"\t": b"\\t", b'"': b'\\"', b"'": b"\\'", b"\\": b"\\\\"}
 
 
 def float_text(value: float, *, double: bool = False) -> str:
-    """The six (for doubles fifteen) significant digits a type always keeps, if they spell the number; else nine (seventeen)."""
+    """Formats with six significant digits (doubles: fifteen) if they represent the number exactly, else with nine (seventeen)."""
     if double:
         short = f"{value:.15g}"
         return short if float(short) == value or value != value else f"{value:.17g}"
@@ -21,7 +21,7 @@ def float_text(value: float, *, double: bool = False) -> str:
 
 
 def question_marks(count: int, limit: int) -> str:
-    """What TensorFlow shows of `count` elements that it does not spell (complex ones): at most `limit`, all for -1."""
+    """TensorFlow's text for `count` elements that it cannot print (complex numbers): at most `limit` question marks, all for -1."""
     shown = count if limit < 0 else min(limit, count)
     return " ".join("?" * shown) + ("..." if shown < count else "")
 
@@ -31,5 +31,5 @@ def _escaped(found: re.Match[bytes]) -> bytes:
 
 
 def string_text(value: bytes) -> str:
-    """A string as C spells it; what is no UTF-8 becomes surrogates."""
+    """Escapes a string as in C. Bytes that are not UTF-8 become surrogates."""
     return _UNPRINTED.sub(_escaped, value).decode(errors="surrogateescape")

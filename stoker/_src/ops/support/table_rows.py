@@ -1,6 +1,6 @@
-"""Rows of large tables in one native pass: distinct numbers, gathered rows, added rows.
+"""Native operations on rows of large tables: unique, gather and scatter-add.
 
-Each function returns None (or False) where the extension is missing or does not take these tensors; callers then use torch.
+Each function returns None (or False) if the extension is missing or does not support the tensors. Callers then use torch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _plain(*tensors: torch.Tensor) -> bool:
 
 
 def unique(x: torch.Tensor, kind: torch.dtype) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
-    """The distinct elements of an integer vector in order of appearance, each element's place (of dtype `kind`), and their counts."""
+    """The distinct elements of an integer vector in order of appearance, the position of each element (dtype `kind`), and the counts."""
     if _native is None or x.dtype not in _INTEGERS or kind not in _INTEGERS or not _plain(x):
         return None
     places = torch.empty(x.numel(), dtype=kind)
@@ -30,20 +30,20 @@ def unique(x: torch.Tensor, kind: torch.dtype) -> tuple[torch.Tensor, torch.Tens
 
 
 def all_distinct(indices: torch.Tensor, size: int) -> bool:
-    """Whether no index repeats and all are in [0, size); False also where this cannot be told quickly."""
+    """Whether all indices are distinct and in [0, size). False also if this cannot be determined quickly."""
     if _native is None or indices.dtype not in _INTEGERS or not _plain(indices):
         return False
     return _native.check_distinct(indices.numpy(), indices.dtype is torch.int64, size) == -1
 
 
 def gather(table: torch.Tensor, indices: torch.Tensor) -> torch.Tensor | None:
-    """`table[indices]` for a vector of indices in [0, len(table)); None also where one is outside."""
+    """`table[indices]` for a vector of indices; None also if an index is out of range."""
     if _native is None or indices.dtype not in _INTEGERS or table.ndim == 0 or not _plain(table, indices):
         return None
     size = table.shape[0]
     out = torch.empty((indices.numel(), *table.shape[1:]), dtype=table.dtype)
     row = out.nbytes // len(out) if len(out) else 0
-    if not row or table.dtype in (torch.bfloat16, torch.complex32):  # no NumPy form
+    if not row or table.dtype in (torch.bfloat16, torch.complex32):  # NumPy has no such dtype
         return None
     threads = torch.get_num_threads()
     outside = _native.gather(
@@ -60,7 +60,7 @@ def add(
     subtract: bool = False,
     skip_negatives: bool = False,
 ) -> bool:
-    """Adds `rows[i]` to `table[indices[i]]` in place, in order (or subtracts); whether it was done."""
+    """Adds (or subtracts) `rows[i]` to `table[indices[i]]` in place and in order. Returns whether it did."""
     if _native is None or table.dtype not in _SUMMED or rows.dtype is not table.dtype or not rows.numel():
         return False
     if indices.dtype not in _INTEGERS or not _plain(table, indices, rows):

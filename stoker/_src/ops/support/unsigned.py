@@ -1,6 +1,6 @@
-"""Kernels for uint16, uint32 and uint64, for which torch has few of its own.
+"""Kernels for uint16, uint32 and uint64, which torch supports only partly.
 
-What torch lacks is done on the signed integers of the same width, without a copy:
+Missing kernels run on the signed integers of the same width, without a copy:
 
     modular    results modulo 2**n depend only on the operands modulo 2**n (sums, products): the bits are the same
     ordered    only comparisons matter (maximum, sorting): flipping the top bit maps unsigned order to signed order
@@ -25,14 +25,14 @@ _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64}
 
 
 def _described(wrapper: Kernel, function: Kernel) -> Kernel:
-    """`wrapper` with the name and the signature of `function`, which tells the op's definition the attributes."""
+    """Gives `wrapper` the name and signature of `function`. The op's definition reads the attributes from the signature."""
     functools.update_wrapper(wrapper, function, assigned=("__name__", "__qualname__", "__doc__"))
     wrapper.specialize = functools.partial(_plain_kernel, function)
     return wrapper
 
 
 def _plain_kernel(function: Kernel, op: Any) -> Kernel | None:
-    """`function` itself for an op on other dtypes, which need none of this; only where there are no attributes to pass."""
+    """`function` itself for an op on other dtypes, if it has no attributes."""
     unsigned = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
     plain = not op.definition.kernel_attrs and op._inputs[0].dtype.base_dtype not in unsigned
     return function if plain else None
@@ -44,7 +44,7 @@ def _as_signed(value: Any) -> Any:
 
 
 def modular(function: Kernel) -> Kernel:
-    """A kernel that works on the signed bits of unsigned operands."""
+    """A kernel that operates on the signed bits of unsigned operands."""
 
     def kernel(x: torch.Tensor, *rest: Any, **attrs: Any) -> Any:
         if x.dtype in SIGNED_TWIN:
@@ -55,7 +55,7 @@ def modular(function: Kernel) -> Kernel:
 
 
 def modular_binary(function: Kernel) -> Kernel:
-    """`modular` for the hot path: two operands, no attributes."""
+    """`modular` for the hot path: two operands and no attributes."""
 
     def kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         if x.dtype in SIGNED_TWIN:
@@ -66,7 +66,7 @@ def modular_binary(function: Kernel) -> Kernel:
 
 
 def flipped(x: torch.Tensor) -> torch.Tensor:
-    """Signed integers in the order of the unsigned integers `x`."""
+    """Maps the unsigned integers `x` to signed integers in the same order."""
     signed = x.view(SIGNED_TWIN[x.dtype])
     return signed ^ torch.iinfo(signed.dtype).min
 
@@ -76,7 +76,7 @@ def unflipped(signed: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def ordered(function: Kernel) -> Kernel:
-    """A kernel that compares; outputs in the dtype of the flipped operands are turned back."""
+    """A kernel that only compares. Outputs in the dtype of the flipped operands are mapped back."""
 
     def kernel(x: torch.Tensor, *rest: Any, **attrs: Any) -> Any:
         if x.dtype not in SIGNED_TWIN:
@@ -84,7 +84,7 @@ def ordered(function: Kernel) -> Kernel:
         dtype = x.dtype
         operands = [flipped(each) if isinstance(each, torch.Tensor) and each.dtype == dtype else each for each in rest]
         results = function(flipped(x), *operands, **attrs)
-        if isinstance(results, tuple):  # (what was compared, places): places may have the dtype of the twin
+        if isinstance(results, tuple):  # (values, positions): positions may have the signed dtype too
             return (unflipped(results[0], dtype), *results[1:])
         return unflipped(results, dtype) if results.dtype == SIGNED_TWIN[dtype] else results
 
@@ -92,7 +92,7 @@ def ordered(function: Kernel) -> Kernel:
 
 
 def exact(function: Kernel, by_numpy: Kernel) -> Kernel:
-    """A kernel that needs the numbers themselves; `by_numpy` computes uint64, which has no wider signed type."""
+    """A kernel that needs the numeric values. `by_numpy` handles uint64, which has no wider signed type."""
 
     def kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         if x.dtype not in SIGNED_TWIN:

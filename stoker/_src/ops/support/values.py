@@ -1,4 +1,4 @@
-"""What flows between kernels: torch tensors, NumPy object arrays of bytes for strings, Python objects for resources."""
+"""The values that kernels exchange: torch tensors, NumPy object arrays of bytes for strings, Python objects for resources."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def torch_dtype(dtype: DType) -> torch.dtype:
 
 
 def from_numpy(array: np.ndarray) -> Any:
-    """A kernel's view of an array: torch shares its memory where it can; object arrays (strings) stay as they are."""
+    """The kernel value of an array. torch shares its memory if possible; object arrays (strings) are returned unchanged."""
     kind = array.dtype
     if kind == np.object_:
         return array
     if kind == ml_dtypes.bfloat16:
-        # `ascontiguousarray` makes a vector of a scalar.
+        # `ascontiguousarray` turns a scalar into a vector.
         bits = np.ascontiguousarray(array).reshape(array.shape).view(np.int16)
         return torch.from_numpy(bits).view(torch.bfloat16)
     if not array.flags.writeable or any(stride < 0 for stride in array.strides) or kind.byteorder == ">":
@@ -61,7 +61,7 @@ def from_numpy(array: np.ndarray) -> Any:
 
 
 def to_numpy(value: Any) -> Any:
-    """The array of a kernel's value, sharing memory on the CPU."""
+    """A kernel's value as an array, which shares memory on the CPU."""
     if isinstance(value, torch.Tensor):
         if value.device.type != "cpu":
             value = value.cpu()
@@ -72,13 +72,13 @@ def to_numpy(value: Any) -> Any:
 
 
 def array_text(value: Any) -> str:
-    """An array as `repr` of tensors and variables shows it: scalars as plain numbers, rows from a line of their own."""
+    """The text of an array in the `repr` of tensors and variables: scalars as plain numbers, rows on a new line."""
     text = repr(value.item()) if isinstance(value, np.generic) else repr(value)
     return f"\n{text}" if "\n" in text else text
 
 
 def host_value(value: Any) -> Any:
-    """An index-like input as plain Python numbers (nested lists)."""
+    """An index-like input as Python numbers (nested lists)."""
     return value.tolist()
 
 
@@ -88,7 +88,7 @@ def _pure(op: Operation) -> bool:
 
 
 def call_kernel(op: Operation, values: list[Any]) -> list[Any]:
-    """Runs a pure op's kernel on the values of its flat inputs; one value for each output."""
+    """Runs the kernel of a pure op on its flat inputs. Returns one value for each output."""
     definition = op.definition
     arguments = definition.group(values, op.attrs)
     for i, arg in enumerate(definition.inputs):
@@ -99,23 +99,23 @@ def call_kernel(op: Operation, values: list[Any]) -> list[Any]:
 
 
 def evaluate(op: Operation, arrays: list[np.ndarray]) -> list[np.ndarray] | None:
-    """What a pure op makes of arrays, where its kernel takes them."""
+    """Evaluates a pure op on arrays, if its kernel supports them."""
     if not _pure(op) or op.definition.needs_context:
         return None
     try:
         return [np.asarray(to_numpy(value)) for value in call_kernel(op, [from_numpy(array) for array in arrays])]
     except Exception:
-        # Bad values are reported when the graph runs, with the node they belong to.
+        # Invalid values are reported when the graph runs, together with the node.
         return None
 
 
 def shapes_by_kernel(op: Operation) -> list[Shape] | None:
-    """The shapes that the kernel of a pure op gives its outputs, where it runs without data."""
+    """The output shapes of a pure op, found by running its kernel on torch's meta device."""
     if not _pure(op) or op.definition.needs_context or any(arg.host for arg in op.definition.inputs):
         return None
     try:
         empty = [torch.empty(list(t.static_shape), dtype=torch_dtype(t.dtype), device="meta") for t in op._inputs]  # type: ignore[arg-type]
         return [Shape(value.shape) for value in call_kernel(op, empty)]
     except Exception:
-        # Not every kernel runs without data; the shape is then found when the op runs.
+        # Some kernels cannot run without data; their output shapes are found at run time.
         return None

@@ -1,6 +1,6 @@
-"""How kernels wait: for a condition, until the run's deadline, unless the run is cancelled.
+"""Waiting in kernels: for a condition, until the run's deadline, unless the run is cancelled.
 
-A session makes a `RunState` for each run that may block and makes it current in the threads that work for it.
+A session creates a `RunState` for each run that may block, and makes it current in the threads that work for the run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from stoker._src.base.errors import CancelledError, DeadlineExceededError
 
 
 class RunState:
-    """The deadline of one run, and whether it was cancelled."""
+    """The deadline of one run, and whether the run was cancelled."""
 
     def __init__(self, timeout_in_ms: int = 0) -> None:
         self.timeout_in_ms = timeout_in_ms
@@ -23,10 +23,10 @@ class RunState:
         self._lock = threading.Lock()
         self._waiting: set[threading.Condition] = set()
         self._inner: set[RunState] = set()
-        self.at_end: list[Callable[[], None]] = []  # what to give back, however the run ends
+        self.at_end: list[Callable[[], None]] = []  # cleanup functions, called however the run ends
 
     def cancel(self) -> None:
-        """Wakes everything that waits for this run; it raises CancelledError."""
+        """Wakes everything that waits in this run, which then raises CancelledError."""
         with self._lock:
             self.cancelled = True
             waiting, inner = list(self._waiting), list(self._inner)
@@ -36,9 +36,23 @@ class RunState:
         for state in inner:
             state.cancel()
 
+    def check(self, what: str) -> None:
+        """Stops long-running work. A loop calls this once per iteration.
+
+        Raises:
+            CancelledError: the run was cancelled.
+            DeadlineExceededError: the run's time ran out.
+        """
+        if self.cancelled:
+            raise CancelledError(None, None, f"{what} was cancelled")
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise DeadlineExceededError(
+                None, None, f"{what} did not finish in {self.timeout_in_ms} ms (RunOptions.timeout_in_ms)"
+            )
+
     @contextmanager
     def inner(self) -> Iterator[RunState]:
-        """The state of a run inside of this one: cancelled with it, and it has the same deadline."""
+        """The state of a nested run: it has the same deadline and is cancelled with this one."""
         state = RunState()
         state.timeout_in_ms, state.deadline = self.timeout_in_ms, self.deadline
         with self._lock:
@@ -81,8 +95,8 @@ def running(state: RunState | None) -> Iterator[None]:
         _current.state = outer
 
 
-def wait_until(condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
-    """Waits, holding `condition`, until `ready()`.
+def wait_until(condition: threading.Condition, ready: Callable[[], bool], what: str, where: str = "") -> None:
+    """Waits, holding `condition`, until `ready()` is true. `what` and `where` describe the waiter in error messages.
 
     Raises:
         CancelledError: the run was cancelled.
@@ -96,14 +110,17 @@ def wait_until(condition: threading.Condition, ready: Callable[[], bool], what: 
         return
     state.enter(condition)
     try:
-        # A session that ends cancels its runs and closes its queues: the run must see that it was cancelled.
+        # A session that closes cancels its runs and closes its queues. The run must report the cancellation.
         while state.cancelled or not ready():
             if state.cancelled:
-                raise CancelledError(None, None, f"{what} was cancelled")
+                raise CancelledError(None, None, f"{what} was cancelled{where and f' ({where})'}")
             left = None if state.deadline is None else state.deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise DeadlineExceededError(
-                    None, None, f"{what} did not finish in {state.timeout_in_ms} ms (RunOptions.timeout_in_ms)"
+                    None,
+                    None,
+                    f"Timed out waiting for notification: {what}{where and f' ({where})'} did not finish in "
+                    f"{state.timeout_in_ms} ms (timeout_in_ms)",
                 )
             condition.wait(left)
     finally:

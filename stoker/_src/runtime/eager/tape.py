@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from stoker._src.base import dtypes, nest
 from stoker._src.base.errors import InvalidArgumentError
 from stoker._src.base.export import export
+from stoker._src.base.faults import own_fault
 from stoker._src.graph import context
 from stoker._src.graph.conversion import convert_to_tensor
 from stoker._src.graph.gradient_registry import gradient_function
@@ -439,11 +440,14 @@ def record_gradient(record: Any, incoming: list[Any]) -> list[Any]:
     if function is None:
         return [None] * len(record._inputs)
     fill_with_zeros(record, incoming)
-    if context.executing_eagerly():
-        results = function(record, *incoming)
-    else:
-        with name_scope(f"gradient_tape/{record.name}/"):
+    try:
+        with nullcontext() if context.executing_eagerly() else name_scope(f"gradient_tape/{record.name}/"):
             results = function(record, *incoming)
+    except Exception as error:
+        fault = own_fault(error, record)
+        if fault is None:
+            raise
+        raise fault from error
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 

@@ -1,6 +1,6 @@
-/* The loops of small programs: float32, contiguous, sizes known when the program was made.
+/* The loops that program.c fuses: float32, contiguous, of sizes known in advance.
  *
- * Each is written for the compiler to vectorise.
+ * Each is written so that the compiler can vectorise it.
  */
 #ifndef STOKER_LOOPS_H
 #define STOKER_LOOPS_H
@@ -13,7 +13,7 @@
 #include "../../base/native/vectorised.h"
 
 INLINE float tanh_of(float x) {
-    /* Near zero an odd polynomial (fitted, relative error 4e-9), as a quotient would lose digits there; elsewhere 1 - 2 / (exp(2|x|) + 1). */
+    /* Near zero a fitted odd polynomial (relative error 4e-9), because the quotient loses precision there; elsewhere 1 - 2 / (exp(2|x|) + 1). */
     float size = fabsf(x);
     float square = x * x;
     float p = -0.00571477832f;
@@ -26,6 +26,44 @@ INLINE float tanh_of(float x) {
     float far = 1.0f - 2.0f / (exp_of(2.0f * bounded) + 1.0f);
     far = copysignf(far, x);
     return size < 0.625f ? near : (x == x ? far : x);
+}
+
+INLINE float log_of(float x) {
+    /* log(m 2^e) with m in [sqrt(1/2), sqrt(2)): the polynomial of the Cephes library for log(m), plus e log(2) in two parts. */
+    int tiny = x < 1.17549435e-38f; /* subnormal, zero or negative */
+    float scaled = tiny ? x * 8388608.0f : x;
+    uint32_t bits;
+    memcpy(&bits, &scaled, 4);
+    int32_t e = (int32_t)(bits >> 23) - 126 - (tiny ? 23 : 0);
+    bits = (bits & 0x007fffffu) | 0x3f000000u;
+    float m;
+    memcpy(&m, &bits, 4);
+    int low = m < 0.707106781f;
+    e -= low;
+    float z = low ? m + m - 1.0f : m - 1.0f;
+    float p = 7.0376836292e-2f;
+    p = p * z - 1.1514610310e-1f;
+    p = p * z + 1.1676998740e-1f;
+    p = p * z - 1.2420140846e-1f;
+    p = p * z + 1.4249322787e-1f;
+    p = p * z - 1.6668057665e-1f;
+    p = p * z + 2.0000714765e-1f;
+    p = p * z - 2.4999993993e-1f;
+    p = p * z + 3.3333331174e-1f;
+    float square = z * z, y = p * z * square;
+    y += (float)e * -2.12194440e-4f;
+    y -= 0.5f * square;
+    float result = z + y + (float)e * 0.693359375f;
+    result = x < 3.40282347e+38f ? result : x; /* infinity and NaN stay */
+    return x > 0.0f ? result : (x == 0.0f ? -INFINITY : NAN);
+}
+
+INLINE float log1p_of(float x) {
+    float sum = 1.0f + x;
+    float lost = sum - 1.0f - x; /* what rounding added to 1 + x */
+    float result = log_of(sum) - lost / sum;
+    result = sum == 1.0f ? x : result;
+    return sum > 0.0f && sum < 3.40282347e+38f ? result : (sum > 0.0f ? sum : log_of(sum));
 }
 
 INLINE float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(-x)); }
@@ -47,6 +85,8 @@ UNARY(loop_rsqrt, 1.0f / sqrtf(x))
 UNARY(loop_reciprocal, 1.0f / x)
 UNARY(loop_abs, fabsf(x))
 UNARY(loop_exp, exp_of(x))
+UNARY(loop_log, log_of(x))
+UNARY(loop_log1p, log1p_of(x))
 UNARY(loop_tanh, tanh_of(x))
 UNARY(loop_sigmoid, sigmoid_of(x))
 UNARY(loop_relu, x > 0.0f ? x : (x == x ? 0.0f : x))
@@ -84,10 +124,25 @@ BINARY(loop_square_difference, (x - y) * (x - y))
 BINARY(loop_tanh_grad, y * (1.0f - x * x))
 BINARY(loop_sigmoid_grad, y * x * (1.0f - x))
 BINARY(loop_relu_grad, y > 0.0f ? x : 0.0f)
-/* An element that nobody asked about (y is 0) has no gradient, however steep the function is. */
+/* Where the incoming gradient y is 0 the result is 0, even if the derivative is infinite. */
 BINARY(loop_sqrt_grad, y == 0.0f ? y : y * (0.5f / x))
 BINARY(loop_rsqrt_grad, y == 0.0f ? y : y * -0.5f * x * (x * x))
 BINARY(loop_reciprocal_grad, y == 0.0f ? y : -y * (x * x))
+
+BINARY(loop_leaky_relu, x > 0.0f ? x : x * y)
+/* Booleans are 1 and 0. */
+BINARY(loop_less, x < y ? 1.0f : 0.0f)
+BINARY(loop_less_equal, x <= y ? 1.0f : 0.0f)
+BINARY(loop_greater, x > y ? 1.0f : 0.0f)
+BINARY(loop_greater_equal, x >= y ? 1.0f : 0.0f)
+
+/* One row of a selection: the step of the mask is 0 or 1. */
+VECTORISED static void loop_select(float *restrict out, const float *mask, const float *t, const float *e, int64_t n, int step) {
+    if (step)
+        for (int64_t i = 0; i < n; i++) out[i] = mask[i] != 0.0f ? t[i] : e[i];
+    else
+        memcpy(out, *mask != 0.0f ? t : e, (size_t)n * sizeof(float));
+}
 
 typedef void (*unary_loop)(float *restrict, const float *, int64_t);
 typedef void (*binary_loop)(float *restrict, const float *, const float *, int64_t, int, int);

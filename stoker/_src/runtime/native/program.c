@@ -1,7 +1,7 @@
-/* Programs: many ops on float32 tensors in one call.
+/* Fused loops: many ops on float32 tensors in one call.
  *
- * A Program holds ops as a list of loops over buffers whose sizes were known when it was made (runtime/plan/fused_loops.py makes it, and
- * says when that pays), so a call costs one look at each input and one allocation for each shape among the outputs.
+ * A Program is a list of loops over buffers of fixed sizes. runtime/plan/fused_loops.py builds it and says when that pays. A call checks
+ * the shape of each input and makes one allocation for each distinct shape among the outputs.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -13,18 +13,20 @@
 
 #include "loops.h"
 
-enum { WORDS = 20 }; /* an instruction: its kind and what that kind needs, see `execute` */
-enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, SOFTMAX, COPY };
+enum { WORDS = 20 }; /* length of an instruction: its kind and the operands of that kind, see `execute` */
+enum { UNARY_LOOP, BINARY_LOOP, MATMUL, SUM, SOFTMAX, COPY, SELECT };
 
 static const unary_loop UNARY_LOOPS[] = {loop_neg, loop_square, loop_sqrt, loop_rsqrt, loop_reciprocal,
-                                         loop_abs, loop_exp, loop_tanh, loop_sigmoid, loop_relu};
-static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "tanh", "sigmoid", "relu"};
+                                         loop_abs, loop_exp, loop_log, loop_log1p, loop_tanh, loop_sigmoid, loop_relu};
+static const char *UNARY_NAMES[] = {"neg", "square", "sqrt", "rsqrt", "reciprocal", "abs", "exp", "log", "log1p", "tanh", "sigmoid", "relu"};
 static const binary_loop BINARY_LOOPS[] = {loop_add, loop_sub, loop_mul, loop_div, loop_max, loop_min,
                                            loop_square_difference, loop_tanh_grad, loop_sigmoid_grad, loop_relu_grad,
-                                           loop_sqrt_grad, loop_rsqrt_grad, loop_reciprocal_grad};
+                                           loop_sqrt_grad, loop_rsqrt_grad, loop_reciprocal_grad, loop_leaky_relu,
+                                           loop_less, loop_less_equal, loop_greater, loop_greater_equal};
 static const char *BINARY_NAMES[] = {"add", "sub", "mul", "div", "max", "min",
                                      "square_difference", "tanh_grad", "sigmoid_grad", "relu_grad",
-                                     "sqrt_grad", "rsqrt_grad", "reciprocal_grad"};
+                                     "sqrt_grad", "rsqrt_grad", "reciprocal_grad", "leaky_relu",
+                                     "less", "less_equal", "greater", "greater_equal"};
 enum { UNARIES = sizeof UNARY_LOOPS / sizeof *UNARY_LOOPS, BINARIES = sizeof BINARY_LOOPS / sizeof *BINARY_LOOPS };
 
 typedef struct {
@@ -34,9 +36,10 @@ typedef struct {
     PyObject *output_groups; /* a tuple of (how many, argument of `empty`, elements of each) */
     PyObject *empty, *fallback;
     PyObject *code, *scratch, *constants, *places; /* bytes; kept alive here */
+    PyObject *booleans; /* bytes of int64: the elements of each input that is boolean, 0 for the others */
     Py_ssize_t inputs, outputs, scratch_count, constant_count, length;
-    int64_t scratch_size; /* floats, for each row where there are rows */
-    int64_t rows, block;  /* rows that threads may share, or 0, and how many go through the loops at once */
+    int64_t scratch_size; /* in floats; that of one row if `rows` is not 0 */
+    int64_t rows, block;  /* number of rows that threads share (or 0), and number of rows in one block */
 } Program;
 
 static PyObject *str_shape, *str_is_contiguous, *str_contiguous, *str_data_ptr, *str_unbind;
@@ -62,6 +65,15 @@ static void copy(const int64_t *w, float *out, const float *a) {
                 else
                     for (int64_t q = 0; q < w[3]; q++) to[q * w[7]] = from[q * w[11]];
             }
+}
+
+static void choose(const int64_t *w, float *out, const float *mask, const float *t, const float *e) {
+    /* w: four sizes, then the four steps of the mask; the others are walked in row-major order */
+    int64_t n = w[3];
+    for (int64_t i = 0; i < w[0]; i++)
+        for (int64_t j = 0; j < w[1]; j++)
+            for (int64_t k = 0; k < w[2]; k++, out += n, t += n, e += n)
+                loop_select(out, mask + i * w[4] + j * w[5] + k * w[6], t, e, n, (int)w[7]);
 }
 
 static void execute(const int64_t *w, const int64_t *end, float **buffers) {
@@ -91,11 +103,15 @@ static void execute(const int64_t *w, const int64_t *end, float **buffers) {
         case COPY: /* out, a, where to begin in out, in a, sizes, steps */
             copy(w + 5, buffers[w[1]] + w[3], buffers[w[2]] + w[4]);
             break;
+        case SELECT: /* out, mask, t, e, sizes, steps */
+            choose(w + 5, buffers[w[1]], buffers[w[2]], buffers[w[3]], buffers[w[4]]);
+            break;
         }
     }
 }
 
-/* Restricts a walk (four sizes, then the four steps of two buffers) to some rows; `first` and `second` are where they begin in each. */
+/* Restricts a loop (four sizes, then the four strides of two buffers) to rows `from` to `to`. `first` and `second` become the offsets of
+ * those rows in the two buffers. */
 static void restrict_walk(int64_t *walk, int64_t rows, int64_t from, int64_t to, int64_t *first, int64_t *second) {
     int outermost = 0;
     while (outermost < 3 && walk[outermost] == 1) outermost++;
@@ -105,7 +121,7 @@ static void restrict_walk(int64_t *walk, int64_t rows, int64_t from, int64_t to,
     walk[outermost] = each * (to - from);
 }
 
-/* What `execute` does, for rows `from` to `to` alone: no row of one buffer needs another row of a second. */
+/* `execute` for rows `from` to `to` only. The rows are independent of each other. */
 static void execute_rows(const int64_t *w, const int64_t *end, float **buffers, int64_t all, int64_t from, int64_t to) {
     int64_t walk[12], a, b;
     for (; w < end; w += WORDS) {
@@ -130,12 +146,15 @@ static void execute_rows(const int64_t *w, const int64_t *end, float **buffers, 
         restrict_walk(walk, all, from, to, &a, &b);
         if (w[0] == BINARY_LOOP)
             rows(walk, BINARY_LOOPS[w[1]], buffers[w[2]] + from * each, buffers[w[3]] + a, buffers[w[4]] + b);
+        else if (w[0] == SELECT)
+            choose(walk, buffers[w[1]] + from * each, buffers[w[2]] + a, buffers[w[3]] + b, buffers[w[4]] + b);
         else
             copy(walk, buffers[w[1]] + w[3] + a, buffers[w[2]] + w[4] + b);
     }
 }
 
-/* Rows `from` to `to`, a block at a time: the scratch buffers, of a block each, begin where the rows before the block would lie. */
+/* Runs rows `from` to `to` one block at a time. A scratch buffer holds one block, so its base address is shifted back by the rows before
+ * the block. */
 static void execute_blocks(const Program *self, float **buffers, float *room, int64_t from, int64_t to) {
     const int64_t *code = (const int64_t *)PyBytes_AS_STRING(self->code), *scratch = (const int64_t *)PyBytes_AS_STRING(self->scratch);
     float **moved = buffers + self->inputs + self->outputs;
@@ -147,7 +166,7 @@ static void execute_blocks(const Program *self, float **buffers, float *room, in
     }
 }
 
-/* Rows shared among torch's threads; 0 where there is no memory for what each of them needs. */
+/* Shares the rows among torch's threads. Returns 0 if a thread cannot allocate its scratch memory. */
 static int execute_shared(const Program *self, float **buffers) {
     int64_t total = self->inputs + self->outputs + self->scratch_count + self->constant_count;
     int enough = 1;
@@ -173,7 +192,7 @@ static int execute_shared(const Program *self, float **buffers) {
     return enough;
 }
 
-/* The address of a tensor's elements; NULL with an error set where there is none. */
+/* The address of a tensor's elements; NULL with an exception set on failure. */
 static float *address(PyObject *tensor) {
     PyObject *number = PyObject_CallMethodNoArgs(tensor, str_data_ptr);
     if (number == NULL) return NULL;
@@ -182,7 +201,7 @@ static float *address(PyObject *tensor) {
     return pointer;
 }
 
-/* 1 when the tensor has the shape the program was made for, 0 when not, -1 with an error set. */
+/* 1 if the tensor has the expected shape, 0 if not, -1 with an exception set on failure. */
 static int fits(PyObject *tensor, PyObject *shape) {
     PyObject *found = PyObject_GetAttr(tensor, str_shape);
     if (found == NULL) return -1;
@@ -225,13 +244,17 @@ static int allocate(Program *self, PyObject *results, float **buffers) {
 static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, PyObject *keywords) {
     Program *self = (Program *)callable;
     if (PyVectorcall_NARGS(flags) != self->inputs || keywords != NULL) {
-        PyErr_Format(PyExc_TypeError, "a program of %zd inputs was given %zd", self->inputs, PyVectorcall_NARGS(flags));
+        PyErr_Format(PyExc_TypeError, "fused loops with %zd inputs were given %zd", self->inputs, PyVectorcall_NARGS(flags));
         return NULL;
     }
     Py_ssize_t total = self->inputs + self->outputs + self->scratch_count + self->constant_count;
     float **buffers = PyMem_Malloc(((size_t)total + 1) * sizeof *buffers);
-    float *scratch = PyMem_RawMalloc(((size_t)(self->rows ? 0 : self->scratch_size) + 1) * sizeof(float));
-    PyObject *kept = NULL; /* contiguous copies of inputs that were not */
+    const int64_t *booleans = (const int64_t *)PyBytes_AS_STRING(self->booleans);
+    int64_t converted = 0;
+    for (Py_ssize_t i = 0; i < self->inputs; i++) converted += booleans[i];
+    float *scratch = PyMem_RawMalloc(((size_t)(self->rows ? 0 : self->scratch_size) + (size_t)converted + 1) * sizeof(float));
+    float *numbers = scratch + (self->rows ? 0 : self->scratch_size);
+    PyObject *kept = NULL; /* contiguous copies of the inputs that were not contiguous */
     PyObject *results = PyTuple_New(self->outputs);
     if (buffers == NULL || scratch == NULL || results == NULL) {
         PyErr_NoMemory();
@@ -240,13 +263,13 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
     for (Py_ssize_t i = 0; i < self->inputs; i++) {
         int equal = fits(args[i], PyTuple_GET_ITEM(self->input_shapes, i));
         if (equal < 0) goto failed;
-        if (!equal) { /* the graph promised another shape: run the ops one by one, as they are */
+        if (!equal) { /* the static shape was wrong: run the ops one by one */
             Py_SETREF(results, PyObject_Vectorcall(self->fallback, args, (size_t)self->inputs, NULL));
             goto done;
         }
         PyObject *contiguous = PyObject_CallMethodNoArgs(args[i], str_is_contiguous);
         if (contiguous == NULL) goto failed;
-        Py_DECREF(contiguous); /* True and False outlive this */
+        Py_DECREF(contiguous); /* True and False are immortal, so the comparison below is safe */
         if (contiguous == Py_True) {
             buffers[i] = address(args[i]);
         } else {
@@ -260,6 +283,12 @@ static PyObject *call(PyObject *callable, PyObject *const *args, size_t flags, P
             Py_DECREF(copied);
         }
         if (PyErr_Occurred()) goto failed;
+        if (booleans[i]) {
+            const uint8_t *truths = (const uint8_t *)buffers[i];
+            for (int64_t j = 0; j < booleans[i]; j++) numbers[j] = truths[j];
+            buffers[i] = numbers;
+            numbers += booleans[i];
+        }
     }
     float **rest = buffers + self->inputs;
     if (allocate(self, results, rest) < 0) goto failed;
@@ -293,12 +322,16 @@ failed:
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *names[] = {"code",  "input_shapes", "output_groups", "scratch", "scratch_size", "rows",
-                            "block", "constants",    "places",        "empty",   "fallback",     NULL};
-    PyObject *code, *shapes, *groups, *scratch, *constants, *places, *empty, *fallback;
+                            "block", "constants",    "places",        "empty",   "fallback",     "booleans", NULL};
+    PyObject *code, *shapes, *groups, *scratch, *constants, *places, *empty, *fallback, *booleans;
     long long size, rows, block;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SO!O!SLLLSSOO", names, &code, &PyTuple_Type, &shapes, &PyTuple_Type, &groups,
-                                     &scratch, &size, &rows, &block, &constants, &places, &empty, &fallback))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SO!O!SLLLSSOOS", names, &code, &PyTuple_Type, &shapes, &PyTuple_Type, &groups,
+                                     &scratch, &size, &rows, &block, &constants, &places, &empty, &fallback, &booleans))
         return NULL;
+    if (PyBytes_GET_SIZE(booleans) != PyTuple_GET_SIZE(shapes) * (Py_ssize_t)sizeof(int64_t)) {
+        PyErr_SetString(PyExc_ValueError, "`booleans` has one number for each input");
+        return NULL;
+    }
     Py_ssize_t outputs = 0;
     for (Py_ssize_t g = 0; g < PyTuple_GET_SIZE(groups); g++) {
         PyObject *group = PyTuple_GET_ITEM(groups, g);
@@ -317,6 +350,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->scratch = Py_NewRef(scratch);
     self->constants = Py_NewRef(constants);
     self->places = Py_NewRef(places);
+    self->booleans = Py_NewRef(booleans);
     self->empty = Py_NewRef(empty);
     self->fallback = Py_NewRef(fallback);
     self->inputs = PyTuple_GET_SIZE(shapes);
@@ -351,6 +385,7 @@ static void dealloc(Program *self) {
     Py_XDECREF(self->scratch);
     Py_XDECREF(self->constants);
     Py_XDECREF(self->places);
+    Py_XDECREF(self->booleans);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -369,7 +404,7 @@ static PyTypeObject ProgramType = {
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "program", "Programs: many ops on float32 tensors in one call.", -1, NULL, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "program", "Fused loops: many ops on float32 tensors in one call.", -1, NULL, NULL, NULL, NULL, NULL,
 };
 
 static int add_names(PyObject *m, const char *attribute, const char **names, int count) {
@@ -396,7 +431,7 @@ PyMODINIT_FUNC PyInit_program(void) {
     if (m == NULL) return NULL;
     if (PyModule_AddObjectRef(m, "Program", (PyObject *)&ProgramType) < 0 || PyModule_AddIntConstant(m, "WORDS", WORDS) < 0 ||
         PyModule_AddIntMacro(m, UNARY_LOOP) < 0 || PyModule_AddIntMacro(m, BINARY_LOOP) < 0 || PyModule_AddIntMacro(m, MATMUL) < 0 ||
-        PyModule_AddIntMacro(m, SUM) < 0 || PyModule_AddIntMacro(m, SOFTMAX) < 0 || PyModule_AddIntMacro(m, COPY) < 0 ||
+        PyModule_AddIntMacro(m, SUM) < 0 || PyModule_AddIntMacro(m, SOFTMAX) < 0 || PyModule_AddIntMacro(m, COPY) < 0 || PyModule_AddIntMacro(m, SELECT) < 0 ||
         add_names(m, "UNARY", UNARY_NAMES, UNARIES) < 0 || add_names(m, "BINARY", BINARY_NAMES, BINARIES) < 0) {
         Py_DECREF(m);
         return NULL;

@@ -56,6 +56,7 @@ class Plan:
         for op in self.ops:
             worker.placement.requested(op)
         self.writes, self.reads, self.blocks = planner.writes_variables, planner.reads_variables, planner.blocks
+        self.watched = planner.blocks or planner.loops
         self.locks = self.writes or self.reads or self.blocks
         self.traced_step: Step | None = None  # node by node: made for the first traced run
         self.repeated = repeated(planner)
@@ -96,7 +97,7 @@ class Plan:
 
     def execute(self, values: list[Any], options: Any = None, metadata: Any = None) -> list[Any]:
         """Runs the step on converted feeds; the fetched values as kernels gave them."""
-        if options is not None or metadata is not None or self.blocks:
+        if options is not None or metadata is not None or self.watched:
             return self._execute_watched(values, options, metadata)
         if not self.locks:
             try:
@@ -113,7 +114,7 @@ class Plan:
             holding.pause()
 
     def _execute_watched(self, values: list[Any], options: Any, metadata: Any) -> list[Any]:
-        """A run that may block, has a deadline, or is traced."""
+        """A run that may block or go on for long, has a deadline, or is traced."""
         for name, message in (("options", options), ("run_metadata", metadata)):
             if message is not None and not hasattr(message, "SerializeToString"):
                 raise TypeError(f"Argument `{name}` must be a message, but got {type(message)!r}.")
@@ -129,7 +130,7 @@ class Plan:
                 if not traced:
                     return self._function(values)(holding, *values)
                 if self.traced_step is None:
-                    self.traced_step = emit(self._planner(with_programs=False).build())
+                    self.traced_step = emit(self._planner(with_fused_loops=False).build())
                 function, instructions = self.traced_step.timed()
                 ticks = Ticks()
                 results = function(ticks, holding, *values)

@@ -13,11 +13,12 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 
+from stoker._src.base.errors import InternalError
 from stoker._src.graph.tensor import Operation
 from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.locks import started
@@ -91,26 +92,37 @@ def check_source(source: str, filename: str, known: set[str]) -> CodeType:
     """Compiles generated source after checking that it contains nothing but what `_Writer` writes.
 
     Raises:
-        AssertionError: it does; then the planner has a defect.
+        InternalError: it does; then the planner has a defect.
     """
     with _PARSING:
         tree = ast.parse(source, filename)
-    assert len(tree.body) == 1 and isinstance(tree.body[0], ast.FunctionDef) and tree.body[0].name == "step"
+    only = tree.body[0] if len(tree.body) == 1 else None
+    if not isinstance(only, ast.FunctionDef) or only.name != "step":
+        _refuse("is not one function")
     stored, loaded = {"holding", "tick"}, set()
     for node in ast.walk(tree):
-        assert isinstance(node, _ALLOWED), f"generated code holds {ast.dump(node)}"
+        if not isinstance(node, _ALLOWED):
+            _refuse(f"holds {ast.dump(node)}")
         if isinstance(node, ast.Name):
             (stored if isinstance(node.ctx, ast.Store) else loaded).add(node.id)
         elif isinstance(node, ast.Attribute):
-            assert node.attr in _METHODS, f"generated code uses the attribute {node.attr}"
+            if node.attr not in _METHODS:
+                _refuse(f"uses the attribute {node.attr}")
         elif isinstance(node, ast.Constant):
-            assert node.value is None or isinstance(node.value, _LITERALS), f"generated code holds {node.value!r}"
+            if node.value is not None and not isinstance(node.value, _LITERALS):
+                _refuse(f"holds {node.value!r}")
         elif isinstance(node, ast.arg):
             stored.add(node.arg)
     foreign = loaded - stored - known
-    assert not foreign, f"generated code uses the names {sorted(foreign)}"
+    if foreign:
+        _refuse(f"uses the names {sorted(foreign)}")
     with _PARSING:
         return compile(tree, filename, "exec")
+
+
+def _refuse(problem: str) -> NoReturn:
+    # Not an assertion: the check must hold under `python -O`, too.
+    raise InternalError(None, None, f"Generated code {problem}.")
 
 
 class _Writer:
@@ -126,11 +138,11 @@ class _Writer:
     def write(self) -> str:
         planner = self.planner
         out = ["def step(holding" + "".join(f", {value.label}" for value in planner.feed_values) + "):"]
-        concurrent = sum(instruction.blocking for instruction in planner.instructions) > 1
+        concurrent = self._concurrent()
         # `dead[i]`: values whose last use is instruction i, so that memory is given back there.
         dead: dict[int, list[str]] = {}
         for position, instruction in enumerate(planner.instructions):
-            if not (concurrent and instruction.blocking):
+            if position not in concurrent:
                 for value in _results(instruction):
                     dead.setdefault(max(value.last_use, position), []).append(value.label)
         pending: list[tuple[Instruction, str, set[Operation]]] = []
@@ -138,7 +150,7 @@ class _Writer:
             for waiting in [entry for entry in pending if _waits_for(instruction, *entry)]:
                 pending.remove(waiting)
                 self._blocking(out, waiting[0], self._awaited(waiting[0], waiting[1]))
-            if concurrent and instruction.blocking:
+            if position in concurrent:
                 task = f"task_{position}"
                 out.append("    " + self._start(instruction, task))
                 self.lines[len(out)] = instruction
@@ -154,6 +166,18 @@ class _Writer:
             self._blocking(out, instruction, self._awaited(instruction, task))
         out.append("    return (" + "".join(self._returned(value) + ", " for value in planner.results) + ")")
         return "\n".join(out) + "\n"
+
+    def _concurrent(self) -> set[int]:
+        """Positions of instructions that may wait while another one must go on: neither needs the other's result."""
+        waiting = [(i, line.op) for i, line in enumerate(self.planner.instructions) if line.blocking]
+        if len(waiting) < 2:
+            return set()
+        later = {i: self.planner.dependents(op) for i, op in waiting}  # type: ignore[arg-type]
+        return {
+            i
+            for i, op in waiting
+            if any(i != j and op not in later[j] and other not in later[i] for j, other in waiting)
+        }
 
     def _blocking(self, out: list[str], instruction: Instruction, line: str) -> None:
         """A line that may wait: the lock on variables is given up meanwhile."""
@@ -208,7 +232,7 @@ class _Writer:
                 parts.append("(" + "".join(f"{value.label}, " for value in result) + ")" if result else "_")
             else:
                 parts.append(result.label)
-        if instruction.kind == "program":
+        if instruction.kind == "fused_loops":
             return "(" + ", ".join(parts) + ",)"
         if instruction.kind == "read" or (instruction.op is not None and instruction.op.definition.single):
             return parts[0] if parts else ""
@@ -243,8 +267,8 @@ class _Writer:
     def _kernel(self, instruction: Instruction) -> str:
         op = instruction.op
         assert op is not None
-        if instruction.kind == "program":
-            return self._global(f"program_{len(self.globals)}", instruction.kernel)
+        if instruction.kind == "fused_loops":
+            return self._global(f"fused_loops_{len(self.globals)}", instruction.kernel)
         suffix, kernel = self._placement.kernel(op, instruction.kernel)
         name = f"{op.type}_batch" if instruction.kind == "batch" else op.type
         if instruction.kind == "kernel" and instruction.kernel is not op.definition.kernel_fn:
@@ -270,7 +294,7 @@ class _Writer:
 def _waits_for(instruction: Instruction, started: Instruction, task: str, dependents: set[Operation]) -> bool:
     """Whether an instruction needs the result of one that is at work, or must follow it.
 
-    One instruction may stand for many ops (a program, a batch of updates), so the values it takes count, not only its op.
+    One instruction may stand for many ops (fused loops, a batch of updates), so the values it takes count, not only its op.
     """
     if instruction.op in dependents or not dependents.isdisjoint(instruction.members):
         return True

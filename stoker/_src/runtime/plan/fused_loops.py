@@ -1,14 +1,13 @@
-"""Programs: runs of ops on float32 tensors that become one native call.
+"""Fused loops: consecutive ops on float32 tensors that run as one native call.
 
-Ops that say how they are lowered (`definition.lower`), on tensors whose sizes the graph knows, are collected into a `Program`
-(native/program.c): loops over buffers, most of which never become tensors. That pays in two cases:
+Ops with a `lower` facet, on tensors whose shapes are statically known, are collected into one native object
+(native/program.c). It runs loops over buffers, and most of the intermediate buffers never become tensors. This pays in two cases:
 
-* Small tensors: a torch call costs about a microsecond before any arithmetic, more than what a few thousand elements need.
-* Large ones whose rows need no other row, as in a normalization or an activation with its gradient: a program takes a few rows
-  through all of its loops while they are in the cache, where op after op would go through memory each time.
+* Small tensors. A torch call costs about a microsecond before any arithmetic, which is more than a few thousand elements need.
+* Large tensors whose rows are independent, as in a normalization or an activation with its gradient. Fused loops take a few rows
+  at a time through all loops while the rows are in the cache. Separate ops would read and write memory each time.
 
-Where a tensor turns out to have another shape than the graph promised, the program runs the ops' own kernels instead, so it can
-only ever be quicker.
+If a tensor's shape at run time differs from its static shape, the ops' own kernels run instead, so the results are the same.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ from stoker._src.ops.support.values import host_value
 from stoker._src.runtime.failures import explain_failure
 from stoker._src.runtime.plan.instructions import EFFECTS, Host, Instruction, Value, renumber, values_of
 
-native = extension("stoker._src.runtime.native.program")  # without it every op runs by its own kernel
+native = extension("stoker._src.runtime.native.program")  # if it is missing, every op runs its own kernel
 
 ShapeOf = Callable[[Tensor], Shape]
-_LARGEST = 1 << 15  # elements of a small tensor; torch shares larger ones among threads
-_MOST_PRODUCTS = 1 << 16  # multiplications of a matmul; beyond, torch's library wins
-_FEWEST, _FEWEST_LARGE = 3, 2  # ops worth a program, by the size of their tensors
-_DIMENSIONS = 4  # that native loops have
-_FEWEST_ROWS = 16  # of large tensors, for threads to share
-_BLOCK = 2048  # elements of the largest buffer that one goes through the loops with
-# Nanoseconds an element takes, roughly, and for how long a program must run before threads should share it.
+_LARGEST = 1 << 15  # most elements of a small tensor; torch splits larger ones among threads
+_MOST_PRODUCTS = 1 << 16  # most multiplications of a matmul; torch's BLAS is faster beyond that
+_FEWEST, _FEWEST_LARGE = 3, 2  # fewest ops worth fusing, for small and for large tensors
+_DIMENSIONS = 4  # number of dimensions of a native loop
+_FEWEST_ROWS = 16  # fewest rows of large tensors, so that threads can share them
+_BLOCK = 2048  # elements of the largest buffer in one block of rows
+# Rough cost of one element in nanoseconds, and the total cost from which threads share the work.
 _SLOW, _QUICK, _WORTH_SHARING = 1.2, 0.35, 15_000
-_SLOW_LOOPS = ("exp", "tanh", "sigmoid")
+_SLOW_LOOPS = ("exp", "log", "log1p", "tanh", "sigmoid")
 
 
 class Buffer:
-    """Elements of a program in row-major order. A reshaped one shares the elements of its `base`."""
+    """The row-major elements of one operand. A reshaped buffer shares the elements of its `base`."""
 
     __slots__ = ("base", "index", "shape")
 
@@ -59,15 +58,18 @@ class Buffer:
 
 
 class Builder:
-    """Collects the loops of one program. Ops' `lower` functions call its methods, which return the buffer they fill."""
+    """Collects the loops of one native call. The `lower` functions of ops call its methods, which return the buffer they fill."""
 
     def __init__(self, shape_of: ShapeOf) -> None:
         self.shape_of = shape_of
         self.code: list[list[Any]] = []  # an instruction: numbers and Buffers
         self.made: set[Value] = set()
-        self.row_counts: list[int] | None = None  # into which large tensors may be divided; None for small ones
+        self.row_counts: list[int] | None = (
+            None  # numbers of rows that large tensors can be split into; None for small ones
+        )
         self.buffers: dict[Value, Buffer] = {}
         self.inputs: list[Value] = []
+        self.booleans: set[Value] = set()  # the inputs that are boolean: numbers, 1 and 0, inside of the loops
         self.constants: list[tuple[Buffer, Any]] = []
         self.instructions: list[Instruction] = []
 
@@ -79,10 +81,10 @@ class Builder:
         return out
 
     def binary(self, name: str, x: Buffer, y: Buffer) -> Buffer | None:
-        """With broadcasting; None where it has more dimensions than the loops."""
+        """A binary op with broadcasting; None if it needs more dimensions than native loops have."""
         try:
             shape = tuple(np.broadcast_shapes(x.shape, y.shape))
-        except ValueError:  # they do not fit, or are too large: the op's kernel says so
+        except ValueError:  # incompatible or too large: the op's kernel raises the error
             return None
         collapsed = _collapsed(shape, _steps(x.shape, shape), _steps(y.shape, shape))
         if collapsed is None:
@@ -102,13 +104,13 @@ class Builder:
         return out
 
     def sum(self, x: Buffer, axes: list[int], *, keep_dims: bool, mean: bool = False) -> Buffer | None:
-        """Over neighbouring axes; None for others."""
+        """A sum over adjacent axes; None if the axes are not adjacent."""
         rank = len(x.shape)
         reduced = sorted({axis % rank for axis in axes if -rank <= axis < rank}) if rank else []
         first, last = (reduced[0], reduced[-1] + 1) if reduced else (0, 0)
         middle = math.prod(x.shape[first:last])
         if len(reduced) != len(axes) or last - first != len(reduced) or x.size == 0 or middle > _LARGEST:
-            return None  # plain loops add up; over very many elements that would lose digits
+            return None  # the loops sum sequentially, which loses precision over very many elements
         shape = (*x.shape[:first], *((1,) * len(reduced) if keep_dims else ()), *x.shape[last:])
         out = Buffer(shape)
         self.code.append(
@@ -117,7 +119,7 @@ class Builder:
         return out
 
     def softmax(self, x: Buffer) -> Buffer | None:
-        """Over the last axis."""
+        """A softmax over the last axis."""
         if not x.shape or not 0 < x.shape[-1] <= _LARGEST:
             return None
         out = Buffer(x.shape)
@@ -125,7 +127,7 @@ class Builder:
         return out
 
     def copy(self, x: Buffer, shape: tuple[int, ...], steps: list[int], begin: int = 0) -> Buffer | None:
-        """A tensor of `shape` whose element (i, j, ...) is element `begin + i * steps[0] + ...` of x."""
+        """A tensor of `shape` whose element (i, j, ...) is element `begin + i * steps[0] + j * steps[1] + ...` of x."""
         out = Buffer(shape)
         return out if self.copy_into(out, 0, _row_major(shape), x, begin, steps, shape) else None
 
@@ -170,8 +172,25 @@ class Builder:
             at += part.shape[axis]
         return out
 
+    def select(self, mask: Buffer, t: Buffer, e: Buffer) -> Buffer | None:
+        """`t` where the mask, which may be broadcast, holds, and `e` elsewhere; these two have one shape."""
+        if t.shape != e.shape:
+            return None
+        collapsed = _collapsed(t.shape, _steps(mask.shape, t.shape), _row_major(t.shape))
+        if collapsed is None:
+            return None
+        out = Buffer(t.shape)
+        self.code.append([native.SELECT, out, mask, t, e, *collapsed])
+        return out
+
+    def scalar(self, number: float) -> Buffer:
+        """A constant of one element."""
+        made = Buffer(())
+        self.constants.append((made, torch.tensor(number)))
+        return made
+
     def number(self, x: Buffer) -> float | None:
-        """A constant of one element as a number; None for others."""
+        """The value of x if it is a constant with one element, else None."""
         return next((c.item() for buffer, c in self.constants if buffer is x and x.size == 1), None)
 
     def reshape(self, x: Buffer, shape: tuple[int, ...]) -> Buffer:
@@ -180,11 +199,11 @@ class Builder:
     # -- ops -----------------------------------------------------------------------------------------------------
 
     def add(self, instruction: Instruction) -> bool:
-        """Lowers one instruction; False, with no loop added, where it cannot be."""
+        """Lowers one instruction. Returns False, and adds no loop, if it cannot be lowered."""
         op = instruction.op
         assert op is not None and op.definition.planning.lower is not None
         given = zip(values_of(instruction.arguments), op._inputs)
-        flat = [self._taken(value, _known(self.shape_of, tensor)) for value, tensor in given]
+        flat = [self._taken(value, tensor) for value, tensor in given]
         length = len(self.code)
         results = op.definition.planning.lower(self, op, *op.definition.group(flat, op.attrs))
         if results is None or not self._divides(length):
@@ -198,7 +217,7 @@ class Builder:
         return True
 
     def _divides(self, first: int) -> bool:
-        """Whether large tensors can still be divided into rows with the lines from `first` on."""
+        """Whether large tensors can still be split into rows if the lines from `first` on are included."""
         if self.row_counts is None:
             return True
         if first == 0:
@@ -215,8 +234,9 @@ class Builder:
             self.row_counts = remaining
         return bool(remaining) or not self.code
 
-    def _taken(self, value: Value, shape: tuple[int, ...] | None) -> Any:
-        """An argument as `lower` functions get it: a buffer, or plain numbers for what is not float32."""
+    def _taken(self, value: Value, tensor: Tensor) -> Any:
+        """An argument as `lower` functions get it: a buffer for float32 and booleans, plain numbers for anything else."""
+        shape = _known(self.shape_of, tensor)
         if shape is None:
             return host_value(value.constant)
         known = self.buffers.get(value)
@@ -226,28 +246,30 @@ class Builder:
                 self.constants.append((known, value.constant))
             else:
                 self.inputs.append(value)
+                if tensor.dtype.base_dtype is dtypes.bool_:
+                    self.booleans.add(value)
         return known
 
     def finish(self, wanted: set[Value]) -> list[Instruction] | None:
-        """Instructions that make the `wanted` values, a program first; None where it would not pay."""
+        """Instructions that compute the `wanted` values: the fused loops, then views. None if fusing does not pay."""
         fewest = _FEWEST if self.row_counts is None else _FEWEST_LARGE
         if sum(1 for each in self.instructions if not each.traits & Trait.VIEW) < fewest:
             return None
-        views, wanted = self._wanted_views(wanted)
+        apart, wanted = self._run_apart(wanted)
         used = {id(item.base) for line in self.code for item in line if isinstance(item, Buffer)}
         made = [
             value
             for each in self.instructions
-            if not any(each is view for view in views)
+            if not any(each is other for other in apart)
             for value in values_of(each.results)
             if value in wanted
         ]
         if not made:
-            return None  # only what it fed is wanted
+            return None  # none of the results is used
         inputs = [value for value in self.inputs if id(self.buffers[value]) in used or self._is_shared(value, made)]
         outputs = self._outputs(made)
         groups: dict[Any, list[tuple[Value, Buffer]]] = {}
-        for value, buffer in outputs:  # small ones of a shape are made together, large ones have lives of their own
+        for value, buffer in outputs:  # small outputs of one shape share an allocation; large ones are freed separately
             groups.setdefault(buffer.shape if self.row_counts is None else value, []).append((value, buffer))
         results = [value for group in groups.values() for value, _ in group]
         numbered = [self.buffers[value] for value in inputs] + [
@@ -282,27 +304,34 @@ class Builder:
             places=np.asarray(places, np.int64).tobytes(),
             empty=torch.empty,
             fallback=_Fallback(self.instructions, inputs, results),
+            booleans=np.asarray(
+                [self.buffers[value].size if value in self.booleans else 0 for value in inputs], np.int64
+            ).tobytes(),
         )
-        return [Instruction(self.instructions[0].op, "program", kernel, inputs, results=list(results)), *views]
+        return [Instruction(self.instructions[0].op, "fused_loops", kernel, inputs, results=list(results)), *apart]
 
-    def _wanted_views(self, wanted: set[Value]) -> tuple[list[Instruction], set[Value]]:
-        """Views of large tensors among the wanted values, which a copy would cost more, and what is wanted with what they show."""
-        views: list[Instruction] = []
-        if self.row_counts is None:
-            return views, wanted
+    def _run_apart(self, wanted: set[Value]) -> tuple[list[Instruction], set[Value]]:
+        """Instructions that run by themselves after the loops, and what is wanted with what these need.
+
+        They are views of large tensors, which would have to be copied, and booleans, which the loops hold as numbers.
+        """
+        apart: list[Instruction] = []
         wanted = set(wanted)
         for each in reversed(self.instructions):
-            if each.traits & Trait.VIEW and not wanted.isdisjoint(values_of(each.results)):
-                views.insert(0, each)
+            assert each.op is not None
+            is_view = self.row_counts is not None and bool(each.traits & Trait.VIEW)
+            is_boolean = each.op.outputs[0].dtype.base_dtype is dtypes.bool_
+            if (is_view or is_boolean) and not wanted.isdisjoint(values_of(each.results)):
+                apart.insert(0, each)
                 wanted.update(values_of(each.arguments))
-        return views, wanted
+        return apart, wanted
 
     def _is_shared(self, value: Value, made: list[Value]) -> bool:
-        """Whether an output is a mere reshape of this input."""
+        """Whether an output is only a reshape of this input."""
         return any(self.buffers[each].base is self.buffers[value] for each in made)
 
     def _outputs(self, made: list[Value]) -> list[tuple[Value, Buffer]]:
-        """A buffer of its own for every output: a copy for those that share one with an input, a constant or each other."""
+        """Gives every output its own buffer: an output that shares one with an input, a constant or another output is copied."""
         taken = {id(self.buffers[value]) for value in self.inputs} | {id(buffer) for buffer, _ in self.constants}
         outputs = []
         for value in made:
@@ -316,7 +345,7 @@ class Builder:
         return outputs
 
     def _rows(self, shape: tuple[int, ...]) -> int:
-        """How many rows of small tensors threads may share: 0 where some row needs another, or the program is too short."""
+        """How many rows of small tensors threads may share; 0 if rows depend on each other or there is too little work."""
         rows = shape[0] if shape else 0
         filled: set[int] = set()
         time = 0.0
@@ -329,9 +358,9 @@ class Builder:
         return rows if time >= _WORTH_SHARING else 0
 
     def _scratch(self, first: int, rows: int) -> tuple[list[tuple[int, int]], int]:
-        """Numbers the buffers that are neither inputs, outputs nor constants: (place, elements) of each, and the room they need.
+        """Numbers the intermediate buffers. Returns (offset, elements) of each, and the total size of the scratch memory.
 
-        Room is used again when its buffer is done. With `rows`, all of it is counted for one row.
+        Scratch memory is reused after the last use of a buffer. If `rows` is not zero, all sizes are those of one row.
         """
         fixed = {id(buffer) for buffer, _ in self.constants}
         last: dict[int, int] = {}
@@ -363,14 +392,16 @@ def _slow_loops() -> list[int]:
 
 
 def _walks(line: list[Any]) -> tuple[list[int], list[tuple[Buffer, list[int]]]]:
-    """Of a binary loop or a copy: the sizes it goes through, and the buffers, other than a row-major result, with their steps."""
+    """The sizes that a binary loop or a copy iterates over, and its buffers with their strides (except a row-major result)."""
     sizes, first, second = (line[5 + _DIMENSIONS * i :][:_DIMENSIONS] for i in range(3))
+    if line[0] == native.SELECT:
+        return sizes, list(zip(line[2:5], (first, second, second)))
     buffers = line[3:5] if line[0] == native.BINARY_LOOP else line[1:3]
     return sizes, list(zip(buffers, (first, second)))
 
 
 def _size(line: list[Any]) -> int:
-    """How many elements a loop goes through."""
+    """How many elements a loop iterates over."""
     if line[0] == native.UNARY_LOOP:
         return line[4]
     if line[0] in (native.SUM, native.SOFTMAX):
@@ -384,15 +415,15 @@ def _filled(code: list[list[Any]]) -> set[int]:
 
 
 def _has_rows(line: list[Any], rows: int, filled: set[int]) -> bool:
-    """Whether a loop makes each of `rows` equal parts of its result from the same part of its operands, or from one part of an input.
+    """Whether each of `rows` equal parts of a loop's result depends only on the same part of its operands, or on a repeated input.
 
-    `filled` are the buffers that loops before it write: what repeats one of those needs rows that another thread may have.
+    `filled` are the buffers that earlier loops write. They must not be repeated, because another thread may own those rows.
     """
     if line[0] == native.UNARY_LOOP:
         return line[4] % rows == 0
     if line[0] in (native.SUM, native.SOFTMAX):
         return line[3] % rows == 0
-    if line[0] not in (native.BINARY_LOOP, native.COPY):
+    if line[0] not in (native.BINARY_LOOP, native.COPY, native.SELECT):
         return False
     sizes, walked = _walks(line)
     outermost = next((axis for axis in range(_DIMENSIONS) if sizes[axis] != 1), _DIMENSIONS - 1)
@@ -403,7 +434,7 @@ def _has_rows(line: list[Any], rows: int, filled: set[int]) -> bool:
 
 
 class _Fallback:
-    """The program's ops by their own kernels, for inputs of another shape than the graph promised."""
+    """Runs the fused ops by their own kernels, for inputs whose shapes differ from the static ones."""
 
     def __init__(self, instructions: list[Instruction], inputs: list[Value], results: list[Value]) -> None:
         self.instructions, self.inputs, self.results = instructions, inputs, results
@@ -430,9 +461,9 @@ def _found(argument: Any, known: dict[Value, Any]) -> Any:
 
 
 def form(instructions: list[Instruction], results: list[Value | None], shape_of: ShapeOf) -> list[Instruction]:
-    """The instructions of a plan with programs in place of runs of them; `results` are what the plan returns.
+    """Replaces runs of instructions by fused loops. `results` are the values that the plan returns.
 
-    A run is held back until something needs what it makes or changes what it reads; what does neither goes ahead of it.
+    A run stays open until an instruction needs one of its results or changes one of its inputs. Other instructions move ahead of it.
     """
     if native is None:
         return instructions
@@ -444,7 +475,7 @@ def form(instructions: list[Instruction], results: list[Value | None], shape_of:
 
 
 class _Runs:
-    """Sorts instructions into runs: at most one of small tensors and one of large ones are open, and neither needs the other."""
+    """Sorts instructions into runs. At most one run of small tensors and one of large tensors are open, and they are independent."""
 
     def __init__(self, shape_of: ShapeOf) -> None:
         self.shape_of = shape_of
@@ -492,9 +523,9 @@ class _Runs:
 
 
 def _joined(runs: list[Any], wanted: set[Value]) -> list[Instruction]:
-    """The instructions again, with a program for each run where it pays."""
+    """The instructions with each run replaced by fused loops where that pays."""
     instructions: list[Instruction] = []
-    for run in reversed(runs):  # from the end, so that what later ones use is known
+    for run in reversed(runs):  # from the end, so that the values which later instructions use are known
         if isinstance(run, Builder):
             added = run.finish(wanted) or run.instructions
         else:
@@ -508,7 +539,7 @@ def _joined(runs: list[Any], wanted: set[Value]) -> list[Instruction]:
 
 
 def _is_large(instruction: Instruction, shape_of: ShapeOf) -> bool | None:
-    """Whether an instruction that a program may hold has large tensors; None for the others."""
+    """Whether a fusible instruction has large tensors; None if the instruction cannot be fused."""
     op = instruction.op
     if (
         op is None
@@ -532,9 +563,9 @@ def _is_host(value: Value) -> bool:
 
 
 def _known(shape_of: ShapeOf, tensor: Tensor) -> tuple[int, ...] | None:
-    """The shape of a float32 tensor, where the graph knows all of it."""
+    """The static shape of a float32 tensor; None for other dtypes and shapes that are not fully known."""
     shape = shape_of(tensor)
-    if shape.size is None or tensor.dtype.base_dtype is not dtypes.float32:
+    if shape.size is None or tensor.dtype.base_dtype not in (dtypes.float32, dtypes.bool_):
         return None
     return shape.dims  # type: ignore[return-value]
 
@@ -544,13 +575,13 @@ def _row_major(shape: tuple[int, ...]) -> list[int]:
 
 
 def _steps(shape: tuple[int, ...], broadcast: tuple[int, ...]) -> list[int]:
-    """How far one goes in a tensor of `shape` for one step in each dimension of what it is broadcast to."""
+    """The strides of a tensor of `shape` in each dimension of the shape that it is broadcast to."""
     padded = (1,) * (len(broadcast) - len(shape)) + shape
     return [0 if size == 1 else step for size, step in zip(padded, _row_major(padded))]
 
 
 def _collapsed(shape: tuple[int, ...], first: list[int], second: list[int]) -> list[int] | None:
-    """Sizes, and steps of two tensors, in exactly four dimensions: those that can be walked as one are joined."""
+    """Sizes, and strides of two tensors, in exactly four dimensions. Dimensions that are contiguous in both are merged."""
     dims: list[tuple[int, int, int]] = []
     for size, a, b in zip(shape, first, second):
         if size == 1:

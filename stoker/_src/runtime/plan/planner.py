@@ -74,6 +74,11 @@ def _merged(a: Shape, b: Shape) -> Shape:
         return UNKNOWN_SHAPE
 
 
+def _of_shape(like: Tensor, dims: tuple[Any, ...]) -> torch.Tensor:
+    dtype = torch.float32 if like.dtype in _OBJECTS else torch_dtype(like.dtype.base_dtype)
+    return torch.zeros((), dtype=dtype).expand(dims)
+
+
 def _is_fed(op: Operation, feeds: set[Tensor]) -> bool:
     """Whether all that an op makes is fed: waiting for a fed placeholder must not run it."""
     return bool(op.outputs) and all(tensor in feeds for tensor in op.outputs)
@@ -155,7 +160,7 @@ class Planner:
         bound: dict[int, Any] | None = None,
         is_function: bool = False,
         is_kept: bool = False,
-        with_programs: bool = True,
+        with_fused_loops: bool = True,
         known: list[Known] | None = None,
     ) -> None:
         self.fetches, self.targets, self.feeds = fetches, targets, feeds
@@ -165,7 +170,7 @@ class Planner:
         # What the results may share memory with. A body's caller knows its inputs and looks out for its constants; one that is
         # called again and again must hand out its constants as copies.
         self.may_share = frozenset((FEED,) if is_kept else (FEED, CONSTANT) if is_function else ())
-        self.with_programs = with_programs
+        self.with_fused_loops = with_fused_loops
         # What is known of shapes beyond the graph, because those of the feeds are.
         self._shapes: dict[Tensor, Shape] = {tensor: each.shape for tensor, each in zip(feeds, known or ())}
         self._elements: dict[Tensor, Shape | None] = {
@@ -186,6 +191,7 @@ class Planner:
         self._numbers: dict[Tensor, Instruction] = {}  # vectors of numbers that nobody has wanted as a tensor yet
         self._wanted_outputs: dict[Operation, list[bool]] = {}
         self.reads_variables = self.writes_variables = self.blocks = False
+        self.loops = False  # may go on for long: the run can be cancelled
         self._labels: dict[str, int] = {}
 
     def build(self) -> Planner:
@@ -212,7 +218,7 @@ class Planner:
             # A reference is fetched after all updates of the step: TensorFlow hands out the variable's own buffer.
             self.results.append(None if tensor is None else self._taken(tensor, reference=False))
         self.instructions = reorder(self.instructions, self.results)
-        if self.with_programs and self.compile_function.placement.gpu is None:
+        if self.with_fused_loops and self.compile_function.placement.gpu is None:
             self.instructions = fused_loops.form(self.instructions, self.results, self.shape_of)
         self._settle()
         return self
@@ -355,12 +361,7 @@ class Planner:
         if any((self.shape_of(tensor).size or 0) > _FOLD_LIMIT for tensor in op.outputs):
             return False
         # Tensors of one element, spread out: the kernel looks at their shape and dtype alone.
-        given = [
-            torch.zeros((), dtype=None if tensor.dtype in _OBJECTS else torch_dtype(tensor.dtype.base_dtype)).expand(
-                shape.dims
-            )
-            for tensor, shape in zip(op._inputs, shapes)
-        ]
+        given = [_of_shape(tensor, shape.dims or ()) for tensor, shape in zip(op._inputs, shapes)]
         results = op.definition.kernel_fn(*op.definition.group(given, op.attrs), **self._keywords(op))  # type: ignore[misc]
         self._constants(op, op.definition.flatten_results(results))
         return True
@@ -386,6 +387,7 @@ class Planner:
             instruction.traits |= Trait.BLOCKING
             self.blocks = True
         self.reads_variables |= any(planner.reads_variables for planner in planners)
+        self.loops |= op.definition.planning.calls == "loop" or any(planner.loops for planner in planners)
         self._name_results(instruction, op)
 
     def _wanted(self, op: Operation) -> list[bool]:

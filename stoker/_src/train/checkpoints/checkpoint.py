@@ -187,6 +187,8 @@ class Checkpoint(_Saves):
         ValueError: something that cannot be tracked; a part of the root with one of the names.
     """
 
+    _attached: dict[str, Any]
+
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
         super().__init__()
         self.__dict__["_save_counter"] = None

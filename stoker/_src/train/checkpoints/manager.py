@@ -185,7 +185,8 @@ class CheckpointManager:
     def _number(self, value: Any) -> int:
         if not isinstance(value, (Tensor, Variable)):
             return int(value)
-        return int(value.numpy() if context.executing_eagerly() else session_or_default(None).run(value))
+        read: Any = value
+        return int(read.numpy() if context.executing_eagerly() else session_or_default(None).run(read))
 
     def restore_or_initialize(self) -> str | None:
         """Restores the newest checkpoint, or calls `init_fn` where there is none; the checkpoint's path, or None."""

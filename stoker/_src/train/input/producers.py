@@ -16,6 +16,7 @@ from stoker._src.ops.array import casting, constants, gathering, ranges, shaping
 from stoker._src.ops.control_flow.assertions import assert_op
 from stoker._src.ops.random.sampling import random_shuffle
 from stoker._src.ops.resources.queues import FIFOQueue, QueueBase
+from stoker._src.ops.summary.summary_ops import scalar_summary
 from stoker._src.ops.variables.variables import Variable
 from stoker._src.train.input.queue_runner import QueueRunner, add_queue_runner
 
@@ -71,8 +72,7 @@ def _limited(tensor: Any, num_epochs: int | None, name: str | None = None) -> An
 
 def fullness(count: Any, capacity: int, summary_name: str) -> None:
     """Adds a summary of how full a queue is, from 0 to 1."""
-    full = casting.cast(count, dtypes.float32) * (1.0 / capacity)
-    del full, summary_name
+    scalar_summary(summary_name, casting.cast(count, dtypes.float32) * (1.0 / capacity))
 
 
 @export(v1="train.input_producer")

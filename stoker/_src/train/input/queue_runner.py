@@ -250,8 +250,10 @@ class QueueRunner:
 
 
 def _callable(sess: Any, op: Any) -> Callable[[], Any]:
-    """Runs `op` in a session. Wrappers around sessions may have no more than `run`."""
-    return sess.make_callable(op) if hasattr(sess, "make_callable") else lambda: sess.run(op)
+    """Runs `op` in a session, once or more: who fills a queue does nothing between two runs."""
+    if not isinstance(sess, BaseSession):  # a wrapper around one, which may have no more than `run`
+        return lambda: sess.run(op)
+    return sess._repeated(op) or sess.make_callable(op)
 
 
 @export(v1=("train.add_queue_runner", "train.queue_runner.add_queue_runner"))

@@ -49,6 +49,14 @@ def share(work: Callable[[int, int], None], size: int, granule: int = 1, per_thr
         return
     step = -(-size // pieces)
     step += -step % granule
+    mine, *others = [(first, min(first + step, size)) for first in range(0, size, step)]
     with ThreadPoolExecutor(pieces) as pool:
-        for done in [pool.submit(work, first, min(first + step, size)) for first in range(0, size, step)]:
+        started = []
+        for piece in others:
+            try:
+                started.append(pool.submit(work, *piece))
+            except RuntimeError:  # no thread can be had: the main one has ended, or memory is short
+                work(*piece)
+        work(*mine)
+        for done in started:
             done.result()

@@ -15,7 +15,7 @@ import stoker.compat.v1 as tf1
 from stoker._src.formats.protos import TrackableObjectGraph
 from stoker._src.graph import context
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "checkpoints"
+GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoints"
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""`tf.contrib`: what 1.x offered beside its stable names."""

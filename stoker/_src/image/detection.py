@@ -1,0 +1,251 @@
+"""Boxes: which of them to keep, crops of images by them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker._src.base import dtypes
+from stoker._src.base.export import export
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.scopes import name_scope
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.array import casting, joining, ranges, selection, shaping
+from stoker._src.ops.control_flow import functional_loops
+from stoker._src.ops.image import cropping, suppression
+from stoker._src.ops.math import comparison, unary_functions
+
+_NO_THRESHOLD = float("-inf")
+
+# ---- crop_and_resize --------------------------------------------------------------------------------------------
+
+
+@export(v2="image.crop_and_resize")
+def crop_and_resize_v2(
+    image: Any,
+    boxes: Any,
+    box_indices: Any,
+    crop_size: Any,
+    method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+    name: str | None = None,
+) -> Tensor:
+    """Windows of images, each resized to one size: float32 [boxes, crop height, crop width, channels].
+
+    Args:
+        image: [batch, height, width, channels].
+        boxes: [boxes, 4] of y1, x1, y2, x2, where 0 is the centre of the first row or column and 1 that of the last; a box whose first corner
+            is beyond the second is flipped.
+        box_indices: int32 [boxes], the image of each box.
+        crop_size: the height and width of crops.
+        method: "bilinear" or "nearest".
+        extrapolation_value: what pixels outside of the image are.
+        name: the op's name.
+    """
+    return cropping.CROP_AND_RESIZE(
+        convert_to_tensor(image), boxes, box_indices, crop_size, method=method, extrapolation_value=extrapolation_value, name=name
+    )  # fmt: skip
+
+
+@export(v1="image.crop_and_resize")
+def crop_and_resize(
+    image: Any,
+    boxes: Any,
+    box_ind: Any = None,
+    crop_size: Any = None,
+    method: str = "bilinear",
+    extrapolation_value: float = 0,
+    name: str | None = None,
+    box_indices: Any = None,
+) -> Tensor:
+    """Windows of images, each resized to one size; see the 2.x form, whose `box_indices` is `box_ind` here."""
+    if box_ind is not None and box_indices is not None:
+        raise ValueError("Cannot specify both 'box_indices' and 'box_ind'.")
+    indices = box_indices if box_ind is None else box_ind
+    return crop_and_resize_v2(image, boxes, indices, crop_size, method, extrapolation_value, name)
+
+
+# ---- suppression ------------------------------------------------------------------------------------------------
+
+
+@export("image.non_max_suppression")
+def non_max_suppression(
+    boxes: Any,
+    scores: Any,
+    max_output_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = _NO_THRESHOLD,
+    name: str | None = None,
+) -> Tensor:
+    """Indices of boxes, best score first, of which no two overlap much.
+
+    Args:
+        boxes: [boxes, 4] of two diagonal corners y1, x1, y2, x2.
+        scores: [boxes].
+        max_output_size: how many to choose at most.
+        iou_threshold: a box whose intersection with a better one is more than this part of their union is dropped.
+        score_threshold: boxes must have more than this score.
+        name: prefix of the ops' names.
+    """
+    with name_scope(name, "non_max_suppression"):
+        iou_threshold = convert_to_tensor(iou_threshold, dtypes.float32, name="iou_threshold")
+        score_threshold = convert_to_tensor(score_threshold, dtypes.float32, name="score_threshold")
+        boxes, scores = convert_to_tensor(boxes), convert_to_tensor(scores)
+        return suppression.NON_MAX_SUPPRESSION_V3(boxes, scores, max_output_size, iou_threshold, score_threshold)
+
+
+@export("image.non_max_suppression_with_scores")
+def non_max_suppression_with_scores(
+    boxes: Any,
+    scores: Any,
+    max_output_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = _NO_THRESHOLD,
+    soft_nms_sigma: Any = 0.0,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """`non_max_suppression` that gives (indices, scores), and may weaken boxes instead of dropping them.
+
+    Args:
+        boxes: as there.
+        scores: as there.
+        max_output_size: as there.
+        iou_threshold: as there.
+        score_threshold: as there.
+        soft_nms_sigma: above 0, the score of a box that overlaps better ones is multiplied by `exp(-overlap**2 / (2 * sigma))` for each
+            (Bodla et al., 2017), and no box is dropped for its overlap.
+        name: prefix of the ops' names.
+    """
+    with name_scope(name, "non_max_suppression_with_scores"):
+        boxes, scores = convert_to_tensor(boxes), convert_to_tensor(scores)
+        limits = {"iou_threshold": iou_threshold, "score_threshold": score_threshold, "soft_nms_sigma": soft_nms_sigma}
+        kind = boxes.dtype.base_dtype
+        given = [convert_to_tensor(value, kind, name=label) for label, value in limits.items()]
+        indices, kept, _ = suppression.NON_MAX_SUPPRESSION_V5(
+            boxes, scores, max_output_size, *given, pad_to_max_output_size=False
+        )
+        return indices, kept
+
+
+@export("image.non_max_suppression_overlaps")
+def non_max_suppression_overlaps(
+    overlaps: Any,
+    scores: Any,
+    max_output_size: Any,
+    overlap_threshold: Any = 0.5,
+    score_threshold: Any = _NO_THRESHOLD,
+    name: str | None = None,
+) -> Tensor:
+    """`non_max_suppression` by a matrix [boxes, boxes] of how much any two overlap."""
+    with name_scope(name, "non_max_suppression_overlaps"):
+        threshold = convert_to_tensor(overlap_threshold, dtypes.float32, name="overlap_threshold")
+        return suppression.NON_MAX_SUPPRESSION_WITH_OVERLAPS(
+            overlaps, scores, max_output_size, threshold, score_threshold
+        )
+
+
+@export("image.non_max_suppression_padded")
+def non_max_suppression_padded(
+    boxes: Any,
+    scores: Any,
+    max_output_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = _NO_THRESHOLD,
+    pad_to_max_output_size: bool = False,
+    name: str | None = None,
+    sorted_input: bool = False,
+    canonicalized_coordinates: bool = False,
+    tile_size: int = 512,
+) -> tuple[Tensor, Tensor]:
+    """`non_max_suppression` that gives (indices, how many are valid), for one set of boxes or a batch of them.
+
+    Args:
+        boxes: [..., boxes, 4].
+        scores: [..., boxes].
+        max_output_size: as there.
+        iou_threshold: as there.
+        score_threshold: as there.
+        pad_to_max_output_size: append zeros up to `max_output_size`; a batch needs that.
+        name: prefix of the ops' names.
+        sorted_input: the boxes are in the order of their scores, best first.
+        canonicalized_coordinates: the first corner is the upper left; it makes no difference here.
+        tile_size: how many boxes TensorFlow looks at together; it makes no difference here.
+
+    Raises:
+        ValueError: a batch without padding.
+    """
+    with name_scope(name, "non_max_suppression_padded"):
+        boxes, scores = convert_to_tensor(boxes), convert_to_tensor(scores)
+        kind = dtypes.float32
+        limits = [
+            convert_to_tensor(iou_threshold, kind, name="iou_threshold"),
+            convert_to_tensor(score_threshold, kind, name="score_threshold"),
+        ]
+        rank = boxes.static_shape.rank
+        if rank is not None and rank > 2 and not pad_to_max_output_size:
+            raise ValueError(
+                f"'pad_to_max_output_size' (value {pad_to_max_output_size}) must be True for batched input"
+            )
+
+        def chosen(boxes: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+            order, thresholds = scores, limits
+            if sorted_input:
+                # The place decides among boxes above the threshold; the others get a score that no place has.
+                places = casting.cast(ranges.range(shaping.shape(scores)[0]), kind)
+                out = casting.cast(-(2**24), kind)
+                order = selection.where_v2(comparison.greater(scores, limits[1]), unary_functions.negative(places), out)
+                thresholds = [limits[0], out]
+            return tuple(
+                suppression.NON_MAX_SUPPRESSION_V4(
+                    boxes, order, max_output_size, *thresholds, pad_to_max_output_size=pad_to_max_output_size
+                )
+            )
+
+        if rank is None or rank == 2:
+            return chosen(boxes, scores)
+        leading = shaping.shape(boxes)[:-2]
+        flat_boxes = shaping.reshape(boxes, joining.concat([[-1], shaping.shape(boxes)[-2:]], 0))
+        flat_scores = shaping.reshape(scores, joining.concat([[-1], shaping.shape(scores)[-1:]], 0))
+        indices, counts = functional_loops.map_fn(
+            lambda pair: chosen(*pair), (flat_boxes, flat_scores), dtype=(dtypes.int32, dtypes.int32)
+        )
+        size = convert_to_tensor(max_output_size, dtypes.int32)
+        result = shaping.reshape(indices, joining.concat([leading, shaping.expand_dims(size, 0)], 0))
+        return result, shaping.reshape(counts, leading)
+
+
+@export("image.combined_non_max_suppression")
+def combined_non_max_suppression(
+    boxes: Any,
+    scores: Any,
+    max_output_size_per_class: Any,
+    max_total_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = _NO_THRESHOLD,
+    pad_per_class: bool = False,
+    clip_boxes: bool = True,
+    name: str | None = None,
+) -> Any:
+    """`non_max_suppression` for each class of a batch, and the best of all classes.
+
+    Args:
+        boxes: [batch, boxes, q, 4] of y1, x1, y2, x2; q is 1, or the number of classes for boxes of their own.
+        scores: [batch, boxes, classes].
+        max_output_size_per_class: how many of a class at most.
+        max_total_size: how many of an image at most.
+        iou_threshold: as in `non_max_suppression`.
+        score_threshold: as in `non_max_suppression`.
+        pad_per_class: outputs have `min(max_total_size, max_output_size_per_class * classes)` places, else `max_total_size`.
+        clip_boxes: clip the chosen boxes to [0, 1].
+        name: prefix of the ops' names.
+
+    Returns:
+        (boxes [batch, places, 4], scores [batch, places], classes [batch, places] as floats, how many are valid [batch]); zeros where there are
+        no more.
+    """
+    with name_scope(name, "combined_non_max_suppression"):
+        iou_threshold = convert_to_tensor(iou_threshold, dtypes.float32, name="iou_threshold")
+        score_threshold = convert_to_tensor(score_threshold, dtypes.float32, name="score_threshold")
+        total = convert_to_tensor(max_total_size, dtypes.int32)
+        return suppression.COMBINED_NON_MAX_SUPPRESSION(
+            boxes, scores, max_output_size_per_class, total, iou_threshold, score_threshold, pad_per_class=pad_per_class, clip_boxes=clip_boxes
+        )  # fmt: skip

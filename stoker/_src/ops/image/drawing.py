@@ -1,0 +1,115 @@
+"""Ops that draw boxes into images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.base.errors import InvalidArgumentError
+from stoker._src.base.export import export
+from stoker._src.base.shapes import Shape
+from stoker._src.graph.conversion import convert_to_tensor
+from stoker._src.graph.definition import define, one_of
+from stoker._src.graph.tensor import Tensor
+from stoker._src.ops.support.values import to_numpy
+
+# The cycle of colours where none are given: yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia.
+_COLOURS = (
+    (1.0, 1.0, 0.0, 1.0), (0.0, 0.0, 1.0, 1.0), (1.0, 0.0, 0.0, 1.0), (0.0, 1.0, 0.0, 1.0), (0.5, 0.0, 0.5, 1.0),
+    (0.5, 0.5, 0.0, 1.0), (0.5, 0.0, 0.0, 1.0), (0.0, 0.0, 0.5, 1.0), (0.0, 1.0, 1.0, 1.0), (1.0, 0.0, 1.0, 1.0),
+)  # fmt: skip
+_KINDS = one_of(dtypes.float32, dtypes.float16, default=dtypes.float32)
+DRAW_BOUNDING_BOXES = define(
+    "DrawBoundingBoxes(images: rank=4/any T, boxes: rank=3/any float32) -> (output: T)", T=_KINDS
+).not_differentiable()
+DRAW_BOUNDING_BOXES_V2 = define(
+    "DrawBoundingBoxesV2(images: rank=4/any T, boxes: rank=3/any float32, colors: matrix* float32) -> (output: T)",
+    T=_KINDS,
+)
+
+
+def _drawn(images: torch.Tensor, boxes: torch.Tensor, colours: Any) -> torch.Tensor:
+    if images.ndim != 4:
+        raise InvalidArgumentError(None, None, f"The rank of the images should be 4, got {list(images.shape)}")
+    if boxes.ndim != 3 or boxes.shape[2] != 4:
+        raise InvalidArgumentError(None, None, f"The boxes should be [batch, boxes, 4], got {list(boxes.shape)}")
+    if boxes.shape[0] != images.shape[0]:
+        raise InvalidArgumentError(
+            None, None, f"The batch sizes should be the same: {images.shape[0]} images, boxes of {boxes.shape[0]}"
+        )
+    _batch, height, width, channels = images.shape
+    if channels not in (1, 3, 4):
+        raise InvalidArgumentError(
+            None, None, f"Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA), got {channels}"
+        )
+    result = images.clone()
+    paints = torch.tensor([colour[:channels] for colour in colours], dtype=images.dtype, device=images.device)
+    for i, placed in enumerate(to_numpy(boxes)):
+        for j, (y1, x1, y2, x2) in enumerate(placed):
+            top, bottom = int(y1 * (height - 1)), int(y2 * (height - 1))
+            left, right = int(x1 * (width - 1)), int(x2 * (width - 1))
+            outside = top >= height or bottom < 0 or left >= width or right < 0
+            if bottom < top or right < left or outside:
+                continue
+            down, across = slice(max(top, 0), bottom + 1), slice(max(left, 0), right + 1)
+            paint = paints[j % len(paints)]
+            if top >= 0:
+                result[i, top, across] = paint
+            if bottom < height:
+                result[i, bottom, across] = paint
+            if left >= 0:
+                result[i, down, left] = paint
+            if right < width:
+                result[i, down, right] = paint
+    return result
+
+
+@DRAW_BOUNDING_BOXES.kernel
+def draw_bounding_boxes_kernel(images: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
+    gray = images.ndim == 4 and images.shape[3] == 1
+    return _drawn(images, boxes, [(1.0,)] if gray else _COLOURS)
+
+
+@DRAW_BOUNDING_BOXES_V2.kernel
+def draw_bounding_boxes_v2_kernel(images: torch.Tensor, boxes: torch.Tensor, colors: torch.Tensor) -> torch.Tensor:
+    if colors.ndim != 2:
+        raise InvalidArgumentError(None, None, f"colors must be a 2-D matrix, got {list(colors.shape)}")
+    if not len(colors):
+        return draw_bounding_boxes_kernel(images, boxes)
+    if images.ndim == 4 and colors.shape[1] < images.shape[3]:
+        raise InvalidArgumentError(
+            None, None, f"colors must have equal or more channels than the image provided: {colors.shape[1]} vs {images.shape[3]}"
+        )  # fmt: skip
+    return _drawn(images, boxes, colors.tolist())
+
+
+def _drawn_shape(images: Shape, boxes: Shape, *_: Shape) -> Shape:
+    boxes.of_rank(3).merge(Shape((None, None, 4)))
+    return images.of_rank(4)
+
+
+DRAW_BOUNDING_BOXES.shape(_drawn_shape)
+DRAW_BOUNDING_BOXES_V2.shape(_drawn_shape)
+
+
+@export(v2="image.draw_bounding_boxes")
+def draw_bounding_boxes_v2(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Tensor:
+    """Images with the outlines of boxes drawn into them.
+
+    Args:
+        images: float32 or float16 [batch, height, width, 1, 3 or 4].
+        boxes: [batch, boxes, 4] of y_min, x_min, y_max, x_max, in parts of the height and width; what is outside is not drawn.
+        colors: [colours, channels], used in turn; None for ten that differ well.
+        name: the op's name.
+    """
+    if colors is None:
+        return DRAW_BOUNDING_BOXES(convert_to_tensor(images), boxes, name=name)
+    return DRAW_BOUNDING_BOXES_V2(convert_to_tensor(images), boxes, colors, name=name)
+
+
+@export(v1="image.draw_bounding_boxes")
+def draw_bounding_boxes(images: Any, boxes: Any, name: str | None = None, colors: Any = None) -> Tensor:
+    """Images with the outlines of boxes drawn into them; see the 2.x form, which has `colors` before `name`."""
+    return draw_bounding_boxes_v2(images, boxes, colors, name)

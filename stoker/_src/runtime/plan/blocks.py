@@ -1,0 +1,159 @@
+"""An op that is run again and again (a queue runner's enqueue), many times in one call.
+
+Where the op takes what a single blocking op gives (a read, a dequeue), the two have kernels for several runs at once
+(`OpDefinition.deals` and `collects`). What stands between them is a function of one record. It is rewritten for a stack of
+records (ops/support/rows.py), so that a block of records costs about as many kernel calls as one. What cannot be rewritten is
+called for each record, which still saves starting a run for each. Records and their order are those of single runs, and no more
+are read than have room where they go, so nothing is read before its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from stoker._src.base import dtypes
+from stoker._src.graph.graph import Graph
+from stoker._src.graph.planning import Trait
+from stoker._src.graph.static_values import constant_value
+from stoker._src.graph.tensor import Operation, Tensor
+from stoker._src.ops.array.constants import constant, placeholder
+from stoker._src.ops.support.rows import Input, over_rows
+from stoker._src.ops.support.waiting import running
+from stoker._src.runtime.failures import explain_failure
+from stoker._src.runtime.functions.bodies import step_failure
+from stoker._src.runtime.plan.emit import Step, emit
+from stoker._src.runtime.plan.planner import Planner, prune
+from stoker._src.runtime.worker import RunningSteps, Worker
+
+MOST_STACKED, MOST_SINGLE = 256, 32
+"""How many records make a block at most: where they are worked on together, and where each is by itself."""
+
+
+def repeated(worker: Worker, running_steps: RunningSteps, op: Operation) -> Callable[[], None] | None:
+    """A function that runs `op` once or more; None where several runs cannot be one."""
+    if not isinstance(op, Operation) or op.definition.planning.collects is None or worker.placement.gpu is not None:
+        return None
+    needed, passed = prune([], [op], set())
+    waiting = [each for each in needed if each.definition.traits & Trait.BLOCKING and each is not op]
+    if len(waiting) != 1 or waiting[0].definition.planning.deals is None or op._control_inputs or passed:
+        return None
+    source = waiting[0]
+    handles = [*source._inputs, op._inputs[0]]
+    if source._control_inputs or not all(handle.op.definition.traits & Trait.SOURCE for handle in handles):
+        return None
+    kept = {source, op, *(handle.op for handle in handles)}
+    # Whoever looks at a resource between two runs would see that several were one.
+    if any(t.dtype in (dtypes.resource, dtypes.variant) for each in needed - kept for t in each._inputs):
+        return None
+    return _Block(worker, running_steps, source, op).run
+
+
+class _Block:
+    def __init__(self, worker: Worker, running_steps: RunningSteps, source: Operation, sink: Operation) -> None:
+        self._running_steps = running_steps
+        self._source, self._sink = source, sink
+        given, wanted = list(source.outputs), list(sink._inputs[1:])
+        self._single = _step(worker, wanted, given)
+        stack = _stacked(given, wanted)
+        self._together = None if stack is None else _step(worker, *stack)
+        handles = _step(worker, [*source._inputs, sink._inputs[0]], []).function(None)
+        self._from, self._to = handles[:-1], handles[-1]
+        self._deal: Any = source.definition.planning.deals
+        self._room, self._collect = sink.definition.planning.collects  # type: ignore[misc]
+        self._most = MOST_SINGLE if self._together is None else MOST_STACKED
+
+    def run(self) -> None:
+        """Runs the op as often as there is room for what it gives, at least once."""
+        state = self._running_steps.begin()
+        try:
+            with running(state):
+                self._work()
+        finally:
+            self._running_steps.end(state)
+            for give_back in state.at_end:
+                give_back()
+
+    def _work(self) -> None:
+        count = max(1, min(self._room(self._to), self._most))
+        records = self._at(self._source, self._deal, *self._from, count)
+        if self._together is not None and len(records[0]) > 1:
+            try:
+                results = self._together.function(None, *records)
+            except Exception:
+                pass  # Record by record, those before the bad one go through, and it is named.
+            else:
+                self._at(self._sink, self._collect, self._to, results)
+                return
+        done: list[Any] = []
+        try:
+            for number in range(len(records[0])):
+                done.append(self._single.function(None, *[_row(column, number) for column in records]))
+        except BaseException as error:
+            self._put(done)
+            raise step_failure(error, self._single) from error
+        self._put(done)
+
+    def _put(self, done: list[Any]) -> None:
+        """Passes on the results of single records: together where they are of one size."""
+        if not done:
+            return
+        columns = list(zip(*done))
+        if all(value.shape == column[0].shape for column in columns for value in column):
+            stack = [
+                np.stack(column) if isinstance(column[0], np.ndarray) else torch.stack(column) for column in columns
+            ]
+            self._at(self._sink, self._collect, self._to, stack)
+            return
+        for results in done:
+            self._at(self._sink, self._collect, self._to, [value[None] for value in results])
+
+    def _at(self, op: Operation, kernel: Any, *arguments: Any) -> Any:
+        try:
+            return kernel(*arguments)
+        except BaseException as error:
+            raise explain_failure(error, op) from error
+
+
+def _row(column: Any, number: int) -> Any:
+    if isinstance(column, np.ndarray):
+        single = np.empty(column.shape[1:], dtype=object)
+        single[...] = column[number]
+        return single
+    return column[number]
+
+
+def _step(worker: Worker, fetches: list[Tensor], feeds: list[Tensor]) -> Step:
+    return emit(Planner(fetches, [], feeds, worker.node_context, worker.compiler).build())
+
+
+def _stacked(given: list[Tensor], wanted: list[Tensor]) -> tuple[list[Tensor], list[Tensor]] | None:
+    """The same function for a stack of records, in a graph of its own: its results and its inputs."""
+    needed, _ = prune(wanted, [], set(given))
+    order = [each for each in given[0].graph.get_operations() if each in needed]
+    with Graph().as_default():
+        stacks = [placeholder(t.dtype, [None, *t.static_shape.dims] if t.static_shape.dims is not None else None) for t in given]  # fmt: skip
+        stacked: dict[Tensor, Tensor] = dict(zip(given, stacks))
+        for op in order:
+            if not any(tensor in stacked for tensor in op._inputs):
+                continue  # the same for all records: a constant, or there is no way
+            inputs = [_input(tensor, stacked) for tensor in op._inputs]
+            known = [each for each in inputs if each is not None]
+            outputs = over_rows(op, known) if len(known) == len(inputs) else None
+            if outputs is None:
+                return None
+            stacked.update(zip(op.outputs, outputs))
+    if not all(tensor in stacked for tensor in wanted):
+        return None
+    return [stacked[tensor] for tensor in wanted], stacks
+
+
+def _input(tensor: Tensor, stacked: dict[Tensor, Tensor]) -> Input | None:
+    rank = tensor.static_shape.rank
+    if tensor in stacked:
+        return Input(stacked[tensor], True, rank)
+    value = constant_value(tensor)
+    return None if value is None else Input(constant(value, tensor.dtype), False, rank)

@@ -1,0 +1,1 @@
+"""SavedModels: graphs with their variables, assets and signatures in a directory of their own."""

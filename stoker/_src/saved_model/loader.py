@@ -1,0 +1,106 @@
+"""`tf.saved_model.loader.load`: a SavedModel into a graph and a session (1.x)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from stoker._src.base import tf_logging
+from stoker._src.base.deprecation import deprecated
+from stoker._src.base.export import export
+from stoker._src.formats import gfile
+from stoker._src.formats.filesystems import path_text
+from stoker._src.formats.protos import AssetFileDef
+from stoker._src.formats.tensor_bundle import index_filename
+from stoker._src.graph.interchange.meta_graph import prepend_name_scope
+from stoker._src.saved_model import constants, files
+from stoker._src.train.checkpoints.saver import import_meta_graph_with_return_elements
+
+
+@export(v1=("saved_model.load", "saved_model.loader.load"))
+@deprecated(None, "Use `tf.saved_model.load` of TensorFlow 2 (tf.saved_model.load_v2).")
+def load(sess: Any, tags: Any, export_dir: Any, import_scope: str | None = None, **saver_kwargs: Any) -> Any:
+    """Loads a model: its nodes, the values of its variables; runs its main op.
+
+    Args:
+        sess: the session; its graph gets the nodes.
+        tags: those of the meta graph, exactly.
+        export_dir: the directory of the model.
+        import_scope: the name scope that all names get.
+        **saver_kwargs: further arguments of `tf.train.import_meta_graph`.
+
+    Returns:
+        The MetaGraphDef: its signatures name the tensors to feed and to fetch.
+
+    Raises:
+        RuntimeError: there is no meta graph with these tags.
+        OSError: there is no model in the directory.
+    """
+    return load_into(sess, tags, export_dir, import_scope, **saver_kwargs)
+
+
+def load_into(sess: Any, tags: Any, export_dir: Any, import_scope: str | None = None, **saver_kwargs: Any) -> Any:
+    """As `load`."""
+    directory = path_text(export_dir)
+    meta = files.meta_graph_of(files.read_saved_model(directory), tags)
+    graph = sess.graph
+    with graph.as_default():
+        before = _absolute_scope(graph, import_scope)
+        saver, _ = import_meta_graph_with_return_elements(meta, import_scope=import_scope, **saver_kwargs)
+        scope = before if import_scope else None
+    with graph.as_default():
+        path = files.variables_path(directory)
+        if saver is not None and gfile.exists(index_filename(path)):
+            saver.restore(sess, path)
+        else:
+            tf_logging.info("The specified SavedModel has no variables; no checkpoints were restored.")
+        run_main_op(sess, meta, directory, scope)
+    return meta
+
+
+def _absolute_scope(graph: Any, import_scope: str | None) -> str | None:
+    """The scope that nodes will be imported into, where it is taken already with a number behind it."""
+    return None if not import_scope else graph.unique_name(import_scope, mark_as_used=False)
+
+
+def asset_paths(meta: Any, export_dir: str) -> dict[str, str]:
+    """The files of a meta graph's assets, by the names of the tensors that name them."""
+    described = list(meta.asset_file_def)
+    if constants.ASSETS_KEY in meta.collection_def:
+        for packed in meta.collection_def[constants.ASSETS_KEY].any_list.value:
+            described.append(AssetFileDef.FromString(packed.value))
+    folder = files.assets_directory(export_dir)
+    paths = {}
+    for each in described:
+        # Names of files come from the model: they may not lead out of its directory.
+        if os.path.isabs(each.filename) or ".." in each.filename.replace("\\", "/").split("/"):
+            raise ValueError(f"The asset {each.filename!r} of {export_dir} lies outside of the model's directory.")
+        paths[each.tensor_info.name] = os.path.join(folder, each.filename)
+    return paths
+
+
+def main_op_name(meta: Any) -> str | None:
+    """The op that a meta graph wants to be run when it is loaded, or None.
+
+    Raises:
+        RuntimeError: it names more than one.
+    """
+    if constants.INIT_OP_SIGNATURE_KEY in meta.signature_def:
+        outputs = meta.signature_def[constants.INIT_OP_SIGNATURE_KEY].outputs
+        return outputs[constants.INIT_OP_SIGNATURE_KEY].name
+    for key in (constants.MAIN_OP_KEY, constants.LEGACY_INIT_OP_KEY):
+        if key in meta.collection_def:
+            names = meta.collection_def[key].node_list.value
+            if len(names) != 1:
+                raise RuntimeError(f"Expected exactly one op under the collection {key}, found {list(names)}.")
+            return names[0]
+    return None
+
+
+def run_main_op(sess: Any, meta: Any, export_dir: str, scope: str | None) -> None:
+    """Runs the op that the meta graph wants to be run, with the paths of its assets."""
+    name = main_op_name(meta)
+    if name is None:
+        return
+    feeds = {prepend_name_scope(tensor, scope): path for tensor, path in asset_paths(meta, export_dir).items()}
+    sess.run(sess.graph.as_graph_element(prepend_name_scope(name, scope).split(":")[0]), feeds)

@@ -1,0 +1,1 @@
+"""Training sessions: scaffold, session managers, monitored sessions, their hooks, and the older Supervisor."""

@@ -1,0 +1,161 @@
+"""What a queue runner runs again and again, many times in one call: the same elements in the same order as one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stoker.compat.v1 as tf
+
+ROWS = np.arange(72, dtype=np.float32).reshape(6, 3, 4)
+TABLE = np.arange(20.0, dtype=np.float32).reshape(10, 2)
+CASES = {
+    "elementwise": (lambda x: tf.sqrt(x * 2.0 + 1.0) - tf.constant([1.0, 2.0, 3.0, 4.0]), True),
+    "rows with rows": (lambda x: x * tf.exp(-x), True),
+    "compare": (lambda x: tf.cast(x > 5.0, tf.int32), True),
+    "reshape": (lambda x: tf.reshape(x, [2, -1]), True),
+    "expand and squeeze": (lambda x: tf.squeeze(tf.expand_dims(x, 1), [1]), True),
+    "transpose": (lambda x: tf.transpose(x), True),
+    "transpose by a permutation": (lambda x: tf.transpose(tf.reshape(x, [3, 2, 2]), [1, 2, 0]), True),
+    "slice": (lambda x: tf.slice(x, [1, 0], [2, -1]), True),
+    "strided": (lambda x: x[1:, ::2], True),
+    "index": (lambda x: x[..., -1], True),
+    "new axis": (lambda x: x[tf.newaxis, 0, 1:3], True),
+    "stack": (lambda x: tf.stack([x, 2.0 * x], axis=1), True),
+    "stack at the end": (lambda x: tf.stack([x, 2.0 * x], axis=-1), True),
+    "concat": (lambda x: tf.concat([x, x + 1.0], 0), True),
+    "concat at the end": (lambda x: tf.concat([x, x + 1.0], -1), True),
+    "gather": (lambda x: tf.gather(TABLE, tf.cast(x[0, :2] % 10.0, tf.int32)), True),
+    "text": (lambda x: tf.string_to_number(tf.as_string(x[0, 0])), True),
+    "a value of higher rank": (lambda x: x[0, 0] + tf.constant([1.0, 2.0]), True),
+    "rows of lower rank": (lambda x: x - tf.reduce_mean(x) + x[:, 0:1] + x[0], True),
+    "sum": (lambda x: tf.reduce_sum(x, 0), True),
+    "mean of the last dimension": (lambda x: tf.reduce_mean(x, [-1], keepdims=True), True),
+    "largest": (lambda x: tf.reduce_max(x, [0, 1]), True),
+    "product": (lambda x: tf.matmul(x, x, transpose_b=True), False),
+    "random": (lambda x: x + tf.random_uniform([4], seed=3), False),
+}
+
+
+def _through(session, queue, op) -> list[np.ndarray]:
+    """What blocks of runs of `op` bring into a queue."""
+    block = session._repeated(op)
+    assert block is not None
+    while session.run(queue.size()) < len(ROWS):
+        block()
+    return [session.run(queue.dequeue()) for _ in ROWS]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_blocks_give_what_single_runs_give(name: str):
+    """For ops that have a form for many rows, and for those that are called for each."""
+    work, together = CASES[name]
+    source = tf.FIFOQueue(10, tf.float32, [[3, 4]])
+    result = work(source.dequeue())
+    queue = tf.FIFOQueue(10, result.dtype)
+    enqueue = queue.enqueue(result)
+    found = []
+    for once in (True, False):
+        with tf.Session() as session:
+            session.run(source.enqueue_many([ROWS]))
+            assert (session._repeated(enqueue).__self__._together is not None) == together
+            if once:
+                for _ in ROWS:
+                    session.run(enqueue)
+                found.append([session.run(queue.dequeue()) for _ in ROWS])
+            else:
+                found.append(_through(session, queue, enqueue))
+    for one, other in zip(*found):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+@pytest.fixture
+def lines(tmp_path):
+    path = tmp_path / "lines.csv"
+    path.write_text("".join(f"{i},{i * i},word{i}\n" for i in range(20)))
+    return str(path)
+
+
+def _reading(path: str, capacity: int = 50):
+    """A queue that is filled with the fields of a file's lines: the queue, the op, the reader and a start op."""
+    names = tf.FIFOQueue(3, tf.string, [[]])
+    reader = tf.TextLineReader()
+    number, square, word = tf.decode_csv(reader.read(names)[1], [[0], [0.0], [""]])
+    queue = tf.FIFOQueue(capacity, [tf.int32, tf.float32, tf.string], [[], [], []])
+    return queue, queue.enqueue([number, square, word]), reader, names.enqueue(path)
+
+
+def test_records_of_a_file(lines: str):
+    """A file is read in one block where there is room; the next block waits for the next file."""
+    queue, enqueue, _, start = _reading(lines)
+    with tf.Session() as session:
+        session.run(start)
+        session._repeated(enqueue)()
+        assert session.run(queue.size()) == 20
+        number, square, word = session.run(queue.dequeue_many(20))
+        assert number.tolist() == list(range(20)) and square[-1] == 361.0 and word[3] == b"word3"
+
+
+def test_no_more_is_read_than_has_room(lines: str):
+    """A queue of 5 gets 5 records at once, then one for each that was taken."""
+    queue, enqueue, reader, start = _reading(lines, capacity=5)
+    produced = reader.num_records_produced()
+    with tf.Session() as session:
+        session.run(start)
+        block = session._repeated(enqueue)
+        block()
+        assert session.run(queue.size()) == session.run(produced) == 5
+        session.run(queue.dequeue())
+        block()
+        assert session.run(produced) == 6
+
+
+def test_a_bad_record_comes_after_the_good_ones(tmp_path):
+    """Those before it are in the queue, and the error names the node that failed."""
+    path = tmp_path / "bad.csv"
+    path.write_text("1,1,a\n2,2,b\nno number,3,c\n4,4,d\n")
+    queue, enqueue, _, start = _reading(str(path))
+    with tf.Session() as session:
+        session.run(start)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="no number") as caught:
+            session._repeated(enqueue)()
+        assert caught.value.op.type == "DecodeCSV"
+        assert session.run(queue.size()) == 2
+
+
+def test_the_end_of_the_input(lines: str):
+    """Ends the loop with the error of a single run."""
+    names = tf.train.string_input_producer([lines], num_epochs=2, shuffle=False)
+    value = tf.TextLineReader().read(names)[1]
+    queue = tf.FIFOQueue(100, tf.string, [[]])
+    tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(value)]))
+    coord = tf.train.Coordinator()
+    with tf.Session() as session:
+        session.run(tf.local_variables_initializer())
+        threads = tf.train.start_queue_runners(session, coord)
+        assert len(session.run(queue.dequeue_many(40))) == 40
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(queue.dequeue())
+        coord.request_stop()
+        coord.join(threads)
+
+
+def test_what_must_be_run_once_at_a_time():
+    """Ops that look at resources between runs, wait for others, or have more than one source."""
+    source, other = tf.FIFOQueue(5, tf.float32, [[]]), tf.FIFOQueue(5, tf.float32, [[]])
+    queue = tf.FIFOQueue(5, tf.float32, [[]])
+    variable = tf.get_variable("v", [], use_resource=True)
+    value = source.dequeue()
+    with tf.control_dependencies([variable.assign_add(1.0)]):
+        waits = queue.enqueue(value)
+    with tf.Session() as session:
+        for op in (
+            queue.enqueue(value + other.dequeue()),
+            queue.enqueue(value + tf.cast(queue.size(), tf.float32)),
+            queue.enqueue(value * variable),
+            queue.enqueue(1.0),
+            queue.enqueue_many([[1.0]]),
+            queue.close(),
+            waits,
+        ):
+            assert session._repeated(op) is None
